@@ -25,7 +25,7 @@ BEYOND: tuple[tuple[str, dict[str, str]], ...] = (
     ("slack-tree", {"trees": "2", "children": "2"}),
     ("slack-tree", {"trees": "4", "children": "2", "chains": "80"}),
 )
-#: What Eq. 1 puts this far above the paper's best cannot be that, and is not simulated: the model errs by less.
+#: An algorithm for which Eq. 1 predicts this multiple of the paper's best is not simulated: the model errs by less.
 HOPELESS = 1.4
 
 
@@ -39,7 +39,7 @@ def simulated(side: int, length: int, algorithm: str, params: dict[str, str] | N
 
 
 def papers(side: int, length: int) -> dict[str, int]:
-    """Cycles of the paper's reduces that may be the best."""
+    """Returns the cycles of the paper's reduces that may be the best."""
     machine = un.machine("wse2", shape=(side, side))
     times: dict[str, float] = {
         name: in_cycles(un.plan("reduce", machine, elements=length, algorithm=name, model="paper").predicted)
@@ -52,7 +52,7 @@ def papers(side: int, length: int) -> dict[str, int]:
 
 
 def beyond(side: int, length: int) -> dict[str, int | None]:
-    """Cycles of the reduces beyond the paper; None where one does not exist here."""
+    """Returns the cycles of the reduces beyond the paper, None for those that do not exist on this grid."""
     found: dict[str, int | None] = {}
     for name, params in BEYOND:
         label = " ".join([name, *(f"{key}={value}" for key, value in params.items())])

@@ -1,9 +1,8 @@
 """The certificates of the bounds of all synthesized cases of docs/results.md, checked twice, as a markdown table.
 
 The first checker is `unisono verify --certificate`; the second one is `tests/python/bound_checker.py`, which shares no
-code with it: the cables come from the machine file, expanded by this program. Both state the seconds that the prices
-prove, and these are compared with the bound that the plan states. No candidate is ranked: the bound does not depend on
-the plan.
+code with it: this program takes the cables from the machine file. The seconds that the prices prove according to both
+are compared with the plan's bound. No candidate is ranked, since the bound does not depend on the plan.
 """
 
 import importlib.util
@@ -44,7 +43,7 @@ CASES = (
 
 
 def of_list(lines: str, rate: float) -> Iterator[tuple[int, int, float]]:
-    """The cables of a list, with their Gbit/s."""
+    """Yields the cables of a list, with their Gbit/s."""
     for line in filter(None, (line.split("#")[0].split() for line in lines.splitlines())):
         words = dict(word.split("=") for word in line[2:] if "=" in word)
         for _ in range(int(words.get("count", 1))):
@@ -52,7 +51,7 @@ def of_list(lines: str, rate: float) -> Iterator[tuple[int, int, float]]:
 
 
 def of_boxes(topology: dict[str, Any], rate: float) -> Iterator[tuple[int, int, float]]:
-    """Accelerators come first, box by box, then the other nodes of the boxes, then shared switches."""
+    """Yields the cables of boxes: accelerators come first, box by box, then other nodes, then shared switches."""
     boxes, each = topology["boxes"], topology["accelerators"]
     inside = list(of_list(topology["inside"], rate))
     uplinks = list(of_list(topology["uplinks"], rate))
@@ -66,7 +65,7 @@ def of_boxes(topology: dict[str, Any], rate: float) -> Iterator[tuple[int, int, 
 
 
 def of_torus(dims: list[int], rate: float) -> Iterator[tuple[int, int, float]]:
-    """Numbered row by row; a link in each dimension to the next accelerator, and around."""
+    """Yields the cables of a torus, numbered row by row, with those around."""
     for at in itertools.product(*map(range, dims)):
         for dim, size in enumerate(dims):
             there = [*at[:dim], (at[dim] + 1) % size, *at[dim + 1 :]]
@@ -80,7 +79,7 @@ def of_torus(dims: list[int], rate: float) -> Iterator[tuple[int, int, float]]:
 
 
 def cables(machine: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
-    """The cables of a plane in bit/s."""
+    """Returns the cables of a plane in bit/s."""
     topology, rate = machine["topology"], machine["link_gbps"]
     match topology["name"]:
         case "boxes":
@@ -95,13 +94,13 @@ def cables(machine: dict[str, Any]) -> Iterator[tuple[int, int, int]]:
 
 
 def file_of(name: str) -> Path:
-    """The machine file of a bench, or of a preset."""
+    """Returns the machine file of a bench, or of a preset."""
     found = HERE / "machines" / f"{name}.toml"
     return found if found.exists() else HERE.parent / "machines" / f"{name}.toml"
 
 
 def second_checker() -> Callable[[str, Iterable[tuple[int, int, int]], int], Fraction]:
-    """The checker of the tests, which are no package that is installed."""
+    """Imports the checker of the tests, which are not an installed package."""
     spec = importlib.util.spec_from_file_location(
         "bound_checker", HERE.parent / "tests" / "python" / "bound_checker.py"
     )

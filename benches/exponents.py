@@ -13,13 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 import unisono as un
 
-#: Points of a fit: four doublings.
+#: The number of points of a fit: four doublings.
 POINTS = 5
-#: CPU seconds below this are of the command rather than of its work.
+#: CPU seconds below this are mostly those of the command.
 LEAST_SECONDS = 0.004
 #: Exponents above this are marked.
 LINEAR = 1.2
-#: Doublings; algorithms with few instructions end at the last.
+#: The numbers of ranks; algorithms with few instructions reach the last.
 RANKS = [16 << doubling for doubling in range(10)]
 
 
@@ -35,7 +35,7 @@ class Point:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of some work."""
+    """Returns the CPU seconds of some work."""
     gc.collect()
     begin = time.process_time()
     work()
@@ -43,7 +43,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def measured(collective: str, algorithm: str, machine: str, ranks: int, size: str) -> Point:
-    """Plans, proves and simulates; a simulation lowers the schedule, and its own proof is not counted."""
+    """Plans, proves and simulates; the proof that a simulation includes is not counted."""
 
     def planned() -> un.Plan:
         data = None if collective == "barrier" else size
@@ -57,7 +57,7 @@ def measured(collective: str, algorithm: str, machine: str, ranks: int, size: st
 
 
 def points(collective: str, algorithm: str, machine: str, size: str, most: int) -> Iterator[Point]:
-    """Doublings of the ranks while the next schedule, of up to four times the instructions, has no more than `most`."""
+    """Yields points while the next schedule, with up to four times the instructions, has no more than `most`."""
     for ranks in RANKS:
         try:
             point = measured(collective, algorithm, machine, ranks, size)
@@ -69,7 +69,7 @@ def points(collective: str, algorithm: str, machine: str, size: str, most: int) 
 
 
 def exponent(instructions: list[int], times: list[float]) -> float | None:
-    """The slope of a line through the logarithms; ``None`` where fewer than three points are long enough."""
+    """Returns the slope of a line through the logarithms; ``None`` if fewer than three points are long enough."""
     fitted = [(n, s) for n, s in zip(instructions, times, strict=True) if s >= LEAST_SECONDS]
     if len(fitted) < 3 or fitted[0][0] == fitted[-1][0]:
         return None
@@ -78,7 +78,7 @@ def exponent(instructions: list[int], times: list[float]) -> float | None:
 
 
 def main() -> None:
-    """Prints a line for each collective and algorithm, and how many exponents are above 1.2."""
+    """Prints a line for each collective and algorithm, and the number of exponents above 1.2."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machine", default="archer", help="ranks that exchange messages (archer)")
     parser.add_argument("--bytes", default="64KiB", help="length of the vector (64KiB)")

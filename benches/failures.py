@@ -22,11 +22,11 @@ MIB = KIB * KIB
 
 @dataclass(frozen=True)
 class Failed:
-    """One class of equal links or nodes; `members` are all of them as `--fail` names them, the first stands for all."""
+    """A class of equal links or nodes; `members` are all of them in the form of `--fail`, and the first is tested."""
 
     label: str
     members: tuple[str, ...]
-    #: The number of members where not all are listed.
+    #: The number of members, if not all are listed.
     of: int | None = None
 
     @property
@@ -88,7 +88,7 @@ def dgx_h100() -> tuple[Failed, ...]:
 
 
 def hxmesh(side: int) -> tuple[Failed, ...]:
-    """Boards of 2 x 2 on a square of accelerators, a switch for each column and then one for each row; in one plane."""
+    """Returns failures of 2 x 2 boards on a square of accelerators; switches of columns precede those of rows."""
     at = [(row, column) for row in range(side) for column in range(side)]
     columns, rows = side * side, side * side + side
     return (
@@ -116,7 +116,7 @@ def throughput(ranks: int, block_bytes: int, seconds: float) -> str:
 
 
 def cells(case: Case, failed: str | None) -> list[str]:
-    """The cells of one network: ranks, throughput by the cut and simulated, plan and its CPU seconds."""
+    """Returns the cells of one network: ranks, throughput by the cut and simulated, plan and its CPU seconds."""
     start = time.process_time()
     machine = un.machine(case.machine, failed=[failed] if failed else None)
     plan = un.plan("allgather", machine, bytes=case.block_bytes)
@@ -149,13 +149,13 @@ def row(case: Case, failed: Failed) -> list[str]:
     try:
         rest = cells(case, failed.members[0])
     except un.InputError as error:
-        # A failure that cuts off a rank: the sentence is the answer.
+        # The failure cuts off a rank: the cell is the error.
         rest = [str(error)] + [""] * 6
     return [f"{failed.label} (`{failed.members[0]}`)", str(failed.count), *rest]
 
 
 def check(case: Case) -> None:
-    """Prints the least and the most of the bound `cut` over all members of each class."""
+    """Prints the range of the bound `cut` over all members of each class."""
     for failed in case.classes:
         found = []
         start = time.process_time()

@@ -23,7 +23,7 @@ MIB = KIB * KIB
 
 @dataclass(frozen=True)
 class Case:
-    """An all-gather; `slow` where the simulation takes minutes, `planned` where it takes hours."""
+    """An all-gather; `slow` if the simulation takes minutes, `planned` if it takes hours."""
 
     machine: str
     block_bytes: int

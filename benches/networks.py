@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import unisono as un
 
-#: Presets, and the part of a large one.
+#: Presets, with the used part of large ones.
 MACHINES: tuple[tuple[str, tuple[int, ...] | None], ...] = (
     ("dgx-a100", None),
     ("dgx-a100-x2", None),
@@ -43,12 +43,12 @@ MACHINES: tuple[tuple[str, tuple[int, ...] | None], ...] = (
 )
 COLLECTIVES = ("allgather", "allreduce", "alltoall", "broadcast", "reduce", "reduce-scatter")
 SIZES = (8 << 10, 64 << 10, 1 << 20, 16 << 20)
-#: Collectives with a block of each rank get blocks of a 16th.
+#: Collectives with a block of each rank; a block is a 16th of the size.
 BLOCKS = ("allgather", "alltoall", "reduce-scatter")
-#: Of links of networks that are drawn.
+#: The rates of links in random networks.
 GBPS = (50, 100, 200, 400, 800, 1600)
 LATENCIES_NS = (40, 100, 350, 700, 2000)
-#: What a choice may take over the best.
+#: The largest good ratio of a choice to the best.
 MOST = 1.05
 
 
@@ -68,12 +68,12 @@ class Case(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as long as the best the choice takes."""
+        """Returns the time of the choice divided by that of the best."""
         return self.simulated / self.least
 
 
 def named(algorithm: str, params: dict[str, str]) -> str:
-    """An algorithm with its parameters."""
+    """Formats an algorithm with its parameters."""
     return algorithm if not params else f"{algorithm} ({', '.join(f'{k}={v}' for k, v in params.items())})"
 
 
@@ -91,7 +91,7 @@ def measured(label: str, machine: un.Machine, collective: str, size: int) -> Cas
     chosen, best = named(plan.algorithm, plan.params), named(by_packets.algorithm, by_packets.params)
     seconds = (planned - start, time.process_time() - planned)
     if chosen not in simulated:
-        # By the timetable it takes over 4 times as long as the best, whose time was found to be wrong.
+        # The timetable predicts over 4 times the best time, so the choice was not simulated with the candidates.
         run = un.simulate(plan.schedule)
         assert run.seconds is not None
         simulated[chosen] = run.seconds
@@ -102,7 +102,7 @@ def measured(label: str, machine: un.Machine, collective: str, size: int) -> Cas
 
 
 def cases(every: bool, names: list[str] | None) -> Iterator[tuple[str, un.Machine, str, int]]:
-    """One length of each collective on each machine, in turn, or all."""
+    """Yields one length of each collective on each machine, in turn, or all."""
     pairs = itertools.product(MACHINES, COLLECTIVES)
     for at, ((name, shape), collective) in enumerate(pairs):
         if names and name not in names:
@@ -116,7 +116,7 @@ def cases(every: bool, names: list[str] | None) -> Iterator[tuple[str, un.Machin
 
 
 def drawn(number: int) -> str:
-    """A machine file of a network that is drawn: a line over all nodes, and cables between any."""
+    """Returns a machine file of a random network: a line over all nodes, and random cables."""
     draw = random.Random(number)
     nodes = draw.randint(2, 12)
     ranks = draw.randint(2, nodes)
@@ -150,7 +150,7 @@ edges = '''
 
 
 def random_cases(count: int) -> Iterator[tuple[str, un.Machine, str, int]]:
-    """A collective of a length on each of so many networks."""
+    """Yields a collective and a length on each of ``count`` random networks."""
     with tempfile.TemporaryDirectory() as folder:
         for number in range(count):
             file = Path(folder) / f"drawn-{number}.toml"
@@ -160,7 +160,7 @@ def random_cases(count: int) -> Iterator[tuple[str, un.Machine, str, int]]:
 
 
 def length(size: int) -> str:
-    """A number of bytes as a text."""
+    """Formats a number of bytes."""
     for unit, shift in (("MiB", 20), ("KiB", 10)):
         if size >= 1 << shift:
             return f"{size >> shift} {unit}"

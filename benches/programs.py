@@ -10,13 +10,13 @@ from collections.abc import Iterator
 
 import unisono as un
 
-#: A layer's matrix products are this wide, for sequences of so many tokens a rank.
+#: The width of a layer's matrix products, and the tokens of a sequence on a rank.
 WIDTH, TOKENS = 12288, 2048
 RATES = (494e12, 3350e9)
 
 
 def program(data: int, pipeline: int, tensor: int, layers: int) -> str:
-    """HLO text of one step: layers with their sums over the tensor ranks, the next stage, and the gradients."""
+    """Returns HLO text of one step: layers with sums over tensor ranks, messages to the next stage, and gradients."""
     ranks = data * pipeline * tensor
     tensors = f"[{data * pipeline},{tensor}]<=[{ranks}]"
     replicas = f"[{pipeline * tensor},{data}]<=[{data},{pipeline},{tensor}]T(1,2,0)"

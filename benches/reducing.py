@@ -27,7 +27,7 @@ class Row(NamedTuple):
 
 
 def chosen(machine: un.Machine, size: int) -> Row:
-    """Plans, proves and simulates an allreduce of so many bytes."""
+    """Plans, proves and simulates an allreduce of ``size`` bytes."""
     plan = un.plan("allreduce", machine, bytes=size)
     params = ", ".join(f"{key}={value}" for key, value in plan.params.items())
     run = un.simulate(plan.schedule)
@@ -36,7 +36,7 @@ def chosen(machine: un.Machine, size: int) -> Row:
 
 
 def pair(name: str, folder: Path) -> tuple[un.Machine, un.Machine]:
-    """The machine of a preset, and the same whose switches only forward."""
+    """Returns a preset, and the same machine with switches that only forward."""
     text = (MACHINES / f"{name}.toml").read_text()
     plain = folder / f"{name}.toml"
     plain.write_text(text[: text.index("[[switches]]")])

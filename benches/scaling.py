@@ -12,7 +12,7 @@ from unisono.tasks import Program, View, all_, neighborhood, one_to_one
 
 
 def step(p: View, v: View) -> None:
-    """Forces on some bodies at a time, so that a distance of each pair is never held at once."""
+    """Computes forces on some bodies at a time, so that memory never holds a distance of each pair."""
     for first in range(0, len(v), 64):
         part = v[first : first + 64]
         away = p[None] - p[v.offset[0] + first : v.offset[0] + first + len(part), None]
@@ -20,12 +20,12 @@ def step(p: View, v: View) -> None:
 
 
 def move(v: View, p: View) -> None:
-    """Bodies move on."""
+    """Moves the bodies."""
     p += 1e-3 * v
 
 
 def n_body(bodies: int, steps: int) -> Program:
-    """Direct N-body: one all-gather a step."""
+    """Returns direct N-body: one all-gather a step."""
     program = Program()
     p = program.array((bodies, 3), init=np.random.default_rng(1).normal(size=(bodies, 3)), name="P")
     v = program.zeros((bodies, 3), name="V")
@@ -36,7 +36,7 @@ def n_body(bodies: int, steps: int) -> Program:
 
 
 def relax(u: View, before: View) -> None:
-    """One step of the wave equation on the inner points."""
+    """Computes one step of the wave equation on the inner points."""
     top = before.offset[0] - u.offset[0]
     low, high = 1 - top, len(before) - (1 if len(u) - top == len(before) else 0)
     mid = u[top + low : top + high]
@@ -46,7 +46,7 @@ def relax(u: View, before: View) -> None:
 
 
 def wave(size: int, steps: int) -> Program:
-    """The wave equation: a halo of a row on each side a step."""
+    """Returns the wave equation: a halo of a row on each side a step."""
     program = Program()
     now, before = (program.array((size, size), init=1.0, name=name) for name in ("now", "before"))
     for _ in range(steps):

@@ -24,7 +24,7 @@ from pathlib import Path
 import unisono as un
 
 HERE = Path(__file__).parent
-#: Within this share two times are a tie.
+#: Times within this relative difference are a tie.
 TIE = 0.01
 
 
@@ -70,7 +70,7 @@ def published() -> list[Run]:
 
 
 def longest_way_us(machine: un.Machine, ranks: int) -> float:
-    """The latency of the longest of all shortest ways; every all-gather contains a broadcast from each rank."""
+    """Returns the longest latency between two ranks; every all-gather contains a broadcast from each rank."""
     bounds = (bound for root in range(ranks) for bound in un.bounds("broadcast", machine, bytes=4, root=root))
     return max(float(bound["seconds"]) for bound in bounds if bound["name"] == "latency") * 1e6
 

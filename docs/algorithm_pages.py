@@ -1,4 +1,4 @@
-"""One page for each algorithm of the registry: what it does, a picture of a small schedule, and where it is best."""
+"""One page for each algorithm of the registry: facts, a picture of a small schedule, and sizes at which it is best."""
 
 import json
 from collections import defaultdict
@@ -20,7 +20,7 @@ MACHINES = (
     ("dgx-h100", None, "8 GPUs, `dgx-h100`"),
 )
 SIZES = (64, 1024, 16384, 262144, 4194304)
-#: Parts for pictures, the smallest first that the algorithm takes.
+#: Parts of machines for pictures; the first one that the algorithm supports is drawn.
 _SMALL = (
     ("archer", (8,)),
     ("archer", (7,)),
@@ -31,12 +31,12 @@ _SMALL = (
 )
 _STEP, _ROW, _LEFT, _TOP = 74, 22, 62, 26
 _Best = dict[str, dict[str, dict[str, list[int]]]]
-#: A schedule with more transfers is no picture.
+#: The largest number of transfers in a picture.
 _MOST_TRANSFERS = 400
 
 
 def pages() -> dict[str, str]:
-    """The text of each page by the name of its algorithm."""
+    """Returns the text of each page by the name of its algorithm."""
     best = _best()
     return {about["name"]: _page(about, best[about["name"]]) for about in un.algorithms()}
 
@@ -69,7 +69,7 @@ def _page(about: dict[str, Any], best: dict[str, dict[str, list[int]]]) -> str:
 
 
 def _formulas(about: dict[str, Any]) -> str:
-    """The times in closed form, with the meaning of their names."""
+    """Returns the times in closed form, with the meaning of their names."""
     if not about["formulas"]:
         return ""
     models = {"paper": "[Eq. 1](../wafer-model.md), in cycles"}
@@ -82,7 +82,7 @@ def _formulas(about: dict[str, Any]) -> str:
 
 
 def _best() -> _Best:
-    """For each algorithm the sizes in bytes at which the planner chooses it, by machine and collective."""
+    """Returns for each algorithm the sizes in bytes at which the planner chooses it, by machine and collective."""
     found: _Best = defaultdict(lambda: defaultdict(dict))
     for name, shape, words in MACHINES:
         machine = un.machine(name, shape)
@@ -97,7 +97,7 @@ def _best() -> _Best:
 
 
 def _ranges(sizes: list[int]) -> str:
-    """The sizes, of which neighbours in :data:`SIZES` are one range."""
+    """Formats sizes; neighbors in :data:`SIZES` are one range."""
     runs: list[list[int]] = []
     for at in sizes:
         if runs and SIZES.index(at) == SIZES.index(runs[-1][-1]) + 1:

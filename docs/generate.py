@@ -1,7 +1,7 @@
-"""Writes the pages of docs/ that are generated, and the picture of the README.
+"""Writes the generated pages of docs/, and the picture of the README.
 
 docs/algorithms.md is from the registry, docs/gpus.md from measured times, docs/machines.md from the presets,
-docs/unsafe.md from the sources, docs/papers from the lists of claims. With --check it writes nothing and fails where a
+docs/unsafe.md from the sources, docs/papers from the lists of claims. With --check it writes nothing and fails if a
 page is out of date.
 """
 
@@ -30,7 +30,7 @@ _HEAD = """# Algorithms
 
 
 def page() -> str:
-    """The text of the page."""
+    """Returns the text of the page."""
     return _HEAD + "".join(
         f"| `{a['name']}` | {_list(a['collectives'])} | {_list(a['machines'])} | {param_names(a['params'])} "
         f"| {_cell(a['summary'])} | {_cell(a['reference'])} |\n"

@@ -1,4 +1,4 @@
-"""Writes docs/gpus.md: the times of GPU libraries that machines predict, beside measured ones of docs/measured."""
+"""Writes docs/gpus.md: the predicted times of GPU libraries, beside measured ones of docs/measured."""
 
 import csv
 from collections.abc import Iterator
@@ -81,18 +81,18 @@ _NVLINK = {"ampere": 200, "hopper": 200}
 
 
 def page() -> str:
-    """The text of the page."""
+    """Returns the text of the page."""
     return _HEAD + _posted() + _uncalibrated() + _calibrated()
 
 
 def posted() -> list[dict[str, str]]:
-    """The rows of docs/measured/posted.tsv."""
+    """Returns the rows of docs/measured/posted.tsv."""
     lines = (DATA / "posted.tsv").read_text(encoding="utf-8").splitlines()
     return list(csv.DictReader((line for line in lines if not line.startswith("#")), delimiter="\t"))
 
 
 def machine_of(row: dict[str, str]) -> Any:
-    """The machine of a posted row: boxes whose GPUs have NVSwitches, or a bridge between the first two, and PCIe."""
+    """Returns the machine of a posted row: boxes of GPUs with PCIe and NVSwitches, or a bridge of the first two."""
     gpus, boxes, nics = int(row["gpus"]), int(row["boxes"]), int(row["interfaces"])
     rate, pcie = _NVLINK[row["architecture"]] * int(row["nvlinks"]), 8 * int(row["pcie"])
     nvswitch, host = gpus, gpus + 1
@@ -102,7 +102,7 @@ def machine_of(row: dict[str, str]) -> Any:
         inside += [f"{gpu} {nvswitch} gbps={rate} board" for gpu in range(gpus)]
     elif row["joined"] == "pairs":
         inside.append(f"0 1 gbps={rate} board")
-    # A node without cables would be no part of the graph.
+    # A node without cables would not be in the graph.
     if not any(line.split()[1] == str(nvswitch) for line in inside):
         inside = [_renumbered(line, nvswitch) for line in inside]
         host -= 1
@@ -123,7 +123,7 @@ def _renumbered(line: str, missing: int) -> str:
 
 
 def predicted(row: dict[str, str]) -> LibraryReport:
-    """NCCL's choice for a posted row."""
+    """Returns NCCL's choice for a posted row."""
     elements = int(row["bytes"]) // 4
     return library_choice(row["collective"], machine_of(row), elements)
 
@@ -147,7 +147,7 @@ def _posted() -> str:
 
 
 def measured() -> list[Measured]:
-    """The times of docs/measured/a100x4-nvlink.csv."""
+    """Returns the times of docs/measured/a100x4-nvlink.csv."""
     path = DATA / "a100x4-nvlink.csv"
     return read_log(path.read_text(encoding="utf-8"), path.name)
 
@@ -160,14 +160,14 @@ def _groups(residuals: list[Residual]) -> Iterator[tuple[str, list[Residual]]]:
 
 
 def uncalibrated() -> list[Residual]:
-    """NCCL's own model at every measured point."""
-    # No point is left to fit, so no price is.
+    """Returns the residuals of NCCL's own model."""
+    # With 0 points to fit, all prices keep their values.
     plain = un.machine("a100x4")
     return calibrated(plain, measured(), 0)[2]
 
 
 def fitted() -> list[Residual]:
-    """The predictions after a fit to few sizes of each collective and number of GPUs."""
+    """Returns the residuals after a fit to few sizes of each collective and number of GPUs."""
     return calibrated(un.machine("a100x4"), measured(), POINTS)[2]
 
 

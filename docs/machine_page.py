@@ -6,7 +6,7 @@ import unisono as un
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER / "machines.md"
-#: Names of the page of a kind.
+#: Possible names of the page of a kind.
 _NAMES = ("{}.md", "{}s.md", "{}-model.md")
 _HEAD = """# Machines
 
@@ -20,17 +20,17 @@ on each machine that offers one of the means that it needs.
 
 
 def page() -> str:
-    """The text of the page."""
+    """Returns the text of the page."""
     return _HEAD + "".join(_row(kind, names) for kind, names in _presets().items())
 
 
 def page_names() -> list[str]:
-    """The pages of all kinds."""
+    """Returns the pages of all kinds."""
     return [_page_of(kind) for kind in _presets()]
 
 
 def _presets() -> dict[str, list[str]]:
-    """The presets of each kind."""
+    """Returns the presets of each kind."""
     found: dict[str, list[str]] = {}
     for preset in un.machine_presets():
         found.setdefault(preset["kind"], []).append(preset["name"])
@@ -47,7 +47,7 @@ def _row(kind: str, names: list[str]) -> str:
 
 
 def _page_of(kind: str) -> str:
-    """The file of the page of a kind.
+    """Returns the file of the page of a kind.
 
     Raises:
         FileNotFoundError: it has none.

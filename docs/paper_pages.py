@@ -37,12 +37,12 @@ _COUNTS = """
 
 
 def pages() -> dict[Path, str]:
-    """The text of every page, by its path."""
+    """Returns the text of every page, by its path."""
     return {FOLDER / f"{paper}.md": page(paper) for paper in PAPERS}
 
 
 def page(paper: str) -> str:
-    """The text of the page of a paper."""
+    """Returns the text of the page of a paper."""
     head = tomllib.loads(paper_claims(paper))
     found = inventory(paper)
     parts = [

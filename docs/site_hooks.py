@@ -1,4 +1,4 @@
-"""What mkdocs.yml adds to the pages of this folder: pages from the root, and one page for each algorithm."""
+"""Additions of mkdocs.yml to the pages of this folder: pages of the root, and one page for each algorithm."""
 
 import posixpath
 import re
@@ -16,7 +16,7 @@ import machine_page
 import site_lists
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Pages that lie at the root of the project, and their names on the site.
+#: Pages in the root of the project, and their names on the site.
 FROM_ROOT = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "ARCHITECTURE.md",
@@ -25,7 +25,8 @@ FROM_ROOT = {
 }
 #: Folders whose files the pages use, and which an installed package does not have.
 FOLDERS = ("examples", "machines", "workloads")
-#: What lets the search run without a server. The theme takes it from a network, and this site has its own copy.
+#: The script with which the search runs without a server. The theme loads it from a network; this site has its own
+#: copy.
 SHIM = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
 _SHIM_OF_THEME = "https://unpkg.com/iframe-worker/shim"
 _SHIM_OF_SITE = "assets/iframe-worker.js"
@@ -43,7 +44,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     listed = [path.relative_to(ROOT).as_posix() for path in _files_of_examples()]
     copied = [File.generated(config, name, content=(ROOT / name).read_text()) for name in listed]
     for file in copied:
-        # The pattern that leaves out this folder's programs is not for these.
+        # The pattern that excludes this folder's programs is not for these.
         file.inclusion = file.inclusion.INCLUDED
     made += copied
     made.append(File.generated(config, "examples.md", content=_page_of_examples(listed)))
@@ -58,7 +59,7 @@ def _files_of_examples() -> list[Path]:
 
 
 def _page_of_examples(names: list[str]) -> str:
-    """A page with a link to each file."""
+    """Returns a page with a link to each file."""
     text = [
         "# Files of the examples",
         "",
@@ -69,7 +70,7 @@ def _page_of_examples(names: list[str]) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
-    """Turns links and lists that are right among the files of the project into those of the site."""
+    """Converts links and lists for the files of the project into those for the site."""
     at = page.file.src_uri
     source = next((name for name, where in FROM_ROOT.items() if where == at), f"docs/{at}")
     if at == "algorithms.md":
@@ -81,24 +82,24 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         if posixpath.dirname(target).split("/")[0] in FOLDERS and (ROOT / target).is_file():
             return link[1] + posixpath.relpath(target, posixpath.dirname(at) or ".") + link[3]
         if files.get_file_from_path(on_site) is None and not (ROOT / "docs" / on_site).is_file():
-            # A file of the project that is no page: its name stays, without a link.
+            # A file of the project that is not a page: its name stays, without a link.
             return "]" + "\0"
         return link[1] + posixpath.relpath(on_site, posixpath.dirname(at) or ".") + link[3]
 
     turned_text = _LINK.sub(turned, markdown) if not at.startswith("algorithms/") else markdown
     text = re.sub(r"!?\[([^\]]*)\]\0", r"\1", turned_text)
-    # Pages of algorithms are made, with the spaces that the site wants.
+    # Pages of algorithms already have the indentation of the site.
     return text if at.startswith("algorithms/") else site_lists.deepened(text)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001
-    """Takes what the theme would load from a network from the site instead."""
+    """Replaces an address that the theme would load by one of the site."""
     here = posixpath.dirname(page.file.dest_uri) or "."
     return output.replace(_SHIM_OF_THEME, posixpath.relpath(_SHIM_OF_SITE, here))
 
 
 def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:  # noqa: ARG001
-    """The same for the page of addresses that do not exist."""
+    """Replaces it in the page for addresses that do not exist."""
     return output.replace(_SHIM_OF_THEME, _SHIM_OF_SITE)
 
 

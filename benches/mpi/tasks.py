@@ -1,10 +1,10 @@
 """Programs of tasks beside the same by hand, under mpiexec, as a markdown table.
 
-An all-gather loop and a stencil, both without work, and direct N-body, each three ways in one process: as a program
-whose collectives are found, as one with messages between pairs only (what UNISONO_POINT_TO_POINT=1 does), and by hand
-with mpi4py. Rounds go way by way; a time is that of a step on the slowest rank, submission included, or the CPU time of
-a step on all ranks, and a ratio is the median of the rounds' ratios. The last two ratios are those of the least times,
-which say more where other programs take the cores now and then. Usage: tasks.py [ROUNDS [RANKS,...]].
+An all-gather loop and a stencil, both without work, and direct N-body, each run three ways in one process: as a program
+with collectives, with messages between pairs only (as with UNISONO_POINT_TO_POINT=1), and by hand with mpi4py. The ways
+alternate in each round. A time is that of a step on the slowest rank, submission included, or the CPU time of a step on
+all ranks; a ratio is the median of the rounds' ratios. The last two ratios are those of the least times, which are more
+reliable if other programs sometimes use the cores. Usage: tasks.py [ROUNDS [RANKS,...]].
 """
 
 import os
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 BIN = Path(__file__).resolve().parents[2] / ".venv" / "bin"
-# On shared cores a rank that waits must yield, or the others get no turn. A kernel has its core for itself.
+# On shared cores a waiting rank must yield, or the others get no turn.
 ENVIRONMENT = {
     **os.environ,
     "OMPI_MCA_mpi_yield_when_idle": "1",
@@ -26,12 +26,12 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-#: Doubles of the array that is gathered; rows of the grid's borders; bodies.
+#: Doubles of the gathered array; doubles of the grid's borders; bodies.
 GATHERED = (64, 4096, 262144)
 WIDTHS = (8, 512, 32768)
 BODIES = (256, 1024, 2048)
 
-#: Executes so many steps.
+#: Executes a number of steps.
 Way = Callable[[int], None]
 
 
@@ -43,7 +43,7 @@ def program(by_messages: bool) -> Any:
 
 
 def gathering(n: int) -> dict[str, Way]:
-    """Every rank gets all of an array, of which it writes its part."""
+    """Gathers an array, of which each rank writes its part, on every rank."""
     import numpy as np
     from mpi4py import MPI
     from unisono.tasks import all_, one_to_one
@@ -76,7 +76,7 @@ def gathering(n: int) -> dict[str, Way]:
 
 
 def borders(width: int) -> dict[str, Way]:
-    """Neighbors exchange a row of their parts of a grid."""
+    """Exchanges a row of the parts of a grid between neighbors."""
     import numpy as np
     from mpi4py import MPI
     from unisono.tasks import neighborhood, one_to_one
@@ -112,7 +112,7 @@ def borders(width: int) -> dict[str, Way]:
 
 
 def bodies(n: int) -> dict[str, Way]:
-    """Direct N-body in double precision: one all-gather of positions a step."""
+    """Computes direct N-body in double precision: one all-gather of positions a step."""
     import numpy as np
     from mpi4py import MPI
     from unisono.tasks import all_, one_to_one
@@ -157,7 +157,7 @@ def bodies(n: int) -> dict[str, Way]:
 
 
 def measure(name: str, size: int, ways: dict[str, Way], steps: int, rounds: int) -> None:
-    """A line of the table."""
+    """Prints a line of the table."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -170,7 +170,7 @@ def measure(name: str, size: int, ways: dict[str, Way], steps: int, rounds: int)
             run(steps)
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             wall, cpu = comm.allreduce(wall, MPI.MAX), comm.allreduce(cpu)
-            # In the first round plans and memory are made.
+            # The first round makes plans and allocates memory.
             if at > 0:
                 walls[way].append(wall / steps * 1e6)
                 cpus[way].append(cpu / steps * 1e6)

@@ -19,19 +19,19 @@ FORWARD_US = 900.0
 BACKWARD_US = 1800.0
 SUM_US = 1100.0
 OPTIMIZER_US = 600.0
-#: Time in which the host has not launched the first kernel of the optimizer yet.
+#: The time before the host launches the first kernel of the optimizer.
 LATE_US = 40.0
 
 
 def event(name: str, begin: float, taken: float, stream: int, **more: Any) -> dict[str, Any]:
-    """A kernel on a stream; times are microseconds."""
+    """Returns a kernel on a stream; times are microseconds."""
     args = {"stream": stream, "device": 0, **more}
     head = {"ph": "X", "cat": "kernel", "name": name, "pid": 0, "tid": stream}
     return {**head, "ts": begin, "dur": taken, "args": args}
 
 
 def trace(rank: int) -> dict[str, Any]:
-    """The trace of a rank; the second one computes 5 % longer."""
+    """Returns the trace of a rank; the second one computes 5 % longer."""
     slower = 1.05 if rank else 1.0
     events, now, free = [], 0.0, 0.0
     for layer in range(LAYERS):

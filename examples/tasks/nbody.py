@@ -1,4 +1,4 @@
-"""Bodies that attract each other; what moves between ranks is one all-gather of positions a step."""
+"""Bodies that attract each other; ranks communicate by one all-gather of positions a step."""
 
 import numpy as np
 from unisono.tasks import Program, View, all_, one_to_one

@@ -1,4 +1,4 @@
-"""The program `unisono`, also as `python -m unisono`: answers Ctrl-C from here on, before it imports its commands."""
+"""The program `unisono`, also as `python -m unisono`; it handles Ctrl-C before it imports its commands."""
 
 import os
 import sys
@@ -15,19 +15,19 @@ def main() -> int:
     try:
         return cli.main()
     finally:
-        # The interpreter is still to end.
+        # The interpreter still has to end.
         interrupts.end_at_once(True)
 
 
 def _open_streams() -> None:
-    """Opens standard streams that are closed, whose number a file that is written would get, on what keeps nothing."""
+    """Opens closed standard streams on the null device, so that no written file gets their numbers."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             nothing = os.open(os.devnull, os.O_RDWR)
             if nothing != number:
                 os.dup2(nothing, number)
                 os.close(nothing)
-            # It is the stream of the process until it ends.
+            # The stream stays open until the process ends.
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115
 
 

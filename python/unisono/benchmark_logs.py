@@ -21,7 +21,7 @@ _MOST_BYTES = 64 << 20
 _OSU = re.compile(r"^#\s*OSU MPI\S* (.*?) Latency Test", re.MULTILINE)
 _IMB = re.compile(r"^#\s*Benchmarking\s+(\S+)", re.MULTILINE)
 _IMB_RANKS = re.compile(r"^#\s*#processes\s*=\s*(\d+)")
-#: The names of both suites in small letters, without marks.
+#: The collectives by their names in both suites, in small letters and without punctuation.
 _NAMES = {
     "allreduce": "allreduce",
     "allgather": "allgather",
@@ -41,7 +41,7 @@ _MOST_RANKS = 1 << 24
 
 
 def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> list[Measured]:
-    """The times of several files; ``ranks`` are those of files that do not state them.
+    """Returns the times of several files; ``ranks`` is for files that do not state their ranks.
 
     Raises:
         InputError: a file has none of the formats, is cut, or does not state its ranks, and ``ranks`` is None; or
@@ -126,7 +126,7 @@ def _imb(text: str, origin: str) -> list[Measured]:
 
 
 def _tuned(text: str, origin: str) -> list[Measured]:
-    """The chosen contender of each size that `unisono tune` measured."""
+    """Returns the chosen contender of each size that `unisono tune` measured."""
     try:
         report: Any = json.loads(text)
     except ValueError as e:
@@ -153,7 +153,7 @@ def _tuned(text: str, origin: str) -> list[Measured]:
 
 
 def _name(text: str) -> str | None:
-    """The collective of a benchmark; None for one of another kind, such as `Allgatherv` or `PingPong`."""
+    """Returns the collective of a benchmark; None for one of another kind, such as `Allgatherv` or `PingPong`."""
     return _NAMES.get(re.sub(r"[^a-z]", "", text.lower()))
 
 

@@ -1,8 +1,9 @@
-"""Measures what messages and reductions cost on the machine that runs this, under ``mpiexec``.
+"""Measures the costs of messages and reductions on this machine, under ``mpiexec``.
 
-Three benchmarks between rank 0 and the others: a ping-pong by size; a multicast to one, two, ... up to eight peers with
-non-blocking and with blocking sends, whose regression gives alpha_p and alpha_r as in "Recursive multiplying", section
-5.1; and local reductions by size. Medians make the machine; minima and residuals stand beside them.
+There are three benchmarks between rank 0 and the others: a ping-pong by size; a multicast to one, two, ... up to eight
+peers with non-blocking and with blocking sends, whose regression gives alpha_p and alpha_r as in "Recursive
+multiplying", section 5.1; and local reductions by size. The machine has the medians; its ``fit`` has minima and
+residuals.
 """
 
 import math
@@ -18,13 +19,13 @@ from unisono.levels import Level, levels, places, ranks_in_order
 
 __all__ = ["POOR", "Calibration", "Fit", "Levels", "calibrate", "calibrate_levels", "line", "outliers"]
 
-#: A regression that leaves more than this share of its values unexplained is no description of the machine.
+#: A regression with a larger residual does not describe the machine.
 POOR = 0.15
-#: Peers of the multicast at most, as in the paper.
+#: The largest number of peers of the multicast, as in the paper.
 MOST_PEERS = 8
 _SMALL = 8
 _SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
-#: From here on a message's time is its bytes'.
+#: From this size on, a message's time depends on its bytes alone.
 _LONG = 32768
 
 
@@ -39,22 +40,22 @@ class Fit:
 
     @property
     def poor(self) -> bool:
-        """Whether the line does not describe what was measured."""
+        """Returns whether the line does not describe the measurements."""
         return not self.residual <= POOR or self.slope < 0 or self.base < 0
 
 
-#: A median of more than so many times the minimum is of rounds in which other work took the core.
+#: If a median is more than this number of minima, other work took the core in many rounds.
 _DISTURBED = 2.0
-#: A relative distance from the line of the others that makes a disturbed time an outlier.
+#: The relative distance from the line of the other times that makes a disturbed time an outlier.
 _FAR = 0.5
 
 
 def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float]) -> list[int]:
-    """The positions of disturbed times that lie far off the line of the others: at most a quarter of all.
+    """Returns the positions of disturbed times far from the line of the others: at most a quarter of all.
 
     The line of the others is the one with the smallest sum of relative distances, which few outliers do not move; it
-    runs through two of the times. ``floors`` are the minima of the times. A line that does not describe undisturbed
-    times keeps them all, and shows a large residual.
+    runs through two of the times. ``floors`` are the minima of the times. If the line does not describe undisturbed
+    times either, all times are kept, and the residual is large.
     """
     x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
     pairs = [(i, j) for i in range(len(x)) for j in range(i) if x[i] != x[j]]
@@ -68,7 +69,7 @@ def outliers(xs: Sequence[float], times: Sequence[float], floors: Sequence[float
 
 
 def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
-    """The line with the smallest relative errors: times span orders of magnitude, and small ones count as much."""
+    """Fits the line with the smallest relative errors, since times span orders of magnitude."""
     x, t = np.asarray(xs, dtype=float), np.asarray(times, dtype=float)
     design = np.stack([np.ones_like(x), x], axis=1) / t[:, None]
     base, slope = np.linalg.lstsq(design, np.ones_like(t), rcond=None)[0]
@@ -89,12 +90,12 @@ class Calibration:
     multicast: dict[str, list[tuple[int, float, float]]]
     #: Median times of local reductions by bytes, nanoseconds.
     reductions: list[tuple[int, float, float]]
-    #: Whether the peers of the multicast are one rank, several times: with two ranks there is no other.
+    #: Whether all peers of the multicast are the same rank, because there are only two.
     one_peer: bool
     notes: list[str] = field(default_factory=list)
 
     def fits(self, of: int = 1) -> dict[str, Fit]:
-        """The lines through medians (``of`` 1) or minima (2)."""
+        """Returns the lines through medians (``of`` 1) or minima (2)."""
         found = {}
         for name, rows in self._lines().items():
             kept = _kept(rows)
@@ -102,14 +103,14 @@ class Calibration:
         return found
 
     def _lines(self) -> dict[str, list[tuple[int, float, float]]]:
-        """The measurements of each line."""
+        """Returns the measurements of each line."""
         multicasts = {f"multicast-{name}": rows for name, rows in self.multicast.items()}
         long = {"beta": self.ping_pong, "gamma": self.reductions}
         longs = {name: [row for row in rows if row[0] >= _LONG] for name, rows in long.items()}
         return {"beta": longs["beta"], **multicasts, "gamma": longs["gamma"]}
 
     def set_aside(self) -> dict[str, list[int]]:
-        """The sizes, or numbers of peers, of measurements that the lines leave out as :func:`outliers`."""
+        """Returns the sizes, or numbers of peers, of the :func:`outliers` of each line."""
         found = {
             name: sorted({row[0] for row in rows} - {row[0] for row in _kept(rows)})
             for name, rows in self._lines().items()
@@ -117,7 +118,7 @@ class Calibration:
         return {name: sizes for name, sizes in found.items() if sizes}
 
     def machine(self, name: str) -> dict[str, Any]:
-        """The description of the machine, with its ``fit``, as a machine file holds it."""
+        """Returns the description of the machine for a machine file, with its ``fit``."""
         medians, minima = self.fits(1), self.fits(2)
         multicast, small = medians["multicast-non-blocking"], next(r for r in self.ping_pong if r[0] == _SMALL)
         # One peer is fitted by its own time: the intercept of a noisy line may be negative, a latency is not.
@@ -154,12 +155,12 @@ class Calibration:
 
 
 def _kept(rows: list[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
-    """The rows without outliers."""
+    """Returns the rows without outliers."""
     out = outliers([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
     return [row for at, row in enumerate(rows) if at not in out]
 
 
-#: What a level of a machine file says of its messages.
+#: The parameters of messages that a level of a machine file has.
 _OF_LEVEL = ("alpha_ns", "alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte")
 
 
@@ -173,7 +174,7 @@ class Levels:
     placement: str
 
     def machine(self, name: str) -> dict[str, Any]:
-        """The description of the machine: its own parameters are those of the outermost level."""
+        """Returns the description of the machine; its own parameters are those of the outermost level."""
         made = [calibration.machine(name) for calibration in self.measured]
         inner = list(zip(self.found, made, strict=True))[:-1]
         described = [{"name": of.name, "size": of.size} | {key: m[key] for key in _OF_LEVEL} for of, m in inner]
@@ -181,12 +182,12 @@ class Levels:
         names = " and ".join(level.name for level in self.found)
         machine["summary"] = f"{machine['summary']}; {names} measured apart"
         machine["fit"] |= {"levels": {of.name: m["fit"] | {"members": list(of.members)} for of, m in inner}}
-        # Tables follow all plain values, as TOML wants them.
+        # In TOML, tables follow all plain values.
         return {key: machine[key] for key in machine if key != "fit"} | {"levels": described, "fit": machine["fit"]}
 
 
 def calibrate_levels(rounds: int = 200, progress: Callable[[int, int], None] | None = None) -> Levels | None:
-    """Measures each level of the machine on ranks that talk across it; the result is on rank 0, None elsewhere.
+    """Measures each level of the machine with ranks that communicate across it; only rank 0 has the result.
 
     Raises:
         InputError: fewer than two ranks, unlike nodes, or no MPI for Python.
@@ -216,7 +217,7 @@ def _share(progress: Callable[[int, int], None], at: int, of: int, done: int, to
 
 
 def _round(value: float) -> float:
-    """Six significant digits: measured times have no more."""
+    """Rounds to six significant digits, the precision of measured times."""
     return float(f"{value:.6g}") if math.isfinite(value) else 0.0
 
 
@@ -246,7 +247,7 @@ def calibrate(
                 progress(at + 1, len(steps))
     if world.rank != 0:
         return None
-    # The way back of the last peer's answer is not part of the multicast.
+    # The answer of the last peer is not part of the multicast.
     back = next(row for row in rows["ping-pong"] if row[0] == _SMALL)
     multicast = {
         name: [(k, max(mid - back[1], 1.0), max(low - back[2], 1.0)) for k, mid, low in rows[name]]
@@ -260,7 +261,7 @@ _Step = tuple[str, int, Callable[[], list[float]]]
 
 
 def _steps(mpi: Any, world: Any, rounds: int) -> list[_Step]:
-    """One measurement: a name, a size or a number of peers, and a function that all ranks call."""
+    """Returns measurements: a name, a size or a number of peers, and a function that all ranks call."""
     # Long messages need fewer rounds for the same number of bytes.
     share = {size: max(10, min(rounds, (64 << 20) // max(size, 1))) for size in _SIZES}
     peers = range(1, MOST_PEERS + 1) if world.size == 2 else range(1, min(MOST_PEERS, world.size - 1) + 1)
@@ -272,7 +273,7 @@ def _steps(mpi: Any, world: Any, rounds: int) -> list[_Step]:
 
 
 def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
-    """One-way times between ranks 0 and 1, nanoseconds."""
+    """Returns one-way times between ranks 0 and 1, in nanoseconds."""
     buffer = np.zeros(size, dtype=np.uint8)
     world.Barrier()
     times = []
@@ -289,7 +290,7 @@ def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
 
 
 def _multicast(mpi: Any, world: Any, peers: int, rounds: int, non_blocking: bool) -> list[float]:
-    """Times of rank 0 from the first of its sends until the last peer's answer, nanoseconds."""
+    """Returns the times of rank 0 from the first of its sends to the last peer's answer, in nanoseconds."""
     buffer, answer = np.zeros(_SMALL, dtype=np.uint8), np.zeros(_SMALL, dtype=np.uint8)
     targets = [1 + k % (world.size - 1) for k in range(peers)]
     mine = targets.count(world.rank)
@@ -312,13 +313,13 @@ def _multicast(mpi: Any, world: Any, peers: int, rounds: int, non_blocking: bool
                 world.Recv(buffer, 0, tag=1)
             if world.rank == targets[-1]:
                 world.Send(answer, 0, tag=2)
-        # Nobody runs ahead into the next round.
+        # All ranks begin the next round together.
         world.Barrier()
     return times[rounds // 10 + 1 :]
 
 
 def _reduction(mpi: Any, size: int, rounds: int) -> list[float]:
-    """Times of adding one vector of f64 to another on this rank, nanoseconds."""
+    """Returns the times of adding one vector of f64 to another on this rank, in nanoseconds."""
     a, b = np.ones(size // 8), np.ones(size // 8)
     times = []
     for _ in range(rounds + 1):

@@ -1,8 +1,8 @@
 """Checks the certificate of a schedule's proof, independently of the program that wrote it.
 
 ``python certificate_checker.py FILE.sched CERTIFICATE`` runs with any Python >= 3.11 and its standard library alone.
-It ends with 0 if the certificate is accepted, 1 if it is refused, and 2 if a file cannot be read or holds no schedule.
-It trusts nothing in the certificate: it follows the order, derives each fact and computes all contents exactly.
+Its exit code is 0 if the certificate is accepted, 1 if it is refused, and 2 if a file is unreadable or not a schedule.
+It assumes nothing about the certificate: it follows the order, derives each fact and computes all contents exactly.
 ``docs/certificates.md`` states every rule. The sections ``machine`` and ``placement`` of a file are not certified.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 MOST, MOST_RANKS, MOST_PHASES, MOST_OPERANDS = 2**32 - 1, 2**22, 2**16, 2**16 - 1
 INPUT, OUTPUT, _, STREAM = range(4)
-WRONG = -1  # The expression of a place that combines one rank twice, or input elements of different numbers.
+WRONG = -1  # The expression of an element that combines one rank twice, or different elements of the inputs.
 MOVING_ONE, MOVING_ALL = {"broadcast", "message", "scatter"}, {"allgather", "alltoall", "gather"}
 REDUCING, ROOTED = {"allreduce", "reduce", "reduce-scatter", "scan"}, MOVING_ONE | {"gather", "reduce"}
 ALIKE = {"allgather", "allreduce", "barrier", "broadcast"}  # All ranks end with one result.
@@ -34,20 +34,20 @@ _STEP = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?((?:<=?\d{1,10}(?:@\d{1,10})?)*)"
 _FACT = re.compile(r"<(=?)(\d+)(?:@(\d+))?", re.A)
 #: An operand: (buffer, start, end) or (STREAM, stream, first element).
 Operand = tuple[int, int, int]
-#: Ranks of an expression: first, last + 1, bits where some between are missing, whether they ascend from left to right.
+#: Ranks of an expression: first, last + 1, bits of missing ranks between them, whether they ascend from left to right.
 Ranks = tuple[int, int, int | None, bool]
 #: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
 Segments = list[tuple[int, int, Any, int]]
-#: The result of a check that accepts: instructions, facts, expressions, and whether outputs are repeatable.
+#: The result of an accepting check: instructions, facts, expressions, and whether outputs are repeatable.
 Verdict = tuple[int, int, int, bool]
 
 
 class Refused(Exception):  # noqa: N818
-    """The certificate does not show that the schedule is right."""
+    """The certificate does not prove that the schedule is correct."""
 
 
 class WrongInput(Refused):
-    """A file cannot be read, or holds no schedule."""
+    """A file cannot be read, or is not a schedule."""
 
 
 def require(holds: bool, message: str) -> None:
@@ -57,14 +57,14 @@ def require(holds: bool, message: str) -> None:
 
 
 def number(text: str | None, most: int = MOST) -> int:
-    """The value of up to ten digits, 0 where there are none."""
+    """Returns the value of up to ten digits, or 0 without digits."""
     value = int(text) if text else 0
     require(value <= most, f"found {value} where a number from 0 to {most} is expected")
     return value
 
 
 class Collective:
-    """A collective on given ranks: the sizes of its buffers, and what each output must hold."""
+    """A collective on given ranks: the sizes of its buffers, and the required contents of each output."""
 
     def __init__(self, text: str) -> None:
         found = _COLLECTIVE.fullmatch(text)
@@ -78,14 +78,14 @@ class Collective:
         self.whole = self.elements * (self.ranks if kind in MOVING_ALL | {"scatter", "reduce-scatter"} else 1)
         require(self.whole <= MOST, f"a buffer has {self.whole} elements, more than {MOST}")
         self.root = source if kind in ROOTED else 0
-        # A message comes from the last rank, or from the first where the root is the last.
+        # A message comes from the last rank, or from the first if the root is the last.
         self.sender = self.root if kind != "message" else 0 if source + 1 == self.ranks else self.ranks - 1
         self.any_order = operator != "ordered" or kind == "barrier"
         # The minimum of +0 and -0 depends on the order of the operands, so swapping them can change bits.
         self.swaps = operator != "ordered" and (integer or operator not in ("min", "max"))
 
     def sizes(self, node: int) -> tuple[int, int]:
-        """Elements of a node's input and output. A switch has neither; a broadcast's root has its result as input."""
+        """Returns the elements of a node's input and output; switches have none, a broadcast's root has no output."""
         given = self.whole if self.kind in ("scatter", "reduce-scatter", "alltoall") else self.elements
         made = self.whole if self.kind in MOVING_ALL else self.elements
         gives = self.kind not in MOVING_ONE or node == self.sender
@@ -94,7 +94,7 @@ class Collective:
         return (given * gives, made * makes) if node < self.ranks else (0, 0)
 
     def required(self, rank: int) -> Iterator[tuple[int, int, int, int, int]]:
-        """Rows (start, end, input element, first rank, last rank + 1): a span must hold these ranks reduced."""
+        """Yields (start, end, input element, first rank, last rank + 1): a span must hold these ranks reduced."""
         n, length = self.elements, self.sizes(rank)[1]
         element = rank * n if self.kind in ("alltoall", "reduce-scatter", "scatter") else 0
         if length and self.kind in MOVING_ALL:
@@ -106,12 +106,12 @@ class Collective:
 
 
 class Schedule:
-    """The text form of a schedule; what is not well-formed is refused."""
+    """The text form of a schedule; text that is not well-formed is refused."""
 
     def __init__(self, text: str) -> None:
         #: Lane, length, sources, sinks and dependencies of each instruction.
         self.rows: list[tuple[int, int, tuple[Operand, ...], tuple[Operand, ...], tuple[int, ...]]] = []
-        #: Node and first instruction of each lane. Of each node: how many lanes it has.
+        #: Node and first instruction of each lane, and the number of lanes of each node.
         self.lanes, self.lane_count = list[tuple[int, int]](), defaultdict[int, int](int)
         #: Source, sinks and capacity of each stream. Of each node and stream: the lane, the elements, the last use.
         self.streams: list[tuple[int, tuple[int, ...], int | None]] = []
@@ -140,7 +140,7 @@ class Schedule:
             head, _, operands = line.partition(": ")
             name, _, phase = head.partition(" p")
             left, _, right = operands.partition(" -> ")
-            # Most lines have the form that is printed, with a phase and operands that earlier lines have too.
+            # Most lines have the printed form, with a phase and operands that earlier lines have too.
             if name == f"  i{len(self.rows)}" and phase in self._known_phases and self._instruction(left, right):
                 continue
             if line.startswith(("machine", "placement")):
@@ -187,7 +187,7 @@ class Schedule:
             require(code == "origin" or code.startswith("origin "), f"'{code[:40]}' cannot be read here")
 
     def _instruction(self, left: str, right: str, said: str | None = None, after: str | None = None) -> bool:
-        """Adds an instruction, unless an operand is not known."""
+        """Adds an instruction and returns True, unless an operand is unknown."""
         this, lane, length = len(self.rows), len(self.lanes) - 1, number(said) if said else 0
         known = self._operands
         try:
@@ -206,7 +206,7 @@ class Schedule:
         if length == 0 or len(sources) > MOST_OPERANDS or len(sinks) > MOST_OPERANDS:
             raise WrongInput(f"i{this} has no length, or more than {MOST_OPERANDS} operands")
         for n, (buffer, start, end) in enumerate(sinks):
-            # Element k may be read and written at one place, and at two places of one buffer it may not.
+            # An element may be read and written at one place, but not at two places of one buffer.
             if buffer != STREAM:
                 met = [a for b, a, z in sources if b == buffer and a != start and a < end and start < z]
                 met += [a for b, a, z in sinks[:n] if b == buffer and a < end and start < z] if n else ()
@@ -227,7 +227,7 @@ class Schedule:
 
 
 class Expressions:
-    """Expressions over ranks, each once: a rank, or a row that combines two expressions."""
+    """Distinct expressions over ranks: a rank, or a row that combines two expressions."""
 
     def __init__(self, collective: Collective) -> None:
         self._ranks, self._swaps, self._twice = collective.ranks, collective.swaps, collective.kind == "barrier"
@@ -235,11 +235,11 @@ class Expressions:
         self._held: list[Ranks] = []
 
     def held(self, value: int) -> Ranks:
-        """The ranks of an expression."""
+        """Returns the ranks of an expression."""
         return (value, value + 1, None, True) if value < self._ranks else self._held[value - self._ranks]
 
     def combine(self, a: int, b: int) -> int:
-        """The expression that combines two; WRONG where a rank is in both."""
+        """Returns the expression that combines two, or WRONG if a rank is in both."""
         key = (b, a) if self._swaps and a > b else (a, b)
         if key not in self.rows:
             self.rows[key] = self._new(*key)
@@ -274,14 +274,14 @@ class Expressions:
 
 
 def join(parts: Segments, start: int, end: int, value: Any, shift: int) -> None:
-    """Appends a segment, as one with the last where both hold the same."""
+    """Appends a segment, merged with the last one if both hold the same."""
     if parts and parts[-1][1] == start and parts[-1][2] == value and parts[-1][3] == shift:
         start = parts.pop()[0]
     parts.append((start, end, value, shift))
 
 
 def read(segments: Segments, start: int, end: int, reader: str | int, gap: Any = None) -> Segments:
-    """The contents of a span, with places counted from its start; gaps hold ``gap`` or are refused."""
+    """Returns the contents of a span, with places counted from its start; gaps hold ``gap`` or are refused."""
     at = bisect_left(segments, (start + 1,)) - 1
     if at >= 0 and segments[at][1] >= end:
         return [(0, end - start, segments[at][2], segments[at][3] + start)]
@@ -316,7 +316,7 @@ def write(segments: Segments, start: int, end: int, parts: Segments) -> None:
 
 
 def touch(segments: Segments, lane: int, this: int, start: int, end: int, writes: bool) -> dict[int, int]:
-    """Adds an access to the latest ones of all lanes; returns each other lane's latest that clashes with it."""
+    """Adds an access to the latest ones of all lanes; returns each other lane's latest conflicting one."""
     latest, parts = dict[int, int](), Segments()
     for a, b, lanes, shift in read(segments, start, end, this, gap={}):
         for other, (last_read, last_write) in lanes.items():
@@ -329,24 +329,24 @@ def touch(segments: Segments, lane: int, this: int, start: int, end: int, writes
 
 
 class Replay:
-    """Follows the order of a certificate through a schedule."""
+    """Executes the instructions of a schedule in the order of a certificate."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._s, self._rows, self.expressions = schedule, schedule.rows, Expressions(schedule.collective)
-        #: Of each lane: its node, whether that has more lanes, the next instruction. Elements popped by (stream, node).
+        #: Node of each lane, and whether that has more; next instruction by lane; elements popped by (stream, node).
         self._lanes = [(node, schedule.lane_count[node] > 1) for node, _ in schedule.lanes]
         self._next, self._popped = [first for _, first in schedule.lanes], defaultdict[tuple[int, int], int](int)
-        #: What each instruction pushed on a stream: a segment that holds contents, whose places count from its start.
+        #: The contents that each instruction pushed on a stream, as segments whose places count from its start.
         self._passing: list[Segments] = [[] for _ in schedule.streams]
         #: Contents and the latest accesses, by (node, buffer).
         self._held, self._touched = (defaultdict[tuple[int, int], Segments](list) for _ in range(2))
-        #: Of two lanes, the latest instruction of the second that is over before the next one of the first starts.
+        #: For two lanes, the latest instruction of the second that is over before the next one of the first starts.
         self._over: dict[tuple[int, int], int] = {}
         #: Facts (instruction, the one that is over, whether at the start of the first and not only at its end).
         self.facts: list[tuple[int, int, bool]] = []
 
     def step(self, this: int, facts: str) -> None:
-        """Runs an instruction, about which the certificate states facts."""
+        """Executes an instruction, with the facts that the certificate states about it."""
         lane, length, sources, sinks, after = self._rows[this]
         node, shared = self._lanes[lane]
         if self._next[lane] != this:
@@ -404,7 +404,7 @@ class Replay:
         self._over[key] = max(over, self._over.get(key, -1))
 
     def _fact(self, this: int, lane: int, start: str, predecessor: str, earlier: str) -> int:
-        """Derives a fact; returns what is over when the instruction ends."""
+        """Derives a fact; returns the instruction that is over when this one ends."""
         via, of = int(predecessor), int(earlier or 0)
         if via >= len(self._rows) or of > len(self.facts) or (earlier and (start or of == 0)):
             raise Refused(f"a fact about i{this} names an instruction or a fact that does not exist before it")
@@ -419,7 +419,7 @@ class Replay:
         return over
 
     def _carried(self, via: int, this: int, at_start: bool) -> bool | None:
-        """Whether something that is over at ``via`` is over when ``this`` starts, or else at least when it ends."""
+        """Returns True if a fact at ``via`` holds when ``this`` starts, False if only when it ends, None if neither."""
         (_, pushed, _, sinks, _), (_, popped, sources, _, after), best = self._rows[via], self._rows[this], None
         if via in after:
             return True

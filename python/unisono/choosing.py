@@ -1,8 +1,8 @@
 """Chooses algorithms by measuring a part of the points of a study: a Gaussian process of the logarithms of times.
 
 The process has one value for each point, a pair of an algorithm and a cell; a cell is one size in one test. Values of
-one algorithm are alike at sizes and numbers of ranks that are near each other. Each collective in each setting, as an
-MPI library on a system, has a process of its own. The next point to measure is the one with the greatest expected
+one algorithm are correlated at nearby sizes and numbers of ranks. Each collective in each setting, such as an MPI
+library on a system, has a process of its own. The next point to measure is the one with the greatest expected
 improvement over the present choice of its cell. An observation updates the mean and the covariance of all points. The
 choice in a cell has the lowest expected time.
 
@@ -26,15 +26,15 @@ __all__ = ["MOST_POINTS", "NOISE", "START", "Belief", "Regret", "cross_validate"
 
 _Array = NDArray[np.float64]
 
-#: Standard deviations: of what all algorithms share, of an algorithm over sizes and ranks, at all of them, of a test as
-#: a whole, of an algorithm in a test, of a point by itself, and of a measurement. These and the lengths below are means
-#: of those with the greatest likelihood on PICO's measurements of three of four systems at a time, rounded.
+#: Standard deviations: of a value common to all algorithms, of an algorithm over sizes and ranks, of an algorithm at
+#: all of them, of a test as a whole, of an algorithm in a test, of a single point, and of a measurement. These and the
+#: lengths below are rounded means of the most likely values on PICO's measurements of three of four systems at a time.
 _SHARED, _VARYING, _ALWAYS, _TEST, _IN_TEST, _POINT, NOISE = 5.0, 1.0, 0.3, 0.9, 0.35, 0.1, 0.04
-#: Lengths over which values are alike, of sizes for an algorithm and for all, and of ranks.
+#: Correlation lengths: of sizes for an algorithm and for all, and of ranks.
 _SIZES, _SHARED_SIZES, _RANKS = 8.0, 18.0, 9.0
-#: The logarithm of a time that is expected before all measurements, 100 us.
+#: The logarithm of the time expected before all measurements, 100 us.
 START = float(np.log(1e-4))
-#: More points need more memory for covariances than a desk has (8 bytes a pair, three times).
+#: The largest number of points; covariances of more exceed the memory of a desktop (8 bytes a pair, three times).
 MOST_POINTS = 8192
 
 
@@ -59,7 +59,7 @@ class Belief:
         self.cells = [np.array(members) for members in cells.values()]
 
     def observe(self, at: int, value: float) -> None:
-        """Takes in the logarithm of a measured time."""
+        """Updates the process with the logarithm of a measured time."""
         column = self.covariance[:, at].copy()
         variance = column[at] + NOISE**2
         self.mean += column * ((value - self.mean[at]) / variance)
@@ -67,16 +67,16 @@ class Belief:
         self.seen[at] = True
 
     def choices(self) -> list[int]:
-        """The point of each cell that has the lowest expected time."""
+        """Returns the point of each cell that has the lowest expected time."""
         return [int(cell[np.argmin(self.mean[cell])]) for cell in self.cells]
 
     def faster(self, at: int, other: int) -> float:
-        """The probability that a point has a shorter time than another one."""
+        """Returns the probability that a point has a shorter time than another one."""
         own = self.covariance[at, at] + self.covariance[other, other] - 2 * self.covariance[at, other]
         return float(_cumulative((self.mean[other] - self.mean[at]) / np.sqrt(max(own, 1e-12))))
 
     def best_next(self) -> int:
-        """The point to measure next, of those that have not been measured."""
+        """Returns the point to measure next, of those that have not been measured."""
         chosen = self.choices()
         rival = np.empty(len(self.mean), int)
         for cell, best in zip(self.cells, chosen, strict=True):
@@ -85,14 +85,14 @@ class Belief:
         both = own + own[rival] - 2 * self.covariance[np.arange(len(rival)), rival]
         gains = _improvement(self.mean[rival] - self.mean, np.sqrt(np.maximum(both, 1e-12)))
         for cell, best in zip(self.cells, chosen, strict=True):
-            # To measure the choice itself is worth as much as to measure its strongest rival.
+            # A measurement of the choice itself is worth as much as one of its strongest rival.
             gains[best] = gains[cell[cell != best]].max(initial=0.0)
         gains *= np.sqrt(np.maximum(own, 0) / (np.maximum(own, 0) + NOISE**2))
         return int(np.argmax(np.where(self.seen, -1.0, gains)))
 
 
 def explore(belief: Belief, count: int) -> Iterator[int]:
-    """Points to measure, one after the other; each has to be observed before the next is asked for.
+    """Yields points to measure; each must be observed before the next is requested.
 
     Raises:
         InputError: there are too many points.
@@ -115,20 +115,20 @@ def _same(values: Sequence[Any]) -> NDArray[np.bool_]:
 
 
 def _matern(distance: _Array) -> _Array:
-    """The Matérn covariance of smoothness 3/2."""
+    """Returns the Matérn covariance of smoothness 3/2."""
     scaled = np.sqrt(3.0) * distance
     return np.asarray((1 + scaled) * np.exp(-scaled))
 
 
 def _improvement(mean: _Array, deviation: _Array) -> _Array:
-    """The expectation of the positive part of a Gaussian."""
+    """Returns the expectation of the positive part of a Gaussian."""
     z = mean / deviation
     density = np.exp(-z * z / 2) / np.sqrt(2 * pi)
     return np.asarray(deviation * (density + z * _cumulative(z)))
 
 
 def _cumulative(z: _Array) -> _Array:
-    """The Gaussian's distribution function, within 7.5e-8 (Abramowitz and Stegun, 26.2.17)."""
+    """Returns the Gaussian's distribution function, within 7.5e-8 (Abramowitz and Stegun, 26.2.17)."""
     t = 1 / (1 + 0.2316419 * np.abs(z))
     series = t * (0.319381530 + t * (-0.356563782 + t * (1.781477937 + t * (-1.821255978 + t * 1.330274429))))
     tail = np.exp(-z * z / 2) / np.sqrt(2 * pi) * series
@@ -142,7 +142,7 @@ class Regret:
     system: str
     points: int
     measured: int
-    #: By iterations that the choice has not seen; whether any point of the cell was measured.
+    #: By the iterations that the choice did not use; whether any point of the cell was measured.
     cells: list[tuple[float, bool]]
     #: The same with all points measured: the noise of the measurements alone.
     noise: list[float]
@@ -153,7 +153,7 @@ def cross_validate(
 ) -> list[Regret]:
     """Measures a share of the points of each setting, and judges the choices in all cells of at least three algorithms.
 
-    Half of the iterations is measured, the other half judges.
+    The choice uses half of the iterations; the other half judges it.
     """
     if not 0 < share <= 1:
         raise InputError(f"the share is {share:g}; accepted are numbers above 0, at most 1")

@@ -1,9 +1,9 @@
 """Measures the choices of a decision table again, in pairs with the library, before they are written.
 
-A choice is the best of several noisy times, so its own time is mostly too good. Each row that names a schedule is timed
-beside the library at the measured sizes that it serves and at its first and last size, which were interpolated. Where
+A choice is the best of several noisy times, so its own time is mostly too good. Each row with a schedule is timed
+together with the library at the measured sizes in its range and at its first and last size, which were interpolated. If
 the median over rounds of the ratio of both times is not below 1, the library serves that size and those up to the next
-ones that were confirmed. Short sizes have a stricter rule (:func:`refusal`).
+confirmed ones. Short sizes have a stricter rule (:func:`refusal`).
 """
 
 from collections.abc import Callable, Sequence
@@ -23,13 +23,13 @@ from unisono.tuning import MOSTLY, SHORT, Row, contestants, is_idle, unserved
 __all__ = ["LEAST_FACTOR", "Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
 
 
-#: A schedule serves sizes up to this factor above the first at least; shorter ranges are the library's.
+#: A schedule's range ends at this factor above its first size at least; shorter ranges go to the library.
 LEAST_FACTOR = 2
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A schedule beside the library at one size."""
+    """A schedule compared with the library at one size."""
 
     collective: str
     ranks: int
@@ -38,26 +38,26 @@ class Trial:
     algorithm: str
     #: The median over rounds of the schedule's time divided by the library's.
     ratio: float
-    #: Why the library serves the size; empty where the schedule does.
+    #: The reason why the library serves the size; empty if the schedule does.
     why: str = ""
 
     @property
     def kept(self) -> bool:
-        """Whether the schedule serves the size."""
+        """Returns whether the schedule serves the size."""
         return not self.why
 
     @property
     def name(self) -> str:
-        """The collective and its algorithm."""
+        """Returns the collective and its algorithm."""
         return f"{self.collective} by {self.algorithm}"
 
     def report(self) -> dict[str, Any]:
-        """The trial for JSON."""
+        """Returns the trial for JSON."""
         return self.__dict__ | {"kept": self.kept, "why": self.why or None}
 
 
 def trial_counts(row: Row, counts: Sequence[int]) -> list[int]:
-    """The numbers of elements at which a row is timed, ascending; none where it is shorter than an element."""
+    """Returns the numbers of elements at which a row is timed, ascending; none if it is shorter than an element."""
     first, last = -(-row.first_bytes // 4), None if row.last_bytes is None else row.last_bytes // 4
     edges = [first] * (row.first_bytes > 0) + [last] * (last is not None)
     wanted = {count for count in (*counts, *edges) if count is not None and count >= max(first, 1)}
@@ -65,10 +65,10 @@ def trial_counts(row: Row, counts: Sequence[int]) -> list[int]:
 
 
 def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
-    """The row as it is written: the sizes between those that were confirmed, and the library for the others.
+    """Returns the rows to write: the schedule for ranges between confirmed sizes, and the library for the rest.
 
-    Ranges that are shorter than :data:`LEAST_FACTOR` are the library's too. ``verdicts`` are sizes in bytes, ascending,
-    each with whether the schedule was confirmed there. What the library serves holds under any conditions.
+    Ranges shorter than :data:`LEAST_FACTOR` go to the library too. ``verdicts`` are sizes in bytes, ascending, each
+    with whether the schedule was confirmed there. Rows of the library hold under any conditions.
     """
     held: list[tuple[int, int | None]] = []
     for at, (size, holds) in enumerate(verdicts):
@@ -80,7 +80,7 @@ def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
         held[0] = (row.first_bytes, held[0][1])
     if held and verdicts[-1][1]:
         held[-1] = (held[-1][0], row.last_bytes)
-    # A size that was confirmed alone says little about others, and calls seldom have exactly that one.
+    # A single confirmed size proves little about others, and calls seldom have exactly that size.
     held = [(start, end) for start, end in held if end is None or end >= LEAST_FACTOR * max(start, 1) - 1]
     found, first = [], row.first_bytes
     for start, end in held:
@@ -96,7 +96,7 @@ def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
 
 
 def joined(rows: Sequence[Row]) -> list[Row]:
-    """The rows, with neighbours that the library serves as one; they are in the order of their sizes."""
+    """Returns the rows in the order of their sizes, with neighbors of the library joined."""
     found: list[Row] = []
     for row in rows:
         last = found[-1] if found else None
@@ -115,9 +115,9 @@ def confirm(
     rounds: int,
     progress: Callable[[int, int], None],
 ) -> tuple[list[Row], list[Trial]]:
-    """Times every schedule of a table beside the library; all ranks of MPI's world call it.
+    """Times every schedule of a table together with the library; all ranks of MPI's world call it.
 
-    Rank 0 has the rows, and gets those to be written, with the conditions under which they were measured.
+    Rank 0 has the rows, and returns those to write, with the conditions of their measurement.
     """
     idle = is_idle(mpi, world)
     machine = nodes(mpi, world)
@@ -166,7 +166,7 @@ def _check_served(collective: str, ranks: int, lost: Sequence[int]) -> None:
 def _measured(
     mpi: Any, group: Any, collective: str, counts: Sequence[int], plans: list[list[Plan | None]] | None, rounds: int
 ) -> tuple[str, dict[int, Contest]]:
-    """How the ranks of a group wait, and by elements the contest of the library and the plan."""
+    """Returns how the ranks of a group wait, and by elements the contest of the library and the plan."""
     given = None if plans is None else [[plan for plan in here if plan is not None] for here in plans]
     tuned = Collectives(mpi, group).conditions()
     if not counts:
@@ -183,7 +183,7 @@ def _trial(row: Row, count: int, result: Contest, rounds: int, idle: bool) -> Tr
 
 
 def _in_range(trial: Trial, rows: Sequence[Row]) -> Trial:
-    """The trial, with a reason where the schedule was confirmed and serves no range around the size."""
+    """Returns the trial, with a reason if the schedule was confirmed but no row has it at this size."""
     where = (trial.collective, trial.ranks, trial.per_node, trial.bytes)
     if not trial.kept or any(row.plan is not None and row.covers(*where) for row in rows):
         return trial
@@ -191,10 +191,11 @@ def _in_range(trial: Trial, rows: Sequence[Row]) -> Trial:
 
 
 def refusal(size: int, ratio: float, won: int, rounds: int, *, idle: bool) -> str:
-    """Why the library serves a size again; empty where the schedule was confirmed.
+    """Returns the reason why the library serves a size again; empty if the schedule was confirmed.
 
-    ``won`` counts the rounds in which every time of the schedule was below the library's, of ``rounds``. Short sizes go
-    by it, where cores are idle: a call then takes about a microsecond, and medians follow what else the cores do.
+    ``won`` counts the rounds, of ``rounds``, in which the schedule was faster than the library's fastest round. This
+    count decides for short sizes on idle cores: such a call takes about a microsecond, and medians depend on other work
+    of the cores.
     """
     if size >= SHORT:
         return "" if ratio < 1 else "it needs a median below the library's"

@@ -1,6 +1,6 @@
-"""What is in a file that Unisono writes or reads; see :func:`contents`.
+"""The contents of a file that Unisono writes or reads; see :func:`contents`.
 
-:mod:`unisono.base.forms` recognises the form of a file, and :data:`_READERS` has its reader.
+:mod:`unisono.base.forms` recognizes the form of a file, and :data:`_READERS` has its reader.
 """
 
 import csv
@@ -33,7 +33,7 @@ from unisono.planning.programs import read_workload
 
 __all__ = ["Contents", "contents"]
 
-#: Lines of a text that are shown where no more is asked for.
+#: The default number of lines of a text.
 _LINES = 12
 
 
@@ -46,13 +46,13 @@ class Contents:
     form: str
     #: Facts by name, with the types of JSON.
     facts: dict[str, Any]
-    #: Rows of a table by column, where the file has one.
+    #: Rows of a table by column, if the file has one.
     rows: list[dict[str, Any]]
-    #: The text itself, or the first lines of it.
+    #: The text, or its first lines.
     text: str = ""
 
     def report(self) -> dict[str, Any]:
-        """The contents as one object of JSON."""
+        """Returns the contents as one object of JSON."""
         return {"file": self.file, "form": self.form, **self.facts, "rows": self.rows}
 
 
@@ -61,10 +61,10 @@ _Read = tuple[dict[str, Any], list[dict[str, Any]], str]
 
 
 def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Contents:
-    """What is in a file: a schedule, a plan, a machine, a certificate, a report, a sweep, a trace, a program.
+    """Reads any file: a schedule, a plan, a machine, a certificate, a report, a sweep, a trace, a program.
 
-    ``lines`` are the most lines of a text that are kept (None: all). The contents of a ``.plan`` are proved as they are
-    before use; a schedule is only read.
+    ``lines`` is the largest number of lines of a text (None: all). The contents of a ``.plan`` are proved as before
+    use; a schedule is only read.
 
     Raises:
         InputError: no such file, a form that is not known, or a damaged file.
@@ -83,7 +83,7 @@ def contents(path: str | os.PathLike[str], *, lines: int | None = _LINES) -> Con
         columns = list(dict.fromkeys(column for row in rows for column in row))
         rows = [{column: row.get(column) for column in columns} for row in rows]
     except (AttributeError, KeyError, IndexError, TypeError, ValueError, OverflowError, csv.Error):
-        # JSON and CSV of other makers may begin like ours, and hold something else.
+        # JSON and CSV of other programs may begin like ours, with other contents.
         raise InputError(f"'{title(path)}' begins like a {form}, and is damaged or something else") from None
     if lines is not None:
         kept = text.split("\n", lines)
@@ -180,7 +180,7 @@ def _report(name: str) -> _Read:
 def _part(name: str) -> _Read:
     part = read_json(name)
     points = part.pop("points")
-    # The request is text by which parts are told apart.
+    # The request only distinguishes parts of different sweeps.
     part.pop("asked", None)
     return part, [{key: _flat(row)[key] for key in list(row)[:8]} for row in points], ""
 
@@ -192,7 +192,7 @@ def _sweep(name: str) -> _Read:
 
 
 def _trace(name: str) -> _Read:
-    # Traces of many nodes are larger than memory holds as objects, so an event is counted when it is read.
+    # Traces of many nodes do not fit into memory as objects, so an event is counted when it is read.
     names: list[str] = []
     kinds: Counter[str] = Counter()
     events, first, last = 0, math.inf, -math.inf

@@ -1,4 +1,4 @@
-"""What this installation has, what it lacks, and the command that fixes it; see :func:`diagnose`."""
+"""The installed parts of Unisono, the missing ones, and the commands that install them; see :func:`diagnose`."""
 
 import os
 import platform
@@ -17,34 +17,34 @@ from unisono.mpi.launchers import LIBRARY, Launcher, environment, family, instal
 
 __all__ = ["Check", "diagnose"]
 
-#: Seconds that a launcher may take to start two ranks.
+#: Seconds that a launcher may take for two ranks.
 _PATIENCE = 60
 _FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
-#: What each of two ranks prints: the number of ranks that it sees, and the library that it runs on.
+#: The program of each of two ranks: it prints the number of ranks in its world, and the MPI library.
 _RANK = "from mpi4py import MPI; print(MPI.COMM_WORLD.size, MPI.Get_library_version().split(chr(10))[0].split(',')[0])"
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was looked for."""
+    """The check of one part."""
 
     name: str
-    #: Whether it is there and works.
+    #: Whether it exists and works.
     ok: bool
-    #: Whether Unisono does not do its main work without it.
+    #: Whether the main work of Unisono needs it.
     needed: bool
-    #: What was found, in words.
+    #: The finding, in words.
     found: str
-    #: The command or the step that fixes it; empty where nothing is missing.
+    #: The command or the step that mends it; empty if nothing is missing.
     mend: str = ""
 
     def report(self) -> dict[str, Any]:
-        """The check as JSON has it."""
+        """Returns the check for JSON."""
         return asdict(self)
 
 
 def diagnose(on_check: Callable[[Check], None] | None = None) -> list[Check]:
-    """Looks for everything that Unisono can use, in some seconds: ranks are started to see whether MPI works.
+    """Checks everything that Unisono can use, in some seconds; it starts two ranks to test MPI.
 
     ``on_check`` is called with each check as soon as it is made.
     """
@@ -84,7 +84,7 @@ def _preload() -> Check:
 
 
 def _launcher() -> Launcher | None:
-    """The launcher that a Python program of this environment is started by: its own, or else that of the path."""
+    """Returns the launcher of this environment, or else that of the path."""
     own = Path(sys.executable).parent / "mpiexec"
     found = str(own) if own.exists() else shutil.which("mpiexec")
     return Launcher(Path(found), family(Path(found))) if found else None
@@ -104,7 +104,7 @@ def _mpi() -> Check:
 
 
 def _ranks() -> Check:
-    """Whether two ranks of mpi4py see each other: where they do not, the launcher is of another MPI than mpi4py."""
+    """Checks whether two ranks of mpi4py have one world; if not, the launcher is of another MPI than mpi4py."""
     name = "mpi4py"
     try:
         version = metadata.version("mpi4py")
@@ -144,7 +144,7 @@ def _ranks() -> Check:
     return Check(name, True, False, f"mpi4py {version}, two ranks on {library}")
 
 
-#: Packages that some commands use, and what for.
+#: Packages that some commands use, with their purpose and source.
 _EXTRAS = {
     "matplotlib": ("pictures (--plot)", "matplotlib"),
     "numba": ("compiled kernels of tasks", "unisono[numba]"),
@@ -157,7 +157,7 @@ def _extra(package: str) -> Callable[[], Check]:
     use, source = _EXTRAS[package]
 
     def look() -> Check:
-        # The wheels of CuPy are named for the version of CUDA.
+        # The wheels of CuPy have the version of CUDA in their name.
         named = [d.metadata["Name"] for d in metadata.distributions() if d.metadata["Name"]]
         match = next((name for name in named if name == package or name.startswith(f"{package}-cuda")), None)
         if match is None:

@@ -1,7 +1,7 @@
-"""Self-consistent performance guidelines: measured collectives that take longer than others which contain them.
+"""Self-consistent performance guidelines: measured collectives that are slower than others which contain them.
 
-A broadcast is part of an allreduce, so that a library whose broadcast takes longer loses to its own allreduce. Source:
-Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 2010.
+A broadcast is part of an allreduce, so a library whose broadcast is slower than its allreduce could be improved.
+Source: Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines", IEEE TPDS 2010.
 """
 
 from collections import defaultdict
@@ -14,7 +14,7 @@ from unisono.collective_logs import Measured
 
 __all__ = ["GUIDELINES", "TOLERANCE", "Violation", "violations"]
 
-#: A collective, and those that make it one after the other, all of the same whole vector.
+#: A collective, and a sequence of collectives that contains it, all of the same whole vector.
 GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("barrier", ("allreduce",)),
     ("broadcast", ("allreduce",)),
@@ -27,20 +27,20 @@ GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("allreduce", ("reduce", "broadcast")),
     ("allreduce", ("reduce-scatter", "allgather")),
 )
-#: Times that differ by less are equal: medians of such tests repeat to a few per cent.
+#: The relative difference of equal times: medians of such tests vary by a few per cent.
 TOLERANCE = 0.05
-#: A number of ranks may take so many times as long as the next power of two.
+#: The permitted ratio of the time on a number of ranks to that on the next power of two.
 _CLIFF = 1.2
 
 #: Seconds of a collective by its bytes.
 Curve: TypeAlias = dict[int, float]
-#: A collective, the words of the guideline, and the time that it may take at most by its bytes.
+#: A collective, the words of the guideline, and the longest permitted time by its bytes.
 _Law: TypeAlias = tuple[str, str, Callable[[int], float | None]]
 
 
 @dataclass(frozen=True)
 class Violation:
-    """A measured time, and that of the guideline which it breaks. ``bytes`` are those of the whole vector."""
+    """A measured time that breaks a guideline, and the guideline's time. ``bytes`` are those of the whole vector."""
 
     collective: str
     bytes: int
@@ -51,15 +51,15 @@ class Violation:
 
     @property
     def ratio(self) -> float:
-        """The time over the other one."""
+        """Returns the measured time divided by the guideline's."""
         return self.seconds / self.other_seconds
 
 
 def violations(points: Iterable[Measured], tolerance: float = TOLERANCE) -> tuple[list[Violation], int]:
-    """The guidelines that measured times break, the largest ratio first, and the number of comparisons.
+    """Returns the guidelines that measured times break, the largest ratio first, and the number of comparisons.
 
-    Times of other sizes are read between the two nearest that were measured, and never beyond them. Of several times of
-    one collective, size, number of ranks and nodes the least counts.
+    Times of other sizes are interpolated between the two nearest measured ones, and not extrapolated. Of several times
+    of one collective, size, number of ranks and nodes the least counts.
     """
     measured: dict[tuple[int, int], dict[str, Curve]] = defaultdict(lambda: defaultdict(dict))
     for point in points:
@@ -112,7 +112,7 @@ def _times(factor: float, share: float, curve: Curve, size: int) -> float | None
 
 
 def _at(curve: Curve, size: float) -> float | None:
-    """The time of so many bytes: on the line between the sizes around it; None beyond those that were measured.
+    """Returns the time of ``size`` bytes, interpolated; None outside of the measured sizes.
 
     A barrier has no bytes, and compares with the shortest vector.
     """

@@ -1,7 +1,7 @@
-"""Where the ranks of a run are: sockets of nodes of a network, and which of them show what each level costs.
+"""The places of the ranks of a run in sockets, nodes and a network, and the ranks that measure each level.
 
-A rank's node is named by its host and by the memory that it shares with others; its socket by the cores that the system
-lets it run on (``/sys/devices/system/cpu/cpuN/topology/physical_package_id``), if they are of one.
+A rank's node is named by its host and by the lowest rank that shares memory with it. Its socket is that of the cores on
+which the system lets it run (``/sys/devices/system/cpu/cpuN/topology/physical_package_id``), if they are of one.
 """
 
 import os
@@ -20,26 +20,26 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a rank runs."""
+    """The node and the socket of a rank."""
 
     node: str
-    #: None where the rank may run on several sockets, or the system does not tell.
+    #: None if the rank may run on several sockets, or the system does not name them.
     socket: int | None = None
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level of the machine, and ranks any two of which talk across exactly this level."""
+    """A level of the machine, and ranks of which each pair communicates across exactly this level."""
 
     #: ``socket``, ``node`` or ``network``.
     name: str
-    #: Members of one group of the level: ranks, or groups of the level before.
+    #: The number of members of one group of the level: ranks, or groups of the level before.
     size: int
     members: tuple[int, ...]
 
 
 def here(cpus: Path = _CPUS, allowed: Sequence[int] | None = None) -> int | None:
-    """The socket of this process, if it may run on one only."""
+    """Returns the socket of this process, if it may run on one only."""
     sockets = set()
     for cpu in sorted(os.sched_getaffinity(0)) if allowed is None else allowed:
         try:
@@ -50,7 +50,7 @@ def here(cpus: Path = _CPUS, allowed: Sequence[int] | None = None) -> int | None
 
 
 def places(mpi: Any, world: Any) -> list[Place]:
-    """The places of all ranks; all ranks call this."""
+    """Returns the places of all ranks; all ranks call this."""
     from unisono.mpi.groups import nodes
 
     first = {rank: members[0] for members in nodes(mpi, world) for rank in members}
@@ -59,7 +59,7 @@ def places(mpi: Any, world: Any) -> list[Place]:
 
 
 def levels(found: Sequence[Place]) -> list[Level]:
-    """The levels, innermost first, that have at least two members.
+    """Returns the levels with at least two members, innermost first.
 
     Raises:
         InputError: nodes with unlike numbers of ranks.
@@ -82,7 +82,7 @@ def levels(found: Sequence[Place]) -> list[Level]:
 
 
 def ranks_in_order(found: Sequence[Place]) -> str:
-    """How consecutive ranks lie on nodes: ``block`` or ``cyclic``, as machine files name it.
+    """Returns the order of consecutive ranks on nodes: ``block`` or ``cyclic``, as in machine files.
 
     Raises:
         InputError: neither.

@@ -2,8 +2,8 @@
 
 A folder has for each system a file ``<system>_metadata.csv`` with a row for each test, and the tests in folders
 ``<system>/<timestamp>/<test_id>``. A test has a file ``<elements>_<algorithm>_<dtype>.csv`` for each point, whose
-column ``highest`` has the time of the slowest rank in nanoseconds, one line for each iteration. Where iterations to
-warm up are recorded, they are the first fifth.
+column ``highest`` has the time of the slowest rank in nanoseconds, one line for each iteration. Warm-up iterations, if
+recorded, are the first fifth.
 """
 
 import csv
@@ -22,7 +22,7 @@ __all__ = ["Point", "read_pico"]
 _FILE = re.compile(r"(\d{1,15})_(.+)_(int8|char|int16|int32|int|int64|float|double)")
 _BYTES = {"int8": 1, "char": 1, "int16": 2, "int32": 4, "int": 4, "int64": 8, "float": 4, "double": 8}
 _COLUMNS = ("timestamp", "test_id", "nnodes", "tasks_per_node", "collective_type", "mpi_lib", "gpu_awareness")
-#: Libraries whose files have no iterations to warm up.
+#: Libraries whose files have no warm-up iterations.
 _WARM = ("FJMPI",)
 
 
@@ -31,7 +31,7 @@ class Point:
     """The time of one algorithm at one size in one test."""
 
     system: str
-    #: What the tests share whose times resemble each other: the MPI library, ranks on a node, memory of GPUs.
+    #: The properties of tests with similar times: the MPI library, ranks on a node, memory of GPUs.
     setting: tuple[str, ...]
     #: One run of the benchmark on one set of nodes.
     test: str
@@ -45,7 +45,7 @@ class Point:
 
 
 def read_pico(folder: str | Path) -> tuple[list[Point], int]:
-    """The points of a folder of results, and the number of files of another form, which are passed over."""
+    """Returns the points of a folder of results, and the number of skipped files of another form."""
     root = Path(folder)
     tables = sorted(root.glob("*_metadata.csv")) if root.is_dir() else []
     if not tables:
@@ -84,7 +84,7 @@ def _is_folder(name: str) -> bool:
 
 
 def _point(path: Path, system: str, row: dict[str, str]) -> Point | None:
-    """The point of a file, or nothing where its name or its contents have another form."""
+    """Returns the point of a file, or None if its name or its contents have another form."""
     name = _FILE.fullmatch(path.stem)
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     if name is None or not lines or lines[0].split(",")[0].strip() != "highest":

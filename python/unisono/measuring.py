@@ -1,4 +1,4 @@
-"""Times of collectives under ``mpiexec``: planned schedules beside the library's own, turn by turn."""
+"""Times of collectives under ``mpiexec``: planned schedules and the library's own, in turns."""
 
 import zlib
 from collections.abc import Callable, Sequence
@@ -12,25 +12,25 @@ from unisono.mpi.collectives import Array, Collectives, buffers
 
 __all__ = ["Contest", "Timing", "checksum", "contest"]
 
-#: The duration that a burst of calls aims at, in seconds, and the most calls of it.
+#: The intended duration of a burst of calls in seconds, and the largest number of its calls.
 _BURST = 2e-4
 _MOST_CALLS = 200
 
 
 @dataclass
 class Timing:
-    """One contestant at one size: of each round the lower quartile over bursts of the slowest rank's time, seconds."""
+    """One contestant at one size: for each round the lower quartile over bursts of the slowest rank's seconds."""
 
     rounds: list[float]
-    #: Checksum of the result's bits on this rank; the order of additions shows in it.
+    #: The checksum of the result's bits on this rank, which depends on the order of additions.
     bits: str
-    #: Calls made, and how many of them a plan served.
+    #: The number of calls, and of those that a plan served.
     calls: int
     served: int
 
     @property
     def seconds(self) -> float:
-        """The median over rounds."""
+        """Returns the median over rounds."""
         return median(self.rounds)
 
 
@@ -42,18 +42,18 @@ class Contest:
     timings: list[Timing]
 
     def won(self, at: int, other: int = 0) -> int:
-        """Rounds in which one contestant was faster than another."""
+        """Counts the rounds in which one contestant was faster than another."""
         pairs = zip(self.timings[at].rounds, self.timings[other].rounds, strict=True)
         return sum(mine < theirs for mine, theirs in pairs)
 
     def won_all(self, at: int, other: int = 0) -> int:
-        """Rounds in which one contestant was faster than another was in any round."""
+        """Counts the rounds in which one contestant was faster than another in any."""
         fastest = min(self.timings[other].rounds)
         return sum(mine < fastest for mine in self.timings[at].rounds)
 
 
 def checksum(output: Array) -> str:
-    """A few letters for the bits of a result."""
+    """Returns the checksum of a result's bits in hexadecimal."""
     return f"{zlib.crc32(output.tobytes()):08x}"
 
 
@@ -68,9 +68,9 @@ def contest(
 ) -> Contest:
     """Times contestants in interleaved rounds of a fixed duration each; all ranks of ``comm`` call it.
 
-    A round of a contestant begins with a barrier and has many bursts of calls that follow one another as in a compiled
-    program; the time of a call is a burst's on its slowest rank, divided by its calls. The order of the contestants
-    turns from round to round, so that none always runs after the same other.
+    A round of a contestant begins with a barrier and has many bursts of consecutive calls, as in a compiled program;
+    the time of a call is the duration of a burst on its slowest rank, divided by its calls. The order of the
+    contestants rotates from round to round, so that none always runs after the same other.
     """
     calls: list[Callable[[int], None]] = []
     outputs = []
@@ -102,7 +102,7 @@ def contest(
                 call(burst)
                 taken[again] = (mpi.Wtime() - start) / burst
             comm.Allreduce(mpi.IN_PLACE, taken, op=mpi.MAX)
-            # Where other work takes a core away, a burst is tens of times as long, and tells nothing of the call.
+            # Other work on a core makes a burst tens of times as long.
             times[at].append(float(np.quantile(taken, 0.25)))
             made[at] += burst * bursts
     served = [contestant.served - first for contestant, first in zip(contestants, before, strict=True)]

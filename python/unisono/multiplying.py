@@ -1,8 +1,8 @@
-"""Schedules of recursive multiplying: which is best, what one costs, how many there are.
+"""Schedules of recursive multiplying: the best one, costs, and numbers of schedules.
 
 A schedule is written as in "Generalisation of recursive doubling for AllReduce" (Ruefenacht, Bull, Booth; 2017):
-`a8,a3,a4`, `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`. A stage in which a rank sends b messages of n bytes takes
-alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3); the costs of stages add up. Times are in any one unit.
+`a8,a3,a4`, `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`. A stage in which a rank sends b messages of n bytes takes alpha_p + b
+(alpha_r + n beta + n gamma) (Eq. 3); the costs of stages add up. Times are in any one unit.
 """
 
 from typing import NamedTuple
@@ -30,9 +30,9 @@ def best(
     gamma: float = 0,
     kind: str = "any",
 ) -> Best | None:
-    """The schedule of least cost among all, or those of one kind: `factored`, `split` or `merge`.
+    """Returns the schedule of least cost among all, or those of one kind: `factored`, `split` or `merge`.
 
-    The search is exact. `None` where the kind has no schedule of ``ranks`` ranks.
+    The search is exact. The result is `None` if the kind has no schedule of ``ranks`` ranks.
     """
     found = _core.multiplying_best(ranks, _prices(alpha_p, alpha_r, bytes, beta, gamma), kind)
     return None if found is None else Best(*found)
@@ -48,24 +48,24 @@ def cost(
     beta: float = 0,
     gamma: float = 0,
 ) -> float:
-    """The time of all stages of a schedule together."""
+    """Returns the time of all stages of a schedule together."""
     return _core.multiplying_cost(schedule, ranks, _prices(alpha_p, alpha_r, bytes, beta, gamma))
 
 
 def count(ranks: int) -> dict[str, int]:
-    """How many schedules there are of each kind: `factored`, `split`, `merge`."""
+    """Returns the number of schedules of each kind: `factored`, `split`, `merge`."""
     return _core.multiplying_count(ranks)
 
 
 def schedules(ranks: int) -> list[str]:
-    """Every schedule: the factored ones, then splits, then merges. Their number grows fast; `count` returns it."""
+    """Returns every schedule: the factored ones, then splits, then merges. Their number, `count`, grows fast."""
     return _core.multiplying_schedules(ranks)
 
 
 def fan_out(ratio: float) -> float:
-    """The number of messages that a stage best sends at once where alpha_p = ratio alpha_r.
+    """Returns the best number of messages of a stage if alpha_p = ratio alpha_r.
 
-    It makes Eq. 4 least: exp(W((ratio - 1) / e) + 1) - 1. Eq. 5 as printed lacks the 1/e.
+    It minimizes Eq. 4: exp(W((ratio - 1) / e) + 1) - 1. Eq. 5 as printed lacks the 1/e.
     """
     return _core.multiplying_fan_out(ratio)
 

@@ -2,8 +2,8 @@
 
 The points of the process are all pairs of a contender, the library among them, and a cell: one size on one number of
 ranks. :func:`unisono.choosing.explore` chooses the points to measure. A contender wins as many rounds of its cell as
-the process expects. Below :data:`unisono.tuning.SHORT` bytes a schedule serves only if it and the library were
-measured. Measurements are not interleaved, so load that comes and goes counts as a property of an algorithm.
+the process expects. Below :data:`unisono.tuning.SHORT` bytes a schedule is chosen only if it and the library were
+measured. Measurements are not interleaved, so a varying load counts as a property of an algorithm.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ _Group = tuple[int, int]
 
 
 class Spent(NamedTuple):
-    """Points that were measured, and all there are."""
+    """The numbers of measured points and of all points."""
 
     measured: int
     points: int
@@ -56,7 +56,7 @@ class Try(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The algorithm."""
+        """Returns the algorithm."""
         return LIBRARY if self.plan is None else self.plan.algorithm
 
 
@@ -120,7 +120,7 @@ def tune_share(
 ) -> tuple[list[Family], Spent]:
     """Measures at most a share of the points of each collective; all ranks of MPI's world call it.
 
-    Takes the arguments of :func:`unisono.tuning.tune`. Families and numbers of points are those of rank 0.
+    The arguments are those of :func:`unisono.tuning.tune`. Families and numbers of points are those of rank 0.
     """
     placed, limits = where
     idle = is_idle(mpi, world)
@@ -157,7 +157,7 @@ def tune_share(
 
 
 def _check_count(share: float, wanted: int, points: int | None, collective: str) -> None:
-    """Refuses a share in which no schedule is measured beside the library; other ranks than 0 have no points.
+    """Refuses a share too small for a schedule and the library; other ranks than 0 have no points.
 
     Raises:
         InputError: it is one.
@@ -171,7 +171,7 @@ def _check_count(share: float, wanted: int, points: int | None, collective: str)
 
 
 def points_of(collective: str, tries: Sequence[Try]) -> list[Point]:
-    """The points of the process; a group of ranks is a test."""
+    """Returns the points of the process; a group of ranks is a test."""
     return [
         Point("", (), f"{ranks},{per_node}", collective, ranks, 4 * elements, name, nan, nan)
         for (ranks, per_node), elements, name in ((t.group, t.elements, t.name) for t in tries)
@@ -179,10 +179,10 @@ def points_of(collective: str, tries: Sequence[Try]) -> list[Point]:
 
 
 def expected_of(tries: Sequence[Try]) -> list[float]:
-    """The seconds that the machine's model predicts for the best schedule of each point's cell.
+    """Returns the seconds that the machine's model predicts for the best schedule of each point's cell.
 
-    Times so grow with the bytes as the model has it where nothing was measured. All contenders of a cell are expected
-    to take as long: measurements decide which is faster.
+    So without measurements times grow with the bytes as in the model. All contenders of a cell have the same expected
+    time: measurements decide which is faster.
     """
     best: dict[tuple[_Group, int], float] = {}
     for t in tries:
@@ -200,7 +200,7 @@ def cells_of(
     rounds: int,
     idle: bool,
 ) -> list[Cell]:
-    """The cells in the order of the points, with expected times for those that ``timings`` lacks."""
+    """Returns the cells in the order of the points, with expected times for points without ``timings``."""
     found = []
     for members in belief.cells:
         library = int(members[0])

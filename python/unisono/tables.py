@@ -9,7 +9,7 @@ __all__ = ["csv_text", "sweep_csv"]
 
 
 def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
-    """One row a point of a sweep, with a column of times for every algorithm that ran at any point.
+    """Returns one row for each point of a sweep, with a column of times for every algorithm that ran at any point.
 
     Times are cycles on a wafer, seconds elsewhere.
     """
@@ -35,7 +35,7 @@ def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:
 
 
 def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV text; absent values are empty cells."""
+    """Returns rows as CSV text; absent values are empty cells."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(head)

@@ -1,9 +1,9 @@
-"""Data-parallel training of VGG-16: how much of an iteration is Allreduce, with and without overlap.
+"""Data-parallel training of VGG-16: the share of Allreduce in an iteration, with and without overlap.
 
 Layers as in Simonyan and Zisserman, "Very deep convolutional networks for large-scale image recognition", 2015,
 configuration D, for images of 224 x 224. An iteration computes forwards and backwards on a node's minibatch, then
 reduces the gradients of all layers among all cores. With overlap the gradients of a layer are reduced as soon as
-backpropagation has left it, one layer after the other, while it goes on ("Accelerating Allreduce with in-network
+backpropagation has left it, one layer after the other, while it continues ("Accelerating Allreduce with in-network
 reduction on Intel PIUMA", deep learning).
 """
 
@@ -39,12 +39,12 @@ class Layer:
 
     name: str
     weights: int
-    #: Of one image, forwards; backwards takes twice as many.
+    #: Floating-point operations of one image, forwards; backwards takes twice as many.
     flops: float
 
 
 def vgg16() -> list[Layer]:
-    """The 16 layers with weights, from the image on."""
+    """Returns the 16 layers with weights, from the image on."""
     layers, side, before, block, at = [], _IMAGE, 3, 1, 1
     for channels in _CHANNELS:
         if channels == 0:
@@ -65,19 +65,19 @@ class Iteration:
     """One iteration, in seconds."""
 
     compute: float
-    #: All Allreduces, whether they are hidden or not.
+    #: All Allreduces, including hidden ones.
     allreduce: float
-    #: The part of it that no compute hides.
+    #: The part of them that no compute hides.
     exposed: float
 
     @property
     def seconds(self) -> float:
-        """The iteration."""
+        """Returns the time of the iteration."""
         return self.compute + self.exposed
 
     @property
     def share(self) -> float:
-        """The share of the iteration that waits for Allreduce."""
+        """Returns the share of the iteration that waits for Allreduce."""
         return self.exposed / self.seconds
 
 
@@ -89,12 +89,12 @@ class Reduction:
     beta: float
 
     def of(self, elements: int) -> float:
-        """The time of that number of elements."""
+        """Returns the time of ``elements`` elements."""
         return self.alpha + self.beta * elements
 
 
 def reduction(machine: Machine, algorithm: str) -> Reduction:
-    """How long an Allreduce by that algorithm takes on all cores of the machine."""
+    """Returns the time of an Allreduce by that algorithm on all cores of the machine."""
     few, many = 1, 1 << 20
     times = [_core.plan("allreduce", machine, n, "f32", "sum", 0, algorithm).predicted["seconds"] for n in (few, many)]
     beta = (times[1] - times[0]) / (many - few)
@@ -102,10 +102,10 @@ def reduction(machine: Machine, algorithm: str) -> Reduction:
 
 
 def iteration(machine: Machine, minibatch: int, by: Reduction, *, overlap: bool) -> Iteration:
-    """One iteration with ``minibatch`` images a node.
+    """Returns one iteration with ``minibatch`` images a node.
 
     Raises:
-        InputError: the machine says nothing of its compute, or there is no image.
+        InputError: the machine states no rate of compute, or there is no image.
 
     """
     device = machine.describe().get("device")
@@ -132,17 +132,17 @@ def iteration(machine: Machine, minibatch: int, by: Reduction, *, overlap: bool)
 #: The rows of `unisono workload` for these.
 PRESETS = [{"name": "vgg16", "accelerators": 0, "summary": "VGG-16, data-parallel on nodes whose switches reduce"}]
 _REFERENCE = "Simonyan and Zisserman, Very deep convolutional networks for large-scale image recognition, 2015"
-#: Images a node where nobody says how many.
+#: The default number of images a node.
 MINIBATCH = 128
 
 
 def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -> WorkloadReport:
-    """One iteration as of workloads on networks: the forward pass, then each layer on the way back.
+    """Reports one iteration as for workloads on networks: the forward pass, then each layer on the way back.
 
     Without overlap the gradients of all layers are reduced at once, after the last one.
 
     Raises:
-        InputError: switches of the machine do not reduce, or it says nothing of its compute.
+        InputError: switches of the machine do not reduce, or it states no rate of compute.
 
     """
     if machine.kind != "in-network":

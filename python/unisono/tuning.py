@@ -1,4 +1,4 @@
-"""Decision tables by measurement: the model proposes, interleaved rounds decide, the library stays where it is good."""
+"""Decision tables by measurement: the model proposes schedules, and interleaved rounds compare them with MPI."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,16 +35,16 @@ __all__ = [
     "unserved",
 ]
 
-#: The MPI library's own.
+#: The MPI library's own algorithms.
 LIBRARY = "library"
-#: More algorithms than there are.
+#: A number above that of all algorithms.
 _ALL = 1000
-#: Messages below this many bytes take about a microsecond, of which intercepting a call is a part: there a schedule has
-#: to be faster in a round than the library was in any, on an idle machine.
+#: Below this size a call takes about a microsecond, a part of it for its interception: there a schedule has to be
+#: faster in a round than the library in any, on an idle machine.
 SHORT = 2048
 #: The share of rounds that a schedule has to win.
 MOSTLY = 5 / 6
-#: Processes that want to run, for each core, on a machine that counts as idle but for this program.
+#: The largest load for each core of a machine that counts as idle except for this program.
 _BUSY = 1.25
 
 
@@ -54,24 +54,24 @@ class Contender:
 
     plan: Plan | None
     seconds: float
-    #: Rounds in which it was faster than the library.
+    #: The number of rounds in which it was faster than the library.
     won: int
     #: Whether its calls ran as planned; see :func:`check_served`.
     effective: bool = True
-    #: Whether it did not clearly win a short message, which it must not serve then, whatever it does for longer ones.
+    #: Whether it did not clearly win at a short size, which it then must not serve, whatever it wins at longer ones.
     left: bool = False
-    #: Whether it was measured; else its time and rounds are expected from those of others.
+    #: Whether it was measured; else its time and rounds are expectations from measurements of others.
     measured: bool = True
 
     @property
     def name(self) -> str:
-        """The algorithm; at one size each has one set of parameters."""
+        """Returns the algorithm; at one size each has one set of parameters."""
         return LIBRARY if self.plan is None else self.plan.algorithm
 
 
 @dataclass
 class Cell:
-    """One size of one collective on a number of ranks: contenders, the library first, and which was chosen."""
+    """One size of one collective on a number of ranks: its contenders, the library first, and the choice."""
 
     collective: str
     ranks: int
@@ -83,16 +83,16 @@ class Cell:
 
     @property
     def bytes(self) -> int:
-        """The size as MPI counts it."""
+        """Returns the size as MPI counts it."""
         return 4 * self.elements
 
     @property
     def measured(self) -> list[tuple[Plan | None, float, int, bool]]:
-        """The contenders as the extension module takes them."""
+        """Returns the contenders in the form of the extension module."""
         return [(c.plan, c.seconds, c.won, c.effective and not c.left) for c in self.contenders]
 
     def report(self) -> dict[str, Any]:
-        """The cell for JSON."""
+        """Returns the cell for JSON."""
         return {
             "collective": self.collective,
             "ranks": self.ranks,
@@ -130,27 +130,27 @@ class Row:
 
     @property
     def serves(self) -> Plan | tuple[str, int]:
-        """The source that serves the row, as a plan file takes it."""
+        """Returns the source of the row's schedules for a plan file."""
         return self.plan or (self.collective, self.ranks)
 
     @property
     def name(self) -> str:
-        """The algorithm that serves the row."""
+        """Returns the name of the row's algorithm."""
         return LIBRARY if self.plan is None else self.plan.algorithm
 
     def covers(self, collective: str, ranks: int, per_node: int, size: int) -> bool:
-        """Whether the row is for calls of this size in bytes."""
+        """Returns whether the row is for calls of this size in bytes."""
         last = size if self.last_bytes is None else self.last_bytes
         asked = (collective, ranks, per_node)
         return asked == (self.collective, self.ranks, self.per_node) and self.first_bytes <= size <= last
 
     def ends_before(self, other: "Row") -> bool:
-        """Whether the other row begins where this one ends."""
+        """Returns whether the other row begins at the end of this one."""
         alike = (self.collective, self.ranks, self.per_node) == (other.collective, other.ranks, other.per_node)
         return alike and self.last_bytes is not None and self.last_bytes + 1 == other.first_bytes
 
     def report(self) -> dict[str, Any]:
-        """The row for JSON."""
+        """Returns the row for JSON."""
         return {
             "collective": self.collective,
             "ranks": self.ranks,
@@ -178,7 +178,7 @@ class Family:
 def groups(
     mpi: Any, world: Any, ranks: Sequence[int], per_node: Sequence[int] | None
 ) -> tuple[dict[tuple[int, int], list[int]], list[int], list[str]]:
-    """Members by ``(ranks, ranks per node)``, the limits of ranks per node, and what cannot be had on these nodes."""
+    """Returns members by ``(ranks, ranks per node)``, the limits of ranks per node, and groups impossible here."""
     machine = nodes(mpi, world)
     limits = sorted(per_node) if per_node else [max(map(len, machine))]
     found: dict[tuple[int, int], list[int]] = {}
@@ -195,7 +195,7 @@ def groups(
 
 
 def is_idle(mpi: Any, world: Any) -> bool:
-    """Whether the ranks have a core each on every node, and little else runs; all ranks of MPI's world call it."""
+    """Returns whether each rank has a core, and the nodes have little other load; all ranks of MPI's world call it."""
     cores = os.cpu_count() or 1
     here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
     own = len(here) <= cores and os.getloadavg()[0] <= _BUSY * cores
@@ -216,9 +216,10 @@ def tune(
 ) -> list[Family]:
     """Measures collectives at every count on every group of ranks; all ranks of MPI's world call it.
 
-    With ``says`` only plans are candidates for which it has a name, as those that a library's file can express.
+    With ``says``, candidates are only the plans for which it returns a name, such as those that a library's file can
+    express.
 
-    The families have their cells on rank 0 only.
+    Only rank 0 has the cells of the families.
     """
     placed, limits = where
     idle = is_idle(mpi, world)
@@ -254,7 +255,7 @@ def check_served(cells: Iterable[Cell]) -> None:
 
 
 def unserved(collective: str, ranks: int, size: int, name: str) -> Error:
-    """The error of a schedule that did not run."""
+    """Returns the error for a schedule that did not run."""
     return Error(
         f"{name} did not run where it was measured: calls of {collective} of {size} bytes on {ranks} ranks went to the "
         "MPI library, so nothing was tuned and no file was written; 'unisono doctor' on each node names what is missing"
@@ -267,7 +268,7 @@ def families_of(
     counts: Sequence[int],
     measured: Mapping[tuple[str, int, int], list[Cell]],
 ) -> list[Family]:
-    """The families of cells by collective, ranks and ranks a node, with the choice in each cell."""
+    """Returns the families of cells, with the choice in each cell."""
     families = [Family(name, limit, list(counts)) for name in collectives for limit in limits]
     for family in families:
         for (name, ranks, per_node), cells in sorted(measured.items(), key=lambda item: item[0][1]):
@@ -288,7 +289,7 @@ def offers(
     candidates: int,
     says: Callable[[Plan], str | None] | None,
 ) -> Callable[[int], list[list[Plan]] | None]:
-    """The plans for each count on a number of ranks, as a function of that number; on other ranks than 0 nothing."""
+    """Returns on rank 0 a function from a number of ranks to the plans for each count; elsewhere it returns None."""
     if world.rank != 0:
         return lambda _: None
     most = candidates if says is None else _ALL
@@ -305,7 +306,7 @@ def _plans(
     most: int,
     says: Callable[[Plan], str | None] | None,
 ) -> list[list[Plan]]:
-    """For each count the algorithms that serve it; with ``says`` the first ``most`` that have names of their own."""
+    """Returns for each count the plans of the algorithms; with ``says`` the first ``most`` with different names."""
 
     def proposed(count: int, of: list[str]) -> Iterator[Plan]:
         said: set[str | None] = {None}
@@ -334,9 +335,9 @@ def _measure(
     rounds: int,
     idle: bool,
 ) -> Iterator[Cell]:
-    """Times all contenders on a group, at all counts; on other ranks nothing.
+    """Times all contenders on a group, at all counts; yields nothing on other ranks.
 
-    Unless ``idle``, no schedule serves a short message.
+    Unless ``idle``, no schedule wins a short size.
     """
     if group is None:
         return
@@ -359,7 +360,7 @@ def _measure(
 def contestants(
     mpi: Any, group: Any, counts: Sequence[int], plans: list[list[Plan]] | None
 ) -> Iterator[list[Collectives]]:
-    """The library, then one for each contender number, which serves that contender's plans at all counts."""
+    """Yields the library, then one contestant for each contender number, with that contender's plans at all counts."""
     tables: list[bytes] = []
     for lane in range(0 if plans is None else max(map(len, plans))):
         rows = [
@@ -375,7 +376,7 @@ def contestants(
 
 
 def rows_of(family: Family, machine: Machine) -> list[Row]:
-    """The regions of a family: of each number of ranks from the first measured to the last."""
+    """Returns the regions of a family: for each number of ranks from the first measured one to the last."""
     measured = {ranks: [cell.measured for cell in cells] for ranks, cells in family.cells.items()}
     rounds = next((cell.rounds for cells in family.cells.values() for cell in cells), 0)
     found = _core.tuned_regions(family.collective, machine, family.per_node, family.counts, measured, rounds)

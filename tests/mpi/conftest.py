@@ -1,4 +1,4 @@
-"""Fixtures that the tests of MPI programs have in common with those of the command line."""
+"""Fixtures that the tests of MPI programs share with those of the command line."""
 
 from ..python.conftest import shared
 

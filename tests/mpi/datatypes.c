@@ -1,5 +1,5 @@
-// Every predefined operator on every predefined datatype, beside the library's own call: the same error class, or the same
-// bits. Values are small integers, of both signs where the type has them, so that no sum rounds or overflows. Usage:
+// Every predefined operator on every predefined datatype, beside the library's own call: the same error class, or the
+// same bits. Values are small integers, of both signs if the type has them, so that no sum rounds or overflows. Usage:
 // datatypes. Prints "ok RANKS all" from rank 0, or ends with exit code 3.
 #include <mpi.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
-// Processes that come later, and programs without a world. Usage: dynamic spawn | port | session | both. With "spawn" two
-// more processes of this program are started and joined, with "port" the two halves of the ranks connect, with "session"
-// MPI is never initialised as a whole, with "both" it is, beside a session. Prints "ok PROCESSES" from rank 0, or ends with
-// exit code 3.
+// Processes that come later, and programs without a world. Usage: dynamic spawn | port | session | both. With "spawn"
+// two more processes of this program are started and joined, with "port" the two halves of the ranks connect, with
+// "session" MPI is never initialized as a whole, with "both" it is, beside a session. Prints "ok PROCESSES" from rank
+// 0, or ends with exit code 3.
 #include <mpi.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,11 @@
-// A wrong first call on a new communicator, which one rank alone makes: it returns its error at once, while the others wait
-// for a message that the rank sends afterwards, or make a call of their own first. Prints "ok RANKS" from rank 0.
+// A wrong first call on a new communicator, by one rank alone: it returns its error at once, while the others wait for
+// a message that the rank sends afterwards, or make another call first. Prints "ok RANKS" from rank 0.
 #include <mpi.h>
 #include <stdio.h>
 
 static int rank, ranks, wrong;
 
-// The class of the error of the wrong call of this number, or -1 where there is none.
+// Returns the error class of the wrong call with this number, or -1 if there is none.
 static int wrong_call(int number, MPI_Comm comm) {
     float x[64] = {1}, y[64 * 16];
     MPI_Request request = MPI_REQUEST_NULL;

@@ -1,5 +1,5 @@
-// Every collective that rules can choose an algorithm for, of several counts, against plain arithmetic.
-// Usage: every COUNT... Prints "ok RANKS" from rank 0; any wrong element ends it with exit code 3.
+// Every collective for which rules can choose an algorithm, of several counts, against plain arithmetic. Usage: every
+// COUNT... Prints "ok RANKS" from rank 0; any wrong element ends it with exit code 3.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 static int rank, ranks;
 static long *mine, *got;
 
-// Element k of what a rank brings.
+// Element k of a rank's input.
 static long given(long of, long k) { return 7 * k + of * of + 1; }
 
 // The sum of element k over the first ranks.

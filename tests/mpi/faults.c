@@ -1,8 +1,8 @@
 // Arguments that MPI forbids: a call of each kind under a plan ends with the class of error that the library reports.
 //
-// Prints "ok RANKS" from rank 0. Usage: faults [planned | lengths KIND FILE]. With "planned", memory that overlaps in part is
-// tried too, which only a plan defines. With "lengths", the ranks make one call with different lengths: "same" is printed
-// if it succeeds everywhere, and rank after rank adds a truncation to FILE, and prints another class of error.
+// Prints "ok RANKS" from rank 0. Usage: faults [planned | lengths KIND FILE]. With "planned", partly overlapping memory
+// is tried too, which only a plan defines. With "lengths", the ranks make one call with different lengths: "same" is
+// printed if it succeeds everywhere; each rank adds a truncation to FILE, and prints another class of error.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,24 +65,25 @@ int main(int argc, char **argv) {
     // The first calls show that the plan serves these sizes at all.
     MPI_Allreduce(x, y, n, MPI_FLOAT, MPI_SUM, world);
     if (argc > 2) {
-        // Lengths that differ: an error, or the end of the call, but no wait for ever. Calls of the shorter length come first.
+        // Lengths that differ: an error, or the end of the call, but no endless wait. Calls of the shorter length come
+        // first.
         int shorter = n / 2, length = rank == ranks - 1 ? shorter : n, code;
         for (int k = 0; k < 3; k++) make(argv[2], x, y, shorter, world);
         code = make(argv[2], x, y, length, world);
         int found = class_of(code);
         if (found != MPI_SUCCESS && found != MPI_ERR_TRUNCATE) printf("rank %d: class %d\n", rank, found);
-        // The launcher of MPICH drops what it has not yet passed on when the job is aborted, so that this goes to a file.
+        // The launcher of MPICH drops pending output when the job is aborted, so this is written to a file.
         FILE *said = argc > 3 ? fopen(argv[3], "a") : NULL;
         if (found == MPI_ERR_TRUNCATE && said) fprintf(said, "truncated, %d calls of the handler\n", handled);
         if (said) fclose(said);
-        // Other ranks may wait for messages of a rank that was told of its error.
+        // Other ranks may wait for messages of a rank that got an error.
         if (found != MPI_SUCCESS) MPI_Abort(MPI_COMM_WORLD, 9);
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Finalize();
         return 0;
     }
 
-    // Operators on datatypes that they are not defined for. The other library at hand was built without these checks.
+    // Operators on datatypes for which they are not defined. The other library at hand was built without these checks.
 #ifdef OPEN_MPI
     MPI_Op ops[] = {MPI_MAX, MPI_MIN, MPI_SUM, MPI_PROD, MPI_LAND, MPI_LOR, MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR,
                     MPI_MAXLOC, MPI_MINLOC, MPI_REPLACE, MPI_NO_OP, MPI_OP_NULL};
@@ -112,7 +113,7 @@ int main(int argc, char **argv) {
     TRY(Allgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, y, n, MPI_DATATYPE_NULL, world);
     TRY(Alltoall, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, y, n, MPI_DATATYPE_NULL, world);
     TRY(Alltoall, x, n, MPI_FLOAT, y, -1, MPI_FLOAT, world);
-    // Room for less than comes.
+    // Receive buffers that are too small.
     TRY(Allgather, x, n, MPI_FLOAT, y, n / 2, MPI_FLOAT, world);
     TRY(Alltoall, x, n, MPI_FLOAT, y, n / 2, MPI_FLOAT, world);
     // Datatypes that were never committed.

@@ -52,12 +52,12 @@ int main(int argc, char **argv) {
     TRY(Alltoall, x, n, MPI_FLOAT, y, n, MPI_DATATYPE_NULL, world);
     TRY(Reduce_scatter_block, x, y, -n, MPI_FLOAT, MPI_SUM, world);
     TRY(Barrier, MPI_COMM_NULL);
-    // No address.
+    // Missing addresses.
     TRY(Bcast, NULL, n, MPI_FLOAT, 0, MPI_COMM_SELF);
     TRY(Allreduce, x, y, 0, MPI_DATATYPE_NULL, MPI_SUM, world);
 #endif
 
-    // Nothing at all, from nowhere to nowhere.
+    // Zero elements, with missing addresses, and in place.
     TRY(Allreduce, NULL, NULL, 0, MPI_FLOAT, MPI_SUM, world);
     TRY(Allreduce, MPI_IN_PLACE, NULL, 0, MPI_DOUBLE, MPI_MAX, world);
     TRY(Reduce, NULL, NULL, 0, MPI_INT, MPI_SUM, ranks - 1, world);
@@ -79,7 +79,7 @@ int main(int argc, char **argv) {
     TRY(Allreduce, x, y, 1, gaps, MPI_SUM, world);
     TRY(Allreduce, x, y, 0, huge, MPI_SUM, world);
 
-    // Only what lies between the gaps is written.
+    // Elements in the gaps are not written.
     float sparse[10];
     for (int k = 0; k < 10; k++) sparse[k] = rank == 0 ? k : -1;
     MPI_Bcast(sparse, 1, gaps, 0, world);
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
         if (sparse[k] != expected) wrong = 1, printf("rank %d: element %d is %g\n", rank, k, sparse[k]);
     }
 
-    // A datatype that holds its address itself.
+    // A datatype that contains its address.
     int here[4] = {rank, rank, rank, rank}, length = 4;
     MPI_Aint at;
     MPI_Get_address(here, &at);

@@ -1,5 +1,5 @@
-// A rank that is killed while the others wait for it in a collective. Prints "served N" from rank 0 before, with the calls
-// that a plan served, and "survived" if the call ends for the others.
+// A rank is killed while the others wait for it in a collective. Before, rank 0 prints "served N", the number of calls
+// that a plan served. Prints "survived" if the call ends for the others.
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>

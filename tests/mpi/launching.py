@@ -1,4 +1,4 @@
-"""Programs of Python under an environment's mpiexec: one, or several in one start of the ranks."""
+"""Launches of Python programs under an environment's mpiexec: one, or several in one start of the ranks."""
 
 import json
 import os
@@ -27,9 +27,9 @@ def launch(environment: Path, ranks: int, *arguments: str | Path, **variables: s
     shared = ["--oversubscribe"] if environment == OPEN_MPI else []
     command = [str(environment / "bin" / "mpiexec"), *shared, "-n", str(ranks), str(environment / "bin" / "python")]
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    # The other environment has MPI and NumPy; the package comes from here, and so do modules of the tests.
+    # The other environment has MPI and NumPy only; the package and modules of the tests come from here.
     path = {"PYTHONPATH": f"{ROOT / 'python'}{os.pathsep}{ROOT}"}
-    # With colorama installed, Numba writes codes of colors to standard output when a program ends.
+    # With colorama installed, Numba writes color codes to standard output when a program ends.
     plain = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
     done = subprocess.run(
         [*command, *map(str, arguments)],
@@ -49,7 +49,7 @@ class Case:
 
     words: Sequence[str | Path]
     env: dict[str, str] = field(default_factory=dict)
-    #: The only rank that runs it.
+    #: The only rank that runs it; None for all.
     on: int | None = None
     #: True if it may end with an error; an error of any other case ends all ranks.
     fails: bool = False
@@ -58,7 +58,7 @@ class Case:
 def together(environment: Path, ranks: int, cases: Iterable[Case], folder: Path, **variables: str) -> list[list[Ran]]:
     """Runs cases one after the other in one start of the ranks, and returns the runs of each case, by rank.
 
-    To start a rank takes longer than most of the programs.
+    The start of a rank takes longer than most of the programs.
     """
     file = folder / f"cases{next(_COUNT)}.json"
     listed = [
@@ -73,7 +73,7 @@ def together(environment: Path, ranks: int, cases: Iterable[Case], folder: Path,
 def started_once(
     name: str, cases: Callable[[int, Path], dict[str, Case]], shared: Shared, folders: pytest.TempPathFactory
 ) -> Started:
-    """Runs all cases for a number of ranks in one start of them, once for all workers; ``name`` tells files apart."""
+    """Runs all cases for a number of ranks in one start, once for all workers; ``name`` distinguishes files."""
 
     def of(ranks: int) -> dict[str, list[Ran]]:
         def compute() -> dict[str, list[Ran]]:

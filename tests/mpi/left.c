@@ -1,6 +1,7 @@
-// Calls that a plan leaves to the library beside calls that it serves, in turns: of other lengths, roots and communicators,
-// with datatypes and communicators whose handles come again. Rows serve 64 to 1023 bytes on all ranks, 1024 to 4095 on
-// one rank less of three or more, and gathers to rank 0 only. Prints "ok RANKS CALLS" from rank 0, with the calls that were served.
+// Calls that a plan leaves to the library and calls that it serves, in turns: of other lengths, roots and
+// communicators, with datatypes and communicators whose handles are used again. Rows serve 64 to 1023 bytes on all
+// ranks, 1024 to 4095 on one rank less of three or more, and gathers to rank 0 only. Prints "ok RANKS CALLS" from rank
+// 0, with the number of served calls.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-"""Under mpiexec: calls that the program drops, interrupts or leaves behind. Usage: lifetimes.py CASE PLAN FOLDER.
+"""Under mpiexec: calls that the program drops, interrupts or leaves unfinished. Usage: lifetimes.py CASE PLAN FOLDER.
 
-Rank 0 begins a call and gives it up in one way or another; other ranks take part in it later. Whatever rank 0 does, its
-own arrays do not change, and the others get their result.
+Rank 0 begins a call and gives it up in some way; other ranks take part in it later. In all cases, rank 0's own arrays
+do not change, and the others get their result.
 """
 
 import gc
@@ -24,7 +24,7 @@ from unisono import Error, mpi  # noqa: E402
 
 from tests.mpi.raising import raises  # noqa: E402
 
-#: Long enough that no message is delivered before its receiver waits for it.
+#: So long that no message is delivered before its receiver waits for it.
 COUNT = 1 << 18
 comm = MPI.COMM_WORLD
 rank = comm.rank
@@ -45,12 +45,12 @@ def begin() -> mpi.Operation:
 
 
 def guards() -> list[np.ndarray]:
-    """Arrays that are likely to lie where others were freed."""
+    """Returns arrays that are likely to be at addresses of freed ones."""
     return [np.full(size, 7.0, np.float32) for size in [COUNT] * 8 + [COUNT // 4] * 32]
 
 
 def others_get_their_result() -> None:
-    """Rank 0 makes other calls meanwhile, which carry its dropped one on."""
+    """Checks that the dropped call completes while rank 0 makes other calls."""
     mine = guards() if rank == 0 else []
     # Not before rank 0 has given its call up.
     comm.Barrier()
@@ -121,7 +121,7 @@ def dropped_by_an_error() -> None:
 
 
 def left_behind() -> None:
-    """The program ends, and the end of it ends the call."""
+    """The program ends, which ends the call."""
     global operation
     operation = begin()
     if rank:
@@ -140,7 +140,7 @@ def left_and_dropped() -> None:
 
 
 def never_met() -> None:
-    """The others do not take part at all."""
+    """The other ranks never make the call."""
     global operation
     if rank == 0:
         operation = world.start("broadcast", vector(), root=1)
@@ -165,7 +165,7 @@ def finalized() -> None:
 
 
 def used_by_two_threads() -> None:
-    """A second thread is refused, and no thread waits for another one with Python's lock."""
+    """A second thread is refused, and no thread waits for another one while it holds Python's lock."""
     if rank:
         comm.Barrier()
         world.allreduce(vector())
@@ -178,7 +178,7 @@ def used_by_two_threads() -> None:
         world.start("allreduce", vector())
     with raises(Error, match="in another thread"):
         world._channels[0].close()
-    # Looking at the plan needs no turn.
+    # A search in the plan is permitted in any thread.
     assert world._channels[0].find(0, "allreduce", 0, 8, 4, MPI._handleof(MPI.FLOAT), MPI._handleof(MPI.SUM)) == 0
     comm.Barrier()
     thread.join()
@@ -186,7 +186,7 @@ def used_by_two_threads() -> None:
 
 
 def interrupted() -> None:
-    """Ctrl-C ends the wait, and not the call."""
+    """Ctrl-C ends the wait, but not the call."""
     if rank == 0:
 
         def interrupt() -> None:
@@ -208,7 +208,7 @@ def interrupted() -> None:
 
 
 def level_serialized() -> None:
-    """One thread at a time: another one is refused while the first waits."""
+    """With one thread at a time, another one is refused while the first waits."""
     assert MPI.Query_thread() == MPI.THREAD_SERIALIZED
     go = folder / "go"
     if rank:
@@ -231,7 +231,7 @@ def level_serialized() -> None:
 
 
 def level_funneled() -> None:
-    """Only the thread that initialised MPI is served."""
+    """Only the thread that initialized MPI may call."""
     assert MPI.Query_thread() == MPI.THREAD_FUNNELED
     said: list[str] = []
 
@@ -256,7 +256,7 @@ def a_daemon_waits() -> None:
 
 
 def wrong_arguments() -> None:
-    """What no world passes is refused, as it would reach beyond the arrays."""
+    """Arguments that no world passes are refused, since the call would access memory beyond the arrays."""
     channel = other._channels[0]
     double, single, total = (MPI._handleof(h) for h in (MPI.DOUBLE, MPI.FLOAT, MPI.SUM))
     x, small = np.ones(8, np.float32), np.ones(4, np.float32)

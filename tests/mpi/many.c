@@ -1,13 +1,13 @@
-// Communicators by the thousand, each with collectives: LIVE of them at once, or as many as the library has room for, then
-// TURNS one after the other. Prints "ok RANKS" from rank 0, and by how many KiB the process has grown during the turns if
-// it has; with "count", how many were there at once. Usage: many LIVE TURNS [count]
+// Thousands of communicators, each with collectives: LIVE of them at once, or as many as the library has room for, then
+// TURNS one after the other. Prints "ok RANKS" from rank 0, and the KiB by which the process has grown during the
+// turns, if any; with "count", the number of communicators at once. Usage: many LIVE TURNS [count]
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-// Seconds within which a communicator is made, used and freed, however busy the machine is: else the process is ended.
+// Seconds within which a communicator is made, used and freed on a busy machine; after them the process is ended.
 enum { PATIENCE = 300 };
 
 static int rank, ranks;

@@ -1,5 +1,5 @@
-// The Fortran names of the preloaded library, called from C as a compiler of Fortran calls them: everything by address. Prints
-// "ok RANKS" from rank 0, or ends with exit code 3; "none" where the names are not there.
+// The Fortran names of the preloaded library, called from C like a Fortran compiler does: all arguments by address.
+// Prints "ok RANKS" from rank 0, or ends with exit code 3; "none" if the names do not exist.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
     named("mpi_bcast_")(got, &n, &type, &far, &world, &error);
     MPI_Error_class(error, &class);
     expect(class == MPI_ERR_ROOT, "the error of a wrong root");
-    // An error code may be left out, by no address.
+    // A null address stands for a missing error code.
     named("mpi_barrier_")(&world, NULL);
     if (rank == 0) printf("ok %d\n", size);
     MPI_Finalize();

@@ -1,5 +1,5 @@
 // Rounded sums and the program's own operators: all ranks end with the same bits, and an operator that does not commute
-// combines in the order of the ranks. Usage: operators [users]. Prints "ok RANKS" from rank 0, or "unlike COUNT" where
+// combines in the order of the ranks. Usage: operators [users]. Prints "ok RANKS" from rank 0, or "unlike COUNT" if
 // ranks have different bits after an allreduce.
 #include <mpi.h>
 #include <stdint.h>
@@ -70,7 +70,7 @@ int main(int argc, char **argv) {
         MPI_Allreduce(d, ds, n / 2, MPI_C_DOUBLE_COMPLEX, MPI_SUM, world);
         compare("complex sum", n, ds, n / 2 * 2 * sizeof *ds, world);
         MPI_Allreduce(l, ls, n, MPI_LONG_DOUBLE, MPI_SUM, world);
-        // The last six of 16 bytes mean nothing.
+        // The last six of 16 bytes are padding.
         for (int k = 0; k < n; k++) ds[k] = (double)(ls[k] - (double)ls[k]);
         compare("long double sum", n, ds, n * sizeof *ds, world);
         if (!users) continue;

@@ -1,6 +1,6 @@
-// Persistent collectives, each started several times and completed in every way, beside the library's own blocking call.
-// Usage: persistent ROUNDS [order]. With "order", each rank starts them in another one, and frees a datatype before. Prints "ok RANKS" from rank 0, or ends
-// with exit code 3.
+// Persistent collectives, each started several times and completed in every way, beside the library's own blocking
+// call. Usage: persistent ROUNDS [order]. With "order", each rank starts them in another order, and frees a datatype
+// before. Prints "ok RANKS" from rank 0, or ends with exit code 3.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void complete(MPI_Request *requests, int round) {
     switch (round % 5) {
     case 0: MPI_Waitall(KINDS, requests, statuses); break;
     case 1: for (int k = 0; k < KINDS; k++) MPI_Wait(&requests[k], MPI_STATUS_IGNORE); break;
-    // (MPI_Testall of MPICH 5.0.2 fails where some of its own are complete.)
+    // (MPI_Testall of MPICH 5.0.2 fails if some of its own are complete.)
     case 2:
         for (int k = 0; k < KINDS; k++)
             for (flag = 0; !flag;) MPI_Test(&requests[k], &flag, MPI_STATUS_IGNORE);

@@ -1,5 +1,5 @@
-// Gather, scatter and scan, waited for and begun, beside the library's own: any root, in place, elements with gaps, zero
-// counts, arguments of other ranks than the root that mean nothing. Usage: pieces ROUNDS. Prints "ok RANKS" from rank 0, or
+// Gather, scatter and scan, blocking and begun, beside the library's own: any root, in place, elements with gaps, zero
+// counts, meaningless arguments on ranks other than the root. Usage: pieces ROUNDS. Prints "ok RANKS" from rank 0, or
 // ends with exit code 3.
 #include <mpi.h>
 #include <stdio.h>

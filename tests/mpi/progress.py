@@ -21,7 +21,7 @@ from unisono.tasks import Program, View, _transport, all_, neighborhood, one_to_
 
 WORLD = MPI.COMM_WORLD
 RANK = WORLD.Get_rank()
-# Programs with the same machine share the choice of a thread, which is made anew here.
+# Programs with the same machine share a transport; a new one chooses a thread.
 _transport._shared.clear()
 
 
@@ -32,19 +32,20 @@ def say(line: str) -> None:
 
 
 def steady(arguments: list[str]) -> None:
-    """The programs of tasks.py, whose kernels take their time and see that nothing they read changes meanwhile."""
+    """Runs the programs of tasks.py with slow kernels, which check that their arguments do not change meanwhile."""
     submit, numbers = Program.task, itertools.count()
 
     def task(self: Program, kernel: Any, *positional: Any, **named: Any) -> None:
         seed, reads = next(numbers), len(named.get("reads", ()))
         accesses = [access for mode in ("reads", "writes", "updates", "reduces") for access in named.get(mode, ())]
-        # A function may return several boxes; what lies between them in a view is others' to change.
+        # A function may return several boxes; other ranks may change elements of the view between them.
         boxes = [k for k, access in enumerate(accesses) if not access.mapper.name.startswith("_")]
 
         def slow(*views: View) -> None:
             before = [np.array(view) for view in views]
             draw = np.random.default_rng((seed, RANK))
-            # Nothing that is written, or that others may read of this array, changes before the kernel does it.
+            # No element that this kernel writes, or that others may read of this array, changes before the kernel does
+            # it.
             time.sleep(draw.uniform(0, 5e-4))
             for k in boxes:
                 assert (np.asarray(views[k]) == before[k]).all()
@@ -63,7 +64,7 @@ def steady(arguments: list[str]) -> None:
 
 
 def overlap(file: str) -> None:
-    """All-gathers of six arrays, more than a world has channels, while a kernel runs that touches none of them."""
+    """All-gathers of six arrays, more than a world has channels, run during a kernel that uses none of them."""
     program = Program(trace=file)
     arrays = [program.zeros(8 * WORLD.size, name=f"a{k}") for k in range(6)]
     other, total = program.zeros(WORLD.size, name="other"), program.zeros(WORLD.size, name="total")
@@ -79,7 +80,7 @@ def overlap(file: str) -> None:
         if RANK == 0:
             for rank in range(1, WORLD.size):
                 WORLD.isend(None, rank).wait()
-        # With the thread, until it has done what it does; without it, nothing of that happens in any number of turns.
+        # With the thread, until the exchanges are done; without it, none advances in any number of turns.
         for _ in range(10_000) if os.environ["UNISONO_PROGRESS"] == "off" else itertools.count():
             if over():
                 break
@@ -87,7 +88,7 @@ def overlap(file: str) -> None:
         view += 1
 
     def over() -> bool:
-        """Of the exchanges only that of the fetch has not begun, and none is under way."""
+        """Returns whether only the exchange of the fetch has not begun, and none is under way."""
         assert program._transport
         schedule = program._transport.attendant._schedule
         return isinstance(schedule, TaskSchedule) and schedule.waiting == 1 and schedule.idle
@@ -105,7 +106,7 @@ def overlap(file: str) -> None:
 
 
 def user_mpi() -> None:
-    """Kernels, and the program around them, send on MPI's world, with the tags that programs use among themselves."""
+    """Kernels, and the program around them, send on MPI's world, with the tags that programs of tasks use."""
     ranks, n = WORLD.size, 12 * WORLD.size
     program = Program()
     x, y = program.array(n, init=np.arange(n), name="x"), program.zeros(n, dtype=int, name="y")
@@ -131,7 +132,7 @@ def user_mpi() -> None:
     for _ in range(20):
         program.task(gather, range=n, reads=[x[all_]], writes=[y[one_to_one]])
         program.task(near, range=n, reads=[y[neighborhood(1)]], writes=[x[one_to_one]])
-        # What was posted before gets this, and nothing of the program's; the ring's messages come after it.
+        # These receives were posted first, so they match this message, and the ring's messages come after it.
         for request, tag in zip(started, (0, 1), strict=True):
             WORLD.Send(np.full(1, 7), to, tag)
             request.Wait()
@@ -145,10 +146,10 @@ def user_mpi() -> None:
 
 
 def fail() -> None:
-    """An exchange that fails while a kernel runs."""
+    """An exchange fails while a kernel runs."""
 
     class Broken:
-        """In the place of a trace, which is told of the end of each exchange, and breaks it."""
+        """Replaces a trace: it is called at the end of each exchange, and raises an error."""
 
         def begin(self, command: Any) -> str:
             return str(command[0])
@@ -185,7 +186,7 @@ def fail() -> None:
 
 
 def patterns(n: int, file: str, machine: str | None) -> None:
-    """Every pattern, of integers and of fractions whose sums are exact."""
+    """Every pattern, with integers and with fractions whose sums are exact."""
     program = Program(machine=machine, trace=file)
     kinds = {"whole": np.arange(n) * 7 % 11, "real": (np.arange(n) * 37 % 101 - 50) / 1024}
     results = []
@@ -222,7 +223,7 @@ def patterns(n: int, file: str, machine: str | None) -> None:
 
 
 def prepare() -> None:
-    """A world says beforehand what later calls run."""
+    """Checks that a prepared call names the algorithm that later calls run."""
     ranks = WORLD.size
     for machine in ("archer", None):
         world = mpi.world(machine=machine, channels=1)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def raises(kind: type[BaseException] | tuple[type[BaseException], ...], match: str = "") -> Iterator[None]:
-    """As that of pytest, which only one of the environments has, and which takes longer to import than MPI."""
+    """Replaces pytest's `raises`: only one of the environments has pytest, and its import takes longer than MPI's."""
     try:
         yield
     except kind as error:

@@ -1,7 +1,7 @@
-// Random collectives, each also made by the library itself in its non-blocking form: the results are compared.
-// Sizes 0 to 4097 and around powers of two, types, operators, roots, in place or not, derived datatypes on some ranks
-// only, two communicators. Usage: random SEED CALLS [users]. With "users", operators of the program's own too, one of which
-// does not commute. Prints "ok RANKS CALLS" from rank 0, or ends with exit code 3.
+// Random collectives, each also made by the library itself in its non-blocking form: the results are compared. Sizes 0
+// to 4097 and around powers of two, types, operators, roots, in place or not, derived datatypes on some ranks only, two
+// communicators. Usage: random SEED CALLS [users]. With "users", also operators of the program, one of which does not
+// commute. Prints "ok RANKS CALLS" from rank 0, or ends with exit code 3.
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ enum { MOST = 4100 };
 
 static int rank, size, call;
 
-// The same numbers on all ranks from one state, a rank's own from another.
+// One state gives the same numbers on all ranks, another one a rank's own numbers.
 static uint64_t shared_state, own_state;
 static uint32_t draw(uint64_t *state, uint32_t below) {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
@@ -33,7 +33,7 @@ static Type types[11];
 static MPI_Op ops[10], users[2];
 static int with_users;
 
-// Sums as the predefined operator has them, and the first operand, on 32-bit integers.
+// User functions on 32-bit integers: sums as of the predefined operator, and the first operand.
 static void user_sum(void *in, void *inout, int *n, MPI_Datatype *t) {
     (void)t;
     for (int k = 0; k < *n; k++) ((int *)inout)[k] += ((int *)in)[k];
@@ -94,7 +94,7 @@ static int random_count(void) {
     }
 }
 
-// Memory of `count` ints as a datatype of this rank's own choice: plain, with gaps, or in another order.
+// Memory of `count` ints as a datatype chosen by this rank: plain, with gaps, or in another order.
 typedef struct { MPI_Datatype type; int count, stride, swapped; } Layout;
 
 static Layout random_layout(int count) {

@@ -1,6 +1,6 @@
 """Random programs of tasks.
 
-What an element becomes depends on its place and on what is read, not on how a range is split.
+The value of an element depends on its place and on the elements read, not on how a range is split.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from unisono.tasks import (
     transposed,
 )
 
-#: What is written stays below this, so that sums of it are exact.
+#: All written values are below this, so that their sums are exact.
 PRIME = 100_003
 OPERATORS = ("sum", "max", "min")
 
@@ -37,7 +37,7 @@ Point = tuple[int, ...]
 
 
 def digest(*arrays: Any) -> str:
-    """A short hash of the contents of arrays."""
+    """Returns a short hash of the contents of arrays."""
     text = hashlib.sha256()
     for array in arrays:
         text.update(np.ascontiguousarray(array).tobytes())
@@ -45,21 +45,21 @@ def digest(*arrays: Any) -> str:
 
 
 def _mirror(low: Point, high: Point, shape: Point) -> list[Box]:
-    """The same distance from the other end; of what lies there."""
+    """Returns the box at the same distance from the other end of the array."""
     return [((max(shape[0] - high[0], 0),), (max(shape[0] - low[0], 0),))]
 
 
 def _behind(low: Point, high: Point, _shape: Point) -> list[Box]:
-    """Two more before, and none after."""
+    """Returns the part, extended by two elements before it."""
     return [((low[0] - 2,), (high[0],))]
 
 
 def _ends(low: Point, high: Point, shape: Point) -> list[Box]:
-    """The part, and the array's two ends."""
+    """Returns the part, and the array's first and last element."""
     return [((0,), (1,)), ((low[0],), (high[0],)), ((shape[0] - 1,), (shape[0],))]
 
 
-# A function is equal to itself through one mapper only.
+# Mappers of two calls are not equal, even for the same function.
 MIRROR, BEHIND, ENDS = mapper(_mirror), mapper(_behind), mapper(_ends)
 
 
@@ -68,7 +68,7 @@ def _places(view: View) -> npt.NDArray[Any]:
 
 
 class RandomProgram:
-    """A program that a seed decides, of up to ``most`` tasks."""
+    """A random program of up to ``most`` tasks, determined by a seed."""
 
     def __init__(self, seed: int, most: int = 22, make: type[Program] = Program) -> None:
         """Submits its tasks, and runs now and then."""
@@ -78,7 +78,7 @@ class RandomProgram:
         self.flat = [program.array(n, init=self._draw.integers(0, 100, n), name=f"f{k}") for k in range(3)]
         self.square = [program.array((n, n), init=self._draw.integers(0, 100, (n, n)), name=f"s{k}") for k in range(2)]
         self.total = program.array(2, init=[1, 2], dtype=np.int64, name="total")
-        #: An array that tasks reduce in parts, by several operators.
+        #: An array of which tasks reduce parts, by several operators.
         self.sums = program.array(n, init=self._draw.integers(0, 100, n), name="sums")
         kinds: list[Callable[[str], None]] = [
             self._write,
@@ -103,9 +103,9 @@ class RandomProgram:
                 program.run()
 
     def results(self) -> list[npt.NDArray[Any]]:
-        """The contents of all its arrays in the end: one of them fetched, and all copied to one array by a last task.
+        """Returns the contents of all its arrays at the end: one array fetched, and all copied to one by a last task.
 
-        Fetching each one would take seven exchanges, one after the other.
+        A fetch of each array would take seven exchanges, one after the other.
         """
         arrays = [*self.flat, *self.square, self.total, self.sums]
         every = self.program.zeros(sum(math.prod(a.shape) for a in arrays), dtype=np.int64, name="every")
@@ -125,7 +125,7 @@ class RandomProgram:
         return arrays[a], arrays[b]
 
     def _source(self, array: Array) -> tuple[Access, Callable[[View, View], Any]]:
-        """A read of a whole or partial array of one dimension, and what each place of the output makes of it."""
+        """Returns a read of all or a part of a 1D array, and a function from it to the values of the output."""
         n, salt = self._n, self._salt
 
         def near(widths: range) -> Callable[[View, View], Any]:
@@ -139,7 +139,7 @@ class RandomProgram:
             return int((np.asarray(read) * (_places(read) + salt)).sum()) % 1009
 
         def ends(read: View, out: View) -> Any:
-            # What is between the boxes is not this rank's to see.
+            # This rank may not read elements between the boxes.
             first = read.offset[0]
             return [int(read[0] * 3 + read[i - first] + read[-1] * 5) for i in _places(out)]
 
@@ -212,7 +212,7 @@ class RandomProgram:
         self.program.task(run, range=(self._n,) * 2, reads=reads, updates=[d[one_to_one]], name=name)
 
     def _rows(self, name: str) -> None:
-        """A matrix-vector product: its result lies over one dimension of the range, its vector over both."""
+        """A matrix-vector product: the result is over one dimension of the range, the vector over both."""
 
         def run(m: View, x: View, every: View, y: View) -> None:
             y[...] = (np.asarray(m) @ np.asarray(every) + np.asarray(x)) % PRIME
@@ -222,7 +222,7 @@ class RandomProgram:
         self.program.task(run, range=(self._n,) * 2, reads=reads, writes=[b[project(0)]], name=name)
 
     def _mirrored(self, name: str) -> None:
-        """Writes by a function."""
+        """A task that writes with a function as mapper."""
 
         def run(read: View, out: View) -> None:
             out[...] = (np.asarray(read)[::-1] + _places(out)) % PRIME
@@ -240,7 +240,7 @@ class RandomProgram:
         self.program.task(run, range=width, reads=[a[parts]], updates=[b[parts]], name=name)
 
     def _reduce_part(self, name: str) -> None:
-        """Every part of the range contributes to all of a part of the array."""
+        """Every part of the range contributes to a whole part of the array."""
         low = self._number(0, self._n)
         extent, op, salt = self._number(1, self._n + 1 - low), self._op, self._salt
 
@@ -276,7 +276,7 @@ class RandomProgram:
         self.program.task(run, range=width, reads=[source], updates=[array[one_to_one]], name=name)
 
     def _once(self, name: str) -> None:
-        """On one rank: all of two arrays."""
+        """A task on one rank, with all elements of two arrays."""
 
         def run(a: View, b: View) -> None:
             b[...] = (np.asarray(b) + np.asarray(a)[::-1]) % PRIME

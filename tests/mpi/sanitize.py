@@ -1,8 +1,8 @@
 """Runs the unsafe code under valgrind: `make sanitize`.
 
-The unit tests of the crate `mpi` need no MPI. Then C programs run under Open MPI with the library for MPI programs
-before them, and worlds of Python; with `--all` under MPICH too. Errors that lie within other libraries, and concern
-memory that is not ours, are counted apart. Words after the command choose the runs that have one of them in their name.
+The unit tests of the crate `mpi` need no MPI. Then C programs run under Open MPI with the preloaded library, and Python
+programs with worlds; with `--all` under MPICH too. Errors within other libraries that concern memory of theirs are
+counted apart. Words after the command select the runs with one of them in their name.
 """
 
 import json
@@ -19,19 +19,19 @@ import unisono as un
 from unisono.mpi.launchers import LIBRARY
 
 ROOT = Path(__file__).parents[2]
-#: What stacks of this project's errors have: its libraries, and its test program.
+#: The names of this project's objects in stacks: its libraries, and its test program.
 OURS = ("libunisono_preload", "_core.abi3", "unisono_mpi-")
 OPEN_MPI, MPICH = ROOT / ".venv", ROOT / ".venv-mpich"
 
 
 def valgrind(logs: Path, *more: str) -> list[str]:
-    """The command; a file of XML for every process."""
+    """Returns the command, which writes an XML file for every process."""
     options = ["--xml=yes", f"--xml-file={logs}/%p.xml", "--leak-check=no", "--num-callers=40", "--trace-children=no"]
     return ["valgrind", "--quiet", *options, *more]
 
 
 def errors(logs: Path) -> tuple[list[str], int]:
-    """Our errors as text, and how many there are of others."""
+    """Returns our errors as text, and the number of errors of others."""
     ours, others = [], 0
     for file in sorted(logs.glob("*.xml")):
         try:
@@ -40,14 +40,15 @@ def errors(logs: Path) -> tuple[list[str], int]:
             ours.append(f"{file.name} is cut off: the process was ended from outside")
             continue
         for error in tree.iter("error"):
-            # With a file of XML valgrind looks for leaks in any case; what may be written to is kept for good here.
+            # With XML, valgrind always searches for leaks; this memory is kept for ever on purpose.
             if (error.findtext("kind") or "").startswith("Leak"):
                 continue
             stacks = error.findall("stack")
             frames = [frame for stack in stacks for frame in stack.findall("frame")]
             places = [[frame.findtext("obj") or "" for frame in stack.findall("frame")] for stack in stacks]
-            # Where it happened; of a wrong address also who had made or freed the memory. A value that was never set
-            # counts where it is used, as the MPI libraries get memory that the system filled behind valgrind's back.
+            # The place of the error; for an invalid address also the places that allocated or freed the memory. An
+            # unset value counts at its use only, since the MPI libraries get memory that the system filled without
+            # valgrind's knowledge.
             if not (error.findtext("kind") or "").startswith("Invalid"):
                 places = places[:1]
             if any(_is_ours(place) for place in places):
@@ -60,13 +61,13 @@ def errors(logs: Path) -> tuple[list[str], int]:
 
 
 def _is_ours(objects: list[str]) -> bool:
-    """Whether the innermost frame is ours, apart from valgrind's own functions of memory."""
+    """Returns whether the innermost frame is ours, apart from valgrind's own memory functions."""
     innermost = next((obj for obj in objects if "vgpreload" not in obj), "")
     return any(name in innermost for name in OURS)
 
 
 def unit_tests() -> list[Path]:
-    """The test programs of the crate `mpi`."""
+    """Returns the test programs of the crate `mpi`."""
     command = [
         "cargo",
         "test",
@@ -83,7 +84,7 @@ def unit_tests() -> list[Path]:
 
 
 def plans(folder: Path, ranks: int) -> Path:
-    """A plan of every collective."""
+    """Writes a plan of every collective."""
     path = folder / f"{ranks}.plan"
     of = partial(un.plan, machine=un.machine("archer", ranks))
     names = ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter", "alltoall")
@@ -93,7 +94,7 @@ def plans(folder: Path, ranks: int) -> Path:
 
 
 def limited(folder: Path) -> Path:
-    """A plan for two ranks that leaves calls to the library, as `left.c` expects it."""
+    """Writes a plan for two ranks that leaves calls to the library, as `left.c` expects it."""
     path = folder / "limited.plan"
     rows = [(un.plan(name, "archer", shape=2, elements=64), 64, 1023) for name in ("allreduce", "broadcast", "gather")]
     un.save_plans(rows, path)
@@ -119,7 +120,7 @@ def main() -> int:
         runs.extend((f"unit tests {file.name}", [str(file), "--test-threads=1"], {}) for file in unit_tests())
         compilers = [(OPEN_MPI, "mpicc")]
         if "--all" in sys.argv[1:]:
-            # Ranks of MPICH never yield, so that these take very long where ranks share cores.
+            # Ranks of MPICH never yield, so these runs take very long if ranks share cores.
             compilers += [(MPICH, "mpicc"), (MPICH, "mpicc_abi")]
         for environment, compiler in compilers:
             programs: list[tuple[str, list[str]]] = [("hostile", []), ("collectives", ["50"]), ("random", ["1", "40"])]
@@ -147,7 +148,7 @@ def main() -> int:
             logs = folder / str(number)
             logs.mkdir()
             launcher = mpiexec(Path(variables.pop("mpi")), 2) if "mpi" in variables else []
-            # What is set for the program comes after valgrind, which is not to load it.
+            # Variables for the program come after valgrind, which must not load the library.
             front = command[:2] if command[0] == "env" else []
             tool = valgrind(logs, "--trace-children=yes") if front else valgrind(logs)
             done = subprocess.run(

@@ -1,6 +1,6 @@
-"""Under mpiexec: what ranks send and receive, beside the schedules that `explain` prices. Rank 0 prints how many.
+"""Under mpiexec: compares the messages of ranks with the schedules that `explain` prices. Rank 0 prints counts.
 
-Fixed and random programs, by collectives and then by messages between pairs alone: a line for each of the four.
+Fixed and random programs run by collectives and then by messages between pairs alone: a line for each of the four.
 Usage: sent.py TRACE FIRST LAST
 """
 
@@ -24,14 +24,14 @@ from tests.mpi.random_tasks import RandomProgram
 COMM = MPI.COMM_WORLD
 BYTES = {"f64": 8, "f32": 4, "f16": 2}
 
-#: Of one operation on this rank: the ranks and bytes of its messages, in the order in which they were begun.
+#: The ranks and bytes of the messages of one operation on this rank, in the order in which they were begun.
 Ends = dict[str, list[tuple[int, int]]]
-#: The task, the array and the group or the read, and the name of the schedule that was executed.
+#: The task, the array, the group or the read, and the name of the executed schedule.
 Key = tuple[int, int, int, str | None]
 
 
 class Log:
-    """In the place of a trace, which is told of every exchange, or beside one: the messages that each one begins."""
+    """Records the messages that each exchange begins, in place of a trace or with one."""
 
     def __init__(self, program: "Once") -> None:
         assert program._exchanges
@@ -40,7 +40,7 @@ class Log:
         self._memory.begun()
 
     def begin(self, command: Command) -> dict[str, Any]:
-        """What was begun before belongs to the exchange before."""
+        """Adds earlier messages to the exchange before, and begins one."""
         self._take()
         event = self._trace.begin(command) if self._trace else {}
         own = {"event": event, "to": [], "from": []}
@@ -48,7 +48,7 @@ class Log:
         return own
 
     def end(self, own: dict[str, Any], command: Command, served: str, size: int, schedule: str | None) -> None:
-        """The name of the schedule that was executed."""
+        """Stores the name of the executed schedule."""
         own["name"] = schedule
         if self._trace:
             self._trace.end(own["event"], command, served, size, schedule)
@@ -61,7 +61,7 @@ class Log:
             self._trace.kernel(*given)
 
     def done(self) -> dict[Key, Ends]:
-        """The messages of each operation."""
+        """Returns the messages of each operation."""
         self._take()
         done: dict[Key, Ends] = {}
         for command, own in self._commands:
@@ -72,7 +72,7 @@ class Log:
         return done
 
     def add(self, end: str, rank: int, size: int) -> None:
-        """A message of the latest exchange."""
+        """Adds a message to the latest exchange."""
         self._commands[-1][1][end].append((rank, size))
 
     def _take(self) -> None:
@@ -84,10 +84,10 @@ class Once(Program):
     """A program that runs as a whole, as `explain` reads it."""
 
     def run(self) -> None:
-        """Waits for `go`."""
+        """Does nothing, until `go`."""
 
     def go(self) -> dict[Key, Ends]:
-        """Runs it, and returns the messages of each operation of this rank."""
+        """Runs the program, and returns the messages of each operation of this rank."""
         log = Log(self)
         send, receive = Transport.start_sending, Transport.receive
 
@@ -109,7 +109,7 @@ class Once(Program):
 
 
 def priced(schedule: dict[str, Any]) -> list[Ends]:
-    """The messages of each rank in a schedule, in the order of its lanes."""
+    """Returns the messages of each rank in a schedule, in the order of its lanes."""
     size, streams = BYTES[schedule["collective"]["dtype"]], schedule["streams"]
     ranks: list[Ends] = [{"to": [], "from": []} for _ in range(schedule["nodes"])]
     for program in schedule["programs"]:
@@ -127,7 +127,7 @@ def priced(schedule: dict[str, Any]) -> list[Ends]:
 
 
 def compare(program: Once, rules: str) -> tuple[int, int]:
-    """Runs a program and compares; returns how many operations went by messages, and how many otherwise."""
+    """Runs a program and compares; returns the numbers of operations by messages, and of others."""
     everyone = COMM.gather(program.go())
     if everyone is None:
         return 0, 0
@@ -154,7 +154,7 @@ def compare(program: Once, rules: str) -> tuple[int, int]:
     for rank, done in enumerate(everyone):
         for (*_, name), ends in done.items():
             if name is None:
-                # A plan or the library serves it, by communicators of their own.
+                # A plan or the library carries it out, on other communicators.
                 assert ends == {"to": [], "from": []}
                 continue
             ranks, whole = schedules[name]
@@ -175,7 +175,7 @@ def nothing(*_: View) -> None:
 
 
 def reduced(dtype: str, ops: tuple[str, ...], mapper: Any, wide: int, trace: str | None = None) -> Once:
-    """Sums onto parts that overlap, read by some or by all."""
+    """Returns sums onto overlapping parts, read by some ranks or by all."""
     program = Once(trace=trace)
     source, sums = program.zeros(24, name="source"), program.zeros(24, dtype=dtype, name="sums")
     for op in ops:
@@ -187,7 +187,7 @@ def reduced(dtype: str, ops: tuple[str, ...], mapper: Any, wide: int, trace: str
 
 
 def moved(trace: str | None = None) -> Once:
-    """Halos in one and two dimensions, and what ends on one rank."""
+    """Returns halos in one and two dimensions, and data that ends on one rank."""
     program = Once(trace=trace)
     grid, other = program.zeros((9, 7), name="grid"), program.zeros((9, 7), name="other")
     octets = program.zeros(31, dtype=np.uint8, name="octets")
@@ -203,7 +203,7 @@ def moved(trace: str | None = None) -> Once:
 
 
 def fixed() -> Iterator[Once]:
-    """Sums that are always the same."""
+    """Yields the same sums in every run."""
     for mapper in (all_, neighborhood(1), one_to_one):
         for wide in (24, 1):
             yield reduced("i8", ("sum",), mapper, wide)
@@ -212,7 +212,7 @@ def fixed() -> Iterator[Once]:
 
 
 def traced(program: Once, trace: str) -> None:
-    """The trace names the schedules that `explain` lists."""
+    """Checks that the trace names the schedules that `explain` lists."""
     program.write_trace()
     if COMM.rank == 0:
         events = json.loads(Path(trace).read_text())["traceEvents"]
@@ -233,7 +233,7 @@ def compared(programs: Iterable[Once]) -> None:
 
 
 def random(first: int, last: int) -> Iterator[Once]:
-    """Random programs."""
+    """Yields random programs."""
     for number in range(first, last):
         made = RandomProgram(number, make=Once).program
         assert isinstance(made, Once)
@@ -241,7 +241,7 @@ def random(first: int, last: int) -> Iterator[Once]:
 
 
 def main(trace: str, first: str, last: str) -> None:
-    """Both kinds of programs, in both ways."""
+    """Compares both kinds of programs, in both ways."""
     for switch in "01":
         with patch.dict(os.environ, {"UNISONO_POINT_TO_POINT": switch}):
             large = moved(trace)

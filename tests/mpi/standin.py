@@ -1,4 +1,4 @@
-"""In CuPy's place: a module whose arrays live in memory of their own and mix with NumPy's as little as CuPy's do."""
+"""A replacement for CuPy: its arrays have memory of their own, and mix with NumPy's as little as CuPy's do."""
 
 import sys
 from contextlib import nullcontext
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
-    """Refuses NumPy's arrays as operands and as what is assigned; numbers are welcome."""
+    """Refuses NumPy's arrays as operands and in assignments; numbers are accepted."""
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
         for given in (*inputs, *out):
@@ -25,7 +25,7 @@ class DeviceArray(np.ndarray[Any, np.dtype[Any]]):
         np.asarray(self)[at] = value
 
     def get(self) -> Any:
-        """The memory itself, for kernels of tests that are written for NumPy."""
+        """Returns the memory itself, for kernels of tests that are written for NumPy."""
         return self.view(np.ndarray)
 
 
@@ -35,7 +35,7 @@ def _refuse(given: Any) -> None:
 
 
 class StandIn(ModuleType):
-    """What of CuPy is used, and how many elements went up and down."""
+    """The part of CuPy that is used, with the numbers of elements copied to and from devices."""
 
     def __init__(self, devices: int = 1) -> None:
         super().__init__("cupy")
@@ -59,7 +59,7 @@ class StandIn(ModuleType):
 
 
 def install(devices: int = 1) -> StandIn:
-    """Puts it where `import cupy` finds it."""
+    """Installs it as the module of `import cupy`."""
     module = StandIn(devices)
     sys.modules["cupy"] = module
     return module

@@ -1,7 +1,7 @@
-"""Under mpiexec: what the programs of files leave in `result`, or random programs. Rank 0 prints digests.
+"""Under mpiexec: runs files and prints their `result`, or random programs. Rank 0 prints digests.
 
-Usage: tasks.py [both] example FILE... | random|mixed FIRST LAST | wrong HOW | floats|rounded|ways|memory|dropped
-With `both`, the same twice: by collectives, then by messages between pairs of ranks alone.
+Usage: tasks.py [both] example FILE... | random|mixed FIRST LAST | wrong HOW | floats|rounded|ways|memory|dropped With
+`both`, the same twice: by collectives, then by messages between pairs of ranks alone.
 """
 
 import gc
@@ -27,7 +27,7 @@ DEVICES = 3
 
 
 def say(line: str) -> None:
-    """Rank 0 prints, once all ranks have the same to say."""
+    """Prints a line on rank 0, which must be the same on all ranks."""
     said = MPI.COMM_WORLD.allgather(line)
     assert len(set(said)) == 1, said
     if RANK == 0:
@@ -36,15 +36,15 @@ def say(line: str) -> None:
 
 
 class Mixed(Program):
-    """Half of the kernels run on devices, or on what stands for them; the others stay on the host."""
+    """A program with half of its kernels on (simulated) devices; the others stay on the host."""
 
     def __init__(self, *given: Any, **options: Any) -> None:
         """Ranks have one, two or three devices."""
         super().__init__(*given, devices=1 + RANK % DEVICES, **options)
 
     def task(self, kernel: Callable[..., Any], *given: Any, **options: Any) -> None:
-        """The same task in one place or the other."""
-        # The choice is a rank's own: what ranks exchange must not depend on where it was computed.
+        """Submits the task for one place or the other."""
+        # Each rank chooses for itself, since the exchanged data must not depend on the place of the kernel.
         if hashlib.sha256(f"{len(self.tasks)} {RANK}".encode()).digest()[0] % 2:
             super().task(_on_device(kernel), *given, on="cupy", offsets=True, **options)
         else:
@@ -60,7 +60,7 @@ def _on_device(kernel: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def wrong(how: str) -> None:
-    """Programs that differ by rank: an error on all ranks."""
+    """Runs programs that differ by rank, which gives an error on all ranks."""
     program = Program()
     a = program.zeros(8, name="a")
     b = program.zeros(8, name="b")
@@ -79,7 +79,7 @@ def wrong(how: str) -> None:
         program.task(one, range=8, reads=[a[neighborhood(1)]], updates=[b[one_to_one]], name="near")
         program._discovery.flush()
         if RANK == 1:
-            # The limit stops what the proof begins with.
+            # The limit stops the first step of the proof.
             _core.set_limits(None, 1, follow=False)
         program.run()
     if how == "contents":
@@ -94,7 +94,7 @@ def wrong(how: str) -> None:
 
 
 def floats() -> None:
-    """Sums that are rounded: by a plan's machine too, all ranks have the same bits."""
+    """Computes rounded sums, which have the same bits on all ranks, also with a plan's machine."""
     for machine in (None, "archer"):
         program = Program(machine=machine)
         a = program.array(1003, init=np.random.default_rng(0).normal(size=1003), name="a")
@@ -111,7 +111,7 @@ def floats() -> None:
             program.task(use, range=1003, reads=[total[all_]], updates=[seen[one_to_one]])
         program.fence()
         say(digest(program.fetch(total), program.fetch(seen)))
-        # Neighbors get parts of a sum that overlap: what they share has the same bits.
+        # Neighbors get overlapping parts of a sum; common elements have the same bits.
         program.task(add, range=1003, reads=[a[one_to_one]], reduces=[total[all_]])
 
         def copy(total: View, left: View, right: View) -> None:
@@ -130,7 +130,7 @@ def floats() -> None:
 
 
 def rounded() -> None:
-    """A sum and a product of numbers that are rounded, as their bits."""
+    """Prints the bits of a sum and a product of rounded numbers."""
     program = Program()
     drawn = np.random.default_rng(0).normal(size=10_007)
     x, near = program.array(drawn.size, init=drawn, name="x"), program.array(drawn.size, init=1 + drawn / 100)
@@ -149,7 +149,7 @@ def rounded() -> None:
 
 
 def ways() -> None:
-    """Sums to which all ranks contribute everywhere, and sums to which neighbors do."""
+    """Computes sums to which all ranks contribute everywhere, and sums to which neighbors do."""
     program = Program()
     ones = program.array(64, init=np.ones(64, int), name="ones")
     sums, seen = program.zeros(64, dtype=int, name="sums"), program.zeros(64, dtype=int, name="seen")
@@ -171,7 +171,7 @@ def ways() -> None:
 
 
 def memory() -> None:
-    """What would reach beyond an array or beyond packed memory is refused."""
+    """Checks that accesses beyond an array or beyond packed memory are refused."""
     handle = MPI._handleof(MPI.COMM_WORLD)
     held, data = _core.TaskMemory(handle, 1 << 30), np.zeros(64, np.uint8)
     read_only = data[:]
@@ -204,7 +204,7 @@ def memory() -> None:
     side: Any = ([whole], 64, [64], [])
     call("scan", given=side)
     call("allgather", given=side)
-    # As many bytes as one rank has, where all ranks have that.
+    # As many bytes as one rank has, although all ranks have that many.
     call("allgather", given=side, got=([], 64, [64], []))
     call("allgather", given=side, got=([], 64 * ranks, [64], []), in_place=(0, []))
     call("allgatherv", given=side, got=([], 64, [65] * ranks, [0] * ranks))
@@ -222,7 +222,7 @@ def memory() -> None:
 
 
 def dropped() -> None:
-    """What comes for an exchange that nobody knows any more comes to memory that is never used again."""
+    """Checks that data for a dropped exchange arrives in memory that is never used again."""
     size = 1 << 15
     program = Program()
     a, b = program.zeros((2, size), name="a"), program.zeros(1, name="b")
@@ -255,14 +255,14 @@ def dropped() -> None:
 
 
 def random(first: str, last: str, largest: str | None = None) -> None:
-    """Random programs; with `largest`, no message has more bytes."""
+    """Runs random programs; with `largest`, no message has more bytes."""
     with patch.object(_transport, "LARGEST", int(largest) if largest else _transport.LARGEST):
         for number in range(int(first), int(last)):
             say(f"{number} {digest(*RandomProgram(number).results())}")
 
 
 def mixed(first: str, last: str) -> None:
-    """The same with kernels on devices."""
+    """Runs random programs with kernels on devices."""
     with patch.dict(sys.modules):
         copied = install(DEVICES)
         for number in range(int(first), int(last)):
@@ -272,7 +272,7 @@ def mixed(first: str, last: str) -> None:
 
 
 def example(*files: str) -> None:
-    """One line for each file."""
+    """Prints one line for each file."""
     for file in files:
         say(digest(runpy.run_path(file)["result"]))
 
@@ -286,7 +286,7 @@ def main(words: list[str]) -> None:
     """Runs a command."""
     name, *given = words
     if name == "both":
-        # One start of all ranks for both: starting takes most of a short program's time.
+        # One start of all ranks for both: the start takes most of a short program's time.
         for switch in "01":
             with patch.dict(os.environ, {"UNISONO_POINT_TO_POINT": switch}):
                 main(given)

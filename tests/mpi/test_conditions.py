@@ -1,4 +1,4 @@
-"""Plans that were tuned elsewhere: where ranks wait in another way, and where ranks of one program differ."""
+"""Plans that were tuned elsewhere: with ranks that wait in another way, and with ranks that differ."""
 
 import os
 from collections.abc import Callable
@@ -20,7 +20,7 @@ SAID = "unisono: rows of the plan were measured under "
 
 
 def tuned(path: Path, conditions: str) -> Path:
-    """A plan whose row for short vectors was measured under these conditions, and whose row for long ones anywhere."""
+    """Writes a plan with a row for short vectors measured under these conditions, and one for long ones under any."""
     of = un.plan("allreduce", "archer", shape=2, elements=16, algorithm="recursive-doubling")
     beyond = un.plan("allreduce", "archer", shape=2, elements=1024, algorithm="ring")
     un.save_plans([(of, 0, 4095, None, conditions), (beyond, 4096, None, None, None)], path)
@@ -76,7 +76,7 @@ for count in (16, 1024):
     if world.rank == 0:
         print(world.last.algorithm, world.last.why)
 """
-#: Of a library: conditions of a row, the value of UNISONO_ANYWHERE, and whether the row serves.
+#: For each library: conditions of a row, the value of UNISONO_ANYWHERE, and whether the row is used.
 SERVES: dict[str, list[tuple[str, str, bool]]] = {
     "openmpi": [
         (f"openmpi 4.1.4 spin {CORES}", "", True),
@@ -91,7 +91,7 @@ SERVES: dict[str, list[tuple[str, str, bool]]] = {
 
 
 def check_conditions(out: str, library: str, waits: str) -> None:
-    """Compares the conditions that both ranks have."""
+    """Compares the conditions of both ranks."""
     lines = out.splitlines()
     assert len(lines) == 2, out
     for line in lines:
@@ -120,7 +120,7 @@ def test_a_world_asks_for_the_conditions_of_rows(tmp_path: Path, environment: Pa
         expected.append([short, f"ring by {plan.name}, 4096 to any bytes"])
     found, *worlds = together(environment, 2, cases, tmp_path, **SPIN)
     check_conditions(found[0].out, library, "spin")
-    # As under the preload library, and once, by rank 0.
+    # Rank 0 prints the line of the preload library once.
     line = 'unisono: UNISONO_ANYWHERE is "maybe", which counts as 1; accepted are 0, 1, false, true, off and on'
     for runs, case, lines in zip(worlds, cases[1:], expected, strict=True):
         assert runs[0].out.splitlines() == lines
@@ -131,7 +131,7 @@ def test_a_world_asks_for_the_conditions_of_rows(tmp_path: Path, environment: Pa
 def test_ranks_that_would_choose_unlike_rows_run_unplanned(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str
 ) -> None:
-    """One rank of three has a library that looks for no errors: it would serve calls that the others leave to it."""
+    """One rank of three has a library without error checks: it would serve calls that the others leave to it."""
     said, start = tmp_path / "report", tmp_path / "start"
     unlike = '[ "$OMPI_COMM_WORLD_RANK" = 1 ] && export OMPI_MCA_mpi_param_check=0'
     start.write_text(f'#!/bin/sh\n{unlike}\nexec "$@"\n')

@@ -1,7 +1,7 @@
-"""Exported files in the libraries they are for: result bits of float sums show which algorithm ran.
+"""Exported files in their libraries: the result bits of float sums show which algorithm ran.
 
-The bits with a file are compared with those of the same algorithm forced by the library's own variable, and where the
-library adds in the order of our schedule, with the interpreter's. What the table does not name must stay as it was.
+The bits with a file are compared with those of the same algorithm forced by the library's own variable; if the library
+adds in the order of our schedule, also with the interpreter's. Calls that the table does not name must not change.
 """
 
 import json
@@ -53,7 +53,7 @@ def table(folder: Path, *rows: dict[str, Any]) -> str:
 
 
 def allreduce(folder: Path) -> str:
-    """Doubling below 32 KiB and a ring above, on four ranks only."""
+    """Writes a table: doubling below 32 KiB and a ring above, on four ranks only."""
     return table(
         folder,
         row("allreduce", 4, 0, 32767, "recursive-doubling"),
@@ -62,7 +62,7 @@ def allreduce(folder: Path) -> str:
 
 
 def ours(algorithm: str, ranks: int, size: int, machine: Path) -> str:
-    """The hash that `_bits.py` prints, of our schedule of an algorithm."""
+    """Returns the hash that `_bits.py` prints, of our schedule of an algorithm."""
     import hashlib
 
     machine.write_text('name = "m"\nkind = "endpoint"\nmodel = "hockney"\nalpha_ns = 1000\nbeta_ns_per_byte = 1\n')
@@ -98,7 +98,8 @@ def test_open_mpi_rules_take_effect(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranks", [pytest.param(3, marks=pytest.mark.soak), 5])
 def test_open_mpi_rules_stay_with_their_rank_count(tmp_path: Path, ranks: int) -> None:
     mpi = library("Open MPI")
-    # The linear algorithm adds in an order of its own on any number of ranks; it stands in for a table that leaks.
+    # The linear algorithm adds in an order of its own on any number of ranks; it would reveal a table for other
+    # numbers.
     made = un.export(allreduce(tmp_path), "openmpi-rules", tmp_path / "rules.conf")
     default = mpi.bits(ranks, [LONG])
     if ranks == 5:
@@ -162,9 +163,9 @@ def test_every_collective_is_right_under_an_exported_file(
     made = un.export(table(tmp_path, *OF_ALL), target, tmp_path / "file")
     known_to_both = len([r for r in OF_ALL if r["collective"] not in {"scan", "scatter"}])
     assert made["rows"] == (len(OF_ALL) if name == "MPICH" else known_to_both)
-    # Files of other tests stay with their number of ranks.
+    # Files of other tests are each for one number of ranks.
     for ranks in (4, 3) if SOAK else (4,):
-        # Of 8 bytes: on either side of the limits of the rows.
+        # Counts of 8 bytes, on either side of the limits of the rows.
         run_every_collective(compiled, mpi, made["load"], ranks, 0, 1, 3, 64, 1000, 20_000)
 
 
@@ -194,7 +195,7 @@ def run_every_collective(compiled: Compile, mpi: Library, load: list[str], ranks
 def test_mpich_exchanges_recursively(
     compiled: Compile, tmp_path: Path, ranks: int, algorithm: dict[str, str], theirs: str
 ) -> None:
-    """The allgather of any radix and number of ranks is right in the library, which falls back on no other."""
+    """The allgather of any radix and number of ranks is right in the library, which uses no other algorithm."""
     mpi = library("MPICH")
     made = un.export(table(tmp_path, row("allgather", ranks, 0, None, **algorithm)), "mpich-json", tmp_path / "t.json")
     assert made["rows"] == 1
@@ -215,12 +216,12 @@ def test_every_collective_that_was_written_is_run(tmp_path: Path) -> None:
     assert "reduce of 192 bytes on 3 ranks: " in checked
 
 
-#: MPICH 4.0 as Debian has it, whose table lacks algorithms of MPICH 5.
+#: MPICH 4.0 as Debian has it, which lacks algorithms of MPICH 5.
 SYSTEM_MPICH = Path("/usr/lib/x86_64-linux-gnu/libmpich.so.12")
 
 
 def test_an_older_mpich_takes_the_rows_that_it_can(tmp_path: Path) -> None:
-    """The table of docs/export.md, for a library without a ring for an allreduce; the file does not stop it."""
+    """The table of docs/export.md loads in a library without a ring for an allreduce."""
     launcher, compiler = shutil.which("mpiexec.mpich"), shutil.which("mpicc.mpich")
     if launcher is None or compiler is None or not SYSTEM_MPICH.exists():
         pytest.skip("there is no MPICH of the system (Debian: libmpich-dev)")

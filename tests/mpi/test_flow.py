@@ -1,4 +1,4 @@
-"""`calibrate`, `plan`, `bench`, `tune`, `export` one after the other, as docs/mpi.md has them; times are not judged."""
+"""`calibrate`, `plan`, `bench`, `tune`, `export` one after the other, as in docs/mpi.md; times are not judged."""
 
 import json
 import math
@@ -26,13 +26,13 @@ def command(*words: str | Path, fails: bool = False, on: int | None = None) -> C
 
 
 def json_of_ranks(runs: list[Ran]) -> dict[str, Any]:
-    """The JSON of a command, which must be all that its ranks print together."""
+    """Returns the JSON of a command, which must be the whole output of its ranks."""
     found: dict[str, Any] = json.loads("".join(ran.out for ran in runs))
     return found
 
 
 def error_of_ranks(runs: list[Ran]) -> str:
-    """The error of a command, which one of its ranks prints; all of them end with 2."""
+    """Returns the error of a command, which one of its ranks prints; all of them end with 2."""
     assert {ran.code for ran in runs} == {2}, runs
     told = [line for ran in runs for line in ran.err.splitlines() if line.startswith("error:")]
     assert len(told) == 1, runs
@@ -100,7 +100,7 @@ with patch.object(
 
 
 def cases_of_two(folder: Path) -> dict[str, Case]:
-    """Commands on two ranks of Open MPI, by the names that tests have for them."""
+    """Returns commands on two ranks of Open MPI, by name."""
     plan, lost, elsewhere = folder / "library.plan", folder / "lost.py", folder / "elsewhere.plan"
     made = un.plan("allreduce", "archer", shape=2, elements=8, algorithm="recursive-doubling")
     un.save_plans([(made, 0, 100), (("allreduce", 2), 101, None)], plan)
@@ -132,7 +132,7 @@ def cases_of_two(folder: Path) -> dict[str, Case]:
 
 
 def benches(folder: Path) -> dict[str, Case]:
-    """A comparison of each collective."""
+    """Returns a comparison of each collective."""
     found = {}
     for collective in BENCHED:
         plan = folder / f"{collective}.plan"
@@ -185,7 +185,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
     )
     measured, planned, timed, decided = map(json_of_ranks, runs)
     for ran in (runs[0], runs[2], runs[3]):
-        # With cores enough, no rank takes time from others.
+        # With enough cores, no rank takes time from others.
         note = f"note: 4 ranks share {CORES} core{'' if CORES == 1 else 's'}: a rank that waits takes time from others"
         assert sum(one.err.count(note) for one in ran) == (CORES < 4), ran
     assert measured["file"] == str(machine)
@@ -205,7 +205,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
         assert 0 <= row["rounds_won"] <= row["rounds"] == 3
         ran = row["ran"]
         assert not ran["warning"]
-        # Beyond 64 KiB the plan has no row.
+        # Above 64 KiB the plan has no row.
         served = row["bytes"] <= 65536
         assert row["algorithm"] == ("rabenseifner" if served else "library")
         assert ran["planned_calls"] == (ran["calls"] if served else 0)
@@ -231,13 +231,13 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
         for ranks in (2, 3, 4):
             of = [row for row in rows if (row["collective"], row["ranks"]) == (collective, ranks)]
             assert all(row["per_node"] == ranks for row in of)
-            # Every size has its row: the next one begins where one ends.
+            # The rows cover every size: each one begins at the end of the one before.
             assert [row["first_bytes"] for row in of] == [0, *((row["last_bytes"] or 0) + 1 for row in of[:-1])]
             assert of[-1]["last_bytes"] is None
     interpolated = {row["ranks"] for row in decided["table"] if not row["measured"]}
     assert interpolated == {3}
 
-    # As a process a rank.
+    # This time a process for each rank.
     again = launch(OPEN_MPI, 3, "-m", "unisono", "bench", "allreduce", "--plan", tuned, *sizes, "--json")
     assert again.returncode == 0, again.stdout + again.stderr
     assert not any(row["ran"]["warning"] for row in json.loads(again.stdout)["rows"])
@@ -245,7 +245,7 @@ def test_each_output_feeds_the_next(tmp_path: Path) -> None:
     for table, target in ((first, "openmpi-rules"), (tuned, "openmpi-rules"), (tuned, "openmpi-json")):
         done = call("export", str(table), "--format", target, "-o", str(tmp_path / target), "--no-check", "--json")
         told = json.loads(done.out)
-        # Where the library was best everywhere there is nothing to write.
+        # If the library was best everywhere, no file is written.
         sayable = table == first or any(row["algorithm"] not in (None, "library") for row in rows)
         if done.code == 0:
             assert sayable
@@ -291,7 +291,7 @@ def test_what_is_tuned_for_a_library_can_be_said_there(of_two: dict[str, list[Ra
         ]
         called = [says(plan) for plan in made]
         assert None not in called
-        # One schedule is not measured twice.
+        # No schedule is measured twice.
         assert len(set(called)) == len(called)
     if any(row["algorithm"] != "library" for row in decided["table"]):
         told = un.export(decided["file"], "openmpi-rules", tmp_path / "t.rules")
@@ -343,7 +343,7 @@ def test_rows_that_were_tuned_elsewhere_are_timed_and_noted(of_two: dict[str, li
 
 @pytest.mark.parametrize("name", ["lost", "lost share"])
 def test_a_schedule_that_did_not_run_is_no_measurement(of_two: dict[str, list[Ran]], name: str) -> None:
-    """As where ranks have no plan: calls go to the library, whose times would be taken for the schedule's."""
+    """Calls without a plan go to the library, whose times would count as the schedule's."""
     why = "did not run where it was measured: calls of allreduce of 4096 bytes on 2 ranks"
     assert {ran.code for ran in of_two[name]} == {1}
     assert any(why in ran.err for ran in of_two[name])
@@ -370,14 +370,14 @@ def test_one_rank_alone_is_told_to_use_mpiexec(tmp_path: Path, monkeypatch: pyte
         with monkeypatch.context() as patched:
             patched.setenv("PMI_SIZE", "3")
             assert "each of the 3 that the launcher started is alone in MPI_COMM_WORLD" in call(*arguments).err
-    # As a process.
+    # This time as a process.
     done = launch(OPEN_MPI, 1, "-m", "unisono", "bench", "allreduce", "--plan", "x")
     assert done.returncode == 2
     assert "at least two ranks: mpiexec -n 4 unisono" in done.stderr
 
 
 def test_ranks_per_node_are_tuned_apart(tmp_path: Path) -> None:
-    """MPICH takes four ranks here for two nodes of two: two ranks on one node, or one on each."""
+    """MPICH treats four ranks here as two nodes of two: two ranks on one node, or one on each."""
     tuned = tmp_path / "t.plan"
     options = ["--machine", "archer", "-o", str(tuned), "--sizes", "64", "--rounds", "2", "--candidates", "1"]
     words = ["-m", "unisono", "tune", "allreduce", *options, "--ranks", "2", "--per-node", "1,2", "--json"]

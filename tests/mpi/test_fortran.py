@@ -15,7 +15,7 @@ __all__ = ["compiled", "plan"]
 
 Plans = Callable[[int], Path]
 BINDINGS = {"mpif.h": 1, "mpi": 2, "mpi_f08": 3}
-#: Collectives of the program that a plan serves, and calls of each; the names of those that it begins start with an i.
+#: Collectives that a plan serves, and the program's calls of each; the names of begun ones start with an i.
 CALLS = {
     "allgather": 6,
     "allreduce": 15,
@@ -28,7 +28,7 @@ CALLS = {
 BEGUN = {"iallgather", "iallreduce", "ialltoall", "ibarrier", "ibroadcast", "ireduce", "ireduce-scatter"}
 
 
-#: Compiles the program with bindings of a library; skips where there are none.
+#: Compiles the program with bindings of a library; skips the test if there are none.
 Built = Callable[[str, str], Path]
 
 
@@ -56,8 +56,8 @@ def built(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Built:
 
 
 def under(library: str, ranks: int, program: Path, *options: str, **env: str) -> str:
-    """Runs the program, and returns what it printed, without the notes of a launcher."""
-    # The hardware that Debian's builds of the libraries look for is not there.
+    """Runs the program, and returns its output, without the notes of a launcher."""
+    # Debian's builds of the libraries otherwise report missing hardware.
     quiet = {"OMPI_MCA_mca_base_component_show_load_errors": "0", "OMPI_MCA_btl": "self,vader", "OMPI_MCA_pml": "ob1"}
     done = run(ranks, program, options=("--launcher", f"mpiexec.{library}", *options), env=quiet | env)
     assert done.code == 0, done.out + done.err
@@ -83,7 +83,7 @@ def test_fortran_programs_are_served(
 @pytest.mark.parametrize("binding", BINDINGS)
 @pytest.mark.parametrize("library", ["openmpi", "mpich"])
 def test_fortran_programs_begin_calls(built: Built, plan: Plans, tmp_path: Path, library: str, binding: str) -> None:
-    """MPICH before 4.3 cannot carry calls on, and makes them itself."""
+    """MPICH before 4.3 cannot advance begun calls of ours, and makes them itself."""
     said, program = tmp_path / "report", built(library, binding)
     options = ("--plan", str(plan(2)), "--report", str(said))
     assert under(library, 2, program, *options, "--nonblocking") == "ok 2\n"
@@ -115,7 +115,7 @@ def test_every_name_has_the_one_that_open_mpis_module_calls() -> None:
 def test_names_are_called_as_compilers_do(
     compiled: Compile, plan: Plans, tmp_path: Path, ranks: int, options: tuple[str, ...]
 ) -> None:
-    """Without a Fortran compiler, with the Open MPI that has no bindings of its own."""
+    """Calls names like a Fortran compiler, with the Open MPI that has no bindings of its own."""
     said = tmp_path / "report"
     options = ("--plan", str(plan(ranks)), "--report", str(said), *options)
     done = run(ranks, compiled("names", "openmpi"), options=options)

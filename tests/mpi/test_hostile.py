@@ -1,4 +1,4 @@
-"""Wrong arguments, files that are none, and values that mean nothing, given to the library for MPI programs."""
+"""Wrong arguments, wrong files, and meaningless values, given to the library for MPI programs."""
 
 import os
 import subprocess
@@ -21,12 +21,12 @@ def test_wrong_calls_end_as_the_librarys(
     said = tmp_path / "report"
     done = run(ranks, compiled("hostile", abi), options=("--plan", str(plan(ranks)), "--report", str(said)))
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
-    # The plan served what is right.
+    # The plan served the correct calls.
     assert report(said)["allreduce", "recursive-doubling"] > 40
 
 
 def bare(program: Path, ranks: int, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A program under Open MPI's launcher, with this library before it and an environment of its own."""
+    """Runs a program under Open MPI's launcher, with the preloaded library and other variables."""
     from unisono.mpi.launchers import LIBRARY
 
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -50,7 +50,7 @@ def bare(program: Path, ranks: int, **variables: str) -> subprocess.CompletedPro
         (lambda path: path.symlink_to("/dev/zero"), "is not a regular file"),
         (lambda path: path.touch(), "this is no plan"),
         (lambda path: path.write_bytes(b"UNISPLAN" + bytes(range(256))), "version"),
-        # Sparse: it takes no room.
+        # The file is sparse, so it uses no disk space.
         (lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_RDWR), 1 << 40), "read up to 1073741824 bytes"),
     ],
     ids=["fifo", "folder", "device", "empty", "garbage", "huge"],

@@ -24,7 +24,7 @@ def test_levels_are_measured_apart(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     written = tomllib.loads(machine.read_text())
     assert json.loads(done.stdout)["levels"] == written["levels"]
-    # This variable deals the ranks out one by one.
+    # This variable places the ranks one by one.
     assert written["placement"] == "cyclic"
     assert [(level["name"], level["size"]) for level in written["levels"]] == [("node", 2)]
     for key in ("alpha_ns", "alpha_p_ns", "alpha_r_ns", "beta_ns_per_byte"):
@@ -56,7 +56,7 @@ def test_hierarchical_schedules_run_on_two_nodes(compiled: Compile, tmp_path: Pa
 
 
 def test_counts_that_differ_little_are_served_on_two_nodes(compiled: Compile, tmp_path: Path) -> None:
-    """By rows for two ranks a node, as by rows for any number on one node."""
+    """Rows for two ranks a node serve such counts, like rows for any number on one node."""
     path, said = tmp_path / "t.plan", tmp_path / "report"
     made = [un.plan(kind, "archer", shape=4, elements=32) for kind in ("allreduce", "allgather", "reduce-scatter")]
     un.save_plans([(plan, 0, None, 2) for plan in made], path)
@@ -64,13 +64,13 @@ def test_counts_that_differ_little_are_served_on_two_nodes(compiled: Compile, tm
     done = run(4, compiled("vectors", "mpich"), "8", options=options)
     assert (done.code, done.out) == (0, "ok 4\n"), done.out + done.err
     served = {kind: n for (kind, algorithm), n in report(said).items() if algorithm != "library"}
-    # In one of the eight rounds the counts are so unlike that the library makes the calls.
+    # In one of the eight rounds the counts differ so much that the library makes the calls.
     assert served["reduce-scatter"] == 7
     assert served["allgather"] > 7
 
 
 def test_lengths_that_differ_across_nodes_are_reported(compiled: Compile, tmp_path: Path) -> None:
-    """Within a row the messages show it, also between nodes."""
+    """Within a row the messages reveal it, also between nodes."""
     path = tmp_path / "t.plan"
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=16, algorithm="ring"), 0, None)], path)
     options = ("--launcher", LAUNCHER, "--plan", str(path))

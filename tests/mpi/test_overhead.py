@@ -1,4 +1,4 @@
-"""The work that intercepting adds to a call that is left to the library."""
+"""The cost of interception for a call that is left to the library."""
 
 import math
 import re
@@ -24,7 +24,7 @@ def plan(path: Path, planned: int, first: int) -> Path:
 
 
 def work(compiled: Compile, folder: Path, abi: str, ranks: int, path: Path) -> tuple[list[int], list[float]]:
-    """The allocations, messages and nanoseconds of calls, each beside those of the library's own."""
+    """Returns the allocations, messages and nanoseconds of calls, each with those of the library's own."""
     counting = folder / "counting.so"
     command = [str(COMPILERS[abi]), "-O1", "-shared", "-fPIC", str(SOURCES / "counting.c"), "-o", str(counting)]
     subprocess.run([*command, "-ldl"], check=True)
@@ -41,9 +41,9 @@ def work(compiled: Compile, folder: Path, abi: str, ranks: int, path: Path) -> t
 def test_calls_left_to_the_library_do_nothing_else(
     compiled: Compile, tmp_path: Path, abi: str, ranks: int, planned: int, first: int
 ) -> None:
-    """Neither memory nor messages of their own, and less processor time than the library's call of a few bytes."""
+    """They allocate nothing, send nothing, and take less processor time than the library needs for a few bytes."""
     counts, (ours, theirs) = work(compiled, tmp_path, abi, ranks, plan(tmp_path / "t.plan", planned, first))
-    # Of 6,000 or 200 calls; the library's own memory grows now and then.
+    # For 6,000 or 200 calls; the library's own memory grows now and then.
     assert counts[0] <= counts[1] + 20
     assert counts[2:] == [0, 0]
     if ranks == 1:
@@ -52,13 +52,13 @@ def test_calls_left_to_the_library_do_nothing_else(
 
 @ABIS
 def test_messages_of_a_plan_are_counted(compiled: Compile, tmp_path: Path, abi: str) -> None:
-    """The calls of the test above send none, and those that a plan serves do."""
+    """Calls that a plan serves send messages, unlike those of the test above."""
     counts, _ = work(compiled, tmp_path, abi, 2, plan(tmp_path / "t.plan", 2, 0))
     assert counts[2] > counts[3] == 0
 
 
 def added(program: Path, ranks: int, path: Path) -> float:
-    """The part of the library's own time that interception adds to a call."""
+    """Returns the cost of interception divided by the library's own time."""
     done = run(ranks, program, options=("--plan", str(path)))
     assert done.code == 0, done.err
     said, nanoseconds, to, of = done.out.split()
@@ -70,11 +70,11 @@ def added(program: Path, ranks: int, path: Path) -> float:
 @ABIS
 @ROWS
 def test_calls_left_to_the_library_stay_fast(tmp_path: Path, abi: str, ranks: int, planned: int, first: int) -> None:
-    """With rows for other numbers of ranks, or for other lengths."""
+    """The plan has rows for other numbers of ranks, or for other lengths."""
     program, path = tmp_path / "overhead", plan(tmp_path / "t.plan", planned, first)
     source = ROOT / "benches" / "mpi" / "overhead.c"
     subprocess.run([str(COMPILERS[abi]), "-O2", str(source), "-o", str(program)], check=True)
-    # Two ranks wait for each other, and other work may keep one of them for most of a run.
+    # Two ranks wait for each other, and other work may delay one of them for most of a run.
     least = math.inf
     for _ in range(3 if ranks == 1 else 8):
         least = min(least, added(program, ranks, path))

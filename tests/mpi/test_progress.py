@@ -21,17 +21,17 @@ SCRIPT = FOLDER / "progress.py"
 
 
 TASKS = FOLDER / "tasks.py"
-#: Random programs whose kernels look.
+#: Random programs whose kernels check their arguments.
 LOOKING = 4
 
 
 def run(ranks: int, folder: Path, *cases: Case) -> list[str]:
-    """The output of rank 0 in each case, in one start."""
+    """Returns the output of rank 0 in each case, in one start."""
     return [runs[0].out for runs in together(OPEN_MPI, ranks, cases, folder)]
 
 
 def spans(file: Path) -> list[dict[str, Any]]:
-    """The spans of a trace: tracks have names, spans of one track do not overlap, arrows have two ends."""
+    """Returns the spans of a trace: tracks have names, spans of one track do not overlap, arrows have two ends."""
     trace = json.loads(file.read_text())
     events = trace["traceEvents"]
     named = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name"}
@@ -59,7 +59,7 @@ def test_collectives_go_on_while_a_kernel_runs(tmp_path: Path) -> None:
     run(2, tmp_path, *cases)
     for mode, file in files.items():
         found = spans(file)
-        # Rank 0 is the first at its kernel: what it has begun before cannot be over then.
+        # Rank 0 is the first in its kernel, so exchanges that it has begun cannot be over then.
         long = next(e for e in found if (e["pid"], e["name"]) == (1, "long"))
         ends = [e["ts"] + e["dur"] for k in range(6) for e in found if (e["pid"], e["name"]) == (1, f"allgather a{k}")]
         assert len(ends) == 6
@@ -69,10 +69,10 @@ def test_collectives_go_on_while_a_kernel_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.soak), 3, pytest.param(4, marks=pytest.mark.soak)])
 def test_kernels_never_see_what_an_exchange_changes(tmp_path: Path, ranks: int) -> None:
-    """With the thread at work during every kernel, and kernels that look."""
+    """The thread works during every kernel, and kernels check their arguments."""
     always = [{"UNISONO_PROGRESS": "always", "UNISONO_POINT_TO_POINT": switch} for switch in "01"]
     words = ("0", str(LOOKING))
-    # Of two sides that hold an array, each on its own thread, neither loses what the other has.
+    # The host and a device may have an array on different threads; neither loses the contents of the other.
     scripts: tuple[list[str | Path], ...] = ([SCRIPT, "steady", "random", *words], [TASKS, "mixed", *words])
     found = run(ranks, tmp_path, *(Case(script, env) for script in scripts for env in always))
     assert [text.splitlines() for text in found] == [alone(0, LOOKING)] * 4
@@ -104,7 +104,7 @@ def test_nobody_waits_where_an_exchange_fails() -> None:
 
 
 def test_the_trace_says_what_served(tmp_path: Path) -> None:
-    """All patterns among 4 ranks: plans serve equal parts, the library others; the data is the same by all ways."""
+    """All patterns among 4 ranks: plans serve equal parts, the library others; all ways give the same data."""
     ways: list[tuple[str, list[str], dict[str, str]]] = [
         ("library", [], {}),
         ("plan", ["archer"], {}),
@@ -121,7 +121,7 @@ def test_the_trace_says_what_served(tmp_path: Path) -> None:
         assert {printed[n, way] for way, _, _ in ways} == {alone[n]}
         for way in ("library", "plan"):
             check_served(named[n, way], by_plan=way == "plan", equal=n == 12)
-        # Partial results are combined by messages then.
+        # Then messages combine partial results.
         assert {(e["cat"], e["args"].get("served", "messages")) for e in spans(named[n, "messages"])} == {
             (kind, "messages") for kind in ("kernel", "push", "await", "collective")
         }
@@ -139,7 +139,7 @@ def check_served(file: Path, by_plan: bool, equal: bool) -> None:
             assert event["args"]["bytes"] > 0
     assert {pattern for pattern, _ in found} == {*always, *by_parts, "allreduce"}
     for (pattern, kind), served in found.items():
-        # Of fractions, an allreduce by a plan could have other bits on each rank.
+        # With fractions, an allreduce by a plan could have other bits on each rank.
         planned = {**always, **by_parts, "allreduce": "plan" if kind == "whole" else "library"}[pattern]
         assert served == {planned if by_plan else "library"}, (pattern, kind)
 

@@ -16,7 +16,7 @@ import os, pathlib, sys, time
 pathlib.Path(sys.argv[1], str(os.getpid())).touch()
 time.sleep(3600)
 """
-#: Polls of 20 ms until ranks are there or gone: ten minutes.
+#: Polls of 20 ms until ranks exist or are gone: ten minutes.
 MOST_POLLS = 30_000
 
 
@@ -38,7 +38,7 @@ def test_ranks_end_with_the_command(environment: Path, number: signal.Signals, t
     command = list(map(str, [PROGRAM, "run", "-n", "2", "--", python, tmp_path / "rank.py", ranks]))
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     quiet = subprocess.DEVNULL
-    # In a session of its own, as a job of a scheduler is.
+    # In a separate session, like a job of a scheduler.
     with subprocess.Popen(
         command, env={**os.environ, **root}, start_new_session=True, stdout=quiet, stderr=quiet
     ) as job:

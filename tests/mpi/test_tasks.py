@@ -1,4 +1,4 @@
-"""Programs of tasks under mpiexec: the same data on any number of ranks, and errors instead of waiting for ever."""
+"""Programs of tasks under mpiexec: the same data on any number of ranks, and errors instead of endless waits."""
 
 import functools
 import math
@@ -21,7 +21,7 @@ SCRIPT = ROOT / "tests" / "mpi" / "tasks.py"
 SENT = ROOT / "tests" / "mpi" / "sent.py"
 EXAMPLES = ROOT / "examples" / "tasks"
 SOAK = os.environ.get("UNISONO_SOAK") == "1"
-#: What each example's forwards become on four ranks.
+#: The collectives of each example on four ranks.
 PATTERNS = {
     "nbody": {"allgather"},
     "nbody_numba": {"allgather"},
@@ -31,9 +31,9 @@ PATTERNS = {
     "jacobi": {"halo", "allreduce"},
     "fft2d": {"alltoall"},
 }
-#: Random programs of the start that tests share: on hosts, on devices, and those whose messages are compared.
+#: The numbers of random programs in the common start: on hosts, on devices, and those whose messages are compared.
 RANDOM, MIXED, SEEN = 8, 4, 16
-#: The random programs whose messages go in pieces.
+#: The random programs whose messages are sent in pieces.
 PIECES = (40, 46)
 #: Programs that differ by rank, and the error on all ranks.
 DIFFERENT = {
@@ -75,12 +75,12 @@ result = np.append(program.fetch(a), np.round(program.fetch(total), 9))
 
 
 def examples(ranks: int) -> list[str]:
-    """The examples that run on so many ranks: a start of Numba takes longer than all others together."""
+    """Returns the examples to run on ``ranks`` ranks: a start of Numba takes longer than all others together."""
     return [name for name in PATTERNS if (SOAK and ranks <= 2) or name != "nbody_numba"]
 
 
 def cases(ranks: int, folder: Path) -> dict[str, Case]:
-    """The programs that end as they should, by the names that tests have for them."""
+    """Returns the programs that end without an error, by name."""
 
     def case(*words: str | Path, **env: str) -> Case:
         return Case([SCRIPT, *words], env)
@@ -117,25 +117,25 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
-    """All programs in one start of so many ranks."""
+    """Starts all programs together on a number of ranks."""
     return started_once("tasks", cases, shared, tmp_path_factory)
 
 
 def said(runs: list[Ran]) -> list[str]:
-    """The lines of rank 0, which alone prints."""
+    """Returns the lines of rank 0, which alone prints."""
     assert not any(ran.out for ran in runs[1:])
     return runs[0].out.splitlines()
 
 
 def printed(ranks: int, *arguments: str | Path, environment: Path = OPEN_MPI, **variables: str) -> list[str]:
-    """The lines of a start for one program."""
+    """Returns the lines of a start for one program."""
     done = launch(environment, ranks, *arguments, **variables)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.splitlines()
 
 
 def alone(first: int, last: int) -> list[str]:
-    """Random programs on one rank, in this process."""
+    """Returns digests of random programs, run in this process."""
     found = [_one_alone(number) for number in range(first, last)]
     assert len(set(found)) == last - first
     return found
@@ -148,7 +148,7 @@ def _one_alone(number: int) -> str:
 
 @pytest.fixture(scope="module")
 def results(shared: Shared) -> dict[str, dict[str, Any]]:
-    """The results of each example on one rank, and what its forwards become on four."""
+    """Returns the results of each example on one rank, and its collectives on four."""
 
     def of(name: str) -> dict[str, Any]:
         left = runpy.run_path(str(EXAMPLES / f"{name}.py"))
@@ -178,14 +178,15 @@ def test_reads_of_what_a_task_changes_are_old_on_all_ranks(started: Started, ran
 
 
 def test_examples_are_right(results: dict[str, dict[str, Any]]) -> None:
-    """Against plain NumPy."""
+    """Compares the examples with plain NumPy."""
     assert np.allclose(results["fft2d"]["result"].T, np.fft.fft2(results["fft2d"]["signal"]))
     i, j = np.ogrid[:40, :40]
     assert np.allclose(results["matmul"]["result"], np.cos(i * j) @ np.sin(i + 2 * j).T)
     places = np.arange(60)
     largest = np.linalg.eigvalsh(1 / (1 + np.abs(places[:, None] - places)))[-1]
     assert results["power"]["result"][0] == pytest.approx(largest, rel=0.02)
-    # The solution of -u'' = 1 at its grid points. It bounds the error by the residual, of which the example sees half.
+    # The solution of -u'' = 1 at its grid points. It bounds the error by the residual, of which the example computes
+    # half.
     x = np.arange(1, 33)
     assert np.allclose(results["jacobi"]["result"], x * (33 - x) / (2 * 32**2), rtol=2 * 1e-2, atol=0)
     assert np.allclose(results["nbody_numba"]["result"], results["nbody"]["result"], rtol=1e-12, atol=1e-12)
@@ -223,7 +224,7 @@ def test_random_programs_communicate_in_every_way_and_move_no_more_than_messages
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_kernels_on_devices_change_nothing(started: Started, ranks: int) -> None:
-    """Each rank has other kernels on what stands for a device; arrays go to it and come back as needed."""
+    """Each rank has other kernels on (simulated) devices; arrays are copied as needed."""
     assert said(started(ranks)["mixed"]) == alone(0, MIXED)
 
 
@@ -240,7 +241,7 @@ def test_many_kernels_on_devices_change_nothing(ranks: int, by_messages: str) ->
 
 
 def test_messages_longer_than_mpi_counts_go_in_pieces(started: Started) -> None:
-    """With a limit of 16 bytes instead of 2^30."""
+    """The limit is 16 bytes instead of 2^30."""
     assert said(started(3)["pieces"]) == alone(*PIECES)
 
 
@@ -305,7 +306,7 @@ def test_rounded_results_are_within_the_bound_of_any_order(started: Started, ran
     """Of n terms (n - 1) u times the sum of magnitudes; of n factors (n - 1) u of the product, to first order."""
     drawn = np.random.default_rng(0).normal(size=10_007)
     errors = (drawn.size - 1) * 2.0**-53
-    # Not as one Fraction, which would be reduced: that takes longer than the programs.
+    # Not as one Fraction, since its reduction takes longer than the programs.
     above, below = map(math.prod, zip(*(x.as_integer_ratio() for x in (1 + drawn / 100).tolist()), strict=True))
     lines = said(started(ranks)["rounded"])
     assert len(lines) == 2
@@ -324,7 +325,7 @@ def test_random_programs_under_mpich(count: int) -> None:
 
 
 def test_sums_of_few_go_by_messages(started: Started) -> None:
-    """Where most ranks contribute nothing to an element, MPI's reductions would move more."""
+    """If most ranks contribute nothing to an element, MPI's reductions would move more."""
     patterns = ("allreduce", "reduce", "reduce-scatter")
     classes = ("WorldReduction", "WorldReduction", "WorldReduceScatter", *["Messages"] * 3)
     expected = [f"{pattern}:{name}" for pattern, name in zip(2 * patterns, classes, strict=True)]
@@ -333,7 +334,7 @@ def test_sums_of_few_go_by_messages(started: Started) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_exchanges_stay_within_their_memory(started: Started, ranks: int) -> None:
-    """Sizes are compared before anything begins, on any number of ranks."""
+    """Sizes are compared before any exchange begins, on any number of ranks."""
     (line,) = said(started(ranks)["memory"])
     for reason in (
         "counts and places of a collective do not fit its packed memory",

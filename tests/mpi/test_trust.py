@@ -1,4 +1,4 @@
-"""Under a plan a program ends as without it: errors, bits, threads, communicators by the thousand, damaged plans."""
+"""Programs end alike with and without a plan: errors, bits, threads, thousands of communicators, damaged plans."""
 
 import random
 from collections.abc import Callable
@@ -15,7 +15,7 @@ __all__ = ["compiled", "plan"]
 
 Plans = Callable[[int], Path]
 SOAK = pytest.mark.soak
-#: More ranks of the library do the same, and some of them more.
+#: More ranks behave alike, and some tests use more.
 OPENMPI_2 = pytest.param("openmpi", 2, marks=SOAK)
 RANKS = pytest.mark.parametrize(("abi", "ranks"), [OPENMPI_2, ("openmpi", 3), ("mpich", 2), ("abi", 2)])
 
@@ -34,7 +34,7 @@ def test_errors_are_those_of_the_library(compiled: Compile, plan: Plans, tmp_pat
 def test_an_error_of_one_rank_waits_for_no_other(
     compiled: Compile, plan: Plans, abi: str, ranks: int, options: tuple[str, ...]
 ) -> None:
-    """The first call on a communicator makes it ready together with the other ranks, unless it is wrong."""
+    """The first call on a communicator prepares it together with the other ranks, unless the call is wrong."""
     done = run(ranks, compiled("early", abi), options=("--plan", str(plan(ranks)), *options))
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
 
@@ -52,7 +52,7 @@ def test_no_floating_point_exception_comes_from_other_memory(
 
 @pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 3), ("mpich", 2), ("abi", 2)])
 def test_every_operator_on_every_datatype(compiled: Compile, plan: Plans, abi: str, ranks: int) -> None:
-    """Those of Fortran too, as far as the library has them: bits, or error classes."""
+    """Fortran's datatypes too, if the library has them: bits, or error classes."""
     done = run(ranks, compiled("datatypes", abi), options=("--plan", str(plan(ranks))))
     assert (done.code, done.out) == (0, f"ok {ranks} all\n"), done.out + done.err
 
@@ -127,8 +127,8 @@ def test_calls_are_served_or_left_each_for_itself(compiled: Compile, tmp_path: P
     un.save_plans(rows, path)
     done = run(ranks, compiled("left", abi), options=("--plan", str(path)))
     assert done.code == 0, done.out + done.err
-    # Of six turns: nine lengths each, twice an allreduce and a broadcast, and in three a gather; three broadcasts of
-    # rows; six lengths on the other communicator, twice, in three turns or, with rows for one rank less, in all.
+    # In six turns: nine lengths each, twice an allreduce and a broadcast, and in three turns a gather; three broadcasts
+    # of rows; six lengths on the other communicator, twice, in three turns or, with rows for one rank less, in all.
     served = 9 * 2 * 2 * 6 + 9 * 3 + 3 * 3 + 6 * 2 * (6 if ranks > 2 else 3)
     assert done.out == f"ok {ranks} {served}\n"
 
@@ -142,7 +142,7 @@ def test_nothing_is_written_to_memory_after_an_error(compiled: Compile, tmp_path
 
 
 def test_ranks_of_which_some_check_run_unplanned(compiled: Compile, plan: Plans, tmp_path: Path) -> None:
-    """They would do different things in one call, and wait for each other for ever."""
+    """They would send different messages in one call, and wait for each other for ever."""
     some = tmp_path / "some"
     some.write_text('#!/bin/sh\n[ "$OMPI_COMM_WORLD_RANK" = 0 ] && export UNISONO_CHECK=1\nexec "$@"\n')
     some.chmod(0o755)
@@ -152,7 +152,7 @@ def test_ranks_of_which_some_check_run_unplanned(compiled: Compile, plan: Plans,
 
 
 def unrepeatable(path: Path, ranks: int, unlike_bits: bool) -> Path:
-    """A plan whose schedule adds in another order on each rank."""
+    """Writes a plan with a schedule that adds in another order on each rank."""
     made = un.plan("allreduce", "archer", shape=ranks, elements=16, algorithm="dissemination")
     un.save_plans([(made, 0, None)], path, unlike_bits=unlike_bits)
     return path
@@ -213,7 +213,7 @@ def test_operators_that_do_not_commute_keep_the_order_of_the_ranks(
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.out + done.err
     served = {collective: n for (collective, algorithm), n in report(said).items() if algorithm != "library"}
     assert served["allreduce"] > 20
-    # The root of the schedule is rank 0; other roots would turn the order.
+    # The root of the schedule is rank 0; other roots would rotate the order.
     assert served["reduce"] > 10
 
 
@@ -224,7 +224,7 @@ def test_operators_that_do_not_commute_keep_the_order_of_the_ranks(
 def test_rows_for_operators_that_commute_serve_no_others(
     compiled: Compile, tmp_path: Path, abi: str, safe: bool
 ) -> None:
-    """A ring turns the order of the ranks. The program's operators are served only where they are declared safe."""
+    """A ring rotates the order of the ranks. The program's operators are served only if they are declared safe."""
     path, said = tmp_path / "t.plan", tmp_path / "report"
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=64, algorithm="ring"), 0, None)], path)
     options = ("--plan", str(path), "--report", str(said), *(["--safe-ops"] if safe else []))
@@ -256,8 +256,8 @@ def test_partitioned_transfers_that_never_start_stop_nobody(
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
 
 
-#: The program ends itself where a communicator takes minutes. All of them take seconds of CPU time, but where other
-#: programs keep the cores busy, each of some hundred thousand waits may last for a turn of the scheduler.
+#: The program ends itself if a communicator takes minutes. All of them take seconds of CPU time; but if other programs
+#: keep the cores busy, each of some hundred thousand waits may take a turn of the scheduler.
 LONGEST = 3600
 
 
@@ -265,7 +265,7 @@ LONGEST = 3600
     ("abi", "ranks", "live", "turns"),
     [
         ("openmpi", 3, 100, 100),
-        # It has room for 2,048, some of which are the library's and one is ours. One rank waits for none.
+        # MPICH has room for 2,048, some of which are the library's and one is ours. One rank needs none for its calls.
         ("mpich", 1, 10000, 2000),
         ("mpich", 2, 100, 100),
         pytest.param("openmpi", 2, 10000, 10000, marks=SOAK),
@@ -277,7 +277,7 @@ LONGEST = 3600
 def test_communicators_by_the_thousand(
     compiled: Compile, plan: Plans, tmp_path: Path, abi: str, ranks: int, live: int, turns: int
 ) -> None:
-    """As many at once as the library has room for: planned calls make none of their own. The memory stays the same."""
+    """As many at once as the library has room for: planned calls make none of their own. Memory does not grow."""
     said = tmp_path / "report"
     options = ("--plan", str(plan(ranks)), "--report", str(said))
     done = run(ranks, compiled("many", abi), str(live), str(turns), "count", options=options, seconds=LONGEST)
@@ -286,7 +286,7 @@ def test_communicators_by_the_thousand(
     made = int(done.out.split()[2])
     assert done.out == f"ok {ranks} {made}\n"
     assert made == live if live <= 2000 or abi == "openmpi" else made > 2040
-    # Of the later ones, a sixth are halves.
+    # A sixth of the later ones are halves.
     halves = (turns + 2) // 6 if ranks > 1 else 0
     assert report(said)["allreduce", "recursive-doubling"] == 2 * made + turns - halves
 
@@ -295,7 +295,7 @@ def test_communicators_by_the_thousand(
 def test_a_rank_that_is_killed_in_a_planned_call_ends_the_job(
     compiled: Compile, plan: Plans, abi: str, ranks: int
 ) -> None:
-    """As it does without a plan."""
+    """The job ends as it does without a plan."""
     planned = run(ranks, compiled("killed", abi), options=("--plan", str(plan(ranks))))
     bare = run(ranks, compiled("killed", abi), options=("--off",))
     assert "served 1\n" in planned.err

@@ -1,4 +1,4 @@
-"""Collectives with a count for every rank: a plan serves them where all give about as many bytes."""
+"""Collectives with a count for every rank: a plan serves them if all ranks give about the same number of bytes."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_counts_that_differ_little_are_served(
         if name in calls:
             assert algorithm != "library"
             calls[name] += count
-    # In every eighth round the counts are so unlike that the library makes the calls.
+    # In every eighth round the counts differ so much that the library makes the calls.
     served = rounds if ranks == 1 else rounds * 7 // 8
     assert calls["reduce-scatter"] == served
     assert calls["allgather"] > served
@@ -47,7 +47,7 @@ def test_counts_that_differ_little_are_served(
 
 @pytest.mark.parametrize("environment", [OPEN_MPI, MPICH])
 def test_programs_that_look_for_large_counts_are_served(plan: Plans, tmp_path: Path, environment: Path) -> None:
-    """mpi4py calls the forms with MPI_Count where there are some, and the library need not have them."""
+    """mpi4py calls the forms with MPI_Count if they exist, and the library need not have them."""
     said = tmp_path / "report"
     options = ("--plan", str(plan(2)), "--report", str(said))
     done = run(2, environment / "bin" / "python", SOURCES / "vectors.py", options=options)

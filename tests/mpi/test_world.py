@@ -109,7 +109,8 @@ def plan_that_says(plan: Path) -> Path:
 
 
 def plan_with_reasons(plan: Path) -> Path:
-    # Of pieces of three elements, in two messages: it has no name, and serves pieces that three divides.
+    # The schedule is for pieces of three elements, in two messages: it has no name, and serves pieces divisible by
+    # three.
     own = un.ScheduleBuilder(ranks=2, elements=3, collective="allgather")
     streams = [own.stream(rank, 1 - rank) for rank in range(2)]
     for first, last in ((0, 1), (1, 3)):
@@ -140,7 +141,7 @@ def plan_of_three(plan: Path) -> Path:
 
 
 def cases(ranks: int, folder: Path) -> dict[str, Case]:
-    """The programs on so many ranks, by the names that tests have for them."""
+    """Returns the programs for a number of ranks, by name."""
     plan = folder / "t.plan"
     found = {"machine": Case([SCRIPT, "machine", "archer"])} if ranks < 4 or SOAK else {}
     match ranks:
@@ -163,7 +164,7 @@ def cases(ranks: int, folder: Path) -> dict[str, Case]:
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Started:
-    """All programs in one start of so many ranks."""
+    """Starts all programs together on a number of ranks."""
     return started_once("worlds", cases, shared, tmp_path_factory)
 
 
@@ -201,7 +202,7 @@ def test_what_ran_and_why(worlds: Started, safe: bool) -> None:
 
 
 def test_a_world_states_why_no_row_serves(worlds: Started) -> None:
-    """Each reason by which a row is refused has a sentence of its own."""
+    """Each reason to refuse a row has its own sentence."""
     assert worlds(2)["reasons"][0].out.splitlines() == [
         "allreduce 800 by t.plan, 64 to 1000 bytes",
         "allreduce 8000 because t.plan leaves these bytes to it",
@@ -290,7 +291,7 @@ sys.exit(main())
     [pytest.param(1, "4 ring", marks=pytest.mark.soak), (2, "2 rabenseifner"), (4, "1 recursive-doubling")],
 )
 def test_ranks_per_node_choose_the_row(tmp_path: Path, cliques: int, expected: str) -> None:
-    """MPICH can take the ranks of one machine for those of several nodes."""
+    """MPICH can treat the ranks of one machine as those of several nodes."""
     by_nodes = {
         n: un.plan("allreduce", "archer", shape=4, elements=64, algorithm=name)
         for n, name in ((4, "ring"), (2, "rabenseifner"), (1, "recursive-doubling"))

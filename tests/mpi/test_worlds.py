@@ -33,7 +33,7 @@ def test_processes_that_come_later_and_sessions(
     said = tmp_path / "report"
     # Open MPI reaches the processes of another start through TCP only.
     monkeypatch.setenv("OMPI_MCA_btl", "self,sm,tcp")
-    # Open MPI starts no more processes than there are cores, unless it is told to.
+    # Open MPI starts no more processes than there are cores, unless this option is given.
     launcher = f"{COMPILERS[abi].parent / 'mpiexec'}{' --oversubscribe' if abi == 'openmpi' else ''}"
     options = ("--launcher", launcher, "--plan", str(plan(2)), "--report", str(said))
     done = run(2, compiled("dynamic", abi), case, options=options)
@@ -56,7 +56,7 @@ def test_halves_that_connect(compiled: Compile, plan: Plans, abi: str) -> None:
 
 
 def counts(text: str) -> list[int]:
-    """The numbers that the tool writes."""
+    """Returns the numbers that the tool writes."""
     found = re.search(r"tool: initialised (\d+), (\d+) sums, (\d+) broadcasts", text)
     assert found is not None, text
     return [int(number) for number in found.groups()]

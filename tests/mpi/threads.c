@@ -1,5 +1,5 @@
-// Communicators that several threads make, use and free at once, and collectives in an order that only the program's own
-// messages give. Prints "ok RANKS" from rank 0, or "no threads" where the library has no MPI_THREAD_MULTIPLE.
+// Several threads make, use and free communicators at once, and collectives whose order only the program's messages
+// determine. Prints "ok RANKS" from rank 0, or "no threads" if the library has no MPI_THREAD_MULTIPLE.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>

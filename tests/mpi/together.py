@@ -1,9 +1,9 @@
 """Under mpiexec: programs one after the other, in one start of the ranks.
 
 Usage: together.py FILE. It is a JSON list of cases: ``words``, a script of Python and its arguments, or ``unisono`` and
-those of a command; ``env``, variables; ``on``, the only rank that runs it, if not all do; ``fails``, true where an
-error is expected: any other one ends all ranks. FILE.done becomes a list with what each rank did in each case: its
-exit code, its standard output and its standard error.
+those of a command; ``env``, variables; ``on``, the only rank that runs it, if not all do; ``fails``, true if an error
+is expected: any other one ends all ranks. FILE.done becomes a list with the result of each rank in each case: its exit
+code, its standard output and its standard error.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ COMM = MPI.COMM_WORLD
 
 
 def run(words: list[str]) -> int:
-    """The exit code of a script or of a command."""
+    """Returns the exit code of a script or of a command."""
     if words[0] == "unisono":
         from unisono.cli import main
 
@@ -39,7 +39,7 @@ def run(words: list[str]) -> int:
 
 @contextlib.contextmanager
 def caught(stream: TextIO) -> Iterator[list[str]]:
-    """Appends what is written to a stream, by Python or by the library, to a list."""
+    """Appends text that Python or the library writes to a stream to a list."""
     text: list[str] = []
     stream.flush()
     kept = os.dup(stream.fileno())
@@ -73,14 +73,14 @@ def carry_out(case: dict[str, Any]) -> tuple[int, str, str]:
 
 
 def main(file: Path) -> None:
-    """Runs the cases of a file; where one of them does not end, it is the last one that standard error names."""
+    """Runs the cases of a file; if one of them does not end, standard error names it last."""
     done = []
     for case in json.loads(file.read_text()):
         if COMM.rank == 0:
             sys.stderr.write(f"begins {case['words']}\n")
             sys.stderr.flush()
         done.append(COMM.gather(carry_out(case)))
-        # Rank 0 leaves files for the next case.
+        # Rank 0 writes files for the next case.
         COMM.Barrier()
     if COMM.rank == 0:
         file.with_suffix(".done").write_text(json.dumps(done))

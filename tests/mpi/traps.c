@@ -1,5 +1,5 @@
-// Floating-point exceptions end the program, and none may come from memory that the program did not give: pieces of unlike
-// lengths, after calls of integers that are signalling NaN as doubles. Prints "ok RANKS" from rank 0.
+// Floating-point exceptions end the program; none may come from memory that is not the program's: pieces of unlike
+// lengths, after calls with integers that are signalling NaN as doubles. Prints "ok RANKS" from rank 0.
 #define _GNU_SOURCE
 #include <fenv.h>
 #include <mpi.h>
@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
     uint64_t *words = malloc(n * sizeof *words), *bits = malloc(n * sizeof *bits);
     double *x = malloc(n * sizeof *x), *sums = malloc(n * sizeof *sums);
     for (int k = 0; k < n; k++) words[k] = 0x7ff0000000000001, x[k] = rank + k;
-    // A first collective makes the communicator ready.
+    // A first collective prepares the communicator.
     MPI_Barrier(MPI_COMM_WORLD);
     for (int turn = 0; turn < 4; turn++) {
         unlike(counts, turn);

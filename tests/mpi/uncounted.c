@@ -1,12 +1,13 @@
-// The work of calls that interception leaves to the library, beside the same calls by PMPI_Allreduce: allocations and messages
-// that counting.c counts, and on one rank also processor time, of the fastest of many bursts by turns. Rank 0 prints "allocations OURS
-// THEIRS, messages OURS THEIRS, nanoseconds OURS THEIRS", of all calls and of a call. Usage: uncounted BYTES
+// The work of calls that interception leaves to the library, beside the same calls by PMPI_Allreduce: allocations and
+// messages counted by counting.c, and on one rank also processor time, of the fastest of many bursts in turns. Rank 0
+// prints "allocations OURS THEIRS, messages OURS THEIRS, nanoseconds OURS THEIRS", of all calls and of a call. Usage:
+// uncounted BYTES
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-// Two ranks need a turn of the scheduler for each call, where other programs keep the cores busy.
+// If other programs keep the cores busy, two ranks need a turn of the scheduler for each call.
 enum { BURSTS = 60, BURSTS_OF_SEVERAL = 2, CALLS = 100, MOST = 65536 };
 
 typedef int Allreduce(const void *, void *, int, MPI_Datatype, MPI_Op, MPI_Comm);
@@ -43,11 +44,11 @@ int main(int argc, char **argv) {
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (!counting_allocations) return fprintf(stderr, "counting.c is not loaded\n"), 3;
     Work first = {0}, ours = {0}, theirs = {0};
-    // Preparations that are made once are not work of each call.
+    // One-time preparations are not work of each call.
     burst(MPI_Allreduce, count, &first);
     burst(PMPI_Allreduce, count, &first);
     for (int k = 0; k < (ranks == 1 ? BURSTS : BURSTS_OF_SEVERAL); k++) {
-        // Whoever comes first changes from burst to burst.
+        // The order alternates from burst to burst.
         if (k % 2) burst(PMPI_Allreduce, count, &theirs);
         burst(MPI_Allreduce, count, &ours);
         if (k % 2 == 0) burst(PMPI_Allreduce, count, &theirs);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Elements of all ranks together, of up to nine with the longest counts: 9 * 300 + 301 * 36, and what lies between.
+// Elements of all ranks together, of up to nine with the longest counts: 9 * 300 + 301 * 36, and the gaps.
 enum { ROOM = 14000 };
 
 static int rank, size;
@@ -29,9 +29,10 @@ int main(int argc, char **argv) {
     MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     for (int round = 0; round < rounds; round++) {
         int n = round % 7 == 6 ? 0 : 1 + 37 * round % 300, unlike = round % 4 == 3, in_place = round % 3 == 2;
-        // Pieces in the order of the ranks, backwards, or apart from each other, as each rank likes.
+        // Pieces in the order of the ranks, backwards, or with gaps, chosen by each rank.
         int how = (round + rank) % 3, gap = how == 2 ? 3 : 0, all_counts = 0;
-        // Some differ by a few elements, as parts of an array do, and some by so many that room for the longest is too much.
+        // Some differ by a few elements, like parts of an array, and some by so many that room for the longest is too
+        // much.
         int step = unlike ? (round % 8 == 7 ? n + 1 : 1) : 0;
         for (int r = 0; r < size; r++) counts[r] = n + step * r, all_counts += counts[r];
         for (int r = 0, at = 11; r < size; r++) {
@@ -48,7 +49,7 @@ int main(int argc, char **argv) {
         MPI_Allgatherv(from, counts[rank], MPI_INT, out, counts, displs, MPI_INT, MPI_COMM_WORLD);
         PMPI_Allgatherv(from, counts[rank], MPI_INT, ref, counts, displs, MPI_INT, MPI_COMM_WORLD);
         expect(!memcmp(out, ref, 4 * ROOM), "allgatherv", round);
-        // Elements with gaps. (Open MPI chooses an algorithm by the counts, and hangs where ranks have other datatypes.)
+        // Elements with gaps. (Open MPI chooses an algorithm by the counts, and hangs if ranks have other datatypes.)
         int halves = 0;
         for (int r = 0; r < size && !unlike; r++) counts[r] = n / 2, displs[r] = n * (size - 1 - r);
         for (int k = 0; k < ROOM; k++) out[k] = ref[k] = -k;
@@ -62,7 +63,7 @@ int main(int argc, char **argv) {
         for (int k = 0; k < ROOM; k++) out[k] = ref[k] = in_place ? in[k] : -k;
         MPI_Reduce_scatter(from, out, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
         PMPI_Reduce_scatter(from, ref, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-        // In place the rest of the memory is the library's to use.
+        // In place the library may use the rest of the memory.
         expect(!memcmp(out, ref, 4 * (in_place ? counts[rank] : ROOM)), "reduce_scatter", round);
     }
     MPI_Type_free(&pair);

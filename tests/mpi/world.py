@@ -1,6 +1,6 @@
 """Under mpiexec: every collective of a world, planned or not, against plain arithmetic.
 
-Usage: world.py machine|plan|nothing FILE. Rank 0 prints "ok RANKS PLANNED CALLS", with how many calls were planned.
+Usage: world.py machine|plan|nothing FILE. Rank 0 prints "ok RANKS PLANNED CALLS"; PLANNED calls were planned.
 """
 
 import os
@@ -18,7 +18,7 @@ planned = calls = 0
 
 
 def given(of: int, *shape: int, dtype: type = np.float64) -> np.ndarray:
-    """What a rank brings: whole numbers, so that sums are exact in any order."""
+    """Returns a rank's contribution: whole numbers, so that sums are exact in any order."""
     size = int(np.prod(shape))
     return (np.arange(size).reshape(shape) * 7 + of * of + 1).astype(dtype)
 
@@ -74,7 +74,7 @@ for repeat in range(20):
         result = begun[at].wait()
         assert result is xs[at]
         check("allreduce begun", xs[at], total(xs[at].size))
-# More than there are channels: the oldest is waited for.
+# More calls than channels: each waits for the oldest one.
 more = [world.start("allgather", given(rank, 10 + n)) for n in range(8)]
 for n, operation in enumerate(more):
     result = operation.wait()

@@ -1,5 +1,5 @@
-// Collectives on other communicators than a program's world, and what may lie beside them: MPI_COMM_SELF, attributes whose
-// functions make collectives while their communicator is freed, error handlers, two groups and their union, and counts and
+// Collectives on other communicators than a program's world, and beside them: MPI_COMM_SELF, attributes whose functions
+// make collectives while their communicator is freed, error handlers, two groups and their union, and counts and
 // datatypes beyond an int. Prints "ok RANKS" from rank 0, or ends with exit code 3.
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -126,7 +126,7 @@ static void groups(void) {
     free(all);
 }
 
-// Memory that nothing is written to takes no room.
+// Unwritten memory uses no room.
 static void large(void) {
     size_t bytes = ((size_t)3 << 30) + 5;
     char *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,4 +1,4 @@
-"""What tests of the program share: running it, in this process or as a process of its own."""
+"""Common parts of the tests: runs of the program, in this process or as a separate one."""
 
 import contextlib
 import fcntl
@@ -23,23 +23,24 @@ from unisono.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = Path(sys.executable).with_name("unisono")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-#: What keeps the browser from looking for hosts of its own.
+#: Options with which the browser contacts no hosts of its own.
 QUIET = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 
-# At every start of a program, Open MPI's transports over libfabric and UCX look for network adapters. That takes longer
-# than all else at the start. The ranks of the tests are on one machine and send through shared memory without them.
+# At every start of a program, Open MPI's transports over libfabric and UCX search for network adapters, which takes
+# longer than the rest of the start. The ranks of the tests are on one machine and send through shared memory without
+# them.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 os.environ.setdefault("OMPI_MCA_btl", "self,sm")
-# NumPy starts a thread for each core, in every rank; that is a third of the time of its import.
+# Otherwise NumPy starts a thread for each core, in every rank, which takes a third of its import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run of the program left."""
+    """The results of a run of the program."""
 
     code: int
     out: str
@@ -47,7 +48,7 @@ class Ran:
 
     @property
     def json(self) -> Any:
-        """Standard output as the one JSON object that it must be."""
+        """Returns standard output, which must be one JSON object."""
         return json.loads(self.out, parse_constant=_no_constant)
 
 
@@ -64,7 +65,7 @@ def call(*arguments: str) -> Ran:
 
 
 def printed(line: str, folder: Path) -> str:
-    """Standard output of a command line of a page; the program runs in this process, all else in a shell."""
+    """Returns standard output of a command line of a page; a shell runs all commands other than the program."""
     command, _, first = line.partition(" | head -n ")
     program, *words = shlex.split(command)
     if program != "unisono" or {"|", "run", "--load"} & set(words):
@@ -80,20 +81,20 @@ def printed(line: str, folder: Path) -> str:
 
 
 def other_kinds(*machines: str) -> dict[str, str]:
-    """A preset of each kind of machine of which none of these machines is."""
+    """Returns a preset of each kind of machine that none of these machines has."""
     kinds = {preset["name"]: preset["kind"] for preset in unisono.machine_presets()}
     known = {kinds[machine] for machine in machines}
     return {kind: name for name, kind in reversed(kinds.items()) if kind not in known}
 
 
 def json_of(*arguments: str) -> Any:
-    """The JSON object that a command prints; it must end with 0."""
+    """Returns the JSON object that a command prints; the command must end with 0."""
     ran = call(*arguments, "--json")
     assert ran.code == 0, ran.err
     return ran.json
 
 
-#: Long sizes of tests that draw: `make soak` sets it.
+#: Random tests have more cases: `make soak` sets it.
 SOAK = os.environ.get("UNISONO_SOAK", "0") == "1"
 Spawn = Callable[..., Ran]
 Shared = Callable[[str, Callable[[], Any]], Any]
@@ -101,7 +102,7 @@ Shared = Callable[[str, Callable[[], Any]], Any]
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
-    """Computes what has a name once a run, whichever worker asks for it first."""
+    """Computes each named value once a run, in the first worker that requests it."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
@@ -150,7 +151,7 @@ def within(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spawn:
 
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
-    """Algorithms that a test adds are gone after it: other tests are about all that there are."""
+    """Removes algorithms that a test adds: other tests are about all algorithms."""
     before = {about["name"] for about in unisono.algorithms()}
     yield
     for about in unisono.algorithms():

@@ -1,8 +1,8 @@
 """An executor of MSCCL XML files, written from the public sources and not from Unisono's reader.
 
-It keeps the rules of the parser (Azure/msccl-executor-nccl, ``src/misc/msccl/msccl_parser.cc``), the flags and pieces
-of the kernel (``src/device/msccl_kernel.cu``) and the slots of connections (``msccl_setup.cc``, also of ROCm/rccl).
-Chunks are random numbers, so that a sum shows what was added.
+It implements the rules of the parser (Azure/msccl-executor-nccl, ``src/misc/msccl/msccl_parser.cc``), the flags and
+pieces of the kernel (``src/device/msccl_kernel.cu``) and the slots of connections (``msccl_setup.cc``, also of
+ROCm/rccl). Chunks are random numbers, so that a sum identifies its terms.
 """
 
 import random
@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree
 
-#: Slots of a connection, and the bytes of data of one: the smaller of the two executors.
+#: The slots of a connection, and the data bytes of one: the smaller of the two executors.
 ROOM = {"LL": (8, 16384), "LL128": (8, 50176), "Simple": (2, 2 << 20)}
 MOST = 71
 RECEIVES = ("r", "rcs", "rrs", "rrc", "rrcs")
@@ -20,7 +20,7 @@ SENDS = ("s", "rcs", "rrs", "rrcs")
 MODULUS = (1 << 61) - 1
 
 
-#: The attributes that the executor reads, by element, and those of them that are texts.
+#: The attributes that the executor reads, by element, and those that are texts.
 KEYS = {
     "algo": ["nchunksperloop", "nchannels", "ngpus", "proto", "coll", "minBytes", "maxBytes", "inplace", "outofplace"],
     "gpu": ["id", "i_chunks", "o_chunks", "s_chunks"],
@@ -28,7 +28,7 @@ KEYS = {
     "step": ["s", "srcoff", "srcbuf", "dstoff", "dstbuf", "cnt", "type", "depid", "deps", "hasdep"],
 }
 TEXTS = {"proto", "coll", "type", "srcbuf", "dstbuf"}
-#: Turns that the flags of waits count.
+#: The number of turns after which the flags of waits overflow.
 TURNS = 1 << 16
 
 
@@ -61,7 +61,7 @@ class Block:
 
 
 class Text:
-    """The text of a file, a character at a time, as ``mscclXmlGetNode`` and ``mscclXmlGetToken`` take it."""
+    """The text of a file, read by characters like ``mscclXmlGetNode`` and ``mscclXmlGetToken``."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -73,7 +73,7 @@ class Text:
         return self.text[self.at - 1]
 
     def token(self) -> tuple[str, str | None, str]:
-        """A name, the value behind it, and the character after both."""
+        """Returns a name, the value after it, and the character after both."""
         name = ""
         while (c := self.next()) not in " >/\n\r":
             if c == "=":
@@ -86,7 +86,7 @@ class Text:
         return name, None, c
 
     def nodes(self) -> list[tuple[str, dict[str, str]]]:
-        """The tags, each with the first 16 of its attributes; an empty one counts."""
+        """Returns the tags, each with the first 16 of its attributes; an empty one counts."""
         found = []
         while self.text[self.at :].strip(" \n\r"):
             while (c := self.next()) in " \n\r":
@@ -114,14 +114,14 @@ class Text:
 
 
 def number(text: str) -> int:
-    """A number of C: a leading 0 means base 8, and what is no digit ends it."""
+    """Reads a number like C: a leading 0 means base 8, and a character that is not a digit ends it."""
     found = re.match(r"[ \t\n\v\f\r]*([+-]?)([0-9]*)", text)
     assert found
     return int(found[1] + "0" + found[2], 8 if found[2].startswith("0") else 10)
 
 
 def same_text(text: str) -> bool:
-    """Returns true if the executor reads the attributes and numbers that a reader of XML and of decimals does."""
+    """Returns whether the executor reads the same attributes and numbers as a reader of XML and of decimals."""
     try:
         nodes = [node for node in Text(text).nodes() if node[1]]
         elements = list(ElementTree.fromstring(text).iter())
@@ -138,7 +138,7 @@ def same_text(text: str) -> bool:
 
 
 def parse_block(element: ElementTree.Element) -> Block:
-    """The transmissions of a thread block, as the parser of the executor makes them."""
+    """Returns the transmissions of a thread block, as the executor's parser makes them."""
     steps: list[Step] = []
     waits: list[tuple[int, int]] = []
     begun = 0
@@ -184,7 +184,7 @@ def parse_block(element: ElementTree.Element) -> Block:
 
 
 def windows(coll: str, gpu: int, chunks: int, gpus: int) -> tuple[int, int, int, int]:
-    """First chunks and lengths of input and output in the one buffer of a call in place."""
+    """Returns first chunks and lengths of input and output in the one buffer of a call in place."""
     part = chunks // gpus
     if coll == "allgather":
         return gpu * part, part, 0, chunks
@@ -194,7 +194,7 @@ def windows(coll: str, gpu: int, chunks: int, gpus: int) -> tuple[int, int, int,
 
 
 class Run:
-    """One run of a file, in pieces of so many chunks."""
+    """One run of a file, in pieces of ``pieces`` chunks."""
 
     def __init__(self, text: str, *, in_place: bool, pieces: int, order: random.Random) -> None:
         algo = ElementTree.fromstring(text)
@@ -222,12 +222,12 @@ class Run:
         self.wires: dict[tuple[int, int, int], list[list[int]]] = {}
 
     def place(self, gpu: int, buffer: str, chunk: int) -> tuple[list[int | None], int]:
-        """A buffer and the index of a chunk in it."""
+        """Returns a buffer and the index of a chunk in it."""
         shift = {"i": self.shift[gpu][0], "o": self.shift[gpu][1], "s": 0}[buffer]
         return self.memory[gpu][buffer], chunk + shift
 
     def load(self, gpu: int, buffer: str, chunk: int, count: int) -> list[int]:
-        """Chunks of a buffer; what nothing has written is garbage."""
+        """Returns chunks of a buffer; unwritten ones are random."""
         cells, start = self.place(gpu, buffer, chunk)
         return [self.values.randrange(MODULUS) if v is None else v for v in cells[start : start + count]]
 
@@ -237,7 +237,7 @@ class Run:
         cells[start : start + len(values)] = values
 
     def move(self, gpu: int, block: Block) -> bool:
-        """One piece of the next step of a thread block, if it can go on."""
+        """Executes one piece of a thread block's next step, and returns whether it could."""
         step = block.steps[block.at]
         others = self.gpus[gpu]
         # A flag of an earlier call ends no wait, whatever its number.
@@ -281,7 +281,7 @@ class Run:
             self.store(gpu, sink, to + first, values)
 
     def run(self) -> str:
-        """``right``, ``wrong`` or ``hangs``."""
+        """Returns ``right``, ``wrong`` or ``hangs``."""
         ready = [(g, block) for g, gpu in enumerate(self.gpus) for block in gpu]
         while ready:
             moved = False
@@ -297,7 +297,7 @@ class Run:
         return "right" if all(self.holds(gpu) for gpu in range(len(self.gpus))) else "wrong"
 
     def holds(self, gpu: int) -> bool:
-        """Returns true if the output of a GPU is that of the collective."""
+        """Returns whether the output of a GPU is that of the collective."""
         part = self.chunks // len(self.gpus)
         if self.coll == "allgather":
             wanted = [value for own in self.inputs for value in own]
@@ -317,7 +317,7 @@ def add(a: list[int], b: list[int]) -> list[int]:
 
 
 def pieces(text: str, chunk_bytes: int) -> int:
-    """Chunks of a piece, for chunks of so many bytes."""
+    """Returns the chunks of a piece, for chunks of ``chunk_bytes`` bytes."""
     algo = ElementTree.fromstring(text).attrib
     slot = ROOM[algo["proto"]][1]
     if algo["proto"] == "Simple" and algo["coll"] in ("broadcast", "reduce"):
@@ -326,13 +326,13 @@ def pieces(text: str, chunk_bytes: int) -> int:
 
 
 def ways(text: str) -> list[bool]:
-    """Returns true where the executor takes the file: for calls with two buffers (False) or in place (True)."""
+    """Returns the kinds of calls that the executor accepts for the file: two buffers (False) or in place (True)."""
     algo = ElementTree.fromstring(text).attrib
     return [way for way, key in ((False, "outofplace"), (True, "inplace")) if algo[key] == "1"]
 
 
 def sizes(text: str) -> list[int]:
-    """Bytes of a chunk at which a verdict may change: the ends of the file's range and of each length of pieces."""
+    """Returns chunk sizes at which a verdict may change: the ends of the file's range and of each length of pieces."""
     algo = ElementTree.fromstring(text).attrib
     chunks, least, most = (int(algo[key]) for key in ("nchunksperloop", "minBytes", "maxBytes"))
     first = max(1, -(-least // chunks))
@@ -344,13 +344,13 @@ def sizes(text: str) -> list[int]:
 
 
 def verdict(text: str, chunk_bytes: int, runs: int = 2, seed: int = 0) -> str:
-    """The worst of some runs in each way: ``refused``, ``hangs``, ``wrong`` or ``right``."""
+    """Returns the worst of some runs of each kind: ``refused``, ``hangs``, ``wrong`` or ``right``."""
     found = []
     if not same_text(text):
         return "refused"
     turns = -(-chunk_bytes // ROOM[ElementTree.fromstring(text).attrib["proto"]][1])
     if turns > TURNS and re.search('depid="[0-9]', text):
-        # The number of a turn runs into the number of the call.
+        # The number of a turn overflows into the number of the call.
         return "hangs"
     for in_place in ways(text):
         for n in range(runs):

@@ -11,13 +11,13 @@ from unisono.base.reports import in_cycles
 
 
 def inputs(ranks: int, elements: int, dtype: type = np.float32) -> list[np.ndarray]:
-    """Whole numbers, so that any order of a sum gives the same bits."""
+    """Returns whole numbers, so that any order of a sum gives the same bits."""
     random = np.random.default_rng(ranks * 1000 + elements)
     return [random.integers(-50, 50, elements).astype(dtype) for _ in range(ranks)]
 
 
 def exchange(elements: int = 8) -> un.Schedule:
-    """An allreduce of two ranks: each sends what it has to the other, and both add."""
+    """Returns an allreduce of two ranks: each sends its input to the other, and both add."""
     b = un.ScheduleBuilder(ranks=2, elements=elements, name="exchange")
     streams = [b.stream(0, 1), b.stream(1, 0)]
     for me in (0, 1):
@@ -249,7 +249,7 @@ def test_python_goes_on_while_rust_works() -> None:
 
     worker = threading.Thread(target=work)
     worker.start()
-    # If the lock were held, this thread would not run before the proof is there.
+    # If the lock were held, this thread would not run before the proof is finished.
     ran_meanwhile = not done.wait(0.001)
     worker.join()
     assert ran_meanwhile

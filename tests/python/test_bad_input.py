@@ -1,4 +1,4 @@
-"""Wrong input: exit 2, one sentence that names the value, nothing on standard output, no file left behind."""
+"""Wrong input: exit 2, one sentence with the value, empty standard output, no file written."""
 
 import math
 import os
@@ -323,7 +323,7 @@ def test_a_closed_pipe_is_quiet() -> None:
     done = subprocess.run([PROGRAM, "algorithms"], stdout=write, stderr=subprocess.PIPE, check=False)
     os.close(write)
     assert done.stderr == b""
-    # As of a program that a closed pipe ends.
+    # The exit code of a program that a closed pipe ends.
     assert done.returncode == 128 + signal.SIGPIPE
 
 
@@ -340,7 +340,7 @@ def test_a_closed_pipe_is_quiet() -> None:
 def test_streams_that_take_nothing(redirected: str, code: int, printed: str, tmp_path: Path) -> None:
     done = subprocess.run(["bash", "-c", redirected], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout + done.stderr) == (code, printed)
-    # No stream gets the number of a file that is written.
+    # No stream has the number of a file that is written.
     assert [un.load(path).ranks for path in tmp_path.iterdir()] == [2] * ("a.sched" in redirected)
 
 

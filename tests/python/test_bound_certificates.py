@@ -8,7 +8,7 @@ import unisono as un
 from .bound_checker import bound_seconds
 from .conftest import SOAK, call
 
-#: Gbit/s of an accelerator to the switch of its box, and of that switch to the one outside.
+#: Gbit/s of an accelerator to the switch of its box, and of that switch to the outer one.
 INSIDE, OUTSIDE = 300, 100
 BOXES = f"""
 name = "pairs"
@@ -33,7 +33,7 @@ uplinks = '''
 2 0 gbps={OUTSIDE}
 '''
 """
-#: Options that name a machine, with the number of boxes and the pairs of nodes between which the cables failed.
+#: Options that name a machine, with the number of boxes and the pairs of nodes with failed cables.
 MACHINES: list[tuple[list[str], int, list[tuple[int, int]]]] = [
     ([], 2, []),
     (["--nodes", "3"], 3, []),
@@ -41,7 +41,7 @@ MACHINES: list[tuple[list[str], int, list[tuple[int, int]]]] = [
     (["--fail", "2-3", "--fail", "0-1"], 2, [(0, 1), (2, 3)]),
     (["--nodes", "3", "--fail", "0-1"], 3, [(0, 1)]),
 ]
-#: Options that name its ranks, with their places; none are all.
+#: Options that name its ranks, with their places; None means all.
 PARTS: list[tuple[list[str], list[int] | None]] = [
     ([], None),
     (["--ranks", "3"], [0, 1, 2]),
@@ -57,7 +57,7 @@ def pairs(tmp_path: Path) -> Path:
 
 
 def cables(boxes: int, failed: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """The cables in bit/s: accelerators come first, then the switch of each box, then the one outside."""
+    """Returns the cables in bit/s: accelerators come first, then the switch of each box, then the outer one."""
     listed = []
     for box in range(boxes):
         first, switch = 2 * box, 2 * boxes + box

@@ -44,7 +44,7 @@ def machine(topology: dict[str, Any], **keys: Any) -> un.Machine:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_closed_form_exceeds_the_linear_program(family: str) -> None:
-    """`flow` and `cut` are optima of linear programs, so a larger bound would exclude a schedule that there is."""
+    """`flow` and `cut` are optima of linear programs, so a larger bound would exclude an existing schedule."""
     exact = {"alltoall": "flow", "allgather": "cut", "reduce-scatter": "cut", "broadcast": "cut", "reduce": "cut"}
     for sizes in FAMILIES[family]:
         on = machine({"name": family, **sizes})
@@ -55,7 +55,7 @@ def test_no_closed_form_exceeds_the_linear_program(family: str) -> None:
 
 
 def test_a_partly_filled_leaf_is_no_bottleneck() -> None:
-    """Eight accelerators on one leaf exchange through it; its cables up lead nowhere."""
+    """Eight accelerators on one leaf exchange through it; its upward cables are not used."""
     on = machine({"name": "fattree", "accelerators": 8, "levels": 2, "down": 8, "up": 2})
     plan = un.plan("alltoall", on, bytes="64KiB")
     assert plan.bound["seconds"] <= un.simulate(plan.schedule, on).seconds
@@ -64,7 +64,7 @@ def test_a_partly_filled_leaf_is_no_bottleneck() -> None:
 
 
 def drawn(draw: random.Random) -> un.Machine:
-    """A network of 3 to 6 accelerators and up to 2 switches, with unlike links whose times are no whole picoseconds."""
+    """Returns 3 to 6 accelerators and up to 2 switches, with unlike links whose times are not whole picoseconds."""
     accelerators, switches = draw.randint(3, 6), draw.randint(0, 2)
     nodes = accelerators + switches
     edges = {(draw.randrange(at), at) for at in range(1, nodes)}
@@ -90,7 +90,7 @@ def test_no_time_on_a_network_is_below_a_bound(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_no_time_in_switches_is_below_a_bound(seed: int) -> None:
-    """Also where the port of the memory, or a way of less than a picosecond, is what takes the time."""
+    """Some cases are limited by the port of the memory, or have links of less than a picosecond."""
     draw = random.Random(seed)
     latencies = ("core_latency_ns", "socket_latency_ns", "node_latency_ns")
     rates = ("core_gbps", "socket_gbps", "node_gbps", "memory_gbps", "memory_port_gbps")
@@ -111,7 +111,7 @@ def test_no_time_in_switches_is_below_a_bound(seed: int) -> None:
     ("collective", "elements"), [("reduce", 1), ("reduce", 8), ("allreduce", 4), ("broadcast", 16)]
 )
 def test_no_simulated_time_on_a_wafer_is_below_a_bound(collective: str, elements: int) -> None:
-    """The fabric overlaps what Eq. 1 adds, so its optimum is no bound: a reduce on 16 PEs takes 21 of 28."""
+    """The fabric overlaps terms that Eq. 1 adds, so its optimum is not a bound: a reduce on 16 PEs takes 21 of 28."""
     for shape in ((5,), (16,), (3, 4)):
         last = un.plan(collective, "wse2", shape=shape, elements=elements)
         for candidate in last.candidates[:4]:
@@ -125,7 +125,7 @@ def test_no_simulated_time_on_a_wafer_is_below_a_bound(collective: str, elements
 
 @pytest.mark.parametrize("seed", range(3))
 def test_an_optimum_of_a_model_is_reached_and_not_undercut(seed: int) -> None:
-    """Contention, an inner root, the broadcast of an allreduce and the improved form for star keep plans off it."""
+    """Plans with contention, an inner root, an allreduce's broadcast or star's improved form do not reach it."""
     draw, reached = random.Random(seed), 0
     for _ in range(25):
         kind, pes = draw.choice(["reduce", "allreduce"]), draw.choice([2, 4, 5, 8, 12, 16, 33, 64])

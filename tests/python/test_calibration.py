@@ -1,4 +1,4 @@
-"""Lines through measured times, without ranks; and how MPI is initialised where times are measured."""
+"""Lines through measured times, without ranks; and the initialization of MPI for measurements."""
 
 import random
 import subprocess
@@ -14,7 +14,7 @@ SIZES = [32768, 262144, 1 << 20, 4 << 20]
 
 
 def measured(times: list[float], floors: list[float]) -> Calibration:
-    """A calibration whose long messages take these times: medians and minima, nanoseconds."""
+    """Returns a calibration with these medians and minima of long messages, in nanoseconds."""
     short = [(0, 300.0, 280.0), (8, 310.0, 290.0), (512, 330.0, 300.0)]
     peers = [(k, 400.0 + 50 * k, 380.0 + 50 * k) for k in range(1, 5)]
     sums = [(size, 100 + size * 0.2, 90 + size * 0.2) for size in SIZES]
@@ -23,7 +23,7 @@ def measured(times: list[float], floors: list[float]) -> Calibration:
 
 
 def test_one_disturbed_measurement_does_not_bend_the_line() -> None:
-    """4 MiB took 100 times its minimum, as where the other rank has no core; the rest is 1 us and 0.03 ns a byte."""
+    """4 MiB took 100 times its minimum, as if the other rank had no core; the rest is 1 us and 0.03 ns a byte."""
     floors = [900 + 0.03 * size for size in SIZES]
     times = [1000 + 0.03 * size for size in SIZES[:3]] + [13_069_800.0]
     found = measured(times, floors)
@@ -64,7 +64,7 @@ def test_cores_are_those_on_which_ranks_may_run(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(("measures", "level"), [(True, "FUNNELED"), (False, "MULTIPLE")])
 def test_what_is_measured_runs_with_calls_of_one_thread(*, measures: bool, level: str) -> None:
-    """Programs in C mostly ask for that, and MPICH is quicker with it."""
+    """Most programs in C request this level, and MPICH is faster with it."""
     program = (
         "from unisono.mpi.library import import_mpi\n"
         f"MPI = import_mpi(measures={measures})\n"
@@ -74,7 +74,7 @@ def test_what_is_measured_runs_with_calls_of_one_thread(*, measures: bool, level
 
 
 def test_known_prices_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls of rank 0 move a clock by the prices of a postal model, so that these prices are the calibration."""
+    """Calls of rank 0 advance a clock by the costs of a postal model, so the calibration must have these costs."""
     latency, issue, blocking, byte, added = 900.0, 130.0, 170.0, 0.25, 0.0625
     now = [0.0]
 
@@ -118,7 +118,7 @@ def test_known_prices_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_groups_fill_their_first_nodes() -> None:
-    """All nodes of a group have as many ranks each, but the last, which has the rest and could have as many."""
+    """All nodes of a group have as many ranks each, except the last, which has the rest and room for as many."""
     draw = random.Random(5)
     for _ in range(300):
         sizes = [draw.randint(1, 4) for _ in range(draw.randint(1, 5))]

@@ -1,4 +1,4 @@
-"""Certificates of proofs: every algorithm has one that the independent checker accepts, and nothing wrong has one."""
+"""Certificates of proofs: the independent checker accepts one of every algorithm, and refuses wrong schedules."""
 
 import ast
 import functools
@@ -23,7 +23,7 @@ CLAIMS = "complete deadlock-free race-free"
 
 
 def order(s: checker.Schedule) -> list[int]:
-    """An order in which instructions can run; not all of them where they deadlock."""
+    """Returns an order in which instructions can run, without those in a deadlock."""
     ends = [*(first for _, first in s.lanes[1:]), len(s.rows)]
     at, passed, done, found, moved = [first for _, first in s.lanes], dict[tuple[int, int], int](), set[int](), [], True
     while moved:
@@ -47,7 +47,7 @@ def order(s: checker.Schedule) -> list[int]:
 
 
 def forged(text: str, claims: str = CLAIMS, facts: bool = True) -> str:
-    """The best certificate that can be made of a schedule, right or not: an order, and all facts that follow."""
+    """Returns the best possible certificate of a schedule, right or wrong: an order, and all facts that follow."""
     s = checker.Schedule(text)
     replay, words = checker.Replay(s), []
     writers = [(i, {b for a, b, _ in row[3] if a == checker.STREAM}) for i, row in enumerate(s.rows)]
@@ -70,7 +70,7 @@ def forged(text: str, claims: str = CLAIMS, facts: bool = True) -> str:
 
 
 def accepted(schedule: str, certificate: str) -> bool:
-    """Whether the checker accepts; anything but its two refusals is an error of this test."""
+    """Returns whether the checker accepts; exceptions other than its two refusals are errors of this test."""
     try:
         checker.check(schedule, certificate)
     except checker.Refused:
@@ -87,7 +87,7 @@ def proved(text: str) -> bool:
 
 @functools.cache
 def planned(algorithm: str, collective: str, machine: str, shape: tuple[int, ...], op: str = "sum") -> str | None:
-    """The schedule's text; None where the algorithm does not serve the case."""
+    """Returns the schedule's text, or None if the algorithm does not support the case."""
     dtype = "i64" if op == "ordered" else "f32"
     params = {"node": "2"} if algorithm == "hierarchical" else None
     try:
@@ -153,7 +153,7 @@ def test_every_algorithm_is_accepted(name: str, most: int) -> None:
     served = 0
     for collective in about["collectives"]:
         for machine, shapes in MACHINES:
-            # Of two machines of a kind, few cases are of the last.
+            # There are two machines of one kind, and few cases on the last one.
             if most < 9 and machine == "dgx-a100":
                 continue
             for shape in (shape for shape in shapes if math.prod(shape) <= most or shape == shapes[-1]):
@@ -176,7 +176,7 @@ def test_other_operators_are_accepted(op: str) -> None:
         for collective in set(algorithm["collectives"]) & {"allreduce", "reduce", "reduce-scatter", "scan"}:
             for machine, shape in [("archer", (5,)), ("wse2", (2, 3)), ("piuma", (5,))]:
                 if text := planned(algorithm["name"], collective, machine, shape, op):
-                    # The claim of repeatability is the proof's; without it the certificate is the same.
+                    # Only the proof claims repeatability; the rest of the certificate is the same without it.
                     certificate = un.Schedule.parse(text).certificate().replace(" repeatable", "")
                     assert checker.check(text, certificate), (algorithm["name"], op)
                     count += 1
@@ -195,7 +195,7 @@ def test_checker_agrees_with_the_proof_of_every_file(path: Path) -> None:
     with pytest.raises((un.VerifyError, un.InputError)):
         un.Schedule.parse(text).certificate()
     if "machine" in text.split() or "placement" in text.split():
-        return  # A placement is no part of a certificate.
+        return  # A placement is not in a certificate.
     try:
         certificate = forged(text)
     except checker.Refused:
@@ -265,7 +265,7 @@ def test_an_order_over_other_nodes_needs_its_facts() -> None:
             less = certificate.replace(word, word.partition("<")[0], 1)
             assert not accepted(RELAY, less)
             assert not accepted(RELAY, less.replace(f"facts {facts}", f"facts {facts - word.count('<')}"))
-    # Facts that do not follow are refused, wherever they stand.
+    # Facts that do not follow are refused at every place.
     for wrong in ("<0", "<=0", "<2", "<3", "<4", "<=4", "<99", "<0@1", "<5@7", "<=5@1", "<5@0", "<1@" + "9" * 10):
         for word in certificate.split("order\n")[1].split()[:-1]:
             forgery = certificate.replace(f" {word} ", f" {word}{wrong} ", 1) if f" {word} " in certificate else None
@@ -273,12 +273,12 @@ def test_an_order_over_other_nodes_needs_its_facts() -> None:
                 assert not accepted(RELAY, forgery)
                 raised = forgery.replace(f"facts {facts}", f"facts {facts + 1}")
                 if accepted(RELAY, raised):
-                    # A fact that follows may be stated where it is not needed.
+                    # A fact that follows may be stated at a place that does not need it.
                     assert accepted(RELAY, forged(RELAY))
 
 
 def mutated(text: str, r: random.Random) -> str:
-    """Some lines dropped, repeated or swapped, or a few numbers and words changed."""
+    """Returns the text with lines dropped, repeated or swapped, or with numbers and words changed."""
     lines = text.split("\n")
     for _ in range(r.choice([1, 1, 2])):
         at, other = r.randrange(2, len(lines)), r.randrange(2, len(lines))

@@ -1,4 +1,4 @@
-"""Choosing from a part of measurements: the reader of PICO's format, the belief's algebra, and regret."""
+"""Choices from a part of measurements: the reader of PICO's format, the belief's algebra, and regret."""
 
 import json
 import random
@@ -14,12 +14,12 @@ from unisono.cli import main
 from unisono.measurements import Point, read_pico
 
 HEAD = "timestamp,test_id,nnodes,tasks_per_node,collective_type,mpi_lib,gpu_awareness,notes\n"
-#: Latencies and times of a byte in nanoseconds: which is best changes with the size.
+#: Latencies, and nanoseconds a byte: the best algorithm depends on the size.
 ALGORITHMS = {"short": (1e4, 2.0), "middle": (2e4, 0.6), "long": (8e4, 0.3), "never_over": (2e5, 3.0)}
 
 
 def write(folder: Path, nodes: tuple[int, ...] = (4, 8, 16)) -> Path:
-    """Results of one system in PICO's format, with times by closed form."""
+    """Writes results of one system in PICO's format, with times by closed form."""
     rows = [f"2025,{test},{count},1,ALLREDUCE,OMPI,no,null\n" for test, count in enumerate(nodes)]
     (folder / "small_metadata.csv").write_text(HEAD + "".join(rows))
     for test, count in enumerate(nodes):
@@ -28,7 +28,7 @@ def write(folder: Path, nodes: tuple[int, ...] = (4, 8, 16)) -> Path:
         for name, (alpha, beta) in ALGORITHMS.items():
             for elements in (8, 512, 8192, 65536, 1 << 20):
                 time = int(alpha * np.log2(count) + beta * 4 * elements)
-                # The first fifth warms up.
+                # The first fifth are warm-up iterations.
                 lines = [10 * time] * 2 + [time] * 8
                 (at / f"{elements}_{name}_int32.csv").write_text("highest\n" + "\n".join(map(str, lines)) + "\n")
         (at / "16_nccl_tree.csv").write_text("highest\n1\n2\n")
@@ -66,7 +66,7 @@ def test_a_fifth_of_the_iterations_warms_up(tmp_path: Path) -> None:
 
 
 def test_observations_are_those_of_gaussian_regression() -> None:
-    """One by one they give what conditioning on all at once gives."""
+    """Single observations give the same result as conditioning on all at once."""
     names = ("a", "b", "c")
     points = [Point("s", (), "t", "allreduce", 4, 4 << size, name, 1, 1) for size in range(3) for name in names]
     belief = Belief(points)
@@ -101,7 +101,7 @@ def test_more_measurements_choose_as_well_as_all(tmp_path: Path, capsys: pytest.
     assert all(value == pytest.approx(0, abs=1e-9) for value, _ in all_.cells)
     (quarter,) = cross_validate(points, 0.25)
     assert (quarter.points, quarter.measured, len(quarter.cells)) == (60, 15, 15)
-    # Always the same algorithm, without measurements, would be worse.
+    # The same algorithm everywhere, without measurements, would be worse.
     fixed = min(
         np.mean([p.again / min(q.again for q in points if (q.test, q.bytes) == (p.test, p.bytes)) for p in chosen])
         for name in ALGORITHMS

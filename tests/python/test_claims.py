@@ -36,7 +36,7 @@ Check = Callable[[str, dict[str, Any]], Finding]
 
 @pytest.fixture
 def found_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> Check:
-    """Computes a row once a run; the command computes none anew, and draws nothing."""
+    """Computes a row once a run; the command computes none again, and draws nothing."""
     checks = {paper: module.check for paper, module in MODULES.items()}
 
     def of(paper: str, listed: dict[str, Any]) -> Finding:
@@ -49,7 +49,7 @@ def found_once(shared: Shared, monkeypatch: pytest.MonkeyPatch) -> Check:
     return of
 
 
-#: The most that a tolerance may be of the number that it belongs to: half of a printed digit of "approximately one".
+#: The largest ratio of a tolerance to its number: half of a printed digit of "approximately one".
 WIDEST = 0.1
 
 
@@ -71,7 +71,7 @@ def test_claims_are_complete(paper: str) -> None:
         assert ("reported" in claim) != ("formula" in claim), claim["id"]
         assert claim.get("formula") in {None, *formulas}
         assert claim["check"] in checks
-        # The value that the derivation gives, which ours has to be: a row that is refuted can still be missed.
+        # The derivation's value, which ours has to be: also a refuted row can be missed.
         assert ("refuted" in claim) == ("derived" in claim), claim["id"]
         assert claim.get("apart") in {None, *APART}
         assert not {"apart", "refuted"} <= set(claim), "a row that decides nothing refutes nothing"
@@ -98,7 +98,7 @@ def test_statements_are_counted_once(paper: str) -> None:
 
 
 def _numbers(claim: dict[str, Any]) -> Iterator[tuple[float, float]]:
-    """The reported numbers of a row that equals them, each with its tolerance."""
+    """Yields the reported numbers of a row of equality, each with its tolerance."""
     reported = claim.get("reported", []) if claim["compare"] == "equal" else []
     numbers = reported if isinstance(reported, list) else [reported]
     tolerances = claim["tolerance"] if isinstance(claim["tolerance"], list) else [claim["tolerance"]] * len(numbers)
@@ -147,7 +147,7 @@ def accepted(paper: str, listed: dict[str, Any], found: Finding) -> bool:
 
 
 def moved(compare: str, value: Any, other: Any, tolerance: Any) -> Iterator[Any]:
-    """Values that do not agree with another: past it by a little more than the tolerance, in each place of a list."""
+    """Yields values that do not agree with ``other``: beyond the tolerance by little, at each place of a list."""
     if isinstance(value, list):
         each = tolerance if isinstance(tolerance, list) else [tolerance] * len(value)
         for at, of_one in enumerate(zip(value, other, each, strict=True)):
@@ -186,11 +186,11 @@ def test_every_row_can_fail(paper: str, listed: dict[str, Any], found_once: Chec
         assert not accepted(paper, listed, Finding(found.reported, other)), other
     if "refuted" in listed:
         return
-    # The constant of the row itself, moved past what is found here.
+    # The constant of the row, moved beyond our value.
     opposite = {"at-most": "at-least", "at-least": "at-most"}.get(compare, compare)
     for other in moved(opposite, found.reported, found.ours, tolerance):
         assert not accepted(paper, listed, Finding(other, found.ours)), other
-    # The reported value is the row's own constant, so a row that compares a value with itself is found out.
+    # The reported value is the row's own constant, so a row that compares a value with itself is found.
     constant = listed.get("reported", found.reported)
     assert found.reported in (constant, [constant] * (len(found.reported) if isinstance(found.reported, list) else 0))
 

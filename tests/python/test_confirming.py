@@ -49,7 +49,7 @@ def test_a_row_is_timed_at_the_sizes_that_it_serves_and_at_its_ends(schedule: un
 def test_a_row_keeps_the_sizes_that_were_confirmed(
     schedule: un.Plan, verdicts: list[tuple[int, bool]], expected: list[tuple[int, int | None, str]]
 ) -> None:
-    # Among others a size that was confirmed alone is the library's.
+    # A confirmed size between others that are not is the library's.
     row = Row("allreduce", 4, 4, 100, None, schedule, True, "openmpi 5.0.11 spin own")
     assert served(kept(row, verdicts)) == expected
     assert all((part.tuned is None) == (part.plan is None) for part in kept(row, verdicts))

@@ -1,4 +1,4 @@
-"""The commands' JSON: the keys that stay, and the numbers that the paper's formulas settle."""
+"""The commands' JSON: stable keys, and numbers that follow from the paper's formulas."""
 
 from pathlib import Path
 
@@ -135,7 +135,7 @@ def test_verify_with_the_options_of_plan() -> None:
 def test_a_refused_schedule_is_the_answer_no(within: Spawn, tmp_path: Path) -> None:
     assert within("schedule", "reduce", *ROW[:2], "--shape", "3", "--elements", "4", "-o", "a.sched").code == 0
     text = (tmp_path / "a.sched").read_text()
-    # One that says it is another collective does not do what it says.
+    # A schedule that names another collective does not carry it out.
     (tmp_path / "b.sched").write_text(text.replace("reduce", "allreduce", 1))
     ran = within("verify", "b.sched", "--json")
     assert ran.code == 1, ran

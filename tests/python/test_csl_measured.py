@@ -1,4 +1,4 @@
-"""The script that measures on a wafer, beside a stand-in for the host's library with clocks of their own."""
+"""The script that measures on a wafer, with a replacement of the host's library that has clocks of its own."""
 
 import json
 import subprocess

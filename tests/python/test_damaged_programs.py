@@ -17,7 +17,7 @@ Files = dict[str, bytes]
 
 
 def _chakra() -> Files:
-    """Four ranks in rows and columns, which end with a ring of messages."""
+    """Returns four ranks in rows and columns, which end with a ring of messages."""
 
     def nodes(rank: int) -> list[dict[str, object]]:
         ring = {"comm_tag": 1, "comm_size": 64, "data_deps": [5]}

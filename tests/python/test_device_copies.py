@@ -1,4 +1,4 @@
-"""Copies among the memories of a process with several devices: in closed form, on machines, and clear refusals."""
+"""Copies between the memories of a process with several devices: in closed form, on machines, and clear refusals."""
 
 import json
 import sys
@@ -80,7 +80,7 @@ def test_messages_alone_update_each_device_for_each_message(file: str) -> None:
         found = un.discover(file, 4, "off", devices=devices)["devices"]
         assert found["broadcasts"] == 0
         rows = [row for row in found["operations"] if row["moment"] == "before-kernel" and row["buffer"] == "P"]
-        # The first step finds all on the host. Then three messages arrive, and what other devices have beside them.
+        # In the first step the host has all. Then each device gets three messages, and the elements of other devices.
         assert [row["updates"] for row in rows] == [devices, devices * (3 + (devices > 1))]
         assert [row["copies"] for row in rows] == [devices, devices]
 
@@ -102,7 +102,7 @@ def test_copies_take_what_the_machine_of_devices_says(machine: str) -> None:
     assert predicted["seconds"] == pytest.approx(sum(row["seconds"] * row["count"] for row in rows))
     assert predicted["simulated_seconds"] == pytest.approx(predicted["seconds"])
     assert f"copies on host-and-devices by {predicted['model']}" in str(explained)
-    # Beside a machine of nodes both come.
+    # A machine of nodes and one of devices can be given together.
     both = bodies(1000, 3).explain(4, machine="paper-sim", devices=2, device_machine=machine)
     assert both.devices is not None
     assert both.devices["predicted"]["seconds"] == predicted["seconds"]
@@ -130,12 +130,12 @@ def test_places_of_kernels() -> None:
         assert found is not None
         return [(row["buffer"], row["messages"]) for row in found["operations"] if row["task"] == task]
 
-    # Where no kernel names a device, all are on devices but what runs on the host.
+    # If no kernel names a device, all kernels run on devices, except those on the host.
     program = bodies(8, 1)
     read(program)
     assert moments(program, "say") == [("P", [[1, 0, 32], [2, 0, 32]])]
     assert moments(bodies(8, 1, on="cupy"), "update_p") == []
-    # Where one does, the others are on the host.
+    # If one kernel names a device, the others run on the host.
     program = bodies(8, 1, on="cupy")
     (p,) = (array for array in program.arrays if array.name == "P")
     program.task(nothing, range=8, updates=[p[one_to_one]], name="shake")
@@ -149,7 +149,7 @@ def test_a_kernel_on_the_host_runs() -> None:
     program.task(lambda view: view.__iadd__(2), range=4, updates=[a[one_to_one]], on="host", name="add")
     program.run()
     assert np.array_equal(program.fetch(a), [2, 2, 2, 2])
-    # What is fetched is read on the host.
+    # Fetched contents are read on the host.
     found = bodies(8, 1).explain(1, devices=2)
     assert found.devices is not None
     assert {row["task"] for row in found.devices["operations"]} == {"time_step"}
@@ -157,7 +157,7 @@ def test_a_kernel_on_the_host_runs() -> None:
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """Four devices, in CuPy's place."""
+    """Replaces CuPy by one with four devices."""
     module = StandIn(devices=4)
     monkeypatch.setitem(sys.modules, "cupy", module)
     return module
@@ -199,7 +199,7 @@ def test_a_run_on_several_devices_has_the_contents_of_the_host(gpus: StandIn, de
     (program, arrays), (host, expected) = wave(devices, "cupy"), wave(None, "numpy")
     for array, other in zip(arrays, expected, strict=True):
         assert np.allclose(program.fetch(array), host.fetch(other), rtol=1e-12)
-    # The parts that have nothing to do get no kernel: more devices than points.
+    # Devices without a part of the range get no kernel: here are more devices than points.
     few, small = wave(4, "cupy", rows=3, steps=1)
     host, expected = wave(None, "numpy", rows=3, steps=1)
     assert np.allclose(few.fetch(small[0]), host.fetch(expected[0]))
@@ -217,7 +217,7 @@ def test_a_run_copies_what_the_explanation_lists(gpus: StandIn, devices: int) ->
         return sum(row["count"] * m[2] // 8 for row in found["operations"] for m in row["messages"] if picked(m))
 
     assert gpus.up == elements(lambda m: m[1] != 0)
-    # What a device has for several others goes down to the host once.
+    # Elements that several other devices need are copied to the host once.
     down = elements(lambda m: m[1] == 0)
     between = elements(lambda m: m[0] != 0 and m[1] != 0)
     assert 0 < gpus.down <= down + between

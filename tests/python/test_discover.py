@@ -124,11 +124,11 @@ def test_commands_of_a_rank() -> None:
     kinds = [command[0] for command in commands]
     assert kinds == ["execute", "push", "push", "await", "execute"] * 2
     assert commands[0][4:] == ((2,), (4,))
-    # One region comes up as one object, so that what is made of it can be kept.
+    # Equal regions are the same object, so that results for them can be kept.
     assert commands[1][6] == (((2, 0), (3, 3)),)
     assert commands[1][6] is commands[6][6]
     assert commands[3][5] == ((0, (((1, 0), (2, 3)),)), (2, (((4, 0), (5, 3)),)))
-    # The kernel waits for what came in; the next one reads what the first wrote, and overwrites what was sent and read.
+    # The kernel waits for received data; the next one reads the first one's results, and overwrites sent and read data.
     assert commands[4][3] == ([0, 3], None)
     assert commands[5][3] == ([0, 1, 2, 4], None)
 
@@ -180,7 +180,7 @@ def test_ranks_that_differ_are_seen() -> None:
 
 @pytest.mark.parametrize("whole", [False, True])
 def test_rows_that_are_written_by_columns_are_gathered(tmp_path: Path, whole: bool) -> None:
-    """Step t reads row t - 1, or all before t as RSim does, and writes columns of row t: one collective a row."""
+    """Step t reads row t - 1, or all rows before t like RSim, and writes columns of row t: one collective a row."""
     steps, columns = 5, 12
     made = [
         task(
@@ -201,7 +201,7 @@ def test_rows_that_are_written_by_columns_are_gathered(tmp_path: Path, whole: bo
     path.write_text(json.dumps(program(made, R=[steps, columns])))
     for nodes in (2, 3, 4, 12):
         found = json_of("discover", str(path), "--nodes", str(nodes))
-        # Every rank gets what the others wrote of rows 1 to 3, and no row twice.
+        # Every rank gets the elements of rows 1 to 3 that the others wrote, and no row twice.
         assert found["messages"]["collective"] == steps - 2
         assert found["messages"]["collective_bytes"] == (steps - 2) * columns * 8 * (nodes - 1)
         assert found["messages"]["p2p"] == 0

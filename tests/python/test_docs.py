@@ -1,4 +1,4 @@
-"""The documents name every command, option and algorithm, and link to what exists."""
+"""The documents name every command, option and algorithm, and their links are valid."""
 
 import re
 import runpy
@@ -48,7 +48,7 @@ def test_each_command_is_one_file() -> None:
 
 
 def generated(file: str, *names: str) -> str:
-    """The page that a program of docs/ makes; programs there import each other."""
+    """Returns the page that a program of docs/ makes; these programs import each other."""
     folder = str(ROOT / "docs")
     sys.path.insert(0, folder)
     try:
@@ -83,7 +83,7 @@ def test_page_of_a_paper_is_its_list_of_claims(paper: str) -> None:
     page = generated("paper_pages.py", paper)
     assert (ROOT / "docs" / "papers" / f"{paper}.md").read_text() == page, "run 'python docs/generate.py'"
     rows = page.partition("## Result")[0]
-    # Rows apart are a table behind the others.
+    # Rows apart are in a second table.
     in_order = sorted(listed_claims(paper), key=lambda claim: "apart" in claim)
     assert re.findall(r"^\| `(\S+)`", rows, re.MULTILINE) == [claim["id"] for claim in in_order]
 

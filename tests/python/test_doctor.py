@@ -1,4 +1,4 @@
-"""What `unisono doctor` says of this installation, and of broken ones."""
+"""The report of `unisono doctor` on this installation, and on broken ones."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Each option and key has an effect, or a sentence says that it has none."""
+"""Each option and key has an effect, or a sentence reports that it has none."""
 
 import itertools
 import json
@@ -18,7 +18,7 @@ from unisono.mpi import launchers
 
 from .conftest import ROOT, Ran, Spawn, call, json_of
 
-#: Names that tests of unknown ones make.
+#: Unknown names that tests use.
 MISSPELLED = {"UNISONO_PALN", "UNISONO_A", "UNISONO_B"}
 UNKNOWN = "nothing reads UNISONO_PALN (the nearest name is UNISONO_PLAN)"
 
@@ -221,7 +221,7 @@ def test_rules_are_known_by_their_contents(tmp_path: Path) -> None:
     long = "1\n2\n1\n64\n9999\n" + "".join(f"{size} 3 0 0\n" for size in range(9999))
     (tmp_path / "site.conf").write_text(long)
     assert json_of("show", str(tmp_path / "site.conf"))["format"] == "openmpi-rules"
-    # Lists of cables hold numbers too.
+    # Lists of cables consist of numbers too.
     for text in ("0 1\n1 2\n2 0\n", "1 2 3\n", "", "0\n", RULES["openmpi-rules"] + "7\n"):
         (tmp_path / "site.conf").write_text(text)
         assert call("show", str(tmp_path / "site.conf")).code == 2

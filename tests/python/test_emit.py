@@ -1,4 +1,4 @@
-"""Emission: the command, the function, and what is refused."""
+"""Emission: the command, the function, and refusals."""
 
 import json
 from pathlib import Path

@@ -21,7 +21,7 @@ ON_2 = ("--machine", "dgx-h100", "--ranks", "2")
 
 
 def random_machine(draw: random.Random) -> tuple[str, un.Machine]:
-    """A part of a machine of each kind, with rates of its own, and a collective that it has algorithms for."""
+    """Returns a part of a machine of each kind, with rates of its own, and a collective that it has algorithms for."""
     several: tuple[tuple[str, Shape, list[str]], ...] = (
         ("archer", draw.randint(1, 9), sorted(set(un.collectives()) - {"message"})),
         ("dgx-h100", draw.randint(2, 8), ["allreduce", "allgather", "broadcast", "alltoall", "scan", "barrier"]),
@@ -34,7 +34,7 @@ def random_machine(draw: random.Random) -> tuple[str, un.Machine]:
     name, shape, kinds = draw.choice(several)
     text = un.preset_toml(name)
     for key in ("link_gbps", "link_latency_ns", "launch_ns", "signal_ns", "beta_ns_per_byte", "alpha_p_ns"):
-        # Rates that were measured are at most those of the data sheet.
+        # Measured rates are at most those of the data sheet.
         if stated := re.search(rf"^{key} = ([0-9.]+)", text, re.MULTILINE):
             value = float(stated[1]) * draw.uniform(1, 4)
             text = f"{text[: stated.start(1)]}{value:.3f}{text[stated.end(1) :]}"
@@ -58,7 +58,7 @@ def test_no_plan_is_faster_than_the_ceiling_and_rows_are_those_of_plans(seed: in
             assert (row["library"], row["choice"], row["busbw"]["library"]) == (None, None, None)
             ceiling = row["ceiling"]
             assert ceiling is not None
-            # The paper's improved form for star may be one cycle under the bound.
+            # The paper's improved form for star may be one cycle below the bound.
             slack = 1 / (machine.clock_mhz * 1e6) if machine.kind == "wafer" else 0.0
             assert row["plan"] is not None
             assert ceiling <= row["plan"] * (1 + 1e-12) + slack
@@ -94,7 +94,7 @@ def test_default_sizes_are_those_of_all_blocks() -> None:
     def sizes(collective: str, machine: un.Machine) -> list[int]:
         return [row["bytes"] for row in un.expect(collective, machine)["rows"]]
 
-    # One rank has nothing to plan, and eight have an eighth of the largest buffer each.
+    # One rank has no messages to plan, and eight have an eighth of the largest buffer each.
     powers = [4**power for power in range(3, 16)]
     assert sizes("allreduce", un.machine("archer", 1)) == [8, *powers]
     assert sizes("gather", un.machine("archer", 8)) == [8, *(size for size in powers if 8 * size <= 2**30)]
@@ -121,7 +121,7 @@ def test_files_have_the_report(tmp_path: Path) -> None:
 
 
 def samples(text: str) -> dict[tuple[str, ...], float]:
-    """The values of a text of Prometheus by metric and labels; each metric is described once, before its samples."""
+    """Returns the values of a Prometheus text by metric and labels; each metric is described once, before samples."""
     assert text.endswith("\n")
     found: dict[tuple[str, ...], float] = {}
     described: list[str] = []

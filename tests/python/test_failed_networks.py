@@ -8,7 +8,7 @@ import unisono as un
 
 from .conftest import call
 
-#: Two messages at a time among eight ranks: rank r and r ^ 1 send each other 1 MiB.
+#: Two messages at a time among eight ranks: ranks r and r ^ 1 send each other 1 MiB.
 WORKLOAD = """
 name = "pairs"
 [[dimensions]]
@@ -71,9 +71,9 @@ def test_a_failed_link_costs_time(family: str, workload: Path) -> None:
         before, after = (un.workload(workload, machine, level=level) for machine in (whole, broken))
         assert after["accelerators"] == before["accelerators"] == 8
         assert after["compute_seconds"] == before["compute_seconds"]
-        # 1 MiB over one link of 400 Gb/s takes 21 us, and no way is shorter than before.
+        # 1 MiB over one link of 400 Gb/s takes 21 us, and no path is shorter than before.
         assert after["seconds"] >= before["seconds"] * 0.999 > 20e-6, level
-    # Where all pairs are neighbors by one cable, the one that lost its own ends last.
+    # If all pairs are neighbors by one cable, the pair that lost its cable ends last.
     if family in {"hxmesh", "hypercube", "mesh", "torus"}:
         assert un.workload(workload, broken, level="packet")["seconds"] > before["seconds"]
 

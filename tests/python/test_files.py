@@ -1,4 +1,4 @@
-"""Files in and out: which are read and from where, and what stays of a file that is replaced."""
+"""Files in and out: accepted kinds and places, and the properties of a file that is replaced."""
 
 import os
 import stat
@@ -67,7 +67,7 @@ def test_no_file_of_a_caller_is_a_device(tmp_path: Path) -> None:
         lambda path: un.import_schedule(path, "msccl-xml"),
         lambda path: un.allocate("hx2mesh-small", path),
     ]
-    # These take a folder, too.
+    # These accept a folder too.
     of_folders: list[Any] = [
         lambda path: un.simulate_goal(path),
         lambda path: un.simulate_goal(path, machine="hx2mesh-small"),
@@ -326,7 +326,7 @@ def test_names_and_values_that_are_none(wrong: Any) -> None:
 
 
 def _short_in_python(message: str) -> bool:
-    """Whether the message was made by Python, which shortens values; those of the extension module are not checked."""
+    """Returns whether Python made the message, and so shortened values; those of the extension are not checked."""
     return len(message) < 2000
 
 

@@ -9,7 +9,7 @@ import unisono as un
 from .bound_checker import bound_seconds
 from .conftest import call
 
-#: Cables with their Gbit/s among four accelerators and a switch. The fast way from 0 to 1 leads over the switch.
+#: Cables with their Gbit/s among four accelerators and a switch. The fast path from 0 to 1 is through the switch.
 CABLES = [(0, 4, 300), (1, 4, 300), (0, 1, 50), (1, 2, 100), (2, 3, 200), (3, 0, 25)]
 
 

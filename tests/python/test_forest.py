@@ -1,4 +1,4 @@
-"""Forests on networks: plans, certificates of bounds, and what is refused."""
+"""Forests on networks: plans, certificates of bounds, and refusals."""
 
 import json
 from itertools import pairwise
@@ -51,7 +51,7 @@ def test_certificates_on_the_command_line(machine: Path, tmp_path: Path) -> None
     assert done.code == 0
     assert done.out.startswith("accepted: allgather of 1048576 bytes on 4 ranks of two-boxes takes at least 167.772 µs")
     assert "places  0 to 3" in done.out
-    # For another network, and with a bound that the prices do not prove.
+    # Another network, and a bound that the prices do not prove.
     assert call("verify", "--certificate", str(file), "--machine", "torus2d-small").code == 1
     document = json.loads(file.read_text())
     document["seconds"] *= 1.01
@@ -125,7 +125,7 @@ def test_a_certificate_is_read_from_a_file(machine: Path) -> None:
 
 
 def star(tmp_path: Path, leaves: int, rate: str = "100") -> Path:
-    """Accelerators around one switch."""
+    """Returns accelerators around one switch."""
     lines = "\n".join(f"{leaf} {leaves} gbps={rate}" for leaf in range(leaves))
     text = (
         'name = "star"\nkind = "network"\nplanes = 1\nlink_gbps = 100\nlink_latency_ns = 0\n'
@@ -158,7 +158,7 @@ def test_certificates_of_many_ranks_take_little_memory(tmp_path: Path) -> None:
     done = call("plan", "broadcast", *options, "--bytes", "1KiB", "--certificate", str(file))
     assert done.code == 0, done.err
     assert call("verify", "--certificate", str(file), *options).code == 0
-    # Prices that leave no two ranks together.
+    # These prices leave no two ranks together.
     document = json.loads(file.read_text())
     document["prices"] = [[leaf, 600, 1 + leaf] for leaf in range(600)]
     document["seconds"] = 0.0
@@ -261,7 +261,7 @@ def test_pictures_say_what_they_leave_out(words: tuple[str, ...], note: str, tmp
 
 
 def test_short_packets_do_not_fill_the_buffers_of_links() -> None:
-    """A packet takes a place in a buffer however short it is; 64 chunks of 32 ranks are more than its 1,024 places."""
+    """A packet of any length takes one place in a buffer; 64 chunks of 32 ranks are more than its 1,024 places."""
     machine = un.machine("dgx-a100-x4")
     plan = un.plan("allreduce", machine, bytes="64KiB")
     assert plan.algorithm == "forest"

@@ -19,7 +19,7 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 
 
 def evaluate(formula: str, names: Mapping[str, float]) -> float:
-    """The value of a formula; two operands side by side are multiplied."""
+    """Returns the value of a formula; two adjacent operands are multiplied."""
     written: list[str] = []
     assert "".join(TOKEN.findall(formula)) == formula.replace(" ", "")
     for token in TOKEN.findall(formula):
@@ -31,7 +31,7 @@ def evaluate(formula: str, names: Mapping[str, float]) -> float:
 
 
 class Case(NamedTuple):
-    """A part of a machine, the elements of its vector, and what the condition of a formula adds."""
+    """A part of a machine, the elements of its vector, and the parameters and names of the formula's condition."""
 
     shape: tuple[int, ...]
     elements: int
@@ -46,7 +46,7 @@ def cycles(plan: un.Plan) -> float:
 
 
 def plain(keep: Callable[[int, int], bool] = lambda ranks, elements: True) -> Iterator[Case]:
-    """Ranks or PEs in a row and lengths, of which the condition keeps a part."""
+    """Yields ranks or PEs in a row and lengths that satisfy the condition."""
     for ranks in RANKS:
         for elements in (5, 720 * 7 * 16):
             if keep(ranks, elements):
@@ -100,7 +100,7 @@ def is_power(ranks: int) -> bool:
     return ranks & (ranks - 1) == 0
 
 
-#: The cases of each condition; a condition that is not here fails the test.
+#: The cases of each condition; a condition that is missing here fails the test.
 CONDITIONS: dict[str | None, Callable[[], Iterator[Case]]] = {
     None: plain,
     "P is a power of two": lambda: plain(lambda ranks, _: is_power(ranks)),
@@ -152,7 +152,7 @@ def test_predictions_equal_formulas(algorithm: str, form: dict[str, Any]) -> Non
                 model=form["model"],
             )
             found = plan.predicted["cycles"] or 1e9 * plan.predicted["seconds"]
-            # Times are stored in seconds, and messages of an odd number of bytes round.
+            # Times are stored in seconds, and messages of an odd number of bytes are rounded.
             assert found == pytest.approx(expected, rel=1e-9), (collective, case)
             seen += 1
     assert seen >= 4

@@ -1,7 +1,7 @@
-"""Fuzz: no text and no arguments make anything but the named exceptions and exit codes.
+"""Fuzzing: texts and arguments of all kinds give only the named exceptions and exit codes.
 
-The readers themselves are fuzzed in Rust (``crates/fuzz``); here is how Python reaches them: every command with wild
-options, functions of the package with wild arguments, and the readers that Python has of its own.
+The readers themselves are fuzzed in Rust (``crates/fuzz``). These tests fuzz their use from Python: every command with
+wild options, functions of the package with wild arguments, and the readers that are written in Python.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ from .conftest import ROOT, SOAK, Ran, call
 
 
 def fuzz(examples: int) -> settings:
-    """That many draws, eight times as many in `make soak`."""
+    """Returns settings for ``examples`` draws, eight times as many in `make soak`."""
     return settings(
         max_examples=8 * examples if SOAK else examples,
         deadline=None,
@@ -59,7 +59,7 @@ NUMBERS = [
 
 @st.composite
 def damaged(draw: st.DrawFn, seeds: Callable[[], tuple[str, ...]]) -> str:
-    """A text with a few lines, words, numbers or characters changed."""
+    """Draws a text with a few lines, words, numbers or characters changed."""
     text = draw(st.sampled_from(seeds()))
     for _ in range(draw(st.integers(1, 4))):
         parts = re.findall(r"[0-9.]+|\w+|\s+|.", text) if draw(st.booleans()) else text.splitlines(keepends=True)
@@ -121,7 +121,7 @@ TASKS = """{"buffers": [{"name": "P", "shape": [64], "host_initialized": true}, 
 
 
 def use(schedule: un.Schedule) -> None:
-    """What was read can be proved, printed and read again."""
+    """Proves a schedule, prints it and reads it again."""
     with contextlib.suppress(un.Error):
         schedule.verify()
     assert un.Schedule.parse(schedule.to_text()) == schedule
@@ -184,10 +184,10 @@ def test_any_text(text: str) -> None:
 
 # --- commands
 
-#: Commands that measure under MPI: they run in a process of their own, since a process has one MPI.
+#: Commands that measure under MPI: they run as a separate process, since a process has one MPI.
 MEASURES = {"bench", "calibrate", "tune"}
 PROGRAM = {command.name or "": command for command in COMMANDS}
-#: Sound values of the options that most commands need, and of the arguments.
+#: Valid values of the options that most commands need, and of the arguments.
 SOUND = {
     "--machine": ["archer", "wse2", "small.toml", "piuma"],
     "--elements": ["8", "100"],
@@ -233,7 +233,7 @@ WORDS = [
 
 @cache
 def files() -> dict[str, str | bytes]:
-    """Inputs of the commands, by name."""
+    """Returns inputs of the commands, by name."""
     schedule = un.plan("allreduce", "archer", shape=4, elements=8)
     switches = un.plan("allreduce", un.machine("piuma", nodes=1), elements=8, algorithm="in-network").schedule
     small = (ROOT / "machines" / "hx2mesh-small.toml").read_text().replace("[16, 16]", "[2, 2]")
@@ -260,7 +260,7 @@ def folder_of_inputs() -> Iterator[Path]:
 
 @st.composite
 def arguments(draw: st.DrawFn, name: str) -> list[str]:
-    """A command with its argument, the options that it needs, and some others, with sound and wild values."""
+    """Draws a command with its argument, the options that it needs, and some others, with valid and wild values."""
     command, words = PROGRAM[name], [name]
     known = ARGUMENTS.get(name, [])
     if draw(st.integers(0, 9)) < (9 if known else 1):
@@ -296,7 +296,7 @@ def check(given: list[str], ran: Ran) -> None:
         assert isinstance(ran.json, dict), (given, ran)
 
 
-#: Draws of commands whose every run takes long: `doctor` starts programs.
+#: The number of draws for commands with long runs: `doctor` starts programs.
 DRAWS = {"doctor": 2}
 
 
@@ -327,7 +327,7 @@ for given in json.loads(sys.stdin.read()):
 
 
 def test_any_arguments_of_measurements() -> None:
-    """Under one rank nothing is measured: each command says so, or names the option that is wrong."""
+    """With one rank nothing is measured: each command reports this, or names the option that is wrong."""
     drawn: list[list[str]] = []
 
     @fuzz(40)
@@ -371,7 +371,7 @@ class Fails:
 
 @cache
 def functions() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]]:
-    """Functions with arguments that are sound."""
+    """Returns functions with valid arguments."""
     wafer, ranks = un.machine("wse2", shape=(3, 2)), un.machine("archer", shape=4)
     placed = un.plan("reduce", wafer, elements=4).schedule
     schedule = un.plan("allreduce", ranks, elements=4).schedule

@@ -1,4 +1,4 @@
-"""NCCL's own choice: what commands print, tuner files of its algorithms, and the fit of a machine to logs."""
+"""NCCL's own choice: printed reports, tuner files of its algorithms, and the fit of a machine to logs."""
 
 import csv
 import random
@@ -75,7 +75,7 @@ def test_what_the_model_does_not_know_is_refused_in_one_sentence(words: list[str
 
 
 def lines_of(text: str) -> list[list[str]]:
-    """The fields of the lines of a tuner file."""
+    """Returns the fields of the lines of a tuner file."""
     return [line.split(",") for line in text.splitlines() if line and not line.startswith("#")]
 
 
@@ -136,7 +136,7 @@ def test_logs_of_nccl_tests_are_read() -> None:
     assert [point.collective for point in read_log(last, "log")] == ["allreduce"] * 2
     two = LOG.replace("node-a device  2", "node-b device  0").replace("node-a device  3", "node-b device  1")
     assert {(point.ranks, point.nodes) for point in read_log(two, "log")} == {(4, 2)}
-    # Four GPUs are no preset's; eight A100 with NVSwitches are.
+    # No preset has four GPUs; one has eight A100 with NVSwitches.
     with pytest.raises(un.InputError, match="--machine"):
         preset_of(points)
     assert preset_of([Measured("allreduce", 8, 1, 8, 1e-5, "NVIDIA A100-SXM4-80GB")]) == "dgx-a100"
@@ -192,7 +192,7 @@ def test_times_of_nccl_are_fitted_on_networks_of_gpus(tmp_path: Path) -> None:
 
 
 def log_of(points: list[Measured], *, is_named: bool, some: random.Random) -> str:
-    """The lines that nccl-tests print for points of one collective and number of GPUs."""
+    """Returns the lines that nccl-tests print for points of one collective and number of GPUs."""
     of = points[0]
     share = {"allreduce": 2.0, "allgather": 1.0}[of.collective] * (of.ranks - 1) / of.ranks
     test, redop = {"allreduce": ("all_reduce", "sum"), "allgather": ("all_gather", "none")}[of.collective]
@@ -250,7 +250,7 @@ def test_damaged_logs_are_read_or_refused() -> None:
 
 
 def synthetic(prices: dict[str, float]) -> tuple[list[Measured], Any]:
-    """Times of the mesh of four by known prices of the ring with LL."""
+    """Returns times of the mesh of four by known prices of the ring with LL."""
     fit = {"algorithm": "ring", "protocol": "ll", "across_boxes": False, **prices}
     on = un.machine({**un.machine(MESH).describe(), "nccl": {"fits": [fit]}})
     points = []
@@ -269,7 +269,7 @@ def test_a_fit_finds_the_prices_that_made_the_times() -> None:
     assert [group.key for group in groups] == [("ring", "ll", False)]
     assert max(abs(residual.error) for residual in residuals) < 0.02
     assert groups[0].prices["start_us"] == pytest.approx(9.0, rel=0.1)
-    # The machine predicts the times, and survives a file.
+    # The machine predicts the times, also after it was written to a file.
     again = un.machine(made.describe())
     assert again.describe()["nccl"] == made.describe()["nccl"]
     assert un.plan("allreduce", again, bytes=8192, as_library="nccl").report()["library"]["calibrated"]

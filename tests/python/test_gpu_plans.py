@@ -13,7 +13,7 @@ NOP: dict[str, Any] = {"name": "nop"}
 
 
 def meeting(*names: str) -> list[dict[str, Any]]:
-    """Signals and waits on the only channel, between meetings of the threads."""
+    """Returns signals and waits on the only channel, between meetings of the threads."""
     ops = [NOP]
     for name in names:
         ops += [{"name": name, "channel_ids": [0], "channel_type": "memory"}, NOP]
@@ -21,7 +21,7 @@ def meeting(*names: str) -> list[dict[str, Any]]:
 
 
 def allgather(*last: str) -> dict[str, Any]:
-    """An allgather of two GPUs by a put each, with the signals and waits ``last`` after it."""
+    """Returns an allgather of two GPUs by a put each, with the signals and waits ``last`` after it."""
     gpus = []
     for gpu in range(2):
         own = {"type": "o", "index": gpu, "size": 1}
@@ -180,7 +180,7 @@ def test_a_schedule_is_written_as_a_plan(size: str, protocol: str, tmp_path: Pat
     plan = un.plan("allreduce", un.machine("archer", 4), elements=made["max_message_size"] // 4, algorithm=words[-1])
     elements = plan.schedule.elements
     found = un.check_gpu_plan(file, elements)
-    # A sum of packets starts from +0; the plan adds the same operands in the same order otherwise.
+    # A sum of packets starts from +0; otherwise the plan adds the same operands in the same order.
     stated = plan.schedule.verify().expression_class
     assert (found["expression_class"] == stated) == (protocol == "Simple")
     assert un.import_schedule(file, "mscclpp", elements).verify().expression_class == stated
@@ -201,7 +201,7 @@ def test_plans_are_in_place_or_not(collective: str, tmp_path: Path) -> None:
     assert made["inplace"] is True
     found = json_of("verify", str(file))
     assert (found["complete"], found["keeps_input"], found["diagnostics"]) == (True, None, [])
-    # The library may take it for a call with two buffers.
+    # The library may use it for a call with two buffers.
     file.write_text(json.dumps({**made, "inplace": False}))
     assert json_of("verify", str(file))["keeps_input"] is True
 
@@ -276,7 +276,7 @@ def test_switches_that_reduce_are_asked_by_one_gpu(collective: str, tmp_path: Pa
         for op in block["ops"]
         if op["name"] == ("gstore" if collective == "broadcast" else "glres")
     ]
-    # Chunks of 256 KiB are shared by as many thread blocks as take the least time.
+    # Chunks of 256 KiB are shared by the fastest number of thread blocks.
     size = asked[0]["tbg_size"]
     assert size > 1
     assert sorted((share["tb_id"], share["tbg_size"]) for share in asked) == sorted(
@@ -284,7 +284,7 @@ def test_switches_that_reduce_are_asked_by_one_gpu(collective: str, tmp_path: Pa
     )
     found = json_of("verify", str(file), "--bytes", "1MiB")
     assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
-    # Among all algorithms once: to compare them takes long.
+    # One comparison of all algorithms, since it takes long.
     alone = () if collective == "broadcast" else ("--algorithm", "in-network")
     ran = call("plan", collective, "--machine", "dgx-h100", "--bytes", "64KiB", "--for", "mscclpp", *alone)
     assert "in-network" in ran.out
@@ -297,7 +297,7 @@ def test_findings_about_files_of_msccl_name_the_step(tmp_path: Path) -> None:
     call(*words, "--format", "msccl-xml", "-o", str(file))
     lines = file.read_text().splitlines()
     own = [n for n, line in enumerate(lines) if 'type="cpy"' in line]
-    # The copy of the own part on GPU 2 reads an output that nothing has written yet.
+    # The copy of the own part on GPU 2 reads an unwritten output.
     lines[own[2]] = lines[own[2]].replace('srcbuf="i" srcoff="0"', 'srcbuf="o" srcoff="1"')
     gpu, block, step = 2, 0, 1
     file.write_text("\n".join(lines) + "\n")

@@ -1,4 +1,4 @@
-"""Plans for GPUs whose sums have bits of their own, and keys that the loader reads because they are there."""
+"""Plans for GPUs whose sums have bits of their own, and keys that change the loader by their presence."""
 
 import json
 from collections.abc import Callable
@@ -16,17 +16,17 @@ Chunk = dict[str, Any]
 
 
 def local(kind: str, index: int = 0) -> Chunk:
-    """A chunk of a local buffer."""
+    """Returns a chunk of a local buffer."""
     return {"type": kind, "index": index, "size": 1}
 
 
 def remote(buffer: int, index: int = 0) -> Chunk:
-    """A chunk of a remote buffer."""
+    """Returns a chunk of a remote buffer."""
     return {"buffer_id": buffer, "index": index, "size": 1}
 
 
 def plan(ops: list[list[dict[str, Any]]], coll: str = "allreduce", switch: bool = False, **keys: Any) -> dict[str, Any]:
-    """A plan with one thread block on each GPU, whose remote buffers are the scratch memories of the others."""
+    """Returns a plan of one thread block a GPU; its remote buffers are the scratch memories of the others."""
     gpus = []
     ranks = range(len(ops))
     for gpu, own in enumerate(ops):
@@ -49,7 +49,7 @@ def plan(ops: list[list[dict[str, Any]]], coll: str = "allreduce", switch: bool 
 
 
 SEND = {"name": "ppkt", "src_buff": [local("i")], "dst_buff": [remote(0)], "channel_type": "memory"}
-#: The sum of a packet and the own input, from +0 and not.
+#: The sum of a packet and the own input, with and without +0 as its start.
 FROM_ZERO = [{"name": "repkt", "src_buff": [local("i"), local("s")], "dst_buff": [local("o")]}, NOP]
 PLAIN = [
     {"name": "upkt", "src_buff": [local("s")], "dst_buff": [local("o")]},
@@ -127,7 +127,7 @@ def first_op(made: dict[str, Any], name: str) -> dict[str, Any]:
     return next(op for op in ops if op["name"] == name)
 
 
-#: Places of a plan in which a key may be.
+#: The places of a plan that may have a key.
 PLACES: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], list[str]]] = {
     "plan": (lambda made: made, ["min_message_size", "max_message_size"]),
     "operation": (

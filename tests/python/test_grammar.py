@@ -29,7 +29,7 @@ SEEDS = [ECHO] + [
     for file in sorted((ROOT / "tests/filetests").glob("*.sched"))
     if len(text := file.read_bytes().decode()) < 4000 and "unisono-schedule" in text
 ]
-#: What mutations insert.
+#: Texts that mutations insert.
 BITS = [
     *[" ", "\t", "\r", "\r\n", "\v", "\f", "\0", "\x1c", "\x7f", "\u00a0", "\u2028", "\x85", ";", "; ", "0", "00", "+"],
     *["-", "->", ",", ", ", ":", "i0", "s0", "lane\n", "  lane\n", "after=i0", "len=1", " len=0", " len=2", "\u2003"],
@@ -72,7 +72,7 @@ def mutated(text: str, draw: random.Random) -> str:
 
 
 def view(text: str) -> Any:
-    """The schedule that the checker reads; a stream of the capacity of all its elements is one without."""
+    """Returns the schedule as the checker reads it; a stream with room for all its elements counts as unlimited."""
     read = checker.Schedule(text)
     pushed: dict[int, int] = {}
     for _, length, _, sinks, _ in read.rows:
@@ -105,7 +105,7 @@ def test_three_readers_read_one_schedule(seed: int, tmp_path: Path) -> None:
         except checker.Refused:
             assert read[0] is None or not un.Schedule.parse(text).verify().holds, text
             continue
-        # The checker does not read the sections behind a schedule.
+        # The checker does not read the sections after a schedule.
         assert read[0] is not None or SECTION.search(text), text
         assert not CONTROL.search(text), text
         if read[0] is not None:
@@ -126,7 +126,7 @@ def test_three_readers_read_one_schedule(seed: int, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_all_readers_refuse_what_one_refuses(found: str, written: str) -> None:
-    """A certificate of a file that the checker cannot read is worth nothing; one that the program refuses, less."""
+    """A certificate proves nothing for a file that the checker or the program cannot read."""
     for reader in (un.Schedule.parse, checker.Schedule):
         reader(ECHO)
         with pytest.raises((un.Error, checker.Refused)):
@@ -136,7 +136,7 @@ def test_all_readers_refuse_what_one_refuses(found: str, written: str) -> None:
 @pytest.mark.parametrize("character", ["\r", "\0", "\v", "\f", "\x1b", "\x1c", "\x7f", "\x85"])
 @pytest.mark.parametrize("where", ["; rank 1 adds", "machine\n", "phases x"])
 def test_control_characters_are_refused_by_all_readers(character: str, where: str, tmp_path: Path) -> None:
-    """Also in comments: a reader that ends a line there would read another schedule."""
+    """Comments are included: a reader that ends a line at the character would read another schedule."""
     text = (ECHO + "machine\n").replace(
         where, f"{where.rstrip()}{character}  i4: in[0..1] -> out[0..1]\n".rstrip(" "), 1
     )
@@ -149,7 +149,7 @@ def test_control_characters_are_refused_by_all_readers(character: str, where: st
 
 
 def test_every_origin_and_phase_has_a_text_that_all_readers_read() -> None:
-    """Names of files become origins, and may hold anything."""
+    """Names of files become origins, and may have any characters."""
     draw, document = random.Random(7), json.loads(un.Schedule.parse(ECHO).to_json())
 
     def drawn() -> str:

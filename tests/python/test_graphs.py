@@ -1,4 +1,4 @@
-"""Graphs of programs of tasks: Graphviz text, and pictures whose places tell the order."""
+"""Graphs of programs of tasks: Graphviz text, and pictures whose places show the order."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def test_commands_stand_below_what_they_wait_for(name: str, rules: str) -> None:
         assert set(rows) == set(graph.commands)
         for place, earlier in graph.before().items():
             assert all(rows[other] < rows[place] for other in earlier)
-        # A lane has one command in a row, and a bar goes over all lanes between its first and last.
+        # A lane has one command in a row, and a bar covers all lanes between its first and last.
         used: Counter[tuple[int, int]] = Counter()
         for place, command in graph.commands.items():
             if command.kind != "collective":
@@ -78,12 +78,12 @@ def test_tasks_and_what_moves() -> None:
     assert {edge.by for edge in edges("off", 1)} == {""}
 
 
-#: What rounds of an n-body program read of the rounds before: each step its velocities, and all positions.
+#: The reads of an n-body program from earlier rounds: each step its velocities, and all positions.
 BACK = {(3, 2, "P"), (2, 2, "V"), (3, 3, "P")}
 
 
 def test_rounds_of_loops_are_stored_once() -> None:
-    """A loop of any length has one graph, but for the number of rounds; what follows it hangs on its last round."""
+    """A loop of any length has one graph, except for the number of rounds; later tasks depend on its last round."""
 
     def end(to: Any, steps: int) -> None:
         n_body(to, steps)
@@ -93,7 +93,7 @@ def test_rounds_of_loops_are_stored_once() -> None:
         found = task_graph(Source(partial(end, steps=steps), 4, "full"))
         folded = found.folded()
         assert (len(found.tasks), folded.count) == (2 * steps + 1, 2 * steps + 1)
-        # The first step reads what was there at the start.
+        # The first step reads the initial contents.
         assert [(task.number, task.rounds) for task in folded.tasks] == [
             (0, 1),
             (1, 1),
@@ -104,7 +104,7 @@ def test_rounds_of_loops_are_stored_once() -> None:
         edges = {(edge.after, edge.before, edge.buffer, edge.by) for edge in folded.edges}
         assert {(0, 1, "V", ""), (1, 2, "P", "allgather"), (2, 3, "V", ""), (3, 4, "P", "allgather")} <= edges
         assert {(2, 4, "V")} == {edge[:3] for edge in edges if edge[1:3] == (4, "V")}
-        # What a round reads of the one before it leads back, and nothing else does.
+        # Only reads from the round before lead back.
         assert {edge[:3] for edge in edges if edge[0] >= edge[1]} == BACK
         text = dot(Source(partial(end, steps=steps), 4, "full"), "loop")
         assert text.count("style=dashed, constraint=false") == len(BACK)
@@ -122,10 +122,10 @@ def test_rounds_of_loops_are_stored_once() -> None:
         ("abcabcabc", [(0, 3, 3)]),
         ("xababababy", [(1, 2, 4)]),
         ("aaaaab", [(0, 1, 5)]),
-        # The rounds that leave least over, and of these the shortest.
+        # The rounds with the smallest rest, and of these the shortest.
         ("aabaabaabaab", [(0, 3, 4)]),
         ("abababcdcdcd", [(0, 2, 3), (6, 2, 3)]),
-        # A round that is cut short is no round.
+        # An incomplete round does not count.
         ("abcabcabcab", [(0, 3, 3)]),
     ],
 )
@@ -174,7 +174,7 @@ def test_pictures_say_what_they_leave_out(monkeypatch: pytest.MonkeyPatch) -> No
     _command_picture.draw(Source(n_body, 8, "full"), "")
     # Rounds of a loop are drawn once.
     _task_picture.draw(Source(lambda to: n_body(to, 30), 2, "full"), "")
-    # Three commands a step, two of which in the first: 20 commands are 7 steps, of the last the first task.
+    # Each step has three commands, the first one two: 20 commands are 7 steps, with the first task of the last.
     assert said == [["the first 8 of 64 ranks"], ["the first 14 of 60 tasks"], ["the first 24 of 60 tasks"], [], []]
 
 
@@ -228,7 +228,7 @@ def test_wrong_kinds(tmp_path: Path) -> None:
 
 
 def test_json_programs_with_every_mapper() -> None:
-    """What Python submits of a JSON program is what the program is."""
+    """Python submits a JSON program unchanged."""
     kinds: list[dict[str, Any]] = [
         {"kind": "one_to_one"},
         {"kind": "all"},
@@ -261,7 +261,7 @@ def test_json_programs_with_every_mapper() -> None:
 
 
 def test_levels_are_the_longest_chains() -> None:
-    """Against the definition, by following every chain."""
+    """Compares levels with their definition, by following every chain."""
     for build in (n_body, lambda to: loop(to, "gather-scatter"), lambda to: loop(to, "stencil", 2)):
         graph = command_graph(Source(build, 3, "full"))
         levels = graph.levels()

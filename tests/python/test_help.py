@@ -1,4 +1,4 @@
-"""The help of the program: quick, in groups, with examples that run."""
+"""The help of the program: fast, in groups, with examples that run."""
 
 import resource
 import shlex
@@ -13,7 +13,7 @@ from unisono.cli._examples import EXAMPLES, UNDER_MPI
 
 from .conftest import ROOT, Ran, call
 
-#: Commands whose examples write what others read come first.
+#: Commands whose examples write inputs of others come first.
 ORDER = ("plan", "schedule", "emit", "import", "sweep", "merge")
 
 
@@ -67,7 +67,7 @@ def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_help_takes_little_time() -> None:
-    """Less than twice the processor time of Python with click alone, which no machine makes slow."""
+    """Help takes less than twice the processor time of Python with click alone, a ratio that slow machines keep."""
 
     def seconds(*arguments: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -75,7 +75,7 @@ def test_help_takes_little_time() -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    # By turns, as other work on the machine changes the time of all.
+    # In turns, since other work on the machine changes the time of all.
     pairs = [(seconds("-m", "unisono", "--help"), seconds("-c", "import click, runpy, re, pathlib")) for _ in range(7)]
     helps, others = zip(*pairs, strict=True)
     assert min(helps) < 2 * min(others)

@@ -1,4 +1,4 @@
-"""The shape of the code: which crate or package may import which, and that all in a registry's folder is registered."""
+"""The structure of the code: permitted imports between crates and packages, and complete registries."""
 
 import ast
 import json
@@ -16,9 +16,9 @@ from .conftest import ROOT
 
 _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
 _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost", "emit"}
-#: For every crate the crates that it may import: those further left in the line of layers, none in its own bracket.
-#: base < [machine | collective] < [schedule | workload] < lower < [algorithms | cost | emit] < sim < discover < plan
-#: < py, and schedule < runtime < mpi < [preload | py].
+#: The crates that each crate may import: those further left in the line of layers, none in its own bracket. base <
+#: [machine | collective] < [schedule | workload] < lower < [algorithms | cost | emit] < sim < discover < plan < py, and
+#: schedule < runtime < mpi < [preload | py].
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "machine": {"base"},
@@ -39,12 +39,12 @@ ALLOWED: dict[str, set[str]] = {
     "py": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime", "mpi"},
     # A program of its own.
     "fabric": set(),
-    # Not part of the product: nothing may import it.
+    # Not part of the product: no crate may import it.
     "fuzz": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime"},
     "tests": set(),
     "oracles": set(),
 }
-#: Folders where each file is one unit: the folder, and the constant of its `mod.rs` that lists them.
+#: Folders with one unit a file: the folder, and the constant of its `mod.rs` that lists them.
 REGISTRIES = [
     (ROOT / "crates" / "algorithms" / "src" / "catalog", "ALGORITHMS"),
     *((folder, "BOUNDS") for folder in sorted((ROOT / "crates" / "cost" / "src").glob("*/bounds"))),
@@ -66,14 +66,14 @@ def test_imports_point_left_only() -> None:
     for name, package in packages().items():
         dependencies = package["dependencies"]
         assert isinstance(dependencies, list)
-        # `path` is set for crates of this workspace. Tests may look anywhere, so development dependencies are free.
+        # `path` is set for crates of this workspace. Tests may import any crate, so development dependencies are free.
         ours = {d["name"].removeprefix("unisono-") for d in dependencies if d.get("path") and d["kind"] != "dev"}
         assert name in ALLOWED, f"crate '{name}' has no place in the line of layers"
         assert ours <= ALLOWED[name], f"crate '{name}' may not import {sorted(ours - ALLOWED[name])}"
 
 
 def features(*of: str) -> set[str]:
-    """Every package with its version and features, as cargo compiles it for a choice of crates."""
+    """Returns every package with its version and features, as cargo compiles it for a choice of crates."""
     command = ["cargo", "tree", "--locked", "--offline", "--prefix", "none", "--format", "{p} [{f}]", *of]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return {line.removesuffix(" (*)").replace(" (proc-macro)", "") for line in done.stdout.splitlines() if line}
@@ -99,7 +99,7 @@ def test_only_the_extension_knows_python() -> None:
 
 
 def registered(file: Path, constant: str) -> list[str]:
-    """The modules of the entries of a registry, in their order."""
+    """Returns the modules of the entries of a registry, in their order."""
     found = re.search(rf"pub(?:\(crate\))? const {constant}: &\[.*?=\s+&\[(.*?)\];", file.read_text(), re.DOTALL)
     assert found, f"{file} has no list {constant}"
     return re.findall(r"(\w+)::\w+", found[1])
@@ -112,7 +112,7 @@ def test_every_file_of_a_registry_is_registered(folder: Path, constant: str) -> 
     modules = re.findall(r"^(?:pub(?:\(crate\))? )?mod (\w+);", text, re.MULTILINE)
     assert modules == files, f"the `mod` lines of {folder.name}/mod.rs are its files, sorted"
     entries = registered(folder / "mod.rs", constant)
-    # One file may hold two units, such as a bound as printed and as corrected.
+    # One file may have two units, such as a bound as printed and as corrected.
     assert entries or modules == [], f"{constant} is empty"
     imported = dict(re.findall(r"use (\w+)::(\w+);", text))
     assert set(entries) | set(imported) >= set(files), f"{constant} lacks {sorted(set(files) - set(entries))}"
@@ -135,7 +135,7 @@ def test_every_output_format_is_registered() -> None:
     entries, read = registered(lib, "EMITTERS"), registered(lib, "IMPORTERS")
     assert entries == sorted(entries)
     assert read == sorted(read)
-    # Decision tables have a registry of their own.
+    # Decision tables have a separate registry.
     assert set(entries) == folders - {"tuning"}
     assert set(read) < set(entries)
 
@@ -151,7 +151,7 @@ def test_machine_files_are_the_presets() -> None:
     presets = un.machine_presets()
     assert [preset["name"] for preset in presets] == files
     for preset in presets:
-        # A machine's text alone says all that the preset does.
+        # The file gives the same machine as the preset.
         file = un.machine(ROOT / "machines" / f"{preset['name']}.toml")
         assert file.describe() == un.machine(preset["name"]).describe()
 
@@ -192,8 +192,8 @@ def test_version_is_one() -> None:
     assert un.__version__ == stated[1]
 
 
-#: The packages and modules of `unisono` in the order in which imports may run: each imports only those before it. The
-#: name `unisono` stands for the package itself, whose names are those of the packages before it.
+#: The packages and modules of `unisono` in the order of imports: each imports only those before it. The name `unisono`
+#: stands for the package itself, whose names are those of the packages before it.
 PYTHON_LAYERS = (
     "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "training", "planning",
     "simulation", "contents", "viewing", "plots", "discovery", "graphs", "mpi", "lab", "diagnosis", "measuring",
@@ -207,7 +207,7 @@ SCRIPTS = {"unisono.mpi._bits"}
 
 @cache
 def modules() -> dict[str, Path]:
-    """All modules by name, packages by the name of their folder."""
+    """Returns all modules by name, packages by the name of their folder."""
     found = {}
     for path in sorted(PYTHON.rglob("*.py")):
         parts = path.relative_to(PYTHON.parent).with_suffix("").parts
@@ -217,7 +217,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imported(path: Path) -> frozenset[str]:
-    """The modules of `unisono` that a file imports anywhere, also in functions; ``from unisono import x`` may be x."""
+    """Returns the modules of `unisono` that a file imports, also in functions; ``from unisono import x`` may be x."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -273,7 +273,7 @@ def test_public_modules_state_their_names() -> None:
     for module, path in modules().items():
         tree = ast.parse(path.read_text())
         assert ast.get_docstring(tree), f"{module} has no docstring"
-        # The checker of certificates stands alone in 500 lines, and its page states its names.
+        # The checker of certificates is one file, and its page states its names.
         if module == "unisono.certificate_checker" or any(part.startswith("_") for part in module.split(".")):
             continue
         stated = import_module(module).__all__

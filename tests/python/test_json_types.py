@@ -1,4 +1,4 @@
-"""JSON of wrong types: values of each other type in the place of each value of a valid file are refused."""
+"""Wrong types in JSON: a value of another type in the place of each value of a valid file is refused."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ class Reader:
 
     read: Callable[[Path], object]
     document: Callable[[], Any]
-    #: The values that are read as well, as the place and the type; indices are stars.
+    #: The places and types of wrong values that are accepted; indices are stars.
     accepts: frozenset[str] = frozenset()
 
 
@@ -79,7 +79,7 @@ def _chakra(rank: int = 0) -> Any:
 
 
 def _traces(path: Path) -> object:
-    """Reads the traces of two ranks with their file of groups, of which one is the file at hand."""
+    """Reads the traces of two ranks with their file of groups, of which one is the given file."""
     files = {"t.0.json": _chakra(0), "t.1.json": _chakra(1), "groups.json": _groups()}
     for name, document in files.items():
         if name != path.name:
@@ -144,7 +144,7 @@ def _table() -> Any:
 
 
 def _accepts(*lines: str) -> frozenset[str]:
-    """Places with their types, each place with a null character for a blank."""
+    """Returns places with their types; a null character in a place stands for a blank."""
     parts = [(line.split(" ")[0].replace("\0", " "), line.split(" ")[1:]) for line in lines]
     return frozenset(f"{place} {kind}" for place, kinds in parts for kind in kinds)
 
@@ -153,7 +153,7 @@ _PLACED = _accepts("machine null", "placement null")
 #: Keys of a point that a machine may lack.
 _OPTIONAL = ("cycles", "cycles_by_algorithm", "baseline", "baseline_cycles", "baseline_seconds", "baseline_ratio")
 _GROUP = "traceEvents.*.args.Process\0Group\0Ranks"
-#: The list of groups of the trace comes before the ranks of an event, and another name of a group before that list.
+#: The list of groups of a trace precedes the ranks of an event, and another name of a group precedes that list.
 _KINETO = _accepts(
     "distributedInfo.pg_config null",
     "distributedInfo.pg_config.*.pg_name null true number list object",
@@ -182,7 +182,7 @@ READERS = {
     "t.0": Reader(
         _traces, _chakra, _accepts(*(f"workload_graph.*.{key} null" for key in ("comm_dst", "is_cpu_op", "pg_name")))
     ),
-    # JSON without a group that traces name is of another program.
+    # JSON without a group that traces name belongs to another program.
     "groups": Reader(_traces, _groups, _accepts(" list null number text true")),
     "kineto": Reader(lambda path: read_workload(path, strict=True), _kineto, _KINETO),
     "part": Reader(lambda path: merge_parts([path]), _part, _accepts(*(f"points.*.{key} null" for key in _OPTIONAL))),
@@ -219,7 +219,7 @@ def _at(document: Any, place: Place) -> Any:
 
 
 def _others(value: Any) -> Iterator[tuple[str, Any]]:
-    """Values of each other type; an object's values in their order, and a value in a list."""
+    """Yields values of each other type; an object's values in their order, and a value in a list."""
     yield from ((kind, other) for kind, other in KINDS.items() if kind != _kind(value))
     if isinstance(value, dict):
         yield "list", list(value.values())

@@ -8,7 +8,7 @@ import unisono as un
 
 from .conftest import SOAK, call, json_of, other_kinds
 
-#: A part of a machine of each kind, and an algorithm whose time depends on where its ranks are.
+#: A part of a machine of each kind, and an algorithm whose time depends on the places of its ranks.
 CASES = [
     ("wse2", (6, 5), "allreduce", None),
     ("wse2", (9,), "reduce", "two-phase"),
@@ -194,7 +194,7 @@ def test_runs_answer_alike_on_every_kind_of_machine() -> None:
     filled = {name: {key for key, value in answer.items() if value is not None} for name, answer in answers.items()}
     assert {name for name in filled if "cycles" in filled[name]} == {"fabric"}
     assert {name for name in filled if "stalls" in filled[name]} == {"fabric"}
-    # Where no data flows nothing is checked, and the answer does not claim that it was.
+    # If no data flows nothing is checked, and the report does not claim that it was.
     assert {name for name in filled if "result_correct" in filled[name]} == {"fabric", "collective-engine"}
     assert all({"seconds", "nanoseconds", "finish", "events", "wall_seconds"} <= keys for keys in filled.values())
 

@@ -8,7 +8,7 @@ from unisono.levels import Level, Place, here, levels, ranks_in_order
 
 
 def cpus(folder: Path, packages: list[int]) -> Path:
-    """A folder as Linux describes cores by: each with the socket that it is on."""
+    """Writes a folder in which Linux would describe cores, each with its socket."""
     for cpu, package in enumerate(packages):
         at = folder / f"cpu{cpu}" / "topology"
         at.mkdir(parents=True)
@@ -21,7 +21,7 @@ def test_a_rank_has_a_socket_if_it_runs_on_one(tmp_path: Path) -> None:
     assert here(folder, [2, 3]) == 1
     assert here(folder, [0]) == 0
     assert here(folder, [1, 2]) is None
-    # A core that the system does not describe.
+    # The system does not describe core 9.
     assert here(folder, [0, 9]) is None
 
 
@@ -50,7 +50,7 @@ def test_sizes_multiply_to_the_ranks() -> None:
 def test_ranks_that_are_not_bound_have_no_sockets() -> None:
     found = [Place(node) for node in "ab" for _ in range(4)]
     assert [level.name for level in levels(found)] == ["node", "network"]
-    # Nor do ranks on unlike numbers of sockets.
+    # Ranks on unlike numbers of sockets have no level of sockets either.
     uneven = [Place("a", 0), Place("a", 0), Place("a", 1), Place("b", 0), Place("b", 0), Place("b", 1)]
     assert [level.name for level in levels(uneven)] == ["node", "network"]
 

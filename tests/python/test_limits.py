@@ -1,7 +1,7 @@
-"""Inputs that ask for much are refused in one sentence or served within bounds; Ctrl-C ends long work soon.
+"""Requests of much work are refused in one sentence or served within bounds; Ctrl-C ends long work soon.
 
-Each input runs in a process of its own with 1.5 GB of memory more than it begins with, and with a bound on its CPU
-time, so that an estimate that is missing shows as a process that dies.
+Each input runs in a separate process with 1.5 GB of memory more than at its start, and with a bound on its CPU time: a
+missing estimate ends the process.
 """
 
 import ast
@@ -36,15 +36,15 @@ packet_bytes = 64
 buffer_bytes = 1024
 [topology]
 """
-#: A program that runs its arguments and prints the most kilobytes they held. Linux counts the memory of the process
-#: that starts a program as the program's own, so that a process of the tests, which may be large, can't start it.
+#: A program that runs its arguments and prints their peak memory in kilobytes. Linux counts the memory of the process
+#: that starts a program as the program's own, so a test process, which may be large, cannot start it.
 PEAK = """
 import resource, subprocess, sys
 code = subprocess.run(sys.argv[1:], stdout=sys.stderr).returncode
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 sys.exit(code)
 """
-#: Bytes that a process may allocate beyond what it has, and seconds of its CPU time.
+#: Bytes that a process may allocate in addition, and seconds of its CPU time.
 MEMORY, SECONDS = 1_500_000_000, 40
 
 
@@ -53,7 +53,7 @@ def network(topology: str) -> un.Machine:
 
 
 def halo(reach: int) -> dict[str, Any]:
-    """Two tasks: one writes a row of 2^31 elements, the other reads it with a halo."""
+    """Returns two tasks: one writes a row of 2^31 elements, the other reads it with a halo."""
     write = {"buffer": "V", "mode": "write", "mapper": {"kind": "one_to_one"}}
     read = {"buffer": "V", "mode": "read", "mapper": {"kind": "neighborhood", "halo": [reach]}}
     tasks = [{"name": name, "range": [2**31], "accesses": [access]} for name, access in [("a", write), ("b", read)]]
@@ -61,7 +61,7 @@ def halo(reach: int) -> dict[str, Any]:
 
 
 def goal(folder: Path, size: int) -> str:
-    """A program in which rank 0 sends one message to rank 1."""
+    """Writes a program in which rank 0 sends one message to rank 1."""
     path = folder / "p.goal"
     path.write_text(
         f"num_ranks 2\nrank 0 {{\nl1: send {size}b to 1 tag 1\n}}\nrank 1 {{\nl1: recv {size}b from 0 tag 1\n}}\n"
@@ -83,13 +83,13 @@ node 1:
 
 
 def scratch(folder: Path) -> un.Schedule:
-    """That schedule on a wafer."""
+    """Returns that schedule on a wafer."""
     path = folder / "tmp.sched"
     path.write_text(SCRATCH)
     return un.load(path).on(un.machine("wse2", shape=2))
 
 
-#: Inputs below a megabyte, each with words of its refusal; None: it is served.
+#: Inputs below a megabyte, each with words of its refusal, or None if it is accepted.
 CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
     "a line of 100,000 switches": (
         lambda _: un.plan("allreduce", network('name = "hyperx"\ndims = [100000]'), elements=100),
@@ -178,7 +178,7 @@ CASES: dict[str, tuple[Callable[[Path], Any], str | None]] = {
 
 
 def alone(work: Callable[[], Any]) -> str:
-    """What happens to ``work`` in a process that has bounds: ``ok``, the failure, or how the process ended."""
+    """Returns the end of ``work`` in a process with bounds: ``ok``, the failure, or how the process ended."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -201,7 +201,7 @@ def alone(work: Callable[[], Any]) -> str:
     return text or f"the process died of status {status}"
 
 
-#: A refusal that comes after seconds of work, of which others are the same.
+#: A refusal that comes after seconds of work, and is like others.
 SLOW = "a sweep of 5000 lengths on a large wafer"
 
 
@@ -219,7 +219,7 @@ def test_large_work_is_refused_or_served(name: str, tmp_path: Path) -> None:
 
 
 def doubling(times: int) -> str:
-    """A schedule of a kilobyte in which each copy has twice the segments of the one before."""
+    """Returns a schedule of a kilobyte in which each copy has twice the segments of the one before."""
     lines = ["unisono-schedule 1", "collective allreduce ranks=1 elements=2 root=0 operator=sum dtype=f32"]
     lines += ["phases p", "nodes 1", f"node 0: tmp={2 << times}", "  i0: in[1..2] -> tmp[0..1]"]
     lines += ["  i1: in[0..1] -> tmp[1..2]"]
@@ -229,7 +229,7 @@ def doubling(times: int) -> str:
 
 
 def growing(ranks: int) -> str:
-    """A schedule of some kilobytes in which each of `ranks` others doubles the number of expressions on rank 0."""
+    """Returns a short schedule in which each of `ranks` others doubles the number of expressions on rank 0."""
     lines = ["unisono-schedule 1", f"collective reduce ranks={ranks + 1} elements=1 root=0 operator=sum dtype=f32"]
     lines += ["phases p", f"nodes {ranks + 1}", *(f"stream s{j}: {j + 1} -> 0" for j in range(ranks))]
     programs = [[f"node 0: tmp={1 << ranks}", "in[0..1] -> tmp[0..1]"]]
@@ -276,7 +276,7 @@ def test_the_diameter_of_large_groups() -> None:
 
 
 def test_packets_are_counted_in_full() -> None:
-    """2^30 + 1 packets a message are over the limit, and the sentence has their number and not its low bits."""
+    """2^30 + 1 packets a message exceed the limit, and the sentence has their number and not its low bits."""
     with pytest.raises(un.InputError, match="simulation of packets needs about"):
         un.traffic("permutation", "hx2mesh-small", bytes=(2**30 + 1) * 8192 * 8, level="packet")
 
@@ -313,12 +313,12 @@ def test_options_of_commands() -> None:
     assert_one_sentence(call(*command, "--limit-memory", "some"), "some")
     assert_one_sentence(call(*command, "--limit-memory", "0"), "the limit on memory is 0", "None")
     assert call(*command, "--no-limit").code == 0
-    # The limits of one command are not those of the next.
+    # The limits of one command do not apply to the next.
     assert call(*command).code == 0
 
 
 def test_a_limit_leaves_dear_candidates_out() -> None:
-    """The cheap candidates are ranked, and a note says what is left out."""
+    """The cheap candidates are ranked, and a note names the others."""
     notes: list[str] = []
     options: dict[str, Any] = {"shape": "64x64", "elements": 8}
     every = un.plan("reduce", "wse2", **options).candidates
@@ -327,7 +327,7 @@ def test_a_limit_leaves_dear_candidates_out() -> None:
         with un.limits(steps=200_000_000):
             plan = un.plan("reduce", "wse2", **options)
             some = plan.candidates
-            # What ranking leaves of the limit is enough to build the best.
+            # The rest of the limit after ranking is enough to build the best.
             assert plan.schedule.instructions > 0
     finally:
         _core.note_large_work(None)
@@ -369,7 +369,7 @@ def test_an_interrupt_in_a_note_is_not_lost() -> None:
     def note(_: str) -> None:
         raise KeyboardInterrupt
 
-    # Where the tests run in the background of a shell, they inherit that the signal is ignored.
+    # If a shell runs the tests in its background, they inherit that the signal is ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     _core.note_large_work(note)
     try:
@@ -380,7 +380,7 @@ def test_an_interrupt_in_a_note_is_not_lost() -> None:
         signal.signal(signal.SIGINT, before)
 
 
-#: Commands that would go on for long.
+#: Commands with long runs.
 LONG = {
     "routing": ["topology", "torus2d-large", "--check"],
     "packets": ["traffic", "alltoall", "--machine", "hx2mesh-small", "--bytes", "1MiB", "--level", "packet"],
@@ -398,18 +398,18 @@ LONG = {
 
 
 def heed() -> None:
-    """A shell in the background may have the interrupt ignored."""
+    """Restores the interrupt, which a background shell may ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far."""
+    """Returns the CPU time of a process so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def past_the_start(process: subprocess.Popen[Any]) -> None:
-    """Waits until a program is past the start of its interpreter, in the midst of its work."""
+    """Waits until a program has started and is at work."""
     while process.poll() is None and cpu_seconds(process.pid) < 0.6:
         time.sleep(0.02)
 
@@ -423,7 +423,7 @@ def test_an_interrupt_ends_long_work(name: str, tmp_path: Path) -> None:
     try:
         past_the_start(process)
         assert process.poll() is None, process.communicate()
-        # To end takes little, on any machine.
+        # The end takes little time, on any machine.
         most = cpu_seconds(process.pid) + 1.0
         process.send_signal(signal.SIGINT)
         while process.poll() is None and cpu_seconds(process.pid) < most:
@@ -440,7 +440,7 @@ def test_an_interrupt_ends_long_work(name: str, tmp_path: Path) -> None:
 
 
 def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
-    """It ends the program with one line, whenever it comes."""
+    """The interrupt ends the program with one line at any time."""
     command = [sys.executable, "-m", "unisono", *LONG["plan"], "--no-limit"]
     draws = random.Random(1)
     for _ in range(12 if SOAK else 4):
@@ -448,7 +448,7 @@ def test_an_interrupt_while_modules_are_imported(tmp_path: Path) -> None:
             command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
         )
         try:
-            # The interpreter itself takes a few hundredths of a second, in which Python answers.
+            # During the start of the interpreter Python handles the interrupt.
             least = 0.05 + draws.random() * 0.4
             while process.poll() is None and cpu_seconds(process.pid) < least:
                 time.sleep(0.005)

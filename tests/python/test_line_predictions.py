@@ -1,4 +1,4 @@
-"""Reduces on lines and by rows and columns take the time that the model `links` predicts, wherever the root lies."""
+"""Reduces on lines and by rows and columns take the time that the model `links` predicts, for every root."""
 
 import pytest
 import unisono as un

@@ -1,4 +1,4 @@
-"""A machine is made in one step from all that was said of it, in Python, in a file and on the command line."""
+"""A machine is made in one step from a whole request, in Python, in a file and on the command line."""
 
 import random
 import tomllib
@@ -10,12 +10,12 @@ import unisono as un
 
 from .conftest import call, json_of
 
-#: Presets that are one box, or several, of which any number can be asked for.
+#: Presets of one box, or of several, in any requested number.
 BOXES = ["dgx-a100", "dgx-a100-x2", "dgx-h100", "dgx-h100-x8", "mi250"]
 
 
 def written(preset: str, own: dict[str, Any], path: Path) -> Path:
-    """The file of a preset with a user's own values."""
+    """Writes the file of a preset with a user's own values."""
     lines = un.preset_toml(preset).splitlines()
     for key, value in own.items():
         lines = [line for line in lines if not line.startswith(f"{key} =")]
@@ -25,7 +25,7 @@ def written(preset: str, own: dict[str, Any], path: Path) -> Path:
 
 
 def a_failure(draw: random.Random, path: Path, nodes: int) -> list[str]:
-    """A cable of the machine of that many boxes, by the numbers that `unisono topology` prints, or an accelerator."""
+    """Draws a cable of the machine of ``nodes`` boxes, as numbered by `unisono topology`, or an accelerator."""
     report = json_of("topology", str(path), "--nodes", str(nodes), "--cables")
     cables = [f"{cable['a']}-{cable['b']}" for cable in report["cable_list"]]
     # A switch of GPUs has one cable to each: without it a GPU has its interface left, or is cut off.

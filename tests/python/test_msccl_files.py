@@ -1,4 +1,4 @@
-"""Files of MSCCL: the verdict of `verify` is what an executor of its own does with them, in each way and size."""
+"""Files of MSCCL: the verdict of `verify` is the result of an independent executor, in each way and size."""
 
 import random
 import re
@@ -17,7 +17,7 @@ Step = tuple[str, str, int, str, int, int, int, int, int]
 
 
 def algo(coll: str, chunks: int, gpus: list[str], **keys: object) -> str:
-    """A file of MSCCL."""
+    """Returns a file of MSCCL."""
     stated = {"proto": "Simple", "inplace": 0, "outofplace": 1, "minBytes": 0, "maxBytes": 0, "nchannels": 1, **keys}
     attributes = " ".join(f'{key}="{value}"' for key, value in stated.items())
     head = f'<algo name="x" nchunksperloop="{chunks}" ngpus="{len(gpus)}" coll="{coll}" {attributes}>\n'
@@ -25,13 +25,13 @@ def algo(coll: str, chunks: int, gpus: list[str], **keys: object) -> str:
 
 
 def gpu(n: int, chunks: tuple[int, int, int], blocks: list[str]) -> str:
-    """A GPU with chunks of its input, output and scratch memory."""
+    """Returns a GPU with chunks of its input, output and scratch memory."""
     i, o, s = chunks
     return f'<gpu id="{n}" i_chunks="{i}" o_chunks="{o}" s_chunks="{s}">\n' + "".join(blocks) + "</gpu>\n"
 
 
 def block(n: int, peers: tuple[int, int], steps: list[Step]) -> str:
-    """A thread block that sends to one peer and receives from another, with its steps."""
+    """Returns a thread block that sends to one peer and receives from another, with its steps."""
     keys = ("type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep")
     rows = [" ".join(f'{key}="{value}"' for key, value in zip(keys, step, strict=True)) for step in steps]
     text = "".join(f'<step s="{s}" {row}/>\n' for s, row in enumerate(rows))
@@ -39,7 +39,7 @@ def block(n: int, peers: tuple[int, int], steps: list[Step]) -> str:
 
 
 def all_pairs(n: int, count: int, proto: str, **keys: object) -> str:
-    """An allreduce in two exchanges among all pairs, in place, as libraries ship it: steps of ``count`` chunks.
+    """Returns an allreduce in two exchanges among all pairs, in place, as libraries ship it: steps of ``count`` chunks.
 
     GPU g reduces part g. Each GPU has a thread block a peer, and the first one reduces.
     """
@@ -55,7 +55,7 @@ def all_pairs(n: int, count: int, proto: str, **keys: object) -> str:
             if b == 0:
                 for other in range(n - 1):
                     wait = (other, 1) if other else (-1, -1)
-                    # The executor takes consecutive reductions without waits as one.
+                    # The executor fuses consecutive reductions without waits.
                     steps.append(("re", "s", other * count, "i", g * count, count, *wait, int(other == n - 2)))
             done = len(steps) - 1 if b == 0 else n
             steps.append(("s", "i", g * count, "i", g * count, count, *((-1, -1) if b == 0 else (0, done)), 0))
@@ -66,7 +66,7 @@ def all_pairs(n: int, count: int, proto: str, **keys: object) -> str:
 
 
 def gather(steps: Callable[[int], list[Step]], wait: int, **keys: object) -> str:
-    """An allgather of two GPUs: the first thread block exchanges, the second waits for its step ``wait``."""
+    """Returns an allgather of two GPUs: the first thread block exchanges, the second waits for its step ``wait``."""
     gpus = []
     for g in range(2):
         p = 1 - g
@@ -80,7 +80,7 @@ RECEIVE: Step = ("r", "s", 0, "s", 0, 1, -1, -1, 1)
 
 
 def reduced(last: list[Step], scratch: int = 4, chunks: int = 2, **keys: object) -> str:
-    """An allreduce of three GPUs: all exchange their inputs, and the third thread block adds by the steps ``last``."""
+    """Returns an allreduce of three GPUs: all exchange inputs, and the third thread block adds by steps ``last``."""
     gpus = []
     for g in range(3):
         a, b = (g + 1) % 3, (g + 2) % 3
@@ -102,7 +102,7 @@ WAIT_1: Step = ("nop", "i", 0, "i", 0, 0, 1, 1, 0)
 
 
 def agrees(text: str, tmp_path: Path) -> str:
-    """The verdict of the check, which is that of the executor at all sizes."""
+    """Returns the verdict of the check, which must be the executor's at all sizes."""
     path = tmp_path / "x.xml"
     path.write_text(text)
     words = [executor.verdict(text, size) for size in executor.sizes(text)]
@@ -124,9 +124,9 @@ def agrees(text: str, tmp_path: Path) -> str:
         # A nop that waits for nothing is not counted, and its flag is dropped.
         (gather(lambda _: [("nop", "i", 0, "i", 0, 0, -1, -1, 0), SEND, RECEIVE], 2), "error"),
         (gather(lambda _: [SEND, RECEIVE, ("nop", "i", 0, "i", 0, 0, -1, -1, 1)], 2), "error"),
-        # Shifted numbers that the writer took into account.
+        # The writer accounted for the shifted numbers.
         (gather(lambda _: [("nop", "i", 0, "i", 0, 0, -1, -1, 0), SEND, RECEIVE], 1), "proved"),
-        # A chain of waits that no step ends.
+        # A chain of waits without a step at its end.
         (reduced([WAIT_0, ("cpy", "i", 0, "o", 0, 2, -1, -1, 0)]), "error"),
         # Three reductions, of which the executor makes two: the first takes the count of the second.
         (
@@ -141,7 +141,7 @@ def agrees(text: str, tmp_path: Path) -> str:
             ),
             "incomplete",
         ),
-        # The same where a flag keeps them apart.
+        # The same reductions, separated by a flag.
         (
             reduced(
                 [
@@ -186,7 +186,7 @@ def test_all_pairs_hang_from_the_size_at_which_the_executor_does(proto: str, cou
     assert (said == "proved") == (count <= slots)
     if said == "proved":
         return
-    # The chunks of a piece that `slots` pieces need, and the largest chunk that goes in such pieces.
+    # The chunks of a piece for `slots` pieces, and the largest chunk that is sent in such pieces.
     fewest = -(-count // slots)
     last = slot // fewest
     found = check_msccl(tmp_path / "x.xml")
@@ -195,7 +195,7 @@ def test_all_pairs_hang_from_the_size_at_which_the_executor_does(proto: str, cou
     whole = 2 * count
     for chunk, word in ((last, "proved"), (last + 1, "deadlock")):
         assert agrees(all_pairs(2, count, proto, maxBytes=whole * chunk), tmp_path) == word
-    # Bytes of f32, so the chunk is a multiple of four.
+    # The elements are f32, so the chunk is a multiple of four bytes.
     fits = call("verify", str(tmp_path / "x.xml"), "--bytes", str(last // 4 * 4 * whole))
     hangs = call("verify", str(tmp_path / "x.xml"), "--bytes", str((last // 4 + 1) * 4 * whole))
     assert (fits.code, hangs.code) == (0, 1)
@@ -208,13 +208,13 @@ def test_a_chunk_of_a_mebibyte_hangs_in_eight_steps_and_one_of_half_does_not(tmp
         bounds = {"minBytes": 16 * size, "maxBytes": 16 * size}
         assert agrees(all_pairs(2, 8, "Simple", **bounds), tmp_path) == word
         assert agrees(all_pairs(2, 8, "LL", **bounds), tmp_path) == "proved"
-    # The schedule that is loaded knows it too.
+    # The loaded schedule has the same fault.
     (tmp_path / "x.xml").write_text(all_pairs(2, 8, "Simple"))
     assert not un.load(tmp_path / "x.xml").verify().deadlock_free
 
 
 def idle(nodes: int) -> str:
-    """An allgather of two GPUs whose first one keeps so many nodes of the file: most are steps that do nothing."""
+    """Returns an allgather of two GPUs; the first one has ``nodes`` nodes of the file, mostly steps without work."""
     text = gather(lambda _: [SEND, RECEIVE], 1)
     kept = 3 + 2 + 4
     blocks: list[str] = []
@@ -243,7 +243,7 @@ def test_a_file_that_no_call_runs_says_so(
 ) -> None:
     path = tmp_path / "x.xml"
     path.write_text(gather(lambda _: [SEND, RECEIVE], 1, minBytes=least, maxBytes=most))
-    # Bytes of what one of the two ranks gives.
+    # The bytes are those of one of the two ranks.
     ran = call("verify", str(path), *(() if size is None else ("--bytes", str(size // 2))))
     assert ran.code == 0
     assert ("note: the executor does not run " in ran.err) is not served
@@ -270,7 +270,7 @@ def test_limits_of_the_executor_are_findings(tmp_path: Path) -> None:
 
 
 def noted(line: str, count: int) -> str:
-    """A tag with so many attributes more, in front of its own."""
+    """Returns a tag with ``count`` more attributes, before its own."""
     return line.replace(" ", "".join(f' note{n}="1"' for n in range(count)) + " ", 1)
 
 
@@ -297,7 +297,7 @@ SPELLINGS: list[Callable[[str], str]] = [
 
 
 def respelled(text: str, draw: random.Random) -> str:
-    """The file as XML with the same elements, in which some characters are written in another way."""
+    """Returns the file as XML with the same elements, but with some characters written in another way."""
     lines = text.splitlines()
     for _ in range(draw.randrange(1, 4)):
         at = draw.randrange(len(lines))
@@ -337,13 +337,13 @@ def test_waits_count_so_many_turns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("copies", ["own", "late"])
 def test_a_copy_onto_itself_is_no_race_with_readers(copies: str, tmp_path: Path) -> None:
-    """Of an allgather that runs with two buffers and in place, whose own part is copied while it is sent."""
+    """An allgather with two buffers and in place copies its own part while it is sent."""
     late = copies == "late"
     gpus = []
     for g in range(2):
         p = 1 - g
         exchange: list[Step] = [SEND, ("r", "o", p, "o", p, 1, -1, -1, 1)]
-        # The late copy is of the part that arrives, onto itself, and may write back what was there before.
+        # The late copy is of the part that arrives, onto itself, and may restore its old contents.
         own: Step = ("cpy", "o", p, "o", p, 1, -1, -1, 0) if late else ("cpy", "i", 0, "o", g, 1, -1, -1, 0)
         gpus.append(gpu(g, (1, 2, 0), [block(0, (p, p), exchange), block(1, (-1, -1), [own])]))
     (tmp_path / "x.xml").write_text(algo("allgather", 2, gpus, inplace=1, outofplace=int(not late)))
@@ -356,7 +356,7 @@ IDLE = 's="0" type="nop" srcbuf="i" srcoff="0" dstbuf="i" dstoff="0" cnt="0" dep
 
 
 def mutated(text: str, draw: random.Random) -> str:
-    """The file with some attributes of steps or of the head changed, or a step repeated or dropped."""
+    """Returns the file with some attributes of steps or of the head changed, or a step repeated or dropped."""
     lines = text.splitlines()
     for _ in range(draw.randrange(1, 3)):
         steps = [n for n, line in enumerate(lines) if line.startswith("<step")]
@@ -377,7 +377,7 @@ def mutated(text: str, draw: random.Random) -> str:
         else:
             key = draw.choice(["srcoff", "dstoff", "cnt", "deps", "depid"])
             lines[at] = re.sub(f'{key}="[-0-9]*"', f'{key}="{draw.randrange(4)}"', lines[at])
-        # Numbers of steps follow.
+        # Steps are numbered again.
         number = 0
         for n, line in enumerate(lines):
             number = 0 if line.startswith("<tb") else number

@@ -1,4 +1,4 @@
-"""`unisono.multiplying`: the search and the language from Python; wrong input is told apart."""
+"""`unisono.multiplying`: the search and the language from Python; each kind of wrong input has its error."""
 
 import pytest
 import unisono as un

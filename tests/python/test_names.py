@@ -1,4 +1,4 @@
-"""Names and sizes as users write them: other spellings mean the same, and slips are answered with the nearest name."""
+"""Names and sizes as users write them: other spellings mean the same, and errors propose the nearest name."""
 
 import os
 import subprocess
@@ -104,7 +104,7 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 
 def complete(*words: str) -> set[str]:
-    """Words that the shell is offered for the last one."""
+    """Returns the shell's completions of the last word."""
     asked = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1), "_UNISONO_COMPLETE": "bash_complete"}
     done = subprocess.run([PROGRAM], env={**os.environ, **asked}, capture_output=True, text=True, check=True)
     return {line.partition(",")[2] for line in done.stdout.splitlines() if line}

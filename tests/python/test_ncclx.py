@@ -21,7 +21,7 @@ OF_ALL = ("allgather", "reducescatter")
 
 
 def fields(line: str) -> list[str]:
-    """The fields of a line: a comma inside brackets separates none."""
+    """Returns the fields of a line: a comma inside brackets separates none."""
     found, depth = [""], 0
     for character in line:
         depth += (character in "[(") - (character in ")]")
@@ -70,7 +70,7 @@ class Tuner:
         return cls(rules, ranks, nodes)
 
     def choose(self, collective: str, total: int) -> str:
-        """The first rule that matches a call with the bytes that NCCL counts."""
+        """Returns the first rule that matches a call with the bytes that NCCL counts."""
         local = self.ranks // self.nodes
         per_rank = total // (self.nodes * local)
         for name, size, algorithm, protocol, channels, nodes, of_node, *chunk in self.rules:
@@ -103,7 +103,7 @@ def some_rows(some: random.Random) -> list[dict[str, object]]:
 
 
 def meant(rows: list[dict[str, object]], collective: str, size: int, ranks: int, nodes: int) -> str:
-    """The choice of the table for a call of a size as the table counts it."""
+    """Returns the table's choice for a call of a size as the table counts it."""
     for row in rows:
         params = row["params"]
         assert isinstance(params, dict)

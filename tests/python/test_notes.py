@@ -1,4 +1,4 @@
-"""Every command that prints times notes the costs that a machine leaves out."""
+"""Every command that prints times notes the costs that a machine omits."""
 
 from pathlib import Path
 

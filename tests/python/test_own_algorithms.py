@@ -1,4 +1,4 @@
-"""Algorithms written in Python rank beside those of the registry, and are refused where they are wrong."""
+"""Algorithms written in Python rank with those of the registry, and are refused if they are wrong."""
 
 import subprocess
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _numbers = count()
 
 @pytest.fixture
 def name() -> str:
-    """A name that no other test has."""
+    """Returns a name that no other test has."""
     return f"own-{next(_numbers)}"
 
 
@@ -45,7 +45,7 @@ def script(tmp_path: Path) -> Path:
 
 
 def ring(case: un.AlgorithmCase, first: str = "0") -> un.Schedule:
-    """An allgather around a ring, each block on its own; all streams of a rank are its neighbour's."""
+    """Returns an allgather around a ring, by blocks; all streams of a rank are its neighbor's."""
     b, p = case.builder(), case.ranks
     if p < 2:
         raise un.UnsupportedError("a ring has at least two ranks")
@@ -137,7 +137,7 @@ def test_what_is_wrong_with_a_function_is_said(function: Function, words: str, n
     words = rf"(?s)'{name}' {words}.* \(for scan of 8 elements on 4 ranks\)"
     with pytest.raises(un.InputError, match=words):
         un.plan("scan", "archer", shape=4, elements=8, algorithm=name)
-    # Beside others it costs its own row.
+    # With other candidates, only its own row is missing.
     with pytest.warns(UserWarning, match=words):
         ranked = un.plan("scan", "archer", shape=4, elements=8).candidates
     assert ranked
@@ -150,7 +150,7 @@ def test_what_is_wrong_with_a_function_is_said(function: Function, words: str, n
 @pytest.mark.parametrize("ranks", [2, 5])
 @pytest.mark.parametrize("elements", [0, 1, 2, 3, 64])
 def test_parts_of_fewer_elements_are_empty_and_no_fault(elements: int, ranks: int, name: str) -> None:
-    """The example of docs/python.md, whose slices are empty where there are fewer elements than parts."""
+    """The example of docs/python.md, whose slices are empty if there are fewer elements than parts."""
 
     @un.algorithm(name, collectives=["broadcast"], params={"parts": [1, 4]})
     def hand_over(case: un.AlgorithmCase, parts: str) -> un.Schedule:
@@ -210,7 +210,7 @@ def test_named_without_its_parameters_the_listed_settings_are_ranked(name: str) 
     assert {c["algorithm"] for c in named.candidates} == {name}
     best = next(c for c in un.plan("allreduce", **where).candidates if c["algorithm"] == name)  # type: ignore[arg-type]
     assert (named.params, named.predicted["seconds"]) == (best["params"], best["seconds"])
-    # All of them given, the values need not be listed.
+    # If all parameters are given, the values need not be listed.
     alone = un.plan("allreduce", algorithm=name, params={"segments": "3"}, **where)  # type: ignore[arg-type]
     assert [c["params"] for c in alone.candidates] == [{"segments": "3"}]
 

@@ -1,4 +1,4 @@
-"""What pip installs: a wheel that has everything, in an environment without the sources, and a whole source archive."""
+"""Packages for pip: a complete wheel, in an environment without the sources, and a complete source archive."""
 
 import os
 import re
@@ -39,7 +39,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The commands of an environment that has the wheel, and its dependencies from this one."""
+    """Returns the commands of an environment that has the wheel, and its dependencies from this one."""
     folder = tmp_path_factory.mktemp("installed") / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     python = folder / "bin" / "python"
@@ -48,7 +48,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(install, check=True, capture_output=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (own,) = Path(sys.prefix).glob("lib/python*/site-packages")
-    # A line of such a file adds a folder, and not the folders that files like it name there: so not these sources.
+    # A line of such a file adds a folder, but not the folders of other such files in it: so not these sources.
     (site / "dependencies.pth").write_text(f"{own}\n")
     return folder / "bin"
 

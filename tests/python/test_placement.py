@@ -1,4 +1,4 @@
-"""The part of a machine that a schedule is placed on, and the schedules that a machine has no place for."""
+"""The part of a machine on which a schedule is placed, and schedules that do not fit on a machine."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from .conftest import call, json_of
 
 @pytest.fixture(scope="module")
 def switches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file with a schedule on 128 ranks and 128 switches."""
+    """Writes a file with a schedule on 128 ranks and 128 switches."""
     file = tmp_path_factory.mktemp("placement") / "switches.sched"
     machine = un.machine("piuma", nodes=1)
     un.save(un.plan("allreduce", machine, elements=64, algorithm="in-network").schedule, file)

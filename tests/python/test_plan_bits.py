@@ -7,7 +7,7 @@ import unisono as un
 
 from .conftest import call
 
-#: Sending costs little and receiving much, so dissemination by single exchanges takes as long as recursive doubling.
+#: Sends cost little and receives much, so dissemination by single exchanges takes as long as recursive doubling.
 MACHINE = """
 name = "pairs"
 kind = "endpoint"
@@ -23,7 +23,7 @@ gamma_ns_per_byte = 0.07
 
 @pytest.fixture
 def machine(tmp_path: Path) -> str:
-    """A file on whose ranks the first candidate gives unlike bits."""
+    """Writes a machine whose best candidate gives unlike bits on ranks."""
     path = tmp_path / "pairs.toml"
     path.write_text(MACHINE)
     best = un.plan("allreduce", str(path), shape=4, bytes="4KiB")

@@ -65,7 +65,7 @@ def test_preload_takes_what_a_plan_file_holds(tmp_path: Path) -> None:
         ("dgx-h100-x8", 1, None, [], True),
         ("dgx-h100-x8", 2, None, [], False),
         ("dgx-h100-x8-sharp", 2, None, [], True),
-        # Ranks of one box are on one node, whatever else the machine has; those of both are not, though some failed.
+        # Ranks of one box are on one node, whatever the rest of the machine; ranks of both are not, though some failed.
         ("dgx-h100-x8", 2, 8, [], True),
         ("dgx-h100", 2, None, [0, 1, 2, 3], False),
     ],
@@ -87,7 +87,7 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
     assert report["algorithm"] == "in-network"
     assert report["tuning"]["file"] == str(out)
     assert f"NCCL_TUNER_CONFIG_FILE={out}" in report["tuning"]["load"]
-    # The lines are those of NCCL's own algorithms, of which long vectors take the one in switches.
+    # The lines are those of NCCL's own algorithms; the one in switches is for long vectors.
     lines = [line.split(",") for line in out.read_text().splitlines() if line.startswith("allreduce,")]
     assert (lines[0][1], lines[-1][2]) == ("1048576", "18446744073709551615")
     assert {tuple(line[3:5]) for line in lines} <= {
@@ -97,7 +97,7 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
         ("nvls", "simple"),
     }
     assert lines[-1][3:] == ["nvls", "simple", "0", "1", "8"]
-    # The sizes that are served are those of the plan.
+    # The sizes of the line are those of the plan.
     json_of("plan", *GPUS, "--for", "nccl", "-o", str(out))
     (line,) = (line for line in out.read_text().splitlines() if line.startswith("allreduce,"))
     assert line.split(",")[1:3] == ["1048576", "1048576"]

@@ -1,4 +1,4 @@
-"""What programs of tasks take on machines: equal to plans and closed forms, also by simulators; and clear refusals."""
+"""Predicted times of programs of tasks: equal to plans and closed forms, also by simulators; and clear refusals."""
 
 import json
 import math
@@ -75,7 +75,7 @@ def test_a_planned_all_gather_is_never_slower_than_its_messages(machine: str, no
     for bodies in (nodes, 64 * nodes):
         explained = n_body(bodies, 2).explain(nodes, machine=machine)
         assert explained.by_messages is not None
-        # Messages in another order load links a little otherwise.
+        # Messages in another order load links slightly differently.
         assert (explained.predicted or 0) <= explained.by_messages.seconds * 1.02
 
 
@@ -86,18 +86,18 @@ def test_unlike_parts_are_as_large_as_the_largest_and_that_is_said() -> None:
     assert (row["counts"], row["part_bytes"], row["gives"]) == ("largest", 72, [48, 72])
     assert row["seconds"] == un.plan("allgather", "paper-sim", shape=4, elements=9, dtype="f64").predicted["seconds"]
     assert "(equal parts of the largest)" in str(explained)
-    # Messages are as long as they are.
+    # Messages have their own lengths.
     (alone,) = messages(explained)
     assert (alone["counts"], alone["messages"], alone["bytes"]) == ("exact", 12, 30 * 24)
 
 
 def halo_ns(model: str, n: int) -> float:
-    """Two messages of n bytes from each rank, to the ranks beside it, by the formulas of docs/endpoints.md."""
+    """Returns the time of two messages of n bytes from each rank, to its neighbors, by docs/endpoints.md."""
     if model == "postal":
         return 2 * (1000 + 0.5 * n)
     latency, o, g, rest = 900, 120, 300, 0.25 * (n - 1)
-    # The second message leaves when the interface is free, and if the first one from the other side has come by then,
-    # when the CPU has taken that in.
+    # The second message leaves when the interface is free; if the first one from the other side has arrived by then, it
+    # leaves when the CPU has received that one.
     second = g + rest
     if second > o + latency:
         second = max(second, o + latency + o + rest)
@@ -162,7 +162,7 @@ def test_examples_on_machines(example: str, machine: str) -> None:
         assert part["seconds"] == sum(row["seconds"] * row["count"] for row in rows)
         assert part["seconds"] == pytest.approx(sum(task["seconds"] for task in part["tasks"]), rel=1e-12)
         for row in rows:
-            # Among ranks the model is the simulator; on a network the model stays near it (docs/networks.md).
+            # For ranks the model is the simulator; on a network the model is near it (docs/networks.md).
             near = 1e-12 if machine == "archer" else 0.25
             assert row["simulated_seconds"] == pytest.approx(row["seconds"], rel=near)
             assert row["ratio"] is None or row["ratio"] >= 1 - 1e-9
@@ -205,7 +205,7 @@ def test_off_has_no_collectives_and_equals_the_comparison(machine: str) -> None:
 
 
 def test_some_of_the_ranks_are_priced_where_they_are() -> None:
-    """Two ranks read what all wrote: on a network the gather is among accelerators that are far apart, or near."""
+    """Two ranks read elements of all: on a network the gather is among accelerators that are far apart, or near."""
     program = Program()
     a, b = program.array(64, name="a", dtype=float), program.zeros(64, name="b")
     program.task(nothing, range=64, writes=[a[one_to_one]], name="write")
@@ -265,7 +265,7 @@ def test_free_bytes_are_noted() -> None:
 
 
 def test_faster_messages_are_noted() -> None:
-    """A sum of one number that all ranks need: on a machine without latency each rank sends its part at once."""
+    """A sum of one number for all ranks: on a machine without latency each rank sends its part at once."""
     alone, found = (Prediction("m", "p", seconds, None, [], []) for seconds in (1.0, 2.0))
     assert "messages between pairs are faster here" in "".join(total_lines(found, alone))
     assert "faster" not in "".join(total_lines(alone, found))

@@ -1,4 +1,4 @@
-"""The text of commands says which algorithm ran, where numbers come from, and what a machine lacks."""
+"""The text of commands names the algorithm, the sources of numbers, and failed parts of a machine."""
 
 import random
 from pathlib import Path

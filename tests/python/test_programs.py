@@ -53,7 +53,7 @@ def fewer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def modelled(fewer: Path, shared: Shared) -> Modelled:
-    """Steps of the transformer by the model: planning them takes most of the time of the tests that compare."""
+    """Returns steps of the transformer by the model: their planning takes most of the time of the comparing tests."""
 
     def of(machine: str, program: Path = fewer) -> reports.StepReport:
         report: reports.StepReport = shared(
@@ -231,7 +231,7 @@ def test_large_groups_that_lie_alike_take_forests(tmp_path: Path) -> None:
     rings = row("hx2mesh-small", algorithms={"allreduce": "bidirectional-ring"})
     assert free["algorithm"] == "forest"
     assert free["bound"] < free["seconds"] < 0.6 * rings["seconds"]
-    # On a torus the messages of all groups meet, and forests of one group would put too much on its links.
+    # On a torus the messages of all groups share links, and forests of one group would overload them.
     assert row("torus2d-small")["algorithm"] == "dual-rings"
 
 
@@ -247,7 +247,7 @@ def test_the_price_of_the_network_is_reported(small: str) -> None:
     assert (box["cost_usd"], box["time_x_cost"]) == (None, None)
 
 
-#: Workloads whose plans take seconds: kin of theirs are smaller.
+#: Workloads whose plans take seconds; similar ones are smaller.
 DEAR = {"dlrm", "resnet-152"}
 
 
@@ -349,19 +349,19 @@ def test_wrong_input_is_one_sentence(
 def test_algorithms_are_named_by_their_collectives(small: str) -> None:
     report = json_of("workload", "--from", small, "--machine", "torus2d-small", "--algorithm", "all-reduce=Ring")
     assert report["collectives"][0]["algorithm"] == "ring"
-    # Without it another one is the fastest.
+    # Without `algorithms` another one is the fastest.
     assert un.step(small, "torus2d-small")["collectives"][0]["algorithm"] != "ring"
 
 
 def kilobytes(name: str) -> int:
-    """A number of kilobytes of the status of this process."""
+    """Returns a number of kilobytes of the status of this process."""
     (line,) = re.findall(rf"^{name}:\s+(\d+) kB$", Path("/proc/self/status").read_text(), re.MULTILINE)
     return int(line)
 
 
 def test_a_program_that_is_too_large_names_what_makes_it_so() -> None:
     words = ("workload", "--from", "resnet-152", "--machine", "torus2d-small", "--level", "packet")
-    # The kernel forgets the most memory that this process has had.
+    # This resets the peak memory of the process.
     Path("/proc/self/clear_refs").write_text("5")
     before = kilobytes("VmRSS")
     ran = call(*words, "--limit-memory", "1GB")
@@ -370,7 +370,7 @@ def test_a_program_that_is_too_large_names_what_makes_it_so() -> None:
     assert "resnet-152: the task graph of the program needs about" in message
     assert "allreduce among 1024 ranks by forest takes up to" in message
     assert "such as --algorithm allreduce=ring" in message
-    # The schedules are not built before: the refusal keeps to the limit that it was given.
+    # The refusal comes before the schedules are built, and so within the given limit.
     assert kilobytes("VmHWM") - before < 1e6
 
 
@@ -400,7 +400,7 @@ def test_a_program_as_traces_takes_the_same_time(tmp_path: Path, fewer: Path) ->
     (tmp_path / "notes.txt").write_text("not a trace")
     report = un.step(tmp_path, "torus2d-small", **RATES)
     before = un.step(program, "torus2d-small", **RATES)
-    # Traces do not say which part of a result a rank uses.
+    # Traces do not state which part of a result a rank uses.
     assert report == {**before, "format": "chakra", "second_opinion": []}
     (tmp_path / "jit_step.7.et").unlink()
     ran = call("workload", "--from", str(tmp_path), "--machine", "torus2d-small")
@@ -413,7 +413,7 @@ def test_traces_of_a_profiler(tmp_path: Path) -> None:
     report = un.step(folder, "dgx-h100")
     # Rank 1 computes 5 % longer, and decides: 4 forward, 4 backward, the optimizer, and 40 us of the host.
     assert report["compute_seconds"] == pytest.approx((4 * 900 + 4 * 1800 + 600) * 1.05e-6 + 40e-6)
-    # The trace leaves nothing open, and the machine does.
+    # The trace omits nothing; the notes are the machine's.
     assert (report["format"], report["classes"], report["notes"]) == ("kineto", 2, un.machine("dgx-h100").notes())
     (row,) = report["collectives"]
     assert (row["kind"], row["bytes"], row["count"], row["group"]) == ("allreduce", 48_000_000, 4, 2)
@@ -430,7 +430,7 @@ def test_traces_of_a_profiler(tmp_path: Path) -> None:
         assert (tmp_path / f"step.{rank}.json").read_text() == (folder / f"step.{rank}.json").read_text()
 
 
-#: Traces hold no starts of kernels, signals and copies: `dgx2` states none.
+#: Traces have no starts of kernels, signals and copies: `dgx2` states none.
 @pytest.mark.parametrize("machine", ["torus2d-small", "dgx2"])
 @pytest.mark.parametrize("target", ["chakra", "astra-sim"])
 def test_a_schedule_as_traces_takes_the_same_time(tmp_path: Path, machine: str, target: str) -> None:
@@ -531,6 +531,11 @@ def test_goal_is_a_program(tmp_path: Path) -> None:
     text = "num_ranks 2\nrank 0 {\na: calc 5000\nb: send 8b to 1\nb requires a\n}\nrank 1 {\nrecv 8b from 0\n}\n"
     (tmp_path / "a.goal").write_text(text)
     assert un.step(tmp_path / "a.goal", "torus2d-small")["seconds"] > 5e-6
+    # A send is done when it starts, so the calc behind it runs while the message is on its way.
+    long = text.replace("8b", "1048576b").replace("a: calc 5000\nb: send", "a: calc 50000\nb: send")
+    (tmp_path / "b.goal").write_text(long.replace("b requires a", "a requires b"))
+    run = un.simulate_goal(tmp_path / "b.goal", machine="torus2d-small")
+    assert un.step(tmp_path / "b.goal", "torus2d-small")["seconds"] == pytest.approx(run.seconds, rel=1e-3)
     ranks = (f"rank {n} {{\na: recv 8b from {1 - n}\nb: send 8b to {1 - n}\nb requires a\n}}\n" for n in range(2))
     circle = "num_ranks 2\n" + "".join(ranks)
     for wrong, message in [

@@ -73,7 +73,7 @@ def test_recursive_multiplying_beats_doubling_on_archer(capsys: pytest.CaptureFi
 )
 def test_optimal_costs_at_ratio_4(machine: Any, ranks: int, units: int) -> None:
     plan = un.plan("allreduce", un.machine(machine(RATIO_4), ranks), elements=1, algorithm="recursive-multiplying")
-    # Stage costs add up to this; with a merge or a split stages may overlap, and the run be shorter.
+    # Stage costs add up to this; with a merge or a split stages may overlap, and the run may be shorter.
     assert plan.predicted["seconds"] * 1e6 <= units + 1e-9
     if ranks & (ranks - 1) == 0:
         assert plan.predicted["seconds"] * 1e6 == pytest.approx(units)
@@ -81,7 +81,7 @@ def test_optimal_costs_at_ratio_4(machine: Any, ranks: int, units: int) -> None:
 
 @pytest.mark.parametrize("ranks", [6, 11, 14, 27, 44, 55, 61])
 def test_default_stages_are_the_best_that_a_plan_lists(machine: Any, ranks: int) -> None:
-    """Stage costs add up to an upper bound where ranks run ahead, so the times of schedules decide, not their costs."""
+    """Stage costs give an upper bound if stages overlap, so the times of schedules decide, not their costs."""
     where = un.machine(machine(RATIO_4), ranks)
     name = "recursive-multiplying"
     listed = un.plan("allreduce", where, elements=1).candidates
@@ -101,7 +101,7 @@ def test_default_stages_are_the_best_that_a_plan_lists(machine: Any, ranks: int)
     ],
 )
 def test_finish_times_of_the_papers_simulator(machine: Any, schedule: str, ranks: int, finish: list[int]) -> None:
-    # With bytes that cost nothing a vector is as short as the paper's, of no elements.
+    # With bytes that cost nothing a vector is like the paper's, which has no elements.
     text = (
         (ROOT / "machines" / "paper-sim.toml").read_text().replace("beta_ns_per_byte = 0.4", "beta_ns_per_byte = 0.0")
     )
@@ -163,7 +163,7 @@ def test_schedules_go_to_goal_and_back(tmp_path: Path) -> None:
     un.emit(schedule, "goal", path)
     run = un.simulate_goal(path, zero_byte="sane")
     direct = un.simulate(schedule)
-    # A schedule's reduction is a calc there, so the tasks are as many.
+    # A schedule's reduction is a calc there, so the numbers of tasks are equal.
     assert run.events == direct.events
 
 
@@ -266,7 +266,7 @@ def test_hierarchies_where_ranks_are_dealt_to_nodes(
                 plan = un.plan(collective, where, elements=50, algorithm="hierarchical", root=root)
                 assert plan.schedule.verify().complete
                 times.append(plan.predicted["seconds"])
-            # Among ranks of equal nodes only their numbers differ.
+            # For ranks of equal nodes only their numbers differ.
             if ranks % 4 == 0 and root == 0:
                 assert times[0] == times[1]
     names = [candidate["algorithm"] for candidate in un.plan("allreduce", cyclic, elements=50).candidates]

@@ -1,4 +1,4 @@
-"""The README says what happens: its tour's commands print exactly what stands there."""
+"""The README is correct: the commands of its tour print exactly the shown output."""
 
 import os
 import re
@@ -12,7 +12,7 @@ TOUR = re.findall(r"^```console\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
 
 def steps() -> list[tuple[str, str]]:
-    """Every command of the tour with its output."""
+    """Returns every command of the tour with its output."""
     found = []
     for block in TOUR:
         for step in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:

@@ -1,7 +1,7 @@
 """Numbers of about 200 requests on every kind of machine, compared with those recorded in `tests/contract`.
 
-A record is a part of the answer: an answer may gain keys, and no recorded key may be lost or change its value. To
-record them again on purpose: `UNISONO_RECORD=1 pytest tests/python/test_recorded.py`, and say in CHANGELOG.md which
+A record is a part of the report: a report may gain keys, and no recorded key may be lost or change its value. To record
+them again on purpose: `UNISONO_RECORD=1 pytest tests/python/test_recorded.py`; CHANGELOG.md must name those that
 changed.
 """
 
@@ -20,7 +20,7 @@ LONGEST = 32
 COLLECTIVES = ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter", "alltoall", "barrier")
 ON_WAFERS = ("allreduce", "reduce", "broadcast")
 
-#: By machine: the collectives, the parts of the machine (the first is the one that all commands get), other requests.
+#: By machine: the collectives, the parts of the machine (the first is for all commands), other requests.
 MACHINES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "wse2": (
         ON_WAFERS,
@@ -94,7 +94,7 @@ DEAR = {
 
 
 def requests(machine: str) -> list[str]:
-    """The requests on one machine, as command lines."""
+    """Returns the requests on one machine, as command lines."""
     collectives, parts, more = MACHINES[machine]
     made = []
     for collective in collectives:
@@ -108,7 +108,7 @@ def requests(machine: str) -> list[str]:
 
 
 def condense(value: Any) -> Any:
-    """The value without what differs from run to run, with long lists by their digest."""
+    """Returns the value without keys that differ between runs, and with digests of long lists."""
     if isinstance(value, dict):
         return {k: condense(v) for k, v in value.items() if not k.startswith("wall_") and k not in ("seed", "files")}
     if isinstance(value, list):
@@ -126,7 +126,7 @@ def condense(value: Any) -> Any:
 
 
 def lost(recorded: Any, answer: Any, place: str = "") -> list[str]:
-    """The places where the answer lacks a recorded key or has another value."""
+    """Returns the places at which the report lacks a recorded key or has another value."""
     if isinstance(recorded, dict) and isinstance(answer, dict):
         return [
             line

@@ -1,4 +1,4 @@
-"""Recordings of files: what is fetched, and loops that wait for it."""
+"""Recordings of files: fetched contents, and loops that wait for them."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def sweep():
     return program.fetch(b)[0]
 """
 
-#: Loops, the type of their numbers, and how many rounds of four are recorded.
+#: Loops, the type of their numbers, and the number of rounds of four that are recorded.
 LOOPS = {
     "break": ("float", "for k in range(1000):\n    if sweep() < TOL: break", 4),
     "while": ("float", "r = 1.0\nwhile np.sqrt(r) > TOL: r = sweep()", 4),
@@ -42,7 +42,7 @@ LOOPS = {
 
 
 def recorded(folder: Path, text: str, dtype: str = "float", rounds: int = 4) -> tuple[list[str], list[str]]:
-    """The names of the tasks that a file submits, with its fetches, and the notes."""
+    """Returns the names of the tasks that a file submits, with its fetches, and the notes."""
     file = folder / "loop.py"
     file.write_text(START.format(dtype=dtype) + text)
     found = record(str(file), rounds=rounds)

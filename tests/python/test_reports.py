@@ -1,4 +1,4 @@
-"""The types of reports are those of what the program returns, on every kind of machine."""
+"""The types of reports match the values that the program returns, on every kind of machine."""
 
 from pathlib import Path
 from types import NoneType, UnionType
@@ -24,7 +24,7 @@ ON_EVERY_KIND = pytest.mark.parametrize("machine", MACHINES.values(), ids=list(M
 
 
 def differences(value: Any, kind: Any, place: str = "it") -> list[str]:
-    """The places where a value is not of a type: other keys of a dictionary, or a value of another type."""
+    """Returns the places at which a value does not have a type: other keys of a dictionary, or another type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any:
         return []

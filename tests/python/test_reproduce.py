@@ -13,7 +13,7 @@ KEYS = {"paper", "id", "text", "reported", "ours", "unit", "tolerance", "holds",
 
 
 def decides_every_row(ran: Ran, paper: str) -> bool:
-    """Whether a run without --full has all rows, and misses those that a derivation refutes, and no other."""
+    """Returns whether a run without --full has all rows, and misses only those that a derivation refutes."""
     verdicts = {claim["id"]: claim["verdict"] for claim in ran.json["claims"]}
     listed = [claim for claim in listed_claims(paper) if not claim.get("full", False)]
     kept = {row["id"]: "consistent" if "apart" in row else "holds" for row in listed}

@@ -1,4 +1,4 @@
-"""Rows of a paper that hold must be able to fail: each is computed again with another value reported."""
+"""Rows of a paper that hold must be able to fail: each is computed again with another reported value."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ DEAR = {
 
 
 def _other(reported: Any, compare: str, tolerance: float, ours: Any) -> Any:
-    """A value that `ours` does not agree with."""
+    """Returns a value that does not agree with `ours`."""
     if isinstance(reported, list):
         return [_other(one, compare, tolerance, mine) for one, mine in zip(reported, ours, strict=True)]
     if isinstance(reported, str):

@@ -11,7 +11,7 @@ from unisono.measuring import Timing
 from unisono.sampled_tuning import Try, cells_of, expected_of, points_of
 from unisono.tuning import LIBRARY, Cell, families_of, rows_of
 
-#: Latency in seconds of a message and of a byte: which is best changes with the size.
+#: Seconds of a message and of a byte: the best algorithm depends on the size.
 TIMES = {LIBRARY: (9e-6, 1.2e-9), "recursive-doubling": (3e-6, 1.5e-9), "ring": (2e-5, 4e-10), "bucket": (9e-5, 3e-9)}
 ROUNDS = 6
 COUNTS = [16, 256, 1024, 8192, 65536, 1 << 20]
@@ -61,7 +61,7 @@ def tuned(share: float, idle: bool = True) -> tuple[list[Cell], int]:
 
 
 def regret(cells: list[Cell]) -> float:
-    """The geometric mean of the chosen over the best time, of cells whose messages are not short."""
+    """Returns the geometric mean of the chosen over the best time, of cells with long messages."""
     long = [cell for cell in cells if cell.bytes >= 2048]
     best = [min(recorded(name, cell.ranks, cell.elements) for name in TIMES) for cell in long]
     chosen = [recorded(cell.chosen, cell.ranks, cell.elements) for cell in long]
@@ -81,7 +81,7 @@ def test_a_quarter_of_the_points_chooses_nearly_as_well_as_all() -> None:
 
 
 def test_times_are_expected_to_grow_with_the_bytes() -> None:
-    """Cells of which nothing was measured have times between those of the sizes beside them, as the model has it."""
+    """Cells without measurements have times between those of neighboring sizes, as in the model."""
     cells, _ = tuned(0.25)
     unseen = [cell for cell in cells if not any(contender.measured for contender in cell.contenders)]
     assert unseen

@@ -104,7 +104,7 @@ def test_wrong_kernels_are_named(kernels: dict[str, float], said: str) -> None:
 @pytest.mark.parametrize("rounds", [1, 2, 3, 10])
 @pytest.mark.parametrize("fetches", [False, True])
 def test_one_node_is_no_faster_where_a_loop_fetches(rounds: int, fetches: bool) -> None:
-    """Fetches have numbers among those of the tasks; a part of one task is never counted for another."""
+    """Fetches are numbered with the tasks; a part of one task is never counted for another."""
     made = Program()
     a, total = made.zeros(64, name="a"), made.zeros(1, name="total")
     for _ in range(rounds):

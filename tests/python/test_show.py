@@ -1,4 +1,4 @@
-"""`unisono show` prints every file that the product writes, and refuses everything else in one sentence."""
+"""`unisono show` prints every file that the product writes, and refuses all others in one sentence."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,7 @@ OF_GPUS = ("nccl-tuner-csv", "ncclx-csv")
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One file of every form, by the name of the file."""
+    """Writes one file of every form, by the name of the file."""
     folder = tmp_path_factory.mktemp("files")
     among = ["allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "64"]
     boxes = ["allgather", "--machine", "dgx-a100", "--bytes", "1KiB"]

@@ -1,4 +1,4 @@
-"""Simulated runs: what they say, what they refuse, and the traces they write."""
+"""Simulated runs: results, refusals, and traces."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ KEYS = {
 
 
 def trace_events(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]], dict[int, str]]:
-    """The file, its operations, and the names of its tracks."""
+    """Returns the file, its operations, and the names of its tracks."""
     whole = json.loads(file.read_text())
     events = whole["traceEvents"]
     names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
@@ -110,7 +110,7 @@ def test_what_is_not_proved_does_not_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_stuck_says_where(tmp_path: Path) -> None:
-    """Two neighbours that both send long vectors before they receive: sound with endless queues, not with these."""
+    """Two neighbors that both send long vectors before they receive: right with endless queues, not with these."""
     b = un.ScheduleBuilder(ranks=2, elements=512)
     streams = [b.stream(0, 1), b.stream(1, 0)]
     for me in (0, 1):

@@ -1,4 +1,4 @@
-"""The site of the documentation: it builds without a warning, asks nothing of a network, and its search finds pages."""
+"""The site of the documentation: it builds without a warning, uses no network, and its search finds pages."""
 
 import os
 import re
@@ -64,7 +64,7 @@ def test_the_site_loads_nothing_from_a_network(site: Path) -> None:
         loaded = re.findall(
             r"""<(?:script|img|link|iframe)[^>]*(?:src|href)=["']?(https?:[^"' >]+)""", page.read_text()
         )
-        # The address of a page itself, of which a browser loads nothing.
+        # The address of a page itself, from which a browser loads nothing.
         assert not loaded, page
 
 

@@ -1,4 +1,4 @@
-"""Every option that a command has no use for, given its input, is refused by name."""
+"""Every option without effect on the input of a command is refused by name."""
 
 import shutil
 from collections.abc import Mapping
@@ -75,11 +75,11 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--graph": ("--graph", "made.dot"),
     "--graph-kind": ("--graph-kind", "tasks"),
 }
-#: Of every command: the form of the output, and limits.
+#: Options of every command: the form of the output, and limits.
 ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
 _PART = {"--shape", "--ranks", "--nodes", "--subset", "--fail"}
 _PLANNED = {"--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param", "--for"}
-#: The command refuses them itself where the machine does not have such switches.
+#: The command refuses them itself if the machine has no such switches.
 _OF_VGG = {"--nodes", "--minibatch", "--algorithm"}
 _GOAL = {"--L", "--o", "--g", "--G", "--O", "--S", "--zero-byte"}
 _OF_WAFER = {"--queue-depth", "--noop-probability", "--calibrated"}
@@ -94,7 +94,7 @@ RECORDS = {
 }
 
 _RATES = ("--tflops", "1", "--memory-gb-per-second", "1000")
-#: A command with its input: the words of the command line, and the options that it has a use for.
+#: A command with its input: the words of the command line, and the options that have an effect.
 INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "verify a file": (
         ("verify", "ranks.sched"),

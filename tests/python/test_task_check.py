@@ -12,7 +12,7 @@ from .test_tasks import count, smooth
 
 
 def padded(u: View, new: View) -> None:
-    """Takes the edge of the view for the edge of the array."""
+    """Treats the edge of the view as the edge of the array."""
     wide = np.pad(u, 1, mode="edge")
     new[...] = (wide[:-2] + wide[1:-1] + wide[2:]) / 3
 
@@ -32,13 +32,13 @@ def test_edges_of_views_are_found() -> None:
     p.task(smooth, range=20, reads=[u[halo(1)]], writes=[new[one_to_one]])
     p.check(3)
     p.task(padded, range=20, reads=[u[one_to_one]], writes=[new[one_to_one]])
-    # Of 20 points rank 0 has 7: there u is 0, 2, ..., 72, and the next one 98.
+    # Rank 0 has 7 of 20 points: there u is 0, 2, ..., 72, and the next one 98.
     said = (
         r"task 'padded' .*: new\[6\] is 73\.3\d* on one rank and 64\.6\d* on 3 ranks, by rank 0 with the part \[0, 7\)"
     )
     with pytest.raises(un.InputError, match=said):
         p.check(3)
-    # It works on copies, and runs nothing of the program.
+    # The check works on copies, and runs nothing of the program.
     assert np.array_equal(p.fetch(u), 2 * np.arange(20.0) ** 2)
 
 

@@ -31,7 +31,7 @@ program.task(print, 64, [E[all_]], name="check")
 
 
 def bodies(n: int) -> dict[str, Any]:
-    """The same in JSON."""
+    """Returns the same in JSON."""
 
     def access(buffer: str, mode: str, mapper: str) -> dict[str, Any]:
         return {"buffer": buffer, "mode": mode, "mapper": {"kind": mapper}}
@@ -129,7 +129,7 @@ def test_options_of_python_files_are_refused_elsewhere(both: tuple[str, str]) ->
 
 
 def kernel() -> None:
-    """Does nothing, as nothing runs it."""
+    """A kernel that is never run."""
 
 
 def test_a_program_waits_for_contents_that_it_fetches() -> None:

@@ -1,4 +1,4 @@
-"""Programs of tasks over arrays, alone: what kernels see, what is refused, what would be communicated."""
+"""Programs of tasks over arrays, on one rank: views of kernels, refusals, and predicted communication."""
 
 import json
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def test_n_body_is_plain_numpy(tmp_path: Path) -> None:
     assert [f["collective"] for f in explained.forwards] == ["allgather"] * 3
     assert np.array_equal(program.fetch(p), x)  # type: ignore[arg-type]
     assert np.array_equal(program.fetch(v), u)  # type: ignore[arg-type]
-    # What is fetched goes to every rank.
+    # Fetched contents go to every rank.
     fetched = program.explain(nodes=64).forwards[3:]
     found = [(f["before_task"], f["collective"]) for f in fetched]
     assert found == [("fetch of P", "allgather"), ("fetch of V", "allgather")]
@@ -112,7 +112,7 @@ def test_reductions_and_functions() -> None:
     p.task(largest, range=4, reads=[y[one_to_one]], reduces=[top[all_]], op="max")
     p.task(lambda top: None, range=4, reads=[top[all_]], name="use")
     assert p.fetch(top).tolist() == [54]
-    # Each rank wrote by rows what it reads: that forward needs no message.
+    # Each rank wrote by rows the elements that it reads: that forward needs no message.
     explained = p.explain(4)
     assert [f["collective"] for f in explained.forwards] == [None, "allreduce"]
     assert (explained.messages["p2p"], explained.messages["collective"]) == (0, 1)
@@ -126,7 +126,7 @@ def test_reductions_and_functions() -> None:
 
 
 def test_a_task_that_is_submitted_again_is_the_same_task() -> None:
-    """By its number too: ranks that write a loop in either way agree. A kernel may do with its views what it wants."""
+    """Its number is the same too: ranks with a loop in either form agree. A kernel may keep or change its views."""
     kept: list[View] = []
 
     def add(a: View, b: View) -> None:
@@ -141,7 +141,7 @@ def test_a_task_that_is_submitted_again_is_the_same_task() -> None:
     assert a[halo(1)] is a[halo(1)]
     for _ in range(600):
         p.task(add, range=8, reads=[a[all_]], updates=[b[one_to_one]])
-        # What has no hash is read anew.
+        # Lists have no hash, so the task is checked again.
         q.task(add, range=[8], reads=[c[all_]], updates=[d[one_to_one]])
     assert p._discovery.chain == q._discovery.chain
     assert p._discovery.task_name(599) == "add"
@@ -159,13 +159,13 @@ def test_a_task_that_is_submitted_again_is_the_same_task() -> None:
         p.task(add, range=8, reads=[a[all_]], updates=[b[one_to_one]], name=f"add {k % 2}")
     assert p.fetch(total).tolist() == [28]
     assert np.array_equal(p.fetch(b), 603 * np.arange(8.0))
-    # The copies that are measured have kernels on memory of their own.
+    # The copies for measurements have kernels on their own memory.
     p.scaling("paper-sim", [1, 2])
     assert np.array_equal(p.fetch(b), 603 * np.arange(8.0))
 
 
 def test_what_lies_between_boxes_stays() -> None:
-    """Where a function maps to both ends of an array, a reduction starts from neutral elements there alone."""
+    """If a function maps to both ends of an array, a reduction starts from neutral elements only there."""
     ends = mapper(lambda low, high, shape: [((0,), (1,)), ((shape[0] - 1,), shape)])
     p = Program()
     a, b = p.array(6, init=np.arange(6)), p.array(4, init=[1, 2, 3, 4])
@@ -272,7 +272,7 @@ def test_a_loop_that_waits_for_contents_is_recorded_for_some_rounds(converging: 
     assert ran.code == 0, ran.err
     assert "line 16 of converges.py fetched 'change' 7 times" in ran.err
     assert ran.json["notes"] == [ran.err.removeprefix("note: ").strip()]
-    # The reduction of every test is there, and what it costs.
+    # The reduction of every test is reported, with its cost.
     assert [f["collective"] for f in ran.json["forwards"] if f["buffer"] == "change"] == ["allreduce"] * 7
     priced = json_of("discover", str(converging), "--nodes", "8", "--rounds", "7", "--machine", "archer")
     assert priced["predicted"]["seconds"] > 0
@@ -312,7 +312,7 @@ def test_fetches_are_in_graphs(converging: Path, tmp_path: Path) -> None:
 
 
 def smooth(old: View, new: View) -> None:
-    """A mean of three neighbors, one after the other: what is written must not be read."""
+    """Computes a mean of three neighbors, one after the other: written elements must not be read."""
     left = new.offset[0] - old.offset[0]
     wide = np.pad(old, (1 - left, 1 - (len(old) - left - len(new))), mode="edge")
     for i in range(len(new)):

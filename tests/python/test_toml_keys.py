@@ -1,4 +1,4 @@
-"""Keys and tables of TOML files: a misspelt key is refused with the one that was meant, and a table is no array."""
+"""Keys and tables of TOML files: an error names the key that was probably meant, and a table is not an array."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Networks: what they are made of, their pictures, and the check of their routing."""
+"""Networks: their parts, their pictures, and the check of their routing."""
 
 import json
 from itertools import pairwise
@@ -139,7 +139,7 @@ def test_a_graph_from_a_file_beside_the_machine_file(tmp_path: Path) -> None:
     assert report["cables"] == {"dac": 6, "aoc": 2}
     assert report["bisection_share"] == 0.5
     machine = un.machine(file)
-    # The description says all that the file did.
+    # The description has all contents of the file.
     assert un.Machine.from_toml(machine.to_toml(), "copy").topology == machine.topology
 
 
@@ -325,7 +325,7 @@ def test_a_graph_in_graphml_becomes_a_machine(tmp_path: Path) -> None:
     file, out = tmp_path / "star.graphml", str(tmp_path / "star.toml")
     file.write_text(GRAPHML)
     assert call("machines", "import", str(file), "-o", out).code == 0
-    # The node that is no switch comes first, so that the cable of 200 Gb/s is that of rank 1.
+    # The node that is not a switch comes first, so that the cable of 200 Gb/s is that of rank 1.
     assert un.machine(out).shape == (2,)
     same = un.machine({**un.machine(out).describe(), "name": "star"} | {"summary": ""})
     assert same.shape == (2,)

@@ -32,7 +32,7 @@ INJECTION = 16 * 400e9 / 8
 
 @pytest.fixture
 def mesh(tmp_path: Path) -> str:
-    """A file of 16 accelerators."""
+    """Writes a file of 16 accelerators."""
     path = tmp_path / "mesh16.toml"
     path.write_text(MESH)
     return str(path)
@@ -40,7 +40,7 @@ def mesh(tmp_path: Path) -> str:
 
 @pytest.fixture
 def ring(tmp_path: Path) -> str:
-    """A file of 8 accelerators around."""
+    """Writes a file of 8 accelerators in a ring."""
     path = tmp_path / "ring8.toml"
     path.write_text(RING)
     return str(path)
@@ -115,7 +115,7 @@ def test_an_alltoall_is_below_its_bound(mesh: str) -> None:
     report = json_of("traffic", "alltoall", "--machine", mesh, "--bytes", "4MiB")
     # (1/2a) (N-1) / (N - N/x) for x = 2 boards a side of a x a = 2 x 2.
     bound = 0.25 * 15 / (16 - 8)
-    # Few accelerators send the same way at a time in the order of shifts.
+    # Few accelerators send in the same direction at a time in the order of shifts.
     assert 0.6 * bound < report["share_of_injection"] < bound
     assert report["share_of_peak"] == report["share_of_injection"]
     assert report["seconds"] == pytest.approx(15 * 2**22 / report["share_of_injection"] / INJECTION)
@@ -188,7 +188,7 @@ def test_wrong_traffic_is_refused(mesh: str, arguments: list[str], said: str) ->
 
 
 def test_unlike_accelerators_are_listed_with_both_rates(tmp_path: Path) -> None:
-    """Two accelerators behind one switch, one with half of the rate of the other."""
+    """Two accelerators on one switch, one with half of the rate of the other."""
     path = tmp_path / "unlike.toml"
     head = MESH.split("[topology]", maxsplit=1)[0].replace("planes = 4", "planes = 1")
     path.write_text(f'{head}[topology]\nname = "graph"\naccelerators = 2\nedges = "0 2 gbps=200\\n1 2 gbps=400"\n')

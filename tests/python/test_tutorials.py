@@ -1,6 +1,6 @@
-"""The tutorials print what they show: their files are written and their commands run, in order, in one folder each.
+"""The tutorials print the shown output: their files are written and their commands run, in order, in a folder each.
 
-With ``UNISONO_RECORD=1`` in the environment what the commands print is written into the pages.
+With ``UNISONO_RECORD=1`` in the environment the printed output is written into the pages.
 """
 
 import os
@@ -16,7 +16,7 @@ BLOCK = re.compile(r'^```(python title="(?P<file>[^"]+)"|console)\n(?P<text>.*?)
 
 
 def console(text: str, folder: Path) -> str:
-    """The commands of a block with what they print."""
+    """Returns the commands of a block with their output."""
     made = []
     for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
         line = step.partition("\n")[0]

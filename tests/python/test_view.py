@@ -1,6 +1,6 @@
-"""Pages: what they hold, what is refused, and what a browser shows.
+"""Pages: their contents, refusals, and their appearance in a browser.
 
-With ``UNISONO_RECORD=1`` in the environment the picture of the documentation is taken anew.
+With ``UNISONO_RECORD=1`` in the environment the picture of the documentation is taken again.
 """
 
 import json
@@ -17,12 +17,12 @@ from playwright.sync_api import Browser, Page
 
 from .conftest import ROOT, call, json_of
 
-#: A machine of each kind, and how its simulator times transfers.
+#: A machine of each kind, and the unit of its simulator's times of transfers.
 KINDS = (("wse2", (4, 4), "cycles"), ("archer", (8,), "ns"), ("hx2mesh-small", (4, 4), "ns"), ("piuma", None, "steps"))
 
 
 def data_of(html: str) -> Any:
-    """The data that a page holds."""
+    """Returns the data of a page."""
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
     return json.loads(found)
 
@@ -50,7 +50,7 @@ def test_transfers_are_those_of_the_schedule(
     moves = seen["moves"]
     assert moves["start"] == sorted(moves["start"])
     assert all(0 <= start <= end <= seen["last"] for start, end in zip(moves["start"], moves["end"], strict=True))
-    # Of all that instructions send to each node, in the schedule's own text of JSON.
+    # The elements that instructions send to each node, from the schedule's own JSON.
     document = json.loads(plan.schedule.to_json())
     sent = sum(
         instruction["length"] * len(document["streams"][sink["stream"]]["sinks"])
@@ -81,7 +81,7 @@ def test_links_of_a_network_carry_what_its_packets_cross(name: str, shape: tuple
 
 
 def test_steps_are_the_longest_chains() -> None:
-    """A ring's allgather among P ranks sends P - 1 times, each time what came the time before."""
+    """A ring's allgather among P ranks sends P - 1 times, each time the block received before."""
     schedule = un.plan("allgather", un.machine("archer", 6), elements=6, algorithm="ring").schedule
     bare = un.Schedule.parse(re.sub(r"(?m)^(\||machine).*\n?", "", schedule.to_text()))
     moves = panel(un.view(bare), "map")["moves"]
@@ -186,7 +186,7 @@ def test_large_schedules_say_why_they_are_not_drawn() -> None:
 
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Any]:
-    """Opens a page's text; the test fails where the browser writes an error or the page asks for another file."""
+    """Opens a page's text; the test fails if the browser writes an error or the page loads another file."""
     faults: list[str] = []
     pages: list[Page] = []
 
@@ -301,7 +301,7 @@ def test_the_root_and_the_speeds_of_cables_are_told(open_page: Any, tmp_path: Pa
     assert seen["nodes"]["root"] == 5
     assert "root" in open_page(un.view(plan.schedule)).locator("section.map .below").text_content()
     own = tmp_path / "star.toml"
-    # A box's accelerators and its switch lie in a row, where straight cables would look like a chain.
+    # A box's accelerators and its switch are in a row, in which straight cables would look like a chain.
     own.write_text(un.machine("dgx-a100-x4").to_toml())
     network = panel(un.view(own), "map")
     assert "2400 Gb/s" in network["note"]

@@ -1,4 +1,4 @@
-"""Allgather, reduce-scatter, alltoall and scan on a wafer: planned, proved, simulated, and held against their bound."""
+"""Allgather, reduce-scatter, alltoall and scan on a wafer: planned, proved, simulated, and compared with bounds."""
 
 import pytest
 import unisono as un
@@ -24,7 +24,7 @@ def test_they_are_proved_and_run_in_no_less_than_their_bound(kind: str, shape: t
 
 @pytest.mark.parametrize(("pes", "elements"), [(8, 64), (16, 256)])
 def test_long_blocks_on_a_line(pes: int, elements: int) -> None:
-    # Long sums work for one direction at a time: P+2 blocks of one element a cycle, and the way of a chain and back.
+    # Long sums use one direction at a time: P+2 blocks of one element a cycle, and the latency of a chain both ways.
     scattered = un.simulate(un.plan("reduce-scatter", "wse2", shape=pes, elements=elements).schedule)
     assert scattered.cycles is not None
     assert scattered.cycles <= (pes + 2) * elements + 15 * (pes - 1)
@@ -47,7 +47,7 @@ def test_predictions_are_near_the_simulated_time(shape: int | tuple[int, int]) -
 
 @pytest.mark.parametrize("shape", [2, 3, 4, 8, 9, 16, 33, (4, 6), (5, 7), (8, 8)])
 def test_the_prediction_of_an_alltoall_is_near_the_simulated_time(shape: int | tuple[int, int]) -> None:
-    # An odd number of PEs takes up to 11 % longer, and so do rows of a grid, which carry blocks in pieces.
+    # An odd number of PEs takes up to 11 % longer, and so do rows of a grid, which send blocks in pieces.
     for elements in (1, 4, 16, 64) if isinstance(shape, int) else (1, 8):
         plan = un.plan("alltoall", "wse2", shape=shape, elements=elements, algorithm="two-way")
         cycles = un.simulate(plan.schedule).cycles

@@ -1,4 +1,4 @@
-"""The wheel that maturin packs of what `make build` made: no Rust is compiled for it."""
+"""The wheel that maturin makes from the results of `make build`, without another compilation of Rust."""
 
 import configparser
 import os
@@ -12,7 +12,7 @@ import unisono as un
 
 from .conftest import ROOT
 
-#: A cargo that compiles nothing: it describes the workspace, and states a library that is there already.
+#: A cargo that compiles nothing: it describes the workspace, and reports an existing library.
 CARGO = """#!{python}
 import json, os, subprocess, sys
 words = sys.argv[1:]

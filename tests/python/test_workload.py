@@ -112,7 +112,7 @@ def test_names_in_pictures_of_many_steps() -> None:
     first = report["phases"][0]
     begin, end = 0.0, report["seconds"]
     one = first["communication"][0]
-    # A step that is hardly seen, upright and long names of collectives.
+    # A step that is hardly visible, upright and long names of collectives.
     report["phases"] = [
         {**first, "name": "tiny", "begin": begin, "compute_seconds": end / 1e4, "communication": []},
         {

@@ -68,7 +68,7 @@ int main(int argc, char **argv) {
     double took = MPI_Wtime() - start, total = 0;
     for (long k = 0; k < n; k++) total += x[k];
     total = sum(total);
-    // Sums of another order differ in their last digits.
+    // Sums in another order differ in their last digits.
     if (rank == 0) printf("result %d %.6e %.8e\nseconds %.6f\n", done, sqrt(rr), total, took);
     MPI_Finalize();
     return 0;

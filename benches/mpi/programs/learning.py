@@ -30,6 +30,6 @@ for _ in range(steps):
     weights -= 0.01 / np.sqrt(features) * summed[:-1]
 took = MPI.Wtime() - start
 if world.rank == 0:
-    # Sums of another order differ in their last digits.
+    # Sums in another order differ in their last digits.
     print(f"result {steps} {summed[-1]:.6e} {np.linalg.norm(weights):.8e}")
     print(f"seconds {took:.6f}", flush=True)

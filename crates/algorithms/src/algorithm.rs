@@ -1,4 +1,4 @@
-//! What every algorithm answers.
+//! The trait of algorithms, and the cases and places that it works on.
 
 use unisono_base::Wavelets;
 use unisono_collective::{Collective, Kind};
@@ -8,7 +8,7 @@ use unisono_synthesis::Fabric;
 
 use crate::{AlgorithmError, Formula, Params, line::LineTree, ranks::Extents, switches::Site};
 
-/// A way of communicating that machines offer and algorithms need.
+/// A means of communication that machines offer and algorithms need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Means {
     /// A grid of PEs whose routers forward and multicast streams along colors.
@@ -49,22 +49,22 @@ impl Means {
 pub struct Info {
     pub name: &'static str,
     pub summary: &'static str,
-    /// Where it is described.
+    /// The publication that describes it.
     pub reference: &'static str,
     pub collectives: &'static [Kind],
     pub params: &'static [Param],
-    /// Its times in closed form, if there are any.
+    /// Its times in closed form; may be empty.
     pub formulas: &'static [Formula],
-    /// One of these is enough.
+    /// Any one of these means suffices.
     pub needs: &'static [Means],
-    /// Whether it is made of other algorithms that its parameters name; listings of plain algorithms leave it out.
+    /// True if the algorithm is composed of others that its parameters name; listings of plain algorithms leave it out.
     pub composed: bool,
-    /// The best of the settings that it lists, by their times, is taken where parameters are not given.
+    /// True if parameters that are not given are set to the fastest of the listed settings.
     pub best_of_listed: bool,
 }
 
 impl Info {
-    /// Base of the facts of an algorithm on a grid of PEs.
+    /// Base facts of algorithms on a grid of PEs.
     pub const ON_GRID: Info = Info {
         name: "",
         summary: "",
@@ -76,12 +76,12 @@ impl Info {
         composed: false,
         best_of_listed: false,
     };
-    /// Base of the facts of a reduce that is a tree on a line of PEs.
+    /// Base facts of reduces that are trees on a line of PEs.
     pub const ON_LINE: Info = Info { collectives: &[Kind::Reduce], ..Info::ON_GRID };
-    /// Base of the facts of an algorithm among ranks.
+    /// Base facts of algorithms among ranks.
     pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
 
-    /// Returns whether the algorithm makes a collective where a means is offered.
+    /// Returns whether the algorithm implements a collective with one of the offered means.
     pub fn serves(&self, kind: Kind, offered: &[Means]) -> bool {
         self.needs.iter().any(|means| offered.contains(means)) && self.collectives.contains(&kind)
     }
@@ -94,37 +94,36 @@ pub struct Case<'a> {
     pub place: Place<'a>,
 }
 
-/// The facts of a machine that an algorithm's shape depends on.
+/// The facts of a machine on which an algorithm's shape depends.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
-    /// PEs of a wafer; rank `k` is PE `k`, row-major. One step of the depth costs `depth_cycles` (2 T_R + 1), for
-    /// algorithms that choose their shape by the model.
+    /// PEs of a wafer; rank `k` is PE `k`, row-major. One step of the depth costs `depth_cycles` (2 T_R + 1);
+    /// algorithms that choose their shape by the model use this cost.
     Grid { grid: Grid, depth_cycles: f64 },
     /// Ranks that all reach each other by messages.
     Ranks(Ranks),
-    /// Ranks that reach each other by messages over links that are known.
+    /// Ranks that reach each other by messages over known links.
     Network { ranks: Ranks, fabric: &'a Fabric },
     /// Cores whose switches reduce.
     Switches(&'a Site),
 }
 
-/// What a stage of messages costs among ranks, for algorithms that choose their shape by it: `messages` of `bytes` each
-/// take `latency_ns + messages * (issue_ns + bytes * ns_per_byte)`, and their reduction `bytes * reduce_ns_per_byte`
-/// each.
+/// The cost of a stage of messages among ranks, for algorithms that choose their shape by cost: `messages` of `bytes`
+/// each take `latency_ns + messages * (issue_ns + bytes * ns_per_byte)`, and their reduction `bytes *
+/// reduce_ns_per_byte` each.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Ranks {
     pub latency_ns: f64,
     pub issue_ns: f64,
-    /// The part of the latency in which the receiver of a message learns that it is there.
+    /// The part of the latency between the arrival of a message and the moment at which the receiver notices it.
     pub signal_ns: f64,
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// Ranks that a node of the machine holds, where it has such a level: consecutive ones, so algorithms keep early
-    /// stages inside.
+    /// Ranks per node, if the machine has nodes of consecutive ranks; algorithms keep early stages inside a node.
     pub node_ranks: Option<u32>,
-    /// The same where ranks are dealt out to nodes in turn, so that consecutive ones lie on consecutive nodes.
+    /// Ranks per node, if ranks are dealt out to nodes in turn, so that consecutive ranks are on consecutive nodes.
     pub dealt_node_ranks: Option<u32>,
-    /// On a network: how the ranks lie, for algorithms that follow its dimensions.
+    /// The extents of the ranks on a network, for algorithms that follow its dimensions.
     pub extents: Option<Extents>,
 }
 
@@ -156,7 +155,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The grid; where there is none, the ranks in a row.
+    /// Returns the grid, or one row of the ranks if there is no grid.
     pub fn grid(&self) -> Grid {
         match self.place {
             Place::Grid { grid, .. } => grid,
@@ -171,7 +170,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What stages cost among ranks; on a grid nothing.
+    /// Returns the cost of stages among ranks; all costs are zero on grids and in switches.
     pub fn ranks(&self) -> Ranks {
         match self.place {
             Place::Grid { .. } | Place::Switches(_) => Ranks::default(),
@@ -179,7 +178,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// The links, where they are known.
+    /// Returns the links, if they are known.
     pub fn fabric(&self) -> Option<&'a Fabric> {
         match self.place {
             Place::Network { fabric, .. } => Some(fabric),
@@ -187,17 +186,17 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// B: wavelets of the whole vector.
+    /// Returns B, the wavelets of the whole vector.
     pub fn wavelets(&self) -> u64 {
         Wavelets::of(u64::from(self.collective.elements), self.collective.element_bytes()).0
     }
 
-    /// Bytes of `elements`.
+    /// Returns the bytes of `elements` elements.
     pub fn bytes(&self, elements: u32) -> u64 {
         u64::from(elements) * self.collective.element_bytes()
     }
 
-    /// The same place with another collective.
+    /// Returns the same place with another collective.
     #[must_use]
     pub fn with(&self, kind: Kind, root: u32) -> Case<'a> {
         Case { collective: Collective { kind, root, ..self.collective }, ..*self }
@@ -212,8 +211,8 @@ pub struct Param {
     pub values: &'static str,
 }
 
-/// The cost of a case in closed form, so that ranking need not build a schedule. Tests compare each form with the
-/// schedule or its simulation.
+/// The cost of a case in closed form, with which cases are ranked without building a schedule. Tests compare each form
+/// with the schedule or its simulation.
 #[derive(Clone, Debug)]
 pub enum Profile {
     /// On a grid: the cost terms of each phase.
@@ -228,35 +227,34 @@ pub enum Profile {
     Registers(Configured),
 }
 
-/// The effort that a case takes, as far as it is known before.
+/// The estimated effort of a case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Size {
-    /// The most instructions that the schedule may have; `None` where only building it tells.
+    /// An upper bound of the instructions of the schedule; `None` if only building the schedule yields it.
     pub instructions: Option<u64>,
-    /// Elementary steps of [`Algorithm::profile`], where it may take more than a moment. Measured; one takes about a
-    /// nanosecond.
+    /// Elementary steps of [`Algorithm::profile`], if it may take more than a moment. They are measured: one takes
+    /// about a nanosecond.
     pub profile_steps: u128,
 }
 
-/// A generator of schedules. A new one is a file in `catalog/` and its line in [`crate::ALGORITHMS`].
+/// A generator of schedules. A new algorithm is a file in `catalog/` and a line in [`crate::ALGORITHMS`].
 pub trait Algorithm: Sync {
     fn info(&self) -> &'static Info;
 
+    /// Checks that the algorithm has a schedule for a case.
+    ///
     /// # Errors
-    /// The reason why there is no schedule for this case, or which parameter is wrong.
+    /// The reason why there is no schedule, or the parameter that is wrong.
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// Builds the schedule, with its placement where it does not run anywhere. Only called on cases that
-    /// [`Algorithm::supports`] accepts.
+    /// Builds the schedule, with its placement if it depends on one. Only called on cases that [`Algorithm::supports`]
+    /// accepts.
     ///
     /// # Errors
-    /// The schedule is larger than its tables can hold; the machine's engines or identifiers do not suffice.
+    /// The tables cannot hold the schedule, or the machine's engines or identifiers do not suffice.
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError>;
 
-    /// Returns the cost in closed form, where there is one. Only called on cases that [`Algorithm::supports`] accepts.
-    ///
-    /// # Errors
-    /// As [`Algorithm::build`].
+    /// Returns the cost in closed form, if there is one. Only called on cases that [`Algorithm::supports`] accepts.
     fn profile(&self, _case: &Case, _params: &Params) -> Option<Profile> {
         None
     }
@@ -265,18 +263,18 @@ pub trait Algorithm: Sync {
         Size::default()
     }
 
-    /// Parameters worth ranking for a case. The planner drops those that are not supported.
+    /// Returns the parameters that are ranked for a case. The planner drops those that are not supported.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
 
-    /// Adds the parameters that the algorithm chooses itself, so that a plan names them all. Only called on cases that
-    /// [`Algorithm::supports`] accepts.
+    /// Adds the parameters that the algorithm chooses itself, so that a plan states all of them. Only called on cases
+    /// that [`Algorithm::supports`] accepts.
     fn chosen(&self, _case: &Case, params: &Params) -> Params {
         params.clone()
     }
 
-    /// The unit as a tree on a line, if it is one: then it can be a part of others.
+    /// Returns the algorithm as a tree on a line if it is one, so that other algorithms can use it as a part.
     fn line_tree(&self) -> Option<&dyn LineTree> {
         None
     }

@@ -1,4 +1,4 @@
-//! Finds algorithms by name, and what a short name stands for.
+//! Finds algorithms by name, and resolves short names of compositions.
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,13 @@ use unisono_collective::Kind;
 
 use crate::{ALGORITHMS, Algorithm, AlgorithmError, Case, Info, Means, Params, algorithms, line::LineTree};
 
-/// The one algorithm on a line that is no tree and still can be a part of another, of `x-y-allreduce`.
+/// The only algorithm on a line that is not a tree and can be a part of another: of `x-y-allreduce`.
 pub(crate) const RING: &str = "ring";
 
+/// Finds an algorithm by name.
+///
 /// # Errors
-/// No algorithm has the name; the message lists those there are.
+/// No algorithm has the name; the message lists the names.
 pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
     let all = algorithms();
     all.iter().copied().find(|a| a.name() == name).ok_or_else(|| AlgorithmError::Unknown {
@@ -19,8 +21,8 @@ pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
     })
 }
 
-/// The tree on a line that parameter `param` of `algorithm` names; `default` where it names none. `others` are names
-/// that the algorithm takes beside trees.
+/// Returns the tree on a line that parameter `param` of `algorithm` names, `default` if it is not given. `others` are
+/// names that the algorithm accepts beside trees.
 pub(crate) fn line_param(
     algorithm: &'static str,
     param: &'static str,
@@ -38,16 +40,16 @@ pub(crate) fn line_param(
     })
 }
 
-/// Names of all trees on a line.
+/// Returns the names of all trees on a line.
 pub(crate) fn line_names() -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().filter(|a| a.line_tree().is_some()).map(|a| a.name())
 }
 
-/// What a name stands for in a case: a reduce named for an allreduce means `reduce-broadcast` with it; a tree on a line
-/// named for a grid means `x-y` with it in both dimensions, and a ring `x-y-allreduce` with it in both.
+/// Resolves a name in a case: a reduce named for an allreduce means `reduce-broadcast` with it; a tree on a line named
+/// for a grid means `x-y` with it in both dimensions, and a ring `x-y-allreduce` with it in both.
 ///
 /// # Errors
-/// An unknown name or parameter, a parameter that says otherwise, or a case that is not supported.
+/// An unknown name or parameter, a parameter that contradicts the name, or a case that is not supported.
 pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
     let named = find(name)?;
     check_place(named, case)?;
@@ -67,8 +69,8 @@ pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn
     Ok((algorithm, algorithm.chosen(case, &params)))
 }
 
-/// The name by which [`resolve`] finds a composition: `chain` for `reduce-broadcast` with `x-y` of chains. Other
-/// algorithms, and those among ranks, have their own.
+/// Returns the name by which [`resolve`] finds a composition: `chain` for `reduce-broadcast` with `x-y` of chains.
+/// Other algorithms, and all among ranks, keep their names.
 pub fn short_name(algorithm: &dyn Algorithm, offers: &[Means], params: &Params) -> String {
     let name = algorithm.name();
     if !offers.contains(&Means::Grid) {
@@ -83,13 +85,13 @@ pub fn short_name(algorithm: &dyn Algorithm, offers: &[Means], params: &Params) 
     .to_owned()
 }
 
-/// The place must offer what the algorithm needs.
+/// Checks that the place offers a means that the algorithm needs.
 fn check_place(algorithm: &dyn Algorithm, case: &Case) -> Result<(), AlgorithmError> {
     let info = algorithm.info();
     if info.needs.iter().any(|means| case.offers().contains(means)) { Ok(()) } else { Err(lacks(info, case.offers())) }
 }
 
-/// The error of an algorithm that needs something else than the machine offers.
+/// Returns the error of an algorithm whose means the machine does not offer.
 pub(crate) fn lacks(info: &Info, offered: &[Means]) -> AlgorithmError {
     let phrases = |means: &[Means], with: &str| means.iter().map(|m| m.phrase()).collect::<Vec<_>>().join(with);
     let (needs, offered) = (phrases(info.needs, " or "), phrases(offered, " and "));
@@ -97,7 +99,7 @@ pub(crate) fn lacks(info: &Info, offered: &[Means]) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: info.name, reason }
 }
 
-/// The composed algorithm with the named one as all of `parts`.
+/// Returns the composed algorithm with the named one as all of `parts`.
 fn stands_for(
     named: &'static dyn Algorithm,
     composed: &'static str,
@@ -115,7 +117,7 @@ fn stands_for(
     Ok((find(composed)?, parts.iter().fold(params.clone(), |params, part| params.with(part, name))))
 }
 
-/// Every parameter must be one of the algorithm, or of a part that its parameters name, or of a part of that.
+/// Checks that every parameter belongs to the algorithm or, recursively, to a part that its parameters name.
 fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), AlgorithmError> {
     let mut accepted = BTreeSet::new();
     collect_names(algorithm, params, &mut accepted);
@@ -135,7 +137,7 @@ fn check_names(algorithm: &dyn Algorithm, params: &Params) -> Result<(), Algorit
 
 fn collect_names(algorithm: &dyn Algorithm, params: &Params, accepted: &mut BTreeSet<&'static str>) {
     for param in algorithm.info().params {
-        // A part that was met before has nothing new to add.
+        // A part that was visited before adds no names.
         if accepted.insert(param.name)
             && let Some(part) = params.get(param.name).and_then(|value| find(value).ok())
         {

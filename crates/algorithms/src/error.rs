@@ -1,4 +1,4 @@
-//! Why an algorithm was not built.
+//! Reasons why an algorithm cannot be built.
 
 use unisono_schedule::BuildError;
 
@@ -26,7 +26,7 @@ pub enum AlgorithmError {
     Stages { algorithm: &'static str, error: StagesError },
     #[error("'{algorithm}' is an algorithm of the catalog; choose another name")]
     Taken { algorithm: &'static str },
-    /// Of an algorithm that the program added.
+    /// An error of an algorithm that the program added.
     #[error("the function of algorithm '{algorithm}' {message}")]
     Own { algorithm: &'static str, message: String },
     #[error(transparent)]

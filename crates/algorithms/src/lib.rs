@@ -1,9 +1,10 @@
 //! Generators of schedules, one a file in [`catalog`], registered there.
 //!
-//! Most reduces on a line of PEs are trees in pre-order; such a unit only says its tree ([`line::LineTree`]) and gets
-//! everything else, its use inside `x-y` and `reduce-broadcast` included. Algorithms among ranks are [`ranks::Among`].
+//! Most reduces on a line of PEs are trees in pre-order. Such an algorithm only defines its tree ([`line::LineTree`]);
+//! its schedule, its estimate and its use in `x-y` and `reduce-broadcast` follow. Algorithms among ranks are
+//! [`ranks::Among`].
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// Numbers that do not fit are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod algorithm;

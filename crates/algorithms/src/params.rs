@@ -1,4 +1,4 @@
-//! Parameters of an algorithm as a user writes them, `K=V`, sorted by name.
+//! Parameters of an algorithm in the notation `K=V`, sorted by name.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -30,16 +30,16 @@ impl Params {
         self.0.is_empty()
     }
 
-    /// Only the parameters among `names`: what a composed algorithm hands to a part.
+    /// Keeps only the parameters whose names are accepted, for a part of a composed algorithm.
     #[must_use]
     pub fn only(&self, names: impl Fn(&str) -> bool) -> Self {
         Self(self.0.iter().filter(|(k, _)| names(k)).map(|(k, v)| (k.clone(), v.clone())).collect())
     }
 
-    /// A whole number within `range`, if the parameter is given.
+    /// Parses a whole number within `range`, if the parameter is given.
     ///
     /// # Errors
-    /// Anything else, with what is accepted.
+    /// Any other value.
     pub fn number(
         &self,
         algorithm: &'static str,
@@ -60,10 +60,10 @@ impl Params {
         }
     }
 
-    /// One of `choices`; the first where the parameter is not given.
+    /// Returns one of `choices`, the first if the parameter is not given.
     ///
     /// # Errors
-    /// Anything else, with what is accepted.
+    /// Any other value.
     pub fn choice<'a>(
         &self,
         algorithm: &'static str,

@@ -1,10 +1,10 @@
-//! The algorithms of the catalog, and those that a program adds while it runs.
+//! The algorithms of the catalog, and those that a program adds at run time.
 
 use std::sync::{PoisonError, RwLock};
 
 use crate::{ALGORITHMS, Algorithm, AlgorithmError};
 
-/// Algorithms of the program's own, in the order in which they were added.
+/// The program's own algorithms, in the order in which they were added.
 static OWN: RwLock<Vec<&'static dyn Algorithm>> = RwLock::new(Vec::new());
 
 /// Returns the algorithms of the catalog, then those that were added.
@@ -21,8 +21,8 @@ pub fn unregister(name: &str) -> bool {
     own.len() < before
 }
 
-/// Adds an algorithm for the rest of the process. It replaces one of the same name that was added before; plans that
-/// were made with that one keep it.
+/// Adds an algorithm for the rest of the process. It replaces an added one of the same name; existing plans keep the
+/// old one.
 ///
 /// # Errors
 /// The catalog has an algorithm of that name.
@@ -33,7 +33,7 @@ pub fn register(algorithm: Box<dyn Algorithm>) -> Result<(), AlgorithmError> {
     }
     let mut own = OWN.write().unwrap_or_else(PoisonError::into_inner);
     own.retain(|a| a.name() != name);
-    // Plans hold algorithms without a lifetime, so what is added stays in memory.
+    // Plans hold algorithms without a lifetime, so added algorithms are never freed.
     own.push(Box::leak(algorithm));
     Ok(())
 }

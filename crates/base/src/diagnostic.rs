@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::{InstrId, NodeId};
 
-/// One finding. `rank` and `instruction` name the place as the text form prints it.
+/// One finding. `rank` and `instruction` are the place, as in the text form.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Diagnostic {
     pub code: &'static str,
@@ -21,8 +21,8 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Collects findings; keeps the first `Diagnostics::KEPT` and counts the rest, so that a schedule wrong
-/// everywhere does not fill the memory.
+/// Collects findings; keeps the first `Diagnostics::KEPT` and counts the rest, so that a schedule with many faults does
+/// not fill the memory.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     kept: Vec<Diagnostic>,
@@ -51,7 +51,7 @@ impl Diagnostics {
         }
     }
 
-    /// Adds a finding that another checker made.
+    /// Adds a finding of another checker.
     pub fn add(&mut self, finding: Diagnostic) {
         if self.kept.len() < Self::KEPT {
             self.kept.push(finding);
@@ -64,7 +64,7 @@ impl Diagnostics {
         self.kept.is_empty()
     }
 
-    /// No more findings are kept: a checker may stop looking.
+    /// Returns whether further findings are dropped, so that a checker may stop.
     pub fn is_full(&self) -> bool {
         self.left_out > 0
     }
@@ -73,7 +73,7 @@ impl Diagnostics {
         self.kept.iter().any(|d| d.code == code)
     }
 
-    /// The findings; a last one says how many more there were.
+    /// Returns the findings; if some were dropped, a last finding gives their number.
     pub fn into_vec(mut self) -> Vec<Diagnostic> {
         if self.left_out > 0 {
             self.kept.push(Diagnostic {

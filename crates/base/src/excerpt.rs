@@ -1,11 +1,12 @@
-//! Text of users and of their files in messages.
+//! Excerpts of texts of users and of their files, for messages.
 
-/// The most characters of it that a message shows.
+/// The most characters that a message shows.
 const MOST: usize = 40;
 
-/// Returns the beginning of a text for a message: at most 40 characters, those that act on a terminal as escapes.
+/// Returns the beginning of a text for a message: at most 40 characters, with escapes for those that control a
+/// terminal.
 ///
-/// A message must stay one readable line whatever a file holds, and must not show more of a file than its reader needs.
+/// A message must stay one readable line for any file, and must not show more of a file than its reader needs.
 pub fn excerpt(text: &str) -> String {
     let mut shown: String = text.chars().take(MOST).flat_map(escaped).collect();
     if text.chars().nth(MOST).is_some() {

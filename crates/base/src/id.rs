@@ -7,7 +7,7 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The id of row `index`; tables never grow past `u32::MAX` rows (their builders refuse it).
+            /// Returns the id of row `index`; tables never grow past `u32::MAX` rows (their builders refuse it).
             pub fn new(index: usize) -> Self {
                 Self(u32::try_from(index).expect("table builders keep row counts below 2^32"))
             }

@@ -1,11 +1,10 @@
 //! Interruption of long work.
 //!
-//! Loops that can run for more than a moment call [`poll`]. Whoever starts the work wraps it in [`watch`] with a hook
-//! that reports whether the user asked to stop. When the hook says so, [`poll`] unwinds with the payload
-//! [`Interrupted`], so memory is freed on the way and no function between the two needs an error for it. Without a
-//! watch [`poll`] does nothing.
+//! Loops that can run for more than a moment call [`poll`]. The caller wraps the work in [`watch`] with a hook that
+//! reports whether the user asked to stop. If so, [`poll`] unwinds with the payload [`Interrupted`], so memory is freed
+//! on the way and no function in between needs an error for it. Without a watch [`poll`] does nothing.
 //!
-//! Both belong to one thread; a thread that the work itself starts has no watch.
+//! A watch belongs to one thread; threads that the work starts have no watch.
 
 use std::{
     cell::{Cell, RefCell},
@@ -22,7 +21,7 @@ pub type Hook = Box<dyn FnMut() -> bool>;
 
 /// Time between two calls of the hook.
 const PERIOD: Duration = Duration::from_millis(50);
-/// Calls of [`poll`] between two looks at the clock, which costs more than a poll.
+/// Calls of [`poll`] between two reads of the clock, which costs more than a poll.
 const POLLS: u32 = 64;
 
 thread_local! {
@@ -30,9 +29,9 @@ thread_local! {
     static WATCH: RefCell<Option<(Hook, Instant)>> = const { RefCell::new(None) };
 }
 
-/// Runs `work` while [`poll`] asks `hook`. A watch inside another one replaces it until it ends.
+/// Runs `work` while [`poll`] calls `hook`. An inner watch replaces the outer one until it ends.
 pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
-    /// Puts the outer watch back, also when `work` unwinds.
+    /// Restores the outer watch, also if `work` unwinds.
     struct Restore(Option<(Hook, Instant)>, u32);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -44,7 +43,7 @@ pub fn watch<R>(hook: Hook, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Unwinds with [`Interrupted`] if the watch of this thread was asked to stop. Costs a few instructions.
+/// Unwinds with [`Interrupted`] if the hook of this thread's watch reports a stop. Costs a few instructions.
 #[inline]
 pub fn poll() {
     let left = LEFT.get();
@@ -55,7 +54,7 @@ pub fn poll() {
     }
 }
 
-/// As [`poll`], for loops in which a turn takes microseconds: looks at the clock each time.
+/// Polls as [`poll`] does, but reads the clock each time, for loops in which an iteration takes microseconds.
 pub fn check() {
     look();
 }

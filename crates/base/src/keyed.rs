@@ -1,5 +1,6 @@
-//! Structs in files are objects of keys. The readers of derived structs also take an array of their values in order,
-//! of JSON and of TOML alike, so that values without names would pass; a file is read through [`read`].
+//! Structs in files are objects of keys. The readers that serde derives for structs also accept an array of values in
+//! order, from JSON and from TOML, so values without names would pass. Files are read through [`read`], which refuses
+//! such arrays.
 
 use std::fmt;
 
@@ -13,8 +14,7 @@ use serde::{
 /// Enums that are `untagged` or have a `tag` inside are read from a copy, so fields of such a type name [`object`] or
 /// [`optional`] in `deserialize_with`.
 ///
-/// # Errors
-/// Those of the source; an array where a struct is expected.
+/// Errors of the source, and an array in place of a struct.
 pub fn read<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<T, D::Error> {
     T::deserialize(self::source(source))
 }
@@ -34,15 +34,14 @@ pub fn json<'de, T: Deserialize<'de>>(text: &'de [u8]) -> serde_json::Result<T> 
     source.end().map(|()| value)
 }
 
-/// Reads a value from an object alone.
+/// Reads a value, and refuses every source but an object.
 ///
-/// # Errors
-/// Those of the source; a value of another type.
+/// Errors of the source, and a value of another type.
 pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<T, D::Error> {
     Object::deserialize(source).map(|read| read.0)
 }
 
-/// Reads a value from an object alone, or from a null.
+/// Reads a value from an object or a null.
 ///
 /// # Errors
 /// As [`object`].
@@ -70,10 +69,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// A part of serde's reading whose inner parts are read in the same way.
+/// A deserializer, visitor or seed of serde that applies the rule of [`read`] to all inner values.
 struct Keyed<T>(T);
 
-/// A visitor of a struct, which sees objects alone.
+/// A visitor of a struct that accepts objects only.
 struct Fields<V>(V);
 
 macro_rules! sources {
@@ -275,7 +274,7 @@ impl<'de, A: VariantAccess<'de>> VariantAccess<'de> for Keyed<A> {
 pub fn with_nearest(message: &str) -> String {
     let parts = message.split_once("unknown field `").and_then(|(_, rest)| rest.split_once("`, expected "));
     let Some((found, accepted)) = parts else { return message.to_owned() };
-    // The names stand between marks, and words between the names.
+    // Serde writes each name between backticks, with other words between the names.
     let near = accepted.split('`').skip(1).step_by(2).map(|name| (distance(found, name), name)).min();
     let most = (found.chars().count() / 3).max(1);
     let name = near.filter(|&(distance, _)| distance <= most).map(|(_, name)| name);
@@ -283,7 +282,8 @@ pub fn with_nearest(message: &str) -> String {
     name.map_or_else(|| message.to_owned(), with)
 }
 
-/// Insertions, removals and replacements that lead from one word to another.
+/// Returns the edit distance of two words: the fewest insertions, removals and replacements that turn one into the
+/// other.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

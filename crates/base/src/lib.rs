@@ -1,4 +1,4 @@
-//! What every other crate speaks in: dense ids, units, element spans, diagnostics.
+//! Types that all other crates use: dense ids, units, element spans, diagnostics.
 
 mod diagnostic;
 pub mod exact;

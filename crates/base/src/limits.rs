@@ -1,7 +1,6 @@
 //! Limits on memory and work, compared with an estimate before the work starts.
 //!
-//! Where the size of work is known only while it is done, [`spend`] counts its steps instead; [`counted`] encloses such
-//! work.
+//! [`spend`] counts steps instead if the size of the work is not known before; [`counted`] encloses such work.
 
 use std::{
     cell::Cell,
@@ -21,14 +20,14 @@ pub struct OverLimit {
     memory: bool,
 }
 
-/// An amount for a sentence.
+/// Formats an amount for a sentence.
 pub fn amount(memory: bool, count: f64) -> String {
     const UNITS: [(f64, &str); 5] = [(1e18, "EB"), (1e15, "PB"), (1e12, "TB"), (1e8, "GB"), (1e5, "MB")];
     if !memory {
         return format!("{count:.1e} steps");
     }
     match UNITS.iter().find(|(least, _)| count >= *least) {
-        // A tenth of a gigabyte is still said in gigabytes, and of a megabyte in megabytes.
+        // 0.1 GB and more is written in GB, and 0.1 MB and more in MB.
         Some((1e8, unit)) => format!("{:.1} {unit}", count / 1e9),
         Some((1e5, unit)) => format!("{:.1} {unit}", count / 1e6),
         Some((least, unit)) => format!("{:.1} {unit}", count / least),
@@ -50,10 +49,10 @@ impl std::fmt::Display for OverLimit {
 
 impl std::error::Error for OverLimit {}
 
-/// Steps that are admitted unless [`set`] says otherwise: about a minute of one core.
+/// The default limit of steps: about a minute of one core.
 pub const DEFAULT_STEPS: u64 = 1 << 36;
 
-/// Estimates that are noted: memory of a gigabyte, and work of tens of seconds.
+/// Least estimates that are reported as notes: a gigabyte of memory, and tens of seconds of work.
 const NOTED_BYTES: u128 = 1_000_000_000;
 const NOTED_STEPS: u128 = 1 << 34;
 
@@ -62,7 +61,7 @@ pub type Note = Box<dyn Fn(String) + Send + Sync>;
 
 static NOTE: RwLock<Option<Note>> = RwLock::new(None);
 
-/// Sets who receives a sentence about admitted work that takes a gigabyte or tens of seconds.
+/// Sets the receiver of sentences about admitted work that takes a gigabyte or tens of seconds.
 pub fn set_note(note: Option<Note>) {
     *NOTE.write().unwrap_or_else(std::sync::PoisonError::into_inner) = note;
 }
@@ -72,7 +71,7 @@ fn note(what: &str, memory: bool, needs: u128) {
     remark(|| format!("{what} needs about {}{of}", amount(memory, needs as f64)));
 }
 
-/// Passes a sentence about large work, such as what is left out of it, to the receiver of notes.
+/// Passes a sentence about large work, such as the parts that were left out, to the receiver of notes.
 pub fn remark(sentence: impl FnOnce() -> String) {
     if let Some(note) = &*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner) {
         note(sentence());
@@ -81,13 +80,13 @@ pub fn remark(sentence: impl FnOnce() -> String) {
 
 static WARN: OnceLock<fn(String)> = OnceLock::new();
 
-/// Sets who receives warnings where nobody receives notes; the first call counts.
+/// Sets the receiver of warnings, which is used while there is no receiver of notes. Only the first call has an effect.
 pub fn set_warn(warn: fn(String)) {
     let _ = WARN.set(warn);
 }
 
-/// Passes a sentence that no user should miss, such as a fault of the user's own algorithm, to the receiver of notes,
-/// or else to that of warnings.
+/// Passes a sentence that no user should miss, such as a fault of the user's own algorithm, to the receiver of notes
+/// or, if there is none, of warnings.
 pub fn warn(sentence: String) {
     match (&*NOTE.read().unwrap_or_else(std::sync::PoisonError::into_inner), WARN.get()) {
         (Some(note), _) => note(sentence),
@@ -105,15 +104,14 @@ pub fn set(bytes: u64, steps: u64) {
     STEPS.store(steps, Relaxed);
 }
 
-/// The limits of the process: bytes, and steps.
+/// Returns the limits of the process: bytes, and steps.
 pub fn get() -> (u64, u64) {
     (BYTES.load(Relaxed), STEPS.load(Relaxed))
 }
 
 /// Admits work that allocates about `bytes` and takes about `steps` elementary steps (a few nanoseconds each).
 ///
-/// Inside [`counted`] the steps of all that was admitted add up, so that many works that are small alone are refused
-/// too.
+/// Inside [`counted`] the steps of all admitted work add up, so that many small works are refused too.
 ///
 /// # Errors
 /// The estimate is over a limit.
@@ -133,7 +131,7 @@ pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
     Ok(())
 }
 
-/// As [`admit`], for work that begins later or not at all: nothing is added or noted.
+/// Compares as [`admit`] does, for work that begins later or not at all: adds and notes nothing.
 ///
 /// # Errors
 /// The estimate is over a limit.
@@ -150,13 +148,13 @@ pub fn check(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
 }
 
 thread_local! {
-    /// Steps of the work under way; none where nothing counts them.
+    /// Steps of the work under way; `None` outside of [`counted`].
     static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
     /// Steps of the work that ended last.
     static LAST: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The steps that the last [`counted`] work of this thread was admitted with or spent.
+/// Returns the steps that the last [`counted`] work of this thread was admitted with or spent.
 pub fn last_counted() -> u64 {
     LAST.get()
 }
@@ -190,8 +188,8 @@ pub fn spend(what: &'static str, steps: u64) {
     }
 }
 
-/// As [`admit`] for memory that a function without errors is about to take: unwinds with the payload [`OverLimit`].
-/// Without [`counted`] nothing happens.
+/// Admits memory as [`admit`] does for a function without errors: unwinds with the payload [`OverLimit`]. Does nothing
+/// outside of [`counted`].
 pub fn take(what: &'static str, bytes: u128) {
     if SPENT.get().is_some()
         && let Err(over) = admit(what, bytes, 0)

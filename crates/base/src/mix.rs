@@ -1,4 +1,4 @@
-//! One way to make 64 bits look random.
+//! A bijection that makes 64 bits look random.
 
 /// A bijective mixing of 64 bits: the finaliser of SplitMix64 (Steele, Lea, Flood, 2014).
 #[inline]

@@ -1,7 +1,8 @@
-//! Narrowing of numbers, in place of `as`, which drops bits without a word.
+//! Narrowing of numbers, in place of `as`, which drops bits silently.
 //!
-//! A number from input is converted by `try_from` where it enters, with an error that names it. What is narrowed here
-//! has been bounded before: rows of tables stay below 2^32, ranks and accelerators below 2^22, and so on.
+//! Numbers from input are converted by `try_from` when they are read, with an error that names them. Numbers that are
+//! narrowed here have been bounded before: rows of tables stay below 2^32, ranks and accelerators below 2^22, and so
+//! on.
 
 use std::fmt::Display;
 
@@ -24,7 +25,7 @@ fn too_large(number: &dyn Display) -> ! {
     panic!("{number} is beyond the numbers that its table holds")
 }
 
-/// Returns the nearest whole number: 0 for what is negative or not a number, and 2^64 - 1 for all that is larger.
+/// Returns the nearest whole number: 0 for negative values and NaN, 2^64 - 1 for all larger values.
 #[inline]
 pub fn rounded(value: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates, as the comment says")]
@@ -33,8 +34,8 @@ pub fn rounded(value: f64) -> u64 {
     }
 }
 
-/// Returns the next whole number, so that no time is shorter than its machine's. What is above a whole number by the
-/// rounding of its computation is that number.
+/// Rounds up to a whole number, so that no time is shorter than the machine's. A value that exceeds a whole number only
+/// by the rounding error of its computation gives that number.
 #[inline]
 pub fn rounded_up(value: f64) -> u64 {
     rounded((value * (1.0 - 4.0 * f64::EPSILON)).ceil())

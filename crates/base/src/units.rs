@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Cycles(pub f64);
 
 impl Cycles {
-    /// Seconds at a clock of `clock_mhz` megahertz.
+    /// Returns the seconds at a clock of `clock_mhz` megahertz.
     pub fn seconds(self, clock_mhz: f64) -> f64 {
         self.0 / (clock_mhz * 1e6)
     }
@@ -43,7 +43,7 @@ impl fmt::Display for Bytes {
 pub struct Wavelets(pub u64);
 
 impl Wavelets {
-    /// Wavelets that `elements` of `element_bytes` bytes fill, the last one padded.
+    /// Returns the wavelets of `elements` elements of `element_bytes` bytes, the last one padded.
     pub fn of(elements: u64, element_bytes: u64) -> Self {
         Self((elements * element_bytes).div_ceil(4))
     }

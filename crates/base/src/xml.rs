@@ -3,7 +3,7 @@
 
 use crate::narrow;
 
-/// What is wrong with a text, and where.
+/// An error in an XML text, with its line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct XmlError {
     pub line: u32,
@@ -25,13 +25,13 @@ pub struct Element {
     pub children: Vec<Element>,
 }
 
-/// More nesting than any file of the format has.
+/// The most nesting that is accepted; no file of the two formats has as much.
 const DEEPEST: usize = 16;
 
-/// The only element outside all others, which should have the name `root`.
+/// Reads a text and returns its root element. `root_name` is the name that an error about a missing root shows.
 ///
 /// # Errors
-/// What is no XML, with its line.
+/// Text that is not XML of this part.
 pub fn parse(text: &str, root_name: &str) -> Result<Element, XmlError> {
     let mut reader = Reader { rest: text, line: 1 };
     let mut open: Vec<Element> = Vec::new();
@@ -134,7 +134,7 @@ impl Reader<'_> {
         Ok(name)
     }
 
-    /// What follows `<`, and whether the element closes itself.
+    /// Reads an element after its `<`; the second value is true if the element closes itself.
     fn element(&mut self, line: u32) -> Result<(Element, bool), XmlError> {
         let name = self.name()?;
         let mut attributes: Vec<(String, String)> = Vec::new();
@@ -164,10 +164,10 @@ impl Reader<'_> {
 }
 
 impl Element {
-    /// An attribute's text.
+    /// Returns an attribute's text.
     ///
     /// # Errors
-    /// It is not there.
+    /// The attribute is missing.
     pub fn text(&self, key: &str) -> Result<&str, XmlError> {
         let missing = || XmlError::new(self.line, format!("<{}> has no attribute {key}", self.name));
         self.find(key).ok_or_else(missing)
@@ -177,19 +177,19 @@ impl Element {
         self.attributes.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
 
-    /// An attribute's whole number in `from ..= to`; `None` where it is missing or blank.
+    /// Returns an attribute's whole number in `from ..= to`, or `None` if the attribute is missing or blank.
     ///
     /// # Errors
-    /// It is no number, or outside.
+    /// The value is not a number, or outside the range.
     pub fn stated(&self, key: &str, from: i64, to: i64) -> Result<Option<i64>, XmlError> {
         let is_stated = self.find(key).is_some_and(|text| !trimmed(text).is_empty());
         is_stated.then(|| self.number(key, from, to)).transpose()
     }
 
-    /// An attribute's whole number in `from ..= to`.
+    /// Returns an attribute's whole number in `from ..= to`.
     ///
     /// # Errors
-    /// It is missing, no number, or outside.
+    /// The attribute is missing, not a number, or outside the range.
     pub fn number(&self, key: &str, from: i64, to: i64) -> Result<i64, XmlError> {
         let text = self.text(key)?;
         let number = trimmed(text).parse::<i64>().ok().filter(|n| (from..=to).contains(n));
@@ -201,12 +201,12 @@ impl Element {
     }
 }
 
-/// Returns a value without the blanks around a number that C passes over. Other blanks end a number of C.
+/// Returns a value without the blanks around a number that C skips. Other blanks end a number in C.
 pub fn trimmed(text: &str) -> &str {
     text.trim_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r'])
 }
 
-/// A value as an error shows it.
+/// Shortens a value for an error message.
 pub fn short(text: &str) -> String {
     let mut shown: String = text.chars().take(40).collect();
     if shown.len() < text.len() {

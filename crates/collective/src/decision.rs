@@ -1,15 +1,15 @@
-//! Decision tables: which algorithm serves a collective, by ranks, ranks per node, and bytes.
+//! Decision tables: the algorithm that serves a collective, by ranks, ranks per node, and bytes.
 //!
-//! Ranks per node are those of the node that holds most of the communicator's: 96 ranks on 2 nodes are not 96 on 96. A
-//! row may leave them open; it then serves what no row for these ranks per node does. Bytes count as MPI counts: the
-//! whole vector of a broadcast, reduce, allreduce or scan; what one rank gives, keeps or sends to each other rank
-//! elsewhere. A barrier has 0 bytes.
+//! Ranks per node are those of the node that holds the most ranks of the communicator: 96 ranks on 2 nodes differ from
+//! 96 ranks on 96 nodes. A row may leave them open; it then serves the calls that no row with these ranks per node
+//! serves. Bytes count as in MPI: the whole vector of a broadcast, reduce, allreduce or scan; otherwise the block that
+//! one rank gives, keeps or sends to each other rank. A barrier has 0 bytes.
 
 use std::fmt;
 
 use crate::{CollectiveError, Kind};
 
-/// What a schedule may ask of the operator it is run with.
+/// The property that a schedule requires of the operator of a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum OperatorClass {
     /// The collective moves data and has no operator.
@@ -38,7 +38,7 @@ impl fmt::Display for OperatorClass {
     }
 }
 
-/// Who serves the calls of a row.
+/// The implementation that serves the calls of a row.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Choice {
     /// The MPI library as it is.
@@ -62,21 +62,21 @@ impl fmt::Display for Choice {
     }
 }
 
-/// One region of the table: `first_bytes ..= last_bytes` of a collective on so many ranks.
+/// One region of the table: `first_bytes ..= last_bytes` of a collective on `ranks` ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Row {
     pub kind: Kind,
     pub ranks: u32,
-    /// The most ranks that share a node; none: however they lie.
+    /// The most ranks that share a node; `None` accepts every placement.
     pub per_node: Option<u32>,
     pub class: OperatorClass,
     pub first_bytes: u64,
-    /// `u64::MAX` is "and beyond".
+    /// `u64::MAX` means no upper limit.
     pub last_bytes: u64,
     pub choice: Choice,
 }
 
-/// What rows are sorted by.
+/// The sort key of rows.
 type Key = (&'static str, u32, Option<u32>, OperatorClass, u64);
 
 impl Row {
@@ -95,13 +95,15 @@ impl fmt::Display for Row {
     }
 }
 
-/// Rows in ascending order, of which no two serve the same call. What no row serves is the library's own.
+/// Rows in ascending order, no two of which serve the same call. Calls without a row go to the library.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DecisionTable {
     rows: Vec<Row>,
 }
 
 impl DecisionTable {
+    /// Sorts and checks the rows.
+    ///
     /// # Errors
     /// Two rows serve the same call, a row serves none, or its class does not fit the collective.
     pub fn new(mut rows: Vec<Row>) -> Result<Self, CollectiveError> {
@@ -126,8 +128,8 @@ impl DecisionTable {
         &self.rows
     }
 
-    /// The row that serves a call. Rows for its ranks per node come before those for any, and an operator that commutes
-    /// is served by rows for any operator too.
+    /// Returns the index of the row that serves a call. Rows for its ranks per node come before rows for any; rows for
+    /// every operator also serve operators that commute.
     pub fn find(
         &self,
         kind: Kind,

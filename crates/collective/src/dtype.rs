@@ -28,7 +28,7 @@ impl Dtype {
         }
     }
 
-    /// Bytes of one element.
+    /// Returns the bytes of one element.
     pub fn bytes(self) -> u64 {
         match self {
             Dtype::F16 | Dtype::Bf16 => 2,

@@ -1,4 +1,4 @@
-//! What is wrong with a collective that was asked for.
+//! Errors in a description of a collective.
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CollectiveError {
@@ -29,7 +29,6 @@ pub enum CollectiveError {
     EmptyRow { row: String, class: &'static str },
 }
 
-/// The article of a noun.
 fn article(noun: &str) -> &'static str {
     if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }

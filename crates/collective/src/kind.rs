@@ -12,7 +12,7 @@ pub enum Kind {
     Barrier,
     Broadcast,
     Gather,
-    /// One vector from one rank to the root: the primitive whose time every broadcast is measured against.
+    /// One vector from one rank to the root: the times of broadcasts are compared with its time.
     Message,
     Reduce,
     ReduceScatter,
@@ -51,21 +51,22 @@ impl Kind {
         }
     }
 
-    /// Whether one rank plays a part of its own.
+    /// Returns whether one rank is a root.
     pub fn has_root(self) -> bool {
         matches!(self, Kind::Broadcast | Kind::Gather | Kind::Message | Kind::Reduce | Kind::Scatter)
     }
 
-    /// Whether elements of different ranks are combined by the operator.
+    /// Returns whether the operator combines elements of different ranks.
     pub fn reduces(self) -> bool {
         matches!(self, Kind::Allreduce | Kind::Barrier | Kind::Reduce | Kind::ReduceScatter | Kind::Scan)
     }
 
-    /// The algorithm bandwidth and the bus bandwidth, in GB/s, of a collective over so many bytes that takes so long.
-    /// Bytes count as in MPI. None for a barrier and a scan, which nccl-tests do not have, and where no time passes.
+    /// Returns the algorithm bandwidth and the bus bandwidth, in GB/s, of a collective of `bytes` bytes that takes
+    /// `seconds` seconds. Bytes count as in MPI. Returns `None` for a barrier and a scan, which nccl-tests do not have,
+    /// and if no time passes.
     ///
     /// Source: nccl-tests, doc/PERFORMANCE.md and the function `GetBw` of each test. Their size is that of the larger
-    /// buffer, so of collectives with a block for each rank it is that of all blocks.
+    /// buffer: if a collective has a block for each rank, the size is that of all blocks.
     pub fn bandwidths(self, ranks: u32, bytes: u64, seconds: f64) -> Option<Bandwidths> {
         let n = f64::from(ranks);
         let (blocks, share) = match self {

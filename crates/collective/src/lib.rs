@@ -1,9 +1,9 @@
-//! What a collective means: its buffers, and for every output element which inputs it must hold; and the tables that
-//! say which algorithm serves it.
+//! Collectives: their buffers, and the inputs that every output element must hold; and decision tables, which name the
+//! algorithm that serves a collective.
 //!
-//! Nothing here knows an algorithm or a time.
+//! No code in this crate depends on an algorithm or a time.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// Numbers that do not fit are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod decision;

@@ -1,4 +1,4 @@
-//! Reduction operators. All are associative; whether operands may be swapped is a property of the operator.
+//! Reduction operators. All are associative; `commutative` reports whether operands may be swapped.
 
 use std::{fmt, str::FromStr};
 
@@ -13,8 +13,8 @@ pub enum Operator {
     And,
     Or,
     Xor,
-    /// Stands for any associative operator that does not commute (MPI's `commute = false`). Its value in the
-    /// interpreter: an `i64` packs an affine map `(a << 32) | b` over the prime 2^31 - 1, maps compose left to right.
+    /// Any associative operator that does not commute (MPI's `commute = false`). In the interpreter an `i64` packs an
+    /// affine map `(a << 32) | b` over the prime 2^31 - 1, and maps compose left to right.
     Ordered,
 }
 
@@ -47,7 +47,7 @@ impl Operator {
         self != Operator::Ordered
     }
 
-    /// Fails where the operator has no meaning for the datatype, as in MPI.
+    /// Checks that the operator has a meaning for the datatype, as in MPI.
     pub fn check(self, dtype: Dtype) -> Result<(), CollectiveError> {
         let accepted = match self {
             Operator::And | Operator::Or | Operator::Xor if !dtype.is_integer() => "i32, i64",

@@ -1,8 +1,8 @@
-//! A collective on given ranks, as buffer sizes and the contents each output must end with.
+//! A collective on given ranks: its buffer sizes and the contents that each output must end with.
 //!
-//! Counts follow MPI: for broadcast, reduce, allreduce, scan and message `elements` is the whole vector; for
-//! allgather and gather what one rank gives; for scatter and reduce-scatter what one rank keeps; for alltoall one
-//! block per pair. A barrier carries one element of no meaning, so that "has heard of every rank" is data flow.
+//! Counts follow MPI: `elements` is the whole vector of a broadcast, reduce, allreduce, scan or message; the block that
+//! one rank gives to an allgather or gather; the block that one rank keeps of a scatter or reduce-scatter; one block
+//! per pair of an alltoall. A barrier carries one meaningless element, so that its synchronization is data flow.
 
 use unisono_base::{Span, narrow};
 
@@ -13,17 +13,16 @@ pub struct Collective {
     pub kind: Kind,
     pub ranks: u32,
     pub elements: u32,
-    /// The rank with a part of its own; 0 where the collective has none.
+    /// The root; 0 if the collective has none.
     pub root: u32,
     pub operator: Operator,
     pub dtype: Dtype,
-    /// The elements of the caller that one element of the buffers stands for: 1 in all that is built for a run, more in
-    /// plans and bounds of buffers whose elements exceed 32 bits.
+    /// The elements of the caller in one element of the buffers: 1 for schedules that run, more in plans and bounds
+    /// whose buffers have more elements than 32 bits count.
     pub unit: u32,
 }
 
-/// Which inputs one output span must hold. Output element `k` of the span is made of input elements
-/// `input_start + k`.
+/// The inputs that one output span must hold. Element `k` of the span is made of input elements `input_start + k`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Required {
     pub span: Span,
@@ -37,7 +36,7 @@ pub enum Source {
     Copy { rank: u32 },
     /// The reduction of the inputs of ranks `0 .. ranks`, each exactly once.
     Reduction { ranks: u32 },
-    /// Something of every rank `0 .. ranks`, however often (a barrier).
+    /// Data of every rank `0 .. ranks`, each at least once (a barrier).
     AtLeastOnce { ranks: u32 },
 }
 
@@ -48,7 +47,7 @@ impl Collective {
     /// over ranks and links fit 64 bits.
     pub const MAX_PLANNED: u64 = 1 << 40;
 
-    /// Returns whether nothing has to travel.
+    /// Returns whether no data has to travel.
     pub fn is_local(&self) -> bool {
         self.ranks == 1 || (self.elements == 0 && self.kind != Kind::Barrier)
     }
@@ -59,8 +58,11 @@ impl Collective {
         self.kind.reduces() && self.kind != Kind::Barrier && !is_exact
     }
 
+    /// Describes a collective whose buffers 32 bits count.
+    ///
     /// # Errors
-    /// No ranks, a root that is not a rank, an operator without a meaning for the datatype, buffers past 2^32 elements.
+    /// No ranks, too many ranks, a root that is not a rank, an operator without a meaning for the datatype, or buffers
+    /// of 2^32 elements or more.
     pub fn new(
         kind: Kind,
         ranks: u32,
@@ -98,11 +100,11 @@ impl Collective {
         })
     }
 
-    /// As [`Self::new`], for plans and bounds: buffers of more elements than 32 bits count are counted in the smallest
-    /// unit of 2, 4, 8, ... elements that 32 bits hold.
+    /// Describes a collective for plans and bounds. If 32 bits do not count the elements of the buffers, elements are
+    /// counted in the smallest unit of 2, 4, 8, ... that makes them fit.
     ///
     /// # Errors
-    /// As [`Self::new`]; the elements are no multiple of that unit.
+    /// As [`Self::new`], and if the elements are not a multiple of that unit.
     pub fn planned(
         kind: Kind,
         ranks: u32,
@@ -129,7 +131,7 @@ impl Collective {
         self.dtype.bytes() * u64::from(self.unit)
     }
 
-    /// The most elements of which a schedule can be built: those of its largest buffer are counted in 32 bits.
+    /// Returns the most elements for which a schedule can be built: 32 bits must count those of its largest buffer.
     pub fn most_elements(&self) -> u64 {
         narrow(u128::from(u32::MAX) / buffer(self.kind, self.ranks, 1))
     }
@@ -139,7 +141,7 @@ impl Collective {
         u64::from(self.elements) * self.element_bytes()
     }
 
-    /// The caller's elements, of which [`Self::elements`] is the number in units.
+    /// Returns the caller's elements, which [`Self::elements`] counts in units.
     pub fn count(&self) -> u64 {
         u64::from(self.elements) * u64::from(self.unit)
     }
@@ -168,16 +170,16 @@ impl Collective {
         }
     }
 
-    /// The rank whose vector a message carries: the last, or the first when the root is the last.
+    /// Returns the rank whose vector a message carries: the last, or the first when the root is the last.
     pub fn sender(&self) -> u32 {
         if self.root + 1 == self.ranks { 0 } else { self.ranks - 1 }
     }
 
-    /// What the output of `rank` must hold, in ascending spans that cover it; no span is empty.
+    /// Returns the required contents of the output of `rank`, as ascending spans that cover it; no span is empty.
     pub fn required(&self, rank: u32) -> impl Iterator<Item = Required> + use<> {
         let (n, p) = (self.elements, self.ranks);
         let len = self.output_len(rank);
-        // Outputs are made of equal blocks: one for most, one a peer for gathering kinds.
+        // Outputs consist of equal blocks: one per peer for gathering kinds, otherwise one.
         let (blocks, block) = match self.kind {
             Kind::Gather | Kind::Allgather | Kind::Alltoall if len > 0 => (p, n),
             _ => (u32::from(len > 0), len),

@@ -1,4 +1,4 @@
-//! Lower bounds on the time of a collective, on machines of every kind: one trait, one registry.
+//! Lower bounds on the time of a collective, on all kinds of machines: one trait, one registry.
 
 use std::any::Any;
 
@@ -15,7 +15,6 @@ pub struct CostProblem<'a> {
 }
 
 impl<'a> CostProblem<'a> {
-    /// Returns the part, if it belongs to the kind of machine with this type.
     pub fn on<Part: Any>(&self) -> Option<&'a Part> {
         self.part.downcast_ref()
     }
@@ -27,13 +26,12 @@ impl<'a> CostProblem<'a> {
 pub enum Standing {
     /// No schedule on the machine ends earlier.
     Bound,
-    /// By a model no schedule ends earlier; on the machine one may, where the model adds what overlaps.
+    /// No schedule ends earlier by a model. On the machine one may, if parts overlap whose times the model adds.
     OfModel,
-    /// The same, and by the model a schedule was found that ends then.
+    /// As [`Self::OfModel`], and a schedule was found that attains the bound by the model.
     ModelOptimum,
 }
 
-/// A lower bound.
 pub trait Bound: Sync {
     fn name(&self) -> &'static str;
     fn reference(&self) -> &'static str;
@@ -44,17 +42,17 @@ pub trait Bound: Sync {
         Standing::Bound
     }
 
-    /// The model of which no schedule is predicted to end earlier, if the bound is of a model and of all its schedules:
-    /// one that is predicted to end then is the best by it.
+    /// The model of which no schedule is predicted to end earlier, if this is a bound on all schedules of a model: a
+    /// schedule that attains it is optimal by the model.
     fn model(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns the bound, or `None` where it does not apply to the problem.
+    /// Returns the bound, or `None` if it does not apply to the problem.
     fn time(&self, problem: &CostProblem) -> Option<Time>;
 }
 
-/// Every registered bound, by kind of machine, then by name.
+/// Returns every registered bound, by kind of machine, then by name.
 pub fn all() -> impl Iterator<Item = &'static dyn Bound> {
     BOUNDS.iter().flat_map(|kind| kind.iter().copied())
 }
@@ -70,8 +68,8 @@ pub fn tightest(problem: &CostProblem) -> Option<(&'static dyn Bound, Time)> {
     standing.filter_map(|bound| Some((bound, bound.time(problem)?))).max_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// Returns the bound of a model that the least time predicted by it reaches, so that this time is the least of all
-/// schedules by the model.
+/// Returns the bound of a model that equals the least time predicted by the model, so that this time is optimal by the
+/// model.
 pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<(&'static dyn Bound, Time)> {
     const ROUNDING: f64 = 1e-9;
     let of_model = all().filter(|bound| bound.model() == Some(model));
@@ -79,7 +77,7 @@ pub fn model_optimum(problem: &CostProblem, model: &str, least: Time) -> Option<
     times.find(|(_, time)| (least.seconds - time.seconds).abs() <= ROUNDING * time.seconds)
 }
 
-/// Returns the condition of a bound, and with it what the file of the machine assumes or may leave out.
+/// Returns the condition of a bound, with the assumptions and omissions of the machine's file.
 pub fn assumption(bound: &dyn Bound, part: &dyn Any) -> String {
     let notes = part.downcast_ref::<NetworkPart>().map_or(&[][..], |part| &part.network.notes);
     let all = [bound.assumes()].into_iter().chain(notes.iter().map(String::as_str));

@@ -1,4 +1,4 @@
-//! Units that the tests of this crate open. This is not an interface: it may change with any of them.
+//! Internal units for the tests of this crate; they are not a public interface.
 
 pub mod fan_out {
     pub use crate::endpoint::bounds::fan_out::broadcast_ticks;

@@ -1,8 +1,8 @@
-//! Cost: the terms of any placed schedule, models that make times of them, and lower bounds. Nothing is simulated.
+//! Cost: the terms of any placed schedule, models that compute times from them, and lower bounds. Nothing is simulated.
 //!
-//! One folder a kind of machine; [`Time`], [`Bound`] and its registry are common to all.
+//! Each kind of machine has a folder; [`Time`], [`Bound`] and its registry are common to all.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// Numbers that do not fit are refused on input; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod bound;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use unisono_base::Cycles;
 
-/// A time in seconds, and in cycles where the machine has a clock.
+/// A time in seconds, and in cycles if the machine has a clock.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Time {
     pub seconds: f64,
@@ -24,7 +24,7 @@ impl Time {
         self.seconds * 1e9
     }
 
-    /// Compares two times on one machine; by cycles where both have them, which are exact.
+    /// Compares two times on one machine, by cycles if both have them, because cycles are exact.
     pub fn total_cmp(&self, other: &Self) -> Ordering {
         match (self.cycles, other.cycles) {
             (Some(a), Some(b)) => a.total_cmp(&b),

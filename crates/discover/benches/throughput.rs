@@ -1,5 +1,6 @@
-//! Tasks that one core reads in a second, for rank 0, whatever the kernels do: the programs of Table 3 and listing 1.
-//! Each number is the best of seven runs over fresh discoveries, which comes near to CPU time on a busy machine.
+//! Measures the tasks per second that one core reads for rank 0, independent of the kernels: the programs of Table 3
+//! and listing 1. Each number is the best of seven runs over fresh discoveries, which is close to CPU time on a busy
+//! machine.
 #![allow(clippy::print_stdout)]
 
 use std::time::Instant;
@@ -11,7 +12,7 @@ const RUNS: usize = 7;
 const NODES: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 
 fn rate(example: Example, nodes: u32, rules: Rules) -> f64 {
-    // Point-to-point makes as many commands a task as there are ranks.
+    // Point-to-point rules make one command per task and rank.
     let tasks = if rules == Rules::Off { TASKS / nodes.max(10) as usize * 10 } else { TASKS };
     let once = || {
         let start = Instant::now();

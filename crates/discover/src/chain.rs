@@ -1,13 +1,13 @@
-//! The hash chain over submissions: ranks whose programs differ have different ends, and the first difference has a
-//! name.
+//! The hash chain over submissions. Chains of ranks whose programs differ have different ends, and a comparison finds
+//! the first submission that differs.
 
 use unisono_base::mix;
 
-/// One value a submission, each over all submissions so far.
+/// One hash for each submission, over that and all earlier submissions.
 #[derive(Clone, Default, Debug)]
 pub struct Chain {
     links: Vec<u64>,
-    /// Submissions before the first link that is kept.
+    /// The number of submissions before the first link that is kept.
     forgotten: u64,
     end: u64,
 }
@@ -18,7 +18,7 @@ impl Chain {
         self.links.push(self.end);
     }
 
-    /// Over all submissions; equal on ranks that submitted the same.
+    /// Returns the hash over all submissions, which is equal on ranks that submitted the same program.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -31,24 +31,23 @@ impl Chain {
         self.len() == 0
     }
 
-    /// The value after submission `number`, unless it is forgotten or still to come.
+    /// Returns the hash after submission `number`, or none if it was forgotten or is not submitted yet.
     pub fn after(&self, number: u64) -> Option<u64> {
         number.checked_sub(self.forgotten).and_then(|k| self.links.get(usize::try_from(k).ok()?)).copied()
     }
 
-    /// The kept values, with the number of the first.
     pub fn links(&self) -> (u64, &[u64]) {
         (self.forgotten, &self.links)
     }
 
-    /// Forgets what all ranks have found equal.
+    /// Forgets the links, after all ranks have found them equal.
     pub fn agreed(&mut self) {
         self.forgotten = self.len();
         self.links.clear();
     }
 
-    /// The first submission on which two chains differ, if any. Values are over all before, so they differ from there
-    /// on.
+    /// Returns the first submission on which two chains differ, if any. Each hash covers all earlier submissions, so
+    /// all later hashes differ too and a binary search finds the first.
     pub fn first_difference(&self, other: &Chain) -> Option<u64> {
         let from = self.forgotten.max(other.forgotten);
         let both = self.len().min(other.len());
@@ -61,7 +60,7 @@ impl Chain {
     }
 }
 
-/// A number for a text that is the same on every rank.
+/// Returns a hash of a text that is the same on every rank.
 pub fn digest_of(text: &str) -> u64 {
     text.bytes().fold(text.len() as u64, |h, b| mix(h ^ u64::from(b)).wrapping_add(1))
 }

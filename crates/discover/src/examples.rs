@@ -1,4 +1,4 @@
-//! The programs of Table 3 and of listing 1, for measuring how fast they are read.
+//! The programs of Table 3 and of listing 1, used to measure how fast programs are read.
 
 use std::fmt;
 
@@ -37,8 +37,8 @@ impl Example {
         }
     }
 
-    /// Submits so many tasks of the loop over buffers of `n` or `n x n` points, two steps at a time, and drops what
-    /// comes out of each hundred.
+    /// Submits `tasks` tasks of the loop over buffers of `n` or `n x n` points, two steps at a time, and drops the
+    /// output after every hundred tasks.
     pub fn submit(self, to: &mut Discovery, n: i64, tasks: usize) -> Result<(), DiscoverError> {
         let flat = !matches!(self, Self::AllToAll | Self::Stencil);
         let shape: &[i64] = if flat { &[n] } else { &[n, n] };

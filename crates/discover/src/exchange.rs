@@ -1,4 +1,5 @@
-//! What a read needs from other ranks, in terms of sides: the pieces of what is there, and operations that bring it.
+//! The data that a read needs from other ranks, in terms of sides: the pieces of the present contents, and the
+//! operations that move them.
 
 use unisono_base::{interrupt::poll, limits::spend};
 
@@ -9,12 +10,12 @@ use crate::{
     space::Region,
 };
 
-/// A group of forwards that one exchange serves.
+/// The group of forwards that one operation serves.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Group {
-    /// A group of the read that is decided, by its place.
+    /// An index among the groups of the read that is decided.
     New(usize),
-    /// The group of an operation that ran ahead, by its place among those that the read meets.
+    /// An index among the groups of earlier, look-ahead operations that the read meets.
     Earlier(usize),
 }
 
@@ -22,29 +23,29 @@ pub enum Group {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
     pub region: Region,
-    /// The task that wrote it, as its place among the writers that a read meets, in ascending order.
+    /// The task that wrote it, as its index among the writers that a read meets, in ascending order.
     pub producer: usize,
     pub owner: RoleId,
     pub owner_side: SideId,
-    /// Every rank of the owner holds a partial result of all its part, and none the result.
+    /// True if every rank of the owner holds a partial result of its part, and no rank holds the result.
     pub partial: bool,
-    /// Sides whose ranks hold a copy as well.
+    /// Other sides whose ranks also hold a copy.
     pub holders: Vec<SideId>,
-    /// Rules of the paper: a forward task is the last writer.
+    /// Rules of the paper: whether the last writer is a forward task.
     pub forwarded: bool,
-    /// An operation that ran ahead for a later reader of this side.
+    /// The look-ahead operation that has already served this piece to later readers of the side.
     pub promised: Option<(SideId, Pattern, Group)>,
 }
 
 impl Piece {
-    /// Whether the other differs in nothing but place.
+    /// Returns whether the two pieces differ in nothing but their regions.
     pub fn is_like(&self, other: &Piece) -> bool {
         let key = |p: &Piece| (p.producer, p.owner, p.owner_side, p.partial, p.forwarded, p.promised);
         key(self) == key(other) && self.holders == other.holders
     }
 }
 
-/// One source of what an operation moves.
+/// One source of the data that an operation moves.
 #[derive(Clone, PartialEq, Debug)]
 pub struct OwnedRegion {
     pub region: Region,
@@ -52,32 +53,32 @@ pub struct OwnedRegion {
     pub holders: Vec<SideId>,
 }
 
-/// A collective among some ranks: each receives what its side of `reader` covers of the parts and what it does not
-/// hold.
+/// A collective among some ranks. Each rank receives the points of the parts that its side of `reader` covers and that
+/// it does not hold.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Operation {
     pub pattern: Pattern,
     pub reader: SideId,
     pub parts: Vec<OwnedRegion>,
     pub participants: Ranks,
-    /// Of gather, broadcast, scatter and reduce.
+    /// The root of a gather, broadcast, scatter or reduce.
     pub root: Option<u32>,
 }
 
-/// MPI counts bytes with 32 bits.
+/// The most bytes of one MPI call, which counts them with 32 bits.
 pub const MOST_COUNTED: u64 = 1 << 30;
 
-/// Steps of a comparison of two ranks, and the name of such work in errors.
+/// The cost of comparing two ranks in steps, and the name of such work in errors.
 pub const STEPS: u64 = 128;
 pub const PAIRS: &str = "the list of messages between all pairs of nodes";
 
-/// Counts a comparison of two ranks, of which there may be as many as pairs.
+/// Counts the comparison of two ranks, of which there may be as many as pairs.
 fn step() {
     poll();
     spend(PAIRS, STEPS);
 }
 
-/// What `rank` must receive of a part to hold all that its side of `reader` covers.
+/// Returns the region of a part that `rank` must receive to hold all that its side of `reader` covers.
 pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Region {
     step();
     let mut rest = sides[reader].at(rank).intersect(&part.region);
@@ -90,7 +91,7 @@ pub fn need(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Reg
     rest
 }
 
-/// Who sends how much of `need` to `rank`.
+/// Returns the ranks that send `need` to `rank`, each with its region.
 pub fn sources(sides: &Sides, rank: u32, owner: SideId, need: &Region) -> Vec<(u32, Region)> {
     let owner = &sides[owner];
     let from = owner.touching(need);
@@ -102,7 +103,7 @@ pub fn sources(sides: &Sides, rank: u32, owner: SideId, need: &Region) -> Vec<(u
         .collect()
 }
 
-/// To whom `rank` sends what of a part.
+/// Returns the ranks to which `rank` sends data of a part, each with its region.
 pub fn targets(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Vec<(u32, Region)> {
     let mine = sides[part.owner].at(rank).intersect(&part.region);
     if mine.is_empty() || reader == part.owner || part.holders.contains(&reader) {
@@ -116,12 +117,12 @@ pub fn targets(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> 
         .collect()
 }
 
-/// From whom `rank` receives what of a part.
+/// Returns the ranks from which `rank` receives data of a part, each with its region.
 pub fn received(sides: &Sides, rank: u32, reader: SideId, part: &OwnedRegion) -> Vec<(u32, Region)> {
     sources(sides, rank, part.owner, &need(sides, rank, reader, part))
 }
 
-/// Adds regions for the same rank; ascending by rank.
+/// Merges the regions of each rank; ascending by rank.
 pub fn by_rank(rows: impl IntoIterator<Item = (u32, Region)>) -> Vec<(u32, Region)> {
     let mut rows: Vec<(u32, Region)> = rows.into_iter().collect();
     rows.sort_by_key(|row| row.0);
@@ -136,7 +137,7 @@ pub fn by_rank(rows: impl IntoIterator<Item = (u32, Region)>) -> Vec<(u32, Regio
 }
 
 impl Operation {
-    /// What a rank gives: its own part, or its partial result.
+    /// Returns the region that a rank contributes: its own part, or its partial result.
     pub fn given(&self, sides: &Sides, rank: u32) -> Region {
         if !self.participants.has(rank) {
             return Region::empty();
@@ -145,7 +146,7 @@ impl Operation {
         own.fold(Region::empty(), |all, r| all.union(&r))
     }
 
-    /// What a rank has new afterwards.
+    /// Returns the region that a rank has only after the operation.
     pub fn received(&self, sides: &Sides, rank: u32) -> Region {
         let all = Region::empty();
         if !self.participants.has(rank) {
@@ -160,7 +161,8 @@ impl Operation {
         })
     }
 
-    /// To whom a rank sends what, itself left out. Of a reduction: whose result its partial result enters.
+    /// Returns the ranks to which a rank sends data, without itself. In a reduction these are the ranks whose results
+    /// include its partial result.
     pub fn sends(&self, sides: &Sides, rank: u32) -> Vec<(u32, Region)> {
         if self.pattern.reduces() {
             let given = self.given(sides, rank);
@@ -171,7 +173,7 @@ impl Operation {
         by_rank(self.parts.iter().flat_map(|part| targets(sides, rank, self.reader, part)))
     }
 
-    /// From whom a rank receives what, itself left out.
+    /// Returns the ranks from which a rank receives data, without itself.
     pub fn receives(&self, sides: &Sides, rank: u32) -> Vec<(u32, Region)> {
         if self.pattern.reduces() {
             let received = self.received(sides, rank);
@@ -182,8 +184,9 @@ impl Operation {
         by_rank(self.parts.iter().flat_map(|part| received(sides, rank, self.reader, part)))
     }
 
-    /// Elements that ranks receive from others. A reduction counts as the best possible one: each partial result moves
-    /// once, but for one that stays where the result is to be, and an allreduce's result once more to all but one.
+    /// Returns the number of elements that ranks receive from others. A reduction is counted with the fewest possible
+    /// messages: each partial result moves once, except for one at the place of the result, and an allreduce's result
+    /// then moves to all other ranks.
     pub fn elements(&self, sides: &Sides) -> u64 {
         if self.pattern.reduces() {
             let moved = |part: &OwnedRegion| {
@@ -202,9 +205,9 @@ impl Operation {
         self.participants.iter().flat_map(of).sum()
     }
 
-    /// Whether messages between pairs serve the operation whatever its elements are: where a library would have to
-    /// count more than [`MOST_COUNTED`] bytes, and where so few ranks contribute to a sum that a library's reduction,
-    /// to which all contribute everything, would move more. `unisono.tasks.routes` decides by the same rule.
+    /// Returns whether messages between pairs serve the operation for any element type. They do if a library would have
+    /// to count more than [`MOST_COUNTED`] bytes. They also do if few ranks contribute to each sum: a library's
+    /// reduction, to which all ranks contribute everything, would move more. `unisono.tasks.routes` has the same rule.
     pub fn by_messages(&self, sides: &Sides, element_bytes: u64) -> bool {
         let received = |rank| self.received(sides, rank).volume();
         let (moved, others) = (self.elements(sides), u64::from(self.participants.len()).saturating_sub(1));
@@ -218,16 +221,17 @@ impl Operation {
             Pattern::ReduceScatter => self.participants.iter().map(received).sum(),
         };
         let sparse = match self.pattern {
-            // All contributions but one move for each element, and each result to the others. Pairs would move every
-            // contribution to the others, a library's best algorithm two elements to each for each element.
+            // `moved` counts all contributions but one for each element, and the result once for each other rank.
+            // Messages between pairs move every contribution to all other ranks; a library's best algorithm moves two
+            // elements per element and rank.
             Pattern::Allreduce => moved.saturating_sub(others.saturating_sub(1) * counted) < 2 * counted,
             _ => self.pattern.reduces() && moved < others * counted,
         };
         sparse || counted.saturating_mul(element_bytes) > MOST_COUNTED
     }
 
-    /// How many elements each participant sends to each other one, where all send alike. The answer is the same on all
-    /// ranks; ranks are walked, each with those that it sends to.
+    /// Returns the number of elements that each participant sends to each other one, if it is the same for all pairs.
+    /// The result is the same on all ranks. The cost grows with the number of pairs.
     pub fn even(&self, sides: &Sides) -> Option<u64> {
         let others = self.participants.len().saturating_sub(1) as usize;
         let mut size = None;

@@ -1,4 +1,4 @@
-//! Which earlier commands of a rank a command must wait for: true, anti- and output dependencies on the rank's own
+//! The earlier commands for which a command of a rank must wait: true, anti- and output dependencies on the rank's own
 //! memory, region by region.
 
 use unisono_base::CommandId;
@@ -8,15 +8,15 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// At most so many readers of a place are kept apart; more wait for all commands so far.
+/// The number of readers of a place that are stored separately; more are merged.
 const READERS: usize = 6;
 
-/// What a command waits for.
+/// The commands for which a command waits.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Waits {
-    /// Commands, ascending.
+    /// Single commands, ascending.
     pub on: Vec<CommandId>,
-    /// All commands up to this one, too.
+    /// The last of a range of commands: all commands up to this one are waited for as well.
     pub all_until: Option<CommandId>,
 }
 
@@ -45,7 +45,7 @@ struct Use {
 
 const UNUSED: Use = Use { writer: NONE, readers: [NONE; READERS], until: NONE };
 
-/// One buffer's memory on one rank.
+/// The last uses of one buffer's memory on one rank.
 #[derive(Clone, Debug)]
 pub struct Hazards {
     uses: RegionMap<Use>,
@@ -57,7 +57,6 @@ impl Hazards {
         Self { uses: RegionMap::new(buffer, UNUSED), scratch: Vec::new() }
     }
 
-    /// Command `id` reads a region.
     pub fn read(&mut self, id: CommandId, region: &Region, waits: &mut Waits) {
         for window in region.boxes() {
             self.scratch.clear();
@@ -72,7 +71,8 @@ impl Hazards {
                 match used.readers.iter().position(|&r| r == NONE) {
                     Some(free) => used.readers[free] = id.0,
                     None => {
-                        // The oldest readers are forgotten one by one; whoever writes waits for all until then.
+                        // The stored readers are merged into `until`: a later writer waits for all commands up to the
+                        // newest of them.
                         used.until = used.readers.iter().copied().max().unwrap_or(NONE);
                         used.readers = [NONE; READERS];
                         used.readers[0] = id.0;
@@ -83,7 +83,7 @@ impl Hazards {
         }
     }
 
-    /// Command `id` writes a region.
+    /// Records that command `id` writes a region.
     pub fn write(&mut self, id: CommandId, region: &Region, waits: &mut Waits) {
         for window in region.boxes() {
             self.uses.query(window, |_, used| {
@@ -96,7 +96,7 @@ impl Hazards {
                     waits.all_until = waits.all_until.max(Some(CommandId(used.until)));
                     read = true;
                 }
-                // Readers have waited for the writer.
+                // Readers have waited for the previous writer already.
                 if !read && used.writer != id.0 {
                     waits.add(used.writer);
                 }

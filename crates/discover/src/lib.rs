@@ -1,11 +1,11 @@
 //! Collectives found in programs of data-parallel tasks, without a network and without data.
 //!
 //! A program declares buffers and submits tasks; a task has a range, which is split among ranks, and accesses, each of
-//! which maps a part of the range to a part of a buffer. From that alone every rank knows what all must exchange, and
-//! finds the collectives in it, in one order. Source: "Automatic Discovery of Collective Communication Patterns in
-//! Parallelized Task Graphs" (Knorr, Salzmann, Thoman, Fahringer, 2024), with `papers/discovery/errata.md`.
+//! which maps a part of the range to a part of a buffer. From these every rank derives the exchanges of all ranks, and
+//! finds the collectives among them in the same order. Source: "Automatic Discovery of Collective Communication
+//! Patterns in Parallelized Task Graphs" (Knorr, Salzmann, Thoman, Fahringer, 2024), with `papers/discovery/errata.md`.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// Numbers that do not fit are refused on input; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod chain;

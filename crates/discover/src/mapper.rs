@@ -1,9 +1,9 @@
-//! Range mappers: which part of a buffer a chunk of a task's range touches.
+//! Range mappers: the part of a buffer that a chunk of a task's range touches.
 //!
-//! All but a user's function say per dimension of the buffer what they do: a fixed interval, or the chunk's interval of
-//! one dimension of the range, moved or widened. So what many ranks touch is known without asking for each. Every
-//! result is clamped to the buffer. Mappers are pure and monotone: a part of a chunk touches a part of what the chunk
-//! touches. Names are Celerity's (paper, section 1.4; Celerity 0.7.0).
+//! Each mapper except a user's function has one rule per dimension of the buffer: a fixed interval, or the chunk's
+//! interval of one dimension of the range, moved or widened. So the regions of many ranks are known without evaluating
+//! each. Every result is clamped to the buffer. Mappers are pure and monotone: a part of a chunk touches a part of the
+//! region that the chunk touches. Names are Celerity's (paper, section 1.4; Celerity 0.7.0).
 
 use std::{
     cmp::Ordering,
@@ -19,11 +19,11 @@ use crate::{
     split::Geometry,
 };
 
-/// A function of the user's from a chunk's lowest and highest point and the buffer's shape to boxes of the buffer, or
-/// why there are none. Each has as many numbers as the range, or the buffer, has dimensions.
+/// A user's function from a chunk's lowest point, its upper bound and the buffer's shape to boxes of the buffer, or a
+/// reason for refusal. Points have as many numbers as the range or the buffer has dimensions.
 pub type MapFunction = dyn Fn(&[i64], &[i64], &[i64]) -> Result<Vec<Box3>, String> + Send + Sync;
 
-/// A user's mapper. Two are equal exactly if their numbers are, so one function keeps one number.
+/// A user's mapper. Two mappers are equal exactly if their numbers are, so each function must keep one number.
 #[derive(Clone)]
 pub struct UserMapper {
     pub number: u64,
@@ -73,7 +73,7 @@ pub enum Mapper {
     Fixed(Box3),
     /// The chunk, with the whole extent of one dimension.
     Slice(usize),
-    /// The chunk, wider by so much on each side of each dimension: a bounding box.
+    /// The chunk, extended on both sides of each dimension by the given number of points: a bounding box.
     Neighborhood(Point),
     /// Dimension i of the result is dimension `perm[i]` of the chunk.
     Transposed([usize; 3]),
@@ -86,12 +86,11 @@ pub enum Mapper {
     Shift(Point),
     /// A buffer of one dimension over one dimension of the range.
     Project(usize),
-    /// The buffer cut along dimension 0 into as many even parts, of whole granules, as the range has points.
+    /// The buffer, cut along dimension 0 into as many even parts of whole granules as the range has points.
     EvenSplit(i64),
     User(UserMapper),
 }
 
-/// What one dimension of the touched box is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum DimRule {
     Const {
@@ -124,9 +123,10 @@ impl Mapper {
         }
     }
 
-    /// The rules of all three dimensions for a buffer of `dims` dimensions, or none where only evaluation tells.
+    /// Returns the rules of all three dimensions for a buffer of `dims` dimensions, or none if the mapper must be
+    /// evaluated.
     ///
-    /// With `rows` a buffer may have more dimensions than the range; the chunk then takes them whole.
+    /// With `rows` a buffer may have more dimensions than the range; a chunk then covers the additional ones entirely.
     pub fn rules(
         &self,
         geometry: &Geometry,
@@ -240,7 +240,7 @@ impl Mapper {
         Ok(Some(made))
     }
 
-    /// What a chunk touches, for mappers without rules.
+    /// Returns the region that a chunk touches, for mappers without rules.
     pub fn evaluate(&self, geometry: &Geometry, chunk: &Box3, buffer: &Box3, dims: usize) -> Result<Region, String> {
         match self {
             Self::EvenSplit(granule) => Ok(even_share(geometry, chunk, buffer, *granule).into()),
@@ -266,7 +266,7 @@ impl Mapper {
         }
     }
 
-    /// A number for the mapper that is the same on every rank.
+    /// Returns a hash of the mapper that is the same on every rank.
     pub fn digest(&self) -> u64 {
         let numbers: Vec<i64> = match self {
             Self::OneToOne | Self::All => Vec::new(),
@@ -282,7 +282,7 @@ impl Mapper {
     }
 }
 
-/// Refuses numbers for dimensions that the range or the buffer does not have, which would do nothing.
+/// Refuses nonzero numbers for dimensions that neither the range nor the buffer has, because they would have no effect.
 fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     let Some(d) = (dims..given.len()).find(|&d| given[d] != 0) else { return Ok(()) };
     let there = if dims == 1 { "1 dimension".to_owned() } else { format!("{dims} dimensions") };
@@ -292,8 +292,8 @@ fn no_more_dims(what: &str, given: &Point, dims: usize) -> Result<(), String> {
     ))
 }
 
-/// Rows `[a q + min(a, r), b q + min(b, r))` granules for points `[a, b)` of a range of n: q = granules / n, r the
-/// rest. The last point also takes the part of a granule that is left.
+/// Returns rows `[a q + min(a, r), b q + min(b, r))` in granules for points `[a, b)` of a range of n: q = granules / n,
+/// r the remainder. The last point also gets the incomplete granule at the end.
 fn even_share(geometry: &Geometry, chunk: &Box3, buffer: &Box3, granule: i64) -> Box3 {
     let (rows, n) = (buffer.max[0], geometry.size[0]);
     let (q, r) = (rows / granule / n, rows / granule % n);

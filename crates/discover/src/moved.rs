@@ -1,6 +1,7 @@
-//! What a program moves between ranks, for those who put a price on it: each distinct operation once, and how often.
+//! The data that a program moves between ranks, for cost models: each distinct operation once, with its number of
+//! occurrences.
 //!
-//! Operations of one task and buffer that move the same are one row, so a loop has few rows however long it is.
+//! Equal operations of one task and buffer share one row, so a loop of any length has few rows.
 
 use unisono_base::{BufferId, TaskId, narrow};
 
@@ -12,7 +13,7 @@ use crate::{
     side::{Ranks, Sides},
 };
 
-/// The least and the most elements that one rank of those that take part has.
+/// The fewest and the most elements among the ranks that take part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extremes {
     pub least: u64,
@@ -36,33 +37,34 @@ impl Extremes {
 /// A collective, or the messages of one read.
 #[derive(Clone, PartialEq, Debug)]
 pub struct What {
-    /// None for messages between pairs that are no halo.
+    /// The pattern, or none for messages between pairs that are not a halo.
     pub pattern: Option<Pattern>,
     pub participants: Ranks,
     pub root: Option<u32>,
-    /// What counts as the size of a collective: what each gives of an allgather or gather, what each gets of a scatter
-    /// or reduce-scatter, what each pair exchanges of an alltoall, the whole of the others. Of messages their lengths.
+    /// The size of a collective, in its usual definition: the contribution of each rank to an allgather or gather, the
+    /// result of each rank of a scatter or reduce-scatter, the message of each pair of an alltoall, the whole vector of
+    /// the others. For messages, their lengths.
     pub part: Extremes,
-    /// Sent by each rank, itself left out; of a reduction the partial result.
+    /// The elements that each rank sends to others; in a reduction, its partial result.
     pub gives: Extremes,
     pub gets: Extremes,
-    /// Elements that ranks receive from others.
+    /// The number of elements that ranks receive from others.
     pub elements: u64,
-    /// `(from, to, elements)`, ascending; of a collective none, unless it is too large for a library.
+    /// The messages `(from, to, elements)`, ascending. Empty for a collective, unless it is too large for a library.
     pub messages: Vec<(u32, u32, u64)>,
-    /// Of a reduction: the elements with the same givers and takers.
+    /// For a reduction: the elements with the same givers and takers.
     pub cells: Vec<Cell>,
-    /// Whether messages between pairs serve it, and neither a plan nor a library does, whatever its elements are.
+    /// True if messages between pairs serve it for any element type, and neither a plan nor a library does.
     pub by_messages: bool,
 }
 
 impl What {
-    /// What a collective moves.
     pub fn of_operation(operation: &Operation, sides: &Sides, element_bytes: u64) -> Self {
         collective(operation, sides, element_bytes)
     }
 
-    /// Its messages between pairs of ranks; none of a collective that is served otherwise and combines nothing.
+    /// Returns its messages between pairs of ranks; none for a collective that a plan or a library serves and that
+    /// combines nothing.
     pub fn direct(&self) -> Option<Direct> {
         if !self.cells.is_empty() {
             return Some(Direct::Cells(self.cells.clone()));
@@ -72,18 +74,18 @@ impl What {
     }
 }
 
-/// What is moved for one read of one buffer by tasks of one name.
+/// The data that tasks of one name move for one read of one buffer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Moved {
     /// The first such task.
     pub before: TaskId,
     pub buffer: BufferId,
-    /// How often.
+    /// The number of such reads.
     pub count: u64,
     pub what: What,
 }
 
-/// What one plan of a read moves, in the order of issue.
+/// Returns the data that one plan of a read moves, in the order of issue.
 pub fn moves(plan: &ReadPlan, sides: &Sides, element_bytes: u64) -> Vec<What> {
     let operations = plan.operations.iter().map(|operation| What::of_operation(operation, sides, element_bytes));
     let pushed = (!plan.pushed.parts.is_empty()).then(|| messages(&plan.pushed, sides));
@@ -105,7 +107,7 @@ fn collective(operation: &Operation, sides: &Sides, element_bytes: u64) -> What 
             let pairs = operation.participants.len().saturating_sub(1) as usize;
             Extremes::of(ranks().flat_map(|k| {
                 let sent = operation.sends(sides, k);
-                // Who gets nothing is a pair too.
+                // A pair without a message has size 0.
                 let nothing = (sent.len() < pairs).then_some(0);
                 sent.into_iter().map(|(_, region)| region.volume()).chain(nothing).collect::<Vec<_>>()
             }))

@@ -35,7 +35,7 @@ impl Pattern {
         }
     }
 
-    /// Whether partial results are combined.
+    /// Returns whether partial results are combined.
     pub fn reduces(self) -> bool {
         matches!(self, Self::Reduce | Self::Allreduce | Self::ReduceScatter)
     }

@@ -1,7 +1,7 @@
-//! One read of one buffer, planned: for all ranks what is decided, for one rank what it does.
+//! The plan of one read of one buffer: the decisions for all ranks, and the actions of one rank.
 //!
-//! A plan depends only on what stands in its key (`discovery/reading.rs`), never on the numbers of tasks, so a loop
-//! plans each of its reads once.
+//! A plan depends only on the fields of its key (`discovery/reading.rs`), never on task numbers, so a loop plans each
+//! of its reads once.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::{
     space::Region,
 };
 
-/// What a read moves between ranks, over all of them.
+/// The traffic of reads, summed over all ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Traffic {
-    /// Pushes, counted once for each pair of ranks and read.
+    /// The number of pushes: one for each pair of ranks and read.
     pub pushes: u64,
     pub pushed_elements: u64,
     pub collectives: u64,
@@ -38,19 +38,18 @@ pub struct Share {
     pub received: Arc<Region>,
 }
 
-/// What one read has ranks push, for all of them at once.
+/// The messages of one read, for all ranks.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Pushed {
     pub reader: SideId,
     pub parts: Vec<OwnedRegion>,
-    /// The ranks that read.
     pub readers: Ranks,
-    /// Each rank exchanges with those next to it.
+    /// True if each rank exchanges data only with its neighbors in the grid.
     pub halo: bool,
 }
 
 impl Pushed {
-    /// One message for each pair of ranks, `(from, to, elements)` in ascending order.
+    /// Returns one message for each pair of ranks, `(from, to, elements)` in ascending order.
     pub fn messages(&self, sides: &Sides) -> Vec<(u32, u32, u64)> {
         let mut rows = Vec::new();
         for to in self.readers.iter() {
@@ -67,22 +66,21 @@ impl Pushed {
 pub struct ReadPlan {
     /// Forwards in the order of issue; equal on all ranks.
     pub listed: Vec<(Listing, Arc<Region>)>,
-    /// How many groups the read makes.
     pub groups: usize,
     pub operations: Vec<Arc<Operation>>,
     pub shares: Vec<Share>,
     pub pushes: Vec<(u32, Arc<Region>)>,
     pub awaits: Arc<[(u32, Arc<Region>)]>,
-    /// All that the rank receives by pushes.
+    /// The union of all regions that the rank receives by pushes.
     pub awaited: Arc<Region>,
-    /// What all ranks push, and to whom.
+    /// The messages that all ranks push.
     pub pushed: Pushed,
-    /// What is there afterwards; empty if nothing changes.
+    /// The contents after the read; empty if nothing changes.
     pub after: Vec<Piece>,
     pub traffic: Traffic,
 }
 
-/// Plans a read for `rank`, or for none; `count` asks for the traffic of all ranks.
+/// Plans a read, with the actions of `rank` if it is given. If `count` is set, it also counts the traffic of all ranks.
 pub fn plan(
     rules: Rules,
     tables: &mut Tables<'_>,
@@ -156,7 +154,7 @@ pub fn plan(
     plan
 }
 
-/// Pieces that differ in nothing but place become one.
+/// Merges pieces that differ in nothing but their regions.
 fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
@@ -168,7 +166,7 @@ fn merged(pieces: Vec<Piece>) -> Vec<Piece> {
     out
 }
 
-/// The place of a forward's group among all groups: new ones are numbered from `next` on.
+/// Returns the number of a forward's group among all groups. New groups are numbered from `next`.
 pub fn group_number(group: Option<Group>, next: u32, earlier: &[u32]) -> Option<u32> {
     group.map(|group| match group {
         Group::New(k) => next + narrow::<u32>(k),

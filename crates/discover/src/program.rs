@@ -1,8 +1,8 @@
 //! Programs as JSON, as `unisono discover` reads them.
 //!
 //! `{buffers: [{name, shape, host_initialized, element_bytes}], tasks: [{name, range, offset, granularity, split,
-//! operations, on, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; numbers in lists may stand alone where there is
-//! one dimension.
+//! operations, on, accesses: [{buffer, mode, mapper: {kind, ...}}]}]}`; a list of one number may be written as a
+//! number.
 
 use serde::Deserialize;
 use unisono_base::{BufferId, keyed, narrow};
@@ -67,18 +67,17 @@ pub struct TaskJson {
     pub split: SplitJson,
     #[serde(default)]
     pub accesses: Vec<AccessJson>,
-    /// The operator of its reductions; discovery does not read it.
+    /// The operator of its reductions, which discovery does not use.
     #[serde(default)]
     pub op: ReductionJson,
-    /// Arithmetic operations for a point of the range; discovery does not read them.
+    /// Arithmetic operations for a point of the range, which discovery does not use.
     #[serde(default)]
     pub operations: Option<f64>,
-    /// Where its kernel runs if processes have devices.
+    /// The place of its kernel if processes have devices.
     #[serde(default)]
     pub on: PlaceJson,
 }
 
-/// Where kernels run if processes have devices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlaceJson {
@@ -97,7 +96,6 @@ pub enum SplitJson {
     TwoD,
 }
 
-/// The operators of tasks' reductions.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReductionJson {
@@ -140,12 +138,12 @@ impl Program {
         })
     }
 
-    /// Declares and submits everything, and settles it.
+    /// Declares all buffers, submits all tasks, and settles them.
     pub fn submit(&self, to: &mut Discovery) -> Result<(), DiscoverError> {
         self.list()?.submit(to)
     }
 
-    /// Returns what the program submits.
+    /// Returns the buffers and tasks of the program.
     ///
     /// # Errors
     /// A buffer, a range or a mapper that is not as expected, or a buffer that is not declared.
@@ -194,7 +192,7 @@ impl TaskJson {
             let mut full = [missing; 3];
             if let Some(given) = given {
                 let list = given.list();
-                // One number is of the first dimension, which every split cuts.
+                // A single granularity applies to the first dimension, which every split cuts.
                 let is_first = what == "granularity" && matches!(given, Numbers::One(_));
                 if list.len() != range.len() && !is_first {
                     let (have, want) = (list.len(), range.len());
@@ -218,7 +216,6 @@ impl TaskJson {
 }
 
 impl MapperJson {
-    /// The mapper for a buffer of `dims` dimensions.
     fn mapper(&self, dims: usize) -> Result<Mapper, String> {
         let point = |what: &str, numbers: &Numbers, missing: i64| -> Result<Point, String> {
             let list = numbers.list();

@@ -1,10 +1,10 @@
-//! A value for every point of a buffer, kept as disjoint boxes.
+//! A value for every point of a buffer, stored as disjoint boxes.
 //!
-//! An own structure rather than an R-tree: the maps of real programs hold one to a few dozen boxes, which a B-tree
-//! keeps in one or two leaves, and boxes there are replaced as a whole far more often than they are searched. Boxes are
-//! ordered by their lowest point. Those whose lengths along dimension 0 have one power of two are kept apart from
-//! others, so a search goes back from its window by less than twice the length of the boxes that it looks through: a
-//! query costs O(log n + boxes of the slab that it meets), however much lengths differ.
+//! The structure differs from an R-tree because the maps of real programs hold one to a few dozen boxes, which a B-tree
+//! keeps in one or two leaves, and because whole boxes are replaced far more often than searched. Boxes are ordered by
+//! their lowest point. Boxes whose lengths along dimension 0 have the same power of two form a level. So a search
+//! starts before its window by less than twice the length of the level's boxes: a query costs O(log n + boxes of the
+//! slab that it meets), for any mixture of lengths.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn level_of(b: &Box3) -> u32 {
     (b.max[0] - b.min[0]).ilog2()
 }
 
-/// Boxes of a level that are sooner looked at than searched.
+/// The largest level that is scanned instead of searched.
 pub const FEW: usize = 8;
 
 /// Calls `f` with the boxes of level `k` that may overlap a window.
@@ -39,7 +39,7 @@ fn near<V: Copy>(k: u32, level: &Level<V>, window: &Box3, mut f: impl FnMut(Box3
 }
 
 impl<V: Copy + PartialEq> RegionMap<V> {
-    /// The same value everywhere in `whole`.
+    /// Creates a map with the same value everywhere in `whole`.
     pub fn new(whole: Box3, value: V) -> Self {
         let mut map = Self { levels: Vec::new() };
         map.insert(whole, value);
@@ -63,7 +63,7 @@ impl<V: Copy + PartialEq> RegionMap<V> {
         self.levels.iter_mut().find(|(level, _)| *level == k).map(|(_, level)| level)
     }
 
-    /// Calls `f` with what lies in `window`, clipped to it; equal maps answer in one order.
+    /// Calls `f` with the boxes in `window`, clipped to it. Equal maps give one order.
     pub fn query(&self, window: &Box3, mut f: impl FnMut(Box3, V)) {
         if window.is_empty() {
             return;
@@ -78,7 +78,7 @@ impl<V: Copy + PartialEq> RegionMap<V> {
         }
     }
 
-    /// Gives all points of `window` one value.
+    /// Sets one value for all points of `window`.
     pub fn set(&mut self, window: &Box3, value: V) {
         if window.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What `unisono discover` says of a program.
+//! The report of `unisono discover` about a program.
 
 use serde::Serialize;
 
@@ -11,31 +11,28 @@ use crate::{
     space::Box3,
 };
 
-/// A forward, with names.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ForwardReport {
     pub after_task: String,
     pub before_task: String,
-    /// The same tasks by their place in the program, from 0.
+    /// The indices of these tasks in the program, from 0.
     pub after_index: u32,
     pub before_index: u32,
     pub buffer: String,
     /// `[min, max)` boxes.
     pub region: Vec<Vec<Vec<i64>>>,
     pub collective: Option<Pattern>,
-    /// Forwards that one operation serves have one number.
+    /// The operation that serves the forward; forwards of one operation have one number.
     pub group: Option<u32>,
 }
 
-/// Messages of all ranks.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Messages {
-    /// One for each pair of ranks and read; a halo's messages are among them.
+    /// One for each pair of ranks and read, including a halo's messages.
     pub p2p: u64,
-    /// Collective operations.
     pub collective: u64,
     pub p2p_bytes: u64,
-    /// Received from other ranks; reductions as by the best algorithm.
+    /// The bytes received from other ranks; reductions are counted as by the best algorithm.
     pub collective_bytes: u64,
 }
 
@@ -47,14 +44,13 @@ pub struct Report {
     pub messages: Messages,
 }
 
-/// The report of a program.
 pub fn report(program: &Program, nodes: u32, rules: Rules) -> Result<Report, DiscoverError> {
     let mut discovery = Discovery::new(Options::report(nodes, rules))?;
     program.submit(&mut discovery)?;
     Ok(report_of(&mut discovery))
 }
 
-/// The report of what was submitted; takes the forwards.
+/// Returns the report of the submitted tasks, and takes their forwards.
 pub fn report_of(discovery: &mut Discovery) -> Report {
     let forwards = discovery.take_forwards();
     let (traffic, (pushed, moved)) = discovery.traffic();

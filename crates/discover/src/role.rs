@@ -1,7 +1,7 @@
-//! The part that a task plays for one buffer: all its reads, or all its writes, as one.
+//! The role of a task for one buffer: all its reads together, or all its writes.
 //!
-//! A role remembers the mappers as written, which is what stage 1 compares, and the side they come to under the split,
-//! which is what decides who needs what. Tasks of equal geometry and mappers share a role.
+//! A role stores the mappers as written, which stage 1 compares, and the side that results from them under the split,
+//! which decides the exchange. Tasks of equal geometry and mappers share a role.
 
 use rustc_hash::FxHashMap;
 
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RoleId(pub u32);
 
-/// One dimension of a mapper, by its kind alone.
+/// The kind of dependence of one dimension of a mapper.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum DimKind {
     Constant,
@@ -25,7 +25,7 @@ pub enum DimKind {
     Other,
 }
 
-/// What Table 2 asks of a mapper: static, from the mapper and the kind of split alone.
+/// The properties of a mapper that Table 2 uses. They follow from the mapper and the kind of split alone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Traits {
     pub constant: bool,
@@ -37,7 +37,7 @@ impl Traits {
     const UNKNOWN: Self = Self { constant: false, disjoint: false, dims: [DimKind::Other; 3] };
 
     fn of(mapper: &Mapper, rules: Option<&[DimRule; 3]>, geometry: &Geometry) -> Self {
-        // A projection stands for a function of the user's, of which nothing is known statically.
+        // A projection represents a user's function, about which nothing is known statically.
         let (Some(rules), false) = (rules, matches!(mapper, Mapper::Project(_))) else { return Self::UNKNOWN };
         let dims = rules.map(|rule| match rule {
             DimRule::Follow { dim, low: 0, high: 0 } if geometry.cuts(dim) => DimKind::Split(dim),
@@ -52,8 +52,8 @@ impl Traits {
     }
 }
 
-/// Whether chunks of this kind of split always touch disjoint boxes. Dimensions with one granule are never cut; with
-/// `sized` that is taken into account.
+/// Returns whether chunks of this kind of split always touch disjoint boxes. With `sized`, dimensions with only one
+/// granule count as not cut.
 pub fn separates(rules: &[DimRule; 3], geometry: &Geometry, sized: bool) -> bool {
     (0..geometry.dims).all(|dim| {
         let cut = geometry.cuts(dim) && (!sized || geometry.size[dim] >= 2 * geometry.granularity[dim]);
@@ -65,14 +65,14 @@ pub fn separates(rules: &[DimRule; 3], geometry: &Geometry, sized: bool) -> bool
 
 #[derive(Clone, Debug)]
 pub struct Role {
-    /// None where the role arose from a combination of partial results and no task has it.
+    /// None if the role arose from a combination of partial results, so that no task has it.
     pub geometry: Option<Geometry>,
     pub mappers: Vec<Mapper>,
-    /// What each mapper touches for the whole range, and its traits.
+    /// The region that each mapper touches for the whole range, and the traits of each.
     pub images: Vec<Region>,
     pub traits: Vec<Traits>,
     pub reduces: bool,
-    /// How many ranks have a chunk.
+    /// The number of ranks that have a chunk.
     pub chunks: u32,
     /// The union of the images.
     pub image: Region,
@@ -80,13 +80,14 @@ pub struct Role {
 }
 
 impl Role {
-    /// The mappers that touch a region, as written; sorted, as roles keep them.
+    /// Returns the mappers that touch a region, sorted as roles store them.
     fn touching<'a>(&'a self, region: &'a Region) -> impl Iterator<Item = &'a Mapper> {
         self.mappers.iter().zip(&self.images).filter(|(_, image)| image.overlaps(region)).map(|(mapper, _)| mapper)
     }
 
-    /// Algorithm 1's test on `region`, as settled: equal geometry, and equal multisets of mappers that touch it; or one
-    /// chunk each, on rank 0. It looks at mappers only, never at the number of ranks.
+    /// Returns whether Algorithm 1's test on `region` succeeds, as the errata settle it: equal geometry, and equal
+    /// multisets of mappers that touch the region; or one chunk each, on rank 0. It compares mappers, never the number
+    /// of ranks.
     pub fn communication_free(&self, reader: &Role, region: &Region) -> bool {
         let (Some(ours), Some(theirs)) = (self.geometry, reader.geometry) else { return false };
         if ours.is_unsplittable() && theirs.is_unsplittable() {
@@ -98,7 +99,6 @@ impl Role {
 
 type RoleKey = (Geometry, (Box3, usize), Vec<Mapper>, bool);
 
-/// All roles that were met, each once.
 #[derive(Default)]
 pub struct Roles {
     rows: Vec<Role>,
@@ -113,7 +113,7 @@ impl Roles {
         id
     }
 
-    /// The role of all `mappers` of one task and buffer. The error names a rank where one is at fault.
+    /// Returns the role of all `mappers` of one task and buffer. If one rank is at fault, the error names it.
     #[allow(clippy::too_many_arguments)]
     pub fn intern(
         &mut self,
@@ -147,7 +147,7 @@ impl Roles {
         let image = if ruled.iter().all(|(_, rules)| rules.is_some()) {
             Region::of(images.iter().flat_map(|r| r.boxes().iter().copied()))
         } else {
-            // A function's parts need not make up what it says of the whole.
+            // The union of the parts of a user's function need not be its result for the whole range.
             (0..chunks).fold(Region::empty(), |all, rank| all.union(&side.at(rank)))
         };
         let role = Role {
@@ -165,7 +165,7 @@ impl Roles {
         Ok(id)
     }
 
-    /// The role of whoever holds the result of a combination.
+    /// Returns the role of the ranks that hold the result of a combination.
     pub fn holding(&mut self, side: SideId, image: Region) -> RoleId {
         if let Some(&id) = self.made.get(&side) {
             return id;

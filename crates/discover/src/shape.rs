@@ -1,4 +1,5 @@
-//! Everything about a task that does not change when it is submitted again: checked and computed once.
+//! The shape of a task: its properties that do not change when it is submitted again. They are checked and computed
+//! once.
 
 use std::{
     hash::{Hash, Hasher},
@@ -24,7 +25,7 @@ pub struct Played {
     pub buffer: BufferId,
     pub role: RoleId,
     pub local: Arc<Region>,
-    /// Of a read: more than one rank reads, and all read the same.
+    /// For a read: whether several ranks read and all of them read the same points.
     pub broadcasts: bool,
 }
 
@@ -32,44 +33,41 @@ pub struct Played {
 pub struct Shape {
     geometry: Geometry,
     accesses: Vec<Access>,
-    /// Whether the range may have fewer dimensions than a buffer.
+    /// True if the range may have fewer dimensions than a buffer.
     rows: bool,
-    /// Ascending by buffer, each buffer once.
+    /// The roles of reads, ascending by buffer, each buffer once.
     pub reads: Vec<Played>,
     pub writes: Vec<Played>,
     pub reductions: Vec<Played>,
-    /// Each accessed buffer once: the role of the read, whether it broadcasts, whether contents change.
+    /// Each accessed buffer once: the role of the read, whether it broadcasts, and whether the contents change.
     pub touched: Vec<(BufferId, Option<RoleId>, bool, bool)>,
     /// The local rank's part of the range.
     pub chunk: Option<Box3>,
-    /// What that part touches by each access.
+    /// The region that each access touches for that part.
     pub views: Vec<Region>,
-    /// Equal on all ranks that submit the same.
+    /// A hash that is equal on all ranks that submit the same task.
     pub digest: u64,
 }
 
 impl Shape {
-    /// The buffer of each access.
     pub fn buffers(&self) -> impl Iterator<Item = BufferId> + '_ {
         self.accesses.iter().map(|access| access.buffer)
     }
 
-    /// The buffer and the mode of each access.
     pub fn modes(&self) -> impl Iterator<Item = (BufferId, Mode)> + '_ {
         self.accesses.iter().map(|access| (access.buffer, access.mode))
     }
 
-    /// How many dimensions the range has.
     pub fn dims(&self) -> usize {
         self.geometry.dims
     }
 
-    /// How `count` devices share the local rank's part of the range, if it has one.
+    /// Returns the split of the local rank's part of the range among `count` devices, if the rank has a part.
     pub fn layout_of_chunk(&self, count: u32) -> Option<Layout> {
         self.chunk.map(|chunk| self.geometry.of_part(&chunk).layout(count))
     }
 
-    /// What each access touches for a part of the local rank's part of the range.
+    /// Returns the region that each access touches for `chunk`, a part of the local rank's part of the range.
     pub fn touched_by<'b>(
         &self,
         chunk: &Box3,
@@ -81,20 +79,19 @@ impl Shape {
     }
 }
 
-/// All shapes that were met, each once.
 #[derive(Default)]
 pub struct Shapes {
     rows: Vec<Arc<Shape>>,
     by_hash: FxHashMap<u64, Vec<u32>>,
 }
 
-/// What shapes are made for.
+/// The parameters of a shape that do not belong to the task.
 pub struct Setting<'a> {
     pub nodes: u32,
     pub rank: Option<u32>,
-    /// Whether a range may have fewer dimensions than a buffer, whose other dimensions then are whole.
+    /// True if a range may have fewer dimensions than a buffer, which a chunk then covers entirely in the others.
     pub rows: bool,
-    /// Whether a buffer that is read twice through one mapper is read once. The rules of the paper count both reads.
+    /// True if two reads of a buffer through one mapper count as one. The rules of the paper count both.
     pub merges: bool,
     pub sides: &'a mut Sides,
     pub roles: &'a mut Roles,
@@ -105,7 +102,7 @@ impl Shapes {
         self.rows[number as usize].clone()
     }
 
-    /// The number of the task's shape; a new one is checked.
+    /// Returns the number of the task's shape, and checks the task if the shape is new.
     pub fn intern<'b>(
         &mut self,
         setting: Setting<'_>,
@@ -171,7 +168,7 @@ fn make<'b>(
             }
             mappers.sort_unstable();
             if !reduces && (merges || wanted(Mode::Write)) {
-                // An access through one mapper twice is one access.
+                // Two accesses through one mapper are one access.
                 mappers.dedup();
             }
             let role = roles
@@ -207,7 +204,6 @@ fn make<'b>(
     Ok(shape)
 }
 
-/// What each access touches for a chunk.
 fn touched_by<'b>(
     geometry: &Geometry,
     accesses: &[Access],
@@ -225,7 +221,6 @@ fn touched_by<'b>(
     accesses.iter().filter_map(of).collect()
 }
 
-/// What one access touches for a chunk.
 fn touched(geometry: &Geometry, chunk: &Box3, access: &Access, buffer: &Buffer, rows: bool) -> Result<Region, String> {
     let (whole, dims) = (buffer.shape, buffer.dims);
     match access.mapper.rules(geometry, &whole, dims, rows)? {
@@ -258,8 +253,8 @@ fn check_geometry(task: &Task<'_>) -> Result<(), DiscoverError> {
     Ok(())
 }
 
-/// No point may be written by two ranks. Mappers that say what they do are judged for any number of ranks, so that a
-/// program does not begin to fail on a larger machine; functions are judged on this one.
+/// Refuses tasks in which two ranks write one point. Mappers with rules are checked for any number of ranks, so that a
+/// program does not begin to fail on a larger machine; user functions are checked for this number only.
 fn check_writes(
     role: &Role,
     sides: &Sides,

@@ -1,7 +1,7 @@
-//! What each rank touches of a buffer, for all ranks at once.
+//! The regions of a buffer that each rank touches, for all ranks at once.
 //!
 //! A side is a function from rank to region. Most are *affine*: ranks form a grid of one or two axes, and per dimension
-//! of the buffer a term is either constant or follows one axis. Asking which ranks touch a box is then arithmetic, and
+//! of the buffer a term is either constant or follows one axis. Then arithmetic finds the ranks that touch a box, and
 //! equal sides have equal forms: an axis that no dimension follows only counts ranks, and a dimension of the range that
 //! the split does not cut is a constant.
 
@@ -25,7 +25,7 @@ pub enum Rule {
         low: i64,
         high: i64,
     },
-    /// `[part start + low, part end + high)` of axis `axis`, clamped to the buffer.
+    /// The interval `[part start + low, part end + high)` of axis `axis`, clamped to the buffer.
     Follow {
         axis: usize,
         low: i64,
@@ -44,7 +44,7 @@ impl Term {
         self.rules.iter().all(|r| matches!(r, Rule::Const { .. }))
     }
 
-    /// The dimensions of the buffer that follow an axis.
+    /// Returns the dimensions of the buffer that follow an axis, each with the axis, low and high.
     pub fn follows(&self) -> impl Iterator<Item = (usize, usize, i64, i64)> {
         self.rules.iter().enumerate().filter_map(|(d, rule)| match *rule {
             Rule::Follow { axis, low, high } => Some((d, axis, low, high)),
@@ -53,7 +53,7 @@ impl Term {
     }
 }
 
-/// Ranks in a grid by rows, and what they touch: the union of the terms.
+/// Ranks in a grid by rows. Each rank touches the union of the terms.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Affine {
     pub axes: [Axis; 2],
@@ -77,7 +77,7 @@ impl Affine {
         Box3::new(min, max)
     }
 
-    /// The interval of each axis whose parts touch `window` by this term.
+    /// Returns for each axis the interval of parts that touch `window` by this term.
     fn parts_touching(&self, term: &Term, window: &Box3) -> Option<[(u32, u32); 2]> {
         let mut parts = [(0, self.axes[0].parts), (0, self.axes[1].parts)];
         for (d, rule) in term.rules.iter().enumerate() {
@@ -88,7 +88,8 @@ impl Affine {
                     }
                 }
                 Rule::Follow { axis, low, high } => {
-                    // The part meets [min, max) moved and widened if it overlaps [min - high, max - low).
+                    // A part, moved and widened by the rule, overlaps [min, max) if the part itself overlaps [min -
+                    // high, max - low).
                     let (from, to) = self.axes[axis].parts_of(window.min[d] - high, window.max[d] - low);
                     parts[axis] = (parts[axis].0.max(from), parts[axis].1.min(to));
                     if parts[axis].0 >= parts[axis].1 {
@@ -104,11 +105,11 @@ impl Affine {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Form {
     Affine(Affine),
-    /// Ranks that are not listed touch nothing; sorted by rank.
+    /// The regions of ranks, sorted by rank; other ranks touch nothing.
     Table(Vec<(u32, Region)>),
 }
 
-/// What ranks `0..ranks` touch of a buffer.
+/// The region of a buffer that each of the ranks touches.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Side {
     pub buffer: Box3,
@@ -175,14 +176,14 @@ impl Ranks {
 }
 
 impl Side {
-    /// Ranks `0..n` that all touch the same.
+    /// Returns a side in which ranks `0..n` all touch the same box.
     pub fn prefix(n: u32, buffer: Box3, touched: Box3) -> Self {
         let rules = std::array::from_fn(|d| Rule::Const { low: touched.min[d], high: touched.max[d] });
         let axes = [Axis::count(n), Axis::count(1)];
         Self { buffer, form: Form::Affine(Affine { axes, terms: vec![Term { rules }] }) }
     }
 
-    /// Listed ranks, in ascending order; those that touch nothing are left out.
+    /// Returns a side of listed ranks, in ascending order, without those that touch nothing.
     pub fn table(buffer: Box3, mut rows: Vec<(u32, Region)>) -> Self {
         rows.retain(|(_, region)| !region.is_empty());
         if let [(0, region)] = &rows[..]
@@ -193,8 +194,8 @@ impl Side {
         Self { buffer, form: Form::Table(rows) }
     }
 
-    /// What mappers touch under the split of a geometry among `nodes` ranks. The error names a rank where one is at
-    /// fault.
+    /// Returns the regions that mappers touch if a geometry is split among `nodes` ranks. If one rank is at fault, the
+    /// error names it.
     pub fn of_mappers(
         geometry: &Geometry,
         nodes: u32,
@@ -218,7 +219,7 @@ impl Side {
                     *axis = Axis::count(axis.parts);
                 }
             }
-            // Two axes that only count are one.
+            // Constant terms: both axes only count ranks, so they become one.
             if terms.iter().all(Term::is_const) {
                 axes = [Axis::count(layout.chunks()), Axis::count(1)];
                 let constants = Affine { axes, terms: terms.clone() };
@@ -254,7 +255,7 @@ impl Side {
             }
             rows.push((rank, touched));
         }
-        // Ranks that all touch one box have a form already.
+        // A single box for all ranks has the form of a prefix, so that equal sides have equal forms.
         if let Some((_, first)) = rows.first()
             && let [one] = first.boxes()
             && rows.iter().all(|(_, region)| region == first)
@@ -264,7 +265,7 @@ impl Side {
         Ok(Self::table(buffer, rows))
     }
 
-    /// What mappers touch for the whole range.
+    /// Returns the region that mappers touch for the whole range.
     pub fn image(
         geometry: &Geometry,
         mappers: &[(Mapper, Option<[DimRule; 3]>)],
@@ -294,7 +295,6 @@ impl Side {
         Ok(image)
     }
 
-    /// What a rank touches.
     pub fn at(&self, rank: u32) -> Region {
         match &self.form {
             Form::Affine(affine) => {
@@ -315,7 +315,6 @@ impl Side {
         }
     }
 
-    /// The ranks that touch any of `region`.
     pub fn touching(&self, region: &Region) -> Ranks {
         match &self.form {
             Form::Affine(affine) => {
@@ -341,11 +340,13 @@ impl Side {
         }
     }
 
-    /// Ranks at which a comparison of this side with `other` on a region turns, if each is one term over axes.
+    /// Returns representative ranks for a comparison of this side with `other` on a region, if each has one term over
+    /// axes.
     ///
-    /// Where parts start is linear in their number, but for one bend where parts become smaller. So between two bends
-    /// or ends, and the edges of the region, by how much one side reaches past the other is linear, and extreme at an
-    /// end. Two parts on either side of each are included for what steps and clamping do there.
+    /// The start of a part is linear in its number, except at one bend, from which parts are smaller. Between bends,
+    /// ends and the edges of the region, the distance by which one side extends past the other is therefore linear, and
+    /// extreme at an end of the interval. The neighbors of each of these points are included because of rounding and
+    /// clamping.
     pub fn turns(&self, other: &Side, region: &Region) -> Option<Vec<u32>> {
         let (Form::Affine(ours), Form::Affine(theirs)) = (&self.form, &other.form) else { return None };
         if ours.terms.len() != 1 || theirs.terms.len() != 1 {
@@ -372,7 +373,8 @@ impl Side {
         Some(marks(0).into_iter().flat_map(|row| across.iter().map(move |column| row * columns + column)).collect())
     }
 
-    /// What every one of ranks `0..n` touches, where `n` is how many ranks touch anything; `n` and that region.
+    /// Returns the number n of ranks that touch anything, as a prefix `0..n`, and the region that each of these
+    /// touches.
     pub fn common(&self) -> (u32, Region) {
         match &self.form {
             Form::Affine(affine) => {
@@ -382,7 +384,7 @@ impl Side {
             }
             Form::Table(rows) => {
                 let ranks = narrow(rows.len());
-                // A rank in between that touches nothing leaves nothing in common.
+                // If a rank in between touches nothing, the common region is empty.
                 let dense = rows.last().is_some_and(|&(last, _)| last + 1 == ranks);
                 let mut regions = rows.iter().map(|(_, region)| region);
                 let first = if dense { regions.next().cloned() } else { None };
@@ -391,7 +393,7 @@ impl Side {
         }
     }
 
-    /// Whether no two ranks touch the same point of `within`.
+    /// Returns whether no two ranks touch the same point of `within`.
     pub fn is_disjoint(&self, within: &Region) -> bool {
         match &self.form {
             Form::Affine(affine) => {
@@ -420,13 +422,13 @@ impl Side {
         }
     }
 
-    /// Two ranks that touch the same points, and these.
+    /// Returns two ranks that touch common points, and these points.
     pub fn overlap(&self, nodes: u32) -> Option<(u32, u32, Region)> {
         first_overlap((0..nodes).map(|rank| (rank, self.at(rank))).collect())
     }
 }
 
-/// Two ranks whose regions overlap: a sweep over dimension 0, so that regions far apart are not compared.
+/// Returns two ranks whose regions overlap. It sweeps over dimension 0, so that regions far apart are not compared.
 fn first_overlap(rows: Vec<(u32, Region)>) -> Option<(u32, u32, Region)> {
     let mut boxes: Vec<(Box3, u32)> = rows.iter().flat_map(|(k, r)| r.boxes().iter().map(move |b| (*b, *k))).collect();
     boxes.sort_unstable();
@@ -441,7 +443,7 @@ fn first_overlap(rows: Vec<(u32, Region)>) -> Option<(u32, u32, Region)> {
     None
 }
 
-/// A rule under a split: dimensions of the range that stay whole become constants.
+/// Returns a rule under a split: dimensions of the range that are not cut become constants.
 fn cut(rule: &DimRule, d: usize, geometry: &Geometry, axes: &[Axis; 2], buffer: &Box3) -> Rule {
     let constant = |low: i64, high: i64| Rule::Const { low: low.max(buffer.min[d]), high: high.min(buffer.max[d]) };
     match *rule {
@@ -458,7 +460,6 @@ fn size_of(chunk: &Box3) -> [i64; 3] {
     std::array::from_fn(|d| chunk.max[d] - chunk.min[d])
 }
 
-/// All sides that were met, each once.
 #[derive(Default)]
 pub struct Sides {
     rows: Vec<Side>,

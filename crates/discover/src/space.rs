@@ -1,15 +1,15 @@
 //! Boxes and regions of an index space of up to three dimensions.
 //!
-//! A region is a set of points, kept as disjoint boxes in a normal form: the space is cut into slabs along dimension 0
-//! wherever the cross-section changes, each cross-section likewise along dimension 1, then 2. Maximal slabs are unique,
-//! so two regions are equal exactly if their lists of boxes are.
+//! A region is a set of points, stored as disjoint boxes in a normal form: the space is cut into slabs along dimension
+//! 0 at each change of the cross-section, each cross-section likewise along dimension 1, then 2. Maximal slabs are
+//! unique, so two regions are equal exactly if their lists of boxes are.
 
 use std::fmt;
 
 /// A point; dimensions that a space lacks are 0.
 pub type Point = [i64; 3];
 
-/// The half-open box `min <= x < max`. An empty one is always `Box3::EMPTY`; a dimension that a space lacks is `[0,
+/// The half-open box `min <= x < max`. An empty box is always `Box3::EMPTY`; a dimension that a space lacks is `[0,
 /// 1)`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Box3 {
@@ -24,7 +24,7 @@ impl Box3 {
         if (0..3).any(|d| min[d] >= max[d]) { Self::EMPTY } else { Self { min, max } }
     }
 
-    /// From 0 to `size`, where missing dimensions have size 1.
+    /// Returns the box from 0 to `size`, in which missing dimensions have size 1.
     pub fn of_size(size: Point) -> Self {
         Self::new([0; 3], size)
     }
@@ -52,12 +52,12 @@ impl Box3 {
         other.is_empty() || (0..3).all(|d| self.min[d] <= other.min[d] && other.max[d] <= self.max[d])
     }
 
-    /// How many points; spaces are checked to have fewer than 2^63.
+    /// Returns the number of points; spaces are checked to have fewer than 2^63.
     pub fn volume(&self) -> u64 {
         (0..3).map(|d| (self.max[d] - self.min[d]).cast_unsigned()).product()
     }
 
-    /// Appends what is left of this box without `other`, as at most six boxes.
+    /// Appends the points of this box that are not in `other`, as at most six boxes.
     pub fn minus(&self, other: &Box3, out: &mut Vec<Box3>) {
         let common = self.intersect(other);
         if common.is_empty() {
@@ -83,7 +83,7 @@ impl Box3 {
         }
     }
 
-    /// The box in as many dimensions as a space has, as people write it.
+    /// Formats the first `dims` dimensions as half-open intervals.
     pub fn text(&self, dims: usize) -> String {
         let side = |d: usize| format!("[{}, {})", self.min[d], self.max[d]);
         (0..dims).map(side).collect::<Vec<_>>().join(" x ")
@@ -101,7 +101,7 @@ impl Region {
         Self::default()
     }
 
-    /// The union of any boxes, which may overlap.
+    /// Returns the union of boxes, which may overlap.
     pub fn of(boxes: impl IntoIterator<Item = Box3>) -> Self {
         let boxes: Vec<Box3> = boxes.into_iter().filter(|b| !b.is_empty()).collect();
         Self { boxes: if boxes.len() < 2 { boxes } else { slabs(&boxes, 0) } }
@@ -162,7 +162,7 @@ impl Region {
         other.minus(self).is_empty()
     }
 
-    /// The smallest box around all points.
+    /// Returns the smallest box around all points.
     pub fn bounds(&self) -> Box3 {
         let first = *self.boxes.first().unwrap_or(&Box3::EMPTY);
         let wider = |all: Box3, b: &Box3| Box3 {
@@ -172,7 +172,6 @@ impl Region {
         self.boxes.iter().fold(first, wider)
     }
 
-    /// The boxes as people write them.
     pub fn text(&self, dims: usize) -> String {
         if self.is_empty() {
             return "nothing".to_owned();
@@ -193,13 +192,13 @@ impl fmt::Display for Region {
     }
 }
 
-/// The normal form of a union, from dimension `d` on; lower dimensions of the result are open for the caller.
+/// Returns the normal form of a union, in dimensions from `d` on. The caller sets the lower dimensions.
 fn slabs(boxes: &[Box3], d: usize) -> Vec<Box3> {
     let mut cuts: Vec<i64> = boxes.iter().flat_map(|b| [b.min[d], b.max[d]]).collect();
     cuts.sort_unstable();
     cuts.dedup();
     let mut out: Vec<Box3> = Vec::new();
-    // The slab before: where its boxes start in `out`, and where it ends.
+    // The previous slab: the index of its first box in `out`, and its end coordinate.
     let (mut from, mut end) = (0, i64::MIN);
     for pair in cuts.windows(2) {
         let (low, high) = (pair[0], pair[1]);

@@ -1,14 +1,13 @@
-//! Work assignment: which part of a task's range each rank executes.
+//! Work assignment: the part of a task's range that each rank executes.
 //!
-//! A pure function of the task's geometry and the number of ranks, so that every rank knows the assignment of all.
-//! Split along dimension 0, or along 0 and 1 as tiles; chunk i goes to rank i; the first chunks have one granule more.
-//! Source: Celerity's default split, `papers/discovery/errata.md`.
+//! The assignment is a pure function of the task's geometry and the number of ranks, so that every rank knows the parts
+//! of all. The range is split along dimension 0, or along 0 and 1 as tiles; chunk i goes to rank i; the first chunks
+//! have one granule more. Source: Celerity's default split, `papers/discovery/errata.md`.
 
 use unisono_base::narrow;
 
 use crate::space::{Box3, Point};
 
-/// How a task's range is split.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Split {
     /// Along dimension 0.
@@ -18,20 +17,20 @@ pub enum Split {
     TwoD,
 }
 
-/// The range of a task, and how it may be cut. Tasks of equal geometry are assigned alike.
+/// The range of a task, and its possible cuts. Tasks of equal geometry are assigned alike.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Geometry {
     pub dims: usize,
     pub offset: Point,
     /// At least 1 in every dimension, and 1 in those that the range lacks.
     pub size: Point,
-    /// Chunks start at multiples of this from the offset; the last one also takes what is left over.
+    /// Chunks start at multiples of this from the offset; the last one also includes the remainder.
     pub granularity: Point,
     pub split: Split,
 }
 
 impl Geometry {
-    /// A range from 0 on with granules of one point, split along dimension 0.
+    /// Returns a range from 0 with granules of one point, split along dimension 0.
     pub fn of(size: &[i64]) -> Self {
         let mut full = [1; 3];
         full[..size.len()].copy_from_slice(size);
@@ -46,29 +45,26 @@ impl Geometry {
         Self { split, ..self }
     }
 
-    /// The same range cut down to a part of it.
     pub fn of_part(self, part: &Box3) -> Self {
         let size = std::array::from_fn(|d| part.max[d] - part.min[d]);
         Self { offset: part.min, size, ..self }
     }
 
-    /// The whole range.
     pub fn range(&self) -> Box3 {
         let max = std::array::from_fn(|d| self.offset[d] + self.size[d]);
         Box3::new(self.offset, max)
     }
 
-    /// One chunk on rank 0, however many ranks there are.
+    /// Returns whether the range is one chunk on rank 0 for any number of ranks.
     pub fn is_unsplittable(&self) -> bool {
         (0..3).all(|d| self.size[d] <= self.granularity[d])
     }
 
-    /// Whether this kind of split may cut the dimension; not whether it does.
+    /// Returns whether this kind of split may cut the dimension, whatever its size.
     pub fn cuts(&self, dim: usize) -> bool {
         dim == 0 || dim == 1 && self.split == Split::TwoD && self.dims > 1
     }
 
-    /// How `nodes` ranks share the range.
     pub fn layout(&self, nodes: u32) -> Layout {
         let granules = |d: usize| narrow((self.size[d] / self.granularity[d]).clamp(1, i64::from(u32::MAX)));
         let (rows, columns) = match self.split {
@@ -86,8 +82,8 @@ impl Geometry {
     }
 }
 
-/// The most tiles that `nodes` allows; among these the factors nearest to a square; the larger number of parts goes to
-/// the dimension with more granules.
+/// Returns the grid of the most tiles that `nodes` allows; among these, the factors nearest to a square. The larger
+/// number of parts goes to the dimension with more granules.
 pub fn tiles(nodes: u32, granules0: u32, granules1: u32) -> (u32, u32) {
     let mut best = (1, 1);
     let product = |(a, b): (u32, u32)| u64::from(a) * u64::from(b);
@@ -118,12 +114,12 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that only counts ranks.
+    /// Returns an axis that only counts ranks.
     pub fn count(parts: u32) -> Self {
         Self { offset: 0, size: i64::from(parts), granule: 1, parts }
     }
 
-    /// Granules of a small part, and how many parts have one more.
+    /// Returns the granules of a small part, and the number of parts that have one more.
     fn shares(&self) -> (i64, i64) {
         let granules = (self.size / self.granule).max(1);
         (granules / i64::from(self.parts), granules % i64::from(self.parts))
@@ -134,13 +130,12 @@ impl Axis {
         self.offset + (part * small + part.min(larger)) * self.granule
     }
 
-    /// Part `k` as `[start, end)`.
     pub fn part(&self, k: u32) -> (i64, i64) {
         let end = if k + 1 == self.parts { self.offset + self.size } else { self.start(i64::from(k) + 1) };
         (self.start(i64::from(k)), end)
     }
 
-    /// The part that holds the coordinate; the nearest one for coordinates outside.
+    /// Returns the part that contains the coordinate, or the nearest one for coordinates outside.
     pub fn part_of(&self, x: i64) -> u32 {
         let (small, larger) = self.shares();
         let granule = ((x - self.offset).max(0) / self.granule).min(small * i64::from(self.parts) + larger - 1);
@@ -149,18 +144,18 @@ impl Axis {
         narrow(part)
     }
 
-    /// The parts that meet `[low, high)`, as a half-open interval.
+    /// Returns the parts that overlap `[low, high)`, as a half-open interval.
     pub fn parts_of(&self, low: i64, high: i64) -> (u32, u32) {
         let (low, high) = (low.max(self.offset), high.min(self.offset + self.size));
         if low >= high { (0, 0) } else { (self.part_of(low), self.part_of(high - 1) + 1) }
     }
 
-    /// The first part that is smaller than part 0.
+    /// Returns the number of the first part that is smaller than part 0.
     pub fn bend(&self) -> u32 {
         narrow(self.shares().1)
     }
 
-    /// The length of the smallest part.
+    /// Returns the length of the smallest part.
     pub fn shortest(&self) -> i64 {
         self.shares().0 * self.granule
     }
@@ -174,12 +169,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// How many ranks have a chunk: ranks 0 up to this.
+    /// Returns the number n of chunks, which ranks `0..n` have.
     pub fn chunks(&self) -> u32 {
         self.axes[0].parts * self.axes[1].parts
     }
 
-    /// The chunk of a rank, if it has one.
     pub fn chunk(&self, rank: u32) -> Option<Box3> {
         if rank >= self.chunks() {
             return None;

@@ -1,11 +1,10 @@
-//! Buffers and tasks as a program states them.
+//! Buffers and tasks of a program.
 
 use serde::Deserialize;
 use unisono_base::BufferId;
 
 use crate::{error::DiscoverError, mapper::Mapper, space::Box3, split::Geometry};
 
-/// How a task accesses a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
@@ -13,7 +12,7 @@ pub enum Mode {
     /// Old contents are discarded.
     Write,
     ReadWrite,
-    /// Every chunk contributes a partial result of all that its mapper touches; old contents are discarded.
+    /// Every chunk contributes a partial result of all points that its mapper touches; old contents are discarded.
     Reduce,
 }
 
@@ -46,11 +45,11 @@ pub struct Buffer {
     pub dims: usize,
     pub shape: Box3,
     pub element_bytes: u64,
-    /// Every rank holds the same contents from the start.
+    /// True if every rank holds the same contents from the start.
     pub initialized: bool,
 }
 
-/// Bytes of a buffer stay below this, so that every count of bytes fits 64 bits.
+/// The exclusive limit of a buffer's bytes, so that every count of bytes fits 64 bits.
 const MOST_BYTES: u128 = 1 << 62;
 
 impl Buffer {
@@ -66,10 +65,10 @@ impl Buffer {
     }
 }
 
-/// Coordinates stay below this, so that sums of a few never wrap.
+/// The exclusive limit of coordinates, so that sums of a few never overflow.
 pub const MOST_EXTENT: i64 = 1 << 60;
 
-/// One to three numbers from `least` on; missing ones become 1.
+/// Checks one to three numbers of at least `least`; missing ones become 1.
 pub fn sizes3(what: &str, given: &[i64], least: i64) -> Result<[i64; 3], DiscoverError> {
     if given.is_empty() || given.len() > 3 {
         let count = given.len();
@@ -83,7 +82,6 @@ pub fn sizes3(what: &str, given: &[i64], least: i64) -> Result<[i64; 3], Discove
     Ok(full)
 }
 
-/// A task to submit.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
     pub name: &'a str,

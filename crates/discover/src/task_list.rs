@@ -1,4 +1,4 @@
-//! A program of tasks as it was submitted, which the discovery of each rank reads once more.
+//! A submitted program of tasks, which the discovery of each rank reads again.
 
 use unisono_base::{BufferId, TaskId};
 
@@ -10,10 +10,10 @@ use crate::{
     task::{Access, Buffer, Task},
 };
 
-/// Buffers, and tasks and fences in their order.
 #[derive(Clone, Debug, Default)]
 pub struct TaskList {
-    /// Whether arrays may have more dimensions than ranges, which then stand for whole rows ([`crate::Options::rows`]).
+    /// True if arrays may have more dimensions than ranges, whose points then cover whole rows
+    /// ([`crate::Options::rows`]).
     pub rows: bool,
     pub buffers: Vec<Buffer>,
     pub tasks: Vec<ListedTask>,
@@ -23,9 +23,9 @@ pub struct TaskList {
 #[derive(Clone, Debug)]
 pub struct ListedTask {
     pub name: String,
-    /// Arithmetic operations for a point of the range; discovery does not read them.
+    /// Arithmetic operations for a point of the range, which discovery does not use.
     pub operations: Option<f64>,
-    /// Whether its kernel runs on the host although processes have devices.
+    /// True if its kernel runs on the host even if processes have devices.
     pub on_host: bool,
     pub submitted: Submitted,
 }
@@ -44,7 +44,7 @@ pub enum Submitted {
 }
 
 impl TaskList {
-    /// Declares and submits everything, and settles it.
+    /// Declares all buffers, submits all tasks, and settles them.
     ///
     /// # Errors
     /// A task that the discovery refuses.

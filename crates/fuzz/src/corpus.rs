@@ -9,15 +9,15 @@ use unisono_base::mix;
 
 use crate::FuzzTarget;
 
-/// Seeds from other folders of the repository that are longer are left out.
+/// The largest seed from other folders of the repository, in bytes.
 const LONGEST_SEED: u64 = 8 << 10;
 
-/// The folder of the corpus, with one folder a target.
+/// Returns the folder of the corpus, which has one folder for each target.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// The files of a folder in the order of their names; none where there is no folder.
+/// Returns the files of a folder, sorted by name; none if the folder does not exist.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
@@ -25,7 +25,6 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The inputs of a target's corpus.
 pub fn inputs(target: &FuzzTarget) -> Vec<(PathBuf, Vec<u8>)> {
     files(&folder().join(target.name))
         .into_iter()
@@ -33,7 +32,8 @@ pub fn inputs(target: &FuzzTarget) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// What a session starts from: the corpus, short files of the repository, and what an earlier session found in `grown`.
+/// Returns the seeds of a session: the corpus, short files of the repository, and inputs that an earlier session kept
+/// in `grown`.
 pub fn seeds(target: &FuzzTarget, grown: Option<&Path>) -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = inputs(target).into_iter().map(|(_, input)| input).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -50,7 +50,7 @@ pub fn seeds(target: &FuzzTarget, grown: Option<&Path>) -> Vec<Vec<u8>> {
     seeds
 }
 
-/// A name for an input, from its bytes.
+/// Returns a name for an input, computed from its bytes.
 pub fn name(input: &[u8]) -> String {
     let sum = input.iter().fold(mix(input.len() as u64), |sum, &byte| mix(sum ^ u64::from(byte)));
     format!("{sum:016x}")

@@ -1,20 +1,21 @@
-//! Which code an input reaches, where the compiler was asked to count edges (SanitizerCoverage, 8-bit counters inline).
+//! The code that an input reaches, if the compiler counts edges (SanitizerCoverage, 8-bit counters inline).
 //!
-//! Such code announces its counters through one C function, which is defined here; code that was not compiled so has
-//! none, and then no input is ever new. `make fuzz` passes the options, which the stable compiler takes:
+//! Instrumented code registers its counters through one C function, which is defined here. Without instrumentation
+//! there are no counters, and no input counts as new. `make fuzz` passes the options, which the stable compiler
+//! accepts:
 //!
 //! ```text
 //! -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=3 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters
 //! ```
-//! Source: LLVM, "SanitizerCoverage". How often an edge ran counts in eight classes, as in AFL and libFuzzer.
+//! Source: LLVM, "SanitizerCoverage". Counts are divided into eight classes, as in AFL and libFuzzer.
 #![allow(unsafe_code, reason = "counters are memory that the compiler laid out")]
 
 use std::sync::Mutex;
 
 static REGIONS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// Called once a module before `main`, with the first and one past the last of its counters.
-// SAFETY: no other crate of this program defines the name, which is that of LLVM's interface.
+/// Called once for each module before `main`, with the first counter and the end of its counters.
+// SAFETY: the name belongs to LLVM's interface, and no other crate of this program defines it.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, end: *mut u8) {
     if let Ok(mut regions) = REGIONS.lock()
@@ -31,7 +32,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Whether the compiler counts.
+    /// Returns whether the compiler counts edges.
     pub fn exists() -> bool {
         REGIONS.lock().is_ok_and(|regions| !regions.is_empty())
     }
@@ -41,7 +42,7 @@ impl Coverage {
         Self::each(|_, counters| counters.fill(0));
     }
 
-    /// Takes in what was counted since the last [`Coverage::clear`]; true where something is new.
+    /// Records the counts since the last [`Coverage::clear`], and returns whether any class is new.
     pub fn is_new(&mut self) -> bool {
         let seen = &mut self.seen;
         let mut new = false;
@@ -49,7 +50,7 @@ impl Coverage {
             if seen.len() < first + counters.len() {
                 seen.resize(first + counters.len(), 0);
             }
-            // Most edges are not reached; eight at a time cost one comparison.
+            // Most edges are not reached, so eight are compared at a time.
             for (at, eight) in counters.chunks(8).enumerate().filter(|(_, eight)| eight.iter().any(|&n| n != 0)) {
                 for (n, &count) in eight.iter().enumerate().filter(|(_, count)| **count != 0) {
                     let class = match count {
@@ -69,7 +70,7 @@ impl Coverage {
         new
     }
 
-    /// Edges that were reached, of all.
+    /// Returns the number of edges reached, and of all edges.
     pub fn edges(&self) -> (usize, usize) {
         let mut all = 0;
         Self::each(|_, counters| all += counters.len());
@@ -80,9 +81,8 @@ impl Coverage {
         let Ok(regions) = REGIONS.lock() else { return };
         let mut first = 0;
         for &(start, len) in regions.iter() {
-            // SAFETY: the compiler announced these bytes, which live as long as the program. Only the thread that runs
-            // the inputs executes code that counts while it looks at the counters, and a count that another thread
-            // loses harms nothing.
+            // SAFETY: the compiler registered these bytes, which live as long as the program. While this thread reads
+            // the counters, no other thread runs the inputs' code. A count that another thread loses is harmless.
             let counters = unsafe { std::slice::from_raw_parts_mut(start as *mut u8, len) };
             f(first, counters);
             first += len;

@@ -1,4 +1,4 @@
-//! An input read as a row of decisions. What follows its end is 0, so every input is a whole problem.
+//! An input read as a sequence of decisions. Bytes past its end are 0, so every input is a complete problem.
 
 pub struct Draws<'a> {
     bytes: &'a [u8],
@@ -27,14 +27,14 @@ impl<'a> Draws<'a> {
         u32::from_le_bytes([self.byte(), self.byte(), self.byte(), self.byte()])
     }
 
-    /// A number from 0 to `n` - 1; 0 where `n` is 0. Small ranges take one byte of the input, others two.
+    /// Draws a number from 0 to `n` - 1; 0 if `n` is 0. Small ranges take one byte of the input, others two.
     pub fn below(&mut self, n: u32) -> u32 {
         let drawn =
             if n <= 256 { u32::from(self.byte()) } else { u32::from_le_bytes([self.byte(), self.byte(), 0, 0]) };
         if n == 0 { 0 } else { drawn % n }
     }
 
-    /// True in one of `n` draws, and never at the end of the input.
+    /// Returns true in one of `n` draws, and never at the end of the input.
     pub fn once_in(&mut self, n: u32) -> bool {
         !self.is_empty() && self.below(n) == n - 1
     }

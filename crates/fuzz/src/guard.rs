@@ -1,8 +1,8 @@
-//! One input under its bounds.
+//! Runs an input under bounds of CPU time and memory.
 //!
-//! A watchdog thread reads the CPU time of the process. Over the bound it asks the input to stop
-//! ([`unisono_base::interrupt`]); an input that does not stop within as much time again ends the process, which
-//! `unisono-fuzz` counts as a hang.
+//! A watchdog thread reads the CPU time of the process. Over the bound it interrupts the input
+//! ([`unisono_base::interrupt`]). If the input does not stop within the same time again, the watchdog ends the process,
+//! which `unisono-fuzz` counts as a hang.
 
 use std::{
     cell::RefCell,
@@ -20,11 +20,10 @@ use unisono_base::{interrupt, limits};
 
 use crate::{FuzzTarget, memory};
 
-/// Bounds of one input.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub cpu_seconds: u64,
-    /// Bytes that any input may take, and further bytes for each of its own.
+    /// Bytes that any input may use, and additional bytes for each byte of the input.
     pub base_bytes: usize,
     pub factor: usize,
 }
@@ -41,33 +40,32 @@ impl Bounds {
     }
 }
 
-/// Why an input failed. Faults of one kind have the same `kind`.
+/// The reason why an input failed. Faults of one kind have the same `kind`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     pub kind: String,
     pub message: String,
 }
 
-/// The line of standard error that an input leaves which did not stop.
+/// The line on standard error after an input that did not stop.
 pub const HANG: &str = "fuzz: the input does not stop";
 
 thread_local! {
     /// Place and message of the last panic of this thread.
     static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
-/// Counts the beginnings and ends of inputs; odd while one runs.
+/// Counts begins and ends of inputs, so it is odd while an input runs.
 static BEATS: AtomicU64 = AtomicU64::new(0);
 static BOUND_TICKS: AtomicU64 = AtomicU64::new(u64::MAX);
 static STOP: AtomicBool = AtomicBool::new(false);
 static STARTED: Once = Once::new();
 
-/// Linux counts CPU time for its users in hundredths of a second.
+/// Linux reports CPU time in hundredths of a second.
 const TICKS_A_SECOND: u64 = 100;
 
-/// CPU time of the process, in ticks.
 fn cpu_ticks() -> u64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name of the program may hold spaces; fields 14 and 15 are user and system time.
+    // The name of the program may contain spaces. Fields 14 and 15 are user and system time.
     let after = text.rsplit_once(')').map_or("", |(_, after)| after);
     after.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum()
 }
@@ -92,8 +90,8 @@ fn watch() {
     }
 }
 
-/// Starts the watchdog, and keeps panics for [`run`] in place of printing them. The limits of the library are set to
-/// the bounds: work that it admits must stay inside them.
+/// Starts the watchdog, and stores panics for [`run`] instead of printing them. The library's limits are set to the
+/// bounds, because admitted work must stay inside them.
 pub fn start(bounds: &Bounds) {
     BOUND_TICKS.store(bounds.cpu_seconds * TICKS_A_SECOND, Relaxed);
     limits::set(bounds.base_bytes as u64 / 2, 1 << 30);
@@ -114,12 +112,12 @@ pub fn start(bounds: &Bounds) {
 /// Runs one input.
 ///
 /// # Errors
-/// It panicked, or took more CPU time or memory than its bounds.
+/// The input panicked, or exceeded its bound of CPU time or memory.
 pub fn run(target: &FuzzTarget, input: &[u8], bounds: &Bounds) -> Result<bool, Fault> {
     STOP.store(false, Relaxed);
     let most = bounds.bytes(input);
     BEATS.fetch_add(1, Relaxed);
-    // The library counts what it estimates; the bound of the process is what no estimate may hide.
+    // The library's limits use estimates; the bound of the process also covers wrong estimates.
     let live = memory::start(most.saturating_mul(2));
     let stop = Box::new(|| STOP.load(Relaxed));
     let done = catch_unwind(AssertUnwindSafe(|| interrupt::watch(stop, || (target.run)(input))));
@@ -143,12 +141,12 @@ pub fn run(target: &FuzzTarget, input: &[u8], bounds: &Bounds) -> Result<bool, F
     }
 }
 
-/// A word for names of files.
+/// Converts a text to a word for file names.
 fn plain(text: &str) -> String {
     let word: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     word.trim_start_matches("crates-").to_owned()
 }
-/// The message of a panic, if it is a text.
+/// Returns the message of a panic, if it is a text.
 fn text_of(payload: &dyn std::any::Any) -> String {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a payload without text").to_owned()

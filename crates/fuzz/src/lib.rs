@@ -1,11 +1,11 @@
 //! Fuzzing in process, on the stable compiler.
 //!
-//! A [`FuzzTarget`] runs one input: a text for a reader, the bytes of a plan, or draws from which it makes a structured
-//! problem. A panic, an input over its bound of CPU time, and memory over its bound are failures. [`guard`] runs an
-//! input under these bounds, [`mutate`] makes new inputs of old ones, [`coverage`] says which inputs reach new code
-//! where the compiler counts (`make fuzz` asks it to), and [`session`] is the loop. The program `unisono-fuzz` runs
-//! sessions in child processes, so that an abort ends one input and not the run. Inputs that failed once are files of
-//! `corpus/`, named after their fault.
+//! A [`FuzzTarget`] runs one input: a text for a reader, the bytes of a plan, or draws from which it builds a
+//! structured problem. A panic and an input over its bound of CPU time or memory are failures. [`guard`] runs an input
+//! under these bounds, [`mutate`] makes new inputs from old ones, and [`coverage`] finds inputs that reach new code if
+//! the compiler counts edges, as in `make fuzz`. [`session`] is the loop. The program `unisono-fuzz` runs sessions in
+//! child processes, so that an abort ends one input and not the run. Inputs that failed once are files of `corpus/`,
+//! named after their fault.
 
 pub mod corpus;
 pub mod coverage;

@@ -22,11 +22,11 @@ use unisono_fuzz::{
     session::{self, Folders},
 };
 
-/// Seconds that one target runs before the next.
+/// Seconds that a target runs before the next one.
 const TURN: u64 = 120;
-/// Inputs that end their process count as one run of a child; more of them in one turn end the turn.
+/// An input that ends its process ends the run of a child. This number of them ends the turn.
 const MOST_DEATHS: u32 = 8;
-/// The stack of a thread, as the interpreter's threads have it.
+/// The stack of a thread, as large as that of the interpreter's threads.
 const STACK_BYTES: usize = 8 << 20;
 
 type Done<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -52,7 +52,7 @@ fn find(name: &str) -> Done<&'static FuzzTarget> {
     found.ok_or_else(|| format!("'{name}' is not a target; there are {}", names()).into())
 }
 
-/// Runs in a thread with a stack of a known size.
+/// Runs `work` in a thread with a stack of a known size.
 fn in_thread(work: impl FnOnce() -> Done<ExitCode> + Send + 'static) -> Done<ExitCode> {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?;
     thread.join().map_err(|_| "the thread of the inputs panicked")?
@@ -92,7 +92,7 @@ fn one(name: &str, files: &[String]) -> Done<ExitCode> {
     })
 }
 
-/// Why a child died, from the last lines of its standard error.
+/// Returns the reason why a child ended, from the last lines of its standard error.
 fn death(status: &str, said: &str) -> Fault {
     let kinds = [(HANG, "hang"), (OVER, "memory"), ("has overflowed its stack", "stack")];
     let kind = kinds.iter().find(|(line, _)| said.contains(line)).map_or("died", |(_, kind)| kind);
@@ -100,7 +100,7 @@ fn death(status: &str, said: &str) -> Fault {
     Fault { kind: kind.to_owned(), message: format!("{status}; {}", last.join(" / ")) }
 }
 
-/// One turn of a target; true where nothing failed.
+/// Runs one turn of a target and returns whether nothing failed.
 fn turn(target: &'static FuzzTarget, seconds: u64, seed: u64) -> Done<bool> {
     let (begin, folders) = (Instant::now(), Folders::new(&folder()));
     let mut sound = true;

@@ -1,8 +1,8 @@
-//! Memory that an input takes: an allocator that counts.
+//! Counts the memory that an input uses, with an allocator.
 //!
-//! The counts are of the whole process, which runs one input at a time. An allocation that would go over the hard bound
-//! ends the process with a line that says so: an allocator may not unwind, and the input would take the machine's
-//! memory. Memory between the two bounds is reported once the input is done.
+//! The counts cover the whole process, which runs one input at a time. An allocation over the hard bound prints a line
+//! and ends the process: an allocator may not unwind, and the input could use up the machine's memory. Use between the
+//! two bounds is reported when the input is done.
 #![allow(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 use std::{
@@ -17,7 +17,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// The line of standard error that an input over the hard bound leaves.
+/// The line on standard error after an input over the hard bound.
 pub const OVER: &str = "fuzz: memory is over the hard bound";
 
 fn count(bytes: usize) {
@@ -38,7 +38,7 @@ fn count(bytes: usize) {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller's promise for `alloc` is the one that `System` asks for.
+        // SAFETY: `System` requires the same guarantees of the caller as `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -50,14 +50,14 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the block comes from `System`, as all blocks of this allocator do.
+        // SAFETY: all blocks of this allocator come from `System`.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
         LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the block comes from `System`, and the caller's promise is the one that it asks for.
+        // SAFETY: the block comes from `System`, which requires the same guarantees of the caller.
         unsafe { System.realloc(at, layout, size) }
     }
 }
@@ -65,7 +65,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Counts from here on; the process ends where more than `most` further bytes are live at once.
+/// Starts counting. The process ends if more than `most` additional bytes are live at once.
 pub fn start(most: usize) -> usize {
     let live = LIVE.load(Relaxed);
     PEAK.store(live, Relaxed);
@@ -73,7 +73,7 @@ pub fn start(most: usize) -> usize {
     live
 }
 
-/// Stops bounding, and returns the most bytes that were live at once beyond those at the start.
+/// Removes the bound, and returns the largest number of live bytes beyond those at the start.
 pub fn stop(live_at_start: usize) -> usize {
     MOST.store(usize::MAX, Relaxed);
     PEAK.load(Relaxed).saturating_sub(live_at_start)

@@ -1,17 +1,16 @@
-//! New inputs from old ones.
+//! Makes new inputs from old ones.
 
 use crate::{Form, Random, plan_bytes};
 
-/// Seeds of a target, and the words that they are made of.
+/// The seeds of a target, and the words in them.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
     pub seeds: Vec<Vec<u8>>,
     words: Vec<Vec<u8>>,
 }
 
-/// Longer inputs are cut: what they would show, shorter ones show sooner.
+/// The longest input. Longer ones are cut, because shorter inputs show the same faults sooner.
 const LONGEST: usize = 64 << 10;
-/// Words that are kept of all seeds.
 const MOST_WORDS: usize = 4096;
 /// Numbers at the bounds of types, and texts that look like numbers.
 const NUMBERS: &[&str] = &[
@@ -100,9 +99,9 @@ impl Pool {
         self.seeds.push(seed);
     }
 
-    /// A changed seed; one in ten joins the beginning of one seed and the end of another.
+    /// Returns a changed seed. One in ten joins the beginning of one seed and the end of another.
     pub fn next(&self, form: Form, random: &mut Random) -> Vec<u8> {
-        // Seeds that were added last reach the newest code.
+        // The seeds added last reach the newest code.
         let recent = self.seeds.len().saturating_sub(16);
         let at = if random.chance(25) {
             recent + random.below(self.seeds.len() - recent)
@@ -205,7 +204,7 @@ impl Pool {
     }
 }
 
-/// Numbers, words, runs of blanks, and single bytes.
+/// Splits a text into numbers, words, runs of blanks, and single bytes.
 pub fn tokens(text: &[u8]) -> Vec<&[u8]> {
     let class = |b: u8| match b {
         b'0'..=b'9' | b'.' => 1,
@@ -216,7 +215,7 @@ pub fn tokens(text: &[u8]) -> Vec<&[u8]> {
     text.chunk_by(|&a, &b| class(a) == class(b) && class(a) != 0).collect()
 }
 
-/// Changes a few bytes, as numbers of one, four or eight bytes or one by one.
+/// Changes a few bytes, individually or as numbers of one, four or eight bytes.
 pub fn change_bytes(input: &mut Vec<u8>, random: &mut Random) {
     let at = random.below(input.len() + 1);
     match random.below(8) {
@@ -242,7 +241,7 @@ pub fn change_bytes(input: &mut Vec<u8>, random: &mut Random) {
     }
 }
 
-/// A number at the bounds of a type, or one more or less than what is there, over four or eight bytes.
+/// Writes a number at the bounds of a type, or the present number plus or minus 1, over four or eight bytes.
 pub fn overwrite_number(input: &mut [u8], at: usize, random: &mut Random) {
     let wide = random.chance(25);
     let small = random.below(16) as u64;

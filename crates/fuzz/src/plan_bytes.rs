@@ -1,9 +1,9 @@
-//! Bytes of a `.plan` file, changed so that its checksums hold: a change then reaches the decoder and what checks
-//! programs.
+//! Changes the bytes of a `.plan` file and updates its checksums, so that the change reaches the decoder and the checks
+//! of programs.
 //!
-//! Only three things of the format are known here: the preamble (see [`unisono_schedule::plan_file`]), the checksum,
-//! and that the header lists each program as offset, length and checksum. Where in the header these stand is found by
-//! comparing sums.
+//! This module depends on three properties of the format: the preamble (see [`unisono_schedule::plan_file`]), the
+//! checksum, and that the header lists each program as offset, length and checksum. It finds these rows in the header
+//! by comparing checksums.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::{
 const PREAMBLE: usize = 32;
 const ROW: usize = 24;
 
-/// The checksum of [`unisono_schedule::plan_file`]; a test compares the two.
+/// Computes the checksum of [`unisono_schedule::plan_file`]; a test compares the two.
 fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = mix(bytes.len() as u64 ^ 0x756e_6973_6f6e_6f00);
     for chunk in bytes.chunks(8) {
@@ -32,7 +32,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()))
 }
 
-/// A file in its parts, and where in the header rows of programs stand.
+/// The parts of a file, and the positions of the rows of programs in the header.
 pub struct Parts {
     preamble: Vec<u8>,
     header: Vec<u8>,
@@ -41,7 +41,7 @@ pub struct Parts {
 }
 
 impl Parts {
-    /// The parts of a file whose preamble is whole.
+    /// Splits a file that has a complete preamble.
     pub fn of(file: &[u8]) -> Option<Self> {
         let len = usize::try_from(number(file, 16)).ok()?;
         let end = PREAMBLE.checked_add(len).filter(|&end| end <= file.len())?;
@@ -60,14 +60,14 @@ impl Parts {
         Some(parts)
     }
 
-    /// The bytes that a row names, where there are such.
+    /// Returns the bytes that a row names, if they exist.
     fn section(&self, row: usize) -> Option<Range<usize>> {
         let start = usize::try_from(number(&self.header, row)).ok()?;
         let len = usize::try_from(number(&self.header, row + 8)).ok()?;
         start.checked_add(len).filter(|&end| end <= self.programs.len()).map(|end| start..end)
     }
 
-    /// The file with its checksums computed again.
+    /// Returns the file with updated checksums.
     pub fn joined(mut self) -> Vec<u8> {
         for row in std::mem::take(&mut self.rows) {
             if let Some(section) = self.section(row) {
@@ -81,7 +81,7 @@ impl Parts {
     }
 }
 
-/// A changed file; one in eight keeps its old checksums.
+/// Returns a changed file. One in eight keeps its old checksums.
 pub fn change(file: &[u8], random: &mut Random) -> Vec<u8> {
     let parts = if random.chance(12) { None } else { Parts::of(file) };
     let Some(mut parts) = parts else {
@@ -93,7 +93,7 @@ pub fn change(file: &[u8], random: &mut Random) -> Vec<u8> {
         let sections: Vec<Range<usize>> =
             parts.rows.iter().filter_map(|&row| parts.section(row)).filter(|s| !s.is_empty()).collect();
         match random.below(10) {
-            // Numbers of programs have four bytes and stand at any place, since kinds have one.
+            // Numbers of programs have four bytes and may be at any offset, since kinds have one byte.
             0..=6 if !sections.is_empty() => {
                 let section = random.pick(&sections).clone();
                 let at = random.below(section.len());
@@ -112,7 +112,7 @@ pub fn change(file: &[u8], random: &mut Random) -> Vec<u8> {
                     parts.header[at] = random.bits() as u8;
                 }
             }
-            // What is longer or shorter before the rows moves them.
+            // Inserting or removing bytes before the rows moves them.
             _ => {
                 let first = parts.rows.first().copied().unwrap_or(parts.header.len());
                 let mut head = parts.header[..first].to_vec();

@@ -15,17 +15,17 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number from 0 to `n` - 1; 0 where `n` is 0.
+    /// Draws a number from 0 to `n` - 1; 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         if n == 0 { 0 } else { (self.bits() % n as u64) as usize }
     }
 
-    /// True in `percent` of 100 draws.
+    /// Returns true in `percent` of 100 draws.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of some values, which are not empty.
+    /// Draws one of some values, of which there must be at least one.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }

@@ -1,4 +1,4 @@
-//! The loop: change a seed, run it, keep what is new and what fails.
+//! The loop of a session: change a seed, run it, and keep inputs that are new or fail.
 
 use std::{
     collections::BTreeMap,
@@ -15,23 +15,23 @@ use crate::{
     mutate::Pool,
 };
 
-/// Inputs that are kept of one kind of fault.
+/// The number of inputs that are kept for each kind of fault.
 const KEPT_OF_A_KIND: u32 = 3;
-/// Longer inputs do not become seeds.
+/// The longest input that becomes a seed.
 const LONGEST_SEED: usize = 16 << 10;
 
-/// What a session did.
+/// The counts of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     pub runs: u64,
     pub accepted: u64,
     pub grown: u64,
     pub faults: u64,
-    /// Edges reached, of all; both 0 where the compiler does not count.
+    /// Edges reached, and all edges; both 0 without instrumentation.
     pub edges: (usize, usize),
 }
 
-/// Where a session keeps its files.
+/// The folders in which a session keeps its files.
 pub struct Folders {
     root: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Folders {
         Self { root: root.to_owned() }
     }
 
-    /// The input that runs now: what is left of an input that ends the process.
+    /// Returns the file of the current input, from which an input that ends the process is recovered.
     pub fn current(&self, target: &FuzzTarget) -> PathBuf {
         self.root.join("current").join(target.name)
     }
@@ -50,10 +50,10 @@ impl Folders {
         self.root.join("grown").join(target.name)
     }
 
-    /// Keeps an input that failed, beside a text that says why, unless there are some of its kind already.
+    /// Keeps an input that failed, with a text that gives the reason, unless enough inputs of its kind are kept.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn keep(&self, target: &FuzzTarget, input: &[u8], fault: &Fault) -> std::io::Result<bool> {
         let folder = self.root.join("artifacts").join(target.name);
         fs::create_dir_all(&folder)?;
@@ -72,10 +72,10 @@ impl Folders {
     }
 }
 
-/// Runs a target for some time, or for some runs.
+/// Runs a target for some time, or for a number of inputs.
 ///
 /// # Errors
-/// Those of the file system.
+/// Errors of the file system.
 pub fn run(
     target: &FuzzTarget,
     folders: &Folders,

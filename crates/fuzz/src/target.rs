@@ -1,32 +1,32 @@
 //! A fuzz target.
 
-/// How inputs of a target are changed.
+/// The way in which inputs of a target are changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Words, numbers and lines.
     Text,
     /// Bytes, from which the target draws its decisions.
     Draws,
-    /// Bytes of a `.plan` file, whose checksums are computed again after each change.
+    /// Bytes of a `.plan` file, whose checksums are updated after each change.
     Plan,
 }
 
-/// A function that runs inputs, and what the harness needs to know of it.
+/// A function that runs inputs, and its properties for the harness.
 pub struct FuzzTarget {
     /// The folder in `corpus/`.
     pub name: &'static str,
     pub summary: &'static str,
     pub form: Form,
-    /// Folders of the repository with more seeds, and how their files end.
+    /// Folders of the repository with more seeds, and the suffixes of their files.
     pub seeds: &'static [(&'static str, &'static str)],
-    /// Changed inputs that a long run of the tests takes; a usual run takes a fifth of them.
+    /// The number of changed inputs in a long run of the tests. A usual run takes a fifth of them.
     pub quick_runs: u32,
-    /// Runs one input; true where it was accepted. A property that does not hold is a panic.
+    /// Runs one input and returns whether it was accepted. A violated property is a panic.
     pub run: fn(&[u8]) -> bool,
 }
 
 impl FuzzTarget {
-    /// A target over texts, without seeds of its own.
+    /// Makes a target over texts, without its own seeds.
     pub const fn new(name: &'static str, summary: &'static str, run: fn(&[u8]) -> bool) -> Self {
         Self { name, summary, form: Form::Text, seeds: &[], quick_runs: 400, run }
     }

@@ -1,4 +1,4 @@
-//! What is done with a schedule that was read or made: everything that a user may do with it, and the laws that hold.
+//! Applies everything that a user may do with a schedule, and asserts the properties that must hold.
 
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{endpoint::LevelPrices, wafer::measure};
@@ -18,20 +18,20 @@ use unisono_schedule::{
 };
 use unisono_sim::{collective_engine, endpoint, fabric, network};
 
-/// Larger schedules are only proved: what they would show, smaller ones show sooner.
+/// Larger schedules are only proved, because smaller ones show the same faults sooner.
 const MOST_NODES: usize = 2_000;
 const MOST_INSTRUCTIONS: usize = 5_000;
 const MOST_ELEMENTS: u64 = 2_000;
-/// Elements that a stored schedule may have in all its buffers where it is run.
+/// The most elements in all buffers of a stored schedule that is run.
 const MOST_RUN: u64 = 1 << 16;
-/// Task graphs above it are not simulated.
+/// The most bytes of a task graph that is simulated.
 const MOST_BYTES: u64 = 1 << 20;
 
 pub fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(input)
 }
 
-/// What a reader of the file "fuzz" returned; an error has to name the file.
+/// Returns the result of reading the file "fuzz". Asserts that an error names the file.
 pub fn read<T>(outcome: Result<T, impl std::fmt::Display>) -> Option<T> {
     outcome
         .inspect_err(|error| {
@@ -40,7 +40,7 @@ pub fn read<T>(outcome: Result<T, impl std::fmt::Display>) -> Option<T> {
         .ok()
 }
 
-/// Does with a file that was read what [`file`] does; true where there is one.
+/// Applies [`file`] to a file that was read, and returns whether reading succeeded.
 pub fn read_file(outcome: Result<File, impl std::fmt::Display>) -> bool {
     read(outcome).inspect(file).is_some()
 }
@@ -57,7 +57,7 @@ pub fn file(file: &File) {
     if s.node_count() <= 10 * MOST_NODES {
         let mut printed = String::new();
         print(file, &mut printed).expect("a text takes everything");
-        // Both forms hold no thread blocks of a foreign plan.
+        // Both forms omit the thread blocks of an imported plan.
         let file = &File { blocks: None, ..file.clone() };
         assert_eq!(&parse(&printed, "printed").expect("the text form reads back"), file, "text form");
         assert_eq!(&from_json(&to_json(file), "printed").expect("the JSON form reads back"), file, "JSON form");
@@ -75,7 +75,7 @@ pub fn file(file: &File) {
             assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
         }
     }
-    // Every rank in a box of its own, and plans for one buffer and for two.
+    // Every rank in its own box, with plans for one buffer and for two.
     for in_place in [true, false] {
         let choices = Choices {
             in_place: Some(in_place),
@@ -116,7 +116,8 @@ fn on_wafer(proven: &VerifiedFile, wafer: &Wafer) {
     }
 }
 
-/// A proved schedule gives right results in switches, and its registers are those of the schedule that they make.
+/// Asserts that a proved schedule gives right results in switches, and that its registers raise to a schedule with the
+/// same registers.
 fn on_switches(proven: &VerifiedFile, machine: &InNetwork) {
     let Some(placement) = proven.file().placement.as_ref().and_then(Placement::switches) else { return };
     let layout = machine.layout();
@@ -131,11 +132,11 @@ fn on_switches(proven: &VerifiedFile, machine: &InNetwork) {
     }
 }
 
-/// Proves a schedule by all methods, runs it, stores it and runs that.
+/// Proves a schedule by all methods, runs it, and stores it and runs the result.
 pub fn schedule(s: &Schedule) {
     let exact = verify(s, Method::Exact);
     let printed = verify(s, Method::Fingerprint);
-    // What a barrier needs is no sum, so fingerprints refuse it.
+    // A barrier needs no sum, so fingerprints refuse it.
     if exact.holds() && s.collective().kind != Kind::Barrier {
         assert!(printed.holds(), "proved exactly, and not by fingerprint: {:?}", printed.diagnostics.first());
     }
@@ -161,13 +162,13 @@ pub fn schedule(s: &Schedule) {
     }
 }
 
-/// Numbers that tell every rank and element apart; sums of a barrier's are not looked at.
+/// Returns distinct numbers for every rank and element. Sums of a barrier are not checked.
 fn inputs(c: &Collective, of: impl Fn(u32) -> usize) -> Vec<Vec<i64>> {
     let value = |rank: u32, k: usize| (i64::from(rank) + 1) * 1_000_003 + k as i64 * 7919 + 5;
     (0..c.ranks).map(|rank| (0..of(rank)).map(|k| value(rank, k)).collect()).collect()
 }
 
-/// A proved schedule ends in every order, with the same numbers.
+/// Asserts that a proved schedule ends in every order, with the same numbers.
 fn interpreted(s: &Schedule) {
     let c = s.collective();
     if c.kind == Kind::Barrier || !buffers_fit(c, 1) {
@@ -176,7 +177,7 @@ fn interpreted(s: &Schedule) {
     let given = inputs(c, |rank| c.input_len(rank) as usize);
     let run = |chunk, seed| interpret::run(s, &given, interpret::Options { chunk, seed });
     let first = match run(None, 0) {
-        // An operator without a meaning for these numbers, or more memory than the interpreter takes.
+        // The operator is not defined for these numbers, or the interpreter's memory is exceeded.
         Err(interpret::InterpretError::Operator { .. } | interpret::InterpretError::TooLarge { .. }) => return,
         other => other.expect("a proved schedule runs to its end"),
     };
@@ -190,7 +191,7 @@ fn buffers_fit(c: &Collective, factor: u64) -> bool {
     all.saturating_mul(factor) <= MOST_RUN
 }
 
-/// A stored schedule gives the interpreter's numbers in any order of messages and for several counts.
+/// Asserts that a stored schedule gives the interpreter's numbers in any order of messages and for several counts.
 fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
     let c = *proven.schedule().collective();
     if c.kind == Kind::Barrier || !buffers_fit(&c, 2) {
@@ -204,7 +205,7 @@ fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
         let got = got.expect("a stored schedule runs to its end");
         let pitch = n.div_ceil(blocks);
         for offset in 0..pitch {
-            // Element j of a run of the interpreter stands for block j of the vector.
+            // Element j in the interpreter represents block j of the vector.
             let at = |j: usize, len: usize| (j * pitch + offset).min(len.saturating_sub(1));
             let picked: Vec<Vec<i64>> = (0..c.ranks)
                 .zip(&given)
@@ -224,7 +225,7 @@ fn stored_is_interpreted(proven: &Verified, stored: &Stored) {
     }
 }
 
-/// Simulates a proved schedule by every model that its machine has the parameters of.
+/// Simulates a proved schedule by every model for which its machine has parameters.
 pub fn on_ranks(proven: &Verified, machine: &Endpoint) {
     let ranks = proven.schedule().collective().ranks;
     for &model in unisono_machine::EndpointModel::ALL {
@@ -236,7 +237,7 @@ pub fn on_ranks(proven: &Verified, machine: &Endpoint) {
     }
 }
 
-/// Simulates a proved schedule packet by packet where its messages are short.
+/// Simulates a proved schedule packet by packet if its messages are short.
 pub fn on_network(proven: &Verified, machine: &Network) {
     if let Ok(graph) = from_schedule(proven)
         && is_short(&graph)

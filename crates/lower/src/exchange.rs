@@ -1,8 +1,9 @@
-//! Who sends how much to whom, where all ranks do alike: what the time of a collective on a network is computed from.
+//! The messages of a collective in which all ranks act alike, from which its time on a network is computed.
 
 use std::{fmt, sync::Arc};
 
-/// `repeat` times after each other every rank sends `bytes` to one other rank; each time after what it received before.
+/// Messages of `bytes` that every rank sends to one other rank, `repeat` times in sequence. Each waits for the message
+/// received before.
 #[derive(Clone)]
 pub struct Flow {
     to: Arc<dyn Fn(u32) -> u32 + Send + Sync>,
@@ -15,7 +16,7 @@ impl Flow {
         Self { to: Arc::new(to), bytes, repeat }
     }
 
-    /// Whom a rank sends to; a rank that is its own peer sends nothing.
+    /// Returns the receiver of a rank's messages. A rank that is its own receiver sends nothing.
     pub fn to(&self, rank: u32) -> u32 {
         (self.to)(rank)
     }
@@ -27,30 +28,32 @@ impl fmt::Debug for Flow {
     }
 }
 
-/// Flows at the same time, each of a part of the vector. Flow k of the next exchange begins when this flow k has ended.
+/// Concurrent flows, each of a part of the vector. Flow k of the next exchange begins when flow k of this one has
+/// ended.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     pub flows: Vec<Flow>,
-    /// Bytes that a rank reduces in all.
+    /// Bytes that a rank reduces in total.
     pub reduced: u64,
 }
 
-/// The facts of messages along trees that share links.
+/// Properties of messages along trees that share links.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Trees {
-    /// Until the last message is there and added to its sum, by a timetable of all links and of the work of each host.
+    /// The time at which the last message has arrived and is reduced, by a timetable of all links and of the work of
+    /// each host.
     pub end_ns: f64,
-    /// Messages of a chain from the first to the last.
+    /// Messages of the longest chain.
     pub messages: u32,
-    /// Messages that a rank sends and receives, the most of all ranks.
+    /// The largest number of messages that a rank sends and receives.
     pub messages_of_rank: u64,
-    /// Bytes that a rank reduces, the most of all ranks.
+    /// The largest number of bytes that a rank reduces.
     pub reduced: u64,
 }
 
 impl Trees {
-    /// The time where a host works `host_ns` on each message that it sends or receives, and knows `signal_ns` late that
-    /// one is there: the end of the timetable, unless hosts and reductions of some rank take longer.
+    /// Returns the time if a host works `host_ns` on each message that it sends or receives, and notices an arrival
+    /// `signal_ns` late. It is the end of the timetable, unless hosts and reductions of a rank take longer.
     pub fn time_ns(&self, host_ns: f64, signal_ns: f64, reduce_ns_per_byte: f64) -> f64 {
         let hosts = self.messages_of_rank as f64 * host_ns + self.reduced as f64 * reduce_ns_per_byte;
         self.end_ns.max(hosts) + f64::from(self.messages) * signal_ns

@@ -1,10 +1,10 @@
-//! What crosses each link of a grid, for pictures of a schedule.
+//! The load of each link of a grid, for pictures of a schedule.
 
 use rustc_hash::FxHashMap;
 
 use crate::{OnGrid, Segment};
 
-/// A directed link between neighbouring PEs that carries something.
+/// A directed link between neighbouring PEs that carries elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkLoad {
     pub from: u32,
@@ -12,8 +12,8 @@ pub struct LinkLoad {
     pub elements: u64,
 }
 
-/// The links in use, ascending by their ends. The placement must be one that [`OnGrid::check`] accepts, so that no
-/// route leaves the grid.
+/// Returns the links in use, in ascending order of their ends. The placement must be one that [`OnGrid::check`]
+/// accepts, so that no route leaves the grid.
 pub fn link_loads(placed: OnGrid) -> Vec<LinkLoad> {
     let (schedule, grid) = (placed.schedule, placed.placement.grid);
     let mut found: FxHashMap<(u32, u32), u64> = FxHashMap::default();

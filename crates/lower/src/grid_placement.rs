@@ -1,4 +1,4 @@
-//! Binds a schedule to a grid: node `k` runs on PE `k`, and each stream has a route. Checked on its own.
+//! Binds a schedule to a grid: node `k` runs on PE `k`, and each stream has a route.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_base::{Diagnostics, NodeId, StreamId};
@@ -15,17 +15,17 @@ use crate::{
 pub struct GridPlacement {
     pub grid: Grid,
     pub routes: Routes,
-    /// The color of each stream, counted from 0 over the colors a machine lets programs use; empty: lowering allocates.
+    /// The color of each stream, counted from 0 over the machine's colors for programs. Empty: lowering allocates them.
     pub colors: Vec<u8>,
-    /// Cycles from one element of a leaf to the next; 1 is as fast as the datapath. Leaves that run ahead fill queues
-    /// on the way, and PEs behind them take what has come instead of what is due.
+    /// Cycles from one element of a leaf to the next; 1 is the speed of the datapath. If leaves run ahead, they fill
+    /// queues on the way, and the PEs behind them receive elements too early.
     pub pace: u16,
-    /// Elements that a PE takes from one stream before it turns to the next, where an instruction combines several: the
-    /// partial results of so many elements wait in the PE. 1 is element by element; the length, vector after vector.
+    /// Elements that a PE takes from one stream before the next, if an instruction combines several. The PE stores the
+    /// partial results of these elements. 1 alternates after each element; the length takes whole vectors.
     pub chunk: u32,
 }
 
-/// In [`GridPlacement::colors`]: this stream has none, lowering allocates one.
+/// In [`GridPlacement::colors`]: lowering allocates the color of this stream.
 pub const ANY_COLOR: u8 = u8::MAX;
 
 impl GridPlacement {
@@ -33,7 +33,8 @@ impl GridPlacement {
         Self { grid, routes: Routes::default(), colors: Vec::new(), pace: 1, chunk: 1 }
     }
 
-    /// The same with colors for streams, in the order of their ids; unless the schedule came out without streams.
+    /// Sets the colors of streams, in the order of their ids. Without effect if the schedule has another number of
+    /// streams.
     #[must_use]
     pub fn with_colors(mut self, schedule: &Schedule, colors: Vec<u8>) -> Self {
         if schedule.stream_count() == colors.len() {
@@ -42,17 +43,16 @@ impl GridPlacement {
         self
     }
 
-    /// The color that the placement gives a stream.
     pub fn color(&self, stream: StreamId) -> Option<u8> {
         self.colors.get(stream.index()).copied().filter(|&c| c != ANY_COLOR)
     }
 
-    /// The grid as a user would write it.
+    /// Returns the grid in the form in which users write it.
     pub fn shape(&self) -> Shape {
         if self.grid.rows == 1 { Shape::line(self.grid.cols) } else { Shape::rect(self.grid.rows, self.grid.cols) }
     }
 
-    /// For a grid from outside the program.
+    /// Makes a placement on a grid that comes from input.
     ///
     /// # Errors
     /// A grid without PEs, or with more than a schedule can have nodes.
@@ -62,7 +62,7 @@ impl GridPlacement {
         if fits { Ok(Self::new(grid)) } else { Err(PlacementError::Grid { grid, most }) }
     }
 
-    /// Replaces `into` by the straight segments of a stream's route, each starting on the tree of those before it.
+    /// Replaces `into` by the straight segments of a stream's route. Each starts on the tree of the segments before it.
     pub fn segments(&self, schedule: &Schedule, stream: StreamId, into: &mut Vec<Segment>) {
         into.clear();
         let source = schedule.stream(stream).source.0;
@@ -82,7 +82,8 @@ impl GridPlacement {
         }
     }
 
-    /// Hops from the sources of all streams to their sinks; of a placement that [`GridPlacement::check`] accepts.
+    /// Returns the hops from the sources of all streams to their sinks, for a placement that [`GridPlacement::check`]
+    /// accepts.
     pub fn distances(&self, schedule: &Schedule) -> Distances {
         let paths = self.routes.others().iter().filter_map(|(stream, route)| {
             let Route::Path(path) = route else { return None };
@@ -93,7 +94,8 @@ impl GridPlacement {
         Distances { grid: self.grid, paths: paths.collect() }
     }
 
-    /// Every node has a PE; routes stay on the grid, form trees, reach every sink, and end at sinks.
+    /// Checks that every node has a PE, and that routes stay on the grid, form trees, reach every sink, and end at
+    /// sinks.
     pub fn check(&self, schedule: &Schedule, found: &mut Diagnostics) {
         let (nodes, pes) = (schedule.node_count() as u64, self.grid.count());
         if nodes != pes {
@@ -118,7 +120,7 @@ impl GridPlacement {
         }
     }
 
-    /// As [`GridPlacement::check`], and the machine is a wafer on which the grid fits.
+    /// Checks as [`GridPlacement::check`], and that the machine is a wafer on which the grid fits.
     pub(crate) fn check_on(&self, schedule: &Schedule, machine: Option<&Machine>, found: &mut Diagnostics) {
         self.check(schedule, found);
         let Some(machine) = machine else { return };
@@ -148,7 +150,7 @@ impl GridPlacement {
     }
 }
 
-/// Hops from `source` to every PE that a path comes to; what is wrong with a path that is no tree on the grid.
+/// Returns the hops from `source` to every PE of a path, or the fault of a path that is not a tree on the grid.
 fn reach(grid: Grid, source: u32, path: &[Segment]) -> Result<FxHashMap<u32, u32>, (&'static str, String)> {
     let mut reached = FxHashMap::default();
     reached.insert(source, 0);
@@ -174,12 +176,12 @@ fn reach(grid: Grid, source: u32, path: &[Segment]) -> Result<FxHashMap<u32, u32
 /// Hops from the source of each stream to its sinks.
 pub struct Distances {
     grid: Grid,
-    /// Of streams with a path of their own, the hops to each sink in the order of [`Schedule::stream_sinks`].
+    /// For streams with a path, the hops to each sink in the order of [`Schedule::stream_sinks`].
     paths: FxHashMap<StreamId, Vec<u32>>,
 }
 
 impl Distances {
-    /// Hops to one of the sinks of a stream; every route that is no path is a shortest one.
+    /// Returns the hops to a sink of a stream. Every route other than a path is a shortest one.
     pub fn hops(&self, schedule: &Schedule, stream: StreamId, sink: NodeId) -> u32 {
         match self.paths.get(&stream) {
             None => self.grid.distance(schedule.stream(stream).source.0, sink.0),

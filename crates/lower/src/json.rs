@@ -37,9 +37,9 @@ enum Placing {
 struct OnGrid {
     rows: u32,
     cols: u32,
-    /// `[stream, route]`, the route as in the text form; xy where nothing is said.
+    /// `[stream, route]`, with the route as in the text form. Streams that are not listed have route xy.
     routes: Vec<(u32, String)>,
-    /// The color of each stream; 255 leaves it to lowering. Empty: all of them.
+    /// The color of each stream; 255 leaves it to lowering. Empty: lowering allocates all colors.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     colors: Vec<u8>,
     #[serde(default = "one")]
@@ -78,7 +78,7 @@ fn counted(nodes: &[u32]) -> Vec<(u32, u64)> {
 }
 
 /// # Errors
-/// Text that is not such a document; the message names `origin` and the place.
+/// Text that is not a file in JSON form; the message names `origin` and the place.
 pub fn from_json(text: &str, origin: &str) -> Result<File, FileError> {
     let named = |message: String| FileError::Json { origin: origin.to_owned(), message };
     let document: Document<Placing> =

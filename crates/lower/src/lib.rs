@@ -1,7 +1,7 @@
-//! What schedules are lowered to. Placed schedules: which PE runs which node, and which way each stream goes; with the
-//! checks of a placement. Task graphs: messages among ranks. The registers of switches that reduce.
+//! Lowered forms of schedules: placements of nodes and streams on a machine, with their checks; task graphs of messages
+//! among ranks; and the registers of switches that reduce.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// A number that does not fit is refused when it is read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod exchange;

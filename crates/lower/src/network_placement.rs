@@ -34,7 +34,7 @@ pub(crate) fn check_on(schedule: &Schedule, machine: Option<&Machine>, nodes: &[
 /// Reports the errors of a placement whose size is that of the schedule.
 ///
 /// # Errors
-/// The topology of the machine does not close, or an accelerator does not exist or has two ranks.
+/// The topology of the machine cannot be built, or an accelerator does not exist or has two ranks.
 fn check(schedule: &Schedule, network: &Network, nodes: &[u32], found: &mut Diagnostics) -> Result<(), MachineError> {
     let topology = network.topology(&network.name)?;
     let (ranks, switches) = nodes.split_at(schedule.collective().ranks as usize);
@@ -71,7 +71,7 @@ impl Check<'_> {
         self.nodes[node.index()]
     }
 
-    /// Whether the nodes beyond the ranks are on switches, each on one of its own.
+    /// Checks that the nodes beyond the ranks are on switches, each on its own switch.
     fn are_switches(&self, found: &mut Diagnostics) -> bool {
         let mut taken = vec![false; self.plane.nodes() as usize];
         for node in self.others() {
@@ -90,7 +90,7 @@ impl Check<'_> {
         true
     }
 
-    /// A stream that a switch writes or reads goes over one link.
+    /// Checks that every stream that a switch writes or reads takes one link.
     fn streams(&self, found: &mut Diagnostics) {
         for id in self.schedule.all_streams() {
             let from = self.schedule.stream(id).source;

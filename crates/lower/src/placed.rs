@@ -9,7 +9,7 @@ use unisono_schedule::{
 
 use crate::{GridPlacement, Placement, ThreadBlocks};
 
-/// A schedule with the place where its nodes and streams run; no placement where every rank is like every other.
+/// A schedule with the placement of its nodes and streams; None if all ranks are equivalent.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Placed {
     pub schedule: Schedule,
@@ -17,25 +17,23 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// A schedule on a grid.
     pub fn on_grid(schedule: Schedule, placement: GridPlacement) -> Self {
         Self { schedule, placement: Some(Placement::Grid(placement)) }
     }
 
-    /// A schedule among ranks that no machine tells apart.
+    /// Makes a schedule among ranks of a machine that treats them alike.
     pub fn among_ranks(schedule: Schedule) -> Self {
         Self { schedule, placement: None }
     }
 
-    /// The view of a schedule on a grid.
+    /// Returns the schedule on its grid, if it has one.
     pub fn grid(&self) -> Option<OnGrid<'_>> {
         let placement = self.placement.as_ref()?.grid()?;
         Some(OnGrid { schedule: &self.schedule, placement })
     }
 }
 
-/// A schedule on a grid. Whether the schedule is right is for `verify`; whether the placement is, for
-/// [`OnGrid::check`].
+/// A schedule on a grid. `verify` checks the schedule, and [`OnGrid::check`] the placement.
 #[derive(Clone, Copy, Debug)]
 pub struct OnGrid<'a> {
     pub schedule: &'a Schedule,
@@ -43,7 +41,6 @@ pub struct OnGrid<'a> {
 }
 
 impl OnGrid<'_> {
-    /// Returns the errors of the placement.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         self.placement.check(self.schedule, &mut found);
@@ -57,13 +54,13 @@ pub struct File {
     pub schedule: Schedule,
     pub placement: Option<Placement>,
     pub machine: Option<Machine>,
-    /// Of a plan for GPUs that was imported; no `.sched` or JSON file has it.
+    /// Only in an imported plan for GPUs; `.sched` and JSON files do not have it.
     pub blocks: Option<ThreadBlocks>,
 }
 
 impl File {
-    /// Returns the errors of the placement, on its own and on the machine. On a machine, only ranks can do without a
-    /// placement.
+    /// Returns the errors of the placement, by itself and on the machine. On a machine, a schedule without a placement
+    /// may only have ranks.
     pub fn check(&self) -> Vec<Diagnostic> {
         let mut found = Diagnostics::default();
         if let Some(placement) = &self.placement {
@@ -79,7 +76,7 @@ impl File {
     }
 }
 
-/// A file whose schedule was proved and whose placement fits its machine. Emitters take nothing else.
+/// A file with a proved schedule and a placement that fits its machine. Emitters accept only this type.
 #[derive(Clone, Debug)]
 pub struct VerifiedFile<'a> {
     file: &'a File,
@@ -93,7 +90,7 @@ impl<'a> VerifiedFile<'a> {
         Self::placed(file, Verified::of(&file.schedule, method))
     }
 
-    /// Proves messages that are no collective; see [`unisono_schedule::verify::verify_with`].
+    /// Proves messages that are not a collective; see [`unisono_schedule::verify::verify_with`].
     ///
     /// # Errors
     /// As [`VerifiedFile::new`].

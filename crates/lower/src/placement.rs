@@ -6,7 +6,7 @@ use unisono_schedule::Schedule;
 
 use crate::{GridPlacement, network_placement, switches::SwitchPlacement};
 
-/// Where the nodes of a schedule run.
+/// The places on which the nodes of a schedule run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Placement {
     /// On a wafer: node k runs on PE k of a grid, and every stream has a route.
@@ -19,7 +19,6 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// Returns the placement on a grid, if it is one.
     pub fn grid(&self) -> Option<&GridPlacement> {
         match self {
             Self::Grid(grid) => Some(grid),
@@ -35,7 +34,6 @@ impl Placement {
         }
     }
 
-    /// Returns the placement on switches that reduce, if it is one.
     pub fn switches(&self) -> Option<&SwitchPlacement> {
         match self {
             Self::Switches(switches) => Some(switches),
@@ -68,10 +66,10 @@ pub(crate) fn runs(nodes: &[u32]) -> impl Iterator<Item = (u32, usize)> {
     nodes.chunk_by(|a, b| a.checked_add(1) == Some(*b)).map(|run| (run[0], run.len()))
 }
 
-/// The nodes of such runs, one for each of `count` nodes of a schedule.
+/// Returns the nodes of such runs, one for each of `count` nodes of a schedule.
 ///
 /// # Errors
-/// They are more or fewer, or beyond 32 bits.
+/// The runs have more or fewer nodes, or a number beyond 32 bits.
 pub(crate) fn nodes(
     runs: impl IntoIterator<Item = (u32, u64)>,
     count: usize,
@@ -91,7 +89,7 @@ pub(crate) fn nodes(
     Ok(read)
 }
 
-/// The words of [`nodes`] for nodes on a network.
+/// Returns the words of [`nodes`] for nodes on a network.
 pub(crate) fn words_of_network(schedule: &Schedule) -> [&'static str; 2] {
     if schedule.check_ranks_only().is_ok() {
         ["nodes", "ranks"]

@@ -1,4 +1,4 @@
-//! The way of a stream over the grid: straight segments that form a tree rooted at the source's PE.
+//! Routes of streams over the grid: straight segments that form a tree rooted at the source's PE.
 
 use unisono_base::{StreamId, narrow};
 use unisono_machine::{Direction, Grid};
@@ -13,7 +13,7 @@ pub struct Segment {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Route {
-    /// To the sink's column first, then along it; for several sinks the union of these paths, which is a tree.
+    /// To the sink's column first, then along it. For several sinks, the union of these paths, which is a tree.
     #[default]
     Xy,
     /// To the sink's row first, then along it.
@@ -22,7 +22,7 @@ pub enum Route {
     Path(Vec<Segment>),
 }
 
-/// The routes of all streams; [`Route::Xy`] where nothing else is said.
+/// The routes of all streams; by default [`Route::Xy`].
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Routes {
     /// Sorted by stream; never holds `Xy`.
@@ -54,13 +54,13 @@ impl Routes {
     }
 }
 
-/// The segments of a dimension-ordered tree from `source` to `sinks`.
+/// Computes the segments of a dimension-ordered tree from `source` to `sinks`.
 pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: bool, into: &mut Vec<Segment>) {
     if let [sink] = *sinks {
         straight(grid, source, sink, rows_first, into);
         return;
     }
-    // Seen with the axes swapped, YX is XY: `along` is the axis of the first leg.
+    // With swapped axes, YX is XY: `along` is the axis of the first leg.
     let split = |pe: u32| {
         let (r, c) = grid.row_col(pe);
         if rows_first { (r, c) } else { (c, r) }
@@ -72,7 +72,7 @@ pub fn dimension_ordered(grid: Grid, source: u32, sinks: &[u32], rows_first: boo
         if rows_first { [Direction::West, Direction::East] } else { [Direction::North, Direction::South] };
     let [up, down] = if rows_first { [Direction::North, Direction::South] } else { [Direction::West, Direction::East] };
     let (across, along) = split(source);
-    // For each line that crosses the first leg, how far it reaches on either side.
+    // The extent on either side of each line that crosses the first leg.
     let lines = if rows_first { grid.cols } else { grid.rows };
     let mut reach: Vec<Option<(u32, u32)>> = vec![None; lines as usize];
     for &sink in sinks {

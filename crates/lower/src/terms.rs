@@ -1,18 +1,18 @@
-//! The quantities that cost models of a wafer read, for one phase of a placed schedule.
+//! The quantities from which cost models of a wafer compute the time of one phase of a placed schedule.
 //!
-//! Source: "Near-Optimal Wafer-Scale Reduce", section 3, Table 1; the last two go beyond it, because an average over
-//! links and a count of wavelets can promise what no link and no datapath can run.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 3, Table 1. The last two are additions: an average over links and
+//! a count of wavelets can imply a time that no link or datapath achieves.
 
 use serde::Serialize;
 
-/// Fractional, so that closed forms may divide a vector evenly.
+/// The terms of a phase. They are fractional, so that closed forms may divide a vector evenly.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct Terms {
-    /// E: wavelet-hops in all.
+    /// E: total wavelet-hops.
     pub energy: f64,
     /// L: hops along the longest chain of dependent wavelets.
     pub distance: f64,
-    /// D: messages along the longest chain of dependent ones.
+    /// D: messages along the longest chain of dependent messages.
     pub depth: f64,
     /// C: the most wavelets that one PE sends, or receives.
     pub contention: f64,
@@ -20,33 +20,33 @@ pub struct Terms {
     pub links: f64,
     /// The most wavelets that pass one directed link.
     pub max_link_load: f64,
-    /// The most element operations of one PE, as the wavelets that hold the elements: an n-source combine costs
-    /// max(1, n - 1) of them for each wavelet of its length.
+    /// The most element operations of one PE, counted in wavelets: an n-source combine costs max(1, n - 1) operations
+    /// for each wavelet of its length.
     pub datapath: f64,
 }
 
-/// A time that one algorithm states of itself, sharper than what a model makes of its terms.
+/// A time that an algorithm states for itself, sharper than a model computes from its terms.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Sharper {
-    /// Stands for `max(C, E/N + L)`: cycles beside the depth's share.
+    /// Replaces `max(C, E/N + L)`: the cycles in addition to those of the depth.
     pub cycles_beside_depth: f64,
     pub why: &'static str,
 }
 
-/// A named part of a schedule; parts follow each other, so their times add up.
+/// A named part of a schedule. Parts run in sequence, so their times add up.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Phase {
     pub name: String,
     pub terms: Terms,
     pub sharper: Option<Sharper>,
-    /// Cycles of the slowest way if every PE takes its children one after the other, where the algorithm states them.
-    /// The model `links` takes them for its own.
+    /// Cycles of the slowest way if every PE receives from its children in turn, if the algorithm states them. The
+    /// model `links` uses them instead of its own.
     pub in_turn: Option<f64>,
-    /// What the algorithm chose for itself, in a few words.
+    /// The parameters that the algorithm chose, in a few words.
     pub note: Option<String>,
 }
 
-/// What is known of a schedule before it runs.
+/// The terms of a schedule, known before it runs.
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct Estimate {
     pub phases: Vec<Phase>,
@@ -59,8 +59,8 @@ impl Phase {
 }
 
 impl Estimate {
-    /// Over all phases: energy, distance and depth add up; contention adds up as the phases follow each other; links
-    /// and the largest loads are those of the phase that has most.
+    /// Returns the terms of all phases together. Energy, distance, depth and contention add up, because phases run in
+    /// sequence. Links and the largest loads are the maxima over the phases.
     pub fn total(&self) -> Terms {
         self.phases.iter().fold(Terms::default(), |sum, Phase { terms: t, .. }| Terms {
             energy: sum.energy + t.energy,
@@ -74,47 +74,48 @@ impl Estimate {
     }
 }
 
-/// One round of messages among ranks, the same on every rank (or on the slowest): each sends `messages` of `bytes`
-/// back to back, receives as many, and reduces `reduced` bytes.
+/// A round of messages, equal on every rank or given for the slowest: each rank sends `messages` of `bytes` back to
+/// back, receives as many, and reduces `reduced` bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Round {
     pub messages: u32,
     pub bytes: u64,
     pub reduced: u64,
-    /// So many equal rounds follow each other.
+    /// The number of equal rounds in sequence.
     pub repeat: u32,
     pub waits: Waits,
 }
 
-/// What the next of equal rounds waits for.
+/// The messages for which the next equal round waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Waits {
-    /// For all messages of the round.
+    /// All messages of the round.
     All,
-    /// Each message for the one before it in its lane.
+    /// For each message, the previous message of its lane.
     Lanes,
-    /// For nothing, as in a pipeline: it takes what the busiest rank works, which receives so many messages in one.
+    /// None, as in a pipeline: the round takes the work of the busiest rank, which receives `receives` messages in one
+    /// round.
     Pipeline { receives: u32 },
 }
 
 impl Round {
-    /// A round that ends when its messages have arrived.
+    /// Makes a round that ends when its messages have arrived.
     pub fn new(messages: u32, bytes: u64) -> Self {
         Self { messages, bytes, reduced: 0, repeat: 1, waits: Waits::All }
     }
 
-    /// A turn of lanes that run beside each other, with a message of `bytes` each.
+    /// Makes a round of parallel lanes, each with a message of `bytes`.
     pub fn lanes(lanes: u32, bytes: u64) -> Self {
         Self { waits: Waits::Lanes, ..Self::new(lanes, bytes) }
     }
 
-    /// A turn of a pipeline: the busiest rank sends and receives so many messages of `bytes`.
+    /// Makes a round of a pipeline: the busiest rank sends `sends` and receives `receives` messages of `bytes`.
     pub fn pipelined(sends: u32, receives: u32, bytes: u64) -> Self {
         Self { waits: Waits::Pipeline { receives }, ..Self::new(sends, bytes) }
     }
 
-    /// Each rank also reduces so many bytes.
+    /// Adds `reduced` bytes that each rank reduces.
     #[must_use]
     pub fn reducing(self, reduced: u64) -> Self {
         Self { reduced, ..self }

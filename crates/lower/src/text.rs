@@ -40,7 +40,7 @@ use crate::{
 /// Writes a whole file.
 ///
 /// # Errors
-/// Whatever the writer answers.
+/// Errors of the writer.
 pub fn print(file: &File, to: &mut impl Write) -> fmt::Result {
     unisono_schedule::text::print(&file.schedule, to)?;
     if let Some(machine) = &file.machine {
@@ -102,7 +102,7 @@ fn print_grid(placement: &GridPlacement, to: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// A route as the text forms write it.
+/// Formats a route as the text forms write it.
 pub fn show(route: &Route, grid: Grid) -> String {
     let path = match route {
         Route::Xy => return "xy".into(),
@@ -122,10 +122,10 @@ pub fn show(route: &Route, grid: Grid) -> String {
     text
 }
 
-/// Reads a whole file; `origin` names it in errors.
+/// Reads a whole file. `origin` names it in errors.
 ///
 /// # Errors
-/// The first line that does not fit.
+/// The first invalid line.
 pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
     let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let (schedule, tail) = unisono_schedule::text::parse(text).map_err(named)?;
@@ -139,7 +139,7 @@ pub fn parse(text: &str, origin: &str) -> Result<File, FileError> {
 fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileError> {
     let named = |error| FileError::Text { origin: origin.to_owned(), error };
     let mut toml: Option<(usize, String)> = None;
-    // The line of each section and each of its parts, which a file has once.
+    // The line of each section and of each of its parts. A file has each of them once.
     let mut first = BTreeMap::new();
     let mut once = |what: &'static str, stream: Option<StreamId>, line: usize| match first.insert((what, stream), line)
     {
@@ -221,7 +221,7 @@ fn read_tail(file: &mut File, tail: Tail<'_>, origin: &str) -> Result<(), FileEr
     Ok(())
 }
 
-/// The placement on a grid that a line of the file belongs to.
+/// Returns the placement on a grid to which a line of the file belongs.
 fn on_grid<'a>(
     placement: &'a mut Option<Placement>,
     line: &Line<'_>,
@@ -299,7 +299,7 @@ fn read_route(line: &mut Line<'_>, placement: &mut GridPlacement, streams: usize
     Ok(StreamId(stream))
 }
 
-/// Reads what [`show`] writes.
+/// Reads a route that [`show`] wrote.
 pub fn route(line: &mut Line<'_>, grid: Grid) -> Result<Route, ParseError> {
     if line.take("xy") {
         return Ok(Route::Xy);

@@ -1,4 +1,4 @@
-//! Endpoints: ranks that reach each other by messages, at costs that no network between them changes.
+//! Endpoints: ranks that exchange messages at costs that do not depend on a network between them.
 //!
 //! Sources: Hockney, 1994 (alpha, beta); "Recursive multiplying" (Int. J. HPC Appl., 2014 ff.), section 3, for the
 //! postal and the pipelining postal model; Culler et al., 1993 (LogP); Alexandrov et al., 1995 (LogGP); Hoefler et al.,
@@ -9,7 +9,7 @@ use unisono_base::keyed::with_nearest;
 
 use crate::{Description, MachineError, MachineText, Shape};
 
-/// A model of what messages cost.
+/// A cost model of messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EndpointModel {
@@ -53,7 +53,7 @@ impl EndpointModel {
         }
     }
 
-    /// What a machine must say for the model.
+    /// Returns the keys that a machine must state for the model.
     fn needs(self) -> &'static [&'static str] {
         match self {
             Self::Hockney | Self::Postal => &["alpha_ns", "beta_ns_per_byte"],
@@ -66,9 +66,9 @@ impl EndpointModel {
     }
 }
 
-/// Parameters of the models; what a model does not read may be there for another one.
+/// The parameters of the models. A model ignores the parameters that only other models read.
 ///
-/// Times are nanoseconds. A level of a machine takes those it does not say from the machine.
+/// Times are nanoseconds. A level inherits the parameters that it does not state from the machine.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[allow(non_snake_case, reason = "the field's own names")]
@@ -87,7 +87,7 @@ pub struct Parameters {
     /// Reduction of one byte of one operand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gamma_ns_per_byte: Option<f64>,
-    /// Every reduction costs this beside its bytes.
+    /// The fixed cost of a reduction, in addition to its bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compute_ns: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,16 +100,16 @@ pub struct Parameters {
     pub G_ns_per_byte: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub O_ns_per_byte: Option<f64>,
-    /// LogGOPS: longer messages than this wait for their receiver.
+    /// LogGOPS: longer messages wait for their receiver.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub S_bytes: Option<u64>,
-    /// LogfP: messages that leave back to back before the gap is felt.
+    /// LogfP: the number of messages that can be sent back to back without the gap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub f_messages: Option<u32>,
 }
 
 impl Parameters {
-    /// Keys and values, in nanoseconds, bytes or messages.
+    /// Returns keys and values, in nanoseconds, bytes or messages.
     fn all(&self) -> [(&'static str, Option<f64>); 13] {
         [
             ("alpha_ns", self.alpha_ns),
@@ -128,7 +128,7 @@ impl Parameters {
         ]
     }
 
-    /// Takes each missing parameter from `other`.
+    /// Fills each missing parameter from `other`.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl Parameters {
     }
 }
 
-/// A level of the machine: groups of ranks between which messages are cheaper, such as the cores of a node.
+/// A level of the machine: groups of ranks with cheaper messages between them, such as the cores of a node.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Level {
     pub name: String,
@@ -159,14 +159,14 @@ pub struct Level {
     pub parameters: Parameters,
 }
 
-/// How consecutive ranks lie on the innermost level.
+/// The order of consecutive ranks on the innermost level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RankOrder {
-    /// One node is filled after the other.
+    /// Each node is filled before the next.
     #[default]
     Block,
-    /// Consecutive ranks lie on consecutive nodes.
+    /// Consecutive ranks are on consecutive nodes.
     Cyclic,
 }
 
@@ -177,7 +177,7 @@ pub struct Endpoint {
     #[serde(default)]
     pub summary: String,
     pub model: EndpointModel,
-    /// Ranks used where none are asked for.
+    /// The default number of ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ranks: Option<u32>,
     #[serde(default)]
@@ -187,21 +187,21 @@ pub struct Endpoint {
     /// Innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<Level>,
-    /// What a calibration says of its fit; nothing here reads it.
+    /// The report of a calibration on its fit; nothing here reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<toml::Table>,
 }
 
-/// Keys of a machine beside its parameters, and those of a level.
+/// The keys of a machine besides its parameters, and the keys of a level.
 const MACHINE_KEYS: &[&str] = &["name", "kind", "summary", "model", "ranks", "placement", "levels", "fit"];
 const LEVEL_KEYS: &[&str] = &["name", "size"];
-/// Parameters that a rank has for all messages. Levels cannot change them.
+/// Parameters of a rank that apply to all its messages. Levels cannot change them.
 const OF_RANKS: &[&str] = &["gamma_ns_per_byte", "compute_ns", "S_bytes", "f_messages"];
-/// Up to this length a message costs a message, whatever a byte costs.
+/// Up to this length the cost of a message does not depend on the cost of a byte.
 const FEW_BYTES: u64 = 1024;
 const FREE_BYTES: &str = "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no \
     part in these times; for long vectors use a machine file that states the cost of a byte";
-/// A day in nanoseconds: what is longer is no latency.
+/// A day in nanoseconds, the largest latency.
 const DAY_NS: f64 = 8.64e13;
 
 impl Description for Endpoint {
@@ -265,7 +265,7 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Returns whether the length of a message has a part in its time by a model.
+    /// Returns whether the time of a message depends on its length in a model.
     pub fn prices_bytes(&self, model: EndpointModel) -> bool {
         let p = &self.parameters;
         let prices: &[Option<f64>] = match model {
@@ -277,16 +277,16 @@ impl Endpoint {
         prices.iter().flatten().any(|&price| price > 0.0)
     }
 
-    /// Parameters that `model` needs and the machine does not say.
+    /// Returns the parameters that `model` needs and the machine does not state.
     pub fn missing(&self, model: EndpointModel) -> Vec<&'static str> {
         let said = self.parameters.all();
         model.needs().iter().copied().filter(|need| !said.iter().any(|(k, v)| k == need && v.is_some())).collect()
     }
 
-    /// Ranks to plan for: those asked for, or the file's own.
+    /// Returns the number of ranks to plan for: the requested number, or else that of the file.
     ///
     /// # Errors
-    /// None are given, or none are left.
+    /// Neither is given, or the number is 0.
     pub fn choose(&self, asked: Option<u32>) -> Result<u32, MachineError> {
         match asked.or(self.ranks) {
             Some(0) => Err(MachineError::NoRanks { machine: self.name.clone(), found: "0".to_owned() }),
@@ -295,7 +295,7 @@ impl Endpoint {
         }
     }
 
-    /// Ranks of one member of each level, innermost first.
+    /// Returns the ranks of one member of each level, innermost first.
     pub fn level_ranks(&self) -> Vec<u32> {
         let members = |all: &mut u32, level: &Level| {
             *all = all.saturating_mul(level.size);
@@ -304,7 +304,7 @@ impl Endpoint {
         self.levels.iter().scan(1, members).collect()
     }
 
-    /// The place of a rank of `ranks`: ranks of one node lie next to each other.
+    /// Returns the place of a rank among `ranks`. Ranks of one node have adjacent places.
     pub fn place(&self, rank: u32, ranks: u32) -> u32 {
         match (self.placement, self.levels.first()) {
             (RankOrder::Cyclic, Some(node)) => {
@@ -346,7 +346,7 @@ fn check_table(table: &toml::Table, level: Option<usize>, text: &str, origin: &s
     Ok(())
 }
 
-/// `, line N` of the line that sets `key` in the machine, or in one of its levels; nothing where none does.
+/// Returns `, line N` for the line that sets `key` in the machine or in one of its levels; empty if no line does.
 fn line_of(text: &str, level: Option<usize>, key: &str) -> String {
     let sets = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with('='));
     let (mut levels, mut inside) = (0, level.is_none());

@@ -1,4 +1,4 @@
-//! What is wrong with a machine that was asked for.
+//! Errors of machine descriptions, and of requests that a machine cannot fulfil.
 
 use unisono_base::limits::OverLimit;
 

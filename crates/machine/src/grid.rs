@@ -1,4 +1,4 @@
-//! A rectangle of PEs with links to the four neighbors. The topology is implicit: nothing is stored a link.
+//! A rectangle of PEs with links to the four neighbors. The topology is implicit: no links are stored.
 
 use std::{fmt, str::FromStr};
 
@@ -47,7 +47,8 @@ impl Grid {
         u64::from(self.rows) * u64::from(self.cols)
     }
 
-    /// One row or one column: 1D algorithms apply, and PE `k` is the `k`-th of the line.
+    /// Returns whether the grid is one row or column, so that 1D algorithms apply, and PE `k` is the `k`-th of the
+    /// line.
     pub fn is_line(self) -> bool {
         self.rows == 1 || self.cols == 1
     }
@@ -60,19 +61,19 @@ impl Grid {
         (pe / self.cols, pe % self.cols)
     }
 
-    /// Hops between two PEs along a shortest path.
+    /// Returns the hops between two PEs along a shortest path.
     pub fn distance(self, a: u32, b: u32) -> u32 {
         let ((ra, ca), (rb, cb)) = (self.row_col(a), self.row_col(b));
         ra.abs_diff(rb) + ca.abs_diff(cb)
     }
 
-    /// Hops from `pe` to the farthest corner.
+    /// Returns the hops from `pe` to the farthest corner.
     pub fn eccentricity(self, pe: u32) -> u32 {
         let (r, c) = self.row_col(pe);
         r.max(self.rows - 1 - r) + c.max(self.cols - 1 - c)
     }
 
-    /// PEs that lie `hops` or fewer away in one direction.
+    /// Returns the number of PEs beyond `pe` in one direction.
     pub fn room(self, pe: u32, direction: Direction) -> u32 {
         let (r, c) = self.row_col(pe);
         match direction {
@@ -83,7 +84,7 @@ impl Grid {
         }
     }
 
-    /// The PE `hops` away; the caller knows that there is [`Grid::room`].
+    /// Returns the PE `hops` away. The caller must ensure that there is [`Grid::room`].
     pub fn step(self, pe: u32, direction: Direction, hops: u32) -> u32 {
         match direction {
             Direction::North => pe - hops * self.cols,
@@ -103,10 +104,10 @@ impl Shape {
         Self { grid: Grid::new(rows, cols), dims: 2 }
     }
 
-    /// The same shape where it is a number of ranks.
+    /// Returns the shape if it is a number of ranks.
     ///
     /// # Errors
-    /// It has rows and columns, which the machine has not.
+    /// The shape has rows and columns, but the machine does not.
     pub(crate) fn ranks(asked: Option<Self>, machine: &str) -> Result<Option<Self>, MachineError> {
         match asked.filter(|shape| !shape.grid.is_line()) {
             Some(shape) => Err(MachineError::RanksOnly { machine: machine.to_owned(), shape: shape.to_string() }),
@@ -114,7 +115,7 @@ impl Shape {
         }
     }
 
-    /// As JSON shows it: `[n]` or `[m, n]`.
+    /// Returns the shape in its JSON form: `[n]` or `[m, n]`.
     pub fn dims(self) -> Vec<u32> {
         if self.dims == 1 { vec![self.grid.cols] } else { vec![self.grid.rows, self.grid.cols] }
     }

@@ -1,6 +1,6 @@
-//! Machine descriptions: what a machine is, in numbers with units, read from TOML. No instruction is known here.
+//! Machine descriptions: numbers with units, read from TOML. This crate does not depend on schedules.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// A number that does not fit is refused when it is read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod endpoint;

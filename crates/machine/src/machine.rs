@@ -10,9 +10,9 @@ use unisono_base::{
 
 use crate::{KINDS, MachineError, PRESETS, Shape};
 
-/// The description of a machine of one kind. A new kind is a file with its description, and its line in [`KINDS`].
+/// The description of a machine of one kind. A new kind is a file with its description, and a line in [`KINDS`].
 pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync + 'static {
-    /// As machine files name it.
+    /// The name of the kind in machine files.
     const KIND: &'static str;
 
     /// # Errors
@@ -23,56 +23,55 @@ pub trait Description: Clone + PartialEq + fmt::Debug + Serialize + Send + Sync 
 
     fn summary(&self) -> &str;
 
-    /// The shape of the part that is used: the one asked for, or the whole machine where it has a whole.
+    /// Returns the shape of the part in use: the requested shape, or the whole machine if it has a shape.
     ///
     /// # Errors
     /// The machine has no such part.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError>;
 
-    /// The nanoseconds of a reduction, and of each byte of it, that messages in other programs' formats carry. `None`
-    /// where they carry none.
+    /// Returns the nanoseconds of a reduction, and of each of its bytes, for other programs' formats with messages.
+    /// `None` if those formats carry no such times.
     fn reduction_ns(&self) -> Option<[f64; 2]> {
         None
     }
 
-    /// Returns a sentence for each cost that times on this machine leave out, and for each value that is assumed: of
-    /// collectives of so many bytes, by the model that is named or the machine's own. Whatever prints such times prints
-    /// these sentences.
+    /// Returns a sentence for each cost that times on this machine leave out, and for each assumed value, for
+    /// collectives of `bytes` bytes by the named model or the machine's own. Every program that prints such times must
+    /// print these sentences.
     fn notes(&self, _bytes: u64, _model: Option<&str>) -> Vec<String> {
         Vec::new()
     }
 
-    /// The same machine with so many nodes.
+    /// Returns the same machine with another number of nodes.
     ///
     /// # Errors
-    /// Such machines are not sized by nodes, or there are too many.
+    /// This kind of machine has no nodes, or there are too many.
     fn with_nodes(&self, _nodes: u32) -> Result<Self, MachineError> {
         Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
     }
 
-    /// The same machine without links and nodes that failed, beside those that failed before.
+    /// Returns the same machine without the links and nodes in `failed`, and without those that failed before.
     ///
     /// # Errors
-    /// Such machines have no links or nodes that can fail, or not these.
+    /// This kind of machine has no links or nodes that can fail, or not these.
     fn with_failures(&self, _failed: &[String]) -> Result<Self, MachineError> {
         Err(MachineError::NoFailures { machine: self.name().to_owned(), kind: Self::KIND })
     }
 
-    /// The shape of all ranks of some nodes.
+    /// Returns the shape of all ranks of some nodes.
     ///
     /// # Errors
-    /// A node that is not there; such machines have no nodes with several ranks.
+    /// A node that does not exist, or this kind of machine has no nodes with several ranks.
     fn shape_of(&self, _nodes: &[u32]) -> Result<Shape, MachineError> {
         Err(MachineError::NoNodes { machine: self.name().to_owned(), kind: Self::KIND })
     }
 }
 
-/// The text of a machine file.
 pub struct MachineText<'a> {
     pub text: &'a str,
     /// The name of the file, for messages.
     pub origin: &'a str,
-    /// The text of a file that the description names.
+    /// Returns the text of a file that the description names.
     pub files: &'a dyn Fn(&str) -> Option<String>,
 }
 
@@ -97,10 +96,10 @@ impl MachineText<'_> {
         })
     }
 
-    /// The keys at the top level that the file lacks, if `message` is about one of them.
+    /// Returns all top-level keys that the file lacks, if `message` is about one of them.
     ///
-    /// The reader names one missing key at a time, so each is put in with a value of the type that it takes, which is
-    /// the one after which the reader finds another fault or none.
+    /// The reader reports one missing key at a time. So each missing key is inserted with a value of a suitable type,
+    /// which is found when the reader then reports another fault or none.
     fn missing<T: DeserializeOwned>(&self, message: &str) -> Option<Vec<String>> {
         fn lacking(message: &str) -> Option<String> {
             message.trim().strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')).map(str::to_owned)
@@ -118,7 +117,7 @@ impl MachineText<'_> {
             ];
             for value in values {
                 table.insert(key.clone(), value);
-                // As text: a second reader, of tables, would take a quarter of the time that this crate compiles.
+                // As text, because a second reader, for tables, would take a quarter of this crate's compile time.
                 let text = table.to_string();
                 let read = toml::Deserializer::parse(&text).and_then(keyed::read::<_, T>);
                 let fault = read.err().map(|e| e.message().to_owned());
@@ -134,7 +133,7 @@ impl MachineText<'_> {
     }
 }
 
-/// A message of the reader about a line, in plain words where it is about a value.
+/// Rewrites the reader's message about a line in plain words, if it is about a value.
 fn in_words(message: &str, line: &str) -> String {
     let (key, value) = line.split_once('=').map_or(("", ""), |(key, value)| (key.trim(), value.trim()));
     if message.starts_with("string values must be quoted") {
@@ -147,7 +146,7 @@ fn in_words(message: &str, line: &str) -> String {
     if plain == message || key.is_empty() { plain } else { format!("{key}: {plain}") }
 }
 
-/// A message of the reader about the type of a value, in plain words.
+/// Rewrites the reader's message about the type of a value in plain words.
 pub(crate) fn of_value(message: &str) -> String {
     let Some((found, expected)) =
         message.strip_prefix("invalid type: ").and_then(|rest| rest.split_once(", expected "))
@@ -163,7 +162,7 @@ pub(crate) fn of_value(message: &str) -> String {
     format!("found the {found}; accepted is {accepted}")
 }
 
-/// A kind of machine: the name that files give it, and its reader.
+/// A kind of machine: its name in files, and its reader.
 pub struct MachineKind {
     pub name: &'static str,
     read: fn(&MachineText) -> Result<Machine, MachineError>,
@@ -175,7 +174,7 @@ impl MachineKind {
     }
 }
 
-/// Links of another rate are measured at the same share of it.
+/// Keeps the ratio of the measured rate to the rate of a link that changes.
 fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &toml::Value) {
     let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
     let measured = table.get("measured_gbps").and_then(number);
@@ -184,7 +183,7 @@ fn keep_share(table: &mut toml::Table, before: Option<&toml::Value>, after: &tom
     }
 }
 
-/// The methods of a [`Description`] whose type is not known.
+/// The methods of a [`Description`] without its type.
 trait Erased: fmt::Debug + erased_serde::Serialize + Send + Sync {
     fn kind(&self) -> &'static str;
     fn name(&self) -> &str;
@@ -273,7 +272,7 @@ impl Serialize for Machine {
     }
 }
 
-/// The key that says which description follows; the full text is then read for its own messages with places.
+/// The key that selects the kind of description. The full text is then read again, for messages with places.
 #[derive(Deserialize)]
 struct KindOnly {
     kind: String,
@@ -281,12 +280,12 @@ struct KindOnly {
 
 impl Machine {
     /// # Errors
-    /// Text that is not TOML, an unknown kind or key, a value out of range; the message names `origin` and the line.
+    /// Text that is not TOML, an unknown kind or key, or a value out of range; the message names `origin` and the line.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, MachineError> {
         Self::from_toml_with(text, origin, &|_| None)
     }
 
-    /// Returns the same machine with another value of one key of its file, as TOML writes it; dots lead into tables.
+    /// Returns the same machine with another value, in TOML, of one key of its file. Dots select keys of tables.
     ///
     /// # Errors
     /// A key that the file cannot have, or a value out of range.
@@ -313,10 +312,10 @@ impl Machine {
         if key == "link_gbps" {
             keep_share(&mut table, before.as_ref(), &value);
         }
-        // The user has not seen the lines of this text.
+        // The user has not seen this text, so the message omits its lines.
         Self::from_toml(&table.to_string(), &origin).map_err(|error| match error {
             MachineError::Toml { message, .. } => {
-                // The origin names the key already.
+                // The origin already names the key.
                 let message = message.strip_prefix(&format!("{last}: ")).unwrap_or(&message);
                 MachineError::Toml { origin, message: of_value(message) }
             }
@@ -324,10 +323,10 @@ impl Machine {
         })
     }
 
-    /// The same with the text of files that the description names.
+    /// Reads a machine with the texts of the files that its description names.
     ///
     /// # Errors
-    /// As [`Machine::from_toml`]; a file that is not given.
+    /// As [`Machine::from_toml`]; a file without a text.
     pub fn from_toml_with(
         text: &str,
         origin: &str,
@@ -346,7 +345,7 @@ impl Machine {
     }
 
     /// # Errors
-    /// No preset has the name; the message lists those there are.
+    /// No preset has the name; the message lists all presets.
     pub fn preset(name: &str) -> Result<Self, MachineError> {
         match PRESETS.iter().find(|p| p.name == name) {
             Some(preset) => Self::from_toml(preset.toml, preset.name),
@@ -357,7 +356,6 @@ impl Machine {
         }
     }
 
-    /// The description, if the machine is of its kind.
     pub fn get<T: Description>(&self) -> Option<&T> {
         self.0.as_any().downcast_ref()
     }
@@ -374,7 +372,7 @@ impl Machine {
         self.0.summary()
     }
 
-    /// As [`Description::shape`].
+    /// See [`Description::shape`].
     ///
     /// # Errors
     /// The machine has no such part.
@@ -382,25 +380,25 @@ impl Machine {
         self.0.shape(asked)
     }
 
-    /// As [`Description::reduction_ns`].
+    /// See [`Description::reduction_ns`].
     pub fn reduction_ns(&self) -> Option<[f64; 2]> {
         self.0.reduction_ns()
     }
 
-    /// As [`Description::notes`].
+    /// See [`Description::notes`].
     pub fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
         self.0.notes(bytes, model)
     }
 
-    /// As [`Description::with_nodes`].
+    /// See [`Description::with_nodes`].
     ///
     /// # Errors
-    /// The machine is not sized by nodes, or there are too many.
+    /// The machine has no nodes, or there are too many.
     pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         self.0.with_nodes(nodes)
     }
 
-    /// As [`Description::with_failures`].
+    /// See [`Description::with_failures`].
     ///
     /// # Errors
     /// The machine has no links or nodes that can fail, or not these.
@@ -408,10 +406,10 @@ impl Machine {
         self.0.with_failures(failed)
     }
 
-    /// As [`Description::shape_of`].
+    /// See [`Description::shape_of`].
     ///
     /// # Errors
-    /// A node that is not there; a machine without nodes.
+    /// A node that does not exist, or a machine without nodes.
     pub fn shape_of(&self, nodes: &[u32]) -> Result<Shape, MachineError> {
         self.0.shape_of(nodes)
     }

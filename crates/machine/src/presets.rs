@@ -1,4 +1,4 @@
-//! The machines that come with the program: the files of `machines/`, built in.
+//! The preset machines: the files of `machines/`, built into the program.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ pub struct Preset {
     pub toml: &'static str,
 }
 
-/// Sorted by name; one entry a file of `machines/`.
+/// Sorted by name, with one entry for each file of `machines/`.
 pub static PRESETS: LazyLock<Vec<Preset>> = LazyLock::new(|| {
     let preset = |file: &'static include_dir::File| {
         let name = file.path().file_stem()?.to_str()?;

@@ -1,11 +1,11 @@
-//! A wafer: a mesh of PEs with a router each. Source: "Near-Optimal Wafer-Scale Reduce", sections 2.2 and 3.
+//! A wafer: a mesh of PEs, each with a router. Source: "Near-Optimal Wafer-Scale Reduce", sections 2.2 and 3.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::exact;
 
 use crate::{Description, Grid, MachineError, MachineText, Shape};
 
-/// A generation of the vendor's machines, named as its compiler names it.
+/// A generation of the vendor's machines, with its name in the vendor's compiler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
@@ -15,7 +15,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// Whether a machine file may leave it out.
+    /// Returns whether a machine file may omit it.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
     fn is_default(&self) -> bool {
         *self == Self::default()
@@ -32,14 +32,14 @@ pub struct Wafer {
     /// The generation of the vendor's machines, for which code is emitted.
     #[serde(default, skip_serializing_if = "Architecture::is_default")]
     pub architecture: Architecture,
-    /// Keys whose values are assumptions, because no source publishes them; plans and runs say so. `hop_cycles` is no
-    /// key: a hop takes one cycle on every wafer.
+    /// Keys whose values are assumptions, because no source publishes them. Plans and runs report them. `hop_cycles` is
+    /// not a key: a hop takes one cycle on every wafer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumed: Vec<String>,
-    /// The part used when none is asked for: rows, columns.
+    /// The default part: rows, columns.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
-    /// The whole fabric; `shape` where it is left out.
+    /// The whole fabric; by default `shape`.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub max_shape: Option<[u32; 2]>,
     /// T_R: cycles between a router and its PE, each way.
@@ -54,7 +54,7 @@ pub struct Wafer {
     pub switch_positions: u32,
     #[serde(default = "sram_bytes")]
     pub sram_bytes: u64,
-    /// Wavelets that wait at a router, per color and input.
+    /// Wavelets that wait at a router, for each color and input.
     #[serde(default = "queue_depth")]
     pub queue_depth: u32,
     #[serde(default = "input_queues")]
@@ -123,7 +123,8 @@ impl Description for Wafer {
 }
 
 impl Wafer {
-    /// A sentence about stalls that no closed form has: a router holds fewer wavelets than those of the presets.
+    /// Returns a sentence about stalls that no closed form includes, if a router holds fewer wavelets than those of the
+    /// presets.
     fn short_queues(&self) -> Option<String> {
         let effect = if self.queue_depth == 1 { "halve the rate of each link" } else { "hold up blocks that meet" };
         (self.queue_depth < queue_depth()).then(|| {
@@ -136,12 +137,12 @@ impl Wafer {
         })
     }
 
-    /// Cycles that one step of the depth costs: down the ramp, one operation, up the ramp (2 T_R + 1).
+    /// Returns the cycles of one step of the depth: down the ramp, one operation, up the ramp (2 T_R + 1).
     pub fn depth_cycles(&self) -> f64 {
         f64::from(2 * self.ramp_latency_cycles + 1)
     }
 
-    /// A sentence that names the assumed keys, where there are some.
+    /// Returns a sentence that names the assumed keys, if there are any.
     pub fn assumptions(&self) -> Option<String> {
         let keys = self.assumed.join(", ");
         let are = if self.assumed.len() == 1 { "is" } else { "are" };
@@ -150,10 +151,10 @@ impl Wafer {
         (!keys.is_empty()).then(|| format!("{keys} of {} {are} assumed, {because} {them}", self.name))
     }
 
-    /// The shape to plan for: the one asked for, or the file's own.
+    /// Returns the shape to plan for: the requested shape, or else that of the file.
     ///
     /// # Errors
-    /// None was given, or it is larger than the fabric in both orientations.
+    /// Neither is given, or the shape is larger than the fabric in both orientations.
     pub fn choose(&self, asked: Option<Shape>) -> Result<Shape, MachineError> {
         let max = self.fabric();
         let Some(shape) = asked.or(self.whole()) else {
@@ -168,7 +169,7 @@ impl Wafer {
         Err(MachineError::TooLarge { found, machine, rows: max.rows, columns: max.cols })
     }
 
-    /// The part that the file names.
+    /// Returns the part that the file names.
     fn whole(&self) -> Option<Shape> {
         self.shape.map(|[m, n]| Shape::rect(m, n))
     }

@@ -1,7 +1,7 @@
-//! The constants of the three worlds of handles.
+//! The constants of the three ABIs of MPI libraries.
 //!
-//! MPICH's handles are 32-bit integers, those of the MPI 5 standard ABI are small numbers as pointers, and Open MPI's
-//! are addresses of objects. Source: `mpi.h` of MPICH 5.0.2, `mpi_abi.h` (MPI 5.0, chapter 20), `mpi.h` of Open MPI 5.
+//! Handles are 32-bit integers in MPICH, small numbers as pointers in the MPI 5 standard ABI, and addresses of objects
+//! in Open MPI. Source: `mpi.h` of MPICH 5.0.2, `mpi_abi.h` (MPI 5.0, chapter 20), `mpi.h` of Open MPI 5.
 
 use std::{
     ffi::{CStr, CString, c_int},
@@ -17,7 +17,7 @@ pub enum Abi {
     OpenMpi,
 }
 
-/// What an element is to our own sums.
+/// The kind of an element, which selects the kernel that combines it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Number {
     Signed,
@@ -29,7 +29,7 @@ pub enum Number {
     Bits,
     /// A truth value, of C or C++.
     Logical,
-    /// `long double`, which the MPI library sums.
+    /// `long double`, which only the MPI library combines.
     LongDouble,
     Complex,
     /// A printable character, which no operator takes.
@@ -44,7 +44,7 @@ pub struct Element {
 }
 
 impl Number {
-    /// Whether MPI defines an operator for elements of this kind (MPI 4.1, section 6.9.2).
+    /// Returns whether MPI defines an operator for elements of this kind (MPI 4.1, section 6.9.2).
     pub const fn takes(self, op: Op) -> bool {
         use Op::{And, BitAnd, BitOr, BitXor, Max, Min, Or, Prod, Sum, Xor};
         match self {
@@ -58,7 +58,7 @@ impl Number {
         }
     }
 
-    /// Whether the bits of a result do not depend on the order in which elements are combined.
+    /// Returns whether the bits of a result do not depend on the order of combination.
     pub const fn is_exact(self) -> bool {
         !matches!(self, Self::Float | Self::LongDouble | Self::Complex)
     }
@@ -91,7 +91,7 @@ pub struct Constants {
     pub tag_ub: c_int,
     /// The error class `MPI_ERR_TRUNCATE`.
     pub truncated: c_int,
-    /// Where the error code of an `MPI_Status` is, in bytes.
+    /// The byte at which an `MPI_Status` has its error code.
     pub status_error: usize,
     pub info_null: usize,
     /// `MPI_COMM_TYPE_SHARED`.
@@ -104,16 +104,17 @@ pub struct Constants {
     pub combiner_named: c_int,
     /// Sorted by handle.
     ops: Vec<(usize, Op)>,
-    /// Open MPI's predefined operators that no plan serves, and none; other libraries' tell themselves.
+    /// Open MPI's predefined operators that no plan serves, and its null operator. In other libraries the handle shows
+    /// this.
     other_ops: Vec<usize>,
     types: Vec<(usize, Element)>,
     /// Datatypes whose size only the running library knows.
     pub(crate) candidates: Vec<(usize, Number)>,
-    /// Those of them that it has, sorted by handle.
+    /// Those of [`Self::candidates`] that the library has, sorted by handle.
     learned: OnceLock<Vec<(usize, Element)>>,
 }
 
-/// Name as Open MPI spells its object, handle of MPICH, handle of the standard ABI.
+/// Name of Open MPI's object, handle of MPICH, handle of the standard ABI.
 type OpRow = (&'static str, Op, usize, usize);
 
 const OPS: [OpRow; 10] = [
@@ -167,7 +168,7 @@ pub const TYPES: [TypeRow; 27] = [
 ];
 
 impl Constants {
-    /// The constants of an ABI; Open MPI's are looked up in `scope`.
+    /// Returns the constants of an ABI. Open MPI's are looked up in `scope`.
     pub fn new(abi: Abi, scope: &Scope) -> Option<Self> {
         let object = |name: String| {
             let name = CString::new(name).unwrap_or_default();
@@ -224,20 +225,20 @@ impl Constants {
         })
     }
 
-    /// A handle as it came in a register: MPICH's are 32 bits, and what stands above them means nothing.
+    /// Returns a handle from a register word. MPICH's handles have 32 bits; the upper half is undefined.
     #[inline]
     pub fn handle(&self, word: usize) -> usize {
         if self.abi == Abi::Mpich { word & 0xffff_ffff } else { word }
     }
 
-    /// A predefined operator that every rank may reorder and whose operands may be swapped.
+    /// Returns the operator of a handle, if it is predefined, associative and commutative.
     #[inline]
     pub fn op(&self, handle: usize) -> Option<Op> {
         self.ops.binary_search_by_key(&handle, |row| row.0).ok().map(|row| self.ops[row].1)
     }
 
-    /// An operator that the program made. Predefined ones of the standard ABI are numbers below 1024, and MPICH's have
-    /// the kind "built in" in their two highest bits.
+    /// Returns whether the program made an operator. Predefined operators are numbers below 1024 in the standard ABI,
+    /// and have the kind "built in" in their two highest bits in MPICH.
     pub fn is_users(&self, op: usize) -> bool {
         match self.abi {
             Abi::Mpich => !matches!(op >> 30, 0 | 1),
@@ -246,12 +247,11 @@ impl Constants {
         }
     }
 
-    /// The handle of a predefined operator.
     pub fn op_handle(&self, op: Op) -> usize {
         self.ops.iter().find(|row| row.1 == op).map_or(self.sum, |row| row.0)
     }
 
-    /// A predefined datatype without gaps.
+    /// Returns the element of a datatype, if it is predefined and without gaps.
     #[inline]
     pub fn element(&self, handle: usize) -> Option<Element> {
         let find =
@@ -259,12 +259,12 @@ impl Constants {
         find(&self.types).ok().or_else(|| find(self.learned.get()?).ok())
     }
 
-    /// Adds datatypes, sorted by handle, once.
+    /// Adds datatypes, sorted by handle. Only the first call has an effect.
     pub(crate) fn learn(&self, types: Vec<(usize, Element)>) {
         self.learned.get_or_init(|| types);
     }
 
-    /// Bytes of an INTEGER of Fortran, if the library has it and MPI runs.
+    /// Returns the bytes of an INTEGER of Fortran, if the library has it and MPI runs.
     pub fn fortran_integer_bytes(&self) -> Option<usize> {
         let (handle, _) = self.candidates.first()?;
         self.element(*handle).map(|element| element.bytes)
@@ -275,7 +275,7 @@ fn type_row(name: &str) -> &'static TypeRow {
     TYPES.iter().find(|row| row.0 == name).unwrap_or(&TYPES[0])
 }
 
-/// The ABI of the library that holds a function, by its file and its symbols.
+/// Detects the ABI of the library that contains a function, from its file and its symbols.
 pub fn detect(scope: &Scope, file: &str) -> Abi {
     const OPEN_MPI: &CStr = c"ompi_mpi_comm_world";
     if scope.find(OPEN_MPI).is_some() {

@@ -1,4 +1,4 @@
-//! What the ranks of a communicator do together, and how its errors are handled.
+//! Operations that involve all ranks of a communicator, and the handling of its errors.
 
 use std::ffi::c_int;
 
@@ -7,18 +7,18 @@ use unisono_collective::Kind;
 use crate::library::{Comm, Failed, Library, Outcome, check, int};
 
 impl Library {
-    /// The same numbers of every rank, by rank; all ranks call this.
+    /// Gathers the numbers of every rank, in rank order. All ranks call this.
     pub fn all_numbers<const N: usize>(&self, mine: [c_int; N], comm: Comm, ranks: u32) -> Outcome<Vec<[c_int; N]>> {
         let mut all = vec![[0; N]; ranks as usize];
         let (from, to, bytes) = (mine.as_ptr() as usize, all.as_mut_ptr() as usize, int(size_of::<[c_int; N]>())?);
         let (f, byte) = (&self.functions, self.constants.byte);
-        // SAFETY: the bytes of the integers on one side, and of those of every rank on the other.
+        // SAFETY: the input has the bytes of this rank's integers, and the output those of every rank.
         check(unsafe { (f.Allgather)(from, bytes, byte, to, bytes, byte, comm) })?;
         Ok(all)
     }
 
-    /// The ranks that the ranks `0..ranks` of `comm` have in `other`; negative where one is not in it. No rank waits
-    /// for another.
+    /// Returns the ranks that the ranks `0..ranks` of `comm` have in `other`, negative if a rank is not in it. It does
+    /// not wait for other ranks.
     pub fn ranks_in(&self, comm: Comm, ranks: u32, other: Comm) -> Outcome<Vec<c_int>> {
         let group = |comm: Comm| {
             let mut group = 0usize;
@@ -33,14 +33,14 @@ impl Library {
         let mut to = vec![-1; from.len()];
         let (own, others) = (group(comm)?, group(other)?);
         let translate = self.functions.Group_translate_ranks;
-        // SAFETY: so many integers on both sides.
+        // SAFETY: both arrays have `ranks` integers.
         let code = unsafe { translate(own, int(ranks)?, from.as_ptr(), others, to.as_mut_ptr()) };
         free(own);
         free(others);
         check(code).map(|()| to)
     }
 
-    /// All ranks' words, on rank 0 of the communicator; elsewhere nothing.
+    /// Gathers all ranks' words on rank 0 of the communicator. Other ranks get an empty list.
     pub fn gather(&self, mine: &[u64], comm: Comm) -> Outcome<Vec<Vec<u64>>> {
         let (ranks, rank) = (self.size(comm)? as usize, self.rank(comm)?);
         let (f, word) = (&self.functions, self.constants.uint64);
@@ -73,13 +73,13 @@ impl Library {
             .collect())
     }
 
-    /// Errors on a communicator become codes: no handler of the program is called for them.
+    /// Makes errors on a communicator return codes, without a call of the program's handler.
     pub fn return_errors(&self, comm: Comm) -> Outcome {
         // SAFETY: the handler is MPI's own.
         check(unsafe { (self.functions.Comm_set_errhandler)(comm, self.constants.errors_return) })
     }
 
-    /// For every rank, the first rank of its node; all ranks of the communicator call this.
+    /// Returns the first rank of the node of every rank. All ranks of the communicator call this.
     pub fn nodes(&self, comm: Comm) -> Outcome<Vec<c_int>> {
         let (ranks, rank) = (self.size(comm)?, self.rank(comm)?);
         let node = self.node(comm)?;
@@ -88,7 +88,7 @@ impl Library {
         Ok(self.all_numbers([int(first)?], comm, ranks)?.into_iter().flatten().collect())
     }
 
-    /// Does something while errors on `comm` are codes, and puts its error handler back.
+    /// Runs `work` while errors on `comm` return codes, and then restores its error handler.
     pub fn without_handler<T>(&self, comm: Comm, work: impl FnOnce() -> T) -> Outcome<T> {
         let mut handler = 0usize;
         // SAFETY: one handle is written, of 32 or 64 bits; the word was 0 before.
@@ -102,15 +102,15 @@ impl Library {
         Ok(done)
     }
 
-    /// Whether the library refuses a call whose input is its output, as MPI permits: not every library looks.
-    /// `vector` is the form of the call that has a count for every rank.
+    /// Returns whether the library refuses a call whose input is its output. MPI permits libraries not to check.
+    /// `vector` selects the form with a count for every rank.
     pub fn refuses_alias(&self, kind: Kind, vector: bool, alone: Comm) -> bool {
         let (c, f) = (&self.constants, &self.functions);
-        // Libraries may copy a few elements without looking.
+        // Libraries may copy a few elements without the check, so there are many.
         let mut words = [0u64; 256];
         let (at, count, first, uint64) = (words.as_mut_ptr() as usize, words.len() as c_int, 0, c.uint64);
         let code = match kind {
-            // SAFETY: there are so many elements, and the communicator has this process alone, whose count this is.
+            // SAFETY: `words` has `count` elements, and the communicator has this process alone, whose count this is.
             Kind::ReduceScatter if vector => unsafe {
                 (f.Reduce_scatter)(at, at, &raw const count, uint64, c.sum, alone)
             },
@@ -118,7 +118,7 @@ impl Library {
             Kind::Allgather if vector => unsafe {
                 (f.Allgatherv)(at, count, uint64, at, &raw const count, &raw const first, uint64, alone)
             },
-            // SAFETY: there are so many elements, and the communicator has this process alone.
+            // SAFETY: `words` has `count` elements, and the communicator has this process alone.
             Kind::Allreduce => unsafe { (f.Allreduce)(at, at, count, uint64, c.sum, alone) },
             // SAFETY: as above.
             Kind::Reduce => unsafe { (f.Reduce)(at, at, count, uint64, c.sum, 0, alone) },

@@ -1,9 +1,9 @@
-//! The conditions under which the ranks of a program wait, which decide which algorithm is fast.
+//! The conditions under which the ranks of a program wait, on which the fastest algorithm depends.
 //!
-//! A rank that waits either asks for its messages all the time, or yields its core to others after each question. Where
-//! ranks have a core each, the first takes a microsecond for a short message, and the second several. Where ranks share
-//! cores, it is the other way round. A row of a plan that was measured states the conditions of the measurement; under
-//! others the choice between a schedule and the library may be wrong by a factor.
+//! A waiting rank either polls all the time, or yields its core after each poll. If each rank has its own core, polling
+//! takes a microsecond for a short message, and yielding several. If ranks share cores, yielding is faster. A measured
+//! row of a plan states the conditions of its measurement. Under other conditions, the choice between a schedule and
+//! the library may be wrong by a factor.
 
 use std::{
     ffi::{CStr, c_char, c_int},
@@ -23,13 +23,13 @@ unsafe extern "C" {
 pub const TUNED: &str = "tuned";
 /// Words of the mask of cores on which a process may run: 1,024 cores.
 const CORES: usize = 32;
-/// The most bytes of the text that a library describes itself by: `MPI_MAX_LIBRARY_VERSION_STRING` of all at hand.
+/// The longest description of a library: `MPI_MAX_LIBRARY_VERSION_STRING` of all supported libraries.
 const MOST_BYTES: usize = 8192;
 
-/// Equal on all ranks. The text form is `openmpi 5.0.11 spin own`.
+/// The conditions, which are equal on all ranks. The text form is `openmpi 5.0.11 spin own`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Conditions {
-    /// `openmpi` or `mpich`, or the first word by which the library describes itself.
+    /// `openmpi`, `mpich`, or the first word of the library's description.
     pub library: String,
     pub version: String,
     /// Ranks yield their core while they wait.
@@ -39,10 +39,10 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Those of the ranks of a communicator, which all call this.
+    /// Determines the conditions of a communicator's ranks, which all call this.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn of(library: &Library, comm: Comm) -> Outcome<Self> {
         let (_, yields) = library.bounds(u64::from(library.yields()), comm)?;
         let node = library.node(comm)?;
@@ -52,19 +52,18 @@ impl Conditions {
         library.free(node)?;
         let all = masks.iter().fold([0; CORES], |all, mask| std::array::from_fn(|word| all[word] | mask[word]));
         let cores: u32 = all.iter().map(|word: &c_int| word.count_ones()).sum();
-        // A machine of more cores than the mask has room for has enough of them.
+        // A machine with more cores than the mask has bits has enough cores.
         let (_, shares) = library.bounds(u64::from(cores > 0 && here > cores), comm)?;
         let (name, version) = library.name_and_version();
         Ok(Self { library: name, version, yields: yields > 0, shares_cores: shares > 0 })
     }
 
-    /// Whether a choice that was measured under the others holds under these. Another version of the library is near
-    /// enough.
+    /// Returns whether a choice that was measured under `others` is valid under these conditions. The library's version
+    /// may differ.
     pub fn permit(&self, others: &Self) -> bool {
         (&self.library, self.yields, self.shares_cores) == (&others.library, others.yields, others.shares_cores)
     }
 
-    /// The conditions in words.
     pub fn words(&self) -> String {
         let waits = if self.yields { "yield" } else { "do not yield" };
         let cores = if self.shares_cores { "share cores" } else { "have a core each" };
@@ -96,7 +95,7 @@ impl FromStr for Conditions {
     }
 }
 
-/// The conditions that a row's choice was measured under, as the plan states them; none where it states none.
+/// Returns the conditions under which a row's choice was measured; None if the plan does not state them.
 pub(crate) fn stated(choice: &Choice) -> Option<&str> {
     match choice {
         Choice::Algorithm { params, .. } => {
@@ -106,20 +105,20 @@ pub(crate) fn stated(choice: &Choice) -> Option<&str> {
     }
 }
 
-/// Whether any row states conditions.
+/// Returns whether any row states conditions.
 pub(crate) fn are_stated(table: &DecisionTable) -> bool {
     table.rows().iter().any(|row| stated(&row.choice).is_some())
 }
 
-/// The cores on which this process may run; none if that cannot be found.
+/// Returns the mask of cores on which this process may run; all zeros if the system does not report it.
 fn cores() -> [c_int; CORES] {
     let mut mask = [0; CORES];
-    // SAFETY: the system writes at most so many bytes; 0 stands for this thread.
+    // SAFETY: the system writes at most the size of the mask; 0 stands for this thread.
     let code = unsafe { sched_getaffinity(0, size_of::<[c_int; CORES]>(), &raw mut mask) };
     if code == 0 { mask } else { [0; CORES] }
 }
 
-/// Name and version in what a library says of itself: `Open MPI v5.0.11, ...` or `MPICH Version: 5.0.2 ...`.
+/// Reads name and version from a library's description: `Open MPI v5.0.11, ...` or `MPICH Version: 5.0.2 ...`.
 pub fn name_and_version(text: &str) -> (String, String) {
     let mut words = text.split(|c: char| c.is_whitespace() || c == ',').filter(|word| !word.is_empty());
     let name = match words.clone().next() {
@@ -133,8 +132,8 @@ pub fn name_and_version(text: &str) -> (String, String) {
 }
 
 impl Library {
-    /// Whether a rank of this process yields its core while it waits. Open MPI has that as a variable; MPICH asks a
-    /// thousand times between two yields.
+    /// Returns whether a rank of this process yields its core while it waits. Open MPI stores this in a variable; MPICH
+    /// polls a thousand times between two yields.
     fn yields(&self) -> bool {
         let found = self.find_function(c"opal_progress_yield_when_idle");
         // SAFETY: a `bool` of Open MPI, which writes it in `MPI_Init` only; this reads its byte.
@@ -145,7 +144,7 @@ impl Library {
         type Describe = unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int;
         let described = || {
             let found = self.find_function(c"PMPI_Get_library_version").ok_or(Failed::OTHER)?;
-            // SAFETY: MPI's function of that name, whose C signature the type states.
+            // SAFETY: the function has the C signature that MPI defines for this name.
             let describe = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Describe>(found) };
             let (mut text, mut length) = (vec![0u8; MOST_BYTES + 1], 0);
             // SAFETY: there is room for the longest text with its end, and an integer is written.

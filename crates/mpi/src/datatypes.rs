@@ -1,30 +1,30 @@
-//! Datatypes of the program: their sizes, and their elements without gaps.
+//! The program's datatypes: their sizes, and copies of their elements without gaps.
 
 use crate::library::{Comm, Datatype, Library, Outcome, check, int};
 
 impl Library {
-    /// Bytes from one element to the next.
+    /// Returns the bytes from one element to the next.
     pub fn extent(&self, datatype: Datatype) -> Outcome<usize> {
         if let Some(element) = self.constants.element(datatype) {
             return Ok(element.bytes);
         }
         let (_, extent) = self.bounds_of(datatype)?;
-        // A negative one goes backwards in memory, as sums of addresses that wrap do.
+        // A negative extent moves backwards in memory, as wrapping sums of addresses do.
         Ok(extent.cast_unsigned())
     }
 
-    /// Whether the library takes elements of a datatype: those that were never committed it may refuse.
+    /// Returns whether the library accepts elements of a datatype. It may refuse a datatype that was never committed.
     pub fn takes_type(&self, datatype: Datatype, private: Comm) -> bool {
         let (mut word, mut at) = (0u64, 0);
         let word = &raw mut word as usize;
-        // SAFETY: no element is read, and nothing is written but the place.
+        // SAFETY: no element is read, and only the position is written.
         unsafe { (self.functions.Pack)(word, 0, datatype, word, 8, &raw mut at, private) == 0 }
     }
 
     /// Copies elements without their gaps.
     ///
     /// # Safety
-    /// `from` holds `count` elements, `to` their bytes.
+    /// `from` must hold `count` elements, and `to` must have room for their bytes.
     pub unsafe fn pack(
         &self,
         from: usize,
@@ -35,14 +35,14 @@ impl Library {
         comm: Comm,
     ) -> Outcome {
         let (mut at, count, bytes) = (0, int(count)?, int(bytes)?);
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         check(unsafe { (self.functions.Pack)(from, count, datatype, to as usize, bytes, &raw mut at, comm) })
     }
 
     /// Copies bytes to elements with gaps.
     ///
     /// # Safety
-    /// `to` holds `count` elements, `from` their bytes.
+    /// `to` must have room for `count` elements, and `from` must hold their bytes.
     pub unsafe fn unpack(
         &self,
         from: *const u8,
@@ -53,11 +53,11 @@ impl Library {
         comm: Comm,
     ) -> Outcome {
         let (mut at, count, bytes) = (0, int(count)?, int(bytes)?);
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         check(unsafe { (self.functions.Unpack)(from as usize, bytes, &raw mut at, to, count, datatype, comm) })
     }
 
-    /// Bytes of one element, and whether elements lie one after the other in the order of their signature.
+    /// Returns the bytes of an element, and whether elements are contiguous, in the order of their signature.
     #[inline]
     pub fn layout(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         match self.constants.element(datatype) {
@@ -66,7 +66,7 @@ impl Library {
         }
     }
 
-    /// As [`Library::layout`], for a datatype that every rank of the call names: then it may be the program's own too.
+    /// Returns [`Library::layout`] of a datatype that every rank of the call names, which may be the program's own.
     pub fn layout_of_all(&self, datatype: Datatype) -> Outcome<(usize, bool)> {
         let (size, plain) = self.layout(datatype)?;
         if plain {
@@ -85,7 +85,7 @@ impl Library {
         let mut size = 0;
         // SAFETY: one integer is written.
         check(unsafe { (self.functions.Type_size)(datatype, &raw mut size) })?;
-        // MPI_UNDEFINED, which is negative: more bytes than an `int` holds. No call of so many is served.
+        // The size is the negative MPI_UNDEFINED: more bytes than an `int` holds. No call of this size is served.
         let Ok(size) = usize::try_from(size) else { return Ok((usize::MAX, false)) };
         let (lower, extent) = self.bounds_of(datatype)?;
         let (mut a, mut b, mut c, mut combiner) = (0, 0, 0, 0);
@@ -97,7 +97,6 @@ impl Library {
         Ok((size, named && lower == 0 && usize::try_from(extent) == Ok(size)))
     }
 
-    /// The lower bound and the extent of a datatype.
     fn bounds_of(&self, datatype: Datatype) -> Outcome<(isize, isize)> {
         let (mut lower, mut extent) = (0, 0);
         // SAFETY: two addresses are written.

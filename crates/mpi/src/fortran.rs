@@ -1,7 +1,7 @@
 //! Arguments of Open MPI's Fortran bindings: integers for handles, and addresses for `MPI_IN_PLACE` and `MPI_BOTTOM`.
 //!
-//! The bindings call the `PMPI_` functions of C, so a library that stands before the `MPI_` ones does not see calls
-//! from Fortran. MPICH's bindings call the `MPI_` functions, and need nothing of this.
+//! The bindings call the `PMPI_` functions of C, so a library that replaces the `MPI_` functions does not see calls
+//! from Fortran. MPICH's bindings call the `MPI_` functions and need no conversion.
 //! Source: `ompi/mpi/fortran/mpif-h` and `ompi/mpi/fortran/base/constants.h` of Open MPI 4.1 and 5.0.
 
 use std::{
@@ -25,20 +25,20 @@ pub struct Fortran {
     info: FromFortran,
     handle: FromFortran,
     request: ToFortran,
-    /// The addresses of the variables that Fortran programs name, and what C programs pass.
+    /// The addresses of the variables that Fortran programs pass, and the values that C programs pass instead.
     addresses: [(usize, usize); 2],
 }
 
 impl Library {
-    /// The conversions of Open MPI, if its bindings were built with an INTEGER of as many bytes as an `int`; MPI runs.
+    /// Returns the conversions of Open MPI, if its bindings were built with an INTEGER of the size of an `int` and MPI
+    /// runs.
     pub fn fortran(&self) -> Option<Fortran> {
         if self.constants.abi != Abi::OpenMpi || self.constants.fortran_integer_bytes() != Some(size_of::<c_int>()) {
             return None;
         }
         let handle = |name| {
             let found: *mut c_void = self.find_function(name)?;
-            // SAFETY: the symbol is the function of MPI of that name, whose signature the type states; Open MPI's
-            // handles are addresses.
+            // SAFETY: the symbol is MPI's function of this name, with this signature; Open MPI's handles are addresses.
             Some(unsafe { transmute::<*mut c_void, FromFortran>(found) })
         };
         let request = self.find_function(c"PMPI_Request_c2f")?;
@@ -62,7 +62,7 @@ impl Library {
 
 impl Fortran {
     pub fn comm(&self, number: c_int) -> usize {
-        // SAFETY: the function takes any number, and returns no communicator for one that is none.
+        // SAFETY: the function accepts any number, and returns a null communicator for an invalid one.
         unsafe { (self.comm)(number) }
     }
 
@@ -81,19 +81,17 @@ impl Fortran {
         unsafe { (self.info)(number) }
     }
 
-    /// The handle of a request.
     pub fn handle(&self, number: c_int) -> usize {
         // SAFETY: as above, for requests.
         unsafe { (self.handle)(number) }
     }
 
-    /// The number of a request that the library gave.
     pub fn request(&self, handle: usize) -> c_int {
         // SAFETY: the handle is that of a request.
         unsafe { (self.request)(handle) }
     }
 
-    /// An address as a C program passes it.
+    /// Converts an address to the one that a C program passes.
     #[inline]
     pub fn buffer(&self, address: usize) -> usize {
         self.addresses.iter().find(|(of, _)| *of == address).map_or(address, |(_, c)| *c)

@@ -1,4 +1,4 @@
-//! The functions of an MPI library that are called.
+//! The functions of an MPI library that this crate calls.
 
 use std::{
     ffi::{c_int, c_void},
@@ -10,19 +10,19 @@ use crate::{
     symbols::Scope,
 };
 
-/// Called when a communicator with the attribute is freed.
+/// A function that MPI calls when a communicator with the attribute is freed.
 pub type Attribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void) -> c_int;
-/// Called when a communicator with the attribute is duplicated.
+/// A function that MPI calls when a communicator with the attribute is duplicated.
 pub type CopyAttribute = extern "C" fn(usize, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 
-/// Called by MPI for the status of a generalized request that is complete.
+/// A function that MPI calls for the status of a complete generalized request.
 pub type Query = extern "C" fn(*mut c_void, *mut c_void) -> c_int;
-/// Called by MPI when a generalized request is freed.
+/// A function that MPI calls when a generalized request is freed.
 pub type Free = extern "C" fn(*mut c_void) -> c_int;
-/// Called by MPI when a generalized request is cancelled.
+/// A function that MPI calls when a generalized request is cancelled.
 pub type Cancel = extern "C" fn(*mut c_void, c_int) -> c_int;
 
-/// Room for an `MPI_Status` of any library at hand; the largest has 32 bytes. MPI writes it before it reads it.
+/// Room for an `MPI_Status` of any supported library; the largest has 32 bytes. MPI writes it before it reads it.
 #[repr(C, align(8))]
 pub struct Status([MaybeUninit<u8>; 64]);
 
@@ -32,7 +32,7 @@ impl Status {
 
 macro_rules! functions {
     ($($name:ident: $type:ty, $symbol:literal;)*) => {
-        /// The functions that are called, each `PMPI_` and its name. Handles are machine words: integers of 32 bits and
+        /// The functions called, each named without its `PMPI_`. Handles are machine words: integers of 32 bits and
         /// pointers travel in the same registers.
         #[allow(non_snake_case, reason = "the names of MPI")]
         pub struct Functions {
@@ -44,7 +44,7 @@ macro_rules! functions {
                 Some(Self {
                     $($name: {
                         let address = scope.find($symbol)?;
-                        // SAFETY: the symbol is MPI's function of that name, whose C signature the type states.
+                        // SAFETY: the symbol is MPI's function of this name, with this C signature.
                         unsafe { std::mem::transmute::<*mut c_void, $type>(address) }
                     },)*
                 })

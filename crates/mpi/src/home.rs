@@ -1,8 +1,8 @@
-//! The private communicator of a process, over which the planned calls of all the program's communicators run.
+//! The private communicator of a process, which carries the planned calls of all the program's communicators.
 //!
 //! All ranks of `MPI_COMM_WORLD` make it together, and compare their plans on it, once. A communicator of the program
-//! then joins by one `MPI_Allgather` on it, as part of its first call that a plan may serve: no communicator is made,
-//! and no rank is waited for but those of the call.
+//! then joins by one `MPI_Allgather`, in its first call that a plan may serve. Joining makes no communicator and waits
+//! only for the ranks of the call.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ use crate::{
     watch::{Calls, Notes, Watch},
 };
 
-/// What all ranks of the program found when they compared their plans.
+/// The result of the comparison of all ranks' plans.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
     /// No rank has a plan.
@@ -38,52 +38,52 @@ pub enum Agreement {
     Differs,
 }
 
-/// Why a communicator runs unplanned, or how it does not.
+/// The result of joining: the plan of a communicator, or the reason why it runs unplanned.
 pub enum Joined {
-    /// The plan says nothing of this number of ranks, or the communicator has ranks outside the world.
+    /// The plan has no row for this number of ranks, or the communicator has ranks outside the world.
     Unplanned,
-    /// A program of the plan failed its proof or cannot be decoded, or there are no tags left.
+    /// A program of the plan failed its proof or cannot be decoded, or no tags are left.
     Refused,
-    /// The ranks would choose unlike rows for one call: their copies of the MPI library or of this one differ.
+    /// The ranks would choose different rows for one call: their copies of the MPI library or of this one differ.
     Differs,
     Planned {
-        /// For calls that return when they are complete.
+        /// Runs blocking calls.
         planned: Box<Planned>,
-        /// For calls that are only begun; none where the library does not carry them on.
+        /// Runs nonblocking calls; None if the library cannot advance them.
         begun: Option<Box<Planned>>,
     },
 }
 
-/// What a rank says instead of its first tag.
+/// Sent instead of a rank's first tag if the rank cannot join.
 const REFUSED: c_int = -1;
 
 pub struct Home {
     comm: Comm,
     plan: Option<Arc<PlanFile>>,
     agreement: Agreement,
-    /// Bits that any rank set.
+    /// Bits set by any rank.
     wanted: u64,
     tags: Tags,
-    /// The first rank of the node of each rank; empty where no row depends on it.
+    /// The first rank of the node of each rank; empty if no row depends on it.
     nodes: Vec<c_int>,
-    /// By kind, and for the form with a count for every rank: whether the library refuses an input that is the output.
+    /// Whether the library refuses an input that is the output, by kind, for the plain form and the form with a count
+    /// for every rank.
     refuses_aliases: Vec<[bool; 2]>,
-    /// Where no row depends on the length of a call, there are none.
+    /// None if no row depends on the length of a call.
     notes: Option<Arc<Notes>>,
-    /// None where no row depends on them.
+    /// None if no row depends on the conditions.
     conditions: Option<Conditions>,
-    /// Calls may be begun and completed later.
+    /// Whether nonblocking calls may be served.
     begins: bool,
-    /// The communicators that joined.
     joined: AtomicI32,
 }
 
 impl Home {
-    /// Compares the plans of all ranks of `world`, and what else they go by (`terms`), which they all call together,
-    /// whether they have a plan or not. `wants` are two bits, of which [`Home::wanted`] has those of all ranks.
+    /// Compares the plans and other settings (`terms`) of all ranks of `world`. All ranks call this together, with or
+    /// without a plan. `wants` are two bits; [`Home::wanted`] has those of all ranks.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn settle(
         library: &Library,
         world: Comm,
@@ -127,18 +127,19 @@ impl Home {
         Ok(Self { comm, plan, agreement, wanted, tags, nodes, refuses_aliases, notes, conditions, begins, joined })
     }
 
-    /// Whether calls of communicators that join may be begun and completed later: the same on all ranks.
+    /// Sets whether nonblocking calls of communicators that join are served. It must be equal on all ranks.
     pub fn beginning(mut self, begins: bool) -> Self {
         self.begins = begins;
         self
     }
 
-    /// Serves rows under other conditions than those in which they were measured, too: the same on all ranks.
+    /// Sets whether rows also serve under conditions other than those of their measurement. It must be equal on all
+    /// ranks.
     pub fn serving_anywhere(self, anywhere: bool) -> Self {
         Self { conditions: self.conditions.filter(|_| !anywhere), ..self }
     }
 
-    /// The conditions under which ranks wait here, if rows depend on them.
+    /// Returns the conditions under which ranks wait here, if rows depend on them.
     pub fn conditions(&self) -> Option<&Conditions> {
         self.conditions.as_ref()
     }
@@ -151,20 +152,20 @@ impl Home {
         self.wanted
     }
 
-    /// The private communicator, for what all ranks of the program do together. Errors on it are codes.
+    /// Returns the private communicator, for operations that involve all ranks of the program. Its errors are codes.
     pub fn comm(&self) -> Comm {
         self.comm
     }
 
-    /// Whether the library refuses a call of this kind whose input is its output.
+    /// Returns whether the library refuses a call of this kind whose input is its output.
     pub fn refuses_alias(&self, kind: Kind, vector: bool) -> bool {
         self.refuses_aliases.get(kind as usize).is_some_and(|refuses| refuses[usize::from(vector)])
     }
 
-    /// Makes a communicator ready for planned calls; all its ranks call this as part of the same collective.
+    /// Makes a communicator ready for planned calls. All its ranks call this in the same collective.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn join(&self, library: &Library, comm: Comm, ranks: u32, rank: u32) -> Outcome<Joined> {
         let Some(plan) = self.plan.as_ref().filter(|plan| plan.table().rows().iter().any(|row| row.ranks == ranks))
         else {
@@ -175,7 +176,7 @@ impl Home {
             return Ok(Joined::Unplanned);
         }
         let per_node = self.per_node(&at);
-        // One rank proves for all: they have the same plan.
+        // Rank 0 proves for all ranks, because they have the same plan.
         let prepared = unless_it_panics(|| {
             let proven = rank > 0 || plan.prove_rows(Some(ranks)).is_ok();
             let rows = if proven { Rows::new(plan, ranks, rank, per_node, self.conditions()) } else { None }?;
@@ -187,7 +188,7 @@ impl Home {
         let tag = first(prepared.as_ref().map(|(_, lease, _)| lease));
         let begun = first(prepared.as_ref().and_then(|(_, _, begun)| begun.as_ref()));
         let choices = prepared.as_ref().map_or(0, |(rows, ..)| self.choices(rows));
-        // Numbers may come again after 2^32 communicators.
+        // Numbers repeat after 2^32 communicators.
         let mine = [tag, begun, self.joined.fetch_add(1, Ordering::Relaxed), choices];
         let all = if ranks > 1 { library.all_numbers(mine, comm, ranks)? } else { vec![mine] };
         let given = |number: usize| all.iter().all(|numbers| numbers[number] != REFUSED);
@@ -207,7 +208,7 @@ impl Home {
         Ok(Joined::Planned { planned: Box::new(planned.watched(watch)), begun })
     }
 
-    /// A number for all by which this rank chooses who serves a call.
+    /// Returns a digest of everything by which this rank chooses who serves a call.
     fn choices(&self, rows: &Rows) -> c_int {
         let mut digest = DefaultHasher::new();
         (rows.digest(), &self.refuses_aliases, self.begins).hash(&mut digest);
@@ -221,11 +222,11 @@ impl Home {
     }
 
     /// Runs the calls of one persistent collective by the rows of `planned`, with tags of their own: they may run
-    /// beside all others, and begin in any order. All ranks of the communicator call this together. None: no tags are
-    /// left on a rank.
+    /// concurrently with all other calls, and begin in any order. All ranks of the communicator call this together.
+    /// Returns None if a rank has no tags left.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn another(&self, library: &Library, comm: Comm, planned: &Planned) -> Outcome<Option<Planned>> {
         let (rows, ranks) = (planned.rows(), planned.rows().ranks);
         let at = library.ranks_in(comm, ranks, self.comm)?;
@@ -239,10 +240,10 @@ impl Home {
         Ok(Some(planned.beside(Route::over(self.comm, lease, peers)).watched(watch)))
     }
 
-    /// A request that this process can complete again and again; none where it has no tag left.
+    /// Returns a request that this process can complete repeatedly; None if it has no tag left.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn persistent(&self, library: &Library) -> Outcome<Option<PersistentRequest>> {
         match self.tags.lease(1) {
             Some(lease) => library.persistent(self.comm, lease).map(Some),
@@ -250,7 +251,7 @@ impl Home {
         }
     }
 
-    /// The most of these ranks that share a node; none where no row depends on it.
+    /// Returns the most of these ranks that share a node; None if no row depends on it.
     fn per_node(&self, ranks: &[c_int]) -> Option<u32> {
         let mut counts: BTreeMap<c_int, u32> = BTreeMap::new();
         for &rank in ranks {
@@ -260,12 +261,13 @@ impl Home {
     }
 }
 
-/// None where the work panics too: a rank that went another way than the others would leave them waiting.
+/// Runs `work` and treats a panic as None, because a rank that unwinds would leave the other ranks waiting.
 pub fn unless_it_panics<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok().flatten()
 }
 
-/// Whether calls of one collective on up to so many ranks may be served in several ways, by their lengths.
+/// Returns whether several schedules may serve calls of one collective on at most `most` ranks, depending on their
+/// lengths.
 fn varies(plan: &PlanFile, most: u32) -> bool {
     let rows = plan.table().rows().iter().enumerate();
     let mut rows = rows.filter(|(_, row)| row.kind != Kind::Barrier && row.ranks > 1 && row.ranks <= most);
@@ -275,14 +277,14 @@ fn varies(plan: &PlanFile, most: u32) -> bool {
     })
 }
 
-/// By kind: whether the library refuses an input that is the output.
+/// Returns by kind whether the library refuses an input that is the output.
 fn refused_aliases(library: &Library) -> Outcome<Vec<[bool; 2]>> {
     let c = &library.constants;
     let alone = library.dup(c.comm_self)?;
     library.return_errors(alone)?;
     let tried = |kind: Kind| [false, true].map(|vector| library.refuses_alias(kind, vector, alone));
     let try_all = || Kind::ALL.iter().map(|kind| tried(*kind)).collect();
-    // Open MPI 5 calls the handler of one of these for some errors, whichever communicator they are on.
+    // Open MPI 5 calls the handler of one of these for some errors on any communicator.
     let found = library.without_handler(c.comm_world, || library.without_handler(c.comm_self, try_all))??;
     library.free(alone)?;
     Ok(found)

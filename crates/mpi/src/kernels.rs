@@ -1,21 +1,22 @@
-//! Our own sums of common types; what they lack, the MPI library sums.
+//! Our own kernels that combine common types. The MPI library combines the others.
 //!
-//! Left to the library are minima and maxima of floating point, so that its answer on NaN and on zeros of different
-//! sign is everyone's, and integers of 8 and 16 bits: where a sum overflows, Open MPI 5.0.11 saturates in its vector
-//! loops and wraps in what is left over of them.
+//! Two groups are left to the library. Minima and maxima of floating point: the results for NaN and for zeros of
+//! different sign stay those of the library. Integers of 8 and 16 bits: if a sum overflows, Open MPI 5.0.11 saturates
+//! in its vector loops and wraps in their remainders.
 
 use crate::abi::{Element, Number, Op};
 
-/// Whether [`combine`] has a kernel.
+/// Returns whether [`combine`] has a kernel.
 pub fn serves(element: Element, op: Op) -> bool {
-    // SAFETY: no address is used for no elements.
+    // SAFETY: with a count of 0 no address is used.
     unsafe { combine(element, op, [].as_ptr(), [].as_ptr(), [].as_mut_ptr(), 0) }
 }
 
-/// `to = left op right` over `count` elements; false where there is no kernel and nothing was done.
+/// Computes `to = left op right` over `count` elements. Returns false if there is no kernel, without any effect.
 ///
 /// # Safety
-/// Each address holds `count` elements of `element`; `to` may be one of the others, and overlaps them in no other way.
+/// Each address must hold `count` elements of `element`. `to` may equal another address, but may not overlap it
+/// otherwise.
 #[inline]
 pub unsafe fn combine(element: Element, op: Op, left: *const u8, right: *const u8, to: *mut u8, count: usize) -> bool {
     use Number::{Bits, Float, Integer, Signed, Unsigned};
@@ -32,7 +33,7 @@ pub unsafe fn combine(element: Element, op: Op, left: *const u8, right: *const u
     }
 }
 
-/// Three addresses of `count` elements of `bytes` bytes each, as the caller of [`combine`] promised.
+/// Three addresses of `count` elements of `bytes` bytes each, as the caller of [`combine`] guaranteed.
 struct Operands {
     left: *const u8,
     right: *const u8,
@@ -102,14 +103,14 @@ impl Operands {
         true
     }
 
-    /// Users' memory need not be aligned; unaligned loads cost nothing on the machines at hand and vectorise.
+    /// Users' memory may be unaligned. Unaligned loads vectorise and cost nothing on the machines tested.
     #[inline(always)]
     fn each<T: Copy>(&self, f: impl Fn(T, T) -> T) {
         assert_eq!(size_of::<T>(), self.bytes, "the kernel is that of the element");
         let (left, right, to) = (self.left.cast::<T>(), self.right.cast::<T>(), self.to.cast::<T>());
         for k in 0..self.count {
-            // SAFETY: k < count, and each address holds `count` elements of so many bytes; element k is read before it
-            // is written.
+            // SAFETY: k < count, and each address holds `count` elements of this size. Element k is read before it is
+            // written.
             #[expect(clippy::multiple_unsafe_ops_per_block, reason = "two loads and a store of one element")]
             unsafe {
                 to.add(k).write_unaligned(f(left.add(k).read_unaligned(), right.add(k).read_unaligned()));

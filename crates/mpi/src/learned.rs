@@ -1,9 +1,9 @@
 //! Predefined datatypes whose size only the running library knows: those of Fortran, and `MPI_COUNT`.
 //!
-//! An INTEGER or a REAL has as many bytes as the options of the compiler say with which the library was built, and a
-//! library built without Fortran may refuse them. So each is tried once, when MPI runs: the library states its size,
-//! and adds one element of it. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its elements as if they
-//! had no sign. Source of the handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter 20).
+//! The size of an INTEGER or a REAL depends on the compiler options of the library's build, and a library built without
+//! Fortran may refuse them. So each is tested once, when MPI runs: the library reports its size and combines one
+//! element of it. `MPI_OFFSET` is left to the library: Open MPI 5.0.11 compares its elements as unsigned. Source of the
+//! handles: `mpi.h` of MPICH 5.0.2 and Open MPI 5, `mpi_abi.h` (MPI 5.0, chapter 20).
 
 use crate::{
     abi::{Abi, Element, Number, Op},
@@ -11,7 +11,7 @@ use crate::{
     symbols::Scope,
 };
 
-/// Name as Open MPI spells its object, what an element is, handle of MPICH, handle of the standard ABI.
+/// Name of Open MPI's object, kind of element, handle of MPICH, handle of the standard ABI.
 pub type Row = (&'static str, Number, usize, usize);
 
 #[rustfmt::skip]
@@ -38,7 +38,7 @@ pub const ROWS: [Row; 20] = [
     ("count", Number::Signed, 0x4c00_0845, 0x202),
 ];
 
-/// The handles of an ABI with what their elements are; Open MPI's are looked up in `scope`.
+/// Returns the handles of an ABI with the kinds of their elements. Open MPI's are looked up in `scope`.
 pub(crate) fn candidates(abi: Abi, scope: &Scope) -> Vec<(usize, Number)> {
     let handle = |row: &Row| match abi {
         Abi::Mpich => Some(row.2),
@@ -51,14 +51,14 @@ pub(crate) fn candidates(abi: Abi, scope: &Scope) -> Vec<(usize, Number)> {
     ROWS.iter().filter_map(|row| Some((handle(row)?, row.1))).collect()
 }
 
-/// The largest element that is tried.
+/// The largest element that is tested.
 const MOST_BYTES: usize = 16;
 
 impl Library {
-    /// Tries the datatypes whose sizes are not known beforehand, once; MPI runs.
+    /// Tests the datatypes of unknown size, once, when MPI runs.
     ///
     /// # Errors
-    /// Those of the library in finding or setting its error handlers.
+    /// Errors of the library when its error handlers are read or set.
     pub(crate) fn learn_types(&self) -> Outcome {
         let c = &self.constants;
         let try_all = || {
@@ -67,13 +67,13 @@ impl Library {
             learned.sort_by_key(|row| row.0);
             learned
         };
-        // An error with a datatype has no communicator: libraries call the handler of one of these.
+        // An error with a datatype has no communicator, so libraries call the handler of one of these.
         let learned = self.without_handler(c.comm_world, || self.without_handler(c.comm_self, try_all))??;
         c.learn(learned);
         Ok(())
     }
 
-    /// The elements of a datatype, if the library has them; those with an operator it must be able to combine.
+    /// Returns the element of a datatype, if the library has it and can combine it.
     fn tried(&self, handle: usize, number: Number) -> Option<Element> {
         let mut size = 0;
         // SAFETY: one integer is written.
@@ -88,7 +88,7 @@ impl Library {
         let adds = op.is_none_or(|op| {
             let (from, mut to) = ([0u128; 1], [0u128; 1]);
             let (from, to) = (from.as_ptr() as usize, to.as_mut_ptr() as usize);
-            // SAFETY: both have room for an element of the most bytes, of which this one has no more.
+            // SAFETY: both arrays have room for the largest element tested, and this one is not larger.
             unsafe { (self.functions.Reduce_local)(from, to, 1, handle, self.constants.op_handle(op)) == 0 }
         });
         (known && adds).then_some(Element { number, bytes })

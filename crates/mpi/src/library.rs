@@ -19,33 +19,33 @@ pub type Comm = usize;
 pub type Datatype = usize;
 pub type OpHandle = usize;
 
-/// An error code of MPI, not `MPI_SUCCESS`.
+/// An error code of MPI other than `MPI_SUCCESS`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Failed(pub c_int);
 
 impl Failed {
-    /// `MPI_ERR_COUNT` of every library at hand: a number does not fit an `int`.
+    /// `MPI_ERR_COUNT` of all supported libraries: a number does not fit an `int`.
     pub const COUNT: Self = Self(2);
-    /// `MPI_ERR_OTHER` of Open MPI and of the standard ABI, `MPI_ERR_INTERN` of MPICH: no memory, or an earlier
+    /// `MPI_ERR_OTHER` of Open MPI and of the standard ABI, `MPI_ERR_INTERN` of MPICH: out of memory, or an earlier
     /// failure.
     pub const OTHER: Self = Self(16);
 }
 
-/// The number as an `int`, as MPI counts.
+/// Converts a number to an `int`, in which MPI counts.
 ///
 /// # Errors
-/// [`Failed::COUNT`]: it does not fit.
+/// [`Failed::COUNT`] if it does not fit.
 #[inline]
 pub fn int(number: impl TryInto<c_int>) -> Outcome<c_int> {
     number.try_into().map_err(|_| Failed::COUNT)
 }
 
-/// The threads that may call MPI, as it was initialised.
+/// The threads that may call MPI, by the level of its initialisation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ThreadLevel {
-    /// The program has one thread.
+    /// The program has only one thread.
     Single,
-    /// The thread that initialised MPI.
+    /// Only the thread that initialised MPI.
     Funneled,
     /// Any thread, one at a time.
     Serialized,
@@ -53,7 +53,7 @@ pub enum ThreadLevel {
 }
 
 impl ThreadLevel {
-    /// The name of MPI's constant.
+    /// Returns the name of MPI's constant.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Single => "MPI_THREAD_SINGLE",
@@ -68,8 +68,8 @@ pub type Outcome<T = ()> = Result<T, Failed>;
 
 /// The functions of the loaded library.
 ///
-/// Handles (communicators, datatypes, operators) are those that the program has from this library, as in a call of MPI
-/// itself: a number that is none is the program's error, which the library finds or not.
+/// Handles (communicators, datatypes, operators) are those that the program received from this library. An invalid
+/// handle is an error of the program, which the library may or may not detect, as in a call of MPI itself.
 pub struct Library {
     pub constants: Constants,
     pub(crate) functions: Functions,
@@ -80,7 +80,7 @@ pub struct Library {
     scope: Scope,
 }
 
-/// The loaded MPI library, looked for until there is one.
+/// Returns the loaded MPI library. It is looked up until it is found.
 #[inline]
 pub fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Library> = OnceLock::new();
@@ -98,8 +98,8 @@ fn is_set(name: &str) -> bool {
 
 impl Library {
     fn find() -> Option<Self> {
-        // Handles of 32 bits are read from words of 64, and integers from slots of the stack, as these platforms have
-        // it.
+        // Handles of 32 bits are read from words of 64, and integers from stack slots, which works on these platforms
+        // only.
         if !cfg!(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")) {
             return None;
         }
@@ -112,18 +112,18 @@ impl Library {
         Some(Self { constants, functions, hook, sleeps, scope })
     }
 
-    /// The address of a function that not every library has.
+    /// Returns the address of a function that not every library has.
     pub fn find_function(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
         self.scope.find(name)
     }
 
-    /// The address of a function of a tool that comes between this library and the MPI library, as a profiler does
-    /// that is linked to the program.
+    /// Returns the address of a function of a tool between this library and the MPI library, such as a profiler linked
+    /// to the program.
     pub fn find_tool(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
         find_next(name).filter(|&function| !share_a_file(function, self.functions.Comm_rank as *const c_void))
     }
 
-    /// The address of a function that the Fortran bindings have, if they are loaded.
+    /// Returns the address of a function of the Fortran bindings, if they are loaded.
     pub fn find_binding(&self, name: &std::ffi::CStr) -> Option<*mut c_void> {
         self.scope.find_binding(name)
     }
@@ -149,9 +149,9 @@ impl Library {
         Ok(inter != 0)
     }
 
-    /// The smallest and the largest of the ranks' values, in one call.
+    /// Returns the smallest and the largest of the ranks' values, in one call.
     pub fn bounds(&self, value: u64, comm: Comm) -> Outcome<(u64, u64)> {
-        // The complement's largest is the smallest's complement.
+        // The smallest value is the complement of the largest complement.
         let mine = [value, !value];
         let mut largest = [0u64; 2];
         let (c, f) = (&self.constants, &self.functions);
@@ -161,21 +161,20 @@ impl Library {
         Ok((!largest[1], largest[0]))
     }
 
-    /// The largest tag of a message.
     pub fn largest_tag(&self) -> c_int {
         let (mut value, mut found) = (std::ptr::null::<c_int>(), 0);
         let (world, key) = (self.constants.comm_world, self.constants.tag_ub);
         // SAFETY: an address and an integer are written.
         let code = unsafe { (self.functions.Comm_get_attr)(world, key, &raw mut value, &raw mut found) };
         if code != 0 || found == 0 || value.is_null() {
-            // The least that MPI permits.
+            // The smallest limit that MPI permits.
             return 32767;
         }
-        // SAFETY: MPI gives the address of an integer that it keeps until it ends.
+        // SAFETY: MPI returned the address of an integer that stays valid until MPI ends.
         unsafe { value.read() }
     }
 
-    /// The ranks of a communicator that share this rank's node, as a communicator; all its ranks call this.
+    /// Makes a communicator of the ranks that share this rank's node. All ranks of `comm` call this.
     pub(crate) fn node(&self, comm: Comm) -> Outcome<Comm> {
         let c = &self.constants;
         let mut node = 0usize;
@@ -184,7 +183,7 @@ impl Library {
         Ok(node)
     }
 
-    /// The most ranks of a communicator that share a node; all its ranks call this.
+    /// Returns the most ranks of a communicator that share a node. All its ranks call this.
     pub fn per_node(&self, comm: Comm) -> Outcome<u32> {
         let node = self.node(comm)?;
         let here = self.size(node)?;
@@ -193,7 +192,7 @@ impl Library {
         u32::try_from(most).map_err(|_| Failed::OTHER)
     }
 
-    /// Whether an operator's operands may be swapped, as the program said when it made it.
+    /// Returns whether an operator's operands may be swapped, as the program declared.
     pub fn commutes(&self, op: OpHandle) -> Outcome<bool> {
         let mut commutes = 0;
         // SAFETY: one integer is written.
@@ -203,29 +202,29 @@ impl Library {
 
     pub fn create_keyval(&self, copy: CopyAttribute, delete: Attribute) -> Outcome<c_int> {
         let mut keyval = 0;
-        // SAFETY: two functions of the signatures that MPI calls, and an integer that is written.
+        // SAFETY: two functions with the signatures that MPI calls, and an integer that is written.
         check(unsafe { (self.functions.Comm_create_keyval)(copy, delete, &raw mut keyval, 0) })?;
         Ok(keyval)
     }
 
-    /// Puts an empty attribute on a communicator.
+    /// Adds an empty attribute to a communicator.
     pub fn set_attribute(&self, comm: Comm, keyval: c_int) -> Outcome {
         // SAFETY: the value is never read.
         check(unsafe { (self.functions.Comm_set_attr)(comm, keyval, std::ptr::null_mut()) })
     }
 
     pub fn abort(&self, comm: Comm, code: c_int) {
-        // SAFETY: it does not return where MPI works.
+        // SAFETY: no memory is passed; the function does not return if MPI works.
         unsafe { (self.functions.Abort)(comm, code) };
     }
 
-    /// Has the program's error handler decide on an error that was found here: by default it ends the program.
+    /// Calls the program's error handler for an error that was found here. By default it ends the program.
     pub fn call_error_handler(&self, comm: Comm, Failed(code): Failed) {
-        // SAFETY: it runs the handler that the program or MPI put on the communicator, as MPI does.
+        // SAFETY: this runs the handler that the program or MPI set on the communicator, as MPI does.
         unsafe { (self.functions.Comm_call_errhandler)(comm, code) };
     }
 
-    /// MPI can be called: it was initialised, and not ended.
+    /// Returns whether MPI can be called: it was initialised and has not ended.
     pub fn is_running(&self) -> bool {
         let (mut initialized, mut finalized) = (0, 0);
         // SAFETY: one integer is written; this may be called at any time.
@@ -235,7 +234,7 @@ impl Library {
         initialized != 0 && finalized == 0
     }
 
-    /// What MPI grants the threads of the program.
+    /// Returns the thread level of MPI.
     ///
     /// # Errors
     /// MPI is not running.
@@ -243,7 +242,7 @@ impl Library {
         let mut level = 0;
         // SAFETY: one integer is written.
         check(unsafe { (self.functions.Query_thread)(&raw mut level) })?;
-        // The constants are those of every library at hand: 0 to 3, and multiples of 1024 in the standard ABI.
+        // The constants of all supported libraries: 0 to 3, and their multiples of 1024 in the standard ABI.
         Ok(match if level >= 1024 { level / 1024 } else { level } {
             3 => ThreadLevel::Multiple,
             2 => ThreadLevel::Serialized,
@@ -252,7 +251,7 @@ impl Library {
         })
     }
 
-    /// Whether the calling thread is the one that initialised MPI.
+    /// Returns whether the calling thread initialised MPI.
     ///
     /// # Errors
     /// MPI is not running.
@@ -263,32 +262,32 @@ impl Library {
         Ok(is_main != 0)
     }
 
-    /// Sums up vectors of `count` elements of a floating-point type over all ranks.
+    /// Sums vectors of `count` elements of a floating-point type over all ranks.
     ///
     /// # Safety
-    /// `values` holds so many.
+    /// `values` must hold `count` elements.
     pub unsafe fn sum_in_place(&self, values: *mut u8, count: usize, datatype: Datatype, comm: Comm) -> Outcome {
         let (c, count) = (&self.constants, int(count)?);
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         check(unsafe { (self.functions.Allreduce)(c.in_place, values as usize, count, datatype, c.sum, comm) })
     }
 
-    /// A reduction by the library itself, out of place.
+    /// Carries out a reduction by the library itself, out of place.
     ///
     /// # Safety
-    /// The call's input and output hold what its kind and count say, and do not overlap.
+    /// The call's input and output must have the sizes of its kind and count, and must not overlap.
     pub unsafe fn reduce(&self, call: &Call, reduction: &Reduction, comm: Comm) -> Outcome {
         let f = &self.functions;
         let (from, to, count) = (call.input as usize, call.output as usize, int(call.elements)?);
         let (datatype, op, root) = (reduction.datatype, reduction.op_handle, int(call.root)?);
         check(match call.kind {
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             Kind::Reduce => unsafe { (f.Reduce)(from, to, count, datatype, op, root, comm) },
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             Kind::ReduceScatter => unsafe { (f.Reduce_scatter_block)(from, to, count, datatype, op, comm) },
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             Kind::Scan => unsafe { (f.Scan)(from, to, count, datatype, op, comm) },
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             _ => unsafe { (f.Allreduce)(from, to, count, datatype, op, comm) },
         })
     }
@@ -308,7 +307,7 @@ impl Library {
 }
 
 /// # Errors
-/// The code, if it is none of success.
+/// The code, unless it is `MPI_SUCCESS`.
 #[inline]
 pub fn check(code: c_int) -> Outcome {
     if code == 0 { Ok(()) } else { Err(Failed(code)) }

@@ -1,4 +1,4 @@
-//! Messages and collectives of the library that return at once, on memory that the caller keeps.
+//! Nonblocking messages and collectives of the library, on memory that the caller keeps.
 
 use std::{
     ffi::c_int,
@@ -15,19 +15,19 @@ use crate::{
 #[derive(Debug)]
 pub struct Begun(usize);
 
-/// Memory of one side of a collective: an address, and for each rank what it has there.
+/// Memory of one side of a collective: an address, and each rank's elements there.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares<'a> {
     pub address: *mut u8,
-    /// Elements of each rank and where they begin, where ranks have different ones; else one count.
+    /// Elements of each rank and their places, if the function has them for each rank; else one count.
     pub counts: &'a [c_int],
     pub places: &'a [c_int],
-    /// The input is in the result's memory, as `MPI_IN_PLACE` has it.
+    /// The input is in the result's memory, at the place that `MPI_IN_PLACE` defines.
     pub in_place: bool,
 }
 
 impl Shares<'_> {
-    /// Where a rank has nothing.
+    /// A side without data.
     pub const NONE: Self = Self { address: null_mut(), counts: &[], places: &[], in_place: false };
 
     fn count(&self) -> c_int {
@@ -35,7 +35,7 @@ impl Shares<'_> {
     }
 }
 
-/// The functions of the library that make a collective.
+/// The library's functions for collectives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Function {
     Allgather,
@@ -46,7 +46,7 @@ pub enum Function {
     Gatherv,
     Reduce,
     ReduceScatter,
-    /// Of equal parts.
+    /// All parts are equal.
     ReduceScatterBlock,
     Scatterv,
 }
@@ -65,45 +65,45 @@ impl Function {
         ("scatterv", Self::Scatterv),
     ];
 
-    /// Whether each rank has a count of its own in the input.
+    /// Returns whether the input has a count for each rank.
     pub fn divides_input(self) -> bool {
         matches!(self, Self::Alltoallv | Self::ReduceScatter | Self::Scatterv)
     }
 
-    /// Whether each rank has a count of its own in the result.
+    /// Returns whether the result has a count for each rank.
     pub fn divides_result(self) -> bool {
         matches!(self, Self::Allgatherv | Self::Alltoallv | Self::Gatherv)
     }
 }
 
-/// What all ranks of a collective know of it.
+/// The arguments of a collective that are equal on all ranks.
 #[derive(Clone, Copy, Debug)]
 pub struct Collective {
     pub function: Function,
     pub comm: Comm,
     pub datatype: Datatype,
-    /// 0 where nothing is combined.
+    /// 0 without a reduction.
     pub op: OpHandle,
     pub root: c_int,
 }
 
 impl Library {
-    /// Begins to send so many bytes.
+    /// Begins to send `bytes` bytes.
     ///
     /// # Safety
-    /// The memory is there and does not change until the message is over.
+    /// The memory must be valid and unchanged until the message is complete.
     pub unsafe fn begin_send(&self, from: *const u8, bytes: usize, to: u32, tag: c_int, comm: Comm) -> Outcome<Begun> {
         let (bytes, to, byte) = (int(bytes)?, int(to)?, self.constants.byte);
         let mut handle = 0;
-        // SAFETY: as the caller promises; one handle is written, of 32 or 64 bits; the word was 0 before.
+        // SAFETY: as the caller guarantees; one handle is written, of 32 or 64 bits; the word was 0 before.
         check(unsafe { (self.functions.Isend)(from as usize, bytes, byte, to, tag, comm, &raw mut handle) })?;
         Ok(Begun(handle))
     }
 
-    /// Begins to receive so many bytes.
+    /// Begins to receive `bytes` bytes.
     ///
     /// # Safety
-    /// The memory is there, and nothing else reads or writes it, until the message is over.
+    /// The memory must be valid, and nothing else may read or write it, until the message is complete.
     pub unsafe fn begin_receive(
         &self,
         into: *mut u8,
@@ -114,12 +114,12 @@ impl Library {
     ) -> Outcome<Begun> {
         let (bytes, from, byte) = (int(bytes)?, int(from)?, self.constants.byte);
         let mut handle = 0;
-        // SAFETY: as the caller promises; one handle is written, of 32 or 64 bits; the word was 0 before.
+        // SAFETY: as the caller guarantees; one handle is written, of 32 or 64 bits; the word was 0 before.
         check(unsafe { (self.functions.Irecv)(into as usize, bytes, byte, from, tag, comm, &raw mut handle) })?;
         Ok(Begun(handle))
     }
 
-    /// Whether what has begun is over; once it is, it stays so.
+    /// Returns whether a message or a collective is complete. The result stays true afterwards.
     pub fn is_over(&self, begun: &mut Begun) -> Outcome<bool> {
         let (mut flag, mut status) = (0, Status::EMPTY);
         // SAFETY: the request is one of this library that was not freed; there is room for a status.
@@ -130,9 +130,9 @@ impl Library {
     /// Begins a collective.
     ///
     /// # Safety
-    /// The memory of both sides holds what the counts and places of this rank's part say, with one row for each rank of
-    /// the communicator where the function divides the side. Until the collective is over, all of it, the counts and
-    /// the places stay, nothing changes the input, and nothing else reads or writes the result.
+    /// The memory of both sides must fit the counts and places of this rank's part, which have one row for each rank of
+    /// the communicator if the function divides the side. Until the collective is complete, the memory, the counts and
+    /// the places must stay valid, nothing may change the input, and nothing else may read or write the result.
     pub unsafe fn begin_collective(&self, c: &Collective, from: Shares<'_>, to: Shares<'_>) -> Outcome<Begun> {
         let (f, t, op, root, comm) = (&self.functions, c.datatype, c.op, c.root, c.comm);
         let input = if from.in_place { self.constants.in_place } else { from.address as usize };
@@ -144,7 +144,7 @@ impl Library {
         let mut handle = 0;
         let at = &raw mut handle;
         check(match c.function {
-            // SAFETY: as the caller promises; one handle is written, of 32 or 64 bits; the word was 0 before.
+            // SAFETY: as the caller guarantees; one handle is written, of 32 or 64 bits; the word was 0 before.
             Function::Allgather => unsafe { (f.Iallgather)(input, given, t, result, got, t, comm, at) },
             // SAFETY: as above.
             Function::Allgatherv => unsafe {

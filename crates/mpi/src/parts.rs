@@ -1,7 +1,7 @@
 //! Parts of an array of up to three dimensions, and their places in packed memory.
 //!
-//! Elements of a part follow each other in the order of the array, and parts one after the other. What lies together in
-//! both memories is copied as one run.
+//! The elements of a part follow each other in the order of the array, and the parts follow each other. Elements that
+//! are contiguous in both memories are copied as one run.
 
 /// The half-open box of elements from the first to the second corner; a dimension that an array lacks is `[0, 1)`.
 pub type Corners = [[usize; 3]; 2];
@@ -14,7 +14,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// All bytes of the array; none where memory has fewer.
+    /// Returns the bytes of the array; None if they overflow.
     pub fn bytes(&self) -> Option<usize> {
         volume(self.shape)?.checked_mul(self.element_bytes)
     }
@@ -35,13 +35,14 @@ pub struct Runs {
 #[derive(Clone, Default, Debug)]
 pub struct Parts {
     pub rows: Vec<Runs>,
-    /// The bytes of the array and of packed memory that are touched end before these.
+    /// The ends of the bytes touched in the array and in packed memory.
     array_end: usize,
     packed_end: usize,
 }
 
 impl Parts {
-    /// A whole region: its boxes one after the other. None where a box is not in the array.
+    /// Makes the parts of a region, whose boxes are packed one after the other. Returns None if a box is not in the
+    /// array.
     pub fn of_region(layout: &Layout, boxes: impl Iterator<Item = Corners>) -> Option<Self> {
         let (mut parts, mut at) = (Self::default(), 0);
         for part in boxes {
@@ -51,8 +52,8 @@ impl Parts {
         Some(parts)
     }
 
-    /// Adds the part of a box that is packed from element `start` on. None where the part is not in the box, the box
-    /// not in the array, or memory has fewer bytes.
+    /// Adds the part of a box that is packed from element `start` on. Returns None if the part is not in the box, the
+    /// box is not in the array, or a size overflows.
     pub fn add(&mut self, layout: &Layout, part: &Corners, start: usize, packed: &Corners) -> Option<()> {
         let ([low, high], [first, last]) = (part, packed);
         let inside = (0..3).all(|d| first[d] <= low[d] && high[d] <= last[d] && last[d] <= layout.shape[d]);
@@ -75,7 +76,7 @@ impl Parts {
             outer: [(extent[0], there[0], here[0]), (extent[1], there[1], here[1])],
             run: extent[2] * bytes,
         };
-        // What follows each other in both memories is one run.
+        // Runs that follow each other in both memories become one run.
         for at in [1, 0] {
             let (count, far, near) = runs.outer[at];
             let inner = at == 1 || runs.outer[1].0 == 1;
@@ -93,17 +94,17 @@ impl Parts {
         Some(())
     }
 
-    /// The bytes of packed memory that the parts need.
+    /// Returns the bytes of packed memory that the parts need.
     pub fn packed_bytes(&self) -> usize {
         self.packed_end
     }
 
-    /// The bytes of the array that the parts need.
+    /// Returns the bytes of the array that the parts need.
     pub fn array_bytes(&self) -> usize {
         self.array_end
     }
 
-    /// The first byte of the array, and the number of bytes, where the parts are one run that fills packed memory.
+    /// Returns the first byte in the array and the number of bytes, if the parts are one run that fills packed memory.
     pub fn in_place(&self) -> Option<(usize, usize)> {
         match &self.rows[..] {
             [one] if one.run == self.packed_end => Some((one.array, one.run)),
@@ -114,11 +115,11 @@ impl Parts {
     /// Copies the parts from an array to packed memory.
     ///
     /// # Safety
-    /// The addresses hold [`Self::array_bytes`] and [`Self::packed_bytes`] bytes, which do not overlap and which
-    /// nothing else writes meanwhile; nothing else reads the packed ones.
+    /// The addresses must hold [`Self::array_bytes`] and [`Self::packed_bytes`] bytes, which do not overlap. Nothing
+    /// else may write them meanwhile, or read the packed ones.
     pub unsafe fn pack(&self, array: *const u8, packed: *mut u8) {
         for row in &self.rows {
-            // SAFETY: `add` counted the bytes of the row in both ends, which the caller promises.
+            // SAFETY: `add` included the bytes of the row in both ends, which the caller guarantees.
             unsafe { row.copy(array.wrapping_add(row.array), packed.wrapping_add(row.packed), |o| (o.1, o.2)) }
         }
     }
@@ -136,10 +137,10 @@ impl Parts {
 }
 
 impl Runs {
-    /// Copies all runs between two memories; `steps` are the distances in both of a dimension.
+    /// Copies all runs between two memories. `steps` are the distances of a dimension in both memories.
     ///
     /// # Safety
-    /// Every run lies in the memory of both addresses, which do not overlap.
+    /// Every run must be inside the memory of both addresses, which must not overlap.
     unsafe fn copy(&self, from: *const u8, to: *mut u8, steps: fn(&(usize, usize, usize)) -> (usize, usize)) {
         let [(planes, ..), (lines, ..)] = self.outer;
         let [(far, near), (from_step, to_step)] = self.outer.each_ref().map(steps);
@@ -148,7 +149,7 @@ impl Runs {
             for line in 0..lines {
                 let (from, to) = (from.wrapping_add(line * from_step), to.wrapping_add(line * to_step));
                 match self.run {
-                    // SAFETY: as the caller promises; a length that the compiler knows is one move.
+                    // SAFETY: as the caller guarantees; a constant length compiles to one move.
                     8 => unsafe { std::ptr::copy_nonoverlapping(from, to, 8) },
                     // SAFETY: as above.
                     4 => unsafe { std::ptr::copy_nonoverlapping(from, to, 4) },

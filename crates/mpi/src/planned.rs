@@ -15,25 +15,25 @@ use crate::{
     watch::{CallNotes, Watch},
 };
 
-/// The programs of an entry that ran, by rank of the schedule, which differs from that of the communicator where the
-/// root does: for calls out of place, and in place.
+/// The programs of an entry that ran, out of place and in place, by rank of the schedule. This differs from the rank of
+/// the communicator if the roots differ.
 type Executors = [BTreeMap<u32, Executor<Request>>; 2];
 
-/// A call that has begun, with the part that this rank plays in it.
+/// A call that has begun, with this rank's part.
 #[derive(Clone, Copy)]
 struct Running {
     call: Call,
     entry: usize,
     blocks: Blocks,
-    /// What is added to a rank of the schedule to get the rank of the communicator.
+    /// Added to a rank of the schedule to get the rank of the communicator.
     shift: u32,
     own: u32,
 }
 
 /// Runs the planned collectives of a communicator, one at a time.
 ///
-/// A call that is under way when a `Planned` is dropped, or that ended with an error, may have messages in MPI's hands.
-/// Its scratch memory is then never freed, and its tags are never used again.
+/// If a `Planned` is dropped during a call or after a failed call, MPI may still use messages of the call. Its scratch
+/// memory is then never freed, and its tags are never used again.
 pub struct Planned {
     rows: Arc<Rows>,
     route: Route,
@@ -49,12 +49,12 @@ pub struct Planned {
 }
 
 impl Planned {
-    /// A plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. None: one of its
-    /// programs cannot be decoded. Rows that were measured under other conditions serve only `anywhere`,
-    /// which is the same on all ranks.
+    /// Runs a plan that all ranks are known to have, on a communicator that nothing else uses meanwhile. Returns None
+    /// if one of its programs cannot be decoded. Rows that were measured under other conditions serve only with
+    /// `anywhere`, which must be equal on all ranks.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn on(library: &Library, private: Comm, plan: &Arc<PlanFile>, anywhere: bool) -> Outcome<Option<Self>> {
         let (ranks, rank) = (library.size(private)?, library.rank(private)?);
         let depends = plan.table().rows().iter().any(|row| row.ranks == ranks && row.per_node.is_some());
@@ -62,7 +62,7 @@ impl Planned {
         let asks = !anywhere && are_stated(plan.table());
         let conditions = if asks { Some(Conditions::of(library, private)?) } else { None };
         let rows = Rows::new(plan, ranks, rank, per_node, conditions.as_ref());
-        // A program that one rank cannot decode is no reason for it to go another way than the others.
+        // All ranks refuse the plan if one rank cannot decode a program.
         let (least, _) = library.bounds(u64::from(rows.is_some()), private)?;
         Ok(rows.filter(|_| least == 1).map(|rows| Self::new(Route::direct(private), rows, rank)))
     }
@@ -80,26 +80,27 @@ impl Planned {
         Self { rows, route, rank, executors, scratch, spare, running, moves: 0, watch, inside: false }
     }
 
-    /// The same rows for calls by another route, which the library carries on while it makes progress.
+    /// Runs the same rows by another route, for calls that the library advances while it makes progress.
     pub fn beside(&self, route: Route) -> Self {
         let mut beside = Self::sharing(route, Arc::clone(&self.rows), self.rank);
         beside.inside = true;
         beside
     }
 
-    /// Finds ranks that make one call with different lengths, if every call is noted ([`Planned::notes`]).
+    /// Sets the watch that finds ranks that make one call with different lengths. It needs a note of every call
+    /// ([`Planned::notes`]).
     pub fn watched(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
         self
     }
 
-    /// Where collective calls on the communicator are noted, whoever serves them; all its ranks make the same. None
-    /// where no row depends on the length of a call. The number of a note is for [`Planned::wait_for`].
+    /// Returns the notes of collective calls on the communicator, planned or not; all its ranks make the same calls.
+    /// Returns None if no row depends on the length of a call. [`Planned::wait_for`] takes the number of a note.
     pub fn notes(&self) -> Option<&Arc<CallNotes>> {
         self.watch.as_ref().map(Watch::calls)
     }
 
-    /// The call that runs next.
+    /// Sets the number of the call that runs next.
     #[inline]
     pub fn wait_for(&mut self, number: u64) {
         if let Some(watch) = &mut self.watch {
@@ -111,24 +112,24 @@ impl Planned {
         &self.rows
     }
 
-    /// Whether a call is under way, or ended with an error and may have messages under way for ever.
+    /// Returns whether a call is under way, or failed and may have messages under way for ever.
     pub fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// The number of polls that carried a call on.
+    /// Returns the number of polls that advanced a call.
     pub fn moves(&self) -> u64 {
         self.moves
     }
 
-    /// Runs a call by the entry that [`Rows::find`] named.
+    /// Runs a call by the entry that [`Rows::find`] returned.
     ///
     /// # Errors
-    /// Those of the library. A `Planned` on which a call failed runs no other.
+    /// Errors of the library. A `Planned` on which a call failed runs no other.
     ///
     /// # Safety
-    /// The call's input and output hold what its kind and count say, and do not overlap unless it is in place. After an
-    /// error nothing is written there any more, but messages that were sent may still be read from it.
+    /// The call's input and output must have the sizes of its kind and count, and must not overlap unless the call is
+    /// in place. After an error nothing more is written to them, but messages that were sent may still read them.
     pub unsafe fn run(&mut self, library: &Library, call: Call, entry: usize) -> Outcome {
         let Some(running) = self.begin(call, entry)? else { return Ok(()) };
         let (executor, mut port) = self.parts(library, &running);
@@ -140,13 +141,13 @@ impl Planned {
         Ok(())
     }
 
-    /// Begins a call; [`Planned::poll`] carries it on. One call at a time: what is under way must have ended.
+    /// Begins a call, which [`Planned::poll`] advances. Only one call may be under way.
     ///
     /// # Errors
-    /// Those of the library. A `Planned` on which a call failed runs no other.
+    /// Errors of the library. A `Planned` on which a call failed runs no other.
     ///
     /// # Safety
-    /// As for [`Planned::run`], until `poll` has said that the call is over.
+    /// As for [`Planned::run`], until `poll` has returned true.
     pub unsafe fn start(&mut self, library: &Library, call: Call, entry: usize) -> Outcome<bool> {
         if let Some(running) = self.begin(call, entry)? {
             self.parts(library, &running).0.start();
@@ -154,10 +155,10 @@ impl Planned {
         self.poll(library)
     }
 
-    /// Does what can be done without waiting, and says whether the call is over.
+    /// Advances the call as far as possible without waiting, and returns whether it is complete.
     ///
     /// # Errors
-    /// Those of the library. It must not be called again then.
+    /// Errors of the library. It must not be called again afterwards.
     pub fn poll(&mut self, library: &Library) -> Outcome<bool> {
         let Some(running) = self.running else { return Ok(true) };
         let (executor, mut port) = self.parts(library, &running);
@@ -185,7 +186,7 @@ impl Planned {
         Ok(over)
     }
 
-    /// Makes a call ready, unless its schedule has nothing to do for it.
+    /// Prepares a call, unless its schedule has nothing to do for it.
     fn begin(&mut self, call: Call, entry: usize) -> Outcome<Option<Running>> {
         if self.running.is_some() {
             return Err(Failed::OTHER);
@@ -201,7 +202,7 @@ impl Planned {
         let facts = rows.plan.facts(schedule);
         let Some(blocks) = Blocks::new(facts, call.elements) else { return Ok(None) };
         let c = facts.collective;
-        // A schedule for one root serves all: its ranks are counted from another one.
+        // A schedule for one root serves every root: its ranks are counted from another rank.
         let shift = if call.kind.has_root() { turned(call.root, c.root, ranks) } else { 0 };
         let own = turned(self.rank, shift, ranks);
         let executor = self.executors[slot.number][usize::from(call.in_place)].entry(own).or_insert_with(|| {
@@ -242,15 +243,15 @@ impl Drop for Planned {
     }
 }
 
-/// The number of a rank, where ranks are counted from `first`; both are below `ranks`.
+/// Returns the number of a rank if ranks are counted from `first`. Both are below `ranks`.
 fn turned(rank: u32, first: u32, ranks: u32) -> u32 {
     if rank >= first { rank - first } else { ranks - (first - rank) }
 }
 
-/// Makes room for so many bytes.
+/// Makes room for `bytes` bytes.
 ///
 /// # Errors
-/// There is not so much memory.
+/// The memory is not available.
 pub fn grow(words: &mut Vec<u128>, bytes: usize) -> Outcome {
     let wanted = bytes.div_ceil(size_of::<u128>());
     if let Some(more) = wanted.checked_sub(words.len()).filter(|more| *more > 0) {

@@ -21,25 +21,24 @@ const SHORTEST: Duration = Duration::from_nanos(1);
 /// A message that has begun.
 pub struct Request {
     handle: usize,
-    /// Of a message to be received, the bytes that the schedule expects; a shorter one shows that the ranks' arguments
-    /// differ, and MPI itself finds a longer one.
+    /// For a receive, the bytes that the schedule expects. A shorter message shows that the ranks' arguments differ;
+    /// MPI itself detects a longer one.
     expected: Option<c_int>,
 }
 
-/// The transport of one call.
 pub struct Port<'a> {
     pub library: &'a Library,
     pub route: &'a Route,
     pub call: Call,
     pub scratch: *mut u8,
-    /// For an operand that must not be overwritten yet.
+    /// A copy of an operand that must not be overwritten yet.
     pub spare: &'a mut Vec<u128>,
     pub ranks: u32,
-    /// What is added to a rank of the schedule to get the rank of the communicator.
+    /// Added to a rank of the schedule to get the rank of the communicator.
     pub shift: u32,
-    /// Finds ranks that gave this call another length.
+    /// Finds ranks that made this call with another length.
     pub watch: Option<&'a mut Watch>,
-    /// Whether the library calls this while it makes progress, and must not be made to.
+    /// Whether the library calls this while it makes progress. Then this must not cause progress again.
     pub inside: bool,
 }
 
@@ -54,7 +53,7 @@ impl Port<'_> {
         base.wrapping_add(slice.start * self.call.element_bytes)
     }
 
-    /// The length of a message, which a plan that nobody proved may make longer than an `int` holds.
+    /// Returns the length of a message. In a plan without a proof it may exceed an `int`.
     #[inline]
     fn bytes(&self, slice: Slice) -> Outcome<c_int> {
         slice.len.checked_mul(self.call.element_bytes).ok_or(Failed::COUNT).and_then(int)
@@ -67,12 +66,12 @@ impl Port<'_> {
 }
 
 impl Port<'_> {
-    /// Refuses a message that is shorter than the schedule has it: its sender gave another length for this call.
+    /// Refuses a message that is shorter than the schedule expects: its sender made the call with another length.
     #[inline]
     fn is_whole(&self, request: &Request, status: &Status) -> Outcome {
         let Some(expected) = request.expected else { return Ok(()) };
         let (mut found, byte) = (0, self.library.constants.byte);
-        // SAFETY: the status is that of a message that has ended.
+        // SAFETY: the status is that of a completed message.
         check(unsafe { (self.library.functions.Get_count)(status, byte, &raw mut found) })?;
         if found == expected { Ok(()) } else { Err(Failed(self.library.constants.truncated)) }
     }
@@ -88,8 +87,8 @@ impl Transport for Port<'_> {
         let (address, bytes) = (self.address(from) as usize, self.bytes(from)?);
         let (peer, tag) = self.route.to(self.peer(peer)?, tag)?;
         let mut handle = 0;
-        // SAFETY: the slice lies in the call's memory or the scratch, which are kept until the request has ended
-        // (`Planned::run`); the runtime leaves the slice alone meanwhile.
+        // SAFETY: the slice is in the call's memory or the scratch memory, which are kept until the request has ended
+        // (`Planned::run`). The runtime does not use the slice meanwhile.
         check(unsafe { (f.Isend)(address, bytes, byte, peer, tag, comm, &raw mut handle) })?;
         Ok(Request { handle, expected: None })
     }
@@ -111,7 +110,7 @@ impl Transport for Port<'_> {
             return Ok(false);
         }
         let (mut flag, mut status) = (0, Status::EMPTY);
-        // SAFETY: the request is one of this run's, and there is room for a status.
+        // SAFETY: the request belongs to this run, and there is room for a status.
         check(unsafe { (self.library.functions.Test)(&raw mut request.handle, &raw mut flag, &raw mut status) })?;
         if flag != 0 {
             self.is_whole(request, &status)?;
@@ -133,7 +132,7 @@ impl Transport for Port<'_> {
             return Ok(());
         }
         let mut status = Status::EMPTY;
-        // SAFETY: the request is one of this run's, and there is room for a status.
+        // SAFETY: the request belongs to this run, and there is room for a status.
         check(unsafe { (self.library.functions.Wait)(&raw mut request.handle, &raw mut status) })?;
         self.is_whole(request, &status)
     }
@@ -149,10 +148,9 @@ impl Transport for Port<'_> {
 
     fn give_up(&mut self, request: &mut Request) {
         let (f, mut status) = (&self.library.functions, Status::EMPTY);
-        // SAFETY: the request is one of this run's that has not ended.
+        // SAFETY: the request belongs to this run and has not ended.
         if unsafe { (f.Cancel)(&raw mut request.handle) } == 0 {
-            // SAFETY: a receive that is cancelled, or whose message is already coming, ends; there is room for a
-            // status.
+            // SAFETY: a receive ends if it is cancelled or its message is already arriving; there is room for a status.
             unsafe { (f.Wait)(&raw mut request.handle, &raw mut status) };
         }
     }
@@ -160,11 +158,11 @@ impl Transport for Port<'_> {
     #[inline]
     fn copy(&mut self, from: Slice, to: Slice) {
         let (source, target) = (self.address(from), self.address(to));
-        // In place most elements are where they go.
+        // In place most elements are at their destination.
         if std::ptr::eq(source, target) {
             return;
         }
-        // SAFETY: both slices lie in the call's memory and have one length.
+        // SAFETY: both slices are in the call's memory and have the same length.
         unsafe { std::ptr::copy(source, target, from.len * self.call.element_bytes) }
     }
 
@@ -177,15 +175,16 @@ impl Transport for Port<'_> {
         let count = to.len;
         let bytes = count * self.call.element_bytes;
         let known = reduction.element.zip(reduction.op).is_some_and(|(element, op)| {
-            // SAFETY: all three lie in the call's memory, with `count` elements each; a schedule's instruction reads
-            // and writes an element at one place only.
+            // SAFETY: all three are in the call's memory, with `count` elements each. An instruction of a schedule
+            // reads and writes an element at one place only.
             unsafe { kernels::combine(element, op, left, right, target, count) }
         });
         if known {
             return Ok(());
         }
-        // Reduce_local computes `inout = in op inout`: the right operand has to be where the result goes. Operands are
-        // swapped only where that cannot change a bit: a minimum of +0 and -0, or of a NaN, may depend on their order.
+        // Reduce_local computes `inout = in op inout`, so the right operand must be at the place of the result.
+        // Operands are swapped only if this cannot change a bit: a minimum of +0 and -0, or of a NaN, may depend on
+        // their order.
         let integer = |element: Element| matches!(element.number, Number::Signed | Number::Unsigned | Number::Bits);
         let exact = reduction.op.is_some() && reduction.element.is_some_and(integer);
         let (given, result) = match (target == left, target == right) {
@@ -198,13 +197,13 @@ impl Transport for Port<'_> {
             _ => (left, target),
         };
         if result != left && result != right {
-            // SAFETY: the operand as above; the result's memory is the call's, or was just made for so many bytes.
+            // SAFETY: the operand as above; the result's memory is the call's, or was just made for `bytes` bytes.
             unsafe { std::ptr::copy(right, result, bytes) };
         }
         let f = &self.library.functions;
         let (datatype, op) = (reduction.datatype, reduction.op_handle);
         let count = int(count)?;
-        // SAFETY: `count` elements of the datatype lie at both places, as above.
+        // SAFETY: both places hold `count` elements of the datatype, as above.
         check(unsafe { (f.Reduce_local)(given as usize, result as usize, count, datatype, op) })?;
         if result != target {
             // SAFETY: as above.

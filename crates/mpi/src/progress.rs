@@ -1,11 +1,11 @@
-//! Work that goes on whenever the MPI library makes progress: in every call that waits or tests, whoever makes it.
+//! Work that the MPI library calls whenever it makes progress: in every call that waits or tests.
 //!
-//! MPI requires that a non-blocking collective ends although its program waits for something else, such as a message of
-//! a rank that waits for this collective. So a planned one must go on inside the library's own waits. Open MPI calls
-//! functions that were registered with `opal_progress_register` (`opal/runtime/opal_progress.h`), as its own
-//! non-blocking collectives are; MPICH those of `MPIX_Async_start`, from which progress must not be made again, so that
-//! messages are asked for by `MPIX_Request_is_complete`. Libraries without such functions make all non-blocking calls
-//! themselves.
+//! MPI requires that a nonblocking collective completes although its program waits for something else, such as a
+//! message of a rank that waits for this collective. So a planned collective must advance inside the library's own
+//! waits. Open MPI calls functions registered with `opal_progress_register` (`opal/runtime/opal_progress.h`), as it
+//! does for its own nonblocking collectives. MPICH calls those of `MPIX_Async_start`. They must not cause progress
+//! again, so messages are tested with `MPIX_Request_is_complete`. Libraries without such functions make all nonblocking
+//! calls themselves.
 
 use std::{
     ffi::{c_int, c_void},
@@ -23,12 +23,12 @@ use crate::{
     symbols::Scope,
 };
 
-/// Does what can be done without waiting, and returns whether something is left to do. It is called from anywhere
-/// inside the library, also while it runs, and by several threads.
+/// A function that does all work possible without waiting, and returns whether work is left. The library calls it at
+/// any time, also recursively, and from several threads.
 pub type Work = fn() -> bool;
 
 static WORK: OnceLock<Work> = OnceLock::new();
-/// Whether the library calls the work.
+/// Whether the library was told to call the work.
 static CALLED: AtomicBool = AtomicBool::new(false);
 
 /// `opal_progress_register`.
@@ -38,7 +38,7 @@ type Start = unsafe extern "C" fn(extern "C" fn(*mut c_void) -> c_int, *mut c_vo
 /// `MPIX_Request_is_complete`.
 type IsComplete = unsafe extern "C" fn(usize) -> c_int;
 
-/// The functions by which a library can be told to call others.
+/// The functions that register work with a library.
 #[derive(Clone, Copy)]
 pub(crate) enum Hook {
     OpenMpi { register: Register },
@@ -53,14 +53,14 @@ impl Hook {
         match abi {
             Abi::OpenMpi => {
                 let register = scope.find(c"opal_progress_register")?;
-                // SAFETY: the symbol is Open MPI's function of that name, whose signature the type states.
+                // SAFETY: the symbol is Open MPI's function of this name, with this signature.
                 let register = unsafe { transmute::<*mut c_void, Register>(register) };
                 Some(Self::OpenMpi { register })
             }
             Abi::Mpich => {
                 let (start, is_complete) =
                     (scope.find(c"PMPIX_Async_start")?, scope.find(c"PMPIX_Request_is_complete")?);
-                // SAFETY: the symbol is MPICH's function of that name, whose signature the type states.
+                // SAFETY: the symbol is MPICH's function of this name, with this signature.
                 let start = unsafe { transmute::<*mut c_void, Start>(start) };
                 // SAFETY: as above.
                 let is_complete = unsafe { transmute::<*mut c_void, IsComplete>(is_complete) };
@@ -72,13 +72,13 @@ impl Hook {
 }
 
 fn work() -> bool {
-    // A panic must not reach the library; what failed is not tried again.
+    // A panic must not unwind into the library; failed work is not repeated.
     WORK.get().is_some_and(|work| std::panic::catch_unwind(work).unwrap_or(false))
 }
 
 extern "C" fn called_by_open_mpi() -> c_int {
     work();
-    // The number of events, by which the library decides whether it may yield to other processes: it may.
+    // The number of events. With 0 the library may yield to other processes.
     0
 }
 
@@ -93,28 +93,28 @@ extern "C" fn called_by_mpich(_: *mut c_void) -> c_int {
 }
 
 impl Library {
-    /// Whether the library can be made to call work; the same on all ranks that have the same library.
+    /// Returns whether the library can call work. Ranks with the same library have the same result.
     pub fn has_progress_hook(&self) -> bool {
         match self.hook {
             Some(Hook::OpenMpi { .. }) => true,
-            // With several threads its functions would be called under its locks.
+            // With several threads the library would call its functions while it holds its locks.
             Some(Hook::Mpich { .. }) => self.thread_level().is_ok_and(|level| level < ThreadLevel::Multiple),
             None => false,
         }
     }
 
-    /// Has the library call `work`, at least until that returns that nothing is left to do. It is the same at each
-    /// call.
+    /// Registers `work` with the library, at least until `work` returns that nothing is left. Every call must pass the
+    /// same `work`.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn call_on_progress(&self, work: Work) -> Outcome {
         WORK.get_or_init(|| work);
         if CALLED.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
         match self.hook {
-            // SAFETY: the function stays as long as this library, which is never unloaded.
+            // SAFETY: the function stays valid as long as this library, which is never unloaded.
             Some(Hook::OpenMpi { register }) => check(unsafe { register(called_by_open_mpi) }),
             // SAFETY: as above; the function does not read its state.
             Some(Hook::Mpich { start, .. }) => check(unsafe { start(called_by_mpich, ptr::null_mut(), NO_STREAM) }),
@@ -122,10 +122,10 @@ impl Library {
         }
     }
 
-    /// Whether a message may have ended; asking makes no progress.
+    /// Returns whether a message may have ended, without making progress.
     pub(crate) fn may_have_ended(&self, request: usize) -> bool {
         match self.hook {
-            // SAFETY: the request is one of a call that is under way.
+            // SAFETY: the request belongs to a call that is under way.
             Some(Hook::Mpich { is_complete, .. }) => unsafe { is_complete(request) != 0 },
             _ => true,
         }

@@ -1,9 +1,8 @@
-//! Requests for planned calls that the program does not wait for at once.
+//! Requests for nonblocking and persistent planned calls.
 //!
-//! The library completes, tests, waits for and frees them like any other, in C and in Fortran. A call that is begun
-//! once has a request of the program's own kind (`MPI_Grequest_start`). MPI has none of those that can be started
-//! again: a persistent collective has the persistent receive of a message that this process sends to itself when a call
-//! is complete.
+//! The library completes, tests, waits for and frees them like other requests, in C and in Fortran. A nonblocking call
+//! has a generalized request (`MPI_Grequest_start`). MPI has no persistent generalized requests, so a persistent
+//! collective has a persistent receive, and this process sends the message to itself when a call is complete.
 
 use std::{
     ffi::{c_int, c_void},
@@ -17,7 +16,7 @@ use crate::{
     route::Lease,
 };
 
-/// A request that this process completes. Dropping it does not.
+/// A request that this process completes. Dropping this value does not complete it.
 #[derive(Debug)]
 pub struct GeneralRequest {
     handle: usize,
@@ -25,7 +24,7 @@ pub struct GeneralRequest {
     code: *const AtomicI32,
 }
 
-// SAFETY: the code is atomic, and MPI frees it no earlier than the request was completed, which takes the request.
+// SAFETY: the code is atomic. MPI frees it only after the request was completed, which consumes this value.
 unsafe impl Send for GeneralRequest {}
 
 impl GeneralRequest {
@@ -37,21 +36,20 @@ impl GeneralRequest {
 extern "C" fn query(code: *mut c_void, status: *mut c_void) -> c_int {
     let Some(library) = library() else { return 0 };
     let f = &library.functions;
-    // SAFETY: MPI gives the status of this request, and the state that it was started with, which `free` has not freed
-    // yet.
+    // SAFETY: MPI passes the status of this request, and its state, which `free` has not freed yet.
     let code = unsafe { &*code.cast::<AtomicI32>() }.load(Ordering::Acquire);
     // SAFETY: as above.
     unsafe { (f.Status_set_elements)(status, library.constants.byte, 0) };
     // SAFETY: as above.
     unsafe { (f.Status_set_cancelled)(status, 0) };
     let at = status.cast::<u8>().wrapping_add(library.constants.status_error);
-    // SAFETY: the status has its error code there, aligned for it.
+    // SAFETY: the status has its aligned error code there.
     unsafe { at.cast::<c_int>().write(code) };
     code
 }
 
 extern "C" fn free(code: *mut c_void) -> c_int {
-    // SAFETY: the state that the request was started with, which MPI gives back once.
+    // SAFETY: the state of the request, which MPI returns once.
     drop(unsafe { Box::from_raw(code.cast::<AtomicI32>()) });
     0
 }
@@ -61,7 +59,7 @@ extern "C" fn cancel(_: *mut c_void, _: c_int) -> c_int {
     0
 }
 
-/// A request that may be started again. Dropping it does not free it.
+/// A request that may be started again. Dropping this value does not free it.
 #[derive(Debug)]
 pub struct PersistentRequest {
     handle: usize,
@@ -73,12 +71,12 @@ pub struct PersistentRequest {
     _lease: Lease,
 }
 
-// SAFETY: the byte is only MPI's, and freed with the request.
+// SAFETY: only MPI uses the byte, which is freed with the request.
 unsafe impl Send for PersistentRequest {}
-// SAFETY: as above; nothing of it changes.
+// SAFETY: as above; a shared request is never changed.
 unsafe impl Sync for PersistentRequest {}
 
-/// What a process sends itself: one byte, or two where the call failed, which the receive refuses.
+/// The message of a process to itself: one byte, or two if the call failed, which the receive refuses.
 static MESSAGE: [u8; 2] = [0; 2];
 
 impl PersistentRequest {
@@ -88,11 +86,11 @@ impl PersistentRequest {
 }
 
 impl Library {
-    /// A request that [`Library::start_again`] starts, and [`Library::complete_again`] completes. Errors on `comm` are
-    /// codes.
+    /// Makes a request that [`Library::start_again`] starts and [`Library::complete_again`] completes. Errors on `comm`
+    /// are codes.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub(crate) fn persistent(&self, comm: Comm, lease: Lease) -> Outcome<PersistentRequest> {
         let (rank, tag, byte) = (int(self.rank(comm)?)?, lease.first(), Box::into_raw(Box::new(0u8)));
         let mut handle = 0usize;
@@ -106,14 +104,14 @@ impl Library {
     /// Starts a request that is not under way.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn start_again(&self, request: &PersistentRequest) -> Outcome {
         let mut handle = request.handle;
         // SAFETY: the handle is that of a persistent request, which is not changed.
         check(unsafe { (self.functions.Start)(&raw mut handle) })
     }
 
-    /// Completes a request that was started; with an error, waiting for it returns `MPI_ERR_TRUNCATE`.
+    /// Completes a started request. If `failed` is set, waiting for it returns `MPI_ERR_TRUNCATE`.
     pub fn complete_again(&self, request: &PersistentRequest, failed: bool) {
         let (from, bytes, byte) = (MESSAGE.as_ptr() as usize, if failed { 2 } else { 1 }, self.constants.byte);
         let mut handle = 0usize;
@@ -121,46 +119,46 @@ impl Library {
         // SAFETY: the message is never freed; one handle is written, of 32 or 64 bits; the word was 0 before.
         let code = unsafe { send(from, bytes, byte, request.rank, request.tag, request.comm, &raw mut handle) };
         if code == 0 {
-            // SAFETY: the handle was just written; the message is delivered all the same.
+            // SAFETY: the handle was just written; the message is delivered nevertheless.
             unsafe { (self.functions.Request_free)(&raw mut handle) };
         }
     }
 
-    /// Frees a request of the program's that is not under way.
+    /// Frees the state of a request that the program has freed.
     pub fn free_again(&self, request: &PersistentRequest) {
-        // SAFETY: nothing receives into the byte any more, as the program freed its request.
+        // SAFETY: the program freed its request, so nothing receives into the byte any more.
         drop(unsafe { Box::from_raw(request.byte) });
     }
 
-    /// The handle that the program has at an address.
+    /// Reads the program's handle at an address.
     ///
     /// # Safety
-    /// There is a communicator or a request.
+    /// The address must hold a communicator or a request.
     pub unsafe fn handle_at(&self, from: usize) -> usize {
         let from = ptr::with_exposed_provenance::<u8>(from);
         match self.constants.abi {
-            // SAFETY: as the caller promises; MPICH's handles have 32 bits.
+            // SAFETY: as the caller guarantees; MPICH's handles have 32 bits.
             Abi::Mpich => unsafe { from.cast::<u32>().read_unaligned() as usize },
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             _ => unsafe { from.cast::<usize>().read_unaligned() },
         }
     }
 
-    /// Bytes of a handle in the program's memory.
+    /// Returns the bytes of a handle in the program's memory.
     pub fn request_bytes(&self) -> usize {
         if self.constants.abi == Abi::Mpich { size_of::<u32>() } else { size_of::<usize>() }
     }
 
-    /// Writes a handle where the program wants it.
+    /// Writes a handle to an address of the program.
     ///
     /// # Safety
-    /// The address has room for a request.
+    /// The address must have room for a request.
     pub unsafe fn give_handle(&self, handle: usize, to: usize) {
         let to = ptr::with_exposed_provenance_mut::<u8>(to);
         match self.constants.abi {
-            // SAFETY: as the caller promises; MPICH's handles have 32 bits.
+            // SAFETY: as the caller guarantees; MPICH's handles have 32 bits.
             Abi::Mpich => unsafe { to.cast::<u32>().write_unaligned(handle as u32) },
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             _ => unsafe { to.cast::<usize>().write_unaligned(handle) },
         }
     }
@@ -168,13 +166,13 @@ impl Library {
     /// Makes a request.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn start_request(&self) -> Outcome<GeneralRequest> {
         let code = Box::into_raw(Box::new(AtomicI32::new(0)));
         let mut handle = 0usize;
         let start = self.functions.Grequest_start;
-        // SAFETY: three functions of the signatures that MPI calls, their state, and one handle that is written, of 32
-        // or 64 bits; the word was 0 before.
+        // SAFETY: three functions with the signatures that MPI calls, their state, and one handle that is written, of
+        // 32 or 64 bits; the word was 0 before.
         let started = check(unsafe { start(query, free, cancel, code.cast(), &raw mut handle) });
         if let Err(failed) = started {
             free(code.cast());
@@ -183,18 +181,18 @@ impl Library {
         Ok(GeneralRequest { handle, code })
     }
 
-    /// Completes a request with an error code of its call, or with `MPI_SUCCESS`.
+    /// Completes a request with the error code of its call, or with `MPI_SUCCESS`.
     pub fn complete(&self, request: GeneralRequest, code: c_int) {
-        // SAFETY: MPI frees the code after the request was completed, which is below.
+        // SAFETY: MPI frees the code after the request was completed, which happens below.
         unsafe { &*request.code }.store(code, Ordering::Release);
         // SAFETY: the request was started, and is completed once.
         unsafe { (self.functions.Grequest_complete)(request.handle) };
     }
 
-    /// A datatype that lives on when the program frees its own.
+    /// Duplicates a datatype, so that the program may free its own.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn keep_type(&self, datatype: Datatype) -> Outcome<Datatype> {
         let mut kept = 0usize;
         // SAFETY: one handle is written, of 32 or 64 bits; the word was 0 before.
@@ -202,7 +200,6 @@ impl Library {
         Ok(kept)
     }
 
-    /// Frees what [`Library::keep_type`] kept.
     pub fn free_type(&self, mut kept: Datatype) {
         // SAFETY: one handle is read and written.
         unsafe { (self.functions.Type_free)(&raw mut kept) };

@@ -1,10 +1,9 @@
-//! Where the messages of a communicator's planned calls go.
+//! The ranks and tags of messages between the ranks of a communicator.
 //!
-//! Every process has one private communicator, over which the planned calls of all the program's communicators run.
-//! Each process gives every communicator of the program a range of tags that none of its others has, and tells the
-//! ranges to the other ranks: a message for rank `r` carries a tag of the range that `r` chose. So messages of two
-//! communicators never meet, whatever the order of their calls and whichever threads make them, and no communicator is
-//! made for them.
+//! Every process has one private communicator, which carries the planned calls of all the program's communicators. Each
+//! process gives every communicator its own range of tags, and sends the range to the other ranks: a message to rank
+//! `r` carries a tag of the range that `r` chose. So messages of two communicators cannot match, in any order of calls
+//! and threads, and no further communicators are made.
 
 use std::{
     ffi::c_int,
@@ -13,26 +12,26 @@ use std::{
 
 use crate::library::{Comm, Failed, Outcome, int};
 
-/// A rank of the program's communicator on the private one.
+/// A rank of the program's communicator, as a rank of the private one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Peer {
     pub rank: c_int,
-    /// The first tag of the range that this peer receives by.
+    /// The first tag of the range with which this peer receives.
     pub tag: c_int,
 }
 
 pub struct Route {
     pub comm: Comm,
-    /// The first tag of the range that this rank receives by.
+    /// The first tag of the range with which this rank receives.
     tag: c_int,
-    /// By rank; none where ranks and tags are those of the private communicator itself.
+    /// Peers by rank; None if ranks and tags are those of the private communicator.
     peers: Option<Box<[Peer]>>,
-    /// Returned when the route is dropped.
+    /// The range of tags, which is released when the route is dropped.
     lease: Option<Lease>,
 }
 
 impl Route {
-    /// Ranks and tags as they are, on a communicator that nothing else uses.
+    /// Makes a route with unchanged ranks and tags, on a communicator that nothing else uses.
     pub fn direct(comm: Comm) -> Self {
         Self { comm, tag: 0, peers: None, lease: None }
     }
@@ -41,7 +40,7 @@ impl Route {
         Self { comm, tag: lease.first, peers: Some(peers), lease: Some(lease) }
     }
 
-    /// Rank and tag of a message to `rank`.
+    /// Returns rank and tag of a message to `rank`.
     #[inline]
     pub fn to(&self, rank: c_int, tag: u32) -> Outcome<(c_int, c_int)> {
         let tag = int(tag)?;
@@ -54,14 +53,14 @@ impl Route {
         }
     }
 
-    /// Rank and tag of a message from `rank`.
+    /// Returns rank and tag of a message from `rank`.
     #[inline]
     pub fn from(&self, rank: c_int, tag: u32) -> Outcome<(c_int, c_int)> {
         let tag = int(tag)?.checked_add(self.tag).ok_or(Failed::COUNT)?;
         Ok((self.peers.as_ref().map_or(rank, |peers| peers[rank as usize].rank), tag))
     }
 
-    /// Keeps the range of tags for ever: messages with them may still arrive.
+    /// Keeps the range of tags for ever, because messages with them may still arrive.
     pub fn abandon(&mut self) {
         std::mem::forget(self.lease.take());
     }
@@ -70,9 +69,8 @@ impl Route {
 /// Ranges of tags of one process.
 #[derive(Clone, Debug)]
 pub struct Tags {
-    /// Sorted by the first tag; they do not overlap.
+    /// Ranges in use, sorted by the first tag and disjoint.
     taken: Arc<Mutex<Vec<(c_int, c_int)>>>,
-    /// The largest tag of a message.
     largest: c_int,
 }
 
@@ -81,7 +79,7 @@ impl Tags {
         Self { taken: Arc::default(), largest }
     }
 
-    /// The lowest free range of so many tags, if there is one.
+    /// Takes the lowest free range of `count` tags, if there is one.
     pub fn lease(&self, count: c_int) -> Option<Lease> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut first, mut at) = (0, 0);

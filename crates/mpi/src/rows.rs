@@ -21,11 +21,11 @@ pub(crate) struct Entry {
     class: OperatorClass,
     first_bytes: u64,
     last_bytes: u64,
-    /// None: the library's own.
+    /// None: the library makes the call.
     pub schedule: Option<usize>,
-    /// The row was measured under other conditions than those here, and so the library serves it.
+    /// The row was measured under other conditions, so the library makes the call.
     is_elsewhere: bool,
-    /// Where its executors are in [`crate::Planned`].
+    /// The index of its executors in [`crate::Planned`].
     pub number: usize,
 }
 
@@ -36,29 +36,29 @@ impl Entry {
     }
 }
 
-/// Why no row serves a call.
+/// The reason why no row serves a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unserved {
     /// The plan has no row for the collective.
     Collective,
     /// No row of the collective covers the bytes.
     Size,
-    /// Rows cover the bytes, but for other operators.
+    /// Rows cover the bytes, but only for other operators.
     Operator,
     /// The row leaves the call to the library.
     Library,
-    /// A message counts bytes by an `int`.
+    /// A message is longer than an `int` holds.
     TooLong,
-    /// The row's schedule serves another root, or combines in the order of ranks from another one.
+    /// The row's schedule serves another root, or would combine in another order of ranks.
     Root,
     /// The row's schedule does not divide the elements.
     Count,
-    /// The row was measured where ranks wait in another way.
+    /// The row was measured under another way of waiting.
     Elsewhere,
 }
 
 impl Unserved {
-    /// One word, for programs.
+    /// Returns the reason as one word, for programs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Collective => "collective",
@@ -73,26 +73,26 @@ impl Unserved {
     }
 }
 
-/// The rows never change, so threads may share them.
+/// The rows of a communicator. They never change, so threads may share them.
 pub struct Rows {
     pub(crate) plan: Arc<PlanFile>,
     pub(crate) ranks: u32,
-    /// By kind; those that come first serve first.
+    /// Entries by kind; earlier entries take precedence.
     pub(crate) entries: Vec<Vec<Entry>>,
-    /// Kinds of which a schedule serves some calls: a bit each.
+    /// One bit for each kind of which a schedule serves some calls.
     kinds: u32,
-    /// The number of tags that this rank receives by.
+    /// The number of tags with which this rank receives.
     pub(crate) tags: c_int,
     /// The conditions that a row states and that do not hold here.
     elsewhere: Option<String>,
 }
 
-/// Calls beyond are the library's own: a message's length is an `int`.
+/// The library makes longer calls: a message's length is an `int`.
 const MOST_BYTES: usize = i32::MAX as usize;
 
 impl Rows {
-    /// The rows for so many ranks, of which so many share a node; none if one of its programs cannot be decoded. Rows
-    /// that were measured under other `conditions` leave their calls to the library.
+    /// Returns the rows for `ranks` ranks, of which `per_node` share a node; None if one of their programs cannot be
+    /// decoded. Rows that were measured under other `conditions` leave their calls to the library.
     pub fn new(
         plan: &Arc<PlanFile>,
         ranks: u32,
@@ -115,7 +115,7 @@ impl Rows {
             let schedule = plan.schedule(number).filter(|_| stated.is_none());
             if let Some(schedule) = schedule {
                 let facts = plan.facts(schedule);
-                // Any rank may be the root, and then this one plays another part.
+                // Any rank may be the root, and each root gives this rank another part.
                 let parts = if row.kind.has_root() { 0..ranks } else { rank..rank + 1 };
                 for part in parts {
                     let program = plan.program(schedule, part).ok()?;
@@ -138,7 +138,8 @@ impl Rows {
             });
         }
         for kind in &mut entries {
-            // As DecisionTable::find has it: rows for these ranks per node, then those for operators that commute.
+            // The precedence of DecisionTable::find: rows for these ranks per node first, then rows for commutative
+            // operators.
             kind.sort_by_key(|entry| (entry.per_node.is_none(), entry.class, entry.first_bytes));
         }
         for (number, entry) in entries.iter_mut().flatten().enumerate() {
@@ -149,12 +150,12 @@ impl Rows {
         Some(Self { plan: Arc::clone(plan), ranks, entries, kinds, tags, elsewhere })
     }
 
-    /// The conditions that a row states and that do not hold here, if there is such a row.
+    /// Returns the conditions that a row states and that do not hold here, if there is such a row.
     pub fn elsewhere(&self) -> Option<&str> {
         self.elsewhere.as_deref()
     }
 
-    /// A digest of the entries in their order: ranks that have the same one choose the same entries.
+    /// Returns a digest of the entries in order. Ranks with equal digests choose the same entries.
     pub(crate) fn digest(&self) -> u64 {
         let mut digest = DefaultHasher::new();
         (env!("CARGO_PKG_VERSION"), self.ranks).hash(&mut digest);
@@ -165,13 +166,13 @@ impl Rows {
         digest.finish()
     }
 
-    /// Whether any call of this kind may be served.
+    /// Returns whether any call of this kind may be served.
     #[inline]
     pub fn has(&self, kind: Kind) -> bool {
         self.kinds >> kind as u32 & 1 == 1
     }
 
-    /// Which entry serves a call; the answer is the same on all ranks. None: the library's own.
+    /// Returns the entry that serves a call, which is the same on all ranks; None if the library makes the call.
     #[inline]
     pub fn find(&self, call: &Call) -> Option<usize> {
         let (class, bytes) = (call.class(), call.bytes());
@@ -179,17 +180,17 @@ impl Rows {
         let schedule = self.entries[call.kind as usize][found].schedule?;
         let facts = self.plan.facts(schedule);
         let (given, got) = call.sizes(self.ranks)?;
-        // Messages and sums count bytes and elements by `int`.
+        // Messages and sums count bytes and elements with an `int`.
         let fits = call.element_bytes > 0 && given.max(got) <= MOST_BYTES;
-        // Counting ranks from another root turns their order.
+        // With another root the schedule would combine in another order.
         let turned = class == OperatorClass::Ordered && call.kind.has_root() && call.root != facts.collective.root;
-        // And with it the pieces of the ranks, which lie in the order of the communicator.
+        // The pieces of the ranks would also be in another order than that of the communicator.
         let has_pieces = matches!(call.kind, Kind::Gather | Kind::Scatter) && call.root != facts.collective.root;
         let known = !call.kind.has_root() || call.root < self.ranks;
         (fits && known && !turned && !has_pieces && facts.serves(call.elements as u64)).then_some(found)
     }
 
-    /// Why [`Rows::find`] finds no entry for a call; none where it finds one.
+    /// Returns the reason why [`Rows::find`] finds no entry for a call; None if it finds one.
     #[cold]
     pub fn unserved(&self, call: &Call) -> Option<Unserved> {
         if self.find(call).is_some() {
@@ -216,17 +217,17 @@ impl Rows {
         })
     }
 
-    /// The row of the plan's table that an entry is.
+    /// Returns the row of the plan's table for an entry.
     pub fn row(&self, kind: Kind, entry: usize) -> usize {
         self.entries[kind as usize][entry].row
     }
 
-    /// Whether all ranks end an entry's calls with the same bits.
+    /// Returns whether all ranks end an entry's calls with the same bits.
     pub fn is_repeatable(&self, kind: Kind, entry: usize) -> bool {
         self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).repeatable)
     }
 
-    /// Whether an entry takes the input where the output goes, without a copy.
+    /// Returns whether an entry accepts its input in the output, without a copy.
     pub fn runs_in_place(&self, kind: Kind, entry: usize) -> bool {
         self.entries[kind as usize][entry].schedule.is_some_and(|s| self.plan.facts(s).in_place)
     }

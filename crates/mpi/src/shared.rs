@@ -1,4 +1,4 @@
-//! Memory that the processes of one machine share: a file in `/dev/shm` that loses its name once all have it.
+//! Memory that the processes of one machine share: a file in `/dev/shm` that is unlinked once all processes have it.
 
 use std::{
     collections::hash_map::RandomState,
@@ -19,7 +19,7 @@ unsafe extern "C" {
 const PROT_READ_AND_WRITE: c_int = 3;
 const MAP_SHARED: c_int = 1;
 
-/// The file, which whoever made it removes when it is dropped.
+/// The file. The process that made it removes it on drop.
 pub struct Shared {
     file: File,
     name: [c_int; 2],
@@ -32,10 +32,10 @@ pub fn path([high, low]: [c_int; 2]) -> PathBuf {
 }
 
 impl Shared {
-    /// So many bytes, all zero, under a name that nobody can guess.
+    /// Makes zeroed memory under an unpredictable name.
     ///
     /// # Errors
-    /// The system has no such memory.
+    /// The system does not provide the memory.
     pub fn create(bytes: usize) -> Result<Self> {
         let drawn = RandomState::new().hash_one(std::process::id());
         let name = [(drawn >> 32) as c_int, drawn as c_int];
@@ -45,10 +45,10 @@ impl Shared {
         Ok(made)
     }
 
-    /// The memory that another process made.
+    /// Opens the memory that another process made.
     ///
     /// # Errors
-    /// This process cannot see it.
+    /// This process has no access to it.
     pub fn open(name: [c_int; 2], bytes: usize) -> Result<Self> {
         let file = OpenOptions::new().read(true).write(true).open(path(name))?;
         match file.metadata()?.len() == bytes as u64 {
@@ -61,13 +61,13 @@ impl Shared {
         self.name
     }
 
-    /// The first word of the memory, which stays until the process ends.
+    /// Maps the memory until the process ends, and returns the address of its first word.
     ///
     /// # Errors
     /// The address space is full.
     pub fn map(&self) -> Result<*const AtomicU64> {
         let file = self.file.as_raw_fd();
-        // SAFETY: a new mapping at an address of the system's choice, of a file that is open.
+        // SAFETY: a new mapping of an open file, at an address that the system chooses.
         let at = unsafe { mmap(ptr::null_mut(), self.bytes, PROT_READ_AND_WRITE, MAP_SHARED, file, 0) };
         // MAP_FAILED is -1.
         if at.addr() == usize::MAX { Err(Error::last_os_error()) } else { Ok(at.cast_const().cast()) }
@@ -77,7 +77,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         if self.is_ours {
-            // Without a name it lives on as long as somebody has it.
+            // Without its name the memory exists as long as a process has it open or mapped.
             let _ = remove_file(path(self.name));
         }
     }

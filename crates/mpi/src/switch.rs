@@ -1,4 +1,4 @@
-//! The variables of the environment, as `UNISONO_PLAN`, and the switches among them.
+//! The environment variables, such as `UNISONO_PLAN`, and the switches among them.
 
 use std::{env, ffi::OsStr, fmt::Write};
 
@@ -13,7 +13,7 @@ pub const OF_PROGRAMS: [&str; 8] = [
     "UNISONO_NONBLOCKING",
     "UNISONO_ANYWHERE",
 ];
-/// The variables of worlds and tasks in Python, and that of completion in a shell.
+/// The variables of worlds and tasks in Python, and of shell completion.
 const OF_PYTHON: [&str; 6] = [
     "UNISONO_PATIENCE",
     "UNISONO_POINT_TO_POINT",
@@ -36,7 +36,7 @@ const OF_TESTS: [&str; 11] = [
     "UNISONO_TESTS_FOLDER",
     "UNISONO_TESTS_TUNER_H",
 ];
-/// The sentence of [`unknown_variables`] that a process has printed; the processes that it starts do not repeat it.
+/// The variable with the sentence of [`unknown_variables`] that was printed, so that child processes do not repeat it.
 pub const REPORTED: &str = "_UNISONO_REPORTED";
 /// The most unknown names in the sentence, and the most characters of each.
 const MOST_NAMES: usize = 3;
@@ -44,7 +44,7 @@ const MOST_CHARACTERS: usize = 60;
 
 /// Returns a sentence on the variables of this process that begin with `UNISONO_` and that nothing reads.
 ///
-/// Only the first rank of a launcher has one, and only while [`REPORTED`] holds another.
+/// Only the first rank of a launcher returns one, and only if [`REPORTED`] does not hold the same sentence.
 pub fn unknown_variables() -> Option<String> {
     let names = env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let sentence = unknown(names).filter(|_| is_first())?;
@@ -69,7 +69,7 @@ pub fn unknown(names: impl Iterator<Item = String>) -> Option<String> {
     (!sentence.is_empty()).then_some(sentence)
 }
 
-/// The least number of letters to insert, to drop or to replace that turns one name into the other.
+/// Returns the smallest number of letters to insert, remove or replace that turns one name into the other.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (at, from) in a.chars().enumerate() {
@@ -84,7 +84,8 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.chars().count()]
 }
 
-/// Returns if this is the first rank, as launchers tell their processes before MPI is initialised; without one, it is.
+/// Returns whether this is the first rank, from the variables that launchers set before MPI is initialised; true
+/// without them.
 pub fn is_first() -> bool {
     ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"]
         .iter()
@@ -92,9 +93,9 @@ pub fn is_first() -> bool {
         .is_none_or(|rank| rank == "0")
 }
 
-/// Whether a switch is on, as the environment of this process has it.
+/// Returns whether a switch is on in the environment of this process.
 ///
-/// A value that is neither on nor off counts as on. `complain` then gets a line that names the accepted values.
+/// A value that means neither on nor off counts as on. `complain` then receives a line that names the accepted values.
 pub fn is_on(name: &str, complain: impl FnOnce(&str)) -> bool {
     env::var_os(name).is_some_and(|value| is_on_value(name, &value, complain))
 }

@@ -17,15 +17,15 @@ unsafe extern "C" {
 }
 
 const RTLD_NOW: c_int = 2;
-/// In the libraries that were loaded after the one that calls.
+/// Searches the libraries that were loaded after the calling one.
 const RTLD_NEXT: *mut c_void = std::ptr::without_provenance_mut(usize::MAX);
-/// Only if the process has it already.
+/// Opens a library only if the process has loaded it already.
 const RTLD_NOLOAD: c_int = 4;
 
-/// Where symbols are looked up: the global scope, or one library that was loaded outside it, as Python loads modules.
+/// The scope of a lookup: the global scope, or one library that was loaded outside it, as Python loads modules.
 pub struct Scope(*mut c_void);
 
-// SAFETY: the handle is never changed or closed, and the loader serves all threads.
+// SAFETY: the handle is never changed or closed, and the loader is thread-safe.
 unsafe impl Send for Scope {}
 // SAFETY: as above.
 unsafe impl Sync for Scope {}
@@ -36,7 +36,6 @@ const LIBRARIES: [&CStr; 4] = [c"libmpi_abi.so.1", c"libmpi.so.12", c"libmpich.s
 const BINDINGS: [&CStr; 3] = [c"libmpi_mpifh.so.40", c"libmpifort.so.12", c"libmpichfort.so.12"];
 
 impl Scope {
-    /// The scope that knows `name`.
     pub fn with(name: &CStr) -> Option<Self> {
         let global = Scope(std::ptr::null_mut());
         if global.find(name).is_some() {
@@ -45,14 +44,14 @@ impl Scope {
         LIBRARIES.iter().find_map(|library| Self::of(library).filter(|scope| scope.find(name).is_some()))
     }
 
-    /// The symbols of a library that the process has loaded.
+    /// Returns the symbols of a library that the process has loaded.
     fn of(library: &CStr) -> Option<Self> {
-        // SAFETY: a string that ends with a zero; the library is loaded already (NOLOAD), so no foreign code runs.
+        // SAFETY: the string ends with a zero; the library is already loaded (NOLOAD), so no foreign code runs.
         let handle = unsafe { dlopen(library.as_ptr(), RTLD_NOW | RTLD_NOLOAD) };
         (!handle.is_null()).then_some(Self(handle))
     }
 
-    /// A function of the Fortran bindings that the process has loaded.
+    /// Returns a function of the Fortran bindings that the process has loaded.
     pub fn find_binding(&self, name: &CStr) -> Option<*mut c_void> {
         self.find(name).or_else(|| BINDINGS.iter().find_map(|library| Self::of(library)?.find(name)))
     }
@@ -64,19 +63,19 @@ impl Scope {
     }
 }
 
-/// The function of this name in the libraries that were loaded after this one.
+/// Returns the function of this name in the libraries that were loaded after this one.
 pub fn find_next(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: the handle is the one that stands for these libraries.
+    // SAFETY: the handle is the constant for these libraries.
     let address = unsafe { dlsym(RTLD_NEXT, name.as_ptr()) };
     (!address.is_null()).then_some(address)
 }
 
-/// Whether one file holds the code at both addresses.
+/// Returns whether one file contains the code at both addresses.
 pub fn share_a_file(a: *const c_void, b: *const c_void) -> bool {
     matches!((info_of(a), info_of(b)), (Some(a), Some(b)) if a.base == b.base)
 }
 
-/// The file that holds the code or data at `address`.
+/// Returns the file that contains the code or data at `address`.
 pub fn file_of(address: *const c_void) -> String {
     let Some(info) = info_of(address).filter(|info| !info.file.is_null()) else { return String::new() };
     // SAFETY: the name belongs to the loader and ends with a zero.

@@ -1,11 +1,11 @@
-//! Finds ranks that make one call with different lengths, where they would wait for each other for ever.
+//! Finds ranks that make one call with different lengths and would wait for each other for ever.
 //!
-//! Rows of a plan name different schedules for different lengths. A rank that gives another length than the others then
-//! runs another schedule, or the library's algorithm, and the messages that the others wait for are never sent. So
-//! every rank notes its latest calls in memory that the ranks of its node share: the communicator, the number of the
-//! call on it, and its length. A rank that has waited for [`PATIENCE`] reads the notes of the others. A note of the
-//! same call with another length is a proof of the error, however slow a rank is; without one, the rank goes on
-//! waiting. Noting takes no call of MPI and waits for nobody. Ranks of other nodes cannot be read.
+//! Rows of a plan name different schedules for different lengths. A rank with another length then runs another
+//! schedule, or the library's algorithm, and never sends the messages for which the other ranks wait. So every rank
+//! notes its latest calls in memory that the ranks of its node share: the communicator, the number of the call on it,
+//! and its length. A rank that has waited for [`PATIENCE`] reads the notes of the others. A note of the same call with
+//! another length proves the error, however slow a rank is. Without such a note, the rank continues to wait. Noting
+//! makes no call of MPI and never waits. Notes of ranks on other nodes cannot be read.
 
 use std::{
     ffi::c_int,
@@ -24,13 +24,14 @@ use crate::{
     shared::Shared,
 };
 
-/// The time for which a rank waits before it reads the notes, and between two readings.
+/// The time that a rank waits before it reads the notes, and between two readings.
 pub const PATIENCE: Duration = Duration::from_millis(250);
-/// Polls between two looks at the clock.
+/// Polls between two readings of the clock.
 pub const TURNS: u32 = 1024;
-/// The notes of a rank, the latest ones. A rank that waits for messages runs ahead of nobody, so few are enough.
+/// The number of notes that a rank keeps. A waiting rank is not ahead of other ranks by many calls, so few notes
+/// suffice.
 pub const NOTES: usize = 64;
-/// Words of a note: what names the call, its size, and their check.
+/// Words of a note: the name of the call, its length, and their check.
 pub const WORDS: usize = 3;
 
 /// The notes of one rank.
@@ -38,25 +39,25 @@ pub type Page = [[AtomicU64; WORDS]; NOTES];
 
 /// The notes of the ranks of this node.
 pub struct Notes {
-    /// By rank of the private communicator; none where a rank is on another node.
+    /// Notes by rank of the private communicator; None for a rank on another node.
     pub ranks: Vec<Option<&'static Page>>,
     pub own: &'static Page,
-    /// The place of the next note. Threads that note at once may use one place, and then neither note counts.
+    /// The place of the next note. Threads that note concurrently may use the same place; both notes are then invalid.
     pub next: AtomicUsize,
 }
 
-/// The name of a communicator's call: equal on all its ranks, and no other call of any communicator has it.
+/// The name of a communicator's call: equal on all its ranks, and different from all other calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Name(u64);
 
-/// Adds a word to a name. Multiplication by an odd number and a shift lose nothing; names of different calls are equal
-/// by chance only.
+/// Adds a word to a name. Multiplication by an odd number and the shift are invertible, so names of different calls are
+/// equal by chance only.
 fn mix(name: u64, word: u64) -> u64 {
     let x = (name ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x ^ (x >> 29)
 }
 
-/// The length of a call as all ranks have it, with its collective: one word of a note.
+/// Returns a call's length and collective, as all ranks have them, in one word of a note.
 pub fn noted_length(call: &Call) -> u64 {
     length(call.kind, call.bytes())
 }
@@ -70,10 +71,10 @@ fn check(name: u64, size: u64) -> u64 {
 }
 
 impl Notes {
-    /// Shares memory with the ranks of this node; all ranks of `comm` call this. None: a rank could not.
+    /// Shares memory with the ranks of this node. All ranks of `comm` call this. Returns None if a rank could not.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn open(library: &Library, comm: Comm) -> Outcome<Option<Self>> {
         let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
         let node = library.node(comm)?;
@@ -81,21 +82,21 @@ impl Notes {
         let (here, own) = (library.size(node)?, library.rank(node)?);
         let at = library.ranks_in(node, here, comm)?;
         let bytes = size_of::<Page>().saturating_mul(here as usize);
-        // The first rank of the node makes the memory, and the others learn its name.
+        // The first rank of the node makes the memory and sends its name to the others.
         let made = if own == 0 { Shared::create(bytes).ok() } else { None };
         let name = library.all_numbers(made.as_ref().map_or([0; 2], Shared::name), node, here)?;
         library.free(node)?;
         let found = made.or_else(|| Shared::open(*name.first()?, bytes).ok());
         let (least, _) = library.bounds(u64::from(found.is_some()), comm)?;
-        // Every rank has it by now, or does without.
+        // Every rank has opened it now, or will not use it.
         let memory = found.as_ref().map(Shared::map);
         let (least_mapped, _) = library.bounds(u64::from(memory.as_ref().is_some_and(Result::is_ok)), comm)?;
         let (Some(Ok(first)), 1, 1) = (memory, least, least_mapped) else { return Ok(None) };
         let mut all = vec![None; ranks as usize];
         for (number, &rank) in at.iter().enumerate() {
             if let Some(place) = usize::try_from(rank).ok().and_then(|rank| all.get_mut(rank)) {
-                // SAFETY: a page for each rank of the node was mapped from the first address on, aligned for its words,
-                // which are atomic; they stay until the process ends.
+                // SAFETY: a page for each rank of the node was mapped from the first address on, aligned for its words.
+                // The words are atomic and stay until the process ends.
                 *place = Some(unsafe { &*first.cast::<Page>().wrapping_add(number) });
             }
         }
@@ -114,7 +115,7 @@ impl Notes {
         note[2].store(check(name, size), Ordering::Relaxed);
     }
 
-    /// The size that a rank noted for a call; none where there is no whole note of it.
+    /// Returns the size that a rank noted for a call; None if there is no complete note of it.
     pub fn noted(&self, rank: usize, Name(name): Name) -> Option<u64> {
         self.ranks.get(rank).copied().flatten()?.iter().find_map(|note| {
             let [found, size, checked] = note.each_ref().map(|word| word.load(Ordering::Relaxed));
@@ -123,28 +124,28 @@ impl Notes {
     }
 }
 
-/// The two sequences of calls on a communicator: each has one order on all its ranks.
+/// The two sequences of calls on a communicator, each in one order on all its ranks.
 #[derive(Clone, Copy)]
 pub enum Calls {
     Blocking,
-    /// Completed later.
+    /// Nonblocking.
     Begun,
 }
 
 /// The calls of one communicator, as this rank notes them.
 pub struct CallNotes {
     notes: Arc<Notes>,
-    /// What the names of its calls have in common: the first rank of the communicator, the number that this rank gave
-    /// it, and which of the two sequences this is.
+    /// The common part of the names of its calls: the first rank of the communicator, the number that this rank gave
+    /// it, and the sequence.
     name: u64,
-    /// Collective calls on the communicator until now, which is the same number on all its ranks. MPI permits one
+    /// The number of collective calls on the communicator so far, which is equal on all its ranks. MPI permits one
     /// thread at a time.
     calls: AtomicU64,
 }
 
 impl CallNotes {
-    /// Counts a collective call, of which every rank makes the same number, and notes its length ([`noted_length`]), if
-    /// it is known. Returns its number.
+    /// Counts a collective call and notes its length ([`noted_length`]), if known. All ranks make the same calls.
+    /// Returns the number of the call.
     #[inline]
     pub fn note(&self, length: Option<u64>) -> u64 {
         let number = self.calls.load(Ordering::Relaxed).wrapping_add(1);
@@ -157,22 +158,22 @@ impl CallNotes {
 
     #[inline]
     pub fn name(&self, number: u64) -> Name {
-        // 0 stands for no note.
+        // 0 marks an empty note.
         Name(mix(self.name, number).max(1))
     }
 }
 
-/// The calls of one communicator that wait.
+/// The waiting calls of one communicator.
 pub struct Watch {
     pub calls: Arc<CallNotes>,
-    /// The ranks of the communicator, on the private one.
+    /// The ranks of the communicator, as ranks of the private one.
     peers: Box<[c_int]>,
-    /// The number of the call that waits, which is the latest one, or was begun earlier.
+    /// The number of the waiting call, which is the latest call or an earlier nonblocking one.
     current: u64,
     pub waiting: Waiting,
 }
 
-/// For how long a call has waited.
+/// The time for which a call has waited.
 #[derive(Default)]
 pub struct Waiting {
     turns: u32,
@@ -180,7 +181,7 @@ pub struct Waiting {
 }
 
 impl Watch {
-    /// `serial` is the number that the first rank gave the communicator.
+    /// Makes a watch. `serial` is the number that the first rank gave the communicator.
     pub fn new(notes: Arc<Notes>, peers: Box<[c_int]>, serial: c_int, of: Calls) -> Self {
         let first = peers.first().copied().unwrap_or(0);
         let words = [first.cast_unsigned().into(), serial.cast_unsigned().into(), of as u64];
@@ -189,20 +190,19 @@ impl Watch {
         Self { calls, peers, current: 0, waiting: Waiting::default() }
     }
 
-    /// Where the calls are noted, whoever serves them.
+    /// Returns the notes of all collective calls, planned or not.
     pub fn calls(&self) -> &Arc<CallNotes> {
         &self.calls
     }
 
-    /// The call that is under way from now on.
+    /// Sets the number of the call under way.
     #[inline]
     pub fn wait_for(&mut self, number: u64) {
         self.current = number;
         self.waiting = Waiting::default();
     }
 
-    /// Whether some rank is known to have made the call under way with another length; asked again and again while it
-    /// waits.
+    /// Returns whether a rank noted the call under way with another length. Each poll of the waiting call calls this.
     #[inline]
     pub fn finds_unlike(&mut self, call: &Call) -> bool {
         self.waiting.turns += 1;

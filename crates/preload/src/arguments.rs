@@ -1,4 +1,4 @@
-//! The arguments of a collective, whichever it is.
+//! The arguments of any collective.
 
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Datatype, Home, Library, OpHandle, Outcome, Reduction};
@@ -9,7 +9,7 @@ use crate::{
     settings::settings,
 };
 
-/// As MPI names them; what a collective does not have is 0.
+/// Arguments by their MPI names. A collective leaves the arguments that it does not have 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Arguments {
     pub kind: Kind,
@@ -22,28 +22,27 @@ pub struct Arguments {
     pub op: OpHandle,
     pub root: i32,
     pub comm: Comm,
-    /// Counts of every rank.
     pub vector: Option<Vector>,
-    /// Where calls are counted that the library serves.
+    /// The counter of this function's calls that the library serves.
     pub place: Option<Place>,
 }
 
-/// A collective as all ranks see it, with this rank's memory.
+/// A collective with the properties that are equal on all ranks, and this rank's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Described {
     pub call: Call,
-    /// What this rank gives, if it gives something.
+    /// The memory that this rank contributes, if any.
     pub input: Option<Memory>,
     pub output: Option<Memory>,
-    /// The input is, or lies in, the output.
+    /// The input is the output or a part of it.
     pub in_place: bool,
-    /// The result is copied to its place after the call.
+    /// The result is copied to the program's memory after the call.
     pub unpacks: bool,
-    /// The program gave memory for input and output that has bytes in common, which MPI forbids.
+    /// The program's input and output overlap, which MPI forbids.
     pub overlaps: bool,
 }
 
-/// Vectors of unlike lengths are served where those of all ranks fill this share of the room for the longest from each.
+/// Vectors with unequal lengths are served if the data of all ranks fills this share of room for the longest from each.
 const FULL: (i128, i128) = (8, 9);
 
 impl Arguments {
@@ -64,11 +63,11 @@ impl Arguments {
         }
     }
 
-    /// None: the call is not one that a plan serves, on any rank, or it is wrong and the library says so. Datatypes
-    /// are tried on the private communicator.
+    /// Describes the call. Returns None if a plan serves the call on no rank, or if the call is wrong, which the
+    /// library reports. Datatypes are tested on the private communicator.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     pub fn describe(
         &self,
         library: &Library,
@@ -105,8 +104,8 @@ impl Arguments {
         }))
     }
 
-    /// The largest count of a rank, and whether all ranks give as many bytes, which all see alike. None: they give so
-    /// unlike numbers that room for the largest from each is too much.
+    /// Returns the largest count of a rank, and whether all counts are equal. The result is the same on all ranks.
+    /// Returns None if the counts differ so much that room for the largest from each rank is too much.
     fn count_of_all(&self, library: &Library, vector: Vector, ranks: u32) -> Outcome<Option<(i64, bool)>> {
         let datatype = library.constants.handle(self.recv_type);
         if vector.counts.is_null() || datatype == library.constants.type_null {
@@ -124,7 +123,8 @@ impl Arguments {
         Ok(fits.then_some((most, false)))
     }
 
-    /// A call with room for the largest count from each rank, of which the others use less.
+    /// Describes a call with room for the largest count from each rank. Ranks with smaller counts use a part of their
+    /// room.
     fn describe_unlike(
         &self,
         library: &Library,
@@ -162,7 +162,7 @@ impl Arguments {
             let piece = Memory::new(0, (most, datatype), room, output.plain);
             Some(piece.of_counts(places.address(self.recv, me), own, Err(extent)))
         } else {
-            // Where it is not as long as all ranks see it, the library says so.
+            // The library reports a length that differs from this rank's count.
             Some(input.in_room(room)).filter(|_| given == Some(input.bytes))
         };
         described.output = Some(output.of_counts(self.recv, all, Ok(places)));
@@ -188,7 +188,7 @@ impl Arguments {
             let (datatype, op_handle) = (c.handle(self.recv_type), c.handle(self.op));
             let (op, element) = (c.op(op_handle), c.element(datatype));
             let commutes = match op {
-                // The library refuses other types, each in its own way; all ranks name the same.
+                // The library refuses other types in its own way. All ranks name the same type.
                 Some(op) if element.is_none_or(|element| !element.number.takes(op)) => return Ok(None),
                 Some(_) => true,
                 None if safe_ops && c.is_users(op_handle) => library.commutes(op_handle)?,
@@ -203,11 +203,11 @@ impl Arguments {
         let has_output = match self.kind {
             Kind::Barrier => false,
             Kind::Gather | Kind::Reduce => is_root,
-            // In place, the root keeps its piece where it is.
+            // In place, the root's piece stays at its place.
             Kind::Scatter => !is_root || self.recv != c.in_place,
             _ => true,
         };
-        // A result has an address, and MPI_IN_PLACE is none; of a reduce only the root can be in place.
+        // A result needs an address, which MPI_IN_PLACE is not. In a reduce only the root can be in place.
         if (has_output && self.recv == c.in_place) || (in_place && !has_output) {
             return Ok(None);
         }
@@ -218,14 +218,15 @@ impl Arguments {
                 Some(element) => (element.bytes, true),
                 None if datatype == c.type_null => return Ok(None),
                 None if private.is_some_and(|private| !library.takes_type(datatype, private)) => return Ok(None),
-                // Of a reduction all ranks name the same datatype; elsewhere each has its own for the same bytes.
+                // In a reduction all ranks name the same datatype. In other collectives datatypes may differ for the
+                // same bytes.
                 None if users => library.layout_of_all(datatype)?,
                 None => library.layout(datatype)?,
             };
             let count = usize::try_from(count).ok().and_then(|n| n.checked_mul(pieces));
             let bytes = count.and_then(|n| n.checked_mul(size));
             let memory = count.zip(bytes).map(|(count, bytes)| Memory::new(address, (count, datatype), bytes, plain));
-            // No address: the library says so. A datatype may hold addresses of its own (MPI_BOTTOM).
+            // The library reports a missing address. A datatype may contain addresses itself (MPI_BOTTOM).
             Ok(memory.filter(|m| m.address != 0 || !m.plain || m.bytes == 0))
         };
         let (pieces_in, pieces_out) = match self.kind {
@@ -244,11 +245,11 @@ impl Arguments {
                 let Some(piece) = memory(self.recv, self.recv_count, 1, self.recv_type)? else { return Ok(None) };
                 (None, Some(piece))
             }
-            // Only the root gives something.
+            // Only the root contributes data.
             Kind::Scatter if in_place => return Ok(None),
             _ => {
                 let input = if in_place {
-                    // The whole vector lies where the result goes, and of a gathered one this rank's piece.
+                    // The whole vector is at the result's address; in a gather, this rank's piece of it.
                     let piece = if matches!(self.kind, Kind::Allgather | Kind::Gather) { me } else { 0 };
                     let count = usize::try_from(self.recv_count).ok().and_then(|count| count.checked_mul(piece));
                     let Some(offset) = count.filter(|_| c.handle(self.recv_type) != c.type_null) else {
@@ -272,7 +273,7 @@ impl Arguments {
         let (elements, element_bytes) = match (self.kind, reduction, input.or(output)) {
             (Kind::Barrier, ..) | (_, _, None) => (1, 1),
             (_, Some(_), Some(memory)) => {
-                // Predefined operators take predefined datatypes; the library says so where one is not.
+                // The library reports a datatype that a predefined operator does not accept.
                 if !memory.plain {
                     return Ok(None);
                 }
@@ -300,13 +301,13 @@ impl Arguments {
 }
 
 impl Arguments {
-    /// Whether the input is the output, and the library refuses that.
+    /// Returns whether the input is the output and the library refuses that.
     pub fn is_refused_alias(&self, home: &Home, described: &Described) -> bool {
         described.overlaps && self.send == self.recv && home.refuses_alias(self.kind, self.vector.is_some())
     }
 
-    /// Whether the library refuses the call for what this rank gives, without a word to the others. False in doubt, and
-    /// for calls of operators that no plan serves, which are right.
+    /// Returns whether the library refuses the call because of this rank's arguments, without involving other ranks.
+    /// Returns false in doubt, and for calls with operators that no plan serves, which are correct.
     pub fn is_wrong(&self, library: &Library, home: &Home, ranks: u32, rank: u32) -> bool {
         let c = &library.constants;
         let reduces = matches!(self.kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter | Kind::Scan);
@@ -315,14 +316,13 @@ impl Arguments {
         }
         match self.describe(library, Some(home.comm()), ranks, rank) {
             Ok(Some(described)) => self.is_refused_alias(home, &described),
-            // A count that this rank gives with a datatype of more bytes than an `int` holds may be right.
+            // A count of this rank may be correct with a datatype of more bytes than an `int` holds.
             Ok(None) => !self.is_huge(library, rank),
             Err(_) => false,
         }
     }
 
-    /// Whether a datatype that means something on this rank has more bytes than an `int` holds, or is none of those
-    /// that can be looked at.
+    /// Returns whether a datatype that this rank uses has more bytes than an `int` holds, or cannot be inspected.
     fn is_huge(&self, library: &Library, rank: u32) -> bool {
         let c = &library.constants;
         let is_root = u32::try_from(self.root) == Ok(rank);
@@ -340,12 +340,12 @@ impl Arguments {
         (sends && huge(self.send_type)) || (receives && huge(self.recv_type))
     }
 
-    /// Bytes for a report, of a call that no plan describes.
+    /// Returns bytes for the report of a call that no plan describes.
     pub fn bytes_guess(&self, library: &Library) -> u64 {
-        // Where only some ranks give a count and a datatype that mean something, nothing is asked for.
+        // If only some ranks have a significant count and datatype, the library is not called.
         let rooted = matches!(self.kind, Kind::Barrier | Kind::Gather | Kind::Scatter);
         let datatype = library.constants.handle(self.recv_type);
-        // The program's handler is called for a type that is none, by the call itself.
+        // A null datatype would call the program's error handler here; the call itself does so later.
         let none = rooted || datatype == library.constants.type_null;
         let size = if none { 0 } else { library.layout(datatype).map_or(0, |(size, _)| size as u64) };
         if none { 0 } else { size.saturating_mul(u64::try_from(self.recv_count).unwrap_or(0)) }

@@ -1,11 +1,12 @@
-//! Collectives that a program begins and waits for later (`MPI_Iallreduce` and its like), by the plan.
+//! Nonblocking collectives (`MPI_Iallreduce` and its like), carried out by the plan.
 //!
-//! The rows of the blocking collectives serve them, if `UNISONO_NONBLOCKING` says so: what was measured for those says
-//! little of these. A call is left to the library unless its communicator has made a
-//! collective before that made it ready: joining waits for other ranks, which these calls must not. Calls of one
-//! communicator run one after the other, in the order in which they began, by messages that no blocking call has; the
-//! library carries them on whenever it makes progress ([`unisono_mpi`]'s hook), so the program may wait for anything
-//! meanwhile. Operators of the program's own are the library's, because the program may free them before a call ends.
+//! If `UNISONO_NONBLOCKING` permits it, the rows of the blocking collectives serve them. It is off by default because
+//! measurements of blocking collectives predict these poorly. A call is left to the library unless an earlier
+//! collective made its communicator ready: joining waits for other ranks, which these calls must not do. The calls of
+//! one communicator run one after the other, in the order in which they began, with messages separate from blocking
+//! calls. The library advances them whenever it makes progress ([`unisono_mpi`]'s hook), so the program may wait for
+//! anything meanwhile. Calls with the program's own operators are left to the library, because the program may free the
+//! operator before the call ends.
 
 use std::{
     cell::Cell,
@@ -34,7 +35,7 @@ use crate::{
     settings::settings,
 };
 
-/// The calls of a communicator that are under way.
+/// The calls under way on a communicator.
 pub struct Begun {
     pub rows: Arc<Rows>,
     notes: Option<Arc<CallNotes>>,
@@ -43,14 +44,14 @@ pub struct Begun {
 
 struct Queue {
     planned: Planned,
-    /// The first one runs.
+    /// The first call runs.
     calls: VecDeque<UnderWay>,
 }
 
 struct UnderWay {
     call: Call,
     entry: usize,
-    /// Where the result goes, if it is not where the schedule writes it; its datatype is kept.
+    /// The destination of the result, if the schedule writes elsewhere. Its datatype is kept.
     unpack: Option<Memory>,
     buffers: Buffers,
     completion: Completion,
@@ -60,7 +61,7 @@ struct UnderWay {
     has_started: bool,
 }
 
-/// How the program learns that its call is complete.
+/// The request by which the program sees that its call is complete.
 pub enum Completion {
     Once(GeneralRequest),
     Again(Arc<PersistentRequest>),
@@ -75,7 +76,7 @@ impl Completion {
     }
 }
 
-/// The communicators that have calls under way.
+/// The communicators with calls under way.
 static BUSY: Mutex<Vec<Arc<Begun>>> = Mutex::new(Vec::new());
 static CALLS: AtomicUsize = AtomicUsize::new(0);
 
@@ -89,15 +90,16 @@ impl Begun {
         self.notes.as_ref().map_or(0, |notes| notes.note(call.map(noted_length)))
     }
 
-    /// What `work` makes of what runs the calls.
+    /// Applies `work` to the plan that runs the calls.
     pub fn with<T>(&self, work: impl FnOnce(&Planned) -> T) -> T {
         work(&self.queue.lock().unwrap_or_else(PoisonError::into_inner).planned)
     }
 
-    /// Begins a call by an entry; `number` is that of its note. `request` makes the request once nothing else can fail.
+    /// Begins a call by an entry. `number` is that of its note. `request` makes the request after everything that can
+    /// fail.
     ///
     /// # Errors
-    /// Those of the library, or an earlier call failed. Then there is no request.
+    /// Errors of the library, or of an earlier call. No request is made then.
     pub fn begin(
         self: &Arc<Self>,
         library: &Library,
@@ -144,7 +146,7 @@ impl Begun {
     }
 }
 
-/// Serves a call, by the plan where it can, or passes it on and counts it. No panic leaves it.
+/// Serves a call by the plan if possible, or else passes it on and counts it. Never unwinds.
 pub fn begin(arguments: Arguments, request: usize, place: Place, original: impl Fn() -> c_int) -> c_int {
     let pass = || {
         passed::count(place);
@@ -156,8 +158,8 @@ pub fn begin(arguments: Arguments, request: usize, place: Place, original: impl 
     shielded(arguments.comm, &pass, |started| answer(serve(&arguments, request, started), arguments.comm, pass))
 }
 
-/// The code for the program: of a call that was served or not, which `pass` then makes, or that failed, after
-/// a call of the communicator's error handler.
+/// Returns the code for the program. A call that was not served is made by `pass`. An error calls the communicator's
+/// error handler first.
 pub fn answer(served: Outcome<bool>, comm: usize, pass: impl Fn() -> c_int) -> c_int {
     match served {
         Ok(true) => 0,
@@ -171,7 +173,7 @@ pub fn answer(served: Outcome<bool>, comm: usize, pass: impl Fn() -> c_int) -> c
     }
 }
 
-/// Begins a call; false where it is the library's, which is so on all ranks or on none.
+/// Begins a call, or returns false if the library must make it. The result is the same on all ranks.
 fn serve(arguments: &Arguments, request: usize, started: &Cell<bool>) -> Outcome<bool> {
     let (Some(library), Some(home)) = (library(), home::settled()) else { return Ok(false) };
     let comm = library.constants.handle(arguments.comm);
@@ -197,14 +199,14 @@ fn serve_on(
     begun.begin(library, home, &described, (entry, number, known.ranks), || {
         let general = library.start_request()?;
         started.set(true);
-        // SAFETY: the program gives memory for a request, as in a call of MPI.
+        // SAFETY: the program passes memory for a request, as in a call of MPI.
         unsafe { library.give_handle(general.handle(), request) };
         Ok(Completion::Once(general))
     })?;
     Ok(true)
 }
 
-/// Which entry serves a call that is not waited for at once; the answer is the same on all ranks.
+/// Returns the entry that serves a nonblocking call. The result is the same on all ranks.
 pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, described: &Described) -> Option<usize> {
     let entry = begun.rows.find(&described.call)?;
     let refused = arguments.is_refused_alias(home, described);
@@ -213,13 +215,14 @@ pub fn entry(arguments: &Arguments, home: &Home, begun: &Begun, known: &Known, d
     (serves && rounds_alike(&begun.rows, &described.call, entry, known)).then_some(entry)
 }
 
-/// Carries on what can go on without waiting. The library calls it from anywhere, also from inside itself.
+/// Advances all calls as far as possible without waiting. The library may call this at any time, also from inside
+/// itself.
 fn carry_on() -> bool {
     if CALLS.load(Ordering::Relaxed) == 0 {
         return false;
     }
     let Some(library) = library() else { return false };
-    // Where it is taken, it is this thread that works, or another one.
+    // A taken lock means that this thread or another one is advancing the calls.
     let Ok(mut busy) = BUSY.try_lock() else { return true };
     busy.retain(|begun| {
         let mut queue = match begun.queue.try_lock() {
@@ -234,7 +237,7 @@ fn carry_on() -> bool {
 }
 
 impl Queue {
-    /// A call on it failed midway: messages of it may still arrive.
+    /// Returns whether a call failed before its end. Its messages may still arrive.
     fn has_failed(&self) -> bool {
         self.calls.is_empty() && self.planned.is_running()
     }
@@ -246,7 +249,7 @@ impl Queue {
             } else {
                 self.planned.wait_for(first.number);
                 // SAFETY: `prepare` gave the call memory of the sizes that the program states, which the program keeps
-                // until its request is complete; our own is kept in the queue, and for ever after a failure.
+                // until its request is complete. Our own memory is kept in the queue, and for ever after a failure.
                 unsafe { self.planned.start(library, first.call, first.entry) }
             };
             let ended = match over {
@@ -265,7 +268,7 @@ impl UnderWay {
         let Self { call, entry, unpack, buffers, completion, since, ranks, .. } = self;
         let comm = home::settled().map_or(library.constants.comm_self, |home| home.comm());
         let ended = ended.and_then(|()| match unpack {
-            // SAFETY: the program's memory as it states it, and the output's bytes.
+            // SAFETY: the program's memory as the program describes it, and the output's bytes.
             Some(to) => unsafe { to.copy_in(library, comm, call.output) },
             None => Ok(()),
         });
@@ -279,7 +282,7 @@ impl UnderWay {
                 0
             }
             Err(Failed(code)) => {
-                // Messages of the call may still be read from them.
+                // Messages of the call may still read these buffers.
                 std::mem::forget(buffers);
                 code
             }

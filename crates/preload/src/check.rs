@@ -1,10 +1,11 @@
-//! `UNISONO_CHECK=1`: the planned collective and the library's on the same data, compared element by element.
+//! `UNISONO_CHECK=1`: runs each planned collective and the library's on the same data, and compares their elements.
 //!
-//! Bits must agree where data only moves, for integers, minima, maxima and bit and logical operators. Sums of `f32` and
-//! `f64` round in the order of their tree: two trees differ by at most 2 P eps sum|x| (Higham, Accuracy and Stability
-//! of Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x| of the exact sum, to first order); products
-//! likewise by 2 P eps |x|. Where the library adds in the order of the plan, their bits must agree too ([`probe`]).
-//! Where the schedule is repeatable, all ranks must have the same bits. The program gets the library's result.
+//! Bits must agree if data only moves, and for integers, minima, maxima, and bit and logical operators. Sums of `f32`
+//! and `f64` round in the order of their tree: two trees differ by at most 2 P eps sum|x| (Higham, Accuracy and
+//! Stability of Numerical Algorithms, section 4.2: each is within (P - 1) eps sum|x| of the exact sum, to first order);
+//! products likewise by 2 P eps |x|. If the library adds in the order of the plan, the bits of sums must agree too
+//! ([`probe`]). If the schedule is repeatable, all ranks must have the same bits. The program receives the library's
+//! result.
 
 use std::{
     ffi::c_int,
@@ -26,13 +27,13 @@ use crate::{
 
 pub static COMPARED: AtomicU64 = AtomicU64::new(0);
 pub static DIFFERENT: AtomicU64 = AtomicU64::new(0);
-/// More differences than these are only counted.
+/// The differences that are printed; later ones are only counted.
 const SHOWN: u64 = 8;
 
-/// Runs both; the result is the library's code.
+/// Runs both and returns the library's code.
 ///
 /// # Errors
-/// Those of the library in the planned run.
+/// Errors of the library in the planned run.
 pub fn both(
     library: &Library,
     home: &Home,
@@ -61,7 +62,7 @@ pub fn both(
     let mut library_has = Vec::new();
     if let Some(output) = described.output {
         let to = theirs.bytes(output.bytes);
-        // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
+        // SAFETY: the program states that its memory holds this number of bytes, and the buffer was made for them.
         unsafe { output.copy_out(library, to, home.comm())? };
         let ours = output.trimmed(served.buffers.output.seen(output.bytes));
         let theirs = output.trimmed(theirs.seen(output.bytes));
@@ -80,7 +81,7 @@ pub fn both(
             wrong.get_or_insert_with(|| "the library adds in the same order, and has other bits".to_owned());
         }
     }
-    // The library's own functions may treat the elements of one call differently, by their number and place.
+    // The library's functions may treat elements of one call differently, by their number and place.
     let ours = call.reduction.is_some_and(|reduction| reduction.is_ours());
     if call.kind == Kind::Allreduce && ours && served.planned.rows().is_repeatable(call.kind, entry) {
         let (least, most) = library.bounds(hash, comm)?;
@@ -103,7 +104,7 @@ pub fn both(
     Ok(code)
 }
 
-/// What the differences of sums are measured by: the sum of magnitudes, for every element of this rank's result.
+/// Returns the scale of rounding errors of a sum: the sum of magnitudes, for every element of this rank's result.
 fn magnitudes(library: &Library, described: &Described, call: Call, known: &Known, comm: Comm) -> Outcome<Vec<f64>> {
     let Some(Reduction {
         op: Some(Op::Sum), element: Some(Element { number: Number::Float, bytes }), datatype, ..
@@ -117,9 +118,9 @@ fn magnitudes(library: &Library, described: &Described, call: Call, known: &Know
     let count = input.bytes / bytes;
     for k in 0..count {
         let (from, to) = (call.input.wrapping_add(k * bytes), at.wrapping_add(k * bytes));
-        // SAFETY: the input holds `count` floats of so many bytes.
+        // SAFETY: the input holds `count` floats of `bytes` bytes.
         let value = unsafe { read_float(from, bytes) };
-        // SAFETY: its copy has room for them.
+        // SAFETY: the copy has room for them.
         unsafe { write_float(to, bytes, value.abs()) };
     }
     // SAFETY: as above.
@@ -132,33 +133,33 @@ fn magnitudes(library: &Library, described: &Described, call: Call, known: &Know
     Ok((first..first + call.elements).map(value).collect())
 }
 
-/// A float of 4 or 8 bytes.
+/// Reads a float of 4 or 8 bytes.
 ///
 /// # Safety
-/// It lies there.
+/// The address holds such a float.
 pub unsafe fn read_float(at: *const u8, bytes: usize) -> f64 {
     match bytes {
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         4 => f64::from(unsafe { at.cast::<f32>().read_unaligned() }),
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         _ => unsafe { at.cast::<f64>().read_unaligned() },
     }
 }
 
-/// Writes a float of 4 or 8 bytes; of 4, the nearest.
+/// Writes a float of 4 or 8 bytes. With 4 bytes it writes the nearest value.
 ///
 /// # Safety
-/// There is room for it.
+/// The address has room for it.
 pub unsafe fn write_float(at: *mut u8, bytes: usize, value: f64) {
     match bytes {
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         4 => unsafe { at.cast::<f32>().write_unaligned(value as f32) },
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         _ => unsafe { at.cast::<f64>().write_unaligned(value) },
     }
 }
 
-/// Whether a finite sum or product has other bits.
+/// Returns whether the bits of a finite sum or product differ.
 fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -> bool {
     let Some((_, _, bytes)) = probe::depends_on_order(reduction) else { return false };
     let finite = |x: &[u8]| match *x {
@@ -168,16 +169,16 @@ fn rounded_otherwise(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>) -
     ours.chunks(bytes).zip(theirs.chunks(bytes)).any(|(a, b)| a != b && (finite(a) || finite(b)))
 }
 
-/// The first difference, in words.
+/// Describes the first difference in words.
 fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f64], ranks: u32) -> Option<String> {
-    // What an operator of the program's own may do to its last bits is not known.
+    // The effect of the program's own operators on the last bits is unknown.
     if ours == theirs || reduction.is_some_and(|r| r.op.is_none()) {
         return None;
     }
     let element = reduction.and_then(|r| Some((r.op?, r.element?)));
     let (step, float) = match element {
         Some((op, Element { number: Number::Float, bytes })) => (bytes, Some(op)),
-        // Types that only the library sums round too, and have no bound here.
+        // Types that only the library sums also round, without a known bound here.
         Some((Op::Sum | Op::Prod, Element { number: Number::LongDouble | Number::Complex, .. })) => return None,
         Some((_, Element { bytes, .. })) => (bytes, None),
         None => (1, None),
@@ -201,7 +202,7 @@ fn compare(ours: &[u8], theirs: &[u8], reduction: Option<Reduction>, scale: &[f6
             let bound = match op {
                 Op::Sum => 2.0 * f64::from(ranks) * eps * scale.get(k).copied().unwrap_or(0.0),
                 Op::Prod => 2.0 * f64::from(ranks) * eps * y.abs() + f64::MIN_POSITIVE,
-                // Zeros of both signs are one value.
+                // Zeros of both signs are equal.
                 _ => 0.0,
             };
             let finite = x.is_finite() && y.is_finite();

@@ -1,4 +1,4 @@
-//! What is known of each communicator. The first collective on one that a plan may serve makes it ready
+//! The state of each communicator. The first collective that a plan may serve makes its communicator ready
 //! ([`Home::join`]).
 
 use std::{
@@ -25,12 +25,12 @@ use crate::{
 pub struct Known {
     pub ranks: u32,
     pub rank: u32,
-    /// None: all its calls are the library's own.
+    /// None: the library serves all its calls.
     planned: Option<Serving>,
     begun: Option<Arc<Begun>>,
 }
 
-/// What serves a communicator by a plan, and what tells which calls.
+/// The plan that serves a communicator, and the records that select the calls to serve.
 pub struct Serving {
     pub rows: Arc<Rows>,
     notes: Option<Arc<CallNotes>>,
@@ -38,7 +38,7 @@ pub struct Serving {
     served: Mutex<Served>,
 }
 
-/// What serves the planned calls of a communicator, one at a time.
+/// The executor of the planned calls of a communicator, which makes one call at a time.
 pub struct Served {
     pub planned: Planned,
     pub buffers: Buffers,
@@ -51,14 +51,14 @@ impl Serving {
         Self { rows, notes, left: LeftCalls::default(), served }
     }
 
-    /// Notes a collective call that waits, whoever serves it, and returns its number. Its length is known where a plan
-    /// may serve it.
+    /// Notes a blocking collective call, planned or not, and returns its number. `length` is known if a plan may serve
+    /// the call.
     #[inline]
     pub fn note(&self, length: Option<u64>) -> u64 {
         self.notes.as_ref().map_or(0, |notes| notes.note(length))
     }
 
-    /// Whether a call is known to be the library's; notes it if so.
+    /// Returns whether the library is known to make a call, and notes the call if so.
     #[inline]
     fn leaves(&self, library: &Library, arguments: &Arguments) -> bool {
         let known = self.left.length(arguments, &library.constants);
@@ -69,7 +69,7 @@ impl Serving {
         leaves
     }
 
-    /// None where a call is under way: then this one was made from inside.
+    /// Locks the executor. Returns None during a call: this call was then made from inside it.
     pub fn lock(&self) -> Option<MutexGuard<'_, Served>> {
         match self.served.try_lock() {
             Ok(served) => Some(served),
@@ -80,54 +80,55 @@ impl Serving {
 }
 
 impl Known {
-    /// What serves calls that wait, if a plan does.
+    /// The plan for blocking calls, if any.
     #[inline]
     pub fn serving(&self) -> Option<&Serving> {
         self.planned.as_ref()
     }
 
-    /// What serves calls that are only begun, if a plan does.
+    /// The plan for nonblocking calls, if any.
     pub fn begun(&self) -> Option<&Arc<Begun>> {
         self.begun.as_ref()
     }
 
-    /// A planned call failed midway.
+    /// Returns whether a planned call failed before its end.
     fn has_failed(&self) -> bool {
         self.planned.as_ref().and_then(Serving::lock).is_some_and(|served| served.planned.is_running())
     }
 }
 
-/// By handle.
+/// States by handle of the communicator.
 static COMMS: RwLock<BTreeMap<Comm, Arc<Known>>> = RwLock::new(BTreeMap::new());
-/// Counts the changes of the list.
 static CHANGES: AtomicU64 = AtomicU64::new(0);
 
-/// A communicator that a thread found, with the number of changes before it looked.
+/// A communicator in a thread's cache, with the number of changes before the lookup.
 struct Latest {
     changes: u64,
     comm: Comm,
     known: Arc<Known>,
 }
 
-/// Communicators that a thread remembers.
+/// Communicators that a thread caches.
 const REMEMBERED: usize = 16;
 
 thread_local! {
-    /// The latest ones, so that a call takes no lock and changes no counter that other threads have: such an operation
-    /// waits until earlier writes have reached other cores, which takes longer than the rest of an intercepted call.
+    /// The latest communicators of a thread. With them a call takes no lock and changes no counter that threads share:
+    /// such an operation waits until earlier writes have reached other cores, which takes longer than the rest of an
+    /// intercepted call.
     static LATEST: [Cell<Option<Latest>>; REMEMBERED] = const { [const { Cell::new(None) }; REMEMBERED] };
 }
 
 fn place_of(comm: Comm) -> usize {
-    // Handles are numbers one after the other, or addresses of large objects.
+    // Handles are consecutive numbers, or addresses of large objects.
     (comm as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) as usize >> (usize::BITS - REMEMBERED.ilog2())
 }
 
-/// What `work` makes of what is known of a communicator; makes it ready for planned calls where nothing is, which waits
-/// for its other ranks, unless the call is known to be wrong: the other ranks may make none then.
+/// Applies `work` to the state of a communicator. A communicator without a state is made ready for planned calls, which
+/// waits for its other ranks. If the call is known to be wrong, the communicator is not made ready, because the other
+/// ranks may not make a call.
 ///
 /// # Errors
-/// Those of the library.
+/// Errors of the library.
 #[inline]
 pub fn with_known<T>(
     library: &Library,
@@ -139,13 +140,13 @@ pub fn with_known<T>(
     let latest = match find(comm) {
         Some(latest) => latest,
         None if home.is_some_and(|home| is_wrong(library, home, arguments)) => return Ok(None),
-        // Found by the next call, if it was put into the list.
+        // The next call finds it, if it was added to the list.
         None => Latest { changes: u64::MAX, comm, known: learn(library, home, comm)? },
     };
     Ok(Some(with(latest, work)))
 }
 
-/// Whether this rank alone can tell that the library refuses a call.
+/// Returns whether this rank's arguments suffice to know that the library refuses a call.
 #[cold]
 fn is_wrong(library: &Library, home: &Home, arguments: &Arguments) -> bool {
     let comm = library.constants.handle(arguments.comm);
@@ -155,14 +156,14 @@ fn is_wrong(library: &Library, home: &Home, arguments: &Arguments) -> bool {
     arguments.is_wrong(library, home, ranks, rank)
 }
 
-/// What `work` makes of what is known of a communicator, if something is.
+/// Applies `work` to the state of a communicator, if it has one.
 #[inline]
 pub fn with_found<T>(comm: Comm, work: impl FnOnce(&Known) -> T) -> Option<T> {
     find(comm).map(|latest| with(latest, work))
 }
 
-/// Whether a call that waits is the library's for sure, and needs neither a lock nor a report; notes it if so. A thread
-/// finds that out about the communicators that it remembers.
+/// Returns whether the library certainly makes a blocking call that needs neither a lock nor a report, and notes the
+/// call if so. Only communicators in the thread's cache are checked.
 #[inline]
 pub fn leaves(library: &Library, arguments: &Arguments) -> bool {
     let comm = library.constants.handle(arguments.comm);
@@ -182,12 +183,12 @@ pub fn leaves(library: &Library, arguments: &Arguments) -> bool {
 #[inline]
 fn with<T>(latest: Latest, work: impl FnOnce(&Known) -> T) -> T {
     let done = work(&latest.known);
-    // A thread that ends remembers nothing.
+    // A thread that is ending has no cache.
     let _ = LATEST.try_with(|all| all[place_of(latest.comm)].set(Some(latest)));
     done
 }
 
-/// Takes what this thread remembers, so that its counter stays as it is.
+/// Takes the state from this thread's cache, so that the shared reference count does not change.
 #[inline]
 fn find(comm: Comm) -> Option<Latest> {
     let changes = CHANGES.load(Ordering::Acquire);
@@ -224,7 +225,7 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
             Some(Serving::new(*planned))
         }
         Joined::Refused => {
-            // Another rank has no proof to fail, and goes on.
+            // The proof may panic on this rank alone, so the panic is caught: the other ranks continue.
             guarded(|| complain(ranks, rank), ());
             None
         }
@@ -240,7 +241,7 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
     Ok(known)
 }
 
-/// Says why a communicator runs unplanned, once a program.
+/// Reports once per program why a communicator runs unplanned.
 fn complain(ranks: u32, rank: u32) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some(plan) = settings().plan.as_ref().filter(|_| rank == 0) else { return };
@@ -264,7 +265,7 @@ fn complain_of_unlike_choices(ranks: u32, rank: u32) {
     }
 }
 
-/// Reports rows that were measured where ranks wait in another way, once a program.
+/// Reports once per program that rows were measured under another way of waiting.
 fn complain_of_conditions(home: Option<&Home>, rows: &Rows, rank: u32) {
     static SAID: AtomicBool = AtomicBool::new(false);
     let Some(stated) = rows.elsewhere().filter(|_| rank == 0) else { return };
@@ -279,7 +280,7 @@ fn complain_of_conditions(home: Option<&Home>, rows: &Rows, rank: u32) {
     });
 }
 
-/// The attribute that tells when a communicator is freed, by whichever function.
+/// Returns the attribute whose deletion shows that a communicator is freed, by any function.
 fn keyval(library: &Library) -> Outcome<c_int> {
     static KEYVAL: OnceLock<c_int> = OnceLock::new();
     match KEYVAL.get() {
@@ -299,7 +300,7 @@ extern "C" fn not_copied(
     _: *mut c_void,
     flag: *mut c_int,
 ) -> c_int {
-    // SAFETY: MPI gives the address of an integer: whether the attribute goes over to a duplicate.
+    // SAFETY: MPI passes the address of an integer: whether a duplicate inherits the attribute.
     unsafe { flag.write(0) };
     0
 }
@@ -315,11 +316,11 @@ extern "C" fn freed(comm: usize, _: c_int, _: *mut c_void, _: *mut c_void) -> c_
     0
 }
 
-/// A communicator that a thread frees.
+/// A communicator that a thread is freeing.
 #[derive(Clone, Copy)]
 struct Freed {
     comm: Comm,
-    /// Its attribute was deleted.
+    /// The attribute was deleted.
     is_gone: bool,
 }
 
@@ -327,9 +328,9 @@ thread_local! {
     static FREED: Cell<Option<Freed>> = const { Cell::new(None) };
 }
 
-/// Frees a communicator. The attributes of the program are deleted meanwhile, and a function that does so may make
-/// collectives on it, before or after the attribute of this library was deleted. The library serves them, so that
-/// nothing is known of the communicator when it is gone: the next one may have its handle.
+/// Frees a communicator. This deletes the program's attributes, and a delete function may make collectives on the
+/// communicator, before or after this library's attribute is deleted. The library serves them, so that no state of the
+/// communicator is left at the end: the next communicator may have its handle.
 pub fn free(comm: Comm, free: impl FnOnce() -> c_int) -> c_int {
     let known = take(comm);
     let outer = FREED.replace(Some(Freed { comm, is_gone: false }));
@@ -355,7 +356,7 @@ fn take(comm: Comm) -> Option<Arc<Known>> {
     Some(known)
 }
 
-/// Drops what was known. Messages of a call that failed may still arrive in its memory, which is then never freed.
+/// Drops a state. After a failed call, messages may still arrive in its memory, which is then never freed.
 fn forget(known: Option<Arc<Known>>) {
     if let Some(known) = known.filter(|known| known.has_failed()) {
         std::mem::forget(known);

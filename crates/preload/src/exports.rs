@@ -1,5 +1,5 @@
-//! The functions that stand before the library's. Handles and addresses are machine words; an `int` of the caller's is
-//! an `int` here, so that what stands above it in its register is not read.
+//! The functions that replace the library's. Handles and addresses are machine words. An `int` of the caller is an
+//! `int` here, because the upper half of its register is undefined.
 
 use std::{
     ffi::{CString, c_char, c_int},
@@ -23,7 +23,7 @@ use crate::{
     settings::settings,
 };
 
-/// A collective in the three ways to call it: waiting for it, beginning it, and preparing it to be started often.
+/// Exports a collective in its three forms: blocking, nonblocking and persistent.
 macro_rules! collectives {
     ($($name:ident $name_c:ident, $begins:ident $begins_c:ident, $prepares:ident $prepares_c:ident:
        ($($parameter:ident: $type:tt),*) counts($($count:ident),*) on $comm:ident, $kind:ident { $($field:ident: $value:ident),* };)*) => {$(
@@ -112,18 +112,18 @@ pub extern "C" fn MPI_Comm_disconnect(comm: usize) -> c_int {
     free_comm(comm, || call_original!(ORIGINAL, comm))
 }
 
-/// Frees the communicator at an address of the program's.
+/// Frees the communicator whose handle is at an address of the program.
 fn free_comm(at: usize, original: impl Fn() -> c_int) -> c_int {
     let freed = || {
         let library = library().filter(|_| at != 0 && home::settled().is_some())?;
-        // SAFETY: the program gives the address of a communicator, as in a call of MPI.
+        // SAFETY: the program passes the address of a communicator, as in a call of MPI.
         Some(comms::free(unsafe { library.handle_at(at) }, &original))
     };
     guarded(|| freed().unwrap_or_else(&original), NO_FUNCTION)
 }
 
-/// Serves the communicators within `comm` from now on; all its ranks call this. For programs that load this library
-/// after MPI was initialised. Returns whether all of them have the same plan.
+/// Serves the communicators within `comm` from now on. All ranks of `comm` call this. It is for programs that load this
+/// library after MPI was initialised. Returns whether all ranks have the same plan.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_settle(comm: usize) -> c_int {
     let settle = || {
@@ -133,8 +133,8 @@ pub extern "C" fn unisono_settle(comm: usize) -> c_int {
     c_int::from(guarded(settle, None) == Some(true))
 }
 
-/// Writes the conditions under which the ranks of `comm` wait, as a plan states them, to at most `room` bytes with a
-/// zero at the end; all its ranks call this. Returns whether there was room.
+/// Writes the conditions under which the ranks of `comm` wait, in the text form of a plan, to at most `room` bytes
+/// including a final zero. All ranks of `comm` call this. Returns whether the text fits.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_conditions(comm: usize, text: *mut c_char, room: usize) -> c_int {
     let write = || {
@@ -144,21 +144,21 @@ pub extern "C" fn unisono_conditions(comm: usize, text: *mut c_char, room: usize
         if bytes.len() > room || text.is_null() {
             return None;
         }
-        // SAFETY: the caller gives room for so many bytes.
+        // SAFETY: the caller provides room for this number of bytes.
         unsafe { text.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
         Some(())
     };
     c_int::from(guarded(write, None).is_some())
 }
 
-/// How many calls were planned so far: for programs that want to know whether their plan has an effect.
+/// Returns the number of planned calls so far, from which a program can see whether its plan has an effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
 }
 
-/// Calls a function of up to nine words so many times, or until it fails, and returns its code: for programs that time
-/// a collective without what their language takes between two calls.
+/// Calls a function of up to nine words `calls` times, or until it fails, and returns its code. Programs time a
+/// collective with it, without the overhead of their language between two calls.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments, reason = "those of MPI's collectives")]
 pub extern "C" fn unisono_repeat(
@@ -178,8 +178,8 @@ pub extern "C" fn unisono_repeat(
     if function == 0 {
         return NO_FUNCTION;
     }
-    // SAFETY: the caller gives the address of a function of MPI, and integers and handles take a register or a stack
-    // slot of their own each, of which the function reads as many as it declares.
+    // SAFETY: the caller passes the address of a function of MPI. Integers and handles each take one register or stack
+    // slot, of which the function reads as many as it declares.
     let function = unsafe { std::mem::transmute::<usize, Words>(function) };
     for _ in 0..calls {
         // SAFETY: as above; the arguments are those of a call of MPI.
@@ -207,7 +207,7 @@ pub extern "C" fn MPI_Init_thread(argc: usize, argv: usize, required: c_int, pro
     code
 }
 
-/// Reads the plan and compares it with the other ranks' while nothing is timed yet.
+/// Reads the plan and compares it with the other ranks', before the program times anything.
 pub fn ready(code: c_int) {
     let settle = || {
         if !settings().off

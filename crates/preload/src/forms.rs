@@ -9,8 +9,8 @@ use crate::{
     original::{Original, call_original},
 };
 
-/// The numbers of all ranks as `int`, for a library that has no function for others; with `across`, between two groups
-/// those of the other one.
+/// Converts the numbers of all ranks to `int`, for a library without a function for larger ones. With `across` on an
+/// intercommunicator, the numbers are those of the other group.
 pub fn narrow(numbers: usize, comm: usize, across: bool) -> Option<Vec<c_int>> {
     static OTHERS: Original = Original::new(c"PMPI_Comm_remote_size");
     let library = library()?;
@@ -27,9 +27,9 @@ pub fn narrow(numbers: usize, comm: usize, across: bool) -> Option<Vec<c_int>> {
     (0..ranks as usize).map(|rank| c_int::try_from(numbers.at(rank)).ok()).collect()
 }
 
-/// Exports both forms of a function. Not every library has the second; then the first serves, as programs that look
-/// functions up by name may call the second because it is here. It gets lists of numbers as lists of its own; `across`
-/// says that they count the ranks of the other group, between two.
+/// Exports both forms of a function. If the library lacks the second form, the first serves, because programs that look
+/// functions up by name may find the second form here. The first form receives lists of numbers as lists of `int`. With
+/// `across`, lists have a number for each rank of the other group of an intercommunicator.
 macro_rules! two_forms {
     ($name:ident, $name_c:ident, ($($parameter:ident: $type:tt),*), counts($($count:ident),*),
      lists($($($list:ident),+ on $comm:ident, across $across:literal)?), $serve:expr, |$wide:ident| $arguments:expr) => {
@@ -56,7 +56,7 @@ macro_rules! two_forms {
                 }
                 $(if c_int::try_from($count).is_err() { return COUNT_TOO_LARGE })*
                 $($(let Some($list) = $crate::forms::narrow($list, $comm, $across) else { return COUNT_TOO_LARGE };)+
-                // The lists live until the call has ended.
+                // The lists stay valid until the call has ended.
                 $(let $list = $list.as_ptr() as usize;)+)?
                 call_original!(NARROW, $($parameter as usize),*)
             };

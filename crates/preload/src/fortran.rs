@@ -1,10 +1,10 @@
 //! The Fortran names of the functions of this library: `mpif.h`, `use mpi` and `use mpi_f08`.
 //!
-//! Open MPI's bindings call the `PMPI_` functions of C, so they never come by [`crate::exports`]. Programs and the
-//! module `mpi` call `mpi_NAME_`, the name that gfortran and most compilers give a subroutine; the module `mpi_f08`
-//! calls `ompi_NAME_f`. Both are here, and call the C function of this library with the arguments that the bindings
-//! would pass to the library's. MPICH's bindings call `MPI_` functions themselves, so that its `mpi_NAME_` are called
-//! as they are.
+//! Open MPI's bindings call the `PMPI_` functions of C and so bypass [`crate::exports`]. Programs and the module `mpi`
+//! call `mpi_NAME_`, the name that gfortran and most compilers give a subroutine; the module `mpi_f08` calls
+//! `ompi_NAME_f`. This library exports both, which call its C function with the arguments that the bindings would pass
+//! to the library's. MPICH's bindings call `MPI_` functions themselves, so calls of its `mpi_NAME_` are passed on
+//! unchanged.
 
 use std::{ffi::c_int, sync::OnceLock};
 
@@ -29,7 +29,7 @@ use crate::{
     vectors::{MPI_Allgatherv, MPI_Reduce_scatter},
 };
 
-/// The conversions of Open MPI; none with other libraries, and before MPI was initialised.
+/// Returns Open MPI's conversions; None with other libraries, and before MPI was initialised.
 #[inline]
 fn conversions() -> Option<&'static Fortran> {
     static FOUND: OnceLock<Fortran> = OnceLock::new();
@@ -43,7 +43,6 @@ fn conversions() -> Option<&'static Fortran> {
     Some(FOUND.get_or_init(|| found))
 }
 
-/// An INTEGER of the program.
 #[inline]
 fn integer(at: usize) -> c_int {
     // SAFETY: a Fortran program passes the address of an INTEGER, which has as many bytes as an `int`
@@ -51,7 +50,7 @@ fn integer(at: usize) -> c_int {
     unsafe { std::ptr::with_exposed_provenance::<c_int>(at).read_unaligned() }
 }
 
-/// Writes an INTEGER of the program; `mpi_f08` passes no address for an error code that the program leaves out.
+/// Writes an INTEGER of the program. For an omitted error code, `mpi_f08` passes no address.
 #[inline]
 fn give(at: usize, number: c_int) {
     if at != 0 {
@@ -60,8 +59,8 @@ fn give(at: usize, number: c_int) {
     }
 }
 
-/// For each function its two names, that of the bindings' own behind them, the C function, and how its arguments are
-/// converted: `address` of data, `list` of integers, `number`, `datatype`, `op`, `comm`, `request`.
+/// Lists for each function its two names, the bindings' name of the original, the C function, and the conversions of
+/// its arguments: `address` of data, `list` of integers, `number`, `datatype`, `op`, `comm`, `request`.
 macro_rules! fortran {
     ($($name:ident $inner:ident $pmpi:literal $c:ident ($($a:ident: $how:ident),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -186,7 +185,7 @@ fortran! {
         (a: address, b: number, c: datatype, d: address, e: number, f: datatype, g: number, h: comm, i: info, j: request);
 }
 
-/// Subroutines that take requests which the program has, as an array of so many.
+/// Exports subroutines that take existing requests, as an array of `count`.
 macro_rules! on_requests {
     ($($name:ident $inner:ident $pmpi:literal ($requests:ident $(of $count:ident)?) $c:ident;)*) => {$(
         #[unsafe(no_mangle)]
@@ -232,13 +231,14 @@ macro_rules! call_binding {
     (@first $name:literal $(, $others:literal)*) => { $name };
 }
 
-/// Subroutines that begin MPI. The bindings' own run, as they also prepare what is Fortran's.
+/// Exports subroutines that initialise MPI. The bindings' own subroutines run, because they also initialise Fortran's
+/// part.
 macro_rules! begin {
     ($($name:ident $pmpi:literal $(or $pmpir:literal)? ($($a:ident),*);)*) => {$(
         #[unsafe(no_mangle)]
         pub extern "C" fn $name($($a: usize),*) {
             call_binding!($pmpi $(or $pmpir)?, $($a),*);
-            // With an error there is no MPI, and nothing to compare.
+            // After an error MPI does not run, and there is no plan to compare.
             let runs = guarded(|| library().is_some_and(unisono_mpi::Library::is_running), false);
             ready(if runs { 0 } else { 1 });
         }
@@ -254,7 +254,8 @@ begin! {
     mpi_init_thread_f08_ c"pmpi_init_thread_f08_" or c"pmpir_init_thread_f08_" (required, provided, error);
 }
 
-/// Subroutines that free a communicator; the bindings' own run, which MPICH's let call the C function of this library.
+/// Exports subroutines that free a communicator. The bindings' own subroutines run; those of MPICH call the C function
+/// of this library.
 macro_rules! free {
     ($($name:ident $inner:ident $pmpi:literal;)*) => {$(
         #[unsafe(no_mangle)]
@@ -281,7 +282,7 @@ free! {
     mpi_comm_disconnect_ ompi_comm_disconnect_f c"pmpi_comm_disconnect_";
 }
 
-/// Subroutines that end MPI. Those that call the C function of this library leave the report to it.
+/// Exports subroutines that end MPI. Those that call the C function of this library leave the report to it.
 macro_rules! end {
     ($($name:ident $pmpi:literal $(or $pmpir:literal)? reports $reports:expr;)*) => {$(
         #[unsafe(no_mangle)]
@@ -300,17 +301,16 @@ end! {
     mpi_finalize_f08_ c"pmpi_finalize_f08_" or c"pmpir_finalize_f08_" reports is_mpich();
 }
 
-/// Whether handles of Fortran are those of C.
+/// Returns whether handles of Fortran are those of C.
 fn is_mpich() -> bool {
     !settings().off && guarded(|| library().is_some_and(|library| library.constants.abi == Abi::Mpich), false)
 }
 
-/// A handle of MPICH.
 fn handle(at: usize) -> usize {
     integer(at).cast_unsigned() as usize
 }
 
-/// The one collective without data: MPICH's `mpi_f08` calls the `PMPI_` function of C.
+/// The barrier has no data, so MPICH's `mpi_f08` calls the `PMPI_` function of C for it.
 #[unsafe(no_mangle)]
 pub extern "C" fn mpi_barrier_f08_(comm: usize, error: usize) {
     if is_mpich() {

@@ -15,11 +15,11 @@ pub const CHECK: u64 = 2;
 
 static HOME: OnceLock<Option<Home>> = OnceLock::new();
 
-/// Compares the plans of all ranks of `world`: they all call this when MPI was just initialised.
+/// Compares the plans of all ranks of `world`, which all call this right after MPI was initialised.
 pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
     let settle = || {
         let settings = settings();
-        // Ranks that differ in one of these would do different things in one call.
+        // Ranks that differ in one of these would act differently in one call.
         let terms = [settings.safe_ops, settings.unlike_bits, settings.check, settings.nonblocking, settings.anywhere];
         let terms = terms.iter().rev().fold(0, |bits, &set| bits << 1 | u64::from(set));
         let wants = if settings.report.is_some() { REPORT } else { 0 } | if settings.check { CHECK } else { 0 };
@@ -34,8 +34,9 @@ pub fn settle(library: &Library, world: Comm) -> Option<&'static Home> {
     HOME.get_or_init(settle).as_ref()
 }
 
-/// The home, for a call on `comm`. A program whose `MPI_Init` did not come by here gets it with the first call on
-/// `MPI_COMM_WORLD`, if one thread at a time calls MPI: other threads might call before and after.
+/// Returns the home for a call on `comm`. If the program's `MPI_Init` was not intercepted, the first call on
+/// `MPI_COMM_WORLD` makes the home, provided that one thread at a time calls MPI: other threads might make calls before
+/// and after.
 #[inline]
 pub fn home(library: &Library, comm: Comm) -> Option<&'static Home> {
     match HOME.get() {
@@ -57,7 +58,6 @@ fn late(library: &Library, comm: Comm) -> Option<&'static Home> {
     None
 }
 
-/// The home, if there is one.
 pub fn settled() -> Option<&'static Home> {
     HOME.get()?.as_ref()
 }
@@ -72,7 +72,7 @@ fn complain(home: &Home, ranks: u32) {
     }
 }
 
-/// Reports a program of several processes each of which is a world of its own: their launcher is of another MPI.
+/// Reports processes of one launch that each form a world of their own: the launcher belongs to another MPI.
 pub fn complain_if_alone(library: &Library) {
     let sizes = sizes_by_launchers();
     if let Some(&ranks) = sizes.iter().min().filter(|&&ranks| ranks > 1)
@@ -86,7 +86,6 @@ pub fn complain_if_alone(library: &Library) {
     }
 }
 
-/// One line, the first time.
 pub fn once(said: &AtomicBool, text: impl FnOnce() -> String) {
     if !said.swap(true, Ordering::Relaxed) {
         say(&text());

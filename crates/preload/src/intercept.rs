@@ -1,4 +1,4 @@
-//! A collective on its way: by the plan, or on to the library.
+//! Carries out an intercepted collective, by the plan or by the library.
 
 use std::{
     cell::Cell,
@@ -20,7 +20,7 @@ use crate::{
     settings::{say, settings},
 };
 
-/// Memory of this library for what a program's own cannot serve: packed data, and inputs that the output overwrites.
+/// Memory of this library for packed data, and for inputs that the output overwrites.
 #[derive(Default)]
 pub struct Buffers {
     pub input: Words,
@@ -40,10 +40,10 @@ impl Words {
         self.0.as_mut_ptr().cast()
     }
 
-    /// The first bytes; there are so many, since [`Words::bytes`] made room for them.
+    /// Returns the first bytes, for which [`Words::bytes`] made room.
     pub fn seen(&self, bytes: usize) -> &[u8] {
         assert!(bytes <= size_of_val(self.0.as_slice()), "room for these bytes was made");
-        // SAFETY: the words are memory of so many initialised bytes, borrowed as long as the slice is.
+        // SAFETY: the words are `bytes` initialised bytes at least, borrowed as long as the slice is.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), bytes) }
     }
 }
@@ -51,7 +51,7 @@ impl Words {
 /// Planned calls that this process has made.
 pub static SERVED: AtomicU64 = AtomicU64::new(0);
 
-/// Serves a call, by the plan where it can. No panic leaves it.
+/// Serves a call by the plan if possible, or else by the library. Never unwinds.
 #[inline]
 pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
     if let Some(library) = library()
@@ -62,7 +62,7 @@ pub fn collective(arguments: Arguments, original: impl Fn() -> c_int) -> c_int {
     look_closer(&arguments, original)
 }
 
-/// As [`collective`], for a call of which nothing is known.
+/// Serves a call that [`collective`] could not classify.
 #[inline(never)]
 fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
     shielded(
@@ -74,7 +74,8 @@ fn look_closer(arguments: &Arguments, original: impl Fn() -> c_int) -> c_int {
     )
 }
 
-/// What `serve` returns. Where it panics, the library serves the call, or ends the program if the call has started.
+/// Returns the result of `serve`. If it panics, the library makes the call, or ends the program if the call has
+/// started.
 #[inline]
 pub fn shielded(comm: usize, original: &impl Fn() -> c_int, serve: impl FnOnce(&Cell<bool>) -> c_int) -> c_int {
     let started = Cell::new(false);
@@ -82,7 +83,7 @@ pub fn shielded(comm: usize, original: &impl Fn() -> c_int, serve: impl FnOnce(&
         Ok(code) => code,
         Err(_) if !started.get() => guarded(original, crate::original::NO_FUNCTION),
         Err(_) => {
-            // Other ranks wait for messages that will not come.
+            // Other ranks wait for messages that are never sent.
             say("an internal failure in the midst of a planned collective; the program is ended");
             if let Some(library) = library() {
                 library.abort(comm, 1);
@@ -92,7 +93,7 @@ pub fn shielded(comm: usize, original: &impl Fn() -> c_int, serve: impl FnOnce(&
     }
 }
 
-/// What `work` returns; `otherwise` where it panicked. C code cannot be unwound.
+/// Returns the result of `work`, or `otherwise` if it panics. C code cannot be unwound.
 pub fn guarded<T>(work: impl FnOnce() -> T, otherwise: T) -> T {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(otherwise)
 }
@@ -101,7 +102,7 @@ pub fn guarded<T>(work: impl FnOnce() -> T, otherwise: T) -> T {
 fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bool>) -> c_int {
     let Some(library) = library() else { return original() };
     let comm = library.constants.handle(arguments.comm);
-    // A handle that stands for no communicator is the library's to refuse.
+    // The library refuses a null communicator.
     if comm == library.constants.comm_null {
         return original();
     }
@@ -119,14 +120,14 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
             Ok(Some(code)) => code,
             Ok(None) => by_library(library, arguments, known, original),
             Err(failed) => {
-                // Errors on the private communicators come back as codes: the program's handler decides.
+                // Errors on the private communicators are returned as codes: the program's handler decides.
                 library.call_error_handler(comm, failed);
                 failed.0
             }
         }
     };
     if arguments.place.is_some() {
-        // Another rank may make the call where it does not come by here, and would not join.
+        // Another rank may make the call without passing through this library, and would not join.
         return comms::with_found(comm, work).unwrap_or_else(|| passed_on(arguments, original));
     }
     match comms::with_known(library, home, arguments, work) {
@@ -136,7 +137,7 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
     }
 }
 
-/// Calls whose like a plan serves only in part are counted by name.
+/// Passes a call on. Functions that a plan serves only in part are counted by name.
 fn passed_on(arguments: &Arguments, original: &impl Fn() -> c_int) -> c_int {
     if let Some(place) = arguments.place {
         passed::count(place);
@@ -171,7 +172,7 @@ fn planned(
         serving.note(None);
         return Ok(None);
     }
-    // What cannot be described, such as a datatype that is none, is the library's to refuse.
+    // The library refuses a call that cannot be described, for example with an invalid datatype.
     let described = arguments.describe(library, Some(home.comm()), known.ranks, known.rank);
     let length = described.as_ref().ok().and_then(Option::as_ref).map(|described| noted_length(&described.call));
     let number = serving.note(length);
@@ -184,7 +185,7 @@ fn planned(
         return Ok(None);
     }
     // An input that is the output is an error of this rank alone. A library that refuses it does so before it waits for
-    // other ranks; where the library does not look, all ranks take part in the planned call.
+    // other ranks. If the library does not check, all ranks take part in the planned call.
     if arguments.is_refused_alias(home, &described) {
         return Ok(None);
     }
@@ -195,7 +196,7 @@ fn planned(
     served.planned.wait_for(number);
     let served = &mut *served;
     if served.planned.is_running() {
-        // A call on it failed: messages of it may still arrive.
+        // A call on it failed, so its messages may still arrive.
         return Err(Failed::OTHER);
     }
     started.set(true);
@@ -206,13 +207,13 @@ fn planned(
     }
     let start = settings().report.is_some().then(Instant::now);
     let call = prepare(library, home, &described, served.planned.rows(), &mut served.buffers, Some(entry))?;
-    // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI;
-    // our own is kept in `Served`, which `comms::freed` never frees after a failure.
+    // SAFETY: `prepare` gave the call memory of the sizes that the program states, which it keeps as in a call of MPI.
+    // Our own memory is kept in `Served`, which `comms::forget` never frees after a failure.
     unsafe { served.planned.run(library, call, entry)? };
     if described.unpacks
         && let Some(output) = described.output
     {
-        // SAFETY: the program's memory as it states it, and the output's bytes.
+        // SAFETY: the program's memory as the program describes it, and the output's bytes.
         unsafe { output.copy_in(library, home.comm(), call.output)? };
     }
     if let Some(start) = start {
@@ -222,9 +223,9 @@ fn planned(
     Ok(Some(0))
 }
 
-/// Whether all ranks end a call with the same bits. An allreduce whose result may depend on the order of its sums is
-/// served only by schedules that combine in one order on all ranks, unless the plan and the environment both permit
-/// others.
+/// Returns whether an entry may serve a call, given the rounding of its result. An allreduce whose result may depend on
+/// that order is served only by schedules that combine in one order on all ranks, unless both the plan and the
+/// environment permit others.
 pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bool {
     static SAID: AtomicBool = AtomicBool::new(false);
     let is_exact = |r: Reduction| r.op.is_some() && r.element.is_some_and(|element| element.number.is_exact());
@@ -245,8 +246,8 @@ pub fn rounds_alike(rows: &Rows, call: &Call, entry: usize, known: &Known) -> bo
     permitted
 }
 
-/// The call with its memory: the program's own where it is plain, else this library's. Without an entry to run on the
-/// program's memory, the output is this library's in any case.
+/// Returns the call with its memory: the program's own if it is plain, else this library's. Without an entry to run on
+/// the program's memory, the output is always this library's.
 pub fn prepare(
     library: &Library,
     home: &Home,
@@ -257,7 +258,7 @@ pub fn prepare(
 ) -> Outcome<Call> {
     let mut call = described.call;
     if call.kind == Kind::Barrier {
-        // Its one element has no meaning, but a place.
+        // The value of its one element is unused, but it needs memory.
         call.input = buffers.input.bytes(call.element_bytes);
         call.output = buffers.output.bytes(call.element_bytes);
     }
@@ -271,7 +272,7 @@ pub fn prepare(
             input.address as *const u8
         } else {
             let copy = buffers.input.bytes(input.bytes);
-            // SAFETY: the program states that it holds so many bytes; the buffer was made for them.
+            // SAFETY: the program states that its memory holds this number of bytes, and the buffer was made for them.
             unsafe { input.copy_out(library, copy, home.comm())? };
             copy
         };
@@ -280,14 +281,14 @@ pub fn prepare(
         let own = entry.is_none() || !output.plain;
         call.output = if own { buffers.output.bytes(output.bytes) } else { output.address as *mut u8 };
     } else if call.kind == Kind::Scatter {
-        // The root keeps its piece where it is, and its schedule has a result all the same.
+        // The root's piece stays at its place, but its schedule writes a result.
         call.output = buffers.output.bytes(call.elements.saturating_mul(call.element_bytes));
     }
     Ok(call)
 }
 
 impl Described {
-    /// Whether the program's memory holds what the collective needs: a wrong call is the library's to refuse.
+    /// Returns whether the program's memory has the size that the collective needs. The library refuses a wrong call.
     pub fn fits(&self, ranks: u32) -> bool {
         let Some((input, output)) = self.call.sizes(ranks) else { return false };
         self.input.is_none_or(|m| m.bytes == input) && self.output.is_none_or(|m| m.bytes == output)

@@ -1,8 +1,8 @@
 //! Calls of a communicator that no row of its plan serves, remembered by their arguments.
 //!
-//! A call like a remembered one is left to the library without being described again. Only calls are remembered whose
-//! handles are predefined, and mean the same as long as the program runs. Whether a row serves a call depends on its
-//! arguments, except on its addresses: of these it depends on which are null or `MPI_IN_PLACE`.
+//! A call equal to a remembered one is left to the library without being described again. Only calls with predefined
+//! handles are remembered, because these keep their meaning while the program runs. Whether a row serves a call depends
+//! on its arguments. Of its addresses, it matters only which are null or `MPI_IN_PLACE`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,11 +12,11 @@ use crate::arguments::Arguments;
 
 /// Remembered calls of a communicator.
 const PLACES: usize = 16;
-/// The words that name a call: flags, root and collective; counts; handles.
+/// The words that identify a call: flags, root and collective; counts; handles.
 const WORDS: usize = 6;
 
-/// MPI permits one thread at a time to call collectives on a communicator. Two threads that do so nevertheless may mix
-/// the words of two calls, all of which no row serves.
+/// The remembered calls of a communicator. MPI permits one thread at a time to call collectives on a communicator. Two
+/// threads that do so anyway may mix the words of two calls, neither of which a row serves.
 #[derive(Default)]
 pub struct LeftCalls {
     calls: [LeftCall; PLACES],
@@ -25,11 +25,11 @@ pub struct LeftCalls {
 #[derive(Default)]
 struct LeftCall {
     words: [AtomicU64; WORDS],
-    /// As it is noted ([`unisono_mpi::noted_length`]).
+    /// The length as it is noted ([`unisono_mpi::noted_length`]).
     length: AtomicU64,
 }
 
-/// What decides whether a row serves a call. The first word is never 0.
+/// Returns the words on which it depends whether a row serves a call. The first word is never 0.
 #[inline]
 fn words(arguments: &Arguments, constants: &Constants) -> [u64; WORDS] {
     let Arguments { send, recv, .. } = *arguments;
@@ -52,7 +52,7 @@ fn place(words: &[u64; WORDS]) -> usize {
 }
 
 impl LeftCalls {
-    /// The noted length of a call, if one like it is remembered.
+    /// Returns the noted length of a call, if an equal call is remembered.
     #[inline]
     pub fn length(&self, arguments: &Arguments, constants: &Constants) -> Option<u64> {
         let words = words(arguments, constants);

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use unisono_mpi::{Comm, Datatype, Library, Outcome};
 
-/// Numbers of all ranks in the program's memory: `int`, or `MPI_Count` and `MPI_Aint`.
+/// One number for each rank in the program's memory: `int`, or `MPI_Count` and `MPI_Aint`.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers {
     pub address: usize,
@@ -12,7 +12,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// The numbers from a rank on.
+    /// Returns the numbers from a rank on.
     pub fn from(self, rank: usize) -> Self {
         let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
         Self { address: self.address.wrapping_add(rank * bytes), ..self }
@@ -22,12 +22,12 @@ impl Numbers {
         self.address == 0
     }
 
-    /// The number of a rank of the communicator.
+    /// Returns the number of a rank of the communicator.
     pub fn at(self, rank: usize) -> i64 {
         let bytes = if self.wide { size_of::<i64>() } else { size_of::<i32>() };
         let at = std::ptr::with_exposed_provenance::<u8>(self.address.wrapping_add(rank * bytes));
         if self.wide {
-            // SAFETY: the program gives an array with a number of every rank, as in a call of MPI.
+            // SAFETY: the program passes an array with a number for every rank, as in a call of MPI.
             unsafe { at.cast::<i64>().read_unaligned() }
         } else {
             // SAFETY: as above.
@@ -36,15 +36,14 @@ impl Numbers {
     }
 }
 
-/// What a call with a count for every rank has in place of one count.
+/// The counts of a call that has one for every rank.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector {
     pub counts: Numbers,
-    /// Where the pieces of the ranks begin, in elements.
+    /// The first element of each rank's piece.
     pub displs: Option<Numbers>,
 }
 
-/// Where the pieces of the ranks lie.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     pub displs: Numbers,
@@ -54,7 +53,7 @@ pub struct Places {
 
 impl Places {
     pub fn address(&self, first: usize, rank: usize) -> usize {
-        // A negative number goes backwards, as sums of addresses that wrap do.
+        // A negative number moves backwards, as wrapping sums of addresses do.
         first.wrapping_add(self.extent.wrapping_mul(self.displs.at(rank).cast_unsigned() as usize))
     }
 
@@ -75,29 +74,28 @@ pub struct Memory {
     pub datatype: Datatype,
     /// Bytes without gaps.
     pub bytes: usize,
-    /// Whether it lies in memory as it is sent.
+    /// Whether its bytes in memory are the bytes sent.
     pub plain: bool,
     pieces: Option<Pieces>,
 }
 
-/// The pieces of memory that do not lie one after the other, or have unlike lengths.
+/// The pieces of memory that are not contiguous, or have unequal lengths.
 #[derive(Clone, Copy, Debug)]
 struct Pieces {
     place: Place,
     number: usize,
-    /// Whether a piece lies in memory as it is sent.
+    /// Whether the bytes of a piece in memory are the bytes sent.
     plain: bool,
-    /// Elements of the first pieces, where they are fewer than there is room for.
+    /// Elements of each piece, if they may be fewer than its room.
     counts: Option<Numbers>,
-    /// Bytes of the only piece, where they are fewer than there is room for.
+    /// Bytes of the only piece, if they are fewer than its room.
     given: Option<usize>,
 }
 
-/// Where a piece begins.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Given(Places),
-    /// One after the other, with so many bytes from one element to the next.
+    /// Pieces follow each other, with this number of bytes from one element to the next.
     Next(usize),
 }
 
@@ -106,38 +104,38 @@ impl Memory {
         Self { address, count, datatype, bytes, plain, pieces: None }
     }
 
-    /// As many elements at another address.
+    /// Returns as many elements at another address.
     pub fn at(self, address: usize) -> Self {
         Self { address, ..self }
     }
 
-    /// The same elements by another handle of their datatype.
+    /// Returns the same elements with another handle of their datatype.
     pub fn of_type(self, datatype: Datatype) -> Self {
         Self { datatype, ..self }
     }
 
-    /// The same elements as so many pieces of equal length, whose places count from `first`.
+    /// Returns the same elements as `number` pieces of equal length, whose places count from `first`.
     pub fn in_pieces(self, first: usize, places: Places, number: usize) -> Self {
         let pieces = Some(Pieces { place: Place::Given(places), number, plain: self.plain, counts: None, given: None });
         Self { address: first, plain: false, pieces, ..self }
     }
 
-    /// The same room for pieces of unlike lengths, which begin at their places, or one after the other, with so many
-    /// bytes from one element to the next.
+    /// Returns the same room for pieces of unequal lengths. The pieces begin at their places, or follow each other with
+    /// the given number of bytes from one element to the next.
     pub fn of_counts(self, first: usize, (counts, number): (Numbers, usize), places: Result<Places, usize>) -> Self {
         let place = places.map_or_else(Place::Next, Place::Given);
         let pieces = Some(Pieces { place, number, plain: self.plain, counts: Some(counts), given: None });
         Self { address: first, plain: false, pieces, ..self }
     }
 
-    /// The same elements in a copy with room for more bytes, of which the last mean nothing.
+    /// Returns the same elements in a copy with room for more bytes. The bytes after the elements are unused.
     pub fn in_room(self, bytes: usize) -> Self {
         let (place, given) = (Place::Next(0), Some(self.bytes));
         let pieces = Some(Pieces { place, number: 1, plain: self.plain, counts: None, given });
         Self { bytes, plain: false, pieces, ..self }
     }
 
-    /// Bytes that are the program's, of those of a copy: without what fills room for longer pieces.
+    /// Returns the bytes of a copy that belong to the program, without the unused room of pieces.
     pub fn trimmed<'a>(&self, copy: &'a [u8]) -> Cow<'a, [u8]> {
         match self.pieces.filter(|pieces| pieces.counts.is_some()) {
             Some(pieces) => {
@@ -147,13 +145,13 @@ impl Memory {
         }
     }
 
-    /// Whether two pieces of memory without gaps have bytes in common. Others are copied before a call and after it.
+    /// Returns whether two pieces of memory without gaps overlap. Others are copied before a call and after it.
     pub fn meets(&self, other: &Self) -> bool {
         let (first, last) = (self.address.max(other.address), |m: &Self| m.address.wrapping_add(m.bytes));
         self.plain && other.plain && first < last(self).min(last(other))
     }
 
-    /// Its pieces, each with the bytes before it, without those of no bytes.
+    /// Returns the pieces that are not empty, each with the bytes before it.
     fn parts(&self, pieces: Pieces) -> impl Iterator<Item = (usize, Self)> {
         let Pieces { place, number, plain, counts, given } = pieces;
         let (room, bytes, whole) = (self.count / number.max(1), self.bytes / number.max(1), *self);
@@ -177,20 +175,20 @@ impl Memory {
         (0..number).map(part).filter(|(_, part)| part.bytes > 0)
     }
 
-    /// Copies what the program holds, without gaps.
+    /// Copies the program's elements without gaps.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     ///
     /// # Safety
-    /// It holds so many elements, and `to` their bytes.
+    /// The memory must hold the elements, and `to` must have room for their bytes.
     pub unsafe fn copy_out(&self, library: &Library, to: *mut u8, comm: Comm) -> Outcome {
         let Some(pieces) = self.pieces else {
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             return unsafe { self.copy_whole_out(library, to, comm) };
         };
         for (before, part) in self.parts(pieces) {
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             unsafe { part.copy_whole_out(library, to.wrapping_add(before), comm)? };
         }
         for (before, bytes) in self.room_left(pieces) {
@@ -200,8 +198,8 @@ impl Memory {
         Ok(())
     }
 
-    /// The bytes of a copy that no element fills, each with the bytes before them. They are combined like the others,
-    /// and zeros raise no floating-point exception, which a program may have asked to be ended by.
+    /// Returns the unused bytes of a copy, each range with the bytes before it. They are combined like the others.
+    /// Zeros raise no floating-point exception, on which a program may have chosen to end.
     fn room_left(&self, pieces: Pieces) -> impl Iterator<Item = (usize, usize)> {
         let Pieces { number, counts, .. } = pieces;
         let (room, bytes) = (self.count / number.max(1), self.bytes / number.max(1));
@@ -224,7 +222,7 @@ impl Memory {
         }
         if self.plain {
             let from = std::ptr::with_exposed_provenance::<u8>(self.address);
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes) };
             return Ok(());
         }
@@ -232,20 +230,20 @@ impl Memory {
         unsafe { library.pack(self.address, self.count, self.datatype, to, self.bytes, comm) }
     }
 
-    /// Puts bytes without gaps where the program has its elements.
+    /// Copies bytes without gaps to the program's elements.
     ///
     /// # Errors
-    /// Those of the library.
+    /// Errors of the library.
     ///
     /// # Safety
-    /// Both hold so many elements.
+    /// Both memories must hold the elements.
     pub unsafe fn copy_in(&self, library: &Library, comm: Comm, from: *const u8) -> Outcome {
         let Some(pieces) = self.pieces else {
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             return unsafe { self.copy_whole_in(library, comm, from) };
         };
         for (before, part) in self.parts(pieces) {
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             unsafe { part.copy_whole_in(library, comm, from.wrapping_add(before))? };
         }
         Ok(())
@@ -261,7 +259,7 @@ impl Memory {
         }
         if self.plain {
             let to = std::ptr::with_exposed_provenance_mut::<u8>(self.address);
-            // SAFETY: as the caller promises.
+            // SAFETY: as the caller guarantees.
             unsafe { std::ptr::copy_nonoverlapping(from, to, self.bytes) };
             return Ok(());
         }

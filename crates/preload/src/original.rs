@@ -1,4 +1,4 @@
-//! The functions of the MPI library that the exported ones stand before.
+//! The functions of the MPI library that the exported functions replace.
 
 use std::{
     ffi::CStr,
@@ -7,15 +7,15 @@ use std::{
 
 use unisono_mpi::library;
 
-/// `MPI_ERR_OTHER` of every library at hand: no MPI library is loaded, or it lacks the function.
+/// `MPI_ERR_OTHER` of all supported libraries: no MPI library is loaded, or it lacks the function.
 pub const NO_FUNCTION: i32 = 16;
 /// `MPI_ERR_COUNT`: the library has no function for counts beyond an `int`.
 pub const COUNT_TOO_LARGE: i32 = 2;
 
-/// A function found by name at its first use.
+/// A function that is looked up by name at its first use.
 pub struct Original {
     name: &'static CStr,
-    /// 0: not looked for yet; 1: the library has none.
+    /// 0: not looked up yet; 1: the library has no such function.
     address: AtomicUsize,
 }
 
@@ -36,7 +36,7 @@ impl Original {
     #[cold]
     fn find(&self) -> Option<usize> {
         let library = library()?;
-        // A tool behind this library gets the calls that are passed on, as it would without this library.
+        // A tool loaded after this library receives the calls that are passed on, as it would without this library.
         let tool = self.name.to_bytes_with_nul().strip_prefix(b"P").filter(|name| name.starts_with(b"MPI_"));
         let tool = tool.and_then(|name| library.find_tool(CStr::from_bytes_with_nul(name).ok()?));
         let address = tool.or_else(|| library.find_function(self.name)).or_else(|| library.find_binding(self.name));
@@ -46,21 +46,21 @@ impl Original {
     }
 }
 
-/// Calls an original with machine words; gives [`NO_FUNCTION`] where there is none.
+/// Calls an original with machine words. Returns [`NO_FUNCTION`] if the library lacks it.
 macro_rules! call_original {
     ($original:expr, $($argument:expr),*) => {
         match $original.address() {
             Some(address) => {
-                // SAFETY: the address is that of the MPI function of this name; integers and handles of up to 64 bits
-                // each take a register or a stack slot of their own, of which the callee reads as much as it declares
-                // (`Library::find` refuses platforms where they do not).
+                // SAFETY: the address is that of the MPI function of this name. Integers and handles of up to 64 bits
+                // each take a register or a stack slot, of which the callee reads as much as it declares
+                // (`Library::find` refuses platforms on which they do not).
                 let function = unsafe {
                     std::mem::transmute::<
                         usize,
                         unsafe extern "C" fn($(call_original!(@word $argument)),*) -> std::ffi::c_int,
                     >(address)
                 };
-                // SAFETY: the arguments are the program's own, passed on as they came.
+                // SAFETY: the arguments are the program's own, passed on unchanged.
                 unsafe { function($($argument),*) }
             }
             None => $crate::original::NO_FUNCTION,
@@ -69,7 +69,7 @@ macro_rules! call_original {
     (@word $argument:expr) => { usize };
 }
 
-/// The name of the library's function behind one of ours.
+/// Returns the name of the library's function behind an exported one.
 macro_rules! behind {
     ($name:ident) => {
         match std::ffi::CStr::from_bytes_with_nul(concat!("P", stringify!($name), "\0").as_bytes()) {

@@ -1,8 +1,8 @@
-//! Collectives that are passed on as they came, and counted. Those named first a plan may serve
-//! too ([`crate::begun`], [`crate::persistent`], [`crate::vectors`]).
+//! Collectives that are counted and passed on unchanged. A plan may also serve those named first ([`crate::begun`],
+//! [`crate::persistent`], [`crate::vectors`]).
 //!
-//! Of the forms with `MPI_Count` only those are here whose counts are numbers, not vectors: these can be handed to the
-//! other form where a library has no such function.
+//! Of the forms with `MPI_Count`, only those with single counts are exported, not those with vectors: if a library
+//! lacks such a form, the call can use the other form.
 
 use std::{
     ffi::c_int,
@@ -16,7 +16,7 @@ use crate::{
 
 macro_rules! passed {
     ({$($elsewhere:ident)*} $($name:ident $pmpi:literal ($($a:ident),*);)*) => {
-        /// The order of the counts.
+        /// The names of the functions, in the order of the counts.
         pub const NAMES: &[&str] = &[$(stringify!($elsewhere),)* $(stringify!($name)),*];
         static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
 
@@ -36,7 +36,7 @@ macro_rules! passed {
     };
 }
 
-/// Forms with `MPI_Count`, counted as the plain form they may fall back to.
+/// Exports forms with `MPI_Count`, counted as the plain form, which is their fallback.
 macro_rules! passed_wide {
     ($($name:ident $pmpi:literal $narrow:literal as $place:ident ($($a:ident),*) counts($($count:ident),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -78,7 +78,7 @@ passed_wide! {
     MPI_Exscan_c c"PMPI_Exscan_c" c"PMPI_Exscan" as MPI_Exscan (a, b, c, d, e, f) counts(c);
 }
 
-/// Counts a call that the library serves, though its like may be served by a plan.
+/// Counts a call that the library makes, of a function that a plan may serve.
 pub fn count(place: Place) {
     COUNTS[place as usize].fetch_add(1, Ordering::Relaxed);
 }

@@ -1,11 +1,9 @@
-//! Collectives that a program prepares once and starts again and again (`MPI_Allreduce_init` and its like), by the
-//! plan.
+//! Persistent collectives (`MPI_Allreduce_init` and its like), carried out by the plan.
 //!
-//! Making one may wait for other ranks, so it makes its communicator ready, and gives the call tags of its own: MPI
-//! permits that ranks start persistent collectives in different orders. The rest is as for calls that are begun
-//! ([`crate::begun`]): `UNISONO_NONBLOCKING` permits them, and the library carries them on. The program's request is a
-//! persistent receive of the library, which the message of this process to itself ends
-//! ([`unisono_mpi::PersistentRequest`]).
+//! Making one may wait for other ranks, so it makes its communicator ready and gives the call tags of its own: MPI
+//! permits ranks to start persistent collectives in different orders. As for nonblocking calls ([`crate::begun`]),
+//! `UNISONO_NONBLOCKING` permits them and the library advances them. The program's request is a persistent receive of
+//! the library, which a message of this process to itself completes ([`unisono_mpi::PersistentRequest`]).
 
 use std::{
     ffi::c_int,
@@ -26,19 +24,18 @@ use crate::{
     settings::settings,
 };
 
-/// A prepared collective.
 struct Prepared {
     begun: Arc<Begun>,
     described: Described,
     entry: usize,
     ranks: u32,
     request: Arc<PersistentRequest>,
-    /// Datatypes of the program's that live on here.
+    /// The program's datatypes that this library keeps alive.
     kept: Vec<usize>,
 }
 
 static PREPARED: RwLock<Vec<(usize, Arc<Prepared>)>> = RwLock::new(Vec::new());
-/// Whether there was ever one.
+/// Whether any collective was ever prepared.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 fn found(handle: usize) -> Option<Arc<Prepared>> {
@@ -49,7 +46,7 @@ fn found(handle: usize) -> Option<Arc<Prepared>> {
     all.iter().find(|(other, _)| *other == handle).map(|(_, prepared)| Arc::clone(prepared))
 }
 
-/// Prepares a call by the plan where it can, or passes it on and counts it. No panic leaves it.
+/// Prepares a call by the plan if possible, or else passes it on and counts it. Never unwinds.
 pub fn prepare(arguments: Arguments, request: usize, place: Place, original: impl Fn() -> c_int) -> c_int {
     let pass = || {
         passed::count(place);
@@ -61,7 +58,7 @@ pub fn prepare(arguments: Arguments, request: usize, place: Place, original: imp
     shielded(arguments.comm, &pass, |_| begun::answer(serve(&arguments, request), arguments.comm, pass))
 }
 
-/// Prepares a call; false where it is the library's, which is so on all ranks or on none.
+/// Prepares a call, or returns false if the library must make it. The result is the same on all ranks.
 fn serve(arguments: &Arguments, request: usize) -> Outcome<bool> {
     let Some(library) = library() else { return Ok(false) };
     let comm = library.constants.handle(arguments.comm);
@@ -86,7 +83,7 @@ fn serve_on(library: &Library, home: &Home, known: &Known, arguments: &Arguments
     let Some(again) = home.persistent(library)? else { return Ok(false) };
     let again = Arc::new(again);
     let kept = keep(library, &mut described)?;
-    // SAFETY: the program gives memory for a request, as in a call of MPI.
+    // SAFETY: the program passes memory for a request, as in a call of MPI.
     unsafe { library.give_handle(again.handle(), request) };
     let (begun, handle, ranks) = (Begun::new(planned), again.handle(), known.ranks);
     let prepared = Arc::new(Prepared { begun, described, entry, ranks, request: again, kept });
@@ -95,7 +92,7 @@ fn serve_on(library: &Library, home: &Home, known: &Known, arguments: &Arguments
     Ok(true)
 }
 
-/// Has the datatypes of a call live on when the program frees them.
+/// Keeps the datatypes of a call alive if the program frees them.
 fn keep(library: &Library, described: &mut Described) -> Outcome<Vec<usize>> {
     let mut kept = Vec::new();
     let mut keep = |memory: &mut Option<Memory>| -> Outcome {
@@ -124,15 +121,14 @@ impl Prepared {
     }
 }
 
-/// Starts a prepared call; none where the request is the library's.
+/// Starts a prepared call; None if the request is the library's.
 fn started(library: &Library, handle: usize) -> Option<c_int> {
     let prepared = found(handle)?;
     Some(prepared.start(library).map_or_else(|failed| failed.0, |()| 0))
 }
 
-/// The handle at the address of a request.
 fn handle_at(library: &Library, request: usize) -> usize {
-    // SAFETY: the program gives the address of a request, as in a call of MPI.
+    // SAFETY: the program passes the address of a request, as in a call of MPI.
     unsafe { library.handle_at(request) }
 }
 
@@ -165,7 +161,7 @@ pub extern "C" fn MPI_Startall(count: c_int, requests: usize) -> c_int {
         return pass();
     }
     let Some(library) = library() else { return pass() };
-    // One by one, in their order.
+    // Starts them one by one, in order.
     let codes = (0..count as usize).map(|k| MPI_Start(requests + k * library.request_bytes()));
     codes.fold(0, |first, code| if first == 0 { code } else { first })
 }

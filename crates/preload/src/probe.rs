@@ -1,9 +1,10 @@
-//! Whether the library adds in the order of the plan: what `UNISONO_CHECK=1` asks where sums differ within the bound.
+//! Tests whether the library adds in the order of the plan, for `UNISONO_CHECK=1` and sums that differ within the
+//! bound.
 //!
-//! Sums of the same tree have the same bits, so a difference is then a fault, however small. Both run on made-up
-//! vectors whose sums depend on their order; where all bits agree on all ranks, the order is taken to be the same. A
-//! library may change its algorithm from one call to the next (MPICH 5.0.2 does, after four calls on one node), so it
-//! is run once more on the program's data too: a library that does not agree with itself shows nothing.
+//! Sums by the same tree have the same bits, so any difference is then a fault. Plan and library run on generated
+//! vectors whose sums depend on their order. If all bits agree on all ranks, the order is assumed to be the same. A
+//! library may change its algorithm between calls (MPICH 5.0.2 does, after four calls on one node), so it runs once
+//! more on the program's data too: if its own results differ, nothing is concluded.
 
 use unisono_collective::Kind;
 use unisono_mpi::{Call, Comm, Element, Library, Number, Op, Outcome, Reduction};
@@ -14,10 +15,10 @@ use crate::{
     intercept::Words,
 };
 
-/// Elements that are compared at least; so many sums hardly ever agree by chance in another order.
+/// The least number of elements to compare. Sums in different orders hardly ever agree on all of them by chance.
 const ELEMENTS: usize = 256;
 
-/// The reductions whose bits depend on the order.
+/// Returns the reduction if its bits depend on the order.
 pub fn depends_on_order(reduction: Option<Reduction>) -> Option<(Reduction, Op, usize)> {
     let reduction = reduction?;
     match (reduction.op?, reduction.element?) {
@@ -26,17 +27,17 @@ pub fn depends_on_order(reduction: Option<Reduction>) -> Option<(Reduction, Op, 
     }
 }
 
-/// Elements of `(input, output)` on this rank.
+/// Returns the elements of `(input, output)` on this rank.
 fn sizes(call: &Call, known: &Known) -> (usize, usize) {
     let has_output = call.kind != Kind::Reduce || call.root == known.rank;
     let pieces = if call.kind == Kind::ReduceScatter { known.ranks as usize } else { 1 };
     (call.elements * pieces, if has_output { call.elements } else { 0 })
 }
 
-/// Whether plan and library end with the same bits on made-up vectors; all ranks get the same answer.
+/// Returns whether plan and library give the same bits on generated vectors. The result is the same on all ranks.
 ///
 /// # Errors
-/// Those of the library.
+/// Errors of the library.
 pub fn same_order(
     library: &Library,
     known: &Known,
@@ -53,7 +54,7 @@ pub fn same_order(
     let mut same = true;
     for turn in 0..ELEMENTS.div_ceil(call.elements.max(1)) {
         let from = input.bytes(given * bytes);
-        // SAFETY: the buffer was made for so many.
+        // SAFETY: the buffer was made for these elements.
         unsafe { fill(from, given, bytes, op, (turn * known.ranks as usize + known.rank as usize) as u64) };
         call.input = from;
         call.output = ours.bytes(got * bytes);
@@ -68,10 +69,10 @@ pub fn same_order(
     Ok(least == 1)
 }
 
-/// Whether the library, run again on the program's data, ends with other bits than `before` on any rank.
+/// Returns whether a second run of the library on the program's data has other bits than `before` on any rank.
 ///
 /// # Errors
-/// Those of the library.
+/// Errors of the library.
 pub fn wavers(library: &Library, known: &Known, call: &Call, before: &[u8], comm: Comm) -> Outcome<bool> {
     let Some((reduction, _, bytes)) = depends_on_order(call.reduction) else { return Ok(true) };
     let (_, got) = sizes(call, known);
@@ -84,10 +85,11 @@ pub fn wavers(library: &Library, known: &Known, call: &Call, before: &[u8], comm
     Ok(most != 0)
 }
 
-/// Numbers of both signs; of sums over 24 powers of two, of products near 1, so that none overflows.
+/// Writes numbers of both signs: for sums they span 24 powers of two; for products they are near 1, so that none
+/// overflows.
 ///
 /// # Safety
-/// There is room for `count` floats of so many bytes.
+/// There must be room for `count` floats of `bytes` bytes.
 unsafe fn fill(to: *mut u8, count: usize, bytes: usize, op: Op, seed: u64) {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     for k in 0..count {
@@ -97,7 +99,7 @@ unsafe fn fill(to: *mut u8, count: usize, bytes: usize, op: Op, seed: u64) {
         let sign = if state >> 63 == 0 { 1.0 } else { -1.0 };
         let value =
             sign * (0.5 + ((state >> 11) & 0xf_ffff_ffff) as f64 / 2f64.powi(36)) * 2f64.powi(spread as i32 - 1);
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         unsafe { write_float(to.wrapping_add(k * bytes), bytes, value) };
     }
 }

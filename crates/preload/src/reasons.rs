@@ -1,7 +1,7 @@
-//! Why the library made a call itself, for the report.
+//! The reasons why the library made a call itself, for the report.
 //!
-//! The reasons are found after the call, and only where a report is wanted: they repeat the questions of
-//! [`crate::intercept`] in their order.
+//! The reasons are found after the call, and only for a report: they repeat the checks of [`crate::intercept`] in
+//! order.
 
 use unisono_collective::Kind;
 use unisono_mpi::{Agreement, Library, Unserved};
@@ -17,7 +17,7 @@ use crate::{
 
 macro_rules! reasons {
     ($($name:ident $text:literal,)*) => {
-        /// One reason; reports of other ranks hold it as its number.
+        /// A reason; reports of other ranks contain its number.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Reason { $($name,)* }
 
@@ -45,12 +45,12 @@ reasons! {
     Otherwise "made inside another call, or one buffer twice",
 }
 
-/// The text of the reason of that number; empty where there is none.
+/// Returns the text of the reason with a number; empty if there is none.
 pub fn text(number: u64) -> &'static str {
     usize::try_from(number).ok().and_then(|number| TEXTS.get(number)).copied().unwrap_or("")
 }
 
-/// Why no plan served a call on a communicator.
+/// Returns the reason why no plan served a call on a communicator.
 pub fn of(library: &Library, arguments: &Arguments, known: &Known, described: Option<&Described>) -> Reason {
     let settings = settings();
     match home::settled().map(|home| home.agreement()) {
@@ -87,7 +87,7 @@ pub fn of(library: &Library, arguments: &Arguments, known: &Known, described: Op
     }
 }
 
-/// Why the library makes the calls of a function that a plan serves in part or not at all.
+/// Returns the reason why the library makes calls of a function that a plan serves in part or not at all.
 pub fn of_passed(place: usize, library: &Library) -> &'static str {
     let settings = settings();
     let name = NAMES[place];

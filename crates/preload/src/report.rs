@@ -1,4 +1,5 @@
-//! `UNISONO_REPORT`: what ran, by collective, size, ranks and algorithm. Rank 0 writes it when the program ends MPI.
+//! `UNISONO_REPORT`: the calls made, by collective, size, ranks and algorithm. Rank 0 writes it when the program ends
+//! MPI.
 
 use std::{
     collections::BTreeMap,
@@ -20,13 +21,13 @@ use crate::{
     settings::{NONBLOCK, Report, say, settings},
 };
 
-/// Kind (with [`BEGUN`], of a call that was only begun), power of two of its bytes, ranks, the row of the plan plus
+/// The kind (plus [`BEGUN`] for a nonblocking call), the power of two of its bytes, the ranks, the row of the plan plus
 /// one (0: the library's own), and the [`Reason`] why the library made it.
 type Key = (usize, u32, u32, usize, u64);
 
 static RAN: Mutex<BTreeMap<Key, (u64, u64)>> = Mutex::new(BTreeMap::new());
 
-/// Added to the number of a kind for calls that were only begun.
+/// Added to the number of a kind for nonblocking calls.
 const BEGUN: usize = Kind::ALL.len();
 
 /// Counts a planned call, in the class of sizes `2^(k-1) .. 2^k`.
@@ -39,7 +40,7 @@ pub fn count_unplanned(kind: Kind, bytes: u64, ranks: u32, why: Reason, took: Du
     add(kind as usize, bytes, ranks, Err(why), took);
 }
 
-/// Counts a call that was only begun, with the time until it was complete.
+/// Counts a nonblocking call, with the time until it was complete.
 pub fn count_begun(kind: Kind, bytes: u64, ranks: u32, row: usize, took: Duration) {
     add(kind as usize + BEGUN, bytes, ranks, Ok(row), took);
 }
@@ -56,21 +57,21 @@ fn add(kind: usize, bytes: u64, ranks: u32, row: Result<usize, Reason>, took: Du
     entry.1 = entry.1.saturating_add(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
 }
 
-/// The algorithm of a row of the plan.
+/// Returns the algorithm of a row of the plan.
 pub fn name_of(row: usize) -> String {
     let plan = settings().plan.as_ref();
     let name =
         plan.and_then(|plan| plan.table().rows().get(row)).map_or_else(String::new, |row| row.choice.to_string());
-    // A schedule of the user's own may have no name, and `library` is none of a schedule.
+    // A user's schedule may have no name; `library` is not the name of a schedule.
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
 /// Words of one row that ranks send: the key, calls, nanoseconds.
 const ROW: usize = 7;
 
-/// Gathers and writes; all ranks of the program take part, whether they have a report to write or not.
+/// Gathers the counts and writes the report. All ranks of the program take part, with or without a report to write.
 pub fn finish(library: &Library, home: &Home) {
-    // Ranks need not have the same environment, but they must do the same.
+    // The environment may differ between ranks, but all must take part.
     if home.wanted() == 0 {
         return;
     }
@@ -82,7 +83,7 @@ pub fn finish(library: &Library, home: &Home) {
         mine.extend([kind as u64, u64::from(class), u64::from(ranks), row as u64, why, calls, nanoseconds]);
     }
     let Ok(all) = library.gather(&mine, world) else { return };
-    // A rank with another version of this library has other words.
+    // A rank with another version of this library sends other words.
     if all.is_empty() || all.iter().any(|words| words.len() < 2 + passed::NAMES.len()) {
         return;
     }
@@ -103,13 +104,13 @@ pub fn finish(library: &Library, home: &Home) {
     }
 }
 
-/// Writes a file; a FIFO that nobody reads is an error, where a plain open would wait for ever.
+/// Writes a file. For a FIFO without a reader it returns an error, while a plain open would wait for ever.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).custom_flags(NONBLOCK).open(path)?;
     file.write_all(text.as_bytes())
 }
 
-/// The key that a rank sent; none where it is that of no row.
+/// Returns the key that a rank sent; None if no row has it.
 fn key(row: &[u64]) -> Option<Key> {
     let (kind, class) = (usize::try_from(row[0]).ok()?, u32::try_from(row[1]).ok()?);
     let (ranks, number) = (u32::try_from(row[2]).ok()?, usize::try_from(row[3]).ok()?);
@@ -127,7 +128,7 @@ fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> S
         for row in words[2 + passed..].chunks_exact(ROW) {
             let Some(key) = key(row) else { continue };
             let entry = rows.entry(key).or_default();
-            // Communicators of the same size may each have made calls; the busiest rank stands for all.
+            // Several communicators of the same size may have made calls; the busiest rank represents all.
             *entry = (entry.0.max(row[5]), entry.1.max(row[6]));
         }
     }
@@ -165,7 +166,7 @@ fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> S
     text
 }
 
-/// A reason behind what it explains; nothing where there is none.
+/// Returns the text that follows an explained entry; empty without a reason.
 fn note(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(" ({reason})") }
 }

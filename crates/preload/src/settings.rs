@@ -1,4 +1,4 @@
-//! What the environment asks for, read once.
+//! The settings from the environment, read once.
 
 use std::{
     ffi::OsString,
@@ -24,17 +24,17 @@ pub enum Report {
 pub struct Settings {
     pub off: bool,
     pub check: bool,
-    /// The program's own operators may be served too.
+    /// Plans may serve calls with the program's own operators.
     pub safe_ops: bool,
-    /// A plan may name schedules after which ranks have different bits of a rounded allreduce.
+    /// A plan may name schedules that leave different bits of a rounded allreduce on different ranks.
     pub unlike_bits: bool,
-    /// Calls that are only begun may be served too.
+    /// Plans may serve nonblocking calls.
     pub nonblocking: bool,
-    /// Rows of a plan also serve where ranks wait in another way than where they were measured.
+    /// Rows also serve ranks that wait in another way than at their measurement.
     pub anywhere: bool,
     pub report: Option<Report>,
     pub plan: Option<Arc<PlanFile>>,
-    /// Why there is no plan though one was named.
+    /// The reason why a named plan is not used.
     pub complaint: Option<String>,
 }
 
@@ -79,7 +79,7 @@ impl Settings {
         }
     }
 
-    /// Whether a row of the plan says that ranks may end with different bits.
+    /// Returns whether a row of the plan permits ranks to end with different bits.
     pub fn permits_unlike_bits(&self, row: usize) -> bool {
         let row = self.plan.as_ref().and_then(|plan| plan.table().rows().get(row));
         row.is_some_and(|row| match &row.choice {
@@ -89,7 +89,7 @@ impl Settings {
     }
 }
 
-/// Whether a switch of the environment is on. The first rank reports a value that is neither on nor off.
+/// Returns whether a switch of the environment is on. The first rank reports a value that means neither on nor off.
 fn flag(name: &str) -> bool {
     is_on(name, |line| {
         if is_first() {
@@ -98,7 +98,7 @@ fn flag(name: &str) -> bool {
     })
 }
 
-/// The numbers of ranks that launchers gave to this process; with nested launchers there are several.
+/// Returns the numbers of ranks that launchers gave to this process; nested launchers give several.
 pub fn sizes_by_launchers() -> Vec<u32> {
     let names = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
     names.iter().filter_map(|name| std::env::var(name).ok()?.parse().ok()).collect()
@@ -112,7 +112,7 @@ fn read_plan(path: OsString) -> Result<PlanFile, String> {
     read.map_err(|e| format!("plan '{}': {e}", path.display()))
 }
 
-/// The bytes of a regular file. A device may never end, and a FIFO may never begin.
+/// Reads a regular file. Reading a device may never end, and reading a FIFO may never begin.
 fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
     let file = OpenOptions::new().read(true).custom_flags(NONBLOCK).open(path)?;
     let found = file.metadata()?;
@@ -125,12 +125,12 @@ fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
         return Err(std::io::Error::other(problem));
     }
     let mut bytes = Vec::new();
-    // It may grow meanwhile.
+    // The file may grow meanwhile.
     file.take(MOST_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// One line on standard error, where there is one.
+/// Prints a line to standard error, if it is open.
 pub fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "unisono: {text}");
 }

@@ -1,7 +1,8 @@
-//! Collectives with a count for every rank, which a plan serves where all ranks give about as many bytes.
+//! Collectives with a count for every rank, which a plan serves if all counts are about equal.
 //!
-//! All ranks see the bytes of all, so they agree. Calls in which every rank knows only its own counts (`MPI_Alltoallv`)
-//! or only the root does (`MPI_Gatherv`, `MPI_Scatterv`) are the library's. A call never makes a communicator ready.
+//! All ranks have the counts of all ranks, so they agree. Calls in which every rank has only its own counts
+//! (`MPI_Alltoallv`), or only the root has them (`MPI_Gatherv`, `MPI_Scatterv`), are left to the library. A call never
+//! makes a communicator ready.
 
 use std::ffi::c_int;
 

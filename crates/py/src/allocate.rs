@@ -17,7 +17,7 @@ use crate::{
     machine::Machine,
 };
 
-/// A job of the first sample, and where it went: its rows and columns of boards, or nowhere.
+/// A job of the first sample, with the rows and columns of its boards; None if it was not placed.
 #[derive(Serialize)]
 struct JobReport {
     boards: u32,
@@ -56,7 +56,7 @@ fn boards(machine: &Machine) -> PyResult<Boards> {
     topology.boards().ok_or_else(|| input(MachineError::NoBoards { machine: network.name.clone() }))
 }
 
-/// The row-major numbers of boards that are named by row and column.
+/// Converts boards named by row and column to row-major numbers.
 fn numbers(named: &[[u32; 2]], boards: &Boards, machine: &str) -> PyResult<Vec<u32>> {
     let [rows, columns] = boards.count;
     let mut seen = HashSet::new();
@@ -88,8 +88,9 @@ fn first(sample: &Sample, boards: &Boards) -> FirstReport {
     }
 }
 
-/// Places jobs on the boards of a machine, around boards that fail. `jobs` is the text of a file with its name, or None
-/// for the sizes of the trace.
+/// Places jobs on the boards of a machine, around failed boards.
+///
+/// `jobs` is the text of a job file with its name, or None for the job sizes of the trace.
 #[pyfunction]
 #[pyo3(signature = (machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0, failed = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
@@ -130,7 +131,7 @@ pub fn allocate<'py>(
     )
 }
 
-/// The accelerators of the boards at some rows and columns, in the order of their ranks, and how these lie.
+/// Returns the accelerators of the boards at some rows and columns, in the order of ranks, and their grid.
 #[pyfunction]
 pub fn submesh(machine: &Machine, rows: Vec<u32>, columns: Vec<u32>) -> PyResult<(Vec<u32>, [u32; 2])> {
     let boards = boards(machine)?;

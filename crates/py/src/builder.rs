@@ -1,4 +1,4 @@
-//! `ScheduleBuilder`: algorithms of a user's own, verified like any other.
+//! `ScheduleBuilder`: builds a user's own algorithm, verified like others.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +18,7 @@ pub struct Stream {
     id: u32,
 }
 
-/// Tells builders apart, so that what one made is not used with another.
+/// Distinguishes builders, so that an operand of one builder is refused by another.
 #[derive(Clone, Copy, PartialEq)]
 struct Token(u64);
 
@@ -36,7 +36,7 @@ enum Memory {
     Tmp,
 }
 
-/// A stretch of a buffer of one node.
+/// A range of elements in a buffer of one node.
 #[pyclass(frozen, module = "unisono")]
 pub struct Slice {
     builder: Token,
@@ -46,11 +46,11 @@ pub struct Slice {
     start: u32,
     #[pyo3(get)]
     stop: u32,
-    /// Where the buffer starts in its memory.
+    /// The first element of the buffer in its memory.
     base: u32,
 }
 
-/// A buffer of one node; slice it for operands, `buffer[4:8]`.
+/// A buffer of one node. A slice such as `buffer[4:8]` is an operand.
 #[pyclass(frozen, module = "unisono")]
 pub struct Buffer {
     builder: Token,
@@ -72,7 +72,8 @@ impl Buffer {
             input(format!("{span} is not a span of this buffer of {} elements; {accepted}", self.len))
         };
         let slice = span.cast::<PySlice>().map_err(|_| wrong())?;
-        // Python cuts a slice that reaches past an end; a schedule must not move fewer elements than were asked for.
+        // Python silently shortens a slice that reaches past an end. A schedule must not move fewer elements than
+        // requested.
         let end = |name: &str, default: u32| {
             let value = slice.getattr(name)?;
             if value.is_none() {
@@ -92,7 +93,7 @@ impl Buffer {
     }
 }
 
-/// Makes a schedule instruction by instruction. Nodes are ranks, then switches.
+/// Builds a schedule instruction by instruction. Nodes are numbered ranks first, then switches.
 #[pyclass(module = "unisono")]
 pub struct ScheduleBuilder {
     token: Token,
@@ -174,18 +175,18 @@ impl ScheduleBuilder {
         Ok(Buffer { builder: self.token, memory: Memory::Tmp, node: node.0, base, len })
     }
 
-    /// Adds a node that computes but is no rank, and returns it.
+    /// Adds a node that computes but is not a rank, and returns its number.
     fn switch(&mut self) -> PyResult<u32> {
         Ok(self.get()?.switch().0)
     }
 
-    /// What follows belongs to the phase of this name; models apply phase by phase.
+    /// Starts a phase with this name. Models apply phase by phase.
     fn phase(&mut self, name: &str) -> PyResult<()> {
         self.get()?.phase(name);
         Ok(())
     }
 
-    /// A stream from `source` to one or more nodes; `capacity` elements at most wait for a sink (None: all).
+    /// Adds a stream from `source` to one or more nodes. At most `capacity` elements wait for a sink (None: no limit).
     #[pyo3(signature = (source, sinks, capacity = None))]
     fn stream(
         &mut self,
@@ -214,9 +215,10 @@ impl ScheduleBuilder {
         Ok(Stream { builder: self.token, id: stream.0 })
     }
 
-    /// combine(sources) -> sinks, next in a lane of `node`; returns the instruction for `after=`.
-    /// The length is that of the slices; it must be given where all operands are streams. An instruction over no
-    /// elements is not made, and `None` is returned, which `after=` takes too.
+    /// Adds combine(sources) -> sinks to a lane of `node` and returns the instruction for `after=`.
+    ///
+    /// The length is that of the slices. If all operands are streams, `length` must be given. An instruction over no
+    /// elements is not added: the call then returns `None`, which `after=` accepts.
     #[pyo3(signature = (node, sources, sinks, lane = None, length = None, after = None))]
     fn combine(
         &mut self,
@@ -239,7 +241,8 @@ impl ScheduleBuilder {
         let sinks = sinks.iter().map(&mut operand).collect::<PyResult<Vec<_>>>()?;
         let len = len.ok_or_else(|| input("all operands are streams, so length= must give the number of elements"))?;
         let b = self.get()?;
-        // Of fewer elements than parts some slices are empty. Only a collective over nothing has such instructions.
+        // With fewer elements than parts, some slices are empty. Only a collective over no elements keeps such
+        // instructions.
         if len == 0 && b.collective().elements > 0 {
             return Ok(None);
         }
@@ -250,7 +253,7 @@ impl ScheduleBuilder {
         Ok(Some(id.0))
     }
 
-    /// The finished schedule; `.verify()` proves it. The builder is spent.
+    /// Returns the finished schedule, which `.verify()` proves. The builder is then empty.
     fn build(&mut self) -> PyResult<Schedule> {
         self.get()?;
         let builder = self.builder.take().ok_or_else(|| input("the schedule was built already"))?;

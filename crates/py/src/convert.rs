@@ -1,4 +1,4 @@
-//! Arguments as Python users give them.
+//! Conversion of arguments from Python.
 
 use pyo3::{
     prelude::*,
@@ -12,25 +12,25 @@ use unisono_plan::{Asked, Part, Root};
 
 use crate::{errors::input, machine::Machine};
 
-/// A whole number; a truth value is none, although Python counts with it.
+/// Converts a whole number. A truth value is refused, although Python treats it as a number.
 pub fn whole(what: &str, value: &Bound<'_, PyAny>) -> PyResult<i128> {
     let number = if value.is_instance_of::<PyBool>() { None } else { value.extract::<i128>().ok() };
     number.ok_or_else(|| input(format!("{what} is {value}; accepted is a whole number")))
 }
 
-/// A whole number of at least 0 that fits 64 bits.
+/// Converts a whole number from 0 to 2^64 - 1.
 pub fn count(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     let number = whole(what, value)?;
     u64::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u64::MAX)))
 }
 
-/// The same within 32 bits, as tables count.
+/// Converts a whole number from 0 to 2^32 - 1.
 pub fn index(what: &str, value: &Bound<'_, PyAny>) -> PyResult<u32> {
     let number = count(what, value)?;
     u32::try_from(number).map_err(|_| input(format!("{what} is {number}; accepted are 0 to {}", u32::MAX)))
 }
 
-/// Text. Constructors need this; elsewhere `unisono.base.border` makes a sentence of a failed conversion.
+/// Converts text. Constructors need this; elsewhere `unisono.base.border` explains a failed conversion.
 pub fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     value.extract::<String>().map_err(|_| match value.repr() {
         Ok(shown) => input(format!("{} is not text, and the argument must be text", excerpt(&shown.to_string_lossy()))),
@@ -38,7 +38,7 @@ pub fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     })
 }
 
-/// `(n,)` or `(m, n)`.
+/// Converts `(n,)` or `(m, n)` to a shape.
 pub fn shape(value: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Shape>> {
     let Some(value) = value else { return Ok(None) };
     let sides = value.extract::<Vec<Bound<'_, PyAny>>>();
@@ -63,7 +63,7 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
     given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
 }
 
-/// A collective as Python users ask for it, converted.
+/// A collective on a machine, converted from the arguments of a Python call.
 pub struct Request {
     kind: Kind,
     part: Part,
@@ -74,7 +74,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The root is a rank, or `(row, column)` of a grid; by default rank 0. `places` are accelerators of a network.
+    /// Converts the arguments. `root` is a rank or `(row, column)` of a grid, by default rank 0. `places` are
+    /// accelerators of a network.
     pub fn new(
         collective: &str,
         machine: &Machine,
@@ -105,7 +106,7 @@ impl Request {
     }
 }
 
-/// What notebooks show of an object: a table of HTML, from the Python side.
+/// Returns the HTML table that a notebook shows for an object.
 pub fn display(subject: &Bound<'_, PyAny>) -> PyResult<String> {
     subject.py().import("unisono.viewing.displays")?.call_method1("display", (subject,))?.extract()
 }

@@ -1,4 +1,4 @@
-//! Programs of tasks: the report of one, and `Discovery`, which reads one as it is submitted.
+//! Programs of tasks: `Discovery`, which reads a program as it is submitted, and reports of whole programs.
 
 mod arguments;
 mod commands;
@@ -31,9 +31,9 @@ use crate::{
     moved::Moved,
 };
 
-/// Converted regions and operations kept for the next time; more are forgotten.
+/// The most converted regions or operations that are cached. A full cache is emptied.
 const MOST_KEPT: usize = 1 << 16;
-/// Repeated tasks that the engine takes in at once.
+/// Repeated tasks that the engine processes in one call.
 const MOST_REPEATED: usize = 256;
 
 fn boxes<'py>(py: Python<'py>, region: &[Box3], dims: usize) -> PyResult<Bound<'py, PyTuple>> {
@@ -42,7 +42,7 @@ fn boxes<'py>(py: Python<'py>, region: &[Box3], dims: usize) -> PyResult<Bound<'
     PyTuple::new(py, pairs?)
 }
 
-/// A collective among some ranks; `Discovery` tells who sends what.
+/// A collective among some ranks. `Discovery` lists the messages of each rank.
 #[pyclass(frozen, module = "unisono")]
 pub struct Operation {
     found: Arc<Found>,
@@ -56,7 +56,7 @@ impl Operation {
         self.found.pattern.name()
     }
 
-    /// Ranks that take part, ascending.
+    /// The participating ranks, in ascending order.
     #[getter]
     fn participants(&self) -> Vec<u32> {
         self.found.participants.iter().collect()
@@ -68,29 +68,30 @@ impl Operation {
     }
 }
 
-/// A program as one rank reads it: buffers and tasks go in, this rank's commands come out.
+/// A program as one rank reads it: it takes buffers and tasks and returns the commands of this rank.
 #[pyclass(module = "unisono")]
 pub struct Discovery {
     engine: Engine,
-    /// A call was interrupted, so the engine has taken in a part of a task.
+    /// A call was interrupted, so the engine has processed only a part of a task.
     broken: bool,
-    /// Tasks that were submitted once more, and that the engine has not taken in yet.
+    /// Tasks that were submitted again and that the engine has not processed yet.
     repeated: Vec<TaskId>,
-    /// Python's objects of regions and operations that came up, by address; what is kept here keeps its address.
+    /// Cached Python objects of regions and operations, by address. The Rust value is kept, so its address stays in
+    /// use.
     regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,
     operations: FxHashMap<usize, (Arc<Found>, Py<Operation>)>,
-    /// The same of boxes of kernels, by number of dimensions, and of what tasks of a shape touch.
+    /// Cached tuples of chunks by box and number of dimensions, and of the regions that tasks touch by shape.
     chunks: FxHashMap<(Box3, usize), (Py<PyTuple>, Py<PyTuple>)>,
     views: FxHashMap<u32, Py<PyTuple>>,
     proofs: Proofs,
-    /// By address of the plan and size of an element.
+    /// By address of the plan and bytes of an element.
     proved: FxHashMap<(usize, u64), ProvedRead>,
 }
 
 /// A read whose messages were proved.
 struct ProvedRead {
     name: Option<Py<PyString>>,
-    /// What is kept here keeps its address.
+    /// Keeps the plan alive, so that its address stays in use.
     _plan: Arc<ReadPlan>,
 }
 
@@ -161,7 +162,7 @@ impl Discovery {
         Ok(submitted.map_err(refused)?.0)
     }
 
-    /// Submits a task once more, by its number, and returns the new number.
+    /// Submits an earlier task, given by number, again and returns the new number.
     fn again(&mut self, py: Python<'_>, task: u32) -> PyResult<u32> {
         let count = self.engine.task_count() + self.repeated.len();
         if task as usize >= count {
@@ -175,7 +176,7 @@ impl Discovery {
         Ok(number)
     }
 
-    /// A task on every rank, each of which reads the box; settles everything and returns its number.
+    /// Submits a task that reads the box on every rank, issues all commands, and returns the task's number.
     fn fence(
         &mut self,
         py: Python<'_>,
@@ -189,24 +190,24 @@ impl Discovery {
         Ok(submitted.map_err(refused)?.0)
     }
 
-    /// Settles what waits for later tasks. All ranks call it at the same places.
+    /// Issues the commands that wait for later tasks. All ranks call this at the same points.
     fn flush(&mut self, py: Python<'_>) -> PyResult<()> {
         self.whole(py, Engine::flush)
     }
 
-    /// This rank's commands since last time, in the order of issue. Each is a tuple of its name, its number, its task,
-    /// and what it waits for, `(numbers, all until this number or None)`; then of a
+    /// Returns this rank's commands since the last call, in the order of issue. Each command is a tuple of its name,
+    /// its number, its task and its dependencies `(numbers, all until this number or None)`, followed by:
     ///
     /// * `push`: buffer, rank, region, name of the schedule;
     /// * `await`: buffer, tuple of `(rank, region)`, name of the schedule;
     /// * `collective`: buffer, group, operation, region given, region received;
     /// * `execute`: min and max of the chunk.
     ///
-    /// Regions are tuples of boxes `(min, max)`. One and the same tuple comes up again in loops.
+    /// Regions are tuples of boxes `(min, max)`. A loop returns the same tuple object in each iteration.
     ///
-    /// With `prove` the messages of each read are proved first, and pushes and receipts are what the proved schedule
-    /// has this rank do; the name of the schedule is None where it is that of this rank's messages alone. Without
-    /// `prove` all names are None.
+    /// With `prove`, the messages of each read are proved first, and pushes and receipts are those of the proved
+    /// schedule. The name of the schedule is None if it has only this rank's messages. Without `prove` all names are
+    /// None.
     #[pyo3(signature = (prove=false))]
     fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
@@ -216,8 +217,8 @@ impl Discovery {
         Ok(list)
     }
 
-    /// For each access of a task, what this rank's part of the range touches: the smallest box `(min, max)` around it,
-    /// and the boxes of it.
+    /// Returns, for each access of a task, the elements that this rank's part of the range touches: the smallest box
+    /// `(min, max)` around them, and their boxes.
     fn views<'py>(&mut self, py: Python<'py>, task: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         let task = TaskId(task);
@@ -241,7 +242,7 @@ impl Discovery {
         Ok(made)
     }
 
-    /// The same as `views` for each of at most `devices` parts of this rank's part of a task's range.
+    /// Returns the result of `views` for each of at most `devices` parts of this rank's part of a task's range.
     fn device_views<'py>(&mut self, py: Python<'py>, task: u32, devices: u32) -> PyResult<Bound<'py, PyTuple>> {
         self.take_repeated(py)?;
         if self.engine.find_task(TaskId(task)).is_none() {
@@ -256,10 +257,12 @@ impl Discovery {
         PyTuple::new(py, parts.iter().map(of_part).collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// What this rank does in an operation that messages serve, read from their proved schedule: what it sends and
-    /// receives, lists of `(rank, boxes)`; of a reduction the contributions to its result in order, `(rank, boxes,
-    /// first element of those in its message, whether it is the first there)`, and what the rank contributes itself;
-    /// and the name of the schedule, None where it is that of this rank's messages alone.
+    /// Returns this rank's part of an operation by messages, read from its proved schedule.
+    ///
+    /// The tuple holds the sends and the receipts, lists of `(rank, boxes)`; for a reduction the contributions to its
+    /// result in order, `(rank, boxes, first of these elements in its message, whether it is the first contribution
+    /// there)`, and this rank's own contribution; and the name of the schedule, None if it has only this rank's
+    /// messages.
     fn direct<'py>(&mut self, py: Python<'py>, operation: &Operation, element_bytes: u64) -> PyResult<Direct<'py>> {
         let Some(rank) = self.engine.options().rank else {
             return Err(input("a discovery without a rank takes no part in an exchange"));
@@ -279,44 +282,45 @@ impl Discovery {
         Ok((rows(sends)?, rows(receives)?, pieces.collect::<PyResult<Vec<_>>>()?, boxes(py, &own, dims)?, name))
     }
 
-    /// To whom a rank sends what in an operation: a list of `(rank, region)`.
+    /// Returns the messages that a rank sends in an operation: a list of `(rank, region)`.
     fn sends<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyList>> {
         rows(py, operation.found.sends(self.engine.sides(), rank), operation.dims)
     }
 
-    /// From whom a rank receives what.
+    /// Returns the messages that a rank receives, in the same form.
     fn receives<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyList>> {
         rows(py, operation.found.receives(self.engine.sides(), rank), operation.dims)
     }
 
-    /// What a rank gives, its own part or its partial result.
+    /// Returns the region that a rank contributes: its own part or its partial result.
     fn given<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
         boxes(py, operation.found.given(self.engine.sides(), rank).boxes(), operation.dims)
     }
 
-    /// What a rank has new afterwards.
+    /// Returns the region that a rank has new after the operation.
     fn received<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
         boxes(py, operation.found.received(self.engine.sides(), rank).boxes(), operation.dims)
     }
 
-    /// The elements that ranks receive from others in an operation; of a reduction, the fewest that can move.
+    /// Returns the elements that ranks receive from others in an operation; for a reduction, the smallest possible
+    /// number.
     fn elements(&self, operation: &Operation) -> u64 {
         operation.found.elements(self.engine.sides())
     }
 
-    /// The elements that each participant sends to each other one, where all send alike.
+    /// Returns the elements that each participant sends to each other one; None if they differ.
     fn even(&self, operation: &Operation) -> Option<u64> {
         operation.found.even(self.engine.sides())
     }
 
-    /// Forwards since last time, and messages of all ranks so far.
+    /// Returns the forwards since the last call, and the messages of all ranks so far.
     fn report<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.take_repeated(py)?;
         to_python(py, &report_of(&mut self.engine))
     }
 
-    /// What was moved so far, each distinct operation once. `reduced` lists the buffers that only messages reduce, with
-    /// the bytes that go with each element.
+    /// Returns the data moved so far, each distinct operation once. `reduced` maps buffers that only messages reduce to
+    /// the bytes that accompany each element.
     #[pyo3(signature = (reduced=None))]
     fn moved(&mut self, py: Python<'_>, reduced: Option<HashMap<u32, u64>>) -> PyResult<Vec<Moved>> {
         self.take_repeated(py)?;
@@ -329,29 +333,29 @@ impl Discovery {
         self.engine.find_task(TaskId(task)).ok_or_else(|| input(format!("there is no task {task}")))
     }
 
-    /// How many submissions there were, buffers and tasks, and a number over all of them that is equal on ranks that
-    /// submitted the same.
+    /// Returns the number of submissions (buffers and tasks) and a hash over all of them. Ranks with the same
+    /// submissions have the same hash.
     #[getter]
     fn chain(&mut self, py: Python<'_>) -> PyResult<(u64, u64)> {
         self.take_repeated(py)?;
         Ok((self.engine.chain().len(), self.engine.chain().end()))
     }
 
-    /// The number of the first submission that is kept, and the values after each of them.
+    /// Returns the number of the first submission with a kept hash, and the hashes from there on.
     fn chain_links(&mut self, py: Python<'_>) -> PyResult<(u64, Vec<u64>)> {
         self.take_repeated(py)?;
         let (first, links) = self.engine.chain().links();
         Ok((first, links.to_vec()))
     }
 
-    /// Forgets the values so far, which all ranks found equal.
+    /// Forgets the hashes so far, after all ranks have found them equal.
     fn chain_agreed(&mut self, py: Python<'_>) -> PyResult<()> {
         self.take_repeated(py)?;
         self.engine.chain_mut().agreed();
         Ok(())
     }
 
-    /// `task 'step'`, for the number of a submission.
+    /// Returns the name of a submission, such as `task 'step'`, from its number.
     fn submission(&mut self, py: Python<'_>, number: u64) -> PyResult<String> {
         self.take_repeated(py)?;
         Ok(self.engine.submission(number))
@@ -369,10 +373,10 @@ fn rows(py: Python<'_>, rows: Vec<(u32, Region)>, dims: usize) -> PyResult<Bound
 }
 
 impl Discovery {
-    /// Has the engine do something that must not stop half-way.
+    /// Runs a step of the engine that must not stop half-way.
     ///
     /// # Errors
-    /// The call was interrupted, or an earlier one was.
+    /// This call or an earlier one was interrupted.
     fn whole<R: Send>(&mut self, py: Python<'_>, act: impl FnOnce(&mut Engine) -> R + Send) -> PyResult<R> {
         if self.broken {
             return Err(Error::new_err(
@@ -390,13 +394,13 @@ impl Discovery {
         done?.map_err(refused)
     }
 
-    /// Has the engine take in the tasks that were submitted once more.
+    /// Makes the engine process the tasks that were submitted again.
     fn take_repeated(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.repeated.is_empty() { Ok(()) } else { self.whole(py, |_| ()) }
     }
 
-    /// The name of the schedule of a read's messages, which is proved when it comes up first. What the rank sends and
-    /// awaits is compared with its part of that schedule, so its commands are that part.
+    /// Returns the name of the schedule of a read's messages, which is proved on first use. The sends and receipts of
+    /// this rank are compared with its part of that schedule, so its commands are that part.
     fn proved(&mut self, py: Python<'_>, plan: &Arc<ReadPlan>, buffer: BufferId) -> PyResult<Option<Py<PyString>>> {
         let element_bytes = self.engine.buffers().nth(buffer.index()).map_or(1, |b| b.element_bytes);
         let key = (Arc::as_ptr(plan).addr(), element_bytes);

@@ -12,7 +12,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// Files by relative path, for a proved schedule; a target that cannot express it raises `NotExpressibleError`.
+/// Returns files by relative path for a proved schedule. A target that cannot express it raises `NotExpressibleError`.
 #[pyfunction]
 #[pyo3(signature = (schedule, target, in_place = None, gpus_per_box = None, thread_blocks = None))]
 pub fn emit<'py>(

@@ -16,7 +16,8 @@ use crate::{
     workload_graph::WorkloadGraph,
 };
 
-/// The task graph of a program that was read from `path`, or else of a GOAL file; its calcs are nanoseconds.
+/// Returns the task graph of `program`, read from `path`, or else of the GOAL file at `path`. Its calcs are in
+/// nanoseconds.
 pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -> PyResult<TaskGraph> {
     if let Some(program) = program {
         return detached(py, || to_tasks(&program.0, 1e-9))?.map_err(|e| input(format!("{path}: {e}")));
@@ -25,7 +26,7 @@ pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -
     detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)
 }
 
-/// Runs the program of a GOAL file under LogGOPS, or one that was read; parameters are whole ticks, and bytes.
+/// Runs the program of a GOAL file, or `program`, under LogGOPS. Parameters are whole ticks, and bytes.
 #[pyfunction]
 #[pyo3(signature = (path, parameters, sane_zero_bytes = false, start_ns = None, noise = None, seed = 0, trace_ranks = None,
                     program = None, ticks_per_ns = 1))]
@@ -60,7 +61,7 @@ pub fn simulate_goal(
     simulated(py, &graph, &prices, &options, f64::from(ticks_per_ns))
 }
 
-/// The kind of noise and one or two parameters in nanoseconds.
+/// Converts the kind of noise and its parameters in nanoseconds.
 pub fn noise_of(noise: Option<(String, f64, f64)>) -> PyResult<Option<Noise>> {
     let Some((kind, a, b)) = noise else { return Ok(None) };
     match kind.as_str() {
@@ -71,7 +72,7 @@ pub fn noise_of(noise: Option<(String, f64, f64)>) -> PyResult<Option<Noise>> {
     }
 }
 
-/// The options of a run among ranks, whose clock has `ticks_per_ns`.
+/// Returns the options of a run among ranks whose clock has `ticks_per_ns`.
 pub fn options(
     start_ns: Option<Vec<f64>>,
     noise: Option<(String, f64, f64)>,

@@ -1,4 +1,4 @@
-//! Named exceptions, and the one place where Rust errors and panics become them.
+//! Named exceptions, and the only conversion of Rust errors and panics to them.
 
 use std::{
     cell::RefCell,
@@ -58,7 +58,7 @@ pub fn simulation_error(py: Python<'_>, message: String, stuck: Vec<String>) -> 
     error.value(py).setattr("stuck", stuck).err().unwrap_or(error)
 }
 
-/// Dicts, lists and numbers from anything serialisable.
+/// Converts a serialisable value to dicts, lists and numbers.
 pub fn to_python<'py, T: Serialize + ?Sized>(py: Python<'py>, value: &T) -> PyResult<Bound<'py, PyAny>> {
     pythonize::pythonize(py, value).map_err(|e| Error::new_err(e.to_string()))
 }
@@ -67,16 +67,16 @@ thread_local! {
     static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Keeps a panic's message and place for [`detached`] instead of printing it.
+/// Stores a panic's message and place for [`detached`] instead of printing them.
 pub fn quiet_panics() {
     std::panic::set_hook(Box::new(|info| PANIC.with(|p| p.replace(info.to_string().replace('\n', " ")).clear())));
 }
 
-/// Runs `f` without the interpreter lock. A panic becomes an error that says so.
+/// Runs `f` without the interpreter lock. A panic becomes an exception with the panic's message.
 ///
 /// While `f` polls ([`unisono_base::interrupt`]), pending signals are handled. If a handler raises, as that of Ctrl-C
-/// does, `f` ends and its exception is returned. Python handles signals in its main thread only. Work that goes over a
-/// limit ([`unisono_base::limits`]) is wrong input.
+/// does, `f` ends and its exception is returned. Python handles signals in its main thread only. Work over a limit
+/// ([`unisono_base::limits`]) is wrong input.
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
     limits::refresh();
     py.detach(|| {

@@ -1,4 +1,4 @@
-//! Other tools' formats: schedules in, decision tables out.
+//! Formats of other tools: imports schedules and exports decision tables.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// The schedule in another tool's file; `origin` names the file in errors.
+/// Reads the schedule in another tool's file. `origin` names the file in errors.
 #[pyfunction]
 #[pyo3(signature = (text, source, origin = "file", elements = None, dtype = None, op = None, root = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -47,8 +47,8 @@ pub fn import_schedule(
     Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
 }
 
-/// `[{code, rank, instruction, message}]` of the first fault in a text of registers, whose message names the switch;
-/// empty where they agree with each other, the machine and the collective.
+/// Returns `[{code, rank, instruction, message}]` of the first fault in a text of registers; the message names the
+/// switch. Empty if the registers agree with each other, the machine and the collective.
 #[pyfunction]
 pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResult<Bound<'py, PyAny>> {
     let (machine, configured) =
@@ -60,7 +60,7 @@ pub fn check_registers<'py>(py: Python<'py>, text: &str, origin: &str) -> PyResu
     }
 }
 
-/// A row as Python has it; `last_bytes` without a value has no limit.
+/// A row of a decision table from Python. `last_bytes` of None means no limit.
 #[derive(Deserialize)]
 struct Given {
     collective: String,
@@ -101,8 +101,8 @@ struct Written {
     rows: usize,
 }
 
-/// A decision table as the file of another library: `{text, load, notes, left, rows}`. `library` is the image of an MPI
-/// library, or its table, for targets that need one.
+/// Writes a decision table as the file of another library: `{text, load, notes, left, rows}`. `library` is the image of
+/// an MPI library, or its table, for targets that need one.
 #[pyfunction]
 #[pyo3(signature = (rows, target, library = None))]
 pub fn export_table<'py>(

@@ -28,7 +28,7 @@ pub fn dtypes(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(dict)
 }
 
-/// `{algbw, busbw}` in GB/s as nccl-tests define them; None each where they do not.
+/// `{algbw, busbw}` in GB/s as nccl-tests define them; None if they do not.
 #[pyfunction]
 #[pyo3(signature = (collective, ranks, bytes, seconds))]
 pub fn bandwidths<'py>(

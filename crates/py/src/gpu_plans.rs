@@ -1,4 +1,4 @@
-//! Plans of GPU communication libraries: the check of a plan's file.
+//! Checks of the files of GPU communication libraries.
 
 use pyo3::prelude::*;
 use unisono_emit::{
@@ -11,10 +11,10 @@ use crate::{
     errors::{detached, input, to_python},
 };
 
-// The signature below is read by Python, which takes no names of constants.
+// Python reads the default below from the signature, which cannot name a constant.
 const _: () = assert!(PROCESSORS == 108);
 
-/// The result of the check of an execution plan of MSCCL++, with all faults; `origin` names the file in errors.
+/// Checks an execution plan of MSCCL++ and returns all faults. `origin` names the file in errors.
 #[pyfunction]
 #[pyo3(signature = (text, origin = "file", elements = None, dtype = None, trust_relaxed = false, method = "auto", processors = 108))]
 #[allow(clippy::too_many_arguments)]
@@ -44,8 +44,8 @@ pub fn is_gpu_plan(py: Python<'_>, text: &str) -> PyResult<bool> {
     detached(py, || mscclpp::is_plan(text))
 }
 
-/// The result of the check of a file of MSCCL, in all ways and at all sizes for which its executor takes it, or at the
-/// size that is given; `origin` names the file in errors.
+/// Checks a file of MSCCL at all sizes and in all ways that its executor accepts, or at the given size. `origin` names
+/// the file in errors.
 #[pyfunction]
 #[pyo3(signature = (text, origin = "file", elements = None, dtype = None, op = None, root = None, method = "auto", processors = 108))]
 #[allow(clippy::too_many_arguments)]

@@ -1,8 +1,8 @@
-//! The extension module `unisono._core`: converts between Python and the crates, and decides nothing.
+//! The extension module `unisono._core`: converts between Python and the crates, without logic of its own.
 //!
 //! The interpreter lock is released while planning, proving and interpreting. A panic becomes `unisono.Error`.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// A number that does not fit is refused at the conversion; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod allocate;
@@ -146,7 +146,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(reproduce::auto_gen, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::reduce_optimality, m)?)?;
     m.add_function(wrap_pyfunction!(reproduce::paper_claims, m)?)?;
-    // What the conversions of arguments raise becomes `InputError`.
+    // Exceptions of failed argument conversions become `InputError`.
     py.import("unisono.base.border")?.call_method1("install", (m,))?;
     Ok(())
 }

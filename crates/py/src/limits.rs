@@ -17,18 +17,18 @@ use unisono_base::limits::{self, DEFAULT_STEPS};
 
 use crate::errors::input;
 
-/// The free memory is read again after so long.
+/// The time after which the free memory is read again.
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Whether the limit on memory follows the free memory; otherwise the user has set it.
 static FOLLOWS: AtomicBool = AtomicBool::new(true);
 
 thread_local! {
-    /// When the free memory was read, and what was found.
+    /// The time of the last reading of the free memory, and its result.
     static READ: Cell<Option<(Instant, Option<u64>)>> = const { Cell::new(None) };
 }
 
-/// Sets the limit on memory to 80 % of what is free, unless the user has set one.
+/// Sets the limit on memory to 80 % of the free memory, unless the user has set a limit.
 pub fn refresh() {
     if !FOLLOWS.load(Relaxed) {
         return;
@@ -43,13 +43,12 @@ pub fn refresh() {
     limits::set(bytes, limits::get().1);
 }
 
-/// The bytes that processes beside this one leave: the least of what the machine has free and what the control groups
-/// of the process leave. None where nothing says.
+/// Returns the smaller of the machine's free memory and the memory that the process's control groups still allow, in
+/// bytes. Returns None if neither is known.
 fn shared() -> Option<u64> {
     [available(), unclaimed_by_groups()].into_iter().flatten().min()
 }
 
-/// The number in a file of one number.
 fn number(path: &str) -> Option<u64> {
     read_to_string(path).ok()?.trim().parse().ok()
 }
@@ -63,12 +62,12 @@ fn available() -> Option<u64> {
     value(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:").map(|kib| kib * 1024)
 }
 
-/// Control groups: version 2, with all that contain the process's own, and the memory controller of version 1.
+/// Returns the bytes that the process's control groups (version 2, and the memory controller of version 1) still allow.
 fn unclaimed_by_groups() -> Option<u64> {
     let listed = read_to_string("/proc/self/cgroup").unwrap_or_default();
     let of = |prefix: &str| listed.lines().find_map(|line| line.split_once(prefix)).map_or("/", |(_, path)| path);
     let groups = |root: &'static str, path: &str| -> Vec<String> {
-        // Inside a container the path may be that outside, and only the root is there.
+        // Inside a container the path may be that of the host, and only the root exists here.
         let inner = path.trim_matches('/').split('/').filter(|part| !part.is_empty() && *part != "..");
         let mut all = vec![root.to_owned()];
         inner.for_each(|part| all.push(format!("{}/{part}", all[all.len() - 1])));
@@ -77,7 +76,7 @@ fn unclaimed_by_groups() -> Option<u64> {
     let left = |folder: String, most: &str, used: &str, cache: &str| {
         let most = number(&format!("{folder}/{most}"))?;
         let used = number(&format!("{folder}/{used}"))?;
-        // Files that nobody uses give their memory back.
+        // The kernel reclaims inactive file pages, so they count as free.
         let cached = read_to_string(format!("{folder}/memory.stat")).ok().and_then(|stat| value(&stat, cache));
         Some(most.saturating_sub(used.saturating_sub(cached.unwrap_or(0))))
     };
@@ -89,16 +88,16 @@ fn unclaimed_by_groups() -> Option<u64> {
     second.chain(first).min()
 }
 
-/// The bytes that the limit on its address space leaves to the process; None without a limit.
+/// Returns the bytes that the limit on its address space leaves to the process; None without a limit.
 ///
-/// Every call of the library asks, so the limit is not read from a file of `/proc`, which takes 10 µs.
+/// Every call of the library needs the limit, so it is not read from a file of `/proc`, which takes 10 µs.
 fn address_space() -> Option<u64> {
     let most = getrlimit(Resource::As).current?;
     let used = value(&read_to_string("/proc/self/status").ok()?, "VmSize:")? * 1024;
     Some(most.saturating_sub(used))
 }
 
-/// The limits in force: bytes and steps; None where there is none.
+/// Returns the limits in force: bytes and steps, each None if unlimited.
 #[pyfunction]
 pub fn limits_now() -> (Option<u64>, Option<u64>) {
     refresh();
@@ -113,7 +112,7 @@ pub fn limits_follow() -> bool {
     FOLLOWS.load(Relaxed)
 }
 
-/// Sets the limits: bytes and steps, None for no limit; `follow`: bytes follow the free memory, whatever is given.
+/// Sets the limits: bytes and steps, None for no limit. With `follow`, bytes follow the free memory instead.
 #[pyfunction]
 #[pyo3(signature = (bytes, steps, follow))]
 pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
@@ -123,10 +122,10 @@ pub fn set_limits(bytes: Option<u64>, steps: Option<u64>, follow: bool) {
     refresh();
 }
 
-/// Makes warnings of Python from sentences that no user should miss, where nobody receives notes.
+/// Issues a Python warning for each important sentence that no receiver of notes takes.
 pub fn warn_in_python() {
     limits::set_warn(|sentence| {
-        // A warning that a filter makes an error is lost: the work goes on.
+        // If a filter turns the warning into an error, the error is dropped: the work continues.
         Python::attach(|py| {
             let text = CString::new(sentence.replace('\0', " ")).unwrap_or_default();
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1).unwrap_or_default();
@@ -134,15 +133,15 @@ pub fn warn_in_python() {
     });
 }
 
-/// Calls `note` with a sentence about each work that is admitted and large; None: calls nothing.
+/// Calls `note` with a sentence about each large work that is admitted; None removes the receiver.
 #[pyfunction]
 #[pyo3(signature = (note))]
 pub fn note_large_work(note: Option<Py<PyAny>>) {
     limits::set_note(note.map(|note| -> limits::Note {
         Box::new(move |sentence| {
             Python::attach(|py| {
-                // A note that fails is lost, and the work goes on. An interrupt that struck it is put off to the next
-                // poll.
+                // An exception of `note` is dropped and the work continues. A keyboard interrupt is raised again at the
+                // next poll.
                 if let Err(error) = note.call1(py, (sentence,))
                     && error.is_instance_of::<PyKeyboardInterrupt>(py)
                 {
@@ -154,13 +153,13 @@ pub fn note_large_work(note: Option<Py<PyAny>>) {
     }));
 }
 
-/// The steps that the last call of this thread was admitted with.
+/// Returns the steps with which the last call of this thread was admitted.
 #[pyfunction]
 pub fn steps_counted() -> u64 {
     limits::last_counted()
 }
 
-/// Admits a sweep over so many points, whose estimates are `steps` as far as they are known.
+/// Admits a sweep over `points` points. `steps` is the sum of the known estimates; each point adds a constant to it.
 #[pyfunction]
 #[pyo3(signature = (points, steps))]
 pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {
@@ -172,7 +171,6 @@ pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {
     limits::admit("the sweep", BYTES * points, STEPS * points + steps).map_err(input)
 }
 
-/// The limit on steps unless something else is set.
 #[pyfunction]
 pub fn default_steps() -> u64 {
     DEFAULT_STEPS

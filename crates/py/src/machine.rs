@@ -1,4 +1,4 @@
-//! `Machine`: a description with the part of it that is used.
+//! `Machine`: the description of a machine with the part in use.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     errors::{detached, input, to_python},
 };
 
-/// A machine; for a grid of PEs with the shape used, `(n,)` or `(rows, columns)`.
+/// A machine with the part in use; for a grid of PEs, the shape `(n,)` or `(rows, columns)`.
 #[pyclass(frozen, module = "unisono")]
 pub struct Machine {
     description: Description,
@@ -28,7 +28,7 @@ impl Machine {
         Self::checked(description, shape.map_or(Part::All, Part::Shape))
     }
 
-    /// A part of a machine that has it.
+    /// Makes a machine, after checking that the description has the part.
     fn checked(description: Description, part: Part) -> PyResult<Self> {
         match &part {
             Part::Shape(shape) => description.shape(Some(*shape)).map(|_| ()).map_err(input)?,
@@ -46,32 +46,31 @@ impl Machine {
         &self.description
     }
 
-    /// The wafer.
+    /// Returns the wafer.
     ///
     /// # Errors
-    /// The machine is another kind.
+    /// The machine is of another kind.
     pub fn wafer(&self) -> PyResult<&Wafer> {
         self.of("a wafer")
     }
 
-    /// The description, if it is of the kind that is needed.
+    /// Returns the description, if it is of the kind `T`.
     ///
     /// # Errors
-    /// The machine is another kind.
+    /// The machine is of another kind.
     pub fn of<T: unisono_machine::Description>(&self, needed: &str) -> PyResult<&T> {
         let (name, kind) = (self.description.name(), self.description.kind());
         self.description.get().ok_or_else(|| input(format!("{name} is of kind {kind}; this needs {needed}")))
     }
 
-    /// The part of the machine that is used.
     pub fn part(&self) -> &Part {
         &self.part
     }
 
-    /// Checks that no part of the machine is asked for; `what` says what is done on the whole.
+    /// Checks that the machine is used as a whole. `what` names the purpose that needs it.
     ///
     /// # Errors
-    /// A part is asked for.
+    /// Only a part of the machine is in use.
     pub fn check_whole(&self, what: &str) -> PyResult<()> {
         let is_whole = match &self.part {
             Part::All => true,
@@ -87,7 +86,7 @@ impl Machine {
     }
 }
 
-/// The description as text, its name, the sides of a shape, and the nodes that take part.
+/// The description as text, its name, the sides of a shape, and the participating nodes.
 type Pickled = (String, String, Option<Vec<u32>>, Option<Vec<u32>>);
 
 #[pymethods]
@@ -112,7 +111,7 @@ impl Machine {
         Self::new(description, convert::shape(shape)?)
     }
 
-    /// What pickle calls to make the same machine, in another process too.
+    /// Returns the call with which pickle rebuilds the machine, also in another process.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Pickled)> {
         let (sides, nodes) = match &self.part {
             Part::All => (None, None),
@@ -124,7 +123,7 @@ impl Machine {
         Ok((make, (self.description.to_toml(), self.name().to_owned(), sides, nodes)))
     }
 
-    /// The machine that [`Machine::__reduce__`] took apart.
+    /// Rebuilds the machine from the parts of [`Machine::__reduce__`].
     #[staticmethod]
     fn unpickled(
         py: Python<'_>,
@@ -138,9 +137,8 @@ impl Machine {
         if nodes.is_some() { whole.asked(py, None, None, nodes, None) } else { Ok(whole) }
     }
 
-    /// Makes a machine in one step from all that was asked of it: so many nodes, of which those of the subset take
-    /// part, without what failed, and the shape of the part that is used. Failures name nodes of the machine of that
-    /// size.
+    /// Makes a machine in one step: resizes it to `nodes`, limits it to `subset`, removes the failed parts and selects
+    /// the shape in use. `failed` names nodes of the resized machine.
     #[pyo3(signature = (shape = None, nodes = None, subset = None, failed = None))]
     fn asked(
         &self,
@@ -159,20 +157,20 @@ impl Machine {
         .map_err(input)?;
         let part = match (shape, subset, &self.part) {
             (Some(_), Some(subset), _) | (None, Some(subset), Part::Shape(_) | Part::Places(_)) => {
-                // A kind that has no subsets says so first.
+                // A kind of machine without subsets reports this first.
                 Self::checked(description, Part::Nodes(subset))?;
                 return Err(input("a number of ranks and a subset both choose the cores that take part; give one"));
             }
             (Some(shape), None, _) => Part::Shape(shape),
             (None, Some(subset), _) => Part::Nodes(subset),
-            // Accelerators may have other numbers now.
+            // The new description may number accelerators differently.
             (None, None, Part::Places(_)) if description != self.description => Part::All,
             (None, None, part) => part.clone(),
         };
         Self::checked(description, part)
     }
 
-    /// The same machine with another value of one key of its file.
+    /// Returns the same machine with another value of one key of its file.
     fn changed(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<Self> {
         let description = detached(py, || self.description.with_value(key, value))?.map_err(input)?;
         Self::checked(description, if let Part::Places(_) = self.part { Part::All } else { self.part.clone() })
@@ -183,14 +181,14 @@ impl Machine {
         self.description.name()
     }
 
-    /// The side that times of a network come from: `measured` or `data-sheet`; None of other machines.
+    /// Returns the source of the times of a network: `measured` or `data-sheet`; None for other machines.
     #[pyo3(signature = (model = None))]
     fn rates(&self, model: Option<&str>) -> Option<&'static str> {
         let network: &Network = self.description.get()?;
         Some(if model == Some(DATA_SHEET) { DATA_SHEET } else { network.rates() })
     }
 
-    /// The same network with the rates of the data sheet alone, without the starts of kernels and signals.
+    /// Returns the network with the rates of the data sheet alone, without the times to start kernels and signals.
     fn data_sheet(&self) -> PyResult<Self> {
         let Some(network) = self.description.get::<Network>() else {
             let (name, kind) = (self.description.name(), self.description.kind());
@@ -199,13 +197,13 @@ impl Machine {
         Self::checked(network.data_sheet().into(), self.part.clone())
     }
 
-    /// The simulator that runs schedules on it.
+    /// The simulator that runs schedules on the machine.
     #[getter]
     fn simulator(&self) -> &'static str {
         kind_of(&self.description).simulator.name
     }
 
-    /// The means of communication that it offers: `grid`, `messages`, `reducing-switches`.
+    /// The means of communication that the machine offers: `grid`, `messages`, `reducing-switches`.
     #[getter]
     fn offers(&self) -> Vec<&'static str> {
         kind_of(&self.description).offers.iter().map(|means| means.name()).collect()
@@ -238,7 +236,7 @@ impl Machine {
         self.wafer().map(|wafer| wafer.clock_mhz)
     }
 
-    /// What a network is made of, its price and its shape; nothing for other machines.
+    /// The parts of a network, its price and its shape; None for other machines.
     #[getter]
     fn topology<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let Some(network) = self.description.get::<Network>() else { return Ok(None) };
@@ -250,8 +248,8 @@ impl Machine {
         to_python(py, self.description())
     }
 
-    /// A sentence for each cost that times on the machine leave out, and for values that are assumed: of collectives of
-    /// so many bytes (any number without), by this model or the machine's own.
+    /// Returns a sentence for each cost that times on the machine leave out and for each assumed value. They apply to
+    /// collectives of `bytes` bytes (None: any size) under `model` (None: the machine's default).
     #[pyo3(signature = (bytes = None, model = None))]
     fn notes(&self, bytes: Option<u64>, model: Option<&str>) -> Vec<String> {
         self.description.notes(bytes.unwrap_or(u64::MAX), model)
@@ -261,7 +259,7 @@ impl Machine {
         self.description.to_toml()
     }
 
-    /// What notebooks show: a table of HTML.
+    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }
@@ -276,7 +274,7 @@ impl Machine {
     }
 }
 
-/// Refuses a machine that does not offer a means of communication; `purpose` begins the reason.
+/// Refuses a machine that does not offer a means of communication. `purpose` begins the message.
 #[pyfunction]
 pub fn require_offer(machine: &Machine, needed: &str, purpose: &str) -> PyResult<()> {
     let needed = Means::ALL.into_iter().find(|means| means.name() == needed);
@@ -296,14 +294,14 @@ pub fn machine_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &rows)
 }
 
-/// The file of a preset, with the comments that name the sources of its numbers.
+/// Returns the file of a preset, with the comments that name the sources of its numbers.
 #[pyfunction]
 pub fn preset_toml(name: &str) -> PyResult<&'static str> {
     let found = PRESETS.iter().find(|preset| preset.name == name);
     found.map(|preset| preset.toml).ok_or_else(|| input(format!("there is no preset '{name}'")))
 }
 
-/// `N` or `MxN` as a tuple.
+/// Converts `N` or `MxN` to a tuple.
 #[pyfunction]
 pub fn parse_shape<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     let shape: Shape = text.parse().map_err(input)?;

@@ -1,4 +1,4 @@
-//! Range mappers, and functions of the user's as such.
+//! Range mappers, including those made from a user's function.
 
 use std::sync::{
     Arc,
@@ -14,8 +14,8 @@ use unisono_discover::{Box3, Mapper as Description, UserMapper};
 
 use crate::{convert::index, discover::point, errors::input};
 
-/// A range mapper: which part of a buffer a chunk touches. Equal ones are equal; a function is equal to itself only
-/// through one and the same mapper.
+/// A range mapper: maps a chunk to the part of a buffer that it touches. Mappers with equal parameters are equal; one
+/// made from a function only equals itself.
 #[pyclass(frozen, eq, hash, module = "unisono", from_py_object)]
 #[derive(Clone, PartialEq, Hash)]
 pub struct Mapper(pub(crate) Description);
@@ -79,8 +79,8 @@ impl Mapper {
         }))
     }
 
-    /// A function from `(min, max, shape)` of a chunk and the buffer to a list of `(min, max)` boxes of the buffer.
-    /// Points are tuples with as many numbers as the range or the buffer has dimensions.
+    /// Makes a mapper from a function of `(min, max, shape)`, a chunk and the buffer's shape, that returns `(min, max)`
+    /// boxes of the buffer. Points are tuples with a number for each dimension of the range or the buffer.
     #[staticmethod]
     fn of(name: &str, function: Py<PyAny>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -110,7 +110,7 @@ impl Mapper {
     }
 }
 
-/// A box of a function's, where missing dimensions are single.
+/// Converts a box that a function returned. Missing dimensions have size 1.
 fn corners(min: &[i64], max: &[i64]) -> Result<Box3, String> {
     if min.len() != max.len() || min.is_empty() || min.len() > 3 {
         return Err(format!("it returns a box from {min:?} to {max:?}; accepted are 1 to 3 numbers each"));

@@ -1,4 +1,4 @@
-//! `Moved`: what a program of tasks exchanges, and `Pricing`, which puts a price on it.
+//! `Moved`: one exchange of a program of tasks, and `Pricing`, which predicts its time.
 
 use pyo3::prelude::*;
 use unisono_discover::DirectSchedule;
@@ -12,31 +12,31 @@ use crate::{
     simulate::failed,
 };
 
-/// A collective, or the messages of one read; `count` tasks of one name wait for one like it.
+/// A collective, or the messages of one read. `count` tasks of one name wait for an equal exchange.
 #[pyclass(frozen, module = "unisono")]
 pub struct Moved(pub MovedData);
 
 #[pymethods]
 impl Moved {
-    /// The tasks that it is for.
+    /// The name of the tasks that wait for it.
     #[getter]
     fn task(&self) -> &str {
         &self.0.task
     }
 
-    /// `point-to-point` where no pattern was found.
+    /// The pattern, or `point-to-point` if no pattern was found.
     #[getter]
     fn pattern(&self) -> &'static str {
         self.0.pattern()
     }
 
-    /// How often.
+    /// The number of tasks that wait for an equal exchange.
     #[getter]
     fn count(&self) -> u64 {
         self.0.moved.count
     }
 
-    /// `(from, to, elements)` of each message; none of a collective.
+    /// Returns `(from, to, elements)` of each message; a collective has no list.
     fn message_list(&self) -> Vec<(u32, u32, u64)> {
         self.0.moved.what.messages.clone()
     }
@@ -47,26 +47,27 @@ impl Moved {
         self.0.message_bytes()
     }
 
-    /// The name of its schedule by messages; None of a collective that combines nothing and that a library serves.
+    /// The name of its schedule by messages; None for a collective that a library serves and that combines nothing.
     #[getter]
     fn schedule_name(&self) -> Option<String> {
         self.0.moved.what.direct().map(|direct| direct.name(self.0.message_bytes()))
     }
 
-    /// Its messages as a schedule among all nodes; of a reduction each partial result goes straight to whom it is for.
+    /// Returns its messages as a schedule among all nodes. In a reduction each partial result goes directly to its
+    /// receiver.
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
         let DirectSchedule { schedule, expected } = detached(py, || self.0.schedule())?.map_err(plan_error)?;
         Ok(Schedule::of_messages(schedule, expected))
     }
 }
 
-/// Prices what programs move on a part of a machine; equal operations are priced once.
+/// Prices the exchanges of programs on a part of a machine. Equal operations are priced once.
 #[pyclass(module = "unisono")]
 pub struct Pricing(Engine);
 
 #[pymethods]
 impl Pricing {
-    /// The keys of `ProgramTime`; `by_messages`: reductions too are messages between pairs.
+    /// Returns the values of `ProgramTime` by key. With `by_messages`, reductions too are messages between pairs.
     fn predict<'py>(
         &mut self,
         py: Python<'py>,
@@ -79,7 +80,7 @@ impl Pricing {
     }
 }
 
-/// Pricing on the first `nodes` ranks of a machine, or on the grid of its shape where that has as many ranks.
+/// Prices exchanges on the first `nodes` ranks of a machine, or on the grid of its shape if that has `nodes` ranks.
 #[pyfunction]
 #[pyo3(signature = (machine, nodes, model = None, simulate = false))]
 pub fn pricing(

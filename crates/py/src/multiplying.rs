@@ -1,4 +1,4 @@
-//! Schedules of recursive multiplying: their cost, their number, the best.
+//! Schedules of recursive multiplying: their cost, their number and the cheapest one.
 
 use pyo3::{prelude::*, types::PyDict};
 use unisono_algorithms::multiplying::{self, Search, StagePrices, Stages};
@@ -9,7 +9,7 @@ use crate::{
     errors::{detached, input},
 };
 
-/// Listing more than so many schedules would take gigabytes.
+/// The most schedules that are listed. More would take gigabytes.
 const MOST_LISTED: u64 = 1 << 20;
 
 fn ranks(value: &Bound<'_, PyAny>) -> PyResult<u32> {
@@ -20,7 +20,7 @@ fn ranks(value: &Bound<'_, PyAny>) -> PyResult<u32> {
     Ok(ranks)
 }
 
-/// Prices in any one unit of time: of a stage, of a message sent, of a message reduced.
+/// Checks prices, all in one unit of time: of a stage, of a message sent and of a message reduced.
 fn prices((latency, send, reduce): (f64, f64, f64)) -> PyResult<StagePrices> {
     for price in [latency, send, reduce] {
         if !(price.is_finite() && price >= 0.0) {
@@ -30,7 +30,7 @@ fn prices((latency, send, reduce): (f64, f64, f64)) -> PyResult<StagePrices> {
     Ok(StagePrices { latency_ns: latency, send_ns: send, reduce_ns: reduce })
 }
 
-/// The schedule of least cost among those of one kind, or of all, with its cost; none where the kind has none.
+/// Returns the cheapest schedule of one kind, or of all kinds, with its cost; None if the kind has no schedule.
 #[pyfunction]
 pub fn multiplying_best(
     py: Python<'_>,
@@ -49,14 +49,14 @@ pub fn multiplying_best(
     Ok(best.map(|best| (best.stages.to_string(), best.cost_ns)))
 }
 
-/// What the stages of a schedule cost together.
+/// Returns the total cost of the stages of a schedule.
 #[pyfunction]
 pub fn multiplying_cost(schedule: &str, ranks: &Bound<'_, PyAny>, prices: (f64, f64, f64)) -> PyResult<f64> {
     let stages = Stages::parse(schedule, self::ranks(ranks)?).map_err(input)?;
     Ok(self::prices(prices)?.total_ns(&stages))
 }
 
-/// How many schedules there are, by kind.
+/// Returns the number of schedules by kind.
 #[pyfunction]
 pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let ranks = self::ranks(ranks)?;
@@ -68,7 +68,7 @@ pub fn multiplying_count<'py>(py: Python<'py>, ranks: &Bound<'py, PyAny>) -> PyR
     Ok(dict)
 }
 
-/// All schedules: factored, then split, then merge.
+/// Returns all schedules: factored, then split, then merge.
 #[pyfunction]
 pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let ranks = self::ranks(ranks)?;
@@ -82,7 +82,7 @@ pub fn multiplying_schedules(py: Python<'_>, ranks: &Bound<'_, PyAny>) -> PyResu
     })?
 }
 
-/// The number of messages that a stage should send at once, for a ratio alpha_p / alpha_r.
+/// Returns the number of messages that a stage should send at once, for a ratio alpha_p / alpha_r.
 #[pyfunction]
 pub fn multiplying_fan_out(ratio: f64) -> PyResult<f64> {
     let best = multiplying::best_fan_out(ratio);

@@ -1,4 +1,4 @@
-//! Networks: what they are made of, their cables, and the check of their routing.
+//! Networks: their parts, their cables, and the check of their routing.
 
 use numpy::PyArray1;
 use pyo3::{prelude::*, types::PyDict};
@@ -15,18 +15,18 @@ use crate::{
     machine::Machine,
 };
 
-/// A machine's network.
+/// Returns a machine's network.
 ///
 /// # Errors
-/// The machine is another kind.
+/// The machine is of another kind.
 pub fn network(machine: &Machine) -> PyResult<&Network> {
     machine.of("a network")
 }
 
-/// The network of a machine of which no part is asked for.
+/// Returns the network of a machine that is used as a whole.
 ///
 /// # Errors
-/// The machine is another kind, or a part; `what` is done on whole networks.
+/// The machine is of another kind, or only a part is in use. `what` names the purpose that needs the whole.
 pub fn whole_network<'a>(machine: &'a Machine, what: &str) -> PyResult<&'a Network> {
     let network = network(machine)?;
     machine.check_whole(&format!("{what} on"))?;
@@ -39,13 +39,13 @@ pub fn topologies(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, FAMILIES)
 }
 
-/// One plane: `accelerators`, `nodes`, and for every cable its ends `a` and `b`, its kind, 0 board, 1 DAC, 2 AOC, its
-/// rate `gbps` and its `latency_ns`.
+/// Returns one plane: `accelerators`, `nodes`, and for every cable its ends `a` and `b`, its kind (0 board, 1 DAC, 2
+/// AOC), its rate `gbps` and its `latency_ns`.
 #[pyfunction]
 pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;
     let plane = detached(py, || network.topology(&network.name)?.plane())?.map_err(input)?;
-    // Each cable once, from the end that is numbered first.
+    // Each cable once, from its end with the lower link number.
     let ids = || (0u32..).zip(plane.links()).filter(|(id, link)| link.back > *id);
     let once = || ids().map(|(_, link)| link);
     let dict = PyDict::new(py);
@@ -57,7 +57,7 @@ pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyD
     let speeds: Vec<_> = ids().map(|(id, _)| network.link_speed(&plane, id)).collect();
     dict.set_item("gbps", PyArray1::from_iter(py, speeds.iter().map(|speed| speed.gbps)))?;
     dict.set_item("latency_ns", PyArray1::from_iter(py, speeds.iter().map(|speed| speed.latency_ns)))?;
-    // The numbers of the two links of a cable, as simulations count what crosses them.
+    // The numbers of both links of a cable, which index the traffic counts of simulations.
     dict.set_item("there", PyArray1::from_iter(py, ids().map(|(id, _)| id)))?;
     dict.set_item("back", PyArray1::from_iter(py, once().map(|link| link.back)))?;
     Ok(dict)
@@ -69,7 +69,7 @@ pub fn network_formats(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, FORMATS)
 }
 
-/// The network in the text of a file of another program, as a machine of that name.
+/// Reads a network from the text of another program's file, as a machine of the given name.
 #[pyfunction]
 pub fn import_network(
     py: Python<'_>,
@@ -89,8 +89,8 @@ pub fn import_network(
     Machine::new(network.into(), None)
 }
 
-/// Whether packets can block each other for ever: `{name, virtual_channels, deadlock_free, channels, dependencies,
-/// fault}`.
+/// Checks whether packets can block each other for ever: `{name, virtual_channels, deadlock_free, channels,
+/// dependencies, fault}`.
 #[pyfunction]
 pub fn check_routing<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyDict>> {
     let network = network(machine)?;

@@ -1,4 +1,4 @@
-//! Algorithms whose schedules a function of Python makes.
+//! Algorithms whose schedules a Python function makes.
 
 use std::{
     path::Path,
@@ -21,10 +21,10 @@ use crate::{
 
 struct OwnAlgorithm {
     info: &'static Info,
-    /// Settings that the planner ranks.
+    /// Settings that the planner compares.
     candidates: Vec<Params>,
     function: Py<PyAny>,
-    /// The schedule of the last case: a plan asks for its size, its time and itself.
+    /// The schedule of the last case: a plan needs its size, its time and the schedule itself.
     last: Mutex<Option<(Key, Result<Placed, AlgorithmError>)>>,
 }
 
@@ -35,7 +35,7 @@ impl Algorithm for OwnAlgorithm {
         self.info
     }
 
-    /// More than the collective only the function knows, so a case that it refuses is refused when it is built.
+    /// Only the function can check more than the collective, so a case that it refuses is refused in `build`.
     fn supports(&self, case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
         let (made, asked) = (self.info.collectives, case.collective.kind);
         if made.contains(&asked) {
@@ -52,7 +52,7 @@ impl Algorithm for OwnAlgorithm {
         match &*last {
             Some((asked, made)) if *asked == key => made.clone(),
             _ => {
-                // The function may plan with the same algorithm, so that the lock is not held while it runs.
+                // The function may plan with the same algorithm, so the lock must not be held while it runs.
                 drop(last);
                 let made = self.make(case, params);
                 last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -62,7 +62,7 @@ impl Algorithm for OwnAlgorithm {
         }
     }
 
-    /// Of a function that fails it is 0, so that nobody leaves the failure out as too large.
+    /// Returns 0 if the function fails, so that the failure is not skipped as too large.
     fn size(&self, case: &Case, params: &Params) -> Size {
         let instructions = self.build(case, params).map_or(0, |placed| placed.schedule.instr_count() as u64);
         Size { instructions: Some(instructions), ..Size::default() }
@@ -74,7 +74,7 @@ impl Algorithm for OwnAlgorithm {
 }
 
 impl OwnAlgorithm {
-    /// Calls the function and proves what it makes.
+    /// Calls the function and proves the schedule that it returns.
     fn make(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let algorithm = self.info.name;
         let c = case.collective;
@@ -136,7 +136,7 @@ impl OwnAlgorithm {
     }
 }
 
-/// The last line of the function's file that an exception passed, as in ` at own.py:12`; empty where none is known.
+/// Returns the last line of the function's file in the traceback, such as ` at own.py:12`; empty if none is known.
 fn place_of(py: Python<'_>, error: &PyErr) -> String {
     let mut frames = Vec::new();
     let mut next = error.traceback(py).map(Bound::into_any);
@@ -157,9 +157,10 @@ fn place_of(py: Python<'_>, error: &PyErr) -> String {
     })
 }
 
-/// Adds an algorithm to the registry: `function(case, params)` returns a schedule, where `case` has `collective`,
-/// `ranks`, `elements`, `root`, `dtype`, `op` and `shape`. `params` lists names with the values that are accepted, in
-/// words; `candidates` the settings that are ranked. `wafer` and `messages` say on which machines it runs.
+/// Adds an algorithm to the registry: `function(case, params)` returns a schedule. `case` has `collective`, `ranks`,
+/// `elements`, `root`, `dtype`, `op` and `shape`. `params` maps names to descriptions of the accepted values.
+/// `candidates` are the settings that are compared. `wafer` and `messages` select the machines on which the algorithm
+/// runs.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the parts of an entry of the registry")]
 #[expect(clippy::needless_pass_by_value, reason = "what the Python function is given")]
@@ -177,7 +178,7 @@ pub fn register_algorithm(
     let kinds = collectives.iter().map(|c| c.parse()).collect::<Result<Vec<Kind>, _>>().map_err(input)?;
     let means = [(wafer, Means::Grid), (messages, Means::Messages)];
     let params = params.into_iter().map(|(name, values)| Param { name: keep(name), values: keep(values) });
-    // The registry holds its entries for the rest of the process.
+    // The registry keeps its entries for the rest of the process.
     let info: &'static Info = Box::leak(Box::new(Info {
         name: keep(name),
         summary: keep(summary),
@@ -187,7 +188,7 @@ pub fn register_algorithm(
         formulas: &[],
         needs: Vec::leak(means.into_iter().filter_map(|(on, means)| on.then_some(means)).collect()),
         composed: false,
-        // It has no defaults.
+        // The algorithm has no default settings.
         best_of_listed: true,
     }));
     let settings = |own: &Vec<(String, String)>| own.iter().fold(Params::new(), |all, (k, v)| all.with(k, v));
@@ -195,7 +196,7 @@ pub fn register_algorithm(
     register(Box::new(OwnAlgorithm { info, candidates, function, last: Mutex::new(None) })).map_err(input)
 }
 
-/// Removes an algorithm that was added; returns whether there was one of that name.
+/// Removes an added algorithm and returns whether there was one of that name.
 #[pyfunction]
 pub fn unregister_algorithm(name: &str) -> bool {
     unregister(name)

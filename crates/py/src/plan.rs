@@ -61,25 +61,25 @@ impl Plan {
         self.report.model
     }
 
-    /// Whether the collective rounds, so that its result depends on the order in which operands are combined.
+    /// Whether the collective rounds, so that its result depends on the order of combination.
     #[getter]
     fn rounds(&self) -> bool {
         self.plan.problem.collective.rounds()
     }
 
-    /// Whether the buffers fit the memory of a PE; None where PEs have no such limit.
+    /// Whether the buffers fit the memory of a PE; None on machines without such a limit.
     #[getter]
     fn fits_sram(&self) -> Option<bool> {
         self.report.fits_sram
     }
 
-    /// `{cycles, seconds, source, terms, phases}`; cycles and phases are None on machines without a clock.
+    /// `{cycles, seconds, source, terms, phases}`. Cycles and phases are None on machines without a clock.
     #[getter]
     fn predicted<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.predicted)
     }
 
-    /// The own choice of a library, where it was asked for, or None.
+    /// The choice that a library itself makes, if requested; else None.
     #[getter]
     fn library<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &self.report.library)
@@ -108,21 +108,21 @@ impl Plan {
         Ok(Schedule::new(file))
     }
 
-    /// A certificate of the bound `cut` or `flow` as JSON: prices of links, from which the bound can be checked with
-    /// the machine alone.
+    /// Returns a certificate of the bound `cut` or `flow` as JSON: prices of links, from which the bound can be checked
+    /// with the machine alone.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
         let problem = &self.plan.problem;
         let made = detached(py, || problem.target.certificate(problem.collective))?.map_err(plan_error)?;
         Ok(made.to_json())
     }
 
-    /// The trees of one root where the best candidate is a forest: `{root, depth, chunks, places, links, trees}`.
+    /// Returns the trees of one root if the best candidate is a forest: `{root, depth, chunks, places, links, trees}`.
     #[pyo3(signature = (root = None))]
     fn forest<'py>(&self, py: Python<'py>, root: Option<u32>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.forest(root))?.map_err(plan_error)?)
     }
 
-    /// The time of forests over their depth: `{fluid_seconds, points: [{depth, fluid_seconds, forests}]}`.
+    /// Returns the time of forests by depth: `{fluid_seconds, points: [{depth, fluid_seconds, forests}]}`.
     fn front<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         to_python(py, &detached(py, || self.plan.front())?.map_err(plan_error)?)
     }
@@ -131,7 +131,7 @@ impl Plan {
         to_python(py, &self.report)
     }
 
-    /// What notebooks show: a table of HTML.
+    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }
@@ -170,7 +170,7 @@ pub fn plan(
     let made = detached(py, || {
         let form = target.map(|name| Format::named(name, library.as_deref())).transpose()?;
         let problem = Problem::new(&request.asked(machine, model))?;
-        // Refused before the candidates are timed, which may take long.
+        // Refuse an unknown library before the candidates are timed, which may take long.
         let library = behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
         let mut made = plan_for(problem, algorithm, &params, form)?;
         made.library = library;
@@ -179,7 +179,7 @@ pub fn plan(
     made.map_err(plan_error)
 }
 
-/// The own choice of a library for one collective, without a plan.
+/// Returns the choice that a library itself makes for one collective, without a plan.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, elements, dtype = "f32", operator = "sum", places = None))]
 #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
@@ -198,7 +198,7 @@ pub fn library_choice_of<'py>(
     to_python(py, &found.map_err(plan_error)?)
 }
 
-/// `[{first_bytes, last_bytes, algorithm, protocol}]`: the best of a library's own algorithms for all sizes.
+/// Returns `[{first_bytes, last_bytes, algorithm, protocol}]`: the best of a library's own algorithms for all sizes.
 #[pyfunction]
 #[pyo3(signature = (library, collective, machine, dtype = "f32", operator = "sum"))]
 pub fn library_sizes<'py>(
@@ -215,7 +215,7 @@ pub fn library_sizes<'py>(
     to_python(py, &found.map_err(plan_error)?)
 }
 
-/// Computes a bound from its certificate and the links of a machine: a dictionary with the claim and the result.
+/// Checks a bound from its certificate and the links of a machine. Returns a dictionary with the claim and the result.
 #[pyfunction]
 pub fn check_bound<'py>(py: Python<'py>, text: &str, machine: &Machine) -> PyResult<Bound<'py, PyAny>> {
     let found = detached(py, || BoundCertificate::parse(text)?.check(machine.description(), machine.part()))?;
@@ -296,7 +296,7 @@ fn form(formula: &Formula) -> Form {
     }
 }
 
-/// The registry, or the part of it that makes one collective.
+/// Returns the registry, or the algorithms for one collective.
 #[pyfunction]
 #[pyo3(signature = (collective = None))]
 pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bound<'py, PyAny>> {

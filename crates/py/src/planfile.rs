@@ -18,7 +18,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// What a row is made of: a plan, a schedule of the user's own, or `(collective, ranks)` for the library's own.
+/// The source of a row: a plan, a user's schedule, or `(collective, ranks)` for the library's own algorithm.
 #[derive(FromPyObject)]
 pub enum Serves<'py> {
     Plan(PyRef<'py, Plan>),
@@ -26,12 +26,12 @@ pub enum Serves<'py> {
     Library((String, u32)),
 }
 
-/// A row as Python has it: what serves it, first byte count, last byte count or None, ranks per node or None, and the
-/// conditions under which it was measured, or None.
+/// A row from Python: its source, first byte count, last byte count or None, ranks per node or None, and the conditions
+/// of its measurement or None.
 type Given<'py> = (Serves<'py>, u64, Option<u64>, Option<u32>, Option<String>);
 
-/// The bytes of a `.plan` file. With `unlike_bits`, the rows of an allreduce after which ranks may have different bits
-/// say so, and thereby permit it for rounded results too.
+/// Returns the bytes of a `.plan` file. `unlike_bits` permits an allreduce that may leave different bits on different
+/// ranks to serve rounded results too; its rows are marked.
 #[pyfunction]
 #[pyo3(signature = (rows, unlike_bits = false))]
 pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: bool) -> PyResult<Bound<'py, PyBytes>> {
@@ -79,7 +79,7 @@ pub fn encode_plan<'py>(py: Python<'py>, rows: Vec<Given<'py>>, unlike_bits: boo
         }
         all.push((row(c.kind, c.ranks, class, choice), Some(stored)));
     }
-    // The table sorts its rows; what serves them follows.
+    // The table sorts its rows; sources get the same order.
     let table = DecisionTable::new(all.iter().map(|(row, _)| row.clone()).collect()).map_err(input)?;
     let mut plan = plan_file::Plan { table, ..plan_file::Plan::default() };
     for row in plan.table.rows() {
@@ -103,7 +103,7 @@ fn store_error(error: PlanError) -> PyErr {
     }
 }
 
-/// Proves the programs of a `.plan` file: of all rows, or of those for one number of ranks.
+/// Proves the programs of a `.plan` file: of all rows, or of the rows for one number of ranks.
 #[pyfunction]
 #[pyo3(signature = (bytes, ranks = None))]
 pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<()> {
@@ -111,7 +111,7 @@ pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<
     detached(py, || file.prove_rows(ranks))?.map_err(input)
 }
 
-/// The rows of a `.plan` file, each a dict.
+/// Returns the rows of a `.plan` file, each as a dict.
 #[pyfunction]
 pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
     let file = PlanFile::read(bytes.to_vec()).map_err(input)?;

@@ -1,4 +1,4 @@
-//! What reproducing the papers needs beyond plans.
+//! Computations for the reproduction of the papers, beyond plans.
 
 use numpy::PyArray2;
 use pyo3::{prelude::*, types::PyDict};
@@ -13,7 +13,7 @@ use crate::{
 /// T_R = 2 on the paper's machine, so one step of the depth costs 5 cycles.
 const DEPTH_CYCLES: f64 = 5.0;
 
-/// The best tree for a vector on a line: `{depth, contention, energy, cycles}`.
+/// Returns the best tree for a vector on a line: `{depth, contention, energy, cycles}`.
 #[pyfunction]
 pub fn auto_gen<'py>(
     py: Python<'py>,
@@ -34,7 +34,7 @@ pub fn auto_gen<'py>(
     Ok(dict)
 }
 
-/// Eq. 1 times over the paper's 1D bound, for P = 2..=pes_max (rows) and each vector length (columns).
+/// Returns the ratio of Eq. 1 to the paper's 1D bound, for P = 2..=pes_max (rows) and each vector length (columns).
 #[pyfunction]
 pub fn reduce_optimality<'py>(
     py: Python<'py>,
@@ -70,7 +70,7 @@ pub fn reduce_optimality<'py>(
     Ok(dict)
 }
 
-/// The claims of a paper, TOML.
+/// Returns the claims of a paper as TOML.
 #[pyfunction]
 pub fn paper_claims(paper: &str) -> PyResult<&'static str> {
     match paper {

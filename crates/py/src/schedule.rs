@@ -22,11 +22,11 @@ use crate::{
     machine::Machine,
 };
 
-/// A schedule, with its placement and machine where it has them. It never changes.
+/// A schedule, with its placement and machine if it has them. It is immutable.
 #[pyclass(frozen, module = "unisono")]
 pub struct Schedule {
     file: Arc<File>,
-    /// What each rank's output must hold, where the collective does not say it.
+    /// The required contents of each rank's output, if the collective does not define them.
     expected: Option<Arc<[Vec<Expected>]>>,
 }
 
@@ -43,7 +43,7 @@ impl Schedule {
         Self { file: Arc::new(file), expected: None }
     }
 
-    /// Messages that are no collective, with what each rank must have of them.
+    /// Makes a schedule of messages outside of collectives, with the required contents of each output.
     pub fn of_messages(schedule: unisono_schedule::Schedule, expected: Vec<Vec<Expected>>) -> Self {
         let file = File { schedule, placement: None, machine: None, blocks: None };
         Self { file: Arc::new(file), expected: Some(expected.into()) }
@@ -61,7 +61,7 @@ impl Schedule {
         outcome.map(Self::new).map_err(input)
     }
 
-    /// The schedule with its proof, for lowering and emission.
+    /// Returns the schedule with its proof, for lowering and emission.
     ///
     /// # Errors
     /// `VerifyError` with the diagnostics of the proof and of the placement.
@@ -73,12 +73,12 @@ impl Schedule {
         proven.map_err(|proof| verify_error(py, &proof.diagnostics))
     }
 
-    /// Findings of the proof, and of the placement on the machine.
+    /// Returns the findings of the proof, and of the placement on the machine.
     pub fn prove(&self, method: Method) -> verify::Proof {
         self.prove_seeded(method, Seed::random())
     }
 
-    /// The same with the seed of an earlier proof, which it repeats.
+    /// Repeats an earlier proof from its seed.
     pub fn prove_seeded(&self, method: Method, seed: Seed) -> verify::Proof {
         let mut proof = match &self.expected {
             Some(expected) => verify::verify_with(self.inner(), method, seed, expected),
@@ -167,13 +167,13 @@ impl Schedule {
         self.inner().phases().to_vec()
     }
 
-    /// Sentences on what its simulated times leave out, beside the notes of its machine.
+    /// Sentences on costs that the simulated times leave out, in addition to the notes of the machine.
     #[getter]
     fn notes(&self) -> Vec<String> {
         unisono_plan::notes(&self.file)
     }
 
-    /// The machine, with the part that the schedule is placed on; None where the schedule has none.
+    /// The machine, with the part on which the schedule is placed; None for a schedule without a machine.
     #[getter]
     fn machine(&self, py: Python<'_>) -> PyResult<Option<Machine>> {
         let Some(description) = &self.file.machine else {
@@ -183,11 +183,13 @@ impl Schedule {
         Ok(Some(Machine::of_part(description.clone(), part.unwrap_or(Part::All))))
     }
 
-    /// The same schedule placed on a machine. On a wafer node k is on PE k of the machine's shape; without a shape the
-    /// schedule keeps its grid, or goes on a row where it has none. On a network rank k is on accelerator `places[k]`,
-    /// or on accelerator k of the part that the machine's shape names; without either the schedule keeps its placement
-    /// on the same machine, and goes to the part of the shape that it has on another. On switches that reduce the
-    /// schedule keeps its placement, which must be on the part that the machine names, if it names one.
+    /// Returns the same schedule placed on a machine.
+    ///
+    /// On a wafer, node k is on PE k of the machine's shape. Without a shape the schedule keeps its grid; without a
+    /// grid it is placed on a row. On a network, rank k is on accelerator `places[k]`, or on accelerator k of the part
+    /// that the machine's shape selects. Without either, the schedule keeps its placement on the same machine, and is
+    /// placed on the part of the shape on another machine. On switches that reduce, the schedule keeps its placement,
+    /// which must be on the part that the machine selects, if any.
     #[pyo3(signature = (machine, places = None))]
     fn on(&self, py: Python<'_>, machine: &Machine, places: Option<Vec<u32>>) -> PyResult<Self> {
         let description = machine.description();
@@ -199,7 +201,7 @@ impl Schedule {
         Ok(Self { expected: self.expected.clone(), ..Self::new(file) })
     }
 
-    /// The text form (`.sched`), which `parse` reads back to the same schedule.
+    /// Returns the text form (`.sched`), which `parse` reads back to the same schedule.
     fn to_text<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
         large(py, &self.text(py)?)
     }
@@ -209,8 +211,8 @@ impl Schedule {
         large(py, &text)
     }
 
-    /// Proves the schedule and checks its placement; `method` is auto, exact or fingerprint. `seed` repeats an earlier
-    /// proof; without it random numbers are seeded by the operating system.
+    /// Proves the schedule and checks its placement. `method` is auto, exact or fingerprint. `seed` repeats an earlier
+    /// proof; without it the operating system seeds the random numbers.
     #[pyo3(signature = (method = "auto", seed = None))]
     fn verify(&self, py: Python<'_>, method: &str, seed: Option<&str>) -> PyResult<Proof> {
         let method: Method = method.parse().map_err(input)?;
@@ -219,9 +221,8 @@ impl Schedule {
         Ok(Proof { proof: detached(py, || self.prove_seeded(method, seed))? })
     }
 
-    /// The certificate of the proof, which `unisono.certificate_checker` checks against `text`: the text of the file
-    /// that the schedule was read from, or by default `to_text()`. `proof` saves a second proof where there is one
-    /// already.
+    /// Returns the certificate of the proof, which `unisono.certificate_checker` checks against `text`: the text of the
+    /// file of the schedule, or by default `to_text()`. An existing `proof` saves a second one.
     #[pyo3(signature = (proof = None, text = None))]
     fn certificate<'py>(
         &self,
@@ -251,8 +252,8 @@ impl Schedule {
         large(py, &made.map_err(|found| verify_error(py, &found))?)
     }
 
-    /// `{source, target, elements}`, arrays of the directed links between neighbouring PEs that carry something; None
-    /// where the schedule is not on a wafer.
+    /// Returns `{source, target, elements}`, arrays of the directed links between neighbouring PEs that carry data;
+    /// None if the schedule is not on a wafer.
     fn link_loads<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let grid = self.file.placement.as_ref().and_then(Placement::grid);
         let Some(placed) = grid.map(|placement| OnGrid { schedule: self.inner(), placement }) else {
@@ -270,8 +271,8 @@ impl Schedule {
         Ok(Some(dict))
     }
 
-    /// `{cycles, seconds, source, terms, phases}` by a model of the machine, where the schedule is placed; on a wafer
-    /// from the terms computed on the grid.
+    /// Returns `{cycles, seconds, source, terms, phases}` by a model of the machine on which the schedule is placed. On
+    /// a wafer, the terms are computed on the grid.
     #[pyo3(signature = (model = None))]
     fn predict<'py>(&self, py: Python<'py>, model: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
         self.verified(py)?;
@@ -279,8 +280,8 @@ impl Schedule {
         to_python(py, &prediction.map_err(plan_error)?)
     }
 
-    /// Pushes one input a rank through the schedule; returns one output a rank. `chunk` elements move at a time (None:
-    /// whole spans), lanes advance in an order drawn from `seed`. bf16 values travel as float32 arrays.
+    /// Runs the schedule on one input for each rank and returns the outputs. `chunk` elements move at a time (None:
+    /// whole spans). Lanes advance in an order drawn from `seed`. bf16 values travel as float32 arrays.
     #[pyo3(signature = (inputs, chunk = None, seed = None))]
     fn interpret<'py>(
         &self,
@@ -313,7 +314,7 @@ impl Schedule {
         (self.inner().instr_count() as u64) << 32 | u64::from(self.ranks())
     }
 
-    /// What notebooks show: a table of HTML.
+    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }
@@ -429,7 +430,7 @@ impl Proof {
         to_python(py, &self.proof)
     }
 
-    /// What notebooks show: a table of HTML.
+    /// Returns the HTML table that notebooks show.
     fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
         convert::display(slf.as_any())
     }
@@ -440,7 +441,7 @@ impl Proof {
     }
 }
 
-/// A text of Python. Its allocation may fail, which the usual conversion takes for a fault.
+/// Makes a Python string. Its allocation may fail, and the usual conversion panics then.
 fn large<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyString>> {
     PyString::from_bytes(py, text.as_bytes())
 }

@@ -52,7 +52,7 @@ pub fn simulate(
     done.map(Simulation).map_err(|e| failed(py, e))
 }
 
-/// Proves schedules and runs them on their machine from the same time on.
+/// Proves schedules and runs them on their machine, all starting at the same time.
 #[pyfunction]
 pub fn simulate_beside(py: Python<'_>, schedules: Vec<PyRef<'_, Schedule>>) -> PyResult<Vec<Simulation>> {
     let proven = schedules.iter().map(|schedule| ready(py, schedule)).collect::<PyResult<Vec<_>>>()?;
@@ -60,7 +60,7 @@ pub fn simulate_beside(py: Python<'_>, schedules: Vec<PyRef<'_, Schedule>>) -> P
     done.map(|runs| runs.into_iter().map(Simulation).collect()).map_err(|e| failed(py, e))
 }
 
-/// The schedule with its proof, where it has a machine.
+/// Returns the schedule with its proof, if it has a machine.
 fn ready<'a>(py: Python<'_>, schedule: &'a Schedule) -> PyResult<VerifiedFile<'a>> {
     if schedule.file().machine.is_none() {
         return Err(plan_error(PlanError::NoMachine));
@@ -88,7 +88,7 @@ pub fn measure<'py>(
     to_python(py, &measured.map_err(|e| failed(py, e))?)
 }
 
-/// The exception of a run that was refused, or that did not end well.
+/// Returns the exception for a run that was refused or that failed.
 pub fn failed(py: Python<'_>, error: RunError) -> PyErr {
     if let Some(stuck) = error.stuck() {
         return simulation_error(py, error.to_string(), stuck);

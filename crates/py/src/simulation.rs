@@ -30,14 +30,14 @@ impl Simulation {
         self.0.seconds
     }
 
-    /// The time as exact as the clock of a simulation in nanoseconds.
+    /// The time in nanoseconds, without loss of precision.
     #[getter]
     fn nanoseconds(&self) -> f64 {
         self.0.nanoseconds
     }
 
-    /// When the last operation of each PE ended, cycles (0 for a PE without any); on other machines when each rank was
-    /// done, seconds.
+    /// The end of each PE's last operation in cycles (0 without operations); on other machines, the end of each rank in
+    /// seconds.
     #[getter]
     fn finish<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         match &self.0.finish {
@@ -46,7 +46,7 @@ impl Simulation {
         }
     }
 
-    /// The same in nanoseconds; None on a machine with cycles.
+    /// `finish` in nanoseconds; None on a machine with cycles.
     #[getter]
     fn finish_ns<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         match &self.0.finish {
@@ -60,20 +60,20 @@ impl Simulation {
         self.0.events
     }
 
-    /// Cycles that wavelets waited at routers; None where nothing of that kind is counted.
+    /// Cycles that wavelets waited at routers; None if the simulator does not count them.
     #[getter]
     fn stalls(&self) -> Option<u64> {
         self.0.stalls
     }
 
-    /// Whether the outputs are those of plain arithmetic; None where no data flowed.
+    /// Whether the outputs equal those of plain arithmetic; None for a simulation without data.
     #[getter]
     fn result_correct(&self) -> Option<bool> {
         self.0.checked.as_ref().map(|checked| checked.correct)
     }
 
-    /// Elements of the vector whose outputs were compared with plain arithmetic, from the first on; None where no data
-    /// flowed.
+    /// Elements of the vector, from the first on, whose outputs were compared with plain arithmetic; None for a
+    /// simulation without data.
     #[getter]
     fn elements_checked(&self) -> Option<u32> {
         self.0.checked.as_ref().map(|checked| checked.elements)
@@ -85,7 +85,7 @@ impl Simulation {
         self.0.checked.as_ref()?.mismatch.as_deref()
     }
 
-    /// `{name: (value, unit)}` of everything else that the simulator counts.
+    /// `{name: (value, unit)}` of all other counts of the simulator.
     #[getter]
     fn metrics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
@@ -106,8 +106,8 @@ impl Simulation {
         self.0.wall_seconds
     }
 
-    /// `[{pe, thread, instr, phase, elements, start, end}]` of the traced PEs, in cycles; `[{rank, kind, cpu, peer,
-    /// bytes, start, end}]` of the traced ranks, in ticks, of which `ticks_per_ns` make a nanosecond.
+    /// `[{pe, thread, instr, phase, elements, start, end}]` of the traced PEs, in cycles; or `[{rank, kind, cpu, peer,
+    /// bytes, start, end}]` of the traced ranks, in ticks of 1/`ticks_per_ns` ns.
     #[getter]
     fn trace_events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match &self.0.trace {
@@ -125,7 +125,7 @@ impl Simulation {
         }
     }
 
-    /// The phases that traced operations of PEs name by their number.
+    /// The names of the phases, which traced operations of PEs give by number.
     #[getter]
     fn phases(&self) -> Vec<String> {
         match &self.0.trace {

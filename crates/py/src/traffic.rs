@@ -21,7 +21,7 @@ use crate::{
     workload_graph::WorkloadGraph,
 };
 
-/// What one accelerator can send on all planes together, bytes a second.
+/// Returns the injection rate of one accelerator on all planes together, in bytes per second.
 #[pyfunction]
 pub fn injection(machine: &Machine) -> PyResult<f64> {
     let network = network_of(machine)?;
@@ -29,7 +29,7 @@ pub fn injection(machine: &Machine) -> PyResult<f64> {
     Ok(network.injection_bytes_per_ns(&*topology) * 1e9)
 }
 
-/// Runs the program of a GOAL file on a network; its calcs are nanoseconds.
+/// Runs the program of a GOAL file on a network. Its calcs are nanoseconds.
 #[pyfunction]
 #[pyo3(signature = (machine, path, start_ns = None, noise = None, seed = 0, trace_ranks = None, program = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
@@ -56,8 +56,8 @@ pub fn simulate_network_goal(
     )
 }
 
-/// Runs traffic among all accelerators packet by packet: `alltoall` with `bytes` for each pair, or `permutation` with
-/// `messages` of `bytes` for each accelerator, drawn by `seed`; on `jobs` threads.
+/// Runs traffic among all accelerators packet by packet, on `jobs` threads: `alltoall` with `bytes` for each pair, or
+/// `permutation` with `messages` of `bytes` for each accelerator, drawn by `seed`.
 #[pyfunction]
 pub fn traffic_packets(
     py: Python<'_>,
@@ -82,7 +82,7 @@ pub fn traffic_packets(
     simulated(py, network, &interconnect, &graph.map_err(input)?, &options)
 }
 
-/// Refuses traffic that is over a limit, with its size: before its task graph is made, which is most of its memory.
+/// Refuses traffic over a limit, with its size, before its task graph is made, which takes most of its memory.
 fn admit(
     pattern: &str,
     accelerators: u32,
@@ -93,7 +93,7 @@ fn admit(
 ) -> PyResult<()> {
     let of_message = bytes.div_ceil(u64::from(interconnect.planes.max(1)));
     if of_message.div_ceil(u64::from(interconnect.timing.packet_bytes)) > u64::from(u32::MAX) {
-        // The simulator cannot number the packets of such a message, and says so.
+        // The simulator reports that it cannot number the packets of such a message.
         return Ok(());
     }
     let others = u64::from(accelerators.saturating_sub(1));
@@ -104,8 +104,8 @@ fn admit(
     estimate.check().map_err(|over| input(format!("{}; {over}", size())))
 }
 
-/// The same by flows: nanoseconds, when each accelerator (or an even sample) has all, bytes over the busiest link of a
-/// plane, and how long it took.
+/// Runs the same traffic by flows. Returns nanoseconds, the end of each accelerator (or of an even sample), bytes over
+/// the busiest link of a plane, and the wall time.
 #[pyfunction]
 pub fn traffic_flows<'py>(
     py: Python<'py>,

@@ -1,4 +1,4 @@
-//! Algorithms that are worth running, and the decision tables of `unisono tune`.
+//! Algorithms that are worth measuring, and the decision tables of `unisono tune`.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,7 +15,7 @@ use crate::{
     plan::Plan,
 };
 
-/// A contender at a size: its plan, or None for the library, seconds, rounds won, and whether it ran as planned.
+/// A contender at a size: its plan, or None for the library; seconds; rounds won; and whether it ran as planned.
 type Contender<'py> = (Option<PyRef<'py, Plan>>, f64, u32, bool);
 
 /// Ranks, ranks per node, first and last bytes, the plan, and whether the number of ranks was measured.
@@ -41,7 +41,7 @@ pub fn size_class(bytes: u64) -> (u64, u64) {
     (class.first_bytes, class.last_bytes)
 }
 
-/// The plan that the model ranks first for the sizes that share one with `bytes`; None where no algorithm serves.
+/// Returns the plan that the model ranks first for the sizes in one class with `bytes`; None if no algorithm serves.
 #[pyfunction]
 pub fn plan_size_class(
     py: Python<'_>,
@@ -60,7 +60,7 @@ pub fn plan_size_class(
     made.map_err(plan_error)
 }
 
-/// One algorithm at the parameters that it chooses; None where it does not serve.
+/// Returns one algorithm with the parameters that it chooses; None if it does not serve.
 #[pyfunction]
 pub fn propose(
     py: Python<'_>,
@@ -78,7 +78,7 @@ pub fn propose(
     made.map_err(plan_error)
 }
 
-/// For each count the names of the best `most` algorithms on any of the numbers of ranks.
+/// Returns, for each count, the names of the best `most` algorithms on any of the numbers of ranks.
 #[pyfunction]
 pub fn worthwhile(
     py: Python<'_>,
@@ -92,13 +92,13 @@ pub fn worthwhile(
     detached(py, || tuning::worthwhile(kind, machine.description(), &counts, &ranks, most))?.map_err(plan_error)
 }
 
-/// The contender that is chosen at each size; of each size all contenders are given, the library first.
+/// Returns the contender that is chosen at each size. `measured` has all contenders of each size, the library first.
 #[pyfunction]
 pub fn chosen(measured: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<&'static str> {
     tuning::chosen(&cells(measured, rounds)).into_iter().map(tuning::Contender::name).collect()
 }
 
-/// The regions of the decision table of one collective, from contenders by ranks and count.
+/// Returns the regions of the decision table of one collective, from contenders by ranks and count.
 #[pyfunction]
 pub fn tuned_regions(
     py: Python<'_>,

@@ -31,7 +31,7 @@ struct Report<'a> {
     reference: &'a str,
     level: &'a str,
     overlap: bool,
-    /// Of workloads on switches that reduce.
+    /// Only for workloads on switches that reduce.
     minibatch: Option<u32>,
     algorithm: Option<&'a str>,
     #[serde(flatten)]
@@ -40,7 +40,7 @@ struct Report<'a> {
     events: Option<u64>,
 }
 
-/// `[{name, accelerators, compute_seconds, summary, reference}]` of the workloads that come along. The compute is that
+/// Returns `[{name, accelerators, compute_seconds, summary, reference}]` of the preset workloads. The compute is that
 /// of the rank that computes longest.
 #[pyfunction]
 pub fn workload_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
@@ -66,7 +66,7 @@ pub fn workload_presets(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     to_python(py, &rows)
 }
 
-/// One iteration: of the workload `text` from the file `origin`, or where there is no text of the preset `origin`.
+/// Times one iteration of the workload `text` from the file `origin`, or of the preset `origin` if there is no text.
 #[pyfunction]
 #[pyo3(signature = (origin, text, machine, level, overlap))]
 pub fn workload<'py>(
@@ -85,7 +85,7 @@ pub fn workload<'py>(
     };
     machine.check_whole("a workload chooses its accelerators from")?;
     let on = detached(py, || NetworkWorkload::new(&workload, network))?.map_err(plan_error)?;
-    // Ranks that go through different steps are classes of a program.
+    // Ranks with different steps are classes of a program.
     let is_uniform = !workload.is_concurrent();
     let (iteration, packets, events) = match level {
         "model" if is_uniform => {
@@ -103,7 +103,7 @@ pub fn workload<'py>(
             (iteration, Some(done.packets), Some(done.events))
         }
         other => {
-            // As a program, whose levels are all that there are.
+            // Times the workload as a program, which has no other levels.
             let level = Level::named(other, &workload.name).map_err(input)?;
             let timed = detached(py, || {
                 let graph = workload.program();

@@ -32,7 +32,7 @@ pub struct WorkloadGraph(pub(crate) Graph, pub(crate) Option<Workload>);
 
 #[pymethods]
 impl WorkloadGraph {
-    /// Reads a program from files, each with its name for messages. A program of tasks is taken among `ranks`; others
+    /// Reads a program from files, each with its name for messages. A program of tasks runs among `ranks`; other files
     /// state their ranks.
     #[staticmethod]
     #[pyo3(signature = (files, strict = false, ranks = None))]
@@ -61,7 +61,7 @@ impl WorkloadGraph {
         detached(py, || read_also(PROGRAM_FORMATS, &files, strict))?.map(|graph| Self(graph, None)).map_err(input)
     }
 
-    /// The workload `text` from the file `origin`, or where there is no text the preset `origin`.
+    /// Reads the workload `text` from the file `origin`, or the preset `origin` if there is no text.
     #[staticmethod]
     #[pyo3(signature = (origin, text = None))]
     fn of_workload(origin: &str, text: Option<&str>) -> PyResult<Self> {
@@ -70,8 +70,8 @@ impl WorkloadGraph {
         Ok(Self(workload.program(), Some(workload)))
     }
 
-    /// A program of tasks among `ranks`, with the communication that discovery finds in it. `reduced` lists the buffers
-    /// that only messages reduce, with the bytes that go with each element.
+    /// Discovers the communication of a program of tasks among `ranks`. `reduced` maps buffers that only messages
+    /// reduce to the bytes that accompany each element.
     #[staticmethod]
     #[pyo3(signature = (tasks, name, ranks, strict = false, reduced = None))]
     fn of_tasks(
@@ -93,7 +93,7 @@ impl WorkloadGraph {
         &self.0.name
     }
 
-    /// The format that it was read from.
+    /// The format of the files.
     #[getter]
     fn format(&self) -> &'static str {
         self.0.format
@@ -110,20 +110,20 @@ impl WorkloadGraph {
         self.0.classes.iter().map(|class| class.nodes.len()).collect()
     }
 
-    /// Returns whether the time of some compute depends on the rates of the accelerator.
+    /// Whether the time of some compute depends on the rates of the accelerator.
     #[getter]
     fn counts_operations(&self) -> bool {
         self.0.counts_operations()
     }
 
-    /// The program as Chakra execution traces, by the names of their files.
+    /// Returns the program as Chakra execution traces, by file name.
     fn to_chakra(&self, py: Python<'_>) -> PyResult<BTreeMap<String, Cow<'static, [u8]>>> {
         let files = detached(py, || chakra::write(&self.0))?.map_err(input)?;
         Ok(files.into_iter().map(|(name, bytes)| (name, bytes.into())).collect())
     }
 
-    /// One step on a machine. The rates of the accelerator are operations and bytes of memory a second; without them
-    /// those of the machine file are taken. `algorithms` names that of every collective of a kind.
+    /// Times one step on a machine. The rates of the accelerator are operations and bytes of memory per second; without
+    /// them the rates of the machine file apply. `algorithms` maps a kind to the algorithm of all its collectives.
     #[pyo3(signature = (machine, accelerator = None, overlap = true, level = "model", algorithms = None))]
     fn time<'py>(
         &self,
@@ -156,13 +156,13 @@ impl WorkloadGraph {
     }
 }
 
-/// The part of a machine on which the ranks run: on a whole network of rows and columns, a workload names the place of
-/// each.
+/// Returns the part of a machine on which the ranks run. On a whole network of rows and columns, a workload names the
+/// place of each rank.
 pub fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<Part, PlanError> {
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {
             let topology = network.topology(&network.name)?;
-            // Boxes are no rows of a grid: ranks take them in order.
+            // Boxes do not form rows of a grid: ranks fill them in order.
             let is_in_order = topology.name() == "boxes";
             let in_places = || places(workload, &network.name, &topology.extents()).map(Part::Places);
             Ok(if is_in_order { Part::All } else { in_places()? })

@@ -1,19 +1,19 @@
-//! Which elements the blocks of a stored schedule are in one call.
+//! The elements of the blocks of a stored schedule in one call.
 
 use unisono_schedule::stored::{Blocking, Facts, Place};
 
 use crate::{Buffer, Slice};
 
-/// Blocks of `pitch` elements, cut off where the vector ends. See [`unisono_schedule::stored`] for the two rules.
+/// Blocks of `pitch` elements, cut off at the end of the vector. See [`unisono_schedule::stored`] for the two rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Blocks {
     pitch: usize,
-    /// Elements of the vector; `None` where all blocks are whole.
+    /// The elements of the vector; `None` if all blocks are whole.
     limit: Option<usize>,
 }
 
 impl Blocks {
-    /// The blocks of `elements`, counted as the collective counts; none where the schedule does not serve that count.
+    /// Returns the blocks of `elements`, in the unit of the collective; none if the schedule does not serve that count.
     pub fn new(facts: &Facts, elements: usize) -> Option<Self> {
         let blocks = facts.collective.elements as usize;
         match facts.blocking {
@@ -24,19 +24,18 @@ impl Blocks {
         }
     }
 
-    /// Elements of so many blocks of scratch memory.
+    /// Returns the elements of `blocks` blocks of scratch memory.
     pub fn scratch(&self, blocks: u32) -> usize {
         self.pitch * blocks as usize
     }
 
-    /// Elements before a block of the vector.
     #[inline]
     fn before(&self, block: u32) -> usize {
         let whole = self.pitch * block as usize;
         self.limit.map_or(whole, |limit| whole.min(limit))
     }
 
-    /// The elements of `len` blocks at `place`, which hold the input blocks from `align` on.
+    /// Returns the elements of `len` blocks at `place`, which hold the input blocks from `align` on.
     #[inline]
     pub fn slice(&self, place: Place, len: u32, align: u32) -> Slice {
         let count = self.before(align + len) - self.before(align);

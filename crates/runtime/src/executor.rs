@@ -1,13 +1,12 @@
-//! Lanes of steps, advanced as their messages come.
+//! Lanes of steps, which advance as their messages arrive.
 //!
-//! Receives are posted as early as their landing place is free, in the order of their lane. A lane that waits for a
-//! message does not keep others from advancing; where there is only one, it waits inside the transport.
+//! Receives are posted as soon as their destination is free, in the order of their lane. A lane that waits for a
+//! message does not block others; a rank with only one lane waits inside the transport.
 
 use unisono_schedule::stored::{RankProgram, Wait};
 
 use crate::{Blocks, Transport};
 
-/// The state of a message.
 enum Message<R> {
     /// Not posted yet.
     Idle,
@@ -17,20 +16,20 @@ enum Message<R> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// Something was done; there may be more to do at once.
+    /// An action was taken; more may be possible at once.
     Moved,
-    /// Only messages can change anything.
+    /// Only a message can cause progress.
     Blocked,
     Finished,
 }
 
 struct LaneState {
-    /// Next step, and the next arrival to be posted.
+    /// The next step, and the next arrival to be posted.
     step: u32,
     arrival: u32,
 }
 
-/// Runs one program, call after call.
+/// Runs one program, for any number of calls.
 pub struct Executor<R> {
     program: RankProgram,
     lanes: Vec<LaneState>,
@@ -55,7 +54,7 @@ impl<R> Executor<R> {
         &self.program
     }
 
-    /// Makes ready for a call.
+    /// Prepares a call.
     pub fn start(&mut self) {
         self.lanes.clear();
         let first = self.program.lanes.iter().map(|l| LaneState { step: l.steps.start, arrival: l.arrivals.start });
@@ -68,7 +67,7 @@ impl<R> Executor<R> {
     /// Runs a whole call.
     ///
     /// # Errors
-    /// Those of the transport; the program is then left where it stopped.
+    /// Those of the transport; the program then stays at the point of the error.
     pub fn run<T: Transport<Request = R>>(&mut self, blocks: &Blocks, transport: &mut T) -> Result<(), T::Error> {
         self.start();
         let wait = self.lanes.len() == 1;
@@ -85,7 +84,7 @@ impl<R> Executor<R> {
         Ok(())
     }
 
-    /// After an error: ends the receives under way, so that no message arrives in memory that the caller has back.
+    /// Ends the pending receives after an error, so that no message is written to memory that the caller has back.
     pub fn give_up<T: Transport<Request = R>>(&mut self, transport: &mut T) {
         for message in &mut self.arrivals {
             if let Message::Active(request) = message {
@@ -95,7 +94,7 @@ impl<R> Executor<R> {
         }
     }
 
-    /// Does what can be done without waiting; finished when all messages have ended too.
+    /// Takes all actions that are possible without waiting; finished only after all messages have ended.
     ///
     /// # Errors
     /// Those of the transport.
@@ -137,7 +136,7 @@ impl<R> Executor<R> {
         })
     }
 
-    /// Posts the receives of a lane whose landing place is free.
+    /// Posts the receives of a lane whose destination is free.
     fn post<T: Transport<Request = R>>(
         &mut self,
         lane: usize,
@@ -153,7 +152,7 @@ impl<R> Executor<R> {
             }
             let a = &self.program.arrivals[number];
             let into = blocks.slice(a.place, a.len, a.align);
-            // Sender and receiver agree on the length, so neither makes a message of nothing.
+            // Sender and receiver agree on the length, so neither has an empty message.
             self.arrivals[number] = match into.len {
                 0 => Message::Ended,
                 _ => Message::Active(transport.receive(a.peer, a.tag, into)?),
@@ -163,8 +162,8 @@ impl<R> Executor<R> {
         Ok(())
     }
 
-    /// Takes the next step of a lane if what it waits for has happened. `wait` is for the only lane of a rank: there
-    /// nothing else is to be done meanwhile, unless a receive of its own waits for a place.
+    /// Takes the next step of a lane if all its waits are over. `wait` allows blocking, for the only lane of a rank: it
+    /// has nothing else to do, unless one of its receives waits for a place.
     fn step<T: Transport<Request = R>>(
         &mut self,
         lane: usize,
@@ -209,8 +208,8 @@ impl<R> Executor<R> {
         Ok(true)
     }
 
-    /// The next receive to be posted waits for nothing but messages that leave: it could be posted while the lane
-    /// waits.
+    /// Returns whether the next receive waits only for sends that are under way, so that it could be posted while the
+    /// lane waits.
     fn is_post_pending(&self, lane: usize) -> bool {
         let next = self.lanes[lane].arrival;
         if next == self.program.lanes[lane].arrivals.end {
@@ -243,7 +242,8 @@ impl<R> Executor<R> {
 }
 
 impl<R> Message<R> {
-    /// A message whose request fails has ended: the message layer has freed the request.
+    /// Returns whether the message has ended. A message whose request fails has ended too, because the message layer
+    /// has freed the request.
     fn has_ended<T: Transport<Request = R>>(&mut self, transport: &mut T, wait: bool) -> Result<bool, T::Error> {
         let found = match self {
             Message::Idle => return Ok(false),

@@ -1,7 +1,7 @@
-//! Runs what one rank does in a stored schedule, over a transport. It plans nothing, and once an [`Executor`] is made
-//! it allocates nothing.
+//! Runs the program of one rank of a stored schedule over a transport. It plans nothing, and an [`Executor`] allocates
+//! nothing after its creation.
 //!
-//! [`Transport`] is all that a run needs of the outside: messages between ranks, and copies and sums of local memory.
+//! [`Transport`] is the interface of a run to the outside: messages between ranks, and copies and sums of local memory.
 //! [`local`] is a transport inside one process, which delivers messages in an order drawn from a seed.
 
 mod blocks;

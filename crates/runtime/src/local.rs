@@ -1,6 +1,6 @@
-//! All ranks in one thread, for tests: a message is passed on at a moment drawn from a seed, straight from the sender's
+//! All ranks in one thread, for tests. A message is delivered at a moment drawn from a seed, directly from the sender's
 //! memory to the receiver's, and never before its receive is posted. So a place that is overwritten or received into
-//! too early shows as a wrong result, and a wait in a circle as [`LocalError::Stuck`].
+//! too early causes a wrong result, and a cycle of waits causes [`LocalError::Stuck`].
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,7 +14,7 @@ use crate::{Blocks, Buffer, Executor, Progress, Slice, Transport};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LocalError {
-    /// Nothing can move any more; the ranks that are not done.
+    /// No rank can continue; the unfinished ranks.
     Stuck(Vec<u32>),
     /// A message and its receive differ in length.
     Length { sent: usize, received: usize },
@@ -37,13 +37,13 @@ struct Channel {
 struct World<'a, T> {
     operator: Operator,
     inputs: &'a [Vec<T>],
-    /// Of ranks whose input lies in the output: the element where it begins.
+    /// For ranks whose input is in the output: its first element there.
     aliases: Vec<Option<usize>>,
     outputs: Vec<Vec<T>>,
     scratch: Vec<Vec<T>>,
-    /// By sender, receiver and tag.
+    /// The channels by sender, receiver and tag.
     channels: BTreeMap<(u32, u32, u32), Channel>,
-    /// Whether each request has ended.
+    /// True for requests that have ended.
     requests: Vec<bool>,
 }
 
@@ -68,7 +68,7 @@ impl<T: Element> World<'_, T> {
         memory[slice.start..slice.start + slice.len].copy_from_slice(values);
     }
 
-    /// Passes on one of the messages that could be, if there is one.
+    /// Delivers one of the deliverable messages, if there is one.
     fn deliver(&mut self, pick: u64) -> Result<bool, LocalError> {
         let ready: Vec<_> =
             self.channels.iter().filter(|(_, c)| !c.sent.is_empty() && !c.received.is_empty()).collect();
@@ -141,7 +141,7 @@ impl<T: Element> Transport for Port<'_, '_, T> {
     }
 }
 
-/// Runs a stored schedule with so many elements, counted as the collective counts, and returns each rank's output.
+/// Runs a stored schedule on `elements`, in the unit of the collective, and returns each rank's output.
 ///
 /// # Errors
 /// A deadlock, or a count that the schedule does not serve.
@@ -155,8 +155,8 @@ pub fn run<T: Element>(
     run_in_place(facts, programs, elements, inputs, &vec![false; inputs.len()], seed)
 }
 
-/// The same, where some ranks have their input in their output; their programs are those of
-/// [`unisono_schedule::stored::in_place()`]. An output that is shorter than the input is its beginning.
+/// Runs a stored schedule in which some ranks have their input in their output; their programs are those of
+/// [`unisono_schedule::stored::in_place()`]. If the output is shorter than the input, it is its beginning.
 ///
 /// # Errors
 /// As [`run`].
@@ -170,7 +170,7 @@ pub fn run_in_place<T: Element>(
 ) -> Result<Vec<Vec<T>>, LocalError> {
     let blocks = Blocks::new(facts, elements).ok_or(LocalError::Count(elements))?;
     let c = facts.collective;
-    // Sizes are products of the counts, so those of the blocks say those of the elements.
+    // Sizes are proportional to the count, so those of blocks give those of elements.
     let out = |rank: u32| c.output_len(rank) as usize / c.elements as usize * elements;
     let mut world = World {
         operator: c.operator,
@@ -208,7 +208,7 @@ pub fn run_in_place<T: Element>(
         }
         let delivered = random() % 2 == 0 && world.deliver(random())?;
         still = if progress == Progress::Blocked && !delivered { still + 1 } else { 0 };
-        // All that could move has been asked many times over.
+        // Every rank was polled many times without progress.
         if still > 64 * (unfinished.len() + 1) && !world.deliver(random())? {
             unfinished.sort_unstable();
             return Err(LocalError::Stuck(unfinished));

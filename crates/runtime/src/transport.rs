@@ -1,4 +1,4 @@
-//! What a run needs of the outside.
+//! The interface of a run to messages and memory.
 
 /// The memory of a rank. `In` is only read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,7 +19,7 @@ pub struct Slice {
 /// Messages and memory of one rank.
 ///
 /// Messages of one sender, receiver and tag arrive in the order sent. A slice that is sent or received stays untouched
-/// until its request has ended. The executor asks for nothing outside the buffers of a [`crate::Blocks`].
+/// until its request has ended. The executor uses only the buffers of a [`crate::Blocks`].
 pub trait Transport {
     type Request;
     type Error;
@@ -32,34 +32,34 @@ pub trait Transport {
     /// Those of the message layer.
     fn receive(&mut self, peer: u32, tag: u32, into: Slice) -> Result<Self::Request, Self::Error>;
 
-    /// Whether a request has ended. It is not asked again once it has.
+    /// Returns whether a request has ended. It is not called again after that.
     ///
     /// # Errors
     /// Those of the message layer.
     fn test(&mut self, request: &mut Self::Request) -> Result<bool, Self::Error>;
 
-    /// Returns when the request has ended.
+    /// Blocks until the request has ended.
     ///
     /// # Errors
     /// Those of the message layer.
     fn wait(&mut self, request: &mut Self::Request) -> Result<(), Self::Error>;
 
-    /// Called again and again by a run that waits for messages and can do nothing else.
+    /// Called repeatedly by a run that waits for messages and has nothing else to do.
     ///
     /// # Errors
-    /// The messages will never come.
+    /// The messages will never arrive.
     fn idle(&mut self) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Ends a receive for good: afterwards nothing is written to its slice. It is not asked again.
+    /// Cancels a receive: its slice is not written to afterwards, and its request is not used again.
     fn give_up(&mut self, request: &mut Self::Request);
 
     fn copy(&mut self, from: Slice, to: Slice);
 
-    /// `to = left op right`, element by element; `to` may be one of them.
+    /// Computes `to = left op right`, element by element; `to` may be one of them.
     ///
     /// # Errors
-    /// The operator has no meaning for the elements.
+    /// The operator is not defined for the elements.
     fn combine(&mut self, left: Slice, right: Slice, to: Slice) -> Result<(), Self::Error>;
 }

@@ -1,6 +1,7 @@
 //! Builds the tables of a schedule, in any order of nodes and lanes.
 //!
-//! The builder refuses only what the tables cannot hold; whether the schedule is right is for [`crate::verify`].
+//! The builder refuses only schedules that do not fit into the tables; [`crate::verify`] decides whether they are
+//! right.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, PhaseId, StreamId, interrupt::poll, narrow};
@@ -22,22 +23,21 @@ pub enum BuildError {
     PartPlace { found: StreamId },
 }
 
-/// The id of an instruction over no elements, which is not made.
+/// The id of an instruction over zero elements, which is not added.
 const NOTHING: InstrId = InstrId(u32::MAX);
 
 pub struct Builder {
     collective: Collective,
     origin: String,
     phases: Vec<String>,
-    /// The place of each name in `phases`.
+    /// The index of each name in `phases`.
     phase_ids: FxHashMap<String, usize>,
     phase: u16,
     scratch: Vec<u32>,
     instrs: Vec<Instr>,
-    /// `(node, lane of the node)` of each instruction, in the order of their making.
+    /// `(node, lane of the node)` of each instruction, in order of insertion.
     places: Vec<(NodeId, u32)>,
-    /// The instruction made before each one on its node, and the last one of each node; [`NOTHING`] where there is
-    /// none.
+    /// The instruction added before each one on its node, and the last one of each node; [`NOTHING`] if there is none.
     previous: Vec<InstrId>,
     last: Vec<InstrId>,
     operands: Vec<PackedOperand>,
@@ -45,7 +45,7 @@ pub struct Builder {
     bounded: Vec<(StreamId, u32)>,
     sinks: Vec<NodeId>,
     deps: Vec<(InstrId, InstrId)>,
-    /// Where all lanes of each node meet.
+    /// The points in the instruction table at which all lanes of each node meet.
     joins: Vec<InstrId>,
     error: Option<BuildError>,
     keeps_unused: bool,
@@ -75,8 +75,8 @@ impl Builder {
         }
     }
 
-    /// Goes on from a finished schedule as part of another collective on the same ranks, such as the reduce of an
-    /// allreduce. Where a rank gains an output that its scratch memory fits into, that memory moves there.
+    /// Continues a finished schedule as part of another collective on the same ranks, such as the reduce of an
+    /// allreduce. If a rank gains an output that is large enough for its scratch memory, that memory moves there.
     pub fn resume(schedule: Schedule, collective: Collective) -> Self {
         let mut b = Self::new(collective);
         let mut to_output = vec![false; schedule.node_count()];
@@ -128,12 +128,12 @@ impl Builder {
         self
     }
 
-    /// Streams that no instruction names keep their ids, as a file that goes on to name them needs it.
+    /// Keeps streams that no instruction names, with their ids, because a file may name them later.
     pub fn keep_unused_streams(&mut self) {
         self.keeps_unused = true;
     }
 
-    /// Makes room for a schedule of about this size.
+    /// Reserves memory for a schedule of about this size.
     pub fn reserve(&mut self, instrs: usize, streams: usize) {
         self.instrs.reserve(instrs);
         self.places.reserve(instrs);
@@ -143,7 +143,7 @@ impl Builder {
         self.sinks.reserve(streams);
     }
 
-    /// Adds a node that computes but is no rank, such as a switch.
+    /// Adds a node that computes but is not a rank, such as a switch.
     pub fn switch(&mut self) -> NodeId {
         self.scratch.push(0);
         self.last.push(NOTHING);
@@ -154,8 +154,8 @@ impl Builder {
         self.scratch.len()
     }
 
-    /// Instructions from here on belong to the phase `name`, which is made on first use; what the text form cannot
-    /// hold becomes `-`.
+    /// Assigns later instructions to the phase `name`, which is created on first use. Characters that the text form
+    /// does not accept become `-`.
     pub fn phase(&mut self, name: &str) -> PhaseId {
         let plain = |c: char| {
             if c.is_alphanumeric() || "-_./".contains(c) { c } else { '-' }
@@ -177,7 +177,7 @@ impl Builder {
         PhaseId::new(at)
     }
 
-    /// A stream from one node to others; its length is what its instructions push.
+    /// Adds a stream from one node to others. Its length is the sum of its pushes.
     pub fn stream(&mut self, source: NodeId, sinks: &[NodeId]) -> StreamId {
         if self.sinks.len() + sinks.len() >= u32::MAX as usize || self.streams.len() >= u32::MAX as usize - 1 {
             self.fail(BuildError::TooMany {
@@ -201,12 +201,12 @@ impl Builder {
         id
     }
 
-    /// Declares that at most `capacity` elements of the stream wait for a sink.
+    /// Limits the elements of the stream that wait for a sink to `capacity`.
     pub fn capacity(&mut self, stream: StreamId, capacity: u32) {
         self.bounded.push((stream, capacity));
     }
 
-    /// Takes `elements` of the node's scratch memory and returns where they start.
+    /// Allocates `elements` of the node's scratch memory and returns the index of the first.
     pub fn scratch(&mut self, node: NodeId, elements: u32) -> u32 {
         if !self.check_node(node) {
             return 0;
@@ -223,9 +223,9 @@ impl Builder {
         start
     }
 
-    /// `combine(sources) -> sinks` over `len` elements, next in the lane. Nothing is added for a length of 0, and
-    /// [`Builder::after`] takes the id of nothing as a wait for nothing.
-    /// Ids count instructions as they are made; [`Builder::finish`] renumbers by node and lane.
+    /// Appends `combine(sources) -> sinks` over `len` elements to a lane. A length of 0 adds nothing and returns an id
+    /// that [`Builder::after`] ignores. Ids count instructions in order of insertion; [`Builder::finish`] renumbers
+    /// them by node and lane.
     pub fn combine(&mut self, node: NodeId, lane: u32, len: u32, sources: &[Operand], sinks: &[Operand]) -> InstrId {
         poll();
         if len == 0 || !self.check_node(node) {
@@ -289,14 +289,14 @@ impl Builder {
         id
     }
 
-    /// `instr` starts only when `earlier` has completed.
+    /// Makes `instr` start only after `earlier` has completed.
     pub fn after(&mut self, instr: InstrId, earlier: InstrId) {
         if instr != NOTHING && earlier != NOTHING {
             self.deps.push((instr, earlier));
         }
     }
 
-    /// The last instruction so far of each lane of a node, with the lane.
+    /// Returns the lanes of a node, each with its last instruction so far.
     pub(crate) fn ends(&self, node: NodeId) -> std::collections::BTreeMap<u32, InstrId> {
         let mut ends = std::collections::BTreeMap::new();
         let mut at = self.last.get(node.index()).copied().unwrap_or(NOTHING);
@@ -307,18 +307,17 @@ impl Builder {
         ends
     }
 
-    /// All lanes of a node meet here: what comes from here on starts when all lanes of its node have done what came so
-    /// far.
+    /// Joins the lanes of each node: later instructions of a node start after all its earlier ones have completed.
     pub fn join_lanes(&mut self) {
         self.joins.push(InstrId::new(self.instrs.len()));
     }
 
-    /// The last instruction so far of each lane of a node.
+    /// Returns the last instruction so far of each lane of a node.
     pub fn lane_ends(&self, node: NodeId) -> Vec<InstrId> {
         self.ends(node).into_values().collect()
     }
 
-    /// The dependencies that the joins mean: the first instruction of each lane after one waits for the last of each
+    /// Adds the dependencies of the joins: the first instruction of each lane after a join waits for the last of each
     /// other lane before it.
     fn wait_at_joins(&mut self) {
         let mut ends: std::collections::BTreeMap<(NodeId, u32), InstrId> = std::collections::BTreeMap::new();
@@ -349,10 +348,11 @@ impl Builder {
         self.error.get_or_insert(error);
     }
 
-    /// Sorts by node and lane; equal places keep the order of their making.
+    /// Sorts instructions by node and lane and returns the schedule. Instructions of one lane keep the order of
+    /// insertion.
     ///
     /// # Errors
-    /// The first thing the tables could not hold, or an id that does not exist.
+    /// The first entry that did not fit into the tables, or an id that does not exist.
     pub fn finish(mut self) -> Result<Schedule, BuildError> {
         for &(instr, earlier) in &self.deps {
             for id in [instr, earlier] {
@@ -386,7 +386,7 @@ impl Builder {
             self.drop_unused_streams();
         }
         let (node_lanes, lane_instrs) = self.lanes();
-        // Memory is fullest here, so each table goes before the next one comes.
+        // Memory use is highest here, so each table is freed before the next one is built.
         self.places = Vec::new();
         let instrs = Instrs::new(&self.instrs);
         self.instrs = Vec::new();
@@ -407,7 +407,7 @@ impl Builder {
         })
     }
 
-    /// One table after the other, so that only one of them is there twice.
+    /// Sorts one table after the other, so that only one of them exists twice.
     fn sort(&mut self) {
         let mut order: Vec<u32> = (0..narrow::<u32>(self.instrs.len())).collect();
         order.sort_by_key(|&i| self.places[i as usize]);
@@ -434,7 +434,7 @@ impl Builder {
         }
     }
 
-    /// Streams that no instruction names (those of empty chunks) leave the tables.
+    /// Removes streams that no instruction names (those of empty chunks).
     fn drop_unused_streams(&mut self) {
         let mut used = vec![false; self.streams.len()];
         for s in self.operands.iter().filter_map(|o| o.get().stream()) {
@@ -463,7 +463,7 @@ impl Builder {
         }
     }
 
-    /// Lane tables from sorted places. Lanes are renumbered densely, so a skipped lane number costs nothing.
+    /// Returns the lane tables for sorted places. Lanes are renumbered densely, so a skipped lane number costs nothing.
     fn lanes(&self) -> (Vec<u32>, Vec<u32>) {
         let mut node_lanes = Vec::with_capacity(self.scratch.len() + 1);
         let mut lane_instrs = Vec::new();
@@ -484,7 +484,7 @@ impl Builder {
     }
 }
 
-/// As the text form holds it: one line, without `;` and control characters.
+/// Returns the text on one line, without `;` and control characters, as the text form requires.
 pub(crate) fn one_line(text: &str) -> String {
     let text = text.replace(';', ",").replace(char::is_control, " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -10,10 +10,10 @@ use crate::{
 impl Builder {
     /// Adds all instructions of `part`, whose rank `k` becomes `nodes[k]`; switches of the part become new switches.
     ///
-    /// `input` and `output` say for a rank of the part where element 0 of its buffers lies here; they are asked only
-    /// for buffers that the part touches. Scratch memory is new. On each node the part starts when everything that the
-    /// node was given before is done; its lanes keep their numbers and its phases their names, and what follows names
-    /// its own phase. Whether input and output may overlap is for the proof of the whole to say.
+    /// `input` and `output` return the place of element 0 of the buffers of a rank of the part; they are called only
+    /// for buffers that the part touches. Scratch memory is new. On each node the part starts after all earlier
+    /// instructions of the node. Lanes keep their numbers and phases their names; the caller names the phase of later
+    /// instructions. Input and output may overlap if the proof of the whole schedule accepts it.
     pub fn embed(
         &mut self,
         part: &Schedule,
@@ -65,7 +65,7 @@ impl Builder {
                     let new = self.combine(here, lane, part.instr(id).len, &sources, &sinks);
                     renamed[id.index()] = new;
                     if n == 0 {
-                        // Its own lane is in order anyway.
+                        // Instructions of one lane are ordered already.
                         before.iter().filter(|(l, _)| **l != lane).for_each(|(_, &end)| self.after(new, end));
                     }
                 }
@@ -77,7 +77,7 @@ impl Builder {
     }
 }
 
-/// The place `by` elements further on.
+/// Returns the place `by` elements after `base`.
 fn offset(base: Operand, by: u32) -> Result<Operand, BuildError> {
     let (start, make): (u32, fn(u32) -> Operand) = match base {
         Operand::In(start) => (start, Operand::In),

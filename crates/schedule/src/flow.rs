@@ -1,7 +1,7 @@
-//! Which elements of its stream each stream operand carries: the index that every pass over a schedule starts from.
+//! The stream elements that each stream operand carries: the index that every pass over a schedule uses.
 //!
 //! A stream is written by one lane of its source and read, at each sink, by one lane; FIFO order is program order.
-//! [`check`] holds schedules to that, together with all else that makes them well-formed.
+//! [`check`] enforces this and the other rules of well-formed schedules.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use crate::schedule::{Operand, Operands, Schedule};
 /// A stretch of a stream that one instruction pushes or pops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// First element, counted from the start of the stream.
+    /// Its first element, counted from the start of the stream.
     pub start: u32,
     pub instr: InstrId,
 }
 
 pub struct Flow {
-    /// First stream element of each operand row; 0 for slices.
+    /// The first stream element of each operand row; 0 for slices.
     position: Vec<u32>,
     lane_of: Vec<LaneId>,
     node_of_lane: Vec<NodeId>,
@@ -30,7 +30,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Indexes a schedule and reports whatever is not well-formed. The index is empty if anything was found.
+    /// Indexes a schedule and reports violations of its form. The index is empty if there are any.
     pub fn new(schedule: &Schedule, found: &mut Diagnostics) -> Self {
         check(schedule, found);
         if found.is_empty() {
@@ -122,27 +122,26 @@ impl Flow {
         self.node_of_lane[self.lane_of[id.index()].index()]
     }
 
-    /// First stream element that operand row `row` carries.
+    /// Returns the first stream element of operand row `row`.
     pub(crate) fn position(&self, row: usize) -> u32 {
         self.position[row]
     }
 
-    /// Instructions that push a stream, in order.
     pub fn writers(&self, id: StreamId) -> &[Piece] {
         &self.writers[rows(&self.writer_rows, id)]
     }
 
-    /// Instructions that pop a stream: by sink, each sink's in order.
+    /// Returns the instructions that pop a stream: by sink, each sink's in order.
     pub fn readers(&self, id: StreamId) -> &[Piece] {
         &self.readers[rows(&self.reader_rows, id)]
     }
 
-    /// Stream operands among an instruction's sources: the stream and the elements popped.
+    /// Returns the streams among an instruction's sources, each with the elements popped.
     pub fn pops<'a>(&'a self, schedule: &'a Schedule, id: InstrId) -> impl Iterator<Item = (StreamId, Span)> + 'a {
         self.ends(schedule, id, schedule.operand_rows(id).0)
     }
 
-    /// Stream operands among an instruction's sinks: the stream and the elements pushed.
+    /// Returns the streams among an instruction's sinks, each with the elements pushed.
     pub fn pushes<'a>(&'a self, schedule: &'a Schedule, id: InstrId) -> impl Iterator<Item = (StreamId, Span)> + 'a {
         self.ends(schedule, id, schedule.operand_rows(id).1)
     }
@@ -160,10 +159,10 @@ impl Flow {
         })
     }
 
-    /// The pieces among `pieces` that touch `span`: each ends where the next one starts, as those of one end of a
-    /// stream do.
+    /// Returns the pieces that touch `span`. `pieces` are those of one end of a stream: each ends at the start of the
+    /// next one.
     pub fn touching(pieces: &[Piece], span: Span) -> &[Piece] {
-        // Most streams are cut alike at both ends into pieces of about one length.
+        // Most streams are cut into pieces of about equal length, in the same way at both ends.
         let guess = (span.start / span.len.max(1)) as usize;
         let from = match pieces.get(guess) {
             Some(p) if p.start == span.start => guess,
@@ -177,12 +176,12 @@ impl Flow {
         &rest[..to]
     }
 
-    /// The readers of a stream, one slice a sink.
+    /// Returns the readers of a stream, one slice per sink.
     pub fn readers_by_sink(&self, id: StreamId) -> impl Iterator<Item = &[Piece]> {
         let mut rest = self.readers(id);
         std::iter::from_fn(move || {
             let node = self.node_of(rest.first()?.instr);
-            // Most streams have one sink; else sinks ascend, so each one's end is found by halving.
+            // Most streams have one sink. Otherwise sinks ascend, and binary search finds the end of each.
             let one = rest.last().is_some_and(|p| self.node_of(p.instr) == node);
             let end = if one { rest.len() } else { rest.partition_point(|p| self.node_of(p.instr) <= node) };
             let (here, others) = rest.split_at(end);
@@ -196,12 +195,12 @@ fn rows(starts: &[u32], id: StreamId) -> Range<usize> {
     starts[id.index()] as usize..starts[id.index() + 1] as usize
 }
 
-/// The elements that streams have passed on so far, while the instructions of a well-formed schedule are walked in an
-/// order that keeps that of each lane.
+/// The elements that each stream has passed on, during a pass over a well-formed schedule in any order that keeps the
+/// order of each lane.
 pub(crate) struct Passed {
-    /// Elements pushed to each stream.
+    /// The elements pushed to each stream.
     pub pushed: Vec<u32>,
-    /// Elements popped at each row of the table of sinks.
+    /// The elements popped at each row of the table of sinks.
     pub popped: Vec<u32>,
 }
 
@@ -210,7 +209,7 @@ impl Passed {
         Self { pushed: vec![0; schedule.streams.len()], popped: vec![0; schedule.sinks.len()] }
     }
 
-    /// Adds elements at the source of a stream, and returns the place of the first of them in the stream.
+    /// Adds elements at the source of a stream, and returns the position of the first of them in the stream.
     #[inline]
     pub fn push(&mut self, stream: StreamId, len: u32) -> u32 {
         let pushed = &mut self.pushed[stream.index()];
@@ -218,7 +217,7 @@ impl Passed {
         *pushed - len
     }
 
-    /// The same for elements that leave a stream at the sink of this row.
+    /// Removes elements at the sink of this row, and returns the position of the first of them.
     #[inline]
     pub fn pop(&mut self, sink_row: usize, len: u32) -> u32 {
         let popped = &mut self.popped[sink_row];
@@ -227,7 +226,7 @@ impl Passed {
     }
 }
 
-/// One end of a stream, while it is checked.
+/// The state of one end of a stream during the check.
 #[derive(Clone)]
 struct End {
     passed: u64,
@@ -235,18 +234,18 @@ struct End {
 }
 
 impl End {
-    /// Adds an instruction that pushes or pops here, and returns whether it runs in another lane than the one before.
+    /// Adds an instruction that pushes or pops here, and returns whether its lane differs from the one before.
     fn pass(&mut self, lane: LaneId, len: u32) -> bool {
         self.passed += u64::from(len);
         self.lane.replace(lane).is_some_and(|before| before != lane)
     }
 }
 
-/// Reports whatever is not well-formed.
+/// Reports all violations of the form.
 pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
     let none = End { passed: 0, lane: None };
     let (mut writers, mut readers) = (vec![none.clone(); schedule.streams.len()], vec![none; schedule.sinks.len()]);
-    // Instructions that push to a stream of another node, and those that pop one that does not lead to theirs.
+    // Instructions that push to another node's stream, and those that pop a stream that does not lead to their node.
     let (mut not_source, mut not_sink) = (Vec::new(), Vec::new());
     for node in schedule.all_nodes() {
         for lane in schedule.lanes(node).map(LaneId::new) {
@@ -331,7 +330,7 @@ fn check_streams(
     }
 }
 
-/// Takes the entries of a stream from the front of a list sorted by streams.
+/// Removes and returns the entries of a stream at the front of a list sorted by streams.
 fn split_off<'a>(rest: &mut &'a Stray, id: StreamId) -> &'a Stray {
     let (here, others) = rest.split_at(rest.iter().take_while(|entry| entry.0 == id).count());
     *rest = others;
@@ -366,7 +365,8 @@ fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagn
     check_overlaps(id, instr.len, sources, sinks, &mut say);
 }
 
-/// Within one instruction element `k` may be read and written at the same place, but not at two.
+/// Reports overlaps within an instruction: element `k` may be read and written at the same place, but not at two
+/// places.
 fn check_overlaps(
     id: InstrId,
     len: u32,

@@ -1,4 +1,4 @@
-//! The JSON form of a schedule, version 1: the same tables with names, for tools.
+//! The JSON form of a schedule, version 1: the same tables, with names, for other tools.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::{InstrId, LaneId, NodeId, StreamId, keyed, narrow};
@@ -47,7 +47,7 @@ pub struct Combine {
     phase: u32,
     sources: Vec<Place>,
     sinks: Vec<Place>,
-    /// Instructions that must have completed, counted over the whole file.
+    /// The instructions that must have completed, numbered over the whole file.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<u32>,
 }
@@ -61,7 +61,7 @@ pub struct NodeProgram {
     lanes: Vec<Vec<Combine>>,
 }
 
-/// The whole document, with room for a machine (TOML) and a placement `P`, which their own layers understand.
+/// The whole document, with optional fields for a machine (TOML) and a placement `P`, which other crates interpret.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document<P> {
@@ -71,7 +71,7 @@ pub struct Document<P> {
     phases: Vec<String>,
     nodes: u32,
     streams: Vec<StreamRow>,
-    /// Ascending by node; nodes that do nothing may be left out.
+    /// Ascending by node; nodes without instructions may be omitted.
     programs: Vec<NodeProgram>,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,

@@ -5,15 +5,15 @@
 //! ```
 //!
 //! Element `k` of every sink is the reduction, in the order written, of element `k` of every source. A source is a
-//! slice of a buffer or a stream that arrives; a sink is a slice of a buffer or a stream that leaves. A stream is a
-//! FIFO of elements from one node to one or more nodes. Lanes of a node run independently; the instructions of a lane
-//! run in order.
+//! slice of a buffer or an incoming stream; a sink is a slice of a buffer or an outgoing stream. A stream is a FIFO of
+//! elements from one node to one or more nodes. Lanes of a node run independently; the instructions of a lane run in
+//! order.
 //!
-//! [`Builder`] makes schedules, [`text`] and [`json`] write and read them, [`interpret`] pushes real data through,
-//! [`verify`] proves them, [`stored`] has them in the form that message passing
-//! runs, and [`plan_file`] keeps tables of those.
+//! [`Builder`] builds schedules, [`text`] and [`json`] write and read them, [`interpret`] runs them on real data,
+//! [`verify`] proves them, [`stored`] converts them to programs for message passing, and [`plan_file`] stores tables of
+//! those programs.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// Numbers that do not fit are refused on input; see `unisono_base::narrow`.
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 mod builder;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

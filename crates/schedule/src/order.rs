@@ -1,13 +1,13 @@
-//! The order in which a schedule can run, and the proof that it always can.
+//! An order in which a schedule can run, and the proof that it always can.
 //!
-//! Edges of the constraint graph, instruction to instruction: the next one in a lane; an explicit dependency; who
-//! pushes an element before who pops it; and, for a stream of capacity `c`, who pops element `n - c` before who pushes
-//! element `n`.
+//! Edges of the constraint graph lead from an instruction to the next one in its lane; to one that depends on it
+//! explicitly; from the instruction that pushes an element to each that pops it; and, for a stream of capacity `c`,
+//! from the instruction that pops element `n - c` to the one that pushes element `n`.
 //!
 //! **No cycle means no deadlock at any granularity.** At the coarsest granularity an instruction fires when all its
-//! input is there and all its output fits, so a run exists exactly if this graph has no cycle. At a finer granularity
-//! chunk `j` of an instruction waits only for chunks of instructions that the graph already puts before it, or for
-//! chunk `j - 1` of its own; a cycle of chunks would project to a cycle here.
+//! input is available and all its output fits, so a run exists exactly if this graph has no cycle. At a finer
+//! granularity chunk `j` of an instruction waits only for chunks of instructions that precede it in the graph, or for
+//! its own chunk `j - 1`; a cycle of chunks would therefore project to a cycle here.
 
 use std::ops::Range;
 
@@ -18,12 +18,13 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// A topological order of all instructions; on a cycle what can run, and a diagnostic that names the cycle.
+/// Returns a topological order of all instructions. If there is a cycle, returns those that can run and reports the
+/// cycle.
 pub fn topological(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
     topological_with(schedule, flow, &[], found)
 }
 
-/// The same with more dependencies than the schedule's own, `(instruction, earlier)`, that a placement adds.
+/// Returns the order under additional dependencies `(instruction, earlier)`, such as those of a placement.
 pub fn topological_with(
     schedule: &Schedule,
     flow: &Flow,
@@ -47,20 +48,19 @@ pub fn topological_with(
     order
 }
 
-/// A topological order as runs: stretches of instructions of one lane.
+/// A topological order as runs of consecutive instructions of one lane.
 pub struct Runs {
-    /// The lane of each run and one past its last instruction. It starts where the run before it in the lane ended.
+    /// The lane of each run and the index after its last instruction. It starts at the end of the lane's previous run.
     ends: Vec<(LaneId, u32)>,
 }
 
 impl Runs {
-    /// The lane and the instructions of each run, in order.
+    /// Returns the lane and the instructions of each run, in order.
     pub fn iter<'a>(&'a self, schedule: &Schedule) -> impl Iterator<Item = (LaneId, Range<u32>)> + use<'a> {
         let mut next = schedule.lane_instrs.clone();
         self.ends.iter().map(move |&(lane, end)| (lane, std::mem::replace(&mut next[lane.index()], end)..end))
     }
 
-    /// All instructions one by one.
     pub fn instrs(&self, schedule: &Schedule) -> Vec<InstrId> {
         let mut order = Vec::with_capacity(schedule.instr_count());
         self.iter(schedule).for_each(|(_, run)| order.extend(run.map(InstrId)));
@@ -68,12 +68,12 @@ impl Runs {
     }
 }
 
-/// Another topological order: each lane runs as far as it can before another one does. What is read next was then
-/// mostly read or written just before, and streams hold little.
+/// Returns a topological order in which each lane runs as far as it can before another one does. Data is then mostly
+/// read soon after it was written, and streams hold few elements.
 ///
-/// It is found by running the schedule at the coarsest granularity, which takes a few numbers a lane and a stream, and
-/// no edges. A lane can run as far as the edges above let it: what it waits for never goes away again. So all
-/// instructions run exactly if there is no cycle, whichever lane goes first.
+/// The order results from a run at the coarsest granularity, which needs a few numbers per lane and stream and stores
+/// no edges. Once an instruction can run, other lanes cannot block it again. So all instructions run exactly if there
+/// is no cycle, in whatever order lanes are chosen.
 pub fn depth_first(schedule: &Schedule, found: &mut Diagnostics) -> Runs {
     let mut lanes = Lanes::new(schedule);
     let mut open: Vec<LaneId> = (0..schedule.lane_count()).map(LaneId::new).filter(|&l| lanes.can_run(l)).collect();
@@ -85,7 +85,7 @@ pub fn depth_first(schedule: &Schedule, found: &mut Diagnostics) -> Runs {
             interrupt::poll();
             let top = open.len();
             lanes.run(lane, &mut open);
-            // Of the lanes that were woken together, the first goes on first.
+            // Of the lanes woken together, the first continues first.
             open[top..].reverse();
         }
         let end = lanes.next[lane.index()].instr;
@@ -102,32 +102,33 @@ pub fn depth_first(schedule: &Schedule, found: &mut Diagnostics) -> Runs {
     Runs { ends }
 }
 
-/// Nobody waits.
+/// The entry for no waiting lane.
 const NOBODY: u32 = u32::MAX;
 
-/// What a lane runs next.
+/// The next instruction of a lane.
 #[derive(Clone, Copy)]
 struct Next {
     instr: u32,
-    /// The operands of the instruction that it need not wait for any more; [`AWAITS`] while it waits for an
-    /// instruction. Of the next operand, a stream with a capacity, the sinks that leave room enough.
+    /// The number of operands that are available already; [`AWAITS`] while the lane waits for an instruction. If the
+    /// next operand is a stream with a capacity, `sinks` counts the sinks with enough room.
     operands: u32,
     sinks: u32,
 }
 
 const AWAITS: u32 = u32::MAX;
 
-/// All lanes of a schedule that runs, and who waits where.
+/// The lanes of a running schedule, and the lanes that wait at each sink.
 struct Lanes<'a> {
     schedule: &'a Schedule,
     node_of_lane: Vec<NodeId>,
     next: Vec<Next>,
     passed: Passed,
-    /// At each sink of a stream the lane that waits for elements, and the one that waits for room.
+    /// For each sink of a stream, the lane that waits for elements, and the lane that waits for room.
     reader: Vec<u32>,
     writer: Vec<u32>,
     dependents: Dependents,
-    /// Of each instruction its lane and the dependencies that are not over; empty where no instruction has any.
+    /// For each instruction, its lane and the number of its dependencies that have not completed; empty if there are no
+    /// dependencies.
     lane_of: Vec<LaneId>,
     awaited: Vec<u32>,
 }
@@ -141,7 +142,7 @@ impl<'a> Lanes<'a> {
             awaited = vec![0; schedule.instrs.len()];
             schedule.deps.iter().for_each(|(instr, _)| awaited[instr.index()] += 1);
         }
-        // Only a stream that cannot hold all its elements makes its writer wait.
+        // A writer waits only for a stream that cannot hold all its elements.
         let bounded = schedule.streams.iter().any(|s| s.capacity < s.len);
         Self {
             schedule,
@@ -156,7 +157,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Whether the next instruction of a lane can run. If not, the lane waits where it is woken.
+    /// Returns whether the next instruction of a lane can run. If not, the lane is registered at the sink or
+    /// instruction for which it waits.
     fn can_run(&mut self, lane: LaneId) -> bool {
         let schedule = self.schedule;
         let next = &mut self.next[lane.index()];
@@ -197,7 +199,7 @@ impl<'a> Lanes<'a> {
         true
     }
 
-    /// Runs the next instruction of a lane, and appends the lanes that may then go on.
+    /// Runs the next instruction of a lane, and appends the lanes that can continue after it.
     fn run(&mut self, lane: LaneId, woken: &mut Vec<LaneId>) {
         let schedule = self.schedule;
         let next = &mut self.next[lane.index()];
@@ -230,7 +232,7 @@ impl<'a> Lanes<'a> {
     }
 }
 
-/// How many edges lead to each instruction.
+/// Returns the number of edges that lead to each instruction.
 fn waiting(schedule: &Schedule, flow: &Flow, dependents: &Dependents) -> Vec<u32> {
     let mut waiting = vec![0u32; schedule.instrs.len()];
     for id in (0..waiting.len()).map(InstrId::new) {
@@ -244,16 +246,16 @@ fn ready(waiting: &[u32]) -> impl Iterator<Item = InstrId> {
     waiting.iter().enumerate().filter(|&(_, &count)| count == 0).map(|(n, _)| InstrId::new(n))
 }
 
-/// Takes one edge to `next`, which is returned if that was the last one.
+/// Removes one edge to `next`, and returns `next` if it was the last one.
 fn arrive(waiting: &mut [u32], next: InstrId) -> Option<InstrId> {
     let count = &mut waiting[next.index()];
     *count -= 1;
     (*count == 0).then_some(next)
 }
 
-/// Explicit dependencies the other way round: the instructions that wait for each one.
+/// The explicit dependencies in reverse: the instructions that wait for each one.
 pub struct Dependents {
-    /// The first row of each instruction and one past the last of all; empty if there are no rows.
+    /// The first row of each instruction, and the end of the last; empty if there are no rows.
     starts: Vec<u32>,
     rows: Vec<InstrId>,
 }
@@ -314,8 +316,8 @@ pub fn successors(
     }
 }
 
-/// Writers whose last element fits only when the pops of `span` have happened: those that end in
-/// `span.start + capacity + 1 ..= span.end + capacity`.
+/// Returns the writers whose last element fits only after the pops of `span`: those that end in `span.start + capacity
+/// + 1 ..= span.end + capacity`.
 fn unblocked_writers<'a>(
     schedule: &'a Schedule,
     flow: &'a Flow,
@@ -331,9 +333,9 @@ fn unblocked_writers<'a>(
     writers[from..].iter().take_while(move |p| end(p) <= last).map(|p| p.instr)
 }
 
-/// Walks from a stuck instruction to a stuck successor until one comes again: that is a cycle.
+/// Reports a cycle: follows stuck instructions until one is visited twice.
 fn report_cycle(schedule: &Schedule, flow: &Flow, dependents: &Dependents, waiting: &[u32], found: &mut Diagnostics) {
-    // Every stuck instruction waits for another stuck one, but not every one has a stuck successor: so the walk goes
+    // Every stuck instruction has a stuck predecessor, but not every one has a stuck successor. So the search goes
     // backwards, over a predecessor table of the stuck part.
     let mut before = vec![None; waiting.len()];
     for id in (0..waiting.len()).map(InstrId::new).filter(|i| waiting[i.index()] > 0) {

@@ -10,7 +10,8 @@ use unisono_base::{
 };
 use unisono_collective::{Collective, Operator};
 
-/// Where an instruction reads or writes. Buffer operands give the first element; the instruction gives the length.
+/// The place that an instruction reads or writes. Buffer operands give the first element; the instruction gives the
+/// length.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operand {
     /// The rank's input, read-only.
@@ -22,7 +23,7 @@ pub enum Operand {
     Stream(StreamId),
 }
 
-/// An operand as the table keeps it: 5 bytes without padding, where [`Operand`] takes 8.
+/// An operand as stored in the table: 5 bytes without padding, instead of the 8 of [`Operand`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PackedOperand {
     kind: u8,
@@ -55,7 +56,7 @@ impl PackedOperand {
     }
 }
 
-/// The sources or the sinks of an instruction, in their order.
+/// The sources or the sinks of an instruction, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operands<'a>(&'a [PackedOperand]);
 
@@ -77,7 +78,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// One `combine`; its operands lie in the schedule's operand table, sources first.
+/// One `combine`. Its operands are rows of the schedule's operand table, sources first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Instr {
     pub(crate) first_operand: u32,
@@ -87,7 +88,7 @@ pub struct Instr {
     pub phase: PhaseId16,
 }
 
-/// A phase id as instructions store it.
+/// A phase id as stored in instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PhaseId16(pub(crate) u16);
 
@@ -97,13 +98,13 @@ impl From<PhaseId16> for PhaseId {
     }
 }
 
-/// The instructions of a schedule, in 8 bytes each: many have the same numbers of operands, length and phase, which are
-/// kept once.
+/// The instructions of a schedule, in 8 bytes each. Instructions with equal numbers of operands, length and phase share
+/// one row of `shapes`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Instrs {
-    /// The first operand of each instruction, and the row of all else in `shapes`.
+    /// The first operand of each instruction, and its row in `shapes`.
     rows: Vec<(u32, u32)>,
-    /// Distinct instructions without their first operand, which is 0 here, in the order of their first use.
+    /// The distinct instructions, with first operand 0, in the order of their first use.
     shapes: Vec<Instr>,
 }
 
@@ -139,13 +140,13 @@ impl Instrs {
         (0..self.len()).map(|at| self.get(InstrId::new(at)))
     }
 
-    /// The lengths of all instructions, each once for those that are alike.
+    /// Returns the lengths of all shapes.
     pub fn lens_mut(&mut self) -> impl Iterator<Item = &mut u32> {
         self.shapes.iter_mut().map(|shape| &mut shape.len)
     }
 }
 
-/// A FIFO from `source` to its sinks; `len` elements pass in all, at most `capacity` of them wait for a sink.
+/// A FIFO from `source` to its sinks. `len` elements pass in total, and at most `capacity` of them wait for a sink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream {
     pub source: NodeId,
@@ -154,7 +155,7 @@ pub struct Stream {
     pub(crate) first_sink: u32,
 }
 
-/// A schedule with nodes that are no ranks.
+/// The error for a schedule with nodes that are not ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the schedule has {nodes} nodes for {ranks} ranks, the others being switches that reduce")]
 pub struct MoreNodes {
@@ -165,24 +166,24 @@ pub struct MoreNodes {
 #[derive(PartialEq, Debug)]
 pub struct Schedule {
     pub(crate) collective: Collective,
-    /// What made it, for people: an algorithm and its parameters.
+    /// The origin of the schedule, for readers: an algorithm and its parameters.
     pub(crate) origin: String,
     pub(crate) phases: Vec<String>,
-    /// First lane of each node, and one past the last.
+    /// The first lane of each node, and the end of the last.
     pub(crate) node_lanes: Vec<u32>,
-    /// First instruction of each lane, and one past the last.
+    /// The first instruction of each lane, and the end of the last.
     pub(crate) lane_instrs: Vec<u32>,
-    /// Scratch elements of each node.
+    /// The scratch elements of each node.
     pub(crate) scratch: Vec<u32>,
     pub(crate) instrs: Instrs,
     pub(crate) operands: Vec<PackedOperand>,
     pub(crate) streams: Vec<Stream>,
     pub(crate) sinks: Vec<NodeId>,
-    /// `(instruction, what must have completed before it starts)`, sorted.
+    /// Pairs `(instruction, earlier)`, sorted; `earlier` must have completed before `instruction` starts.
     pub(crate) deps: Vec<(InstrId, InstrId)>,
 }
 
-/// Each table of a large schedule takes tenths of a second, so an interrupt is looked for between them.
+/// Copying a table of a large schedule takes tenths of a second, so interrupts are checked in between.
 impl Clone for Schedule {
     fn clone(&self) -> Self {
         fn copied<T: Clone>(table: &T) -> T {
@@ -214,15 +215,15 @@ impl Schedule {
         &self.origin
     }
 
-    /// Ranks and the switches after them.
+    /// Returns the number of ranks and switches.
     pub fn node_count(&self) -> usize {
         self.scratch.len()
     }
 
-    /// Checks that every node is a rank, as on machines without switches that reduce.
+    /// Checks that every node is a rank, for machines without switches that reduce.
     ///
     /// # Errors
-    /// The schedule has further nodes.
+    /// The schedule has other nodes.
     pub fn check_ranks_only(&self) -> Result<(), MoreNodes> {
         let (nodes, ranks) = (self.node_count() as u64, self.collective.ranks);
         if nodes == u64::from(ranks) { Ok(()) } else { Err(MoreNodes { nodes, ranks }) }
@@ -252,7 +253,7 @@ impl Schedule {
         self.lane_instrs[lane.index()] as usize..self.lane_instrs[lane.index() + 1] as usize
     }
 
-    /// All instructions of a node, lane after lane.
+    /// Returns all instructions of a node, lane after lane.
     pub fn node_instrs(&self, node: NodeId) -> Range<usize> {
         let lanes = self.lanes(node);
         self.lane_instrs[lanes.start] as usize..self.lane_instrs[lanes.end] as usize
@@ -270,36 +271,34 @@ impl Schedule {
         Operands(&self.operands[self.operand_rows(id).1])
     }
 
-    /// Returns whether an instruction stores what it reads from a buffer of its node in another place there, unchanged.
+    /// Returns whether an instruction copies data within the memory of its node, unchanged.
     pub fn is_copy(&self, id: InstrId) -> bool {
         let is_local = |operand: Operand| !matches!(operand, Operand::Stream(_));
         self.sources(id).len() == 1 && self.sources(id).iter().all(is_local) && self.sinks(id).iter().any(is_local)
     }
 
-    /// The operand in a row of the table.
     #[inline]
     pub(crate) fn operand(&self, row: usize) -> Operand {
         self.operands[row].get()
     }
 
-    /// The row of a sink that a well-formed schedule pops the stream at.
+    /// Returns the row of the sink at which a well-formed schedule pops the stream.
     #[inline]
     pub(crate) fn row_of_sink(&self, id: StreamId, sink: NodeId) -> usize {
         self.sink_row(id, sink).unwrap_or_else(|| unreachable!("{id} does not lead to {sink}"))
     }
 
-    /// The lane of an instruction, found by halving.
+    /// Returns the lane of an instruction, by binary search.
     pub(crate) fn lane_of(&self, id: InstrId) -> LaneId {
         LaneId::new(self.lane_instrs.partition_point(|&first| first <= id.0) - 1)
     }
 
-    /// The node of an instruction, found by halving.
+    /// Returns the node of an instruction, by binary search.
     pub(crate) fn node_of(&self, id: InstrId) -> NodeId {
         let lane = self.lane_of(id);
         NodeId::new(self.node_lanes.partition_point(|&first| first <= lane.0) - 1)
     }
 
-    /// The lane of each instruction.
     pub(crate) fn lanes_of_instrs(&self) -> Vec<LaneId> {
         let mut lanes = Vec::with_capacity(self.instrs.len());
         for lane in (0..self.lane_count()).map(LaneId::new) {
@@ -308,12 +307,11 @@ impl Schedule {
         lanes
     }
 
-    /// The node of each lane.
     pub(crate) fn nodes_of_lanes(&self) -> Vec<NodeId> {
         self.all_nodes().flat_map(|node| self.lanes(node).map(move |_| node)).collect()
     }
 
-    /// Rows of the operand table that belong to an instruction: sources, then sinks.
+    /// Returns the rows of an instruction in the operand table: sources, then sinks.
     pub(crate) fn operand_rows(&self, id: InstrId) -> (Range<usize>, Range<usize>) {
         let i = self.instrs.get(id);
         let first = i.first_operand as usize;
@@ -329,12 +327,12 @@ impl Schedule {
         self.streams[id.index()]
     }
 
-    /// The nodes a stream goes to, ascending.
+    /// Returns the nodes that receive a stream, ascending.
     pub fn stream_sinks(&self, id: StreamId) -> &[NodeId] {
         &self.sinks[self.sink_rows(id)]
     }
 
-    /// The rows of a stream's sinks in the table of all sinks.
+    /// Returns the rows of a stream's sinks in the table of all sinks.
     #[inline]
     pub(crate) fn sink_rows(&self, id: StreamId) -> Range<usize> {
         let first = self.streams[id.index()].first_sink as usize;
@@ -342,7 +340,7 @@ impl Schedule {
         first..end
     }
 
-    /// The row of one sink of a stream, if the stream leads to it.
+    /// Returns the row of one sink of a stream, if the stream leads to it.
     #[inline]
     pub(crate) fn sink_row(&self, id: StreamId, sink: NodeId) -> Option<usize> {
         let rows = self.sink_rows(id);
@@ -350,7 +348,8 @@ impl Schedule {
         (row < rows.end && self.sinks[row] == sink).then_some(row)
     }
 
-    /// What must have completed before `id` starts, beside its lane's earlier instructions.
+    /// Returns the dependencies of `id`: the instructions that must have completed before it starts, except those of
+    /// its lane.
     pub fn after(&self, id: InstrId) -> &[(InstrId, InstrId)] {
         if self.deps.is_empty() {
             return &[];
@@ -368,17 +367,17 @@ impl Schedule {
         self.scratch[node.index()]
     }
 
-    /// Elements of a node's input buffer; a switch has none.
+    /// Returns the length of a node's input buffer; 0 for a switch.
     pub fn input_len(&self, node: NodeId) -> u32 {
         if node.0 < self.collective.ranks { self.collective.input_len(node.0) } else { 0 }
     }
 
-    /// Elements of a node's output buffer; a switch has none.
+    /// Returns the length of a node's output buffer; 0 for a switch.
     pub fn output_len(&self, node: NodeId) -> u32 {
         if node.0 < self.collective.ranks { self.collective.output_len(node.0) } else { 0 }
     }
 
-    /// Input, output and scratch elements of a node together.
+    /// Returns the elements of a node's input, output and scratch memory together.
     pub fn memory_elements(&self, node: NodeId) -> u64 {
         u64::from(self.input_len(node)) + u64::from(self.output_len(node)) + u64::from(self.scratch_elements(node))
     }
@@ -391,21 +390,21 @@ impl Schedule {
         (0..self.streams.len()).map(StreamId::new)
     }
 
-    /// The same schedule with another operator, such as one whose operands a proof may swap.
+    /// Returns the same schedule with another operator, such as a commutative one.
     pub fn with_operator(&self, operator: Operator) -> Self {
         let mut other = self.clone();
         other.collective.operator = operator;
         other
     }
 
-    /// Replaces the label that says what made the schedule; line breaks become spaces.
+    /// Replaces the origin; line breaks become spaces.
     pub fn set_origin(&mut self, origin: &str) {
         self.origin = crate::builder::one_line(origin);
     }
 }
 
 impl Operand {
-    /// The buffer's index among in, out, tmp and the slice of `len` elements; none for a stream.
+    /// Returns the buffer (0 in, 1 out, 2 tmp) and the slice of `len` elements; none for a stream.
     pub(crate) fn slice(self, len: u32) -> Option<(usize, Span)> {
         match self {
             Operand::In(start) => Some((0, Span::new(start, len))),

@@ -1,6 +1,6 @@
 //! Speed of the endpoint simulator beside LogGOPSim's, on its workloads and its default parameters. `make bench` runs
 //! it; `cargo bench -p unisono-sim --bench endpoint -- alltoall` runs the cases whose name contains a word. Each case
-//! runs in a process of its own, so that the memory is its own; seconds are those of the CPU.
+//! runs in its own process, so that memory is measured per case; seconds are CPU seconds.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{io::BufReader, process::Command};
@@ -14,7 +14,7 @@ use unisono_machine::{Endpoint, Machine};
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::endpoint::{Options, run};
 
-/// Name, pattern, ranks, bytes; LogGOPSim's CPU seconds, finish in ns, and memory in MB, where it was measured.
+/// Name, pattern, ranks, bytes; LogGOPSim's CPU seconds, finish in ns, and memory in MB, if they were measured.
 type Workload = (&'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u32, u64, Option<(f64, u64, u32)>);
 
 const MI: u64 = 1 << 20;
@@ -28,7 +28,7 @@ const CASES: &[Workload] = &[
     ("linear-alltoall-1024", pattern::linear_alltoall, 1024, MI, None),
 ];
 
-/// More that is timed, by name.
+/// Further cases, by name.
 const OTHERS: &[(&str, fn())] =
     &[("goal-file", goal_file), ("machine-prices", machine_prices), ("schedule-binomial", schedule_binomial)];
 
@@ -85,7 +85,7 @@ fn write_goal_file() {
     std::fs::write(GOAL_FILE, text).expect("the folder is there");
 }
 
-/// The first case from its text; LogGOPSim needs 1.83 s after its text was converted.
+/// Runs the first case from its text; LogGOPSim needs 1.83 s after its text was converted.
 fn goal_file() {
     let begin = cpu_seconds();
     let file = std::fs::File::open(GOAL_FILE).expect("just written");
@@ -101,7 +101,7 @@ fn goal_file() {
     );
 }
 
-/// The first case at the prices of a machine, in picoseconds.
+/// Runs the first case at the prices of a machine, in picoseconds.
 fn machine_prices() {
     let graph = pattern::dissemination(65_536, 8).expect("it fits");
     let text = "kind = \"endpoint\"\nname = \"m\"\nmodel = \"loggops\"\nL_ns = 2500\no_ns = 1500\ng_ns = 1000\n\
@@ -119,7 +119,7 @@ fn machine_prices() {
     );
 }
 
-/// A reduce among 2^20 ranks from its algorithm on: built, proved, lowered, simulated.
+/// Runs a reduce among 2^20 ranks from its algorithm: built, proved, lowered, simulated.
 fn schedule_binomial() {
     let c = Collective::new(Kind::Reduce, 1 << 20, 2, 0, Operator::Sum, Dtype::F32).expect("a sound case");
     let case = Case::on_ranks(c, Ranks::default());
@@ -147,13 +147,13 @@ fn schedule_binomial() {
     );
 }
 
-/// CPU time of this thread, where the system tells it.
+/// Returns the CPU time of this thread, or NaN if the system does not report it.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).map_or(f64::NAN, |ns| ns / 1e9)
 }
 
-/// Peak memory of this process, where the system tells it.
+/// Returns the peak memory of this process, or 0 if the system does not report it.
 fn peak_kb() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

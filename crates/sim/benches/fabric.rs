@@ -54,7 +54,7 @@ fn main() {
     }
 }
 
-/// CPU time of this thread, where the system tells it.
+/// Returns the CPU time of this thread, or NaN if the system does not report it.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).map_or(f64::NAN, |ns| ns / 1e9)

@@ -1,7 +1,7 @@
 //! Speed of the packet simulator on one plane of a network. `make bench` runs it; `cargo bench -p unisono-sim --bench
-//! network -- alltoall` runs the cases whose name contains a word. Each case runs in a process of its own, so that the
-//! memory is its own; seconds are those of the CPU. With `UNISONO_BENCH_JOBS=N` the packets are simulated on N threads,
-//! and seconds are those of the first one.
+//! network -- alltoall` runs the cases whose name contains a word. Each case runs in its own process, so that memory is
+//! measured per case; seconds are CPU seconds. With `UNISONO_BENCH_JOBS=N` the packets are simulated on N threads, and
+//! seconds are those of the first thread.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::process::Command;
@@ -96,13 +96,13 @@ fn interconnect(machine: &str) -> Interconnect {
     Interconnect::new(machine.get().expect("the preset is a network")).expect("a preset closes")
 }
 
-/// CPU time of this thread, where the system tells it.
+/// Returns the CPU time of this thread, or NaN if the system does not report it.
 fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|ns| ns.parse::<f64>().ok()).map_or(f64::NAN, |ns| ns / 1e9)
 }
 
-/// Peak memory of this process, where the system tells it.
+/// Returns the peak memory of this process, or 0 if the system does not report it.
 fn peak_kb() -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,6 +1,6 @@
-//! Simulators. They run what others chose, and choose nothing.
+//! Simulators of schedules and programs that other crates have chosen.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// Numbers that do not fit are refused when they are read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 pub mod collective_engine;

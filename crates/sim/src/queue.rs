@@ -1,11 +1,11 @@
 //! The queue of events, ordered by (time, stamp): a radix heap.
 //!
-//! An event whose time differs from the time of the last one first in bit b lies in bucket b. When the events of a time
-//! are used up, the lowest bucket is spread over those below it, so an event moves at most once a bit, and mostly twice
-//! or so, through memory that is read in order (Ahuja, Mehlhorn, Orlin, Tarjan, 1990). Buckets keep the order in which
-//! events came; stamps grow with it except for events that come again, so the events of one time are sorted only if
-//! they must be. Events in the past, which several CPUs of a rank or a message of 0 bytes can bring about, and events
-//! that come again at the present time, go to a heap beside it.
+//! An event is in bucket b if the highest bit in which its time differs from the time of the last event is bit b. When
+//! the events of a time are used up, the lowest bucket is spread over those below it, so an event moves at most once a
+//! bit, and mostly about twice, through memory that is read in order (Ahuja, Mehlhorn, Orlin, Tarjan, 1990). Buckets
+//! keep the order in which events came. Stamps grow with it except for events that are queued again, so the events of
+//! one time are sorted only if they must be. Events in the past, which several CPUs of a rank or a message of 0 bytes
+//! can cause, and events that are queued again for the present time, go to a heap beside it.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -13,7 +13,7 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 pub struct Event<S = u32> {
     pub time: u64,
     pub stamp: S,
-    /// Whatever the engine wants to know of it.
+    /// Data of the engine about the event.
     pub what: u32,
 }
 
@@ -21,11 +21,11 @@ pub struct Queue<S = u32> {
     /// The present: events of `front` have this time.
     time: u64,
     front: Vec<Event<S>>,
-    /// Events of `front` that are used up.
+    /// The number of events of `front` that are used up.
     used: usize,
     /// Bucket b holds later events that differ from `time` first in bit b.
     buckets: [Vec<Event<S>>; 64],
-    /// Which buckets hold any.
+    /// Mask of the buckets that are not empty.
     filled: u64,
     beside: BinaryHeap<Reverse<Event<S>>>,
 }
@@ -75,7 +75,7 @@ impl<S: Copy + Ord> Queue<S> {
         event
     }
 
-    /// The event that [`Queue::pop`] gives next.
+    /// Returns the event that [`Queue::pop`] returns next.
     #[inline]
     pub fn peek(&mut self) -> Option<Event<S>> {
         self.fill_front();
@@ -83,7 +83,7 @@ impl<S: Copy + Ord> Queue<S> {
         self.front.get(self.used).copied().into_iter().chain(beside).min()
     }
 
-    /// Events that are next, of the present time; those beside the queue may come between.
+    /// Returns the next events of the present time; those of the heap may come between.
     #[inline]
     pub fn present(&self) -> &[Event<S>] {
         &self.front[self.used..]
@@ -109,7 +109,7 @@ impl<S: Copy + Ord> Queue<S> {
         }
     }
 
-    /// The next time, if there is one; `front` is empty.
+    /// Advances to the next time, if there is one; `front` is empty.
     fn advance(&mut self) {
         if self.filled == 0 {
             return;

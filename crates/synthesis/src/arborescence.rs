@@ -1,17 +1,17 @@
-//! Cheapest arborescences: trees of arcs that lead from a root to every node.
+//! Cheapest arborescences: trees of arcs from a root to every node.
 
 use unisono_base::interrupt::poll;
 
-/// Prices of all ordered pairs of nodes; infinite where there is no arc.
+/// Prices of all ordered pairs of nodes; infinite if there is no arc.
 #[derive(Clone, Debug)]
 pub struct Prices {
     nodes: usize,
-    /// Of each node, the arcs into it.
+    /// For each node, the prices of the arcs into it.
     of: Vec<f64>,
 }
 
 impl Prices {
-    /// No arcs.
+    /// Creates a table without arcs.
     pub fn new(nodes: usize) -> Self {
         Self { nodes, of: vec![f64::INFINITY; nodes * nodes] }
     }
@@ -24,7 +24,7 @@ impl Prices {
         self.of[to * self.nodes + from]
     }
 
-    /// The prices of the arcs into a node, by where they come from.
+    /// Returns the prices of the arcs into a node, by their start.
     fn into(&self, to: usize) -> &[f64] {
         &self.of[to * self.nodes..(to + 1) * self.nodes]
     }
@@ -34,10 +34,10 @@ impl Prices {
     }
 }
 
-/// No parent: that of the root.
+/// The entry for no parent, as at the root.
 pub const NONE: usize = usize::MAX;
 
-/// The parents of a cheapest arborescence (Edmonds, 1967); `None` where a node cannot be reached.
+/// Returns the parents of a cheapest arborescence (Edmonds, 1967); `None` if a node cannot be reached.
 pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
     poll();
     let n = prices.nodes;
@@ -57,7 +57,7 @@ pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
     if count == 0 {
         return Some(parent);
     }
-    // Every circle becomes one node. An arc into it costs what it adds to the arc that it replaces.
+    // Every cycle becomes one node. The price of an arc into it is the increase over the arc that it replaces.
     let mut number = of.clone();
     let mut nodes = count;
     for at in number.iter_mut().filter(|at| **at == NONE) {
@@ -86,12 +86,11 @@ pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
 }
 
 struct Circles {
-    /// The circle of each node, or [`NONE`].
+    /// The cycle of each node, or [`NONE`].
     of: Vec<usize>,
     count: usize,
 }
 
-/// The circles among the arcs from parents.
 fn circles(parent: &[usize], root: usize) -> Circles {
     let (mut of, mut seen, mut count) = (vec![NONE; parent.len()], vec![NONE; parent.len()], 0);
     for start in 0..parent.len() {
@@ -115,7 +114,7 @@ fn circles(parent: &[usize], root: usize) -> Circles {
     Circles { of, count }
 }
 
-/// The distance of every node from the root over its parents.
+/// Returns the depth of every node.
 pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
     let mut depth = vec![u32::MAX; parent.len()];
     depth[root] = 0;
@@ -134,17 +133,16 @@ pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
     depth
 }
 
-/// An arborescence that is cheap among those no deeper than `most`. The cheapest of these is hard to find (it contains
-/// Steiner trees), so this one is grown like Prim's tree and then improved arc by arc. `None` where a node is farther
-/// than that.
+/// Returns a cheap arborescence of depth at most `most`, or `None` if a node is farther away. The cheapest one is hard
+/// to find (the problem includes Steiner trees), so the tree is grown like Prim's and then improved arc by arc.
 pub fn shallow(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let mut parent = grown(prices, root, most).or_else(|| nearest(prices, root, most))?;
     improve(prices, root, most, &mut parent);
     Some(parent)
 }
 
-/// The cheapest arborescence with its deep branches moved up, arc by arc at the least cost, and then improved: dearer
-/// to find than [`shallow`], and often cheaper where few ranks have links of unlike rates. `None` where a branch cannot
+/// Moves deep branches of the cheapest arborescence up, arc by arc at the least cost, and improves the result. It takes
+/// longer than [`shallow`], and is often cheaper if few ranks have links of different rates. `None` if a branch cannot
 /// be moved.
 pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
@@ -158,7 +156,7 @@ pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> 
             break;
         }
         let mut best = (f64::INFINITY, NONE);
-        // Nearer to the root than before, so not below the node either.
+        // A node nearer to the root than `to` is not below `to`.
         let nearer = |shape: &Shape, to: usize| cheapest_above(prices.into(to), &shape.depth, shape.depth[to] - 1);
         for to in deep.filter(|&to| shape.depth[to] > 1) {
             let more = nearer(&shape, to) - prices.get(parent[to], to);
@@ -179,9 +177,9 @@ pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> 
     Some(parent)
 }
 
-/// The least price from a node whose depth is below a limit.
+/// Returns the least price from a node whose depth is below a limit.
 fn cheapest_above(prices: &[f64], depths: &[u32], limit: u32) -> f64 {
-    // Several minima at a time, which processors find faster than one.
+    // Several minima in parallel, for vector instructions.
     const LANES: usize = 8;
     let mut least = [f64::INFINITY; LANES];
     let less = |least: &mut f64, price: f64, depth: u32| {
@@ -199,13 +197,13 @@ fn cheapest_above(prices: &[f64], depths: &[u32], limit: u32) -> f64 {
     least.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// Adds the cheapest arc to a new node until none is left; `None` where the depth forbids all.
+/// Adds the cheapest arc to a new node until all nodes are in the tree; `None` if the depth allows no arc.
 fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     poll();
     let n = prices.nodes;
     let (mut parent, mut depth) = (vec![NONE; n], vec![u32::MAX; n]);
     depth[root] = 0;
-    // The cheapest arc to each node outside. Of equal prices the one from nearer to the root.
+    // The cheapest arc to each node outside; among equal prices the one from the smaller depth.
     let mut by = vec![root; n];
     let mut price: Vec<f64> = (0..n).map(|to| prices.get(root, to)).collect();
     let mut outside: Vec<usize> = (0..n).filter(|&to| to != root).collect();
@@ -233,7 +231,7 @@ fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Every node at its distance from the root, by the cheapest arc from there.
+/// Returns a tree of shortest distances, with the cheapest arc to each node.
 pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut depth = vec![u32::MAX; n];
@@ -260,7 +258,7 @@ pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Replaces arcs of a tree no deeper than `most` by cheaper ones, node by node until none is left.
+/// Replaces arcs by cheaper ones, node by node until none is left, within the depth `most`.
 pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
     const LEAST_GAIN: f64 = 1e-11;
     let n = prices.nodes;
@@ -272,7 +270,7 @@ pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
         if to != root {
             let mut best = prices.get(parent[to], to) - LEAST_GAIN;
             let mut by = NONE;
-            // No deeper than that: what is below the node then stays within the limit.
+            // At this depth the nodes below `to` stay within the limit.
             let above = most - 1 - shape.height[to];
             for (from, &price) in prices.into(to).iter().enumerate() {
                 if price < best && shape.depth[from] <= above && !is_below(parent, root, to, from) {
@@ -289,11 +287,11 @@ pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
     }
 }
 
-/// Where the nodes of a tree are.
+/// The depths and heights of a tree's nodes.
 struct Shape {
-    /// Arcs from the root.
+    /// The number of arcs from the root.
     depth: Vec<u32>,
-    /// Arcs to the farthest node below.
+    /// The number of arcs to the farthest node below.
     height: Vec<u32>,
 }
 
@@ -315,7 +313,6 @@ impl Shape {
     }
 }
 
-/// Whether `node` is `above` or below it.
 fn is_below(parent: &[usize], root: usize, above: usize, node: usize) -> bool {
     let mut at = node;
     loop {
@@ -329,7 +326,6 @@ fn is_below(parent: &[usize], root: usize, above: usize, node: usize) -> bool {
     }
 }
 
-/// The price of all arcs from parents.
 pub fn price_of(prices: &Prices, parent: &[usize]) -> f64 {
     let arcs = parent.iter().enumerate().filter(|&(_, &from)| from != NONE);
     arcs.map(|(to, &from)| prices.get(from, to)).sum()

@@ -1,9 +1,9 @@
-//! Forests of short blocks, grown in time: each tree where its messages arrive early.
+//! Forests of short blocks, grown in time: each tree uses links on which its messages arrive early.
 //!
-//! Latencies decide how long short blocks take, and a link is of use before the data of other ranks can be there. So
-//! each message takes the first time that its links have left (as in networks over time; Ford and Fulkerson, 1958), and
-//! costs a power of e that grows with its arrival, and one for each link that grows with the link's load. Trees are
-//! grown one by one from the cheapest message on, then each of them again in turn, without its own messages, at steeper
+//! The time of short blocks depends on latencies, and a link can be used before the data of other ranks arrives. So
+//! each message takes the first free time of its links (as in networks over time; Ford and Fulkerson, 1958). Its cost
+//! is the sum of an exponential of its arrival time and, for each link, an exponential of the link's load. Trees are
+//! grown one by one, each from its cheapest message on. Then each tree is removed and grown again in turn, at steeper
 //! costs.
 
 use std::sync::Arc as Shared;
@@ -21,22 +21,22 @@ use crate::{
     slots::{Held, Slots},
 };
 
-/// Slots reach until so many times the end of a known forest.
+/// The time covered by slots, as a multiple of the end of a known forest.
 const HORIZON: f64 = 2.0;
-/// The exponents of the cost of a message that ends last, round by round.
+/// The exponent of the cost of a message that arrives last, in each round.
 const STEEP: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 32.0];
-/// Differences of costs that count as none.
+/// Relative differences of costs that are ignored.
 const CLOSE: f64 = 1e-9;
 const NONE: usize = usize::MAX;
 
-/// Between two ranks.
+/// The connection between two ranks.
 #[derive(Default)]
 struct Between {
     arcs: Way,
-    /// The links that stand for them.
+    /// The classes of its links.
     links: Vec<u32>,
     latency: f64,
-    /// The time of one unit on all links together, and on the slowest one.
+    /// The time of one unit on all links together, and on the slowest link.
     takes: f64,
     slowest: f64,
 }
@@ -45,7 +45,7 @@ struct Between {
 #[derive(Clone, Default)]
 struct Placed {
     parent: Vec<usize>,
-    /// In an order in which every message comes after the one that brings its data.
+    /// Every message follows the one that brings its data.
     messages: Vec<Sent>,
     end: f64,
 }
@@ -63,14 +63,14 @@ struct Grower<'a> {
     slots: Slots,
     loads: Loads<'a>,
     ways: Vec<Between>,
-    /// Of each way, what the loads of its links cost.
+    /// The cost of each way from the loads of its links.
     costs: Vec<f64>,
-    /// The time at which a message that arrives costs as much as a link that is busy until the end.
+    /// The arrival time at which a message costs as much as a link that is busy until the end.
     target: f64,
 }
 
-/// Grows trees of each root, of at most `depth` edges from the root downwards, as many as in `known`: the trees of a
-/// forest that ends at `end`. The block of each tree is one unit; arcs add `hops`.
+/// Grows as many trees for each root as `known` has, of at most `depth` edges from the root downwards. `known` is a
+/// forest that ends at `end`. The block of each tree is one unit; `hops` are the latencies of arcs.
 pub fn grow(
     links: &Links,
     hops: &[f64],
@@ -84,7 +84,7 @@ pub fn grow(
     let mut pricing = Pricing::new(links.graph, Ways::Shortest, depth);
     pricing.reprice(loads.aim(end));
     let mut grower = Grower::new(links, hops, loads, &pricing, depth, end);
-    // Roots take turns.
+    // Round-robin over the roots.
     let of = |at: usize| (at % roots.len(), at / roots.len());
     let mut placed: Vec<Placed> = Vec::with_capacity(roots.len() * chunks);
     for at in 0..roots.len() * chunks {
@@ -165,7 +165,7 @@ impl<'a> Grower<'a> {
         Self { ranks: graph.ranks() as usize, depth, slots, loads, costs, ways, target: end }
     }
 
-    /// Computes what loads cost.
+    /// Computes the cost of each way from the present loads.
     fn aim(&mut self) {
         let links: Vec<f64> = (0..self.loads.classes()).map(|link| self.loads.cost(link)).collect();
         for (cost, way) in self.costs.iter_mut().zip(&self.ways) {
@@ -177,7 +177,7 @@ impl<'a> Grower<'a> {
         from * self.ranks + to
     }
 
-    /// What a message costs that is there at a time.
+    /// Returns the cost of a message that arrives at `there`.
     fn cost(&self, way: usize, there: f64) -> f64 {
         let late = (self.loads.steepness * (there / self.target - 1.0)).exp();
         self.costs[way] + late * self.ways[way].takes
@@ -187,12 +187,12 @@ impl<'a> Grower<'a> {
         placed.messages.iter().map(|sent| self.cost(sent.way, sent.there)).sum()
     }
 
-    /// When a message that can leave at `ready` is there.
+    /// Returns the arrival time of a message that can leave at `ready`.
     fn there(&self, way: usize, ready: f64, held: &mut Held) -> f64 {
         self.slots.fit(&self.ways[way].links, ready, held) + self.ways[way].latency
     }
 
-    /// The parents of a tree that is grown from the cheapest message on.
+    /// Returns the parents of a tree that grows by its cheapest message.
     fn tree(&mut self, root: usize) -> Option<Vec<usize>> {
         poll();
         let n = self.ranks;
@@ -208,7 +208,8 @@ impl<'a> Grower<'a> {
                     self.offer(&mut best[to], last, to, there[last], &mut held);
                 }
             }
-            // Costs only grow with the messages of this tree, so the least known one is computed again until it stays.
+            // Messages of this tree only raise costs, so the cheapest message is recomputed until it remains the
+            // cheapest.
             let (from, to) = loop {
                 let open = (0..n).filter(|&to| depth[to] == u32::MAX);
                 let Some(to) = open.min_by(|&a, &b| best[a].0.total_cmp(&best[b].0)) else { return false };
@@ -238,7 +239,7 @@ impl<'a> Grower<'a> {
         found.then_some(parent)
     }
 
-    /// Notes a message to a rank where it is cheaper than the best one known.
+    /// Stores a message to a rank if it is cheaper than the best one so far.
     fn offer(&self, best: &mut (f64, usize), from: usize, to: usize, ready: f64, held: &mut Held) {
         let way = self.way(from, to);
         if self.ways[way].links.is_empty() || self.costs[way] >= best.0 {
@@ -250,7 +251,8 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Gives the messages of a tree the first time that is left; of a rank's those that have most behind them go first.
+    /// Assigns the first free times to the messages of a tree. A rank first sends to the child with the longest
+    /// subtree.
     fn place(&mut self, root: usize, parent: Vec<usize>) -> Placed {
         let n = self.ranks;
         let mut children = vec![Vec::new(); n];
@@ -269,7 +271,7 @@ impl<'a> Grower<'a> {
         children.iter_mut().for_each(|of| of.sort_by(|&a, &b| behind[b].total_cmp(&behind[a])));
         let mut there = vec![0.0_f64; n];
         let mut placed = Placed { parent, messages: Vec::with_capacity(n - 1), end: 0.0 };
-        // Ranks send in the order in which they have the chunk.
+        // Ranks send in the order in which they receive the chunk.
         let mut open = vec![root];
         while let Some(at) = (0..open.len()).min_by(|&a, &b| there[open[a]].total_cmp(&there[open[b]])) {
             let from = open.swap_remove(at);
@@ -290,7 +292,7 @@ impl<'a> Grower<'a> {
         placed
     }
 
-    /// Takes the slots of a tree that was placed before, or with -1 gives them back.
+    /// Occupies the slots of a placed tree, or frees them if `times` is -1.
     fn take(&mut self, placed: &Placed, times: f64) {
         for sent in &placed.messages {
             let links = &self.ways[sent.way].links;

@@ -1,7 +1,7 @@
 //! Prices of links that prove a bound.
 //!
-//! Let every arc have a price p. Whatever a forest does, the block of each root pays at least the price of a cheapest
-//! arborescence over the cheapest ways between ranks. All arcs together take in at most the sum of p x rate in every
+//! Let every arc have a price p. In any forest the block of each root pays at least the price of a cheapest
+//! arborescence over the cheapest ways between ranks. All arcs together receive at most the sum of p x rate in every
 //! unit of time. So blocks of one unit need at least
 //!
 //!   (sum over roots of the cheapest arborescence) / (sum over arcs of p x rate).
@@ -23,14 +23,13 @@ use crate::{
     least_price::{Components, NONE, Table, least_price},
 };
 
-/// Prices of arcs, named by the nodes of the plane that they join. All others cost nothing.
+/// Prices of arcs, named by their end nodes in the plane. Other arcs have price 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
     pub prices: Vec<(u32, u32, u64)>,
 }
 
-/// A certificate that proves nothing.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CertificateError {
     #[error("the certificate has a price for a link from node {from} to node {to}, which the network does not have")]
@@ -66,7 +65,7 @@ impl Certificate {
         let capacity = of.iter().zip(graph.arcs()).map(|(&p, arc)| u128::from(arc.rate) * u128::from(p)).sum();
         let groups = Groups::new(graph, &of);
         let table = groups.table(graph, &of);
-        // Roots of one group pay the same.
+        // Roots of one group have the same price.
         let mut count: BTreeMap<usize, u128> = BTreeMap::new();
         roots.iter().for_each(|&root| *count.entry(groups.of[root as usize]).or_default() += 1);
         let mut sum = 0;
@@ -76,7 +75,6 @@ impl Certificate {
         Ok((sum, capacity))
     }
 
-    /// The price of each arc.
     pub(crate) fn of_arcs(&self, graph: &Graph) -> Result<Vec<u64>, CertificateError> {
         let at: FxHashMap<_, _> =
             (0..).zip(graph.arcs()).map(|(at, arc)| ((graph.place(arc.from), graph.place(arc.to)), at)).collect();
@@ -99,9 +97,8 @@ impl Certificate {
     }
 }
 
-/// Ranks that reach each other for nothing, as one node. A certificate of a cut leaves few of them.
+/// Groups of ranks that reach each other at price 0. The certificate of a cut has few groups.
 struct Groups {
-    /// The group of each rank.
     of: Vec<usize>,
     members: Vec<Vec<u32>>,
 }
@@ -127,7 +124,7 @@ impl Groups {
         groups
     }
 
-    /// Prices of the cheapest ways between groups, over relays only.
+    /// Returns the prices of the cheapest ways between groups, over relays only.
     fn table(&self, graph: &Graph, prices: &[u64]) -> Table {
         limits::take("the check of a certificate", Table::bytes(self.members.len()));
         let mut table = Table::new(self.members.len());
@@ -143,14 +140,14 @@ impl Groups {
     }
 }
 
-/// The price of the cheapest way from any of some ranks, ascending, to each other one, over relays only.
+/// Returns the price of the cheapest way from any of some ranks, ascending, to each other one, over relays only.
 fn distances(graph: &Graph, from: &[u32], prices: &[u64]) -> Vec<u128> {
     let mut price = vec![NONE; graph.nodes() as usize];
     let mut queue: BinaryHeap<_> = from.iter().map(|&rank| (Reverse(0_u128), rank)).collect();
     from.iter().for_each(|&rank| price[rank as usize] = 0);
     while let Some((Reverse(paid), at)) = queue.pop() {
         poll();
-        // Ranks in which a way may begin have the price 0; a way ends at the others.
+        // A way begins at a rank of price 0, and ends at any other rank.
         if paid > price[at as usize] || (at < graph.ranks() && from.binary_search(&at).is_err()) {
             continue;
         }

@@ -1,30 +1,29 @@
 //! The cut that bounds the time of a forest.
 //!
-//! Let S be a set of nodes that lacks some rank. The block of every root in S leaves S at least once, however it is
-//! forwarded, so with blocks of one unit the time is at least
+//! Let S be a set of nodes that lacks some rank. The block of every root in S leaves S at least once, so with blocks of
+//! one unit the time is at least
 //!
 //!   (roots in S) / (rate of all arcs that leave S).
 //!
-//! The largest of these ratios is attained by forests where relays only forward: Edmonds (1973), and Bang-Jensen, Frank
-//! and Jackson (1995) for relays. It is found as in ForestColl (Zhao et al., arXiv 2402.06787), but by Dinkelbach's
-//! method (1967): the ratio of the best cut so far is tried, and a flow to each rank either shows that no cut is better
-//! or gives one that is. All numbers are whole, so the result is exact.
+//! Forests in which relays only forward attain the largest of these ratios: Edmonds (1973), and Bang-Jensen, Frank and
+//! Jackson (1995) for relays. The ratio is found as in ForestColl (Zhao et al., arXiv 2402.06787), but by Dinkelbach's
+//! method (1967): for the ratio of the best cut so far, a flow to each rank either shows that no cut is better or
+//! yields a better one. All numbers are whole, so the result is exact.
 
 use crate::{Graph, flow::Flow};
 
 /// A set of nodes and the ratio that it proves.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cut {
-    /// Whether each node is in the set.
+    /// True for the nodes in the set.
     pub inside: Vec<bool>,
-    /// Roots in the set.
+    /// The number of roots in the set.
     pub blocks: u64,
-    /// Rate of all arcs that leave the set; 0 where some rank cannot be reached.
+    /// The rate of all arcs that leave the set; 0 if some rank cannot be reached.
     pub rate: u64,
 }
 
 impl Cut {
-    /// The cut of a set.
     pub fn of(graph: &Graph, roots: &[u32], inside: Vec<bool>) -> Self {
         let blocks = roots.iter().filter(|&&root| inside[root as usize]).count() as u64;
         let leaves = |arc: &&crate::Arc| inside[arc.from as usize] && !inside[arc.to as usize];
@@ -32,7 +31,7 @@ impl Cut {
         Self { inside, blocks, rate }
     }
 
-    /// Time of blocks of one unit.
+    /// Returns the time of blocks of one unit.
     pub fn time(&self) -> f64 {
         if self.blocks == 0 { 0.0 } else { self.blocks as f64 / self.rate as f64 }
     }
@@ -42,8 +41,9 @@ impl Cut {
     }
 }
 
-/// The best cut of blocks of one unit at each of `roots`, which every rank must get. Cuts that lack one of `ends` are
-/// searched: all ranks, or those to which the symmetry of the graph and its roots maps all ranks.
+/// Returns the best cut for blocks of one unit at each of `roots`, which all ranks receive. Only cuts that lack one of
+/// `ends` are searched. `ends` must be all ranks, or representatives under the symmetries of the graph that keep the
+/// roots.
 pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let mut best = simple(graph, roots);
     if roots.is_empty() || graph.ranks() < 2 {
@@ -52,7 +52,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let nodes = graph.nodes() as usize;
     let mut end = 0;
     let mut unchanged = 0;
-    // Every end in turn until none gives a better cut.
+    // Every end in turn until no end gives a better cut.
     while unchanged < ends.len() && best.rate > 0 {
         let (blocks, rate) = (u128::from(best.blocks), u128::from(best.rate));
         let mut flow = Flow::new(nodes + 1);
@@ -62,7 +62,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
         for arc in graph.arcs() {
             flow.arc(arc.from as usize, arc.to as usize, blocks * u128::from(arc.rate));
         }
-        // While the ratio stays, so does the network.
+        // The flow network depends only on the ratio.
         loop {
             let all = rate * roots.len() as u128;
             let found = if flow.largest(nodes, ends[end] as usize) < all {
@@ -87,7 +87,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     best
 }
 
-/// The best of the cuts around one rank: all nodes but that rank, and that rank alone.
+/// Returns the best of the cuts around one rank: all nodes but that rank, or that rank alone.
 pub fn simple(graph: &Graph, roots: &[u32]) -> Cut {
     let nodes = graph.nodes() as usize;
     let (mut enters, mut leaves) = (vec![0; nodes], vec![0; nodes]);

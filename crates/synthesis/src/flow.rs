@@ -2,12 +2,12 @@
 
 use unisono_base::interrupt::poll;
 
-/// A network of arcs with whole capacities. Arc `2k + 1` is arc `2k` turned round.
+/// A network of arcs with whole capacities. Arc `2k + 1` is the reverse of arc `2k`.
 pub(crate) struct Flow {
     to: Vec<u32>,
-    /// Capacity left on each arc.
+    /// The remaining capacity of each arc.
     left: Vec<u128>,
-    /// Of arc `2k`, as it was added.
+    /// The capacity of each arc `2k`, as added.
     capacity: Vec<u128>,
     at: Vec<Vec<u32>>,
 }
@@ -26,7 +26,6 @@ impl Flow {
         self.capacity.push(capacity);
     }
 
-    /// The largest flow; all arcs are empty before.
     pub(crate) fn largest(&mut self, from: usize, to: usize) -> u128 {
         for (k, &capacity) in self.capacity.iter().enumerate() {
             (self.left[2 * k], self.left[2 * k + 1]) = (capacity, 0);
@@ -50,19 +49,19 @@ impl Flow {
         }
     }
 
-    /// After [`Flow::largest`]: the flow on the arc that was added as number `added`.
+    /// Returns the flow on the arc that was added as number `added`, after [`Flow::largest`].
     pub(crate) fn carried(&self, added: usize) -> u128 {
         self.left[2 * added + 1]
     }
 
-    /// After [`Flow::largest`]: which nodes are on the side of `from` in a smallest cut.
+    /// Returns the nodes on the side of `from` in a smallest cut, after [`Flow::largest`].
     pub(crate) fn side(&self, from: usize) -> Vec<bool> {
         let mut level = Vec::new();
         self.levels(from, &mut level);
         level.into_iter().map(|l| l != u32::MAX).collect()
     }
 
-    /// The distance of every node from `from` over arcs with capacity left.
+    /// Computes the distance of every node from `from` over arcs with remaining capacity.
     fn levels(&self, from: usize, level: &mut Vec<u32>) {
         level.clear();
         level.resize(self.at.len(), u32::MAX);
@@ -81,7 +80,8 @@ impl Flow {
         }
     }
 
-    /// Pushes along one path that goes a level further with every arc; 0 where none is left.
+    /// Pushes flow along one path on which every arc leads to the next level, and returns the amount; 0 if there is no
+    /// path.
     fn push(&mut self, from: usize, to: usize, level: &[u32], next: &mut [usize]) -> u128 {
         let mut path: Vec<u32> = Vec::new();
         let mut at = from;
@@ -103,7 +103,7 @@ impl Flow {
                     next[at] += 1;
                 }
             } else {
-                // A dead end: the arc that led here is not tried again.
+                // A dead end: the arc to this node is skipped from now on.
                 let Some(arc) = path.pop() else { return 0 };
                 at = self.to[arc as usize ^ 1] as usize;
                 next[at] += 1;

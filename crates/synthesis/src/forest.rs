@@ -7,13 +7,13 @@ use crate::{Graph, Runs, jobs::Sending, listed::Listed, replay::HostWork, sums::
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
 pub struct Forest {
-    /// Of the block of every root.
+    /// The number of chunks of the block of every root.
     pub chunks: u32,
-    /// Edges from a root to the farthest rank, the most of all trees.
+    /// The most edges from a root to a rank.
     pub depth: u32,
-    /// The time in which the busiest arc carries its share of blocks of one unit.
+    /// The time in which the busiest arc carries its part of blocks of one unit.
     pub time: f64,
-    /// Chunks that a rank sends, each to every rank below it, the most of all ranks.
+    /// The most chunks that a rank sends, counted once per receiver.
     pub most_sends: u64,
     pub(crate) trees: Trees,
 }
@@ -28,14 +28,14 @@ pub(crate) enum Trees {
 /// One message of a forest: a chunk of a root's block, from one rank to another.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Message {
-    /// In units of [`Forest::time`] for one chunk.
+    /// The begin, in units of [`Forest::time`] for one chunk.
     pub begin: f64,
     pub root: u32,
     pub chunk: u32,
     pub edge: TreeEdge,
 }
 
-/// From one rank to another.
+/// One edge of a tree, from one rank to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TreeEdge {
     pub from: u32,
@@ -44,8 +44,8 @@ pub struct TreeEdge {
     pub ends: [u32; 2],
 }
 
-/// When the messages of a forest begin, in the order of roots, chunks and edges, and when the last one is there. Of
-/// roots that are alike, those of one.
+/// The begin of each message of a forest, in the order of roots, chunks and edges, and the last arrival. Only one of
+/// several equivalent roots is listed.
 #[derive(Debug)]
 pub struct Times {
     begins: Vec<f64>,
@@ -53,11 +53,11 @@ pub struct Times {
 }
 
 impl Forest {
-    /// Listed trees, with the time of the busiest arc.
+    /// Returns a forest of listed trees, with the time of the busiest arc.
     pub(crate) fn listed(ranks: u32, chunks: u32, listed: Listed, time: f64) -> Self {
         let trees = || listed.of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
-        // The shifts bring the sends of all ranks with the same representative to each of them.
+        // By the shifts, each rank sends as much as all ranks with its representative send in the listed trees.
         let mut sends = vec![0_u64; ranks as usize];
         let home = |rank| listed.symmetry.home(rank).0;
         trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[home(edge.from) as usize] += 1);
@@ -65,7 +65,7 @@ impl Forest {
         Self { chunks, depth, time, most_sends, trees: Trees::Listed(listed) }
     }
 
-    /// The edges of a chunk's tree. No edge comes before the one that reaches its start.
+    /// Returns the edges of a chunk's tree. Each edge follows the one that reaches its start.
     pub fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         match &self.trees {
             Trees::Listed(trees) => trees.edges(root, chunk),
@@ -73,8 +73,8 @@ impl Forest {
         }
     }
 
-    /// The nodes that the messages of a chunk's tree pass, ends included, in the order of [`Forest::edges`]. `graph` is
-    /// [`crate::Fabric::routed`], and nodes have their numbers in the plane.
+    /// Returns the nodes on the ways of a chunk's messages, ends included, in the order of [`Forest::edges`]. `graph`
+    /// is [`crate::Fabric::routed`], and nodes are numbered as in the plane.
     pub fn ways(&self, graph: &Graph, root: u32, chunk: u32) -> Vec<Vec<u32>> {
         match &self.trees {
             Trees::Listed(trees) => trees.ways(graph, root, chunk),
@@ -85,8 +85,8 @@ impl Forest {
         }
     }
 
-    /// Of all messages, where a chunk is one unit and a link adds `hop` to its messages, or each arc its own of `hops`.
-    /// `sums` is the rate at which a host adds up what it receives, where it takes time, and `work` what it does for
+    /// Returns the times of all messages. A chunk is one unit, and the latency of a link is `hop`, or that of `hops`
+    /// for each arc. `sums` is the rate at which a host adds received data, if that takes time, and `work` its work on
     /// each message.
     pub(crate) fn times(
         &self,
@@ -117,7 +117,7 @@ impl Forest {
         }
         let end = jobs.end(&begins, (&rates, &hops), runs, work);
         if runs == Runs::Up {
-            // The order is read backwards. Begins may be later than the last end, as data is expected late.
+            // The order is reversed. Begins may be later than the last end, because data is expected late.
             let latest = begins.iter().copied().fold(end, f64::max);
             begins.iter_mut().for_each(|begin| *begin = latest - *begin);
         }
@@ -127,7 +127,6 @@ impl Forest {
         Times { begins, end }
     }
 
-    /// The messages of all roots in the order in which they begin.
     pub(crate) fn messages(&self, ranks: u32, times: &Times) -> Vec<Message> {
         let roots: Vec<u32> = match &self.trees {
             Trees::Listed(trees) => trees.all(ranks),

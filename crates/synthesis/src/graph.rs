@@ -11,50 +11,50 @@ use unisono_machine::network::Plane;
 pub struct Arc {
     pub from: u32,
     pub to: u32,
-    /// In units of the graph.
+    /// The rate, in units of the graph.
     pub rate: u64,
 }
 
-/// Ranks are the nodes `0..ranks`; relays, which only forward, follow.
+/// A graph whose nodes `0..ranks` are ranks and whose other nodes are relays, which only forward.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
     ranks: u32,
     arcs: Vec<Arc>,
-    /// Arcs that leave each node: `leaving[first[n]..first[n + 1]]`.
+    /// The arcs that leave each node: `leaving[first[n]..first[n + 1]]`.
     first: Vec<u32>,
     leaving: Vec<u32>,
-    /// The node of the plane that each node stands for.
+    /// The node of the plane for each node of the graph.
     places: Vec<u32>,
-    /// Kilobits per second of a unit of rate.
+    /// The kilobits per second of a unit of rate.
     unit_kbps: f64,
-    /// Of each arc, as the routing of the network counts it; packets take ways of the least length.
+    /// The length of each arc in the routing of the network; packets take ways of the least length.
     lengths: Vec<u64>,
-    /// For each pair of ranks, whether they exchange messages; `None` where all do that ways over relays alone join.
+    /// For each pair of ranks, whether they exchange messages; `None` if all pairs with ways over relays only do.
     exchange: Option<Shared<Vec<bool>>>,
 }
 
-/// All rates of a plane together are at most 2 to this power, in the unit that is chosen for them, so that sums of
-/// rates fit.
+/// The sum of all rates of a plane is at most 2 to this power, in the unit chosen for them, so that sums of rates do
+/// not overflow.
 const TOTAL_BITS: f64 = 60.0;
 
-/// The length of a way to a node that no way reaches.
+/// The distance of a node that cannot be reached.
 const FAR: u64 = u64::MAX;
 
-/// Arcs of a way between two ranks, in order; all nodes between are relays.
+/// The arcs of a way between two ranks, in order; all nodes in between are relays.
 pub type Way = Vec<u32>;
 
 /// The ways that messages may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ways {
-    /// Any, as the sender chooses.
+    /// Any way that the sender chooses.
     Any,
-    /// Those of the least length, as networks route messages by themselves.
+    /// The ways of the least length, as in networks that route messages themselves.
     Shortest,
 }
 
 impl Graph {
-    /// Takes the arcs among `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs are joined, and arcs
-    /// without a rate are left out.
+    /// Creates a graph of `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs are joined, and arcs of
+    /// rate 0 are omitted.
     ///
     /// # Panics
     /// An arc names a node that does not exist.
@@ -62,8 +62,8 @@ impl Graph {
         Self::with_places((0..nodes).collect(), ranks, arcs, 1.0)
     }
 
-    /// The graph with the largest unit of which all rates are multiples; `unit_kbps` is that of the rates that are
-    /// given.
+    /// Returns the graph in the largest unit of which all rates are multiples; `unit_kbps` is the unit of the given
+    /// rates.
     fn with_places(places: Vec<u32>, ranks: u32, given: impl IntoIterator<Item = Arc>, unit_kbps: f64) -> Self {
         let mut graph = Self::joined(places, ranks, given, unit_kbps);
         let unit = graph.arcs.iter().map(|arc| arc.rate).fold(0, gcd).max(1);
@@ -72,7 +72,6 @@ impl Graph {
         graph
     }
 
-    /// The graph with the rates as they are given.
     fn joined(places: Vec<u32>, ranks: u32, given: impl IntoIterator<Item = Arc>, unit_kbps: f64) -> Self {
         let nodes = places.len();
         let mut known: FxHashMap<(u32, u32), usize> = FxHashMap::default();
@@ -101,9 +100,9 @@ impl Graph {
         Self { ranks, arcs, first, leaving, places, unit_kbps, lengths, exchange: None }
     }
 
-    /// The graph of the planes of a network together: `places[k]` is the accelerator of rank k, and all other
+    /// Returns the graph of all planes of a network together. `places[k]` is the accelerator of rank k, and all other
     /// accelerators and the switches are relays. `gbps` is the rate of one link of a plane. Rates are multiples of a
-    /// power of two, rounded up, so that a bound by them is never too high; whole numbers of kbit/s stay exact.
+    /// power of two, rounded up, so that a bound is never too high; whole numbers of kbit/s remain exact.
     pub fn of_plane(plane: &Plane, places: &[u32], planes: u32, gbps: impl Fn(u32) -> f64) -> Self {
         const RELAY: u32 = u32::MAX;
         let mut number = vec![RELAY; plane.nodes() as usize];
@@ -141,7 +140,7 @@ impl Graph {
         &self.arcs
     }
 
-    /// The node of the plane that a node of the graph stands for.
+    /// Returns the node of the plane for a node of the graph.
     pub fn place(&self, node: u32) -> u32 {
         self.places[node as usize]
     }
@@ -150,12 +149,12 @@ impl Graph {
         &self.leaving[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
     }
 
-    /// Bytes that a unit of rate carries in a nanosecond.
+    /// Returns the bytes that a unit of rate carries in a nanosecond.
     pub fn bytes_per_ns(&self) -> f64 {
         self.unit_kbps / 8e6
     }
 
-    /// The same, where the links of a plane have these lengths.
+    /// Sets the lengths of arcs from those of the links of a plane.
     #[must_use]
     pub fn with_lengths(mut self, plane: &Plane, lengths: &[u64]) -> Self {
         let of_ends: FxHashMap<(u32, u32), u64> =
@@ -165,12 +164,12 @@ impl Graph {
         self
     }
 
-    /// Of arcs, as the routing of the network counts them.
+    /// Returns the length of each arc in the routing of the network.
     pub(crate) fn lengths(&self) -> &[u64] {
         &self.lengths
     }
 
-    /// The arc against each arc; the arc itself where there is none.
+    /// Returns the opposite arc of each arc; the arc itself if there is none.
     pub(crate) fn back(&self) -> Vec<u32> {
         let known: FxHashMap<(u32, u32), u32> =
             (0..).zip(&self.arcs).map(|(at, arc)| ((arc.from, arc.to), at)).collect();
@@ -178,7 +177,7 @@ impl Graph {
         (0..).zip(&self.arcs).map(back).collect()
     }
 
-    /// The same graph with all arcs turned round; arc k stays arc k.
+    /// Returns the graph with all arcs reversed; arc k remains arc k.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let turned = self.arcs.iter().map(|arc| Arc { from: arc.to, to: arc.from, rate: arc.rate });
@@ -188,9 +187,9 @@ impl Graph {
         }
     }
 
-    /// The same graph, where two ranks exchange messages only if no way through other ranks has as few links: then slow
-    /// links beside a network of fast ones are kept for ranks that are far apart in it, and fewer messages meet on
-    /// them. `None` where all ranks that exchange messages are near in this sense.
+    /// Returns the graph in which two ranks exchange messages only if no way through other ranks has as few links. So
+    /// slow links beside a fast network are reserved for ranks that are far apart in it, and carry fewer messages.
+    /// `None` if all ranks that exchange messages are near in this sense.
     pub fn near(&self) -> Option<Self> {
         if self.nodes() == self.ranks || self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
@@ -211,8 +210,8 @@ impl Graph {
         self.exchange.as_ref().is_none_or(|pairs| pairs[from as usize * self.ranks as usize + to as usize])
     }
 
-    /// The ranks to which a network routes messages from one rank over relays alone: some way over relays is the
-    /// shortest of all, and none through another rank is as short.
+    /// Returns for each rank whether the network routes messages to it over relays only: some way over relays has the
+    /// least length, and no way through another rank is as short.
     pub fn reached(&self, from: u32) -> Vec<bool> {
         let Levels { distance, through_rank, .. } = self.levels(from);
         let direct = |rank: u32| {
@@ -222,11 +221,10 @@ impl Graph {
         (0..self.ranks).map(direct).collect()
     }
 
-    /// The arcs on the shortest ways over relays to the ranks that are reached so ([`Graph::reached`]), nearer ones
-    /// first.
+    /// Returns the arcs on the shortest ways over relays to the ranks of [`Graph::reached`], nearer ones first.
     pub(crate) fn fan(&self, from: u32) -> Vec<u32> {
         let Levels { order, distance, through_rank } = self.levels(from);
-        // Whether a way goes on from a node to a rank; the farthest nodes first.
+        // True for nodes on a way to a rank; computed from the farthest nodes on.
         let mut used = vec![false; self.places.len()];
         let mut fan = Vec::new();
         for &at in order.iter().rev().filter(|&&at| !through_rank[at as usize]) {
@@ -252,7 +250,7 @@ impl Graph {
         let (mut distance, mut through_rank) = (vec![FAR; nodes], vec![false; nodes]);
         let (mut order, mut done) = (Vec::with_capacity(nodes), vec![false; nodes]);
         distance[from as usize] = 0;
-        // Of equally far nodes the one that was found first.
+        // Among equally far nodes, the one found first is visited first.
         let (mut open, mut found) = (BinaryHeap::from([Reverse((0, 0_u32, from))]), 0);
         while let Some(Reverse((_, _, at))) = open.pop() {
             poll();
@@ -276,11 +274,11 @@ impl Graph {
         Levels { order, distance, through_rank }
     }
 
-    /// The arcs and relays that shortest ways between ranks over relays use ([`Graph::reached`]); all ranks, and the
-    /// same unit.
+    /// Returns the arcs and relays on shortest ways between ranks over relays ([`Graph::reached`]), with all ranks and
+    /// the same unit.
     pub fn routed(&self) -> Self {
         if self.nodes() == self.ranks {
-            // Without relays, the ways over relays alone are the arcs themselves.
+            // Without relays, the ways are the arcs themselves.
             return self.clone();
         }
         let mut kept = vec![false; self.arcs.len()];
@@ -301,15 +299,15 @@ impl Graph {
         Self { lengths, exchange, ..Self::joined(places, self.ranks, moved, self.unit_kbps) }
     }
 
-    /// The cheapest ways from one rank to all others over relays, at the prices of arcs; among equal ones those with
-    /// the fewest arcs. `price` gets that of the way to each node, infinite where there is none, and `by` the arc by
-    /// which it comes there.
+    /// Computes the cheapest ways from one rank to all others over relays at given prices of arcs; among equal ones
+    /// those with the fewest arcs. Sets `price` to the price of the way to each node, infinite if there is none, and
+    /// `by` to its last arc.
     pub(crate) fn ways(&self, from: u32, prices: &[f64], price: &mut [f64], by: &mut [u32]) {
         let nodes = self.places.len();
         price.fill(f64::INFINITY);
         let (mut arcs, mut done) = (vec![u32::MAX; nodes], vec![false; nodes]);
         (price[from as usize], arcs[from as usize]) = (0.0, 0);
-        // The graphs are small, so a scan finds the nearest node.
+        // The graphs are small, so the nearest node is found by a scan.
         loop {
             poll();
             let near = (0..nodes).filter(|&n| !done[n] && price[n].is_finite());
@@ -331,20 +329,20 @@ impl Graph {
     }
 }
 
-/// Kilobits per second of a rate in Gbit/s. What differs from a whole number by the rounding of decimals is that
-/// number.
+/// Returns the kilobits per second of a rate in Gbit/s, corrected to a whole number if it differs from it only by
+/// decimal rounding.
 fn kbps(gbps: f64) -> f64 {
     let kbps = gbps * 1e6;
     let whole = kbps.round();
     if (kbps - whole).abs() <= 4.0 * f64::EPSILON * kbps { whole } else { kbps }
 }
 
-/// The nodes of a graph by their distance from one.
+/// The nodes of a graph by their distance from one node.
 struct Levels {
     /// Nearer ones first.
     order: Vec<u32>,
     distance: Vec<u64>,
-    /// Whether a shortest way passes a rank.
+    /// True if a shortest way passes a rank.
     through_rank: Vec<bool>,
 }
 

@@ -1,9 +1,9 @@
-//! Forests of one root or of many: one tree for each share of each root's block, grown where links have little load.
+//! Forests of one root or of many: one tree for each share of each root's block, grown over links with little load.
 //!
-//! A link costs a power of e that grows with its load, so that a cheap tree avoids the busiest links (multiplicative
-//! weights; Garg and Koenemann, 1998). Roots take turns until each has its trees. Then every tree is grown again in
-//! turn, with the loads of all others, at steeper and steeper costs. Shares are equal and whole, so the result is a
-//! forest as it stands, and its time is near the cut long before a linear program over the same trees would be solved.
+//! The cost of a link is an exponential of its load, so that a cheap tree avoids the busiest links (multiplicative
+//! weights; Garg and Koenemann, 1998). Trees are added in turn for each root. Then every tree is grown again in turn,
+//! with the loads of all others, at increasingly steep costs. Shares are equal and whole, so the result is a forest
+//! already. Its time is near the cut long before a linear program over the same trees would be solved.
 
 use std::sync::Arc as Shared;
 
@@ -20,13 +20,12 @@ use crate::{
 /// Trees of each root, one for each share of its block, and the time of the busiest arc for blocks of one unit.
 #[derive(Clone, Debug)]
 pub struct Growth {
-    /// Of each root.
     pub trees: Vec<Vec<Shared<Tree>>>,
     pub time: f64,
 }
 
 impl Growth {
-    /// All trees with equal shares, root by root.
+    /// Returns all trees with equal shares, root by root.
     pub fn packing(&self) -> Packing {
         let share = 1.0 / self.trees.first().map_or(1.0, |of| of.len() as f64);
         let trees = self.trees.iter().flatten().map(|tree| (Shared::clone(tree), share));
@@ -34,39 +33,39 @@ impl Growth {
     }
 }
 
-/// Trees of each root in a packing of many roots.
+/// The number of trees of each root in a packing of many roots.
 pub(crate) const SHARES: u32 = 16;
-/// Trees of each root in a forest, the most, where roots or ranks are few.
+/// The most trees of each root in a forest, if roots or ranks are few.
 pub(crate) const MOST_SHARES: u32 = 64;
 
-/// Trees of each root in a forest, the most; more chunks have the same ones.
+/// Returns the most trees of each root in a forest; more chunks share the same trees.
 pub(crate) fn most_trees(ranks: u32, is_alone: bool) -> u32 {
     if is_thorough(ranks, is_alone) { MOST_SHARES } else { SHARES }
 }
 
-/// Ranks up to which better trees of many roots are worth the time to find them, and costs grow slowly.
+/// The most ranks for which better trees of many roots are worth their time, and costs grow slowly.
 const FEW_RANKS: u32 = 32;
-/// The exponent of the cost of an arc that is as busy as the busiest: at first, and in later rounds.
+/// The exponent of the cost of an arc that is as busy as the busiest: initially, and in later rounds.
 const STEEP_AT_FIRST: f64 = 6.0;
 const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0];
-/// Trees at first that are found at the same costs; and that number times the exponent in later rounds. The trees of
-/// one root have the same edges to choose from, so each of them is found at costs of its own.
+/// The number of initial trees found at the same costs; in later rounds, this number times the exponent. Trees of one
+/// root choose from the same edges, so costs are updated for each of them.
 const SAME_COSTS: usize = 8;
 const STALE: f64 = 64.0;
-/// Differences of costs that count as none.
+/// Relative differences of costs that are ignored.
 const CLOSE: f64 = 1e-9;
-/// The growth ends where the time fell by less than this in so many rounds.
+/// The growth ends if the time fell by less than this fraction in the given number of rounds.
 const SLOW: f64 = 1e-3;
 const SLOW_ROUNDS: usize = 3;
 
-/// Whether better trees are worth the time to find them.
+/// Returns whether better trees are worth the time to find them.
 fn is_thorough(ranks: u32, is_alone: bool) -> bool {
     ranks <= FEW_RANKS || is_alone
 }
 
-/// Grows `shares` trees of each root, of at most `depth` edges from the root downwards, or of any depth. Every shift of
-/// the graph has its image of each tree, so `roots` are the representatives of all roots. Ends at time `enough`, which
-/// is no less than any forest needs.
+/// Grows `shares` trees for each root, with at most `depth` edges from the root downwards, or of any depth. Shifts of
+/// the graph move each tree to further roots, so `roots` are representatives. The growth ends at time `enough`, a lower
+/// bound of any forest.
 ///
 /// # Errors
 /// A rank out of reach.
@@ -90,7 +89,7 @@ pub fn grow(
     let mut trees: Vec<Shared<Tree>> = Vec::with_capacity(count);
     for at in 0..count {
         if at % same(SAME_COSTS) == 0 {
-            // What a forest of so many trees needs at least, once the round of roots is done.
+            // The least time of the forest so far, when each root has its next tree.
             let rounds = (at / roots.len() + 1) as f64;
             pricing.reprice(loads.aim(enough / f64::from(shares) * rounds));
         }
@@ -100,7 +99,7 @@ pub fn grow(
     }
     let mut best = (loads.busiest(), loads.fluid(), trees.clone());
     let mut times = vec![best.0];
-    // With shifts, few trees are grown, and each of them weighs much.
+    // With shifts, few trees are grown, and each of them has a large weight.
     let each = if graph.ranks() <= FEW_RANKS || symmetry.shifts() > 1 { 1 } else { 2 };
     for steepness in STEEP.into_iter().step_by(each) {
         if best.0 <= enough || times.iter().rev().nth(SLOW_ROUNDS).is_some_and(|before| best.0 > before * (1.0 - SLOW))
@@ -132,8 +131,8 @@ pub fn grow(
     Ok(Growth { trees: (0..roots.len()).map(of_root).collect(), time: time / f64::from(shares) })
 }
 
-/// No less than the time in which whole trees, `shares` of each root, leave a root that is alone and enter every other
-/// rank.
+/// Returns a lower bound: the time in which whole trees, `shares` of each root, enter every other rank and, with a
+/// single root, leave it.
 fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -> f64 {
     let ranks = graph.ranks() as usize;
     let count = roots.len() as u64 * u64::from(symmetry.shifts());
@@ -153,7 +152,7 @@ fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -
     entering.fold(if count == 1 { time_of_whole(&leaves, u64::from(shares)) } else { 0.0 }, f64::max)
 }
 
-/// The least time in which arcs of these rates carry so many units, each of them on one arc.
+/// Returns the least time in which arcs of these rates carry `units` units, each of them on one arc.
 pub fn time_of_whole(rates: &[u64], units: u64) -> f64 {
     let total: u64 = rates.iter().sum();
     if total == 0 {

@@ -1,33 +1,32 @@
-//! The messages of a forest or of an all-to-all, with the links and hosts that each takes.
+//! The messages of a forest or of an all-to-all, with the links and hosts that each uses.
 
 use unisono_base::narrow;
 
 use crate::Runs;
 
-/// One message.
 pub(crate) struct Job {
-    /// The message that brings its data; earlier in the list.
+    /// The message that brings its data; it has a lower index.
     pub after: Option<u32>,
     pub class: u32,
     pub turn: f64,
 }
 
-/// Messages with the links that each goes over, none of which has two messages at once.
+/// Messages with their links; a link carries one message at a time.
 #[derive(Default)]
 pub struct Jobs {
     pub(crate) list: Vec<Job>,
     pub(crate) classes: Vec<Class>,
-    /// The send machines of each sender.
+    /// The number of send machines of each sender.
     pub(crate) senders: Vec<u32>,
-    /// Times of its own length for which data that came waits for the next message.
+    /// The time for which arrived data waits for the next message, as a multiple of the message's own time.
     pub(crate) slack: f64,
 }
 
-/// The sending of messages by ranks whose send machines are fewer than their links.
+/// The parameters of ranks whose send machines are fewer than their links.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub machines: u32,
-    /// The part of its time on the first link for which a message holds a machine of its rank: until its last packet
+    /// The fraction of its time on the first link for which a message holds a send machine: until its last packet
     /// starts.
     pub held: f64,
 }
@@ -37,53 +36,53 @@ pub(crate) struct Class {
     pub links: Vec<u32>,
     /// The length of each message.
     pub units: f64,
-    /// The sender, and the part of the time on the first link for which it is held.
+    /// The sender, and the fraction of the time on the first link for which a machine is held.
     pub sender: Option<(u32, f64)>,
     pub work: Work,
 }
 
-/// The hosts that work on the messages of a class. Of hosts that are alike, one stands for all.
+/// The hosts that work on the messages of a class. Equivalent hosts have one representative.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
     /// No host.
     Unknown,
-    /// The hosts at both ends of a message, forwards.
+    /// The hosts at both ends of a message, in forward direction.
     Message([u32; 2]),
-    /// A sum of a host.
+    /// A sum on a host.
     Sum { host: u32, at_root: bool },
 }
 
 impl Jobs {
-    /// No messages yet. What a message brings is sent on so many times of its length later: then little delays, which
-    /// packets on links that they share have, hold up no other messages, since a link sends in a fixed order.
+    /// Creates an empty list. Arrived data is sent only after `slack` times the length of its message. A link sends in
+    /// a fixed order, so without this time small delays, which packets cause on shared links, would hold up other
+    /// messages.
     pub fn with_slack(slack: f64) -> Self {
         Self { slack, ..Self::default() }
     }
 
-    /// Adds a sender with so many machines.
+    /// Adds a sender with `machines` send machines.
     pub fn sender(&mut self, machines: u32) -> u32 {
         self.senders.push(machines);
         narrow::<u32>(self.senders.len()) - 1
     }
 
-    /// The messages of a class hold a machine of a sender.
+    /// Makes the messages of a class hold a machine of a sender.
     pub fn sent_by(&mut self, class: u32, sender: u32, held: f64) {
         self.classes[class as usize].sender = Some((sender, held));
     }
 
-    /// Adds a class: messages of one unit over the same links that are followed by the same messages, but for their
-    /// data.
+    /// Adds a class of messages of one unit over the same links, which differ only in their data: the same messages
+    /// must follow them.
     pub fn class(&mut self, links: &[u32]) -> u32 {
         self.class_of(links, 1.0)
     }
 
-    /// Adds a class of messages of `units` each.
     pub(crate) fn class_of(&mut self, links: &[u32], units: f64) -> u32 {
         self.classes.push(Class { links: links.to_vec(), units, sender: None, work: Work::Unknown });
         narrow::<u32>(self.classes.len()) - 1
     }
 
-    /// Hosts work on the messages of a class.
+    /// Sets the hosts that work on the messages of a class.
     pub fn worked_on(&mut self, class: u32, work: Work) {
         self.classes[class as usize].work = work;
     }
@@ -92,7 +91,7 @@ impl Jobs {
         self.add_in_turn(after, class, 0.0)
     }
 
-    /// Adds a message with a turn from 0 to 1: of messages over a link, those of the first turns go first.
+    /// Adds a message with a turn from 0 to 1. On each link, messages with smaller turns have priority.
     pub fn add_in_turn(&mut self, after: Option<u32>, class: u32, turn: f64) -> u32 {
         self.list.push(Job { after, class, turn });
         narrow::<u32>(self.list.len()) - 1
@@ -114,7 +113,7 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Of each message, the number of those that it waits for, and those that wait for it.
+    /// Returns for each message the number of its predecessors, and the list of its successors.
     pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Vec<Vec<u32>>) {
         let (mut missing, mut behind) = (vec![0; self.list.len()], vec![Vec::new(); self.list.len()]);
         for (job, before) in (0..).zip(&self.list).filter_map(|(at, job)| Some((at, job.after?))) {
@@ -129,7 +128,7 @@ impl Jobs {
         self.list[job as usize].class as usize
     }
 
-    /// Of each class, the time until a message is there, and `slack` times its own length later.
+    /// Returns for each class the time until a message has arrived, plus `slack` times its length.
     pub(crate) fn takes(&self, rates: &[f64], hops: &[f64], slack: f64) -> Vec<f64> {
         let takes = |class: u32| {
             let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);

@@ -1,16 +1,16 @@
 //! The price of cheapest arborescences, exactly, for whole prices.
 //!
-//! The price of the cheapest arc into each node is paid and taken off all arcs into it, as Edmonds (1967) does. Nodes
-//! that arcs of price 0 connect strongly are then joined, since whatever enters one of them reaches the others for
-//! nothing. This is repeated until the root reaches all. The tree itself is not needed, so there is one table at a
-//! time.
+//! As in Edmonds (1967), the price of the cheapest arc into each node is added to the result and subtracted from all
+//! arcs into it. Nodes that arcs of price 0 connect strongly are then joined, because a path to one of them reaches the
+//! others at no cost. This is repeated until the root reaches all nodes. The tree itself is not needed, so there is one
+//! table at a time.
 
 use unisono_base::{interrupt::poll, limits};
 
 /// More than any price.
 pub const NONE: u128 = u128::MAX;
 
-/// Prices of all ordered pairs of nodes, row by row; [`NONE`] where there is no arc.
+/// Prices of all ordered pairs of nodes, row by row; [`NONE`] if there is no arc.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub nodes: usize,
@@ -18,12 +18,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// No arcs.
+    /// Creates a table without arcs.
     pub fn new(nodes: usize) -> Self {
         Self { nodes, of: vec![NONE; nodes * nodes] }
     }
 
-    /// Bytes of a table with all that [`least_price`] takes beside it.
+    /// Returns the bytes of a table and of the other memory of [`least_price`].
     pub(crate) fn bytes(nodes: usize) -> u128 {
         64 * (nodes as u128).pow(2)
     }
@@ -32,14 +32,14 @@ impl Table {
         self.of[from * self.nodes + to]
     }
 
-    /// Adds an arc; of several between two nodes the cheapest counts.
+    /// Adds an arc; the cheapest of parallel arcs counts.
     pub fn add(&mut self, from: usize, to: usize, price: u128) {
         let known = &mut self.of[from * self.nodes + to];
         *known = price.min(*known);
     }
 }
 
-/// The price of the cheapest arborescence from a root; `None` where a node cannot be reached.
+/// Returns the price of the cheapest arborescence from a root; `None` if a node cannot be reached.
 pub fn least_price(table: &Table, root: usize) -> Option<u128> {
     let (mut table, mut root, mut total) = (table.clone(), root, 0);
     loop {
@@ -58,7 +58,7 @@ pub fn least_price(table: &Table, root: usize) -> Option<u128> {
         }
         let row = |from| (0..n).filter(|&to| to != from && table.get(from, to) == 0).collect();
         let Components { of, count } = Components::of((0..n).map(row).collect());
-        // Every node is entered for nothing and there are no circles, so all of them are reached from the root.
+        // Every node has an arc of price 0 into it and there are no cycles, so the root reaches all nodes.
         if count == n {
             return Some(total);
         }
@@ -81,13 +81,13 @@ pub(crate) struct Components {
 }
 
 impl Components {
-    /// By Tarjan's algorithm (1972); `next[n]` are the nodes to which arcs lead from node n.
+    /// Finds the components by Tarjan's algorithm (1972); `next[n]` are the nodes to which arcs lead from node n.
     pub(crate) fn of(next: Vec<Vec<usize>>) -> Self {
         const NEW: usize = usize::MAX;
         let n = next.len();
         let (mut order, mut low, mut found) = (vec![NEW; n], vec![NEW; n], Self { of: vec![NEW; n], count: 0 });
         let (mut open, mut seen) = (Vec::new(), 0);
-        // A node, and how many of its arcs were followed.
+        // Nodes, each with the number of its arcs that were followed.
         let mut path: Vec<(usize, usize)> = Vec::new();
         for start in 0..n {
             if order[start] == NEW {
@@ -101,7 +101,7 @@ impl Components {
                     seen += 1;
                 } else {
                     let below = next[at][followed - 1];
-                    // A node that is in a component already is not on a circle with this one.
+                    // A node of a finished component is not on a cycle with this one.
                     if found.of[below] == NEW {
                         low[at] = low[at].min(low[below]);
                     }

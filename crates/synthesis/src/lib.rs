@@ -1,22 +1,22 @@
 //! Forests and flows of the best throughput on any network, and the bounds on it.
 //!
 //! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to
-//! every rank. A [`Graph`] holds the links. [`cut`] computes the least time that any forest needs, exactly, and
-//! [`packing`] finds a forest that reaches it or comes near, with a limit on its depth; forests of many ranks are grown
-//! tree by tree. [`Forest`] has whole chunks, each on one tree. [`Certificate`] holds prices of links from which the
-//! bound can be checked without trust in any of this.
+//! every rank. A [`Graph`] holds the links. [`cut`] computes the exact least time of any forest, and [`packing`] finds
+//! a forest that attains it or comes near, with a limit on its depth; forests of many ranks are grown tree by tree.
+//! [`Forest`] has whole chunks, each on one tree. [`Certificate`] holds prices of links, from which the bound can be
+//! checked independently.
 //!
 //! In an all-to-all, the blocks of every pair of ranks flow along paths. [`ConcurrentFlow`] has the prices that bound
 //! its time, and [`Scatter`] the trees along which every rank sends its blocks.
 //!
-//! Times are those of a fluid: what the busiest link carries over its rate. Latency and finite messages are for
+//! Times are those of a fluid: the load of the busiest link over its rate. Latency and finite messages are left to
 //! simulators.
 //!
 //! The linear programs are solved by `microlp`, a simplex method in Rust without further libraries. HiGHS is faster on
-//! large programs, but its bindings need a C++ compiler, CMake and libclang wherever Unisono is built, and the programs
-//! here have some thousand columns.
+//! large programs, but its bindings require a C++ compiler, CMake and libclang to build Unisono, and the programs here
+//! have only some thousand columns.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// Numbers that do not fit are refused on input; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 pub mod arborescence;

@@ -1,30 +1,28 @@
-//! The loads of links while trees are chosen, and what one more tree costs on each.
+//! The loads of links while trees are chosen, and the cost of one more tree on each link.
 
 use unisono_base::interrupt;
 
 use crate::{Graph, packing::Tree, symmetry::Symmetry};
 
-/// Exponents end here.
+/// The limit of exponents.
 const MOST_EXPONENT: f64 = 200.0;
 
 /// The arcs over which trees are grown.
 pub struct Links<'a> {
     pub graph: &'a Graph,
     pub symmetry: &'a Symmetry,
-    /// Times that arcs add to the time in which they carry what they have, or nothing.
+    /// The time that each arc adds to its busy time; empty for none.
     pub late: &'a [f64],
 }
 
-/// Trees on arcs. A link costs a power of e that grows with its load (multiplicative weights; Garg and Koenemann,
-/// 1998).
+/// Trees on arcs. The cost of a link is an exponential of its load (multiplicative weights; Garg and Koenemann, 1998).
 pub(crate) struct Loads<'a> {
     symmetry: &'a Symmetry,
-    /// Of each class of arcs: what one arc carries for each arc that the trees of the representatives have, the time
-    /// that it adds, and the arcs that the trees have.
+    /// For each class of arcs: its rate per arc that the trees of the representatives have in the class, the time that
+    /// it adds, and the number of such arcs.
     rates: Vec<f64>,
     late: Vec<f64>,
     load: Vec<f64>,
-    /// Of each arc.
     cost: Vec<f64>,
     /// The exponent of the cost of a link that is busy until the target.
     pub steepness: f64,
@@ -32,7 +30,7 @@ pub(crate) struct Loads<'a> {
 }
 
 impl<'a> Loads<'a> {
-    /// No trees yet. Times that arcs add are those of `shares` trees.
+    /// Starts without trees. The additional times of arcs are scaled to `shares` trees.
     pub(crate) fn new(links: &Links<'a>, shares: u32, steepness: f64) -> Self {
         let Links { graph, symmetry, late } = *links;
         let load = vec![0.0; symmetry.classes()];
@@ -41,7 +39,6 @@ impl<'a> Loads<'a> {
         Self { symmetry, rates: symmetry.rates(graph), late, load, cost, steepness, target: 1.0 }
     }
 
-    /// Adds a tree so many times.
     pub(crate) fn add(&mut self, tree: &Tree, trees: f64) {
         let arcs = tree.edges.iter().flat_map(|edge| &edge.way);
         arcs.for_each(|&arc| self.load[self.symmetry.class(arc) as usize] += trees);
@@ -55,17 +52,17 @@ impl<'a> Loads<'a> {
         self.load.len()
     }
 
-    /// Adds to classes so many messages.
+    /// Adds `messages` messages to each of some classes.
     pub(crate) fn carry(&mut self, classes: &[u32], messages: f64) {
         classes.iter().for_each(|&class| self.load[class as usize] += messages);
     }
 
-    /// The time of the busiest arc, where each tree carries one unit.
+    /// Returns the time of the busiest arc if each tree carries one unit.
     pub(crate) fn busiest(&self) -> f64 {
         self.used().map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
     }
 
-    /// The same without what makes arcs late.
+    /// Returns the time of the busiest arc without the additional times.
     pub(crate) fn fluid(&self) -> f64 {
         self.used().map(|class| self.load[class] / self.rates[class]).fold(0.0, f64::max)
     }
@@ -74,7 +71,7 @@ impl<'a> Loads<'a> {
         (0..self.load.len()).filter(|&class| self.load[class] > 0.0)
     }
 
-    /// What one more tree on an arc of a class costs at the present loads.
+    /// Returns the cost of one more tree on an arc of a class at the present loads.
     pub(crate) fn cost(&self, class: usize) -> f64 {
         let exponent = self.steepness * (self.busy(class, 1.0) / self.target - 1.0);
         exponent.min(MOST_EXPONENT).exp() / self.rates[class]
@@ -84,7 +81,7 @@ impl<'a> Loads<'a> {
         tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
     }
 
-    /// The costs of all arcs at the present loads, for a time of at least `target`.
+    /// Computes the costs of all arcs at the present loads, for a time of at least `target`.
     pub(crate) fn aim(&mut self, target: f64) -> &[f64] {
         interrupt::check();
         self.target = self.busiest().max(target);

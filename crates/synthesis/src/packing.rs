@@ -2,13 +2,13 @@
 //!
 //! The linear program over all trees is
 //!
-//!   minimise T, where the shares of each root's trees sum to 1, and each arc carries at most T times its rate.
+//!   minimise T, subject to: the shares of each root's trees sum to 1, and each arc carries at most T times its rate.
 //!
 //! It has too many columns to list, so they are generated (Dantzig and Wolfe, 1960). Its dual has a price p for each
-//! arc and a value z for each root: maximise the sum of z where the arcs' rates at their prices sum to 1, and z of a
-//! root is at most the price of any of its trees. So a tree that is cheaper than z, at the present prices, is what the
-//! program lacks: a cheapest arborescence over the cheapest ways between ranks. Prices are mixed with those of the best
-//! bound so far (Wentges, 1997), which takes far fewer rounds.
+//! arc and a value z for each root: maximise the sum of z, subject to: the arcs' rates at their prices sum to 1, and z
+//! of a root is at most the price of any of its trees. So the program needs a further tree if one is cheaper than z at
+//! the present prices: a cheapest arborescence over the cheapest ways between ranks. Prices are mixed with those of the
+//! best bound so far (Wentges, 1997), which takes far fewer rounds.
 
 use std::sync::Arc as Shared;
 
@@ -18,7 +18,7 @@ use unisono_base::interrupt;
 
 use crate::{Graph, Way, Ways, pricing::Pricing};
 
-/// From one rank to another, over relays.
+/// A message from one rank to another, over relays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edge {
     pub from: u32,
@@ -26,24 +26,23 @@ pub struct Edge {
     pub way: Way,
 }
 
-/// A tree that brings what its root has to every rank.
+/// A tree that brings its root's data to every rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree {
     pub root: u32,
-    /// No edge comes before the one that reaches its start.
+    /// The edges in an order in which each follows the one that reaches its start.
     pub edges: Vec<Edge>,
     pub depth: u32,
 }
 
-/// Trees with the share of their root's block that each carries.
+/// Trees, each with its share of the root's block.
 #[derive(Clone, Debug)]
 pub struct Packing {
     pub trees: Vec<(Shared<Tree>, f64)>,
-    /// What the busiest arc takes for blocks of one unit.
+    /// The time of the busiest arc for blocks of one unit.
     pub time: f64,
 }
 
-/// The way in which a packing could not be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoPacking {
     /// Some rank is farther from a root than the depth allows, or not connected with it.
@@ -52,28 +51,28 @@ pub enum NoPacking {
     Solver(String),
 }
 
-/// Rounds after which the best packing so far is taken.
+/// The number of rounds after which the best packing so far is returned.
 const MOST_ROUNDS: usize = 400;
 /// The weight of the prices of the best bound.
 const SMOOTHING: f64 = 0.3;
-/// The search ends where the time fell by less than this in so many rounds.
+/// The search ends if the time fell by less than this fraction in the given number of rounds.
 const SLOW: f64 = 2e-3;
 const SLOW_ROUNDS: usize = 40;
-/// Rounds for which a tree stays that the best packing does not use.
+/// The number of rounds for which a tree is kept that the best packing does not use.
 const KEPT_ROUNDS: usize = 2;
-/// Shares whose times differ by no more than this part are equally good.
+/// Shares whose times differ by no more than this fraction are equally good.
 const EQUAL: f64 = 1e-4;
-/// Relative differences that count as none.
+/// Relative differences that are ignored.
 const CLOSE: f64 = 1e-8;
 
-/// A tree with the times that it uses each arc.
+/// A tree, with the number of its uses of each arc.
 struct Column {
     tree: Shared<Tree>,
     load: Vec<(u32, f64)>,
 }
 
 impl Column {
-    /// `back` is the arc against each arc, where the tree runs both ways.
+    /// Creates a column; `back` is the opposite arc of each arc if the tree runs both ways.
     fn new(tree: Shared<Tree>, back: Option<&[u32]>) -> Self {
         let mut load: FxHashMap<u32, f64> = FxHashMap::default();
         for &arc in tree.edges.iter().flat_map(|edge| &edge.way) {
@@ -92,7 +91,7 @@ impl Column {
     }
 }
 
-/// Packs trees of at most `depth` edges from the root downwards, or of any depth. Ends early at time `enough`.
+/// Packs trees with at most `depth` edges from the root downwards, or of any depth. Ends early at time `enough`.
 ///
 /// # Errors
 /// A rank out of reach, or a failure of the solver.
@@ -100,7 +99,8 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
     pack_both(graph, roots, ways, (depth, None), enough)
 }
 
-/// As [`pack`]; where `back` is the arc against each arc, each tree also loads the arcs against its own.
+/// Packs trees as [`pack`] does. If `back` is given, the opposite arc of each arc, each tree also loads the opposite
+/// arcs.
 ///
 /// # Errors
 /// As [`pack`].
@@ -141,7 +141,7 @@ pub fn pack_both(
             best_bound = (bound, prices);
         }
         if found == 0 {
-            // Nothing is missing at the master's own prices: its optimum is that of all trees.
+            // No tree is cheaper at the master's own prices, so its optimum is that of all trees.
             if exact {
                 break;
             }
@@ -153,7 +153,7 @@ pub fn pack_both(
         if time <= enough * (1.0 + CLOSE) {
             break;
         }
-        // Only where the time fell, or the same trees could come and go.
+        // Only after the time fell, because otherwise the same trees could alternate.
         if times.last().is_none_or(|&last| time < last * (1.0 - CLOSE)) {
             master.forget();
         }
@@ -171,13 +171,13 @@ pub fn pack_both(
 struct Master<'a> {
     graph: &'a Graph,
     roots: &'a [u32],
-    /// The arc against each arc, where trees run both ways.
+    /// The opposite arc of each arc if trees run both ways.
     back: Option<&'a [u32]>,
     columns: Vec<(usize, Column)>,
     scale: f64,
     prices: Vec<f64>,
     values: Vec<f64>,
-    /// The last solution, from which the next one starts, and how many columns it knows.
+    /// The last solution, from which the next one starts, and the number of its columns.
     solved: Option<(Solution, usize)>,
 }
 
@@ -198,7 +198,7 @@ impl<'a> Master<'a> {
         }
     }
 
-    /// Adds a tree that is cheaper than the value of its root.
+    /// Adds a tree if it is cheaper than the value of its root.
     fn offer(&mut self, at: usize, tree: Tree) -> bool {
         let column = Column::new(Shared::new(tree), self.back);
         let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;
@@ -212,8 +212,8 @@ impl<'a> Master<'a> {
         self.graph.arcs()[arc].rate as f64 / self.scale
     }
 
-    /// Once the program has many trees, forgets those that are dearer than the value of their root, but for the newest.
-    /// A tree that is missed later is found again.
+    /// If the program has many trees, removes those that are dearer than the value of their root, except the newest. A
+    /// removed tree that is needed later is found again.
     fn forget(&mut self) {
         if self.columns.len() <= 2 * (self.prices.len() + self.roots.len()) {
             return;
@@ -262,7 +262,7 @@ impl<'a> Master<'a> {
         Ok(time)
     }
 
-    /// The shares of the trees that the prices leave in question.
+    /// Returns the shares of the trees that are optimal at the prices.
     fn shares(self) -> Result<Packing, NoPacking> {
         let tight = |(at, column): &&(usize, Column)| is_tight(column.price(&self.prices), self.values[*at]);
         let kept: Vec<&(usize, Column)> = self.columns.iter().filter(tight).collect();
@@ -270,7 +270,7 @@ impl<'a> Master<'a> {
     }
 }
 
-/// The best packing of the given trees of one root.
+/// Returns the best packing of the given trees of one root.
 ///
 /// # Errors
 /// A failure of the solver.
@@ -285,8 +285,8 @@ pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing,
     shares(graph, 1, &columns.iter().collect::<Vec<_>>())
 }
 
-/// The primal program: the best shares of trees, each with the place of its root. Of shares that are equally good those
-/// that keep links busy for the least time in all, since messages wait less for such links.
+/// Solves the primal program: the best shares of trees, each with the index of its root. Among equally good shares it
+/// chooses those with the least total busy time of links, because messages then wait less.
 fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Packing, NoPacking> {
     let scale = scale(graph);
     let mut problem = Problem::new(OptimizationDirection::Minimize);
@@ -317,12 +317,12 @@ fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Pack
     Ok(Packing { trees, time: solution.var_value(time) / scale })
 }
 
-/// The largest rate. Rates are divided by it, so that numbers are near 1.
+/// Returns the largest rate, by which rates are divided to be near 1.
 fn scale(graph: &Graph) -> f64 {
     graph.arcs().iter().map(|arc| arc.rate as f64).fold(1.0, f64::max)
 }
 
-/// Whether a tree is no dearer than the value of its root, so that the best packing may use it.
+/// Returns whether a tree is no dearer than the value of its root, so that the best packing may use it.
 fn is_tight(price: f64, value: f64) -> bool {
     price <= value + 1e-6 * value.abs().max(1e-3)
 }

@@ -1,14 +1,14 @@
 //! Parts of a network between which the sums of all ranks must be exchanged.
 //!
 //! Let the ranks be in k parts. For every element that all ranks sum and get, at least 2 (k - 1) messages go from one
-//! part to another: so many one-way calls a gossip of k takes (Harary and Schwenk, 1974), and each message leaves its
-//! part. So vectors of one unit need at least
+//! part to another, because a gossip of k needs 2 (k - 1) one-way calls (Harary and Schwenk, 1974), and each message
+//! leaves its part. So vectors of one unit need at least
 //!
 //!   2 (k - 1) / (rate of all arcs that leave the parts).
 //!
-//! This holds for any parts that relays between them only join: one that copies or sums a message must be in a part.
-//! Those that are tried are each rank by itself, and what hangs together over arcs above one of the network's rates:
-//! boxes that slower links join.
+//! This holds for all parts, if relays between them only forward: a relay that copies or sums a message must be in a
+//! part. The parts tried are single ranks, and the components connected by arcs above one of the network's rates, such
+//! as boxes joined by slower links.
 
 use unisono_base::interrupt::poll;
 
@@ -22,32 +22,32 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Time of vectors of one unit.
+    /// Returns the time of vectors of one unit.
     pub fn time(self) -> f64 {
         if self.parts < 2 { 0.0 } else { 2.0 * (self.parts - 1) as f64 / self.rate as f64 }
     }
 }
 
-/// The ranks in parts, and the links of each part to all that is outside of it.
+/// The ranks in parts, and the links between each part and the rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parts {
-    /// The part of each node of the graph; of a relay that no rank hangs together with, [`Parts::NONE`].
+    /// The part of each node of the graph; [`Parts::NONE`] for a relay that is not connected with a rank.
     of: Vec<u32>,
     /// The rate of all arcs that leave each part, and of all that enter it.
     pub leaving: Vec<u64>,
     pub entering: Vec<u64>,
-    /// A relay between the parts copies or sums messages.
+    /// True if a relay between the parts copies or sums messages.
     pub computes_between: bool,
 }
 
 impl Parts {
     pub const NONE: u32 = u32::MAX;
 
-    /// The parts that hang together over arcs of more than this rate; relays without a rank are in none.
+    /// Returns the components connected by arcs of more than this rate; relays without a rank are in none.
     fn above(graph: &Graph, rate: u64, computes: &impl Fn(u32) -> bool) -> Self {
         let mut of = vec![Self::NONE; graph.nodes() as usize];
         let mut parts = 0;
-        // Both directions, so that a part is the same from all of its ranks.
+        // Both directions, so that all ranks of a part reach each other.
         let mut joined = vec![Vec::new(); graph.nodes() as usize];
         for arc in graph.arcs().iter().filter(|arc| arc.rate > rate) {
             joined[arc.from as usize].push(arc.to);
@@ -84,8 +84,8 @@ impl Parts {
         Self { of, leaving, entering, computes_between }
     }
 
-    /// The parts of a graph by each of its rates, in rising order; the last are single ranks. `computes` tells relays
-    /// that copy or sum messages.
+    /// Returns the parts of a graph for each of its rates, ascending; the last are single ranks. `computes` selects
+    /// relays that copy or sum messages.
     pub fn by_rates(graph: &Graph, computes: impl Fn(u32) -> bool) -> Vec<Self> {
         const MOST_RATES: usize = 32;
         let mut rates: Vec<u64> = graph.arcs().iter().map(|arc| arc.rate).collect();
@@ -104,19 +104,18 @@ impl Parts {
         self.leaving.is_empty()
     }
 
-    /// The part of a rank.
     pub fn of(&self, rank: u32) -> u32 {
         self.of[rank as usize]
     }
 
-    /// Their number and the rate of all arcs that leave them; `None` where a relay between them computes.
+    /// Returns the number of parts and the rate of all arcs that leave them; `None` if a relay between them computes.
     fn partition(&self) -> Option<Partition> {
         let rate = self.leaving.iter().fold(0_u64, |sum, &rate| sum.saturating_add(rate));
         (!self.computes_between).then_some(Partition { parts: self.len() as u64, rate })
     }
 }
 
-/// The partition that proves the longest time.
+/// Returns the partition that proves the longest time.
 pub fn largest(parts: &[Parts]) -> Option<Partition> {
     parts.iter().filter_map(Parts::partition).max_by(|a, b| a.time().total_cmp(&b.time()))
 }

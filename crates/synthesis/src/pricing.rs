@@ -1,4 +1,4 @@
-//! Cheap trees at prices of arcs.
+//! Cheap trees at given prices of arcs.
 
 use unisono_base::{interrupt::poll, narrow};
 
@@ -13,12 +13,12 @@ pub(crate) struct Pricing<'a> {
     graph: &'a Graph,
     allowed: Ways,
     depth: Option<u32>,
-    /// Of each rank, the arcs on its ways, where these are the shortest.
+    /// For each rank, the arcs on its ways, if only shortest ways are allowed.
     fans: Vec<Vec<u32>>,
-    /// Of each rank, the arc by which the cheapest way from it comes to each node, or [`NO_ARC`].
+    /// For each rank, the last arc of the cheapest way from it to each node, or [`NO_ARC`].
     by: Vec<Vec<u32>>,
     prices: Prices,
-    /// Of nodes, for the rank that is priced.
+    /// The prices of nodes, for the rank in work.
     price: Vec<f64>,
 }
 
@@ -60,8 +60,8 @@ impl<'a> Pricing<'a> {
         }
     }
 
-    /// A cheap tree within the depth; `thorough` finds cheaper ones, and takes longer. `before` is a tree of the same
-    /// root, than which none is dearer.
+    /// Returns a cheap tree within the depth. `thorough` finds cheaper ones and takes longer. The result is not dearer
+    /// than `before`, a tree of the same root.
     pub(crate) fn shallow(&self, root: u32, before: Option<&Tree>, thorough: bool) -> Result<Tree, NoPacking> {
         let (prices, at, most) = (&self.prices, root as usize, self.depth.unwrap_or(u32::MAX));
         let mut found = shallow(prices, at, most).ok_or(NoPacking::Unreachable)?;
@@ -80,7 +80,7 @@ impl<'a> Pricing<'a> {
         Ok(self.over(root, &found))
     }
 
-    /// A cheap tree within the depth, and the price of the cheapest tree of any depth.
+    /// Returns a cheap tree within the depth, and the price of the cheapest tree of any depth.
     pub(crate) fn tree(&self, root: u32) -> Result<(Tree, f64), NoPacking> {
         let at = root as usize;
         let parent = cheapest(&self.prices, at).ok_or(NoPacking::Unreachable)?;
@@ -103,12 +103,10 @@ impl<'a> Pricing<'a> {
         Tree { root, edges, depth: depth.into_iter().max().unwrap_or(0) }
     }
 
-    /// The price of the cheapest way between two ranks.
     pub(crate) fn price(&self, from: usize, to: usize) -> f64 {
         self.prices.get(from, to)
     }
 
-    /// The arcs of that way.
     pub(crate) fn way(&self, from: u32, to: u32) -> Way {
         let (mut way, mut at) = (Vec::new(), to);
         while at != from {

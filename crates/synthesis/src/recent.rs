@@ -1,7 +1,7 @@
-//! The packings and grown trees that the process found last.
+//! The most recent packings and grown trees of the process.
 //!
-//! A [`crate::Fabric`] keeps its answers for one plan. A sweep over lengths plans on the same network again and again,
-//! each time on a fabric of its own, and trees do not depend on the length.
+//! A [`crate::Fabric`] caches its results for one plan. A sweep over lengths plans on the same network many times, each
+//! time on a new fabric, and trees do not depend on the length.
 
 use std::{
     collections::VecDeque,
@@ -16,47 +16,48 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// Edges of all trees that are kept of packings, and of growths. One takes some hundred bytes.
+/// The limit on the edges of all cached trees, for packings and for growths separately. An edge takes some hundred
+/// bytes.
 pub const MOST_EDGES: usize = 1 << 18;
 
-/// All that trees depend on: the arguments of [`pack_both`] and [`grow`].
+/// The arguments of [`pack_both`] and [`grow`], on which trees depend.
 #[derive(PartialEq)]
 struct Question {
     graph: Graph,
-    /// Of grown trees.
+    /// For grown trees.
     symmetry: Option<Shared<Symmetry>>,
     roots: Vec<u32>,
     depth: Option<u32>,
-    /// Of grown trees.
+    /// For grown trees.
     shares: Option<u32>,
     enough: f64,
     late: Vec<f64>,
-    /// Of packings whose trees run both ways.
+    /// For packings whose trees run both ways.
     back: Option<Vec<u32>>,
 }
 
 impl Question {
-    /// The edges of all trees of an answer, where each root has `trees` or, in a packing, up to one for each arc.
+    /// Returns an upper bound of the edges of all trees of an answer: each root has `shares` trees or, in a packing, up
+    /// to one for each arc.
     fn edges(&self) -> usize {
         let trees = self.shares.map_or(self.graph.arcs().len(), |shares| shares as usize);
         self.roots.len() * trees * self.graph.ranks() as usize
     }
 }
 
-/// Answers, the newest first.
+/// The answers, the newest first.
 pub struct Recent<A>(Mutex<VecDeque<(Question, Shared<A>)>>);
 
 pub static PACKINGS: Recent<Packing> = Recent(Mutex::new(VecDeque::new()));
 static GROWTHS: Recent<Growth> = Recent(Mutex::new(VecDeque::new()));
 
 impl<A> Recent<A> {
-    /// Returns the edges of all answers that are kept.
     pub fn edges(&self) -> usize {
         let found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         found.iter().map(|(question, _)| question.edges()).sum()
     }
 
-    /// Computes the answer, unless it was found lately. Errors are not kept.
+    /// Computes the answer, unless it is cached. Errors are not cached.
     fn answer<E>(&self, question: Question, find: impl FnOnce(&Question) -> Result<A, E>) -> Result<Shared<A>, E> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = lock().iter().find(|(asked, _)| *asked == question) {

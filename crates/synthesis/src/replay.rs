@@ -1,16 +1,16 @@
 //! The last end of messages that begin in a given order.
 //!
-//! A message begins when its data is there, its links and a send machine are free, and those before it on its links
-//! have begun. Without hosts, its data is there with the message that brings it, and it takes all of its links at once,
-//! as the order plans it.
+//! A message begins when its data has arrived, its links and a send machine are free, and the messages before it on its
+//! links have begun. Without hosts, its data arrives with the message that brings it, and the message takes all of its
+//! links at once, as the order plans it.
 //!
-//! Where hosts work on messages, a rank has one host. It works on one message at a time, in the order in which they can
-//! be worked on: on each that it receives when that is there, and on each that it sends when the data is there and the
-//! one before it was sent. What it adds up to send takes the host together with the sending. Of ranks that are alike
-//! one host stands for all, because all do the same at the same time. Work delays messages, so that they no longer meet
-//! as planned: a message takes its links one after the other, each when its head is there and the link is free. Long
-//! messages wait for whole others then, while packets take turns. So the end is the planned one and the delay by hosts:
-//! the difference of two such replays, with work and without.
+//! If hosts work on messages, a rank has one host. It works on one message at a time, in the order in which they become
+//! ready: a received message is ready on arrival, and a message to send when its data is there and the one before it
+//! was sent. A sum for a message takes the host together with the sending. Equivalent ranks share one representative
+//! host, because all do the same at the same time. Work delays messages, so that they no longer meet as planned: a
+//! message takes its links one after the other, each when its head arrives and the link is free. Long messages then
+//! wait for whole others, although packets would take turns. So the end is the planned one plus the delay by hosts: the
+//! difference of two such replays, with and without work.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -22,17 +22,17 @@ use crate::{
     timetable::Ordered,
 };
 
-/// The work of hosts on each message.
 #[derive(Clone, Copy, Debug)]
 pub struct HostWork {
-    /// The time for which a host works on a message that it sends or receives.
+    /// The time of a host for a message that it sends or receives.
     pub takes: f64,
-    /// Whether the links of a rank send independently of each other.
+    /// True if the links of a rank send independently of each other.
     pub sends_by_link: bool,
 }
 
 impl Jobs {
-    /// The last end in the order of `begins`, by the rates of links and their latencies `hops`.
+    /// Returns the last end if messages begin in the order of `begins`, by the rates of links and their latencies
+    /// `hops`.
     pub fn end(&self, begins: &[f64], (rates, hops): (&[f64], &[f64]), runs: Runs, hosts: Option<HostWork>) -> f64 {
         let mut order: Vec<u32> = (0..narrow(self.list.len())).collect();
         order.sort_by(|&a, &b| begins[a as usize].total_cmp(&begins[b as usize]));
@@ -49,14 +49,14 @@ struct Replay<'a> {
     rates: &'a [f64],
     runs: Runs,
     hops: &'a [f64],
-    /// Of each class, the time until a message is there.
+    /// For each class, the time until a message has arrived.
     takes: Vec<f64>,
-    /// Of each message, the number of those that it waits for, and those that wait for it.
+    /// For each message, the number of its predecessors, and the list of its successors.
     missing: Vec<u32>,
     behind: Vec<Vec<u32>>,
-    /// When the data of each message is there.
+    /// The time at which the data of each message is ready.
     ready: Vec<f64>,
-    /// When each link and each machine of each sender is free.
+    /// The time at which each link, and each machine of each sender, becomes free.
     free: Vec<f64>,
     machines: Vec<Vec<f64>>,
     last: f64,
@@ -99,7 +99,7 @@ impl<'a> Replay<'a> {
         self.last
     }
 
-    /// A message takes its links and a machine; returns when it is there.
+    /// Sends a message on all its links and a machine; returns its arrival time.
     fn send(&mut self, job: u32, ready: f64) -> f64 {
         let at = self.jobs.class_at(job);
         let class = &self.jobs.classes[at];
@@ -116,7 +116,7 @@ impl<'a> Replay<'a> {
         now + self.takes[at]
     }
 
-    /// A message takes one link after the other, and a machine; returns when it is there.
+    /// Sends a message over one link after the other, and a machine; returns its arrival time.
     fn send_on(&mut self, job: u32, ready: f64) -> f64 {
         let class = &self.jobs.classes[self.jobs.class_at(job)];
         let mut links = class.links.clone();
@@ -145,7 +145,7 @@ impl<'a> Replay<'a> {
         self.jobs.classes[self.jobs.class_at(job)].work
     }
 
-    /// The hosts at the ends of a message: that of the sender, and that of the receiver.
+    /// Returns the hosts of the sender and of the receiver of a message.
     fn ends(&self, job: u32) -> Option<[u32; 2]> {
         match (self.work(job), self.runs) {
             (Work::Message([from, to]), Runs::Down) => Some([from, to]),
@@ -154,8 +154,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Of each message, the one that its sender sends after it. Messages are sent over one link of the sender after
-    /// the other, or all messages of the sender are.
+    /// Returns for each message the next one that its sender sends: the next over the same link, or the next of all.
     fn followers(&mut self, order: &[u32], sends_by_link: bool) -> Vec<Option<u32>> {
         let mut followers = vec![None; order.len()];
         let mut latest = rustc_hash::FxHashMap::default();
@@ -184,7 +183,7 @@ impl<'a> Replay<'a> {
             *host = host.max(from) + takes;
             *host
         };
-        // The time of the sum that each message has before it.
+        // The time of the sum before each message.
         let mut sums = vec![0.0; order.len()];
         let mut events = BinaryHeap::new();
         for &job in order.iter().filter(|&&job| self.missing[job as usize] == 0) {
@@ -226,7 +225,7 @@ impl<'a> Replay<'a> {
         self.last
     }
 
-    /// A message has something that it waits for, from `time` on.
+    /// Removes one predecessor of a message, which it had until `time`.
     fn needs_less(&mut self, job: u32, time: f64, events: &mut BinaryHeap<Reverse<(Ordered, Event)>>) {
         let at = job as usize;
         self.ready[at] = self.ready[at].max(time);

@@ -1,4 +1,4 @@
-//! Whole chunks from shares: each root gives each of its chunks to one tree, so that the busiest arc ends early.
+//! Rounds shares to whole chunks: each root assigns each of its chunks to one tree, so that the busiest arc ends early.
 
 use std::sync::Arc as Shared;
 
@@ -9,11 +9,11 @@ use crate::{
     packing::{Packing, Tree},
 };
 
-/// Rounds of exchanges after the first assignment.
+/// The number of rounds of exchanges after the first assignment.
 const MOST_ROUNDS: usize = 60;
 
-/// The trees of each root's chunks, and the time of the busiest arc for blocks of one unit. `back` is the arc against
-/// each arc, where trees run both ways.
+/// Returns the trees of each root's chunks, and the time of the busiest arc for blocks of one unit. `back` is the
+/// opposite arc of each arc if trees run both ways.
 pub(crate) fn rounded(
     graph: &Graph,
     packing: &Packing,
@@ -22,7 +22,7 @@ pub(crate) fn rounded(
 ) -> (Vec<Vec<Shared<Tree>>>, f64) {
     let mut choice = Choice::new(graph, packing, roots, (chunks, back));
     choice.fill();
-    // The steeper the cost, the more it is that of the busiest arc alone; the less steep one finds the way there.
+    // A steep cost counts only the busiest arc; a flatter one leads the search to a good start.
     for steepness in [24, 96, 384] {
         choice.steepen(steepness);
         for _ in 0..MOST_ROUNDS {
@@ -43,22 +43,22 @@ pub(crate) fn rounded(
 /// A tree that a root may use.
 struct Choosable {
     tree: Shared<Tree>,
-    /// Chunks that the shares grant it.
+    /// The number of chunks by its share.
     wanted: f64,
-    /// Arcs, each as often as it is used.
+    /// Its arcs, each as often as it is used.
     arcs: Vec<u32>,
 }
 
 struct Choice<'a> {
     graph: &'a Graph,
     chunks: u32,
-    /// Of each root.
+    /// The trees of each root.
     options: Vec<Vec<Choosable>>,
     counts: Vec<Vec<u32>>,
-    /// Chunks on each arc, and what one more on it costs.
+    /// The chunks on each arc, and the cost of one more.
     load: Vec<f64>,
     cost: Vec<f64>,
-    /// Busy time that no assignment avoids, so that loads are told apart near it.
+    /// The busy time of the packing, which scales costs to its neighborhood.
     scale: f64,
     steepness: i32,
 }
@@ -88,7 +88,7 @@ impl<'a> Choice<'a> {
         choice
     }
 
-    /// Costs are steep in how busy an arc then is.
+    /// Sets the exponent of costs, and recomputes the costs.
     fn steepen(&mut self, steepness: i32) {
         self.steepness = steepness;
         self.cost = (0..unisono_base::narrow(self.load.len())).map(|arc| self.cost_of(arc)).collect();
@@ -110,7 +110,6 @@ impl<'a> Choice<'a> {
         (self.load[arc as usize] + more) / self.graph.arcs()[arc as usize].rate as f64
     }
 
-    /// What a chunk more on a tree costs.
     fn cost(&self, option: &Choosable) -> f64 {
         option.arcs.iter().map(|&arc| self.cost[arc as usize]).sum()
     }
@@ -119,7 +118,7 @@ impl<'a> Choice<'a> {
         (0..).zip(&self.load).map(|(arc, _)| self.busy(arc, 0.0)).fold(0.0, f64::max)
     }
 
-    /// The whole part of each share first, then one chunk after the other on the tree that costs least.
+    /// Assigns the whole part of each share, then the other chunks one by one to the cheapest tree.
     fn fill(&mut self) {
         for root in 0..self.options.len() {
             for option in 0..self.options[root].len() {
@@ -128,7 +127,7 @@ impl<'a> Choice<'a> {
                 self.add(root, option, whole);
             }
         }
-        // Roots take turns.
+        // Round-robin over the roots.
         for round in (0..self.chunks).rev() {
             for root in 0..self.options.len() {
                 let left = self.chunks - self.counts[root].iter().sum::<u32>();
@@ -141,13 +140,12 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// The tree of a root that costs least, and its cost.
     fn cheapest(&self, root: usize) -> (usize, f64) {
         let costs = self.options[root].iter().map(|option| self.cost(option)).enumerate();
         costs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("every root has a tree")
     }
 
-    /// Takes a chunk from every tree of every root and gives it again; whether one moved.
+    /// Takes one chunk from every tree of every root and assigns it again; returns whether one moved.
     fn exchange(&mut self) -> bool {
         let mut moved = false;
         for root in 0..self.options.len() {

@@ -2,23 +2,22 @@
 
 use unisono_base::{narrow, rounded};
 
-/// Slots of each link. The last one holds all that comes later.
+/// The number of slots of each link. The last one includes all later time.
 pub const SLOTS: usize = WORDS * u64::BITS as usize;
 const WORDS: usize = 8;
-/// Shares of a message, and of a slot, that count as none.
+/// Fractions of a message, and of a slot, that are ignored.
 const NOTHING: f64 = 1e-9;
 
-/// Links with the time for which they are busy in each slot.
+/// Links, with their busy time in each slot.
 pub struct Slots {
-    /// The length of a slot.
     slot: f64,
     rates: Vec<f64>,
-    /// Link by link; and the slots in which a link has no time left, one bit each.
+    /// The busy times, link by link; and the slots in which a link has no time left, one bit each.
     pub busy: Vec<f64>,
     full: Vec<[u64; WORDS]>,
 }
 
-/// The slots of a message: the first one, and the share of the message in each from there on.
+/// The slots of a message: the first one, and the fraction of the message in each slot from there on.
 #[derive(Clone, Default, Debug)]
 pub struct Held {
     first: usize,
@@ -26,14 +25,14 @@ pub struct Held {
 }
 
 impl Slots {
-    /// Slots up to `end` together; `rates` are those of the links.
+    /// Creates slots up to `end`; `rates` are those of the links.
     pub fn new(rates: Vec<f64>, end: f64) -> Self {
         let links = rates.len();
         Self { slot: end / SLOTS as f64, busy: vec![0.0; links * SLOTS], full: vec![[0; WORDS]; links], rates }
     }
 
-    /// The end of a message of one unit over `links`, which takes all the time that these have left from `ready` on.
-    /// `held` becomes its slots.
+    /// Returns the end of a message of one unit over `links` that uses all their free time from `ready` on. Sets `held`
+    /// to its slots.
     pub fn fit(&self, links: &[u32], ready: f64, held: &mut Held) -> f64 {
         let mut at = narrow::<usize>(rounded((ready / self.slot).floor())).min(SLOTS - 1);
         at = self.next(links, at);
@@ -67,7 +66,7 @@ impl Slots {
         }
     }
 
-    /// The first slot from `at` on in which all links have time left.
+    /// Returns the first slot from `at` on in which all links have time left.
     fn next(&self, links: &[u32], at: usize) -> usize {
         let mut word = at / 64;
         let mut mask = u64::MAX << (at % 64);
@@ -82,7 +81,7 @@ impl Slots {
         SLOTS - 1
     }
 
-    /// Takes the slots of a message, or with -1 gives them back.
+    /// Occupies the slots of a message, or frees them if `times` is -1.
     pub fn take(&mut self, links: &[u32], held: &Held, times: f64) {
         for &link in links {
             let place = link as usize * SLOTS;

@@ -1,11 +1,11 @@
 //! Trees that join all ranks over switches that reduce and copy.
 //!
-//! A reduction runs from the leaves of a tree to its root and a broadcast the other way; an allreduce does both. A
-//! vector is cut into equal parts, one for each tree, so it takes max over links of (trees on the link / trees / rate
-//! of the link), as a fluid. The best trees are hard to find (Steiner tree packing: Jain, Mahdian, Salavatipour, 2003),
-//! so they are grown one after the other: from a root, the nearest rank joins next (Takahashi and Matsuyama, 1980), at
-//! prices of links that rise with the trees on them. Then each tree is grown again at the prices that the others leave,
-//! and the best set of trees is kept.
+//! A reduction runs from the leaves of a tree to its root and a broadcast in the other direction; an allreduce does
+//! both. A vector is cut into equal parts, one for each tree, so as a fluid it takes the maximum over links of (trees
+//! on the link / trees / rate of the link). The best trees are hard to find (Steiner tree packing: Jain, Mahdian,
+//! Salavatipour, 2003), so they are grown one after the other: starting at a root, the nearest rank joins next
+//! (Takahashi and Matsuyama, 1980), at prices of links that rise with the trees on them. Then each tree is grown again
+//! at the prices from the other trees, and the best set of trees is kept.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -13,7 +13,7 @@ use unisono_base::{interrupt::poll, narrow};
 
 use crate::Graph;
 
-/// The part that a node of a graph may have in a tree.
+/// The role that a node of a graph may have in a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
     /// It must be in every tree, and may join any number of links.
@@ -38,7 +38,6 @@ pub struct SpanningTree {
 }
 
 impl SpanningTree {
-    /// Returns the indices of the children of each node.
     pub fn children(&self) -> Vec<Vec<u32>> {
         let mut children = vec![Vec::new(); self.nodes.len()];
         for (at, &parent) in (0..).zip(&self.parents).skip(1) {
@@ -56,14 +55,14 @@ pub struct SpanningTrees {
     pub time: f64,
 }
 
-/// Times that every tree is grown again.
+/// The number of times that every tree is grown again.
 const ROUNDS: u32 = 2;
 /// Prices of links rise with this power of the trees on them.
 const STEEPNESS: i32 = 6;
-/// Where ways over nodes that only forward leave a rank without a way, the tree is grown again at flatter prices.
+/// If ways over forwarding nodes block the last way to a rank, the tree is grown again at flatter prices.
 const FLATTER: [i32; 3] = [STEEPNESS, 2, 0];
-/// The price of a level of the tree, over that of a free link of the highest rate: of equal ways the tree takes the one
-/// with fewer levels.
+/// The price of a level of the tree, relative to that of a free link of the highest rate: among equal ways the tree
+/// takes the one with fewer levels.
 const LEVEL: f64 = 1.0 / 64.0;
 
 /// Grows `count` trees. Their root is a rank, or the middle of each tree. Returns `None` if some rank cannot be
@@ -95,28 +94,28 @@ pub fn spanning(graph: &Graph, roles: &[Role], root: Option<u32>, count: u32) ->
 #[derive(Clone)]
 struct Edges {
     start: u32,
-    /// Nodes below it in the order in which they joined, each with the arc that leads to it.
+    /// The nodes except the start, in the order in which they joined, each with the arc that leads to it.
     joined: Vec<(u32, u32)>,
-    /// Both ends of each.
+    /// Both ends of each link.
     ends: Vec<[u32; 2]>,
 }
 
 struct Packing<'a> {
     graph: &'a Graph,
     roles: &'a [Role],
-    /// The arc in the other direction.
+    /// The opposite arc of each arc.
     back: Vec<u32>,
-    /// The nodes that some way over open nodes connects with rank 0.
+    /// The nodes that are connected with rank 0 over nodes that are not closed.
     reached: Vec<bool>,
     most_rate: f64,
-    /// Trees on each arc, in either direction.
+    /// The number of trees on each arc, in either direction.
     load: Vec<u32>,
     trees: Vec<Edges>,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// The nodes that rank 0 reaches over nodes that are not closed.
+/// Returns the nodes that rank 0 reaches over nodes that are not closed.
 fn reached(graph: &Graph, roles: &[Role]) -> Vec<bool> {
     let mut reached = vec![false; graph.nodes() as usize];
     let mut open: Vec<u32> = (0..graph.ranks().min(1)).collect();
@@ -147,7 +146,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Trees on the busiest arc, over its rate.
+    /// Returns the number of trees on the busiest arc over its rate.
     fn busiest(&self) -> f64 {
         let each = self.graph.arcs().iter().zip(&self.load);
         each.map(|(arc, &load)| f64::from(load) / arc.rate as f64).fold(0.0, f64::max)
@@ -182,12 +181,12 @@ impl<'a> Packing<'a> {
         (f64::from(self.load[arc as usize] + 1) * self.most_rate / rate).powi(steepness)
     }
 
-    /// The node where the next tree begins: a switch that joins links and is connected with the ranks, whose links are
-    /// cheapest; without one, rank 0.
+    /// Returns the start of the next tree: the joining switch, connected with the ranks, whose links are cheapest; rank
+    /// 0 if there is none.
     fn start(&self) -> Option<u32> {
         let joins = (self.graph.ranks()..self.graph.nodes())
             .filter(|&node| self.roles[node as usize] == Role::Joins && self.reached[node as usize]);
-        // A mean, with more links first where they are alike.
+        // The mean price; among equal ones more links first.
         let price = |node: u32| {
             let links = self.graph.leaving(node);
             let sum: f64 = links.iter().map(|&arc| self.price(arc, STEEPNESS)).sum();
@@ -200,7 +199,7 @@ impl<'a> Packing<'a> {
         joins.min_by(cheaper).or_else(|| (self.graph.ranks() > 0).then_some(0))
     }
 
-    /// A tree at the present prices; `None` if a rank cannot be reached.
+    /// Returns a tree at the present prices; `None` if a rank cannot be reached.
     fn grown(&self, start: u32) -> Option<Edges> {
         FLATTER.iter().find_map(|&steepness| self.grown_at(start, steepness))
     }
@@ -221,7 +220,7 @@ impl<'a> Packing<'a> {
         while missing > 0 {
             poll();
             let Reverse((bits, at)) = growth.open.pop()?;
-            // Prices are not negative, so their bits have their order.
+            // Prices are not negative, so the order of their bits is their order.
             if f64::from_bits(bits) > growth.price[at as usize] {
                 continue;
             }
@@ -250,8 +249,8 @@ impl<'a> Packing<'a> {
         Some(tree)
     }
 
-    /// Adds the way to a rank to the tree; returns whether it passes a node that only forwards, which no other way may
-    /// pass then.
+    /// Adds the way to a rank to the tree. Returns whether it passes a forwarding node, which no other way may pass
+    /// then.
     fn join(&self, rank: u32, growth: &mut Growth, tree: &mut Edges) -> bool {
         let mut way = Vec::new();
         let mut at = rank;
@@ -275,23 +274,23 @@ impl<'a> Packing<'a> {
 
 /// The search for the rank that is nearest to a tree.
 struct Growth {
-    /// Levels of the nodes of the tree; [`NONE`] for all others.
+    /// The levels of the tree's nodes; [`NONE`] for all others.
     depth: Vec<u32>,
     price: Vec<f64>,
-    /// The arc on the cheapest way from the tree.
+    /// The last arc on the cheapest way from the tree to each node.
     by: Vec<u32>,
     open: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Growth {
-    /// Ways begin at a node of the tree.
+    /// Adds a node of the tree as a start of ways.
     fn begin(&mut self, node: u32) {
         let price = f64::from(self.depth[node as usize]) * LEVEL;
         self.price[node as usize] = price;
         self.open.push(Reverse((price.to_bits(), node)));
     }
 
-    /// Forgets all ways; new ones begin at the nodes of the tree that may join another link.
+    /// Discards all ways, and starts again at the nodes of the tree that may join another link.
     fn again(&mut self, joins: impl Fn(usize) -> bool) {
         self.open.clear();
         for node in 0..self.depth.len() {
@@ -305,7 +304,7 @@ impl Growth {
 }
 
 impl Edges {
-    /// While the start is no rank and has one link, leaves it out.
+    /// Removes the start as long as it is not a rank and has one link.
     fn drop_bare_start(&mut self, roles: &[Role]) {
         while roles[self.start as usize] != Role::Rank {
             let mut links = (0..self.ends.len()).filter(|&at| self.ends[at].contains(&self.start));
@@ -316,7 +315,7 @@ impl Edges {
         }
     }
 
-    /// The tree from a root.
+    /// Returns the tree seen from a root.
     fn rooted(&self, root: u32) -> SpanningTree {
         let neighbors = self.neighbors();
         let (mut nodes, mut parents, mut depths) = (vec![root], vec![0_u32], vec![0_u32]);
@@ -342,8 +341,8 @@ impl Edges {
         neighbors
     }
 
-    /// The node nearest to the middle of the longest way in the tree at which links may join; of two the one that is no
-    /// rank.
+    /// Returns the joining node nearest to the middle of the longest way in the tree; of two equally near ones, the one
+    /// that is not a rank.
     fn middle(&self, roles: &[Role]) -> u32 {
         let one_end = self.rooted(self.start).nodes.last().copied().unwrap_or(self.start);
         let longest = self.rooted(one_end);

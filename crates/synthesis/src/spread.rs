@@ -1,8 +1,9 @@
-//! Forests of one root among many ranks, from the trees that all ranks have.
+//! Forests of one root among many ranks, from the trees of all ranks.
 //!
-//! A chunk goes to some rank first, and this rank's own tree takes it on: a broadcast as a scatter and an allgather,
-//! chunk by chunk. So all ranks share the work of sending to many, which single trees of little depth leave to few.
-//! Each chunk takes the rank whose tree, and the way there, cost least at the present loads of the links.
+//! A chunk goes to some rank first, and this rank's own tree distributes it: a broadcast as a scatter and an allgather,
+//! chunk by chunk. So all ranks share the sending to many receivers, which single trees of small depth leave to few
+//! ranks. Each chunk takes the rank for which the way and the tree together cost least at the present loads of the
+//! links.
 
 use std::sync::Arc as Shared;
 
@@ -20,17 +21,17 @@ use crate::{
 
 /// The exponent of the cost of the busiest link, in each round.
 const STEEP: [f64; 4] = [6.0, 16.0, 32.0, 64.0];
-/// Messages from the root to the rank whose tree takes a chunk on, the most.
+/// The most messages from the root to the rank whose tree takes over a chunk.
 const MOST_MESSAGES: u32 = 2;
-/// Parts into which a round cuts the chunks; the chunks of a part are placed at the same costs.
+/// The number of parts into which a round cuts the chunks; the chunks of a part are placed at the same costs.
 const PARTS: usize = 48;
 
-/// The most depth of trees over those of a forest.
+/// Returns the largest depth of trees over those of a forest.
 pub(crate) fn spread_depth(over: &Forest) -> u32 {
     over.depth + MOST_MESSAGES
 }
 
-/// Trees of `chunks` chunks of `root` over `own`, the tree of each rank, for a time of at least `enough`.
+/// Returns trees of `chunks` chunks of `root` over `own`, the tree of each rank. Ends at time `enough`.
 ///
 /// # Errors
 /// A rank out of reach.
@@ -75,7 +76,8 @@ pub(crate) fn spread(graph: &Graph, root: u32, own: &[Tree], chunks: u32, enough
 /// The cheapest messages from the root to every rank, over few other ranks.
 struct Approach {
     price: Vec<f64>,
-    /// After each message more, the rank from which the last one comes, where it is cheaper than with fewer messages.
+    /// For each number of messages, the rank that sends the last one to each rank, if this is cheaper than fewer
+    /// messages.
     from: Vec<Vec<usize>>,
 }
 
@@ -101,7 +103,6 @@ impl Approach {
         Self { price, from }
     }
 
-    /// The messages from the root to a rank.
     fn to(&self, rank: u32, pricing: &Pricing) -> Vec<Edge> {
         let (mut edges, mut at) = (Vec::new(), rank as usize);
         for last in self.from.iter().rev() {
@@ -116,7 +117,7 @@ impl Approach {
     }
 }
 
-/// The messages to a rank and its own tree, without those to ranks that the former reach.
+/// Joins the messages to a rank and its own tree, without a second message to any rank.
 fn joined(root: u32, mut edges: Vec<Edge>, own: &Tree) -> Result<Tree, NoPacking> {
     let ranks = own.edges.len() + 1;
     let mut depth = vec![u32::MAX; ranks];

@@ -1,22 +1,22 @@
 //! The sums of hosts in the timetable of a forest whose trees run backwards.
 //!
-//! A rank adds what comes from below when all of it is there, and the root each by itself; a host adds one operand
-//! after the other. The timetable runs forwards, so a message has the sum that follows it before itself.
+//! A rank adds the data from below when all of it has arrived, and the root adds each message separately; a host adds
+//! one operand after the other. The timetable runs forwards, so the sum that follows a message backwards precedes it
+//! here.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 
 use crate::jobs::{Jobs, Work};
 
-/// The hosts of ranks as further links, each of which carries one sum at a time.
+/// The hosts of ranks as additional links, each of which carries one sum at a time.
 pub(crate) struct Hosts {
     /// The number of links of messages.
     links: u32,
-    /// The link of each host.
     of: FxHashMap<u32, u32>,
-    /// Classes of sums by host, by the class of a message, by operands, and by whether they are made at the root.
+    /// The classes of sums by host, class of the message, operands, and whether they are computed at the root.
     classes: FxHashMap<(u32, u32, u32, bool), u32>,
-    /// Of the present tree: operands of each rank, and its sum where it is known.
+    /// For the present tree: the operands of each rank, and its sum if it exists.
     operands: FxHashMap<u32, u32>,
     sums: FxHashMap<u32, u32>,
     /// The messages among all jobs.
@@ -26,7 +26,7 @@ pub(crate) struct Hosts {
 /// The sum before a message.
 pub(crate) struct Sum {
     pub rank: u32,
-    /// One of all ranks that are alike.
+    /// The representative of equivalent hosts.
     pub host: u32,
     pub at_root: bool,
     pub class: u32,
@@ -46,14 +46,14 @@ impl Hosts {
         }
     }
 
-    /// Begins a tree, where messages leave these ranks.
+    /// Begins a tree whose messages leave `senders`, each rank once per message.
     pub(crate) fn tree(&mut self, senders: impl Iterator<Item = u32>) {
         self.operands.clear();
         self.sums.clear();
         senders.for_each(|rank| *self.operands.entry(rank).or_default() += 1);
     }
 
-    /// The sum before a message: a new one at the root, and of any other rank one for all of its messages.
+    /// Returns the sum before a message: a new one at the root, and one for all messages of any other rank.
     pub(crate) fn sum(&mut self, jobs: &mut Jobs, sum: &Sum) -> u32 {
         let Sum { rank, host, at_root, class, after, turn } = *sum;
         if let Some(&known) = self.sums.get(&rank) {

@@ -1,9 +1,9 @@
 //! Shifts of the ranks that map a network onto itself.
 //!
-//! The boxes of a cluster are alike, and so are the boards of a mesh of boards. A shift adds a multiple of a stride to
-//! each coordinate of the ranks, modulo the extent. Where relays can follow, such that every arc is mapped to one of
-//! the same rate, the trees of one rank serve all ranks that shifts map it to. Moved by all shifts, a tree loads all
-//! arcs of a *class* alike: those that shifts map to each other.
+//! The boxes of a cluster are equivalent, and so are the boards of a mesh of boards. A shift adds a multiple of a
+//! stride to each coordinate of the ranks, modulo the extent. If relays can be mapped such that every arc is mapped to
+//! one of the same rate, the trees of one rank serve all ranks to which shifts map it. Moved by all shifts, a tree
+//! loads all arcs of a *class* equally: a class is a set of arcs that shifts map to each other.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
@@ -14,13 +14,13 @@ use crate::Graph;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Symmetry {
     ranks: u32,
-    /// Extents of the coordinates of ranks, row-major.
+    /// The extents of the coordinates of ranks, row-major.
     dims: Vec<u32>,
-    /// Of each coordinate, the least step of a shift; the extent where there is none.
+    /// For each coordinate, the least step of a shift; the extent if there is none.
     strides: Vec<u32>,
     /// The image of each relay under each shift, shift by shift.
     relays: Vec<u32>,
-    /// The class of each arc, and how many shifts map an arc of a class to itself.
+    /// The class of each arc, and the number of shifts that map an arc of a class to itself.
     pub classes: Vec<u32>,
     pub stay: Vec<u32>,
 }
@@ -29,13 +29,13 @@ pub struct Symmetry {
 type Map = Vec<u32>;
 
 impl Symmetry {
-    /// No shift but the one that moves nothing.
+    /// Returns a symmetry with the identity as its only shift.
     pub fn none(graph: &Graph) -> Self {
         let ranks = graph.ranks();
         Self::of(graph, &[ranks], vec![ranks], &[])
     }
 
-    /// The shifts by the least strides, where ranks are numbered row-major over `dims`.
+    /// Finds the shifts with the least strides. Ranks are numbered row-major over `dims`.
     pub fn find(graph: &Graph, dims: &[u32]) -> Self {
         let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
         if product != u64::from(graph.ranks()) {
@@ -65,7 +65,7 @@ impl Symmetry {
         Self::of(graph, dims, strides, &found)
     }
 
-    /// `maps` are the shifts by one stride of each coordinate that has one.
+    /// Builds the symmetry; `maps` are the shifts by one stride of each coordinate that has one.
     fn of(graph: &Graph, dims: &[u32], strides: Vec<u32>, maps: &[Map]) -> Self {
         let (classes, sizes) = classes(graph, maps);
         let times: Vec<u32> = dims.iter().zip(&strides).map(|(dim, stride)| dim / stride).collect();
@@ -73,7 +73,7 @@ impl Symmetry {
         let stay = sizes.into_iter().map(|size| shifts / size).collect();
         let mut relays: Vec<u32> = (graph.ranks()..graph.nodes()).collect();
         let moving: Vec<u32> = times.iter().copied().filter(|&times| times > 1).collect();
-        // The last coordinate varies first: shifts by it stand inside those by the ones before.
+        // The last coordinate varies first, so its shifts are the inner ones.
         for (map, &times) in maps.iter().zip(&moving).rev() {
             let mut all = Vec::with_capacity(relays.len() * times as usize);
             for _ in 0..times {
@@ -85,17 +85,16 @@ impl Symmetry {
         Self { ranks: graph.ranks(), dims: dims.to_vec(), strides, relays, classes, stay }
     }
 
-    /// The number of shifts.
     pub fn shifts(&self) -> u32 {
         self.dims.iter().zip(&self.strides).map(|(dim, stride)| dim / stride).product()
     }
 
-    /// The least rank of each set of ranks that shifts map to each other, in order.
+    /// Returns the lowest rank of each set of ranks that shifts map to each other, in order.
     pub fn representatives(&self) -> Vec<u32> {
         (0..self.ranks).filter(|&rank| self.home(rank).1 == 0).collect()
     }
 
-    /// The representative of a rank, and the shift from it to the rank.
+    /// Returns the representative of a rank, and the shift from it to the rank.
     pub fn home(&self, rank: u32) -> (u32, u32) {
         let (mut left, mut home, mut shift, mut unit, mut turn) = (rank, 0, 0, 1, 1);
         for (&dim, &stride) in self.dims.iter().zip(&self.strides).rev() {
@@ -109,7 +108,7 @@ impl Symmetry {
         (home, shift)
     }
 
-    /// The image of a node under a shift.
+    /// Returns the image of a node under a shift.
     pub fn moved(&self, node: u32, shift: u32) -> u32 {
         if let Some(relay) = node.checked_sub(self.ranks) {
             let relays = self.relays.len() / self.shifts() as usize;
@@ -126,7 +125,6 @@ impl Symmetry {
         moved
     }
 
-    /// The class of an arc.
     pub fn class(&self, arc: u32) -> u32 {
         self.classes[arc as usize]
     }
@@ -135,8 +133,8 @@ impl Symmetry {
         self.stay.len()
     }
 
-    /// Of each class, the rate of an arc over the times that the images of a tree use it, for each arc of the class in
-    /// the tree.
+    /// Returns for each class the rate of an arc over the number of times that the images of a tree use it, per arc of
+    /// the class in the tree.
     pub(crate) fn rates(&self, graph: &Graph) -> Vec<f64> {
         let mut rates = vec![0.0; self.classes()];
         for (&class, arc) in self.classes.iter().zip(graph.arcs()) {
@@ -145,7 +143,7 @@ impl Symmetry {
         rates
     }
 
-    /// Of each class, the largest of the values of its arcs.
+    /// Returns for each class the largest of the values of its arcs.
     pub(crate) fn largest(&self, of_arcs: &[f64]) -> Vec<f64> {
         let mut largest = vec![0.0; self.classes()];
         for (&class, &value) in self.classes.iter().zip(of_arcs) {
@@ -155,7 +153,7 @@ impl Symmetry {
     }
 }
 
-/// The rank that lies `by` farther along a coordinate, modulo its extent.
+/// Returns the rank that is `by` farther along a coordinate, modulo its extent.
 fn shifted(rank: u32, dims: &[u32], at: usize, by: u32) -> u32 {
     let unit: u32 = dims[at + 1..].iter().product();
     let here = rank / unit % dims[at];
@@ -174,20 +172,20 @@ fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
     of
 }
 
-/// The images of all nodes, where those of the ranks are given: a relay goes to the one that has the images of its
-/// neighbors, and of several such ones in their order. `None` where there is none for some relay. Whether all arcs are
-/// kept is still to be seen.
+/// Extends given images of the ranks to all nodes. A relay is mapped to a relay that has the images of its neighbors;
+/// several such relays are mapped in order. `None` if there is no such relay. The caller checks whether all arcs are
+/// kept.
 fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     const OPEN: u32 = u32::MAX;
     let nodes = neighbors.len();
-    // What is an image.
+    // True for nodes that are images.
     let mut taken = vec![false; nodes];
     map.iter().for_each(|&image| taken[image as usize] = true);
     map.resize(nodes, OPEN);
     let mut open: Vec<usize> = (0..nodes).filter(|&node| map[node] == OPEN).collect();
     while !open.is_empty() {
         poll();
-        // Relays by the images of those neighbors that have one; then the images by the same neighbors.
+        // Collects relays by the images of their mapped neighbors, then assigns images with the same neighbors.
         let mut images: FxHashMap<Vec<Neighbor>, Vec<usize>> = FxHashMap::default();
         for node in (0..nodes).filter(|&node| !taken[node]).rev() {
             let mut key: Vec<Neighbor> =
@@ -220,7 +218,7 @@ fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     Some(map)
 }
 
-/// The class of each arc under maps that keep all arcs, and the number of arcs of each class.
+/// Returns the class of each arc under maps that keep all arcs, and the number of arcs of each class.
 fn classes(graph: &Graph, maps: &[Map]) -> (Vec<u32>, Vec<u32>) {
     const OPEN: u32 = u32::MAX;
     let known: FxHashMap<(u32, u32), u32> = (0..).zip(graph.arcs()).map(|(at, arc)| ((arc.from, arc.to), at)).collect();

@@ -1,16 +1,17 @@
-//! When each message of a forest begins.
+//! The begin of each message of a forest.
 //!
-//! The links of a forest are busy nearly all the time, so what each sends first decides how long others wait. Messages
-//! begin as soon as their links are free and their data is there (list scheduling, Graham, 1969). Among those that
-//! could begin, one with much to wait for it goes first: its busiest link has much left to carry, it brings data for a
-//! busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends in the order of
-//! these times keeps all links busy.
+//! The links of a forest are busy nearly all the time, so the order in which each sends decides how long other messages
+//! wait. Messages begin as soon as their links are free and their data is there (list scheduling, Graham, 1969). Among
+//! those that could begin, the one with the largest weight goes first: its links have much left to carry, it brings
+//! data for a busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends in the
+//! order of these times keeps all links busy.
 //!
-//! A rank sends in the order of the timetable, so a message whose data comes late holds up all that follow it on its
-//! link. So data may be expected a few lengths of a message later than it is there ([`Jobs::with_slack`]).
+//! A rank sends in the order of the timetable, so a message whose data is late holds up all later ones on its link. So
+//! data may be expected a few lengths of a message later than it arrives ([`Jobs::with_slack`]).
 //!
-//! Where many chunks travel along one tree, they take turns with those of other trees. If all of them went first, they
-//! would wait for the links farther down, of which each tree has a share, and links of other trees would be idle.
+//! If many chunks travel along one tree, they take turns with those of other trees. If all chunks of one tree went
+//! first, they would wait for the links farther down, of which each tree has a part, and links of other trees would be
+//! idle.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -22,12 +23,12 @@ use crate::{
 };
 
 impl Jobs {
-    /// The begin of each message. A message holds a link for its units over the link's rate, and is there later by the
-    /// latencies `hops` of its links.
+    /// Returns the begin of each message. A message holds a link for its units over the link's rate, and arrives later
+    /// by the latencies `hops` of its links.
     pub fn begins(&self, rates: &[f64], hops: &[f64]) -> Vec<f64> {
         let takes = self.takes(rates, hops, self.slack);
         let count = narrow::<u32>(self.list.len());
-        // The longest chain from the begin of each message, and the messages that it brings data for.
+        // The length of the longest chain from the begin of each message.
         let mut chain: Vec<f64> = (0..count).map(|job| takes[self.class_at(job)]).collect();
         for job in (0..count).rev() {
             poll();
@@ -40,12 +41,11 @@ impl Jobs {
         self.run(rates, hops, &Order { missing, behind, chain, is_fixed: false })
     }
 
-    /// The same for the messages backwards, each of which waits for all that it brought data for. `begins` are those of
-    /// the messages forwards: the last goes first, if its data is there.
+    /// Returns the begins of the messages backwards, each of which waits for all messages for which it brought data.
+    /// `begins` are those of the messages forwards: the last one goes first, if its data is there.
     ///
-    /// The messages forwards begin as soon as they can, so backwards each would be there just when it is needed, and
-    /// whatever makes one late would make all late. Here they begin as soon as they can again (justification: Wiest,
-    /// 1964).
+    /// Forwards, messages begin as soon as they can. Reversed in time, each would arrive just when it is needed, and
+    /// any delay would delay all others. Here they begin as soon as they can again (justification: Wiest, 1964).
     pub(crate) fn begins_backwards(&self, begins: &[f64], rates: &[f64], hops: &[f64]) -> Vec<f64> {
         let (missing, behind) = self.waits(Runs::Up);
         let order = Order { missing, behind, chain: begins.to_vec(), is_fixed: true };
@@ -64,7 +64,7 @@ impl Jobs {
         let mut begins = vec![0.0; count];
         while let Some(&Reverse((Ordered(now), _))) = events.peek() {
             poll();
-            // All that happens at this time is weighed before any link is given away.
+            // All events of this time are processed before any link is assigned.
             while let Some(&Reverse((Ordered(at), event))) = events.peek()
                 && at <= now * (1.0 + CLOSE)
             {
@@ -99,46 +99,45 @@ impl Jobs {
     }
 }
 
-/// What messages wait for, and which of those that could begin go first.
+/// The predecessors of messages, and the priority among those that could begin.
 struct Order {
-    /// Of each message, the number of those that it waits for, and those that wait for it.
+    /// For each message, the number of its predecessors, and the list of its successors.
     missing: Vec<u32>,
     behind: Vec<Vec<u32>>,
-    /// The time that follows the begin of each message, at least.
+    /// A lower bound of the time that follows the begin of each message.
     chain: Vec<f64>,
-    /// Whether that alone decides.
+    /// True if `chain` alone is the priority.
     is_fixed: bool,
 }
 
-/// Times nearer than that, relatively, are one.
+/// Times that differ by less than this fraction are equal.
 const CLOSE: f64 = 1e-9;
 
 /// The weight of turns, in times of the busiest link. Measured between 0.05 and 10: from 0.2 on there is little
 /// difference.
 const TURNS: f64 = 0.5;
 
-/// Messages that wait for their links.
+/// The messages that wait for their links.
 struct Queues<'a> {
     jobs: &'a Jobs,
     rates: &'a [f64],
     order: &'a Order,
     links: Vec<Link>,
     senders: Vec<Sender>,
-    /// Of each class, the messages that wait, the one with the longest chain first.
+    /// For each class, the waiting messages, the one with the longest chain first.
     waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>>,
     /// The time that separates the first turn from the last.
     turns: f64,
-    /// Classes of which a message may have become able to begin.
+    /// The classes of which a message may have become able to begin.
     changed: Vec<u32>,
     is_changed: Vec<bool>,
 }
 
 #[derive(Clone, Default)]
 struct Link {
-    /// Classes that use it.
     classes: Vec<u32>,
     is_busy: bool,
-    /// Units that it has still to carry, and messages of them that wait.
+    /// The units that it has still to carry, and the number of waiting messages.
     left: f64,
     waiting: u32,
 }
@@ -146,7 +145,6 @@ struct Link {
 #[derive(Clone, Default)]
 struct Sender {
     classes: Vec<u32>,
-    /// Machines without a message.
     free: u32,
 }
 
@@ -216,8 +214,9 @@ impl<'a> Queues<'a> {
             && self.jobs.links(class).all(|link| !self.links[link].is_busy)
     }
 
-    /// The time that waits for the next message of a class: that of its busiest link, that of a link which it would
-    /// give work and which has none, and its chain; less what its turn has to wait.
+    /// Returns the priority of the next message of a class, as a time: the remaining work of its links, that of the
+    /// busiest link to which it brings data and which has nothing else to send, and its chain; minus the wait of its
+    /// turn.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
         if self.order.is_fixed {
@@ -230,7 +229,6 @@ impl<'a> Queues<'a> {
         own + starving + chain - self.turns * self.jobs.list[job as usize].turn
     }
 
-    /// Gives links that are free to messages, which it returns.
     fn begin(&mut self) -> Vec<u32> {
         let changed = std::mem::take(&mut self.changed);
         changed.iter().for_each(|&class| self.is_changed[class as usize] = false);
@@ -259,16 +257,16 @@ impl<'a> Queues<'a> {
     }
 }
 
-/// What changes the messages that can begin.
+/// The events after which other messages can begin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Ready(u32),
     Free(u32),
-    /// A machine of a sender is free.
+    /// A machine of a sender has become free.
     Sent(u32),
 }
 
-/// A time that is a number.
+/// A finite time with a total order.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Ordered(pub f64);
 

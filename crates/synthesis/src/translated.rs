@@ -2,10 +2,9 @@
 //!
 //! On such a network (a Cayley graph of a product of cyclic groups) the arcs of a node differ by their *step*, the
 //! difference of the ranks that they join. Moved to all roots, a tree puts on every arc of a step as many blocks as it
-//! has arcs of that step. So the busiest arc is found by counting, and the program of [`crate::packing`] becomes a
-//! small one: every rank, at its distance from the root, takes each chunk over one of the steps from ranks that are
-//! nearer. Which ranks take which step is a flow from ranks to steps. All trees have the least depth, whatever the
-//! throughput.
+//! has arcs of this step. So the busiest arc is found by counting, and the program of [`crate::packing`] becomes a
+//! small one: every rank takes each chunk over one of the steps from ranks nearer to the root. The assignment of ranks
+//! to steps is a flow. All trees have the least depth.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
@@ -22,17 +21,17 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Steps {
     dims: Vec<u32>,
-    /// Coordinates of each step with the rate of its arcs.
+    /// The coordinates of each step, with the rate of its arcs.
     of: Vec<(Vec<u32>, u64)>,
-    /// Distance of each rank from rank 0.
+    /// The distance of each rank from rank 0.
     distance: Vec<u32>,
 }
 
-/// More steps than that are kept for no network.
+/// The most steps for which a network is treated in this way.
 const MOST_STEPS: usize = 64;
 
 impl Steps {
-    /// The steps, where ranks in row-major order over `dims` all have the same; there are no relays.
+    /// Finds the steps if ranks in row-major order over `dims` all have the same, and there are no relays.
     pub(crate) fn find(graph: &Graph, dims: &[u32]) -> Option<Self> {
         let ranks = graph.ranks();
         let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
@@ -88,17 +87,16 @@ impl Steps {
         self.of.len()
     }
 
-    /// The rates of the arcs of each step.
     pub(crate) fn rates(&self) -> Vec<f64> {
         self.of.iter().map(|&(_, rate)| rate as f64).collect()
     }
 
-    /// The rank that lies to `by` as `rank` lies to rank 0.
+    /// Returns the sum of two ranks: `rank`, moved by the shift from rank 0 to `by`.
     pub(crate) fn moved(&self, rank: u32, by: u32) -> u32 {
         plus(&coordinates(rank, &self.dims), &coordinates(by, &self.dims), &self.dims)
     }
 
-    /// The step of the arc from one rank to another.
+    /// Returns the step of the arc from one rank to another.
     ///
     /// # Panics
     /// There is no such arc.
@@ -111,7 +109,7 @@ impl Steps {
         self.distance.iter().copied().max().unwrap_or(0)
     }
 
-    /// The forest of `chunks` chunks a root with the least time.
+    /// Returns the forest of `chunks` chunks per root with the least time.
     pub(crate) fn forest(&self, chunks: u32) -> Forest {
         let groups = self.groups();
         let (quotas, time) = self.quotas(&groups, chunks);
@@ -121,7 +119,8 @@ impl Steps {
             let slots: u64 = quota.iter().sum();
             let mut used = vec![0_u64; quota.len()];
             let mut at = 0_u64;
-            // Nearer ranks come first. Steps take turns in proportion, so every level of the tree uses all of them.
+            // Nearer ranks come first. Steps are used in proportion to their quotas, so every level of the tree uses
+            // all of them.
             for &rank in &group.ranks {
                 poll();
                 for chunk in 0..chunks {
@@ -142,7 +141,7 @@ impl Steps {
         Forest { chunks, depth, time, most_sends, trees: Trees::Translated(trees) }
     }
 
-    /// Ranks by the steps that may reach them, nearer ranks first.
+    /// Groups ranks by the steps that may reach them, nearer ranks first.
     fn groups(&self) -> Vec<Group> {
         let mut groups: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for rank in 1..narrow::<u32>(self.distance.len()) {
@@ -163,13 +162,15 @@ impl Steps {
         groups
     }
 
-    /// How many chunks each group takes over each step so that the busiest ends earliest, and the time of that.
+    /// Returns the number of chunks that each group takes over each step so that the busiest step ends earliest, and
+    /// its time.
     fn quotas(&self, groups: &[Group], chunks: u32) -> (Vec<Vec<u64>>, f64) {
         let steps = self.of.len();
         let (source, sink) = (groups.len() + steps, groups.len() + steps + 1);
         let all: u64 = groups.iter().map(|g| g.ranks.len() as u64 * u64::from(chunks)).sum();
         let rates: u64 = self.of.iter().map(|(_, rate)| rate).sum();
-        // Chunks over each step in a time of `top / bottom`, rounded down; the least time that lets all pass is sought.
+        // The chunks over each step in a time of `top / bottom`, rounded down. The loop finds the least time in which
+        // all chunks pass.
         let (mut top, mut bottom) = (u128::from(all), u128::from(rates));
         loop {
             poll();
@@ -202,8 +203,8 @@ impl Steps {
                 let time = time.fold(0.0, f64::max) / f64::from(chunks);
                 return (quotas, time);
             }
-            // The steps on the side of the source are all full: together they need more, and the next time is the
-            // earliest at which one of them carries one chunk more.
+            // The steps on the side of the source are all full, so they need more time together. The next time is the
+            // earliest at which one of them carries one more chunk.
             let side = flow.side(source);
             let full = (0..steps).filter(|step| side[groups.len() + step]);
             let next = full.map(|step| (most[step] + 1, u128::from(self.of[step].1)));
@@ -215,30 +216,29 @@ impl Steps {
 
 /// Ranks that the same steps reach.
 struct Group {
-    /// A bit a step.
+    /// One bit per step.
     steps: u64,
     ranks: Vec<u32>,
 }
 
-/// The trees of rank 0, which every root has, moved to it.
+/// The trees of rank 0, which are moved to every root.
 #[derive(Clone, Debug)]
 pub(crate) struct Translated {
     steps: Steps,
     chunks: u32,
-    /// The step over which each rank gets each chunk of rank 0.
+    /// The step over which each rank receives each chunk of rank 0.
     taken: Vec<u8>,
-    /// Ranks by their distance from rank 0.
+    /// The ranks by their distance from rank 0.
     order: Vec<u32>,
 }
 
 impl Translated {
-    /// One for each step.
     pub(crate) fn links(&self) -> usize {
         self.steps.of.len()
     }
 
-    /// The messages of rank 0's block. Moved to all roots, they load every link of a step alike, so a step stands for a
-    /// link. With `hosts`, the sum of each message comes before it.
+    /// Returns the messages of rank 0's block. Moved to all roots, they load every link of a step equally, so a step
+    /// represents a link. With `hosts`, each message follows its sum.
     pub(crate) fn jobs(&self, sending: Option<Sending>, mut hosts: Option<&mut Hosts>) -> (Jobs, Vec<f64>) {
         let dims = &self.steps.dims;
         let mut jobs = Jobs::default();
@@ -290,7 +290,7 @@ impl Translated {
     }
 }
 
-/// Row-major: the last dimension varies first.
+/// Returns the coordinates of a rank; the last dimension varies first.
 fn coordinates(rank: u32, dims: &[u32]) -> Vec<u32> {
     let mut left = rank;
     let mut at: Vec<u32> = dims
@@ -318,7 +318,7 @@ fn less(a: &[u32], b: &[u32], dims: &[u32]) -> u32 {
     number(a.iter().zip(b).zip(dims).map(|((&a, &b), &dim)| (a + dim - b) % dim), dims)
 }
 
-/// The difference of a rank and coordinates.
+/// Returns the rank at the difference of a rank and coordinates.
 fn minus(rank: u32, from: &[u32], dims: &[u32]) -> u32 {
     less(&coordinates(rank, dims), from, dims)
 }

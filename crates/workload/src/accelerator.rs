@@ -5,7 +5,7 @@
 
 use crate::Compute;
 
-/// The two rates of an accelerator.
+/// The peak rate and the memory rate of an accelerator.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Accelerator {
     pub operations_per_second: f64,

@@ -1,10 +1,10 @@
-//! Programs whose ranks wait for each other in a circle, such as two ranks that make the same two collectives in
+//! Detects programs whose ranks wait for each other in a cycle, such as two ranks that make the same two collectives in
 //! different orders.
 //!
-//! The check executes the program without times. A node is done as soon as the nodes before it are: those that it
-//! names and, by the rule of [`Queues`], earlier ones of its queue. A collective waits for its nodes of all ranks, a
-//! receive for its send. What can never be done waits for something that can never be done, so a walk along these
-//! waits ends in a circle.
+//! The check executes the program without times. A node is done as soon as its predecessors are: the nodes that it
+//! names and, by the rule of [`Queues`], earlier nodes of its queue. A collective waits for its nodes of all ranks, a
+//! receive for its send. A node that can never be done waits for another such node, so a walk along these waits ends in
+//! a cycle.
 
 use std::{collections::VecDeque, fmt::Write, ops::Range};
 
@@ -13,48 +13,49 @@ use unisono_base::{excerpt, interrupt::poll, narrow};
 
 use crate::{Queues, Unmatched, Work, WorkloadGraph, meetings::shown};
 
-/// Ranks of a circle that a message names.
+/// The most ranks of a cycle that a message names.
 const MOST_NAMED: usize = 4;
 
 /// A class and the number of a node in it.
 type At = (usize, u32);
 
-/// A communication that several classes make together, and how many of its groups or receivers came before in a class.
+/// A communication that several classes make together: whether it is a collective, its set of groups or receivers, and
+/// the number of earlier ones with that set in a class.
 type Meeting = (bool, u32, u32);
 
 /// Messages of one pair with one tag: sender, receiver, tag.
 type Channel = (u32, u32, u32);
 
-/// The messages of a channel that were sent and not received, and the receives that wait.
+/// The messages of a channel that were sent but not received, and the waiting receives.
 #[derive(Default)]
 struct Queued {
     sent: u32,
     receives: VecDeque<u32>,
     last: Option<u32>,
-    /// Which receive takes which message depends on times.
+    /// The matching of messages and receives depends on times.
     is_open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// It waits for other ranks.
+    /// The node waits for other ranks.
     Came,
     Done,
 }
 
-/// The nodes of a class, and those that wait for each one.
+/// The nodes of a class, and the nodes that wait for each.
 struct Order {
     after: Edges,
-    /// Of each node, the number of nodes that it waits for.
+    /// For each node, the number of nodes for which it waits.
     open: Vec<u32>,
     states: Vec<State>,
     meetings: Vec<Option<Meeting>>,
 }
 
-/// Of each node its neighbors, and whether the begin of the earlier one suffices.
+/// For each node its neighbors, and whether the begin of the earlier one suffices.
 struct Edges {
-    /// The end of those of each node in `nodes`.
+    /// The end of each node's neighbors in `nodes`.
     ends: Vec<u32>,
     nodes: Vec<(u32, bool)>,
 }
@@ -63,21 +64,22 @@ struct Run<'a> {
     graph: &'a WorkloadGraph,
     class_of: Vec<Option<usize>>,
     orders: Vec<Order>,
-    /// The classes that take part in a set of groups or of receivers.
+    /// The classes in a set of groups or of receivers.
     taking_part: FxHashMap<(bool, u32), Vec<usize>>,
     came: FxHashMap<Meeting, Vec<At>>,
     channels: FxHashMap<Channel, Queued>,
     /// In the order in which they became ready.
     ready: VecDeque<At>,
-    /// The nodes before each node of a class, once they are needed.
+    /// The predecessors of each node of a class, computed on demand.
     before: FxHashMap<usize, Edges>,
 }
 
 impl WorkloadGraph {
-    /// Checks that no ranks wait for each other in a circle. `file_and_node` is where the user finds a node of a rank.
+    /// Checks that no ranks wait for each other in a cycle. `file_and_node` returns the file and the node of a rank
+    /// that the user sees.
     ///
     /// # Errors
-    /// The first node that waits for itself by way of other ranks.
+    /// The first node that waits for itself through other ranks.
     pub fn check_circles<'f>(&self, file_and_node: impl Fn(u32, usize) -> (&'f str, u64)) -> Result<(), Unmatched> {
         if self.classes.len() < 2 {
             return Ok(());
@@ -92,7 +94,7 @@ impl WorkloadGraph {
 }
 
 impl Edges {
-    /// From a node, its neighbor, and whether the begin suffices.
+    /// Makes edges from a node, its neighbor, and whether the begin suffices.
     fn new(nodes: usize, mut all: Vec<(u32, u32, bool)>) -> Self {
         all.sort_unstable();
         let mut ends = vec![0; nodes];
@@ -113,11 +115,11 @@ impl Edges {
     }
 }
 
-/// The waits of a class: the earlier node, the later one, and whether the begin of the earlier one suffices.
+/// Returns the waits of a class: the earlier node, the later one, and whether the begin of the earlier one suffices.
 fn waits(graph: &WorkloadGraph, class: usize) -> Vec<(u32, u32, bool)> {
     let mut waits = Vec::new();
     let in_order = graph.queues == Queues::InOrder;
-    // The last node of each queue; where queues take what is ready, the last collective.
+    // The last node of each queue; the last collective, if queues run nodes as they become ready.
     let mut last: [Option<u32>; 2] = [None, None];
     for (number, node) in (0_u32..).zip(&graph.classes[class].nodes) {
         waits.extend(node.after.iter().map(|&before| (before, number, false)));
@@ -147,7 +149,7 @@ impl Order {
     }
 }
 
-/// The set of groups of a collective, or the set of receivers of a permutation.
+/// Returns the set of groups of a collective, or the set of receivers of a permutation.
 fn table(work: &Work) -> Option<(bool, u32)> {
     match *work {
         Work::Collective(collected) => Some((true, collected.groups)),
@@ -203,7 +205,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Lets go of the nodes that wait for the begin of a node, or for its end.
+    /// Releases the nodes that wait for the begin of a node, or for its end.
     fn release(&mut self, (class, node): At, at_begin: bool) {
         let of = &mut self.orders[class];
         for at in of.after.of(node) {
@@ -251,7 +253,7 @@ impl<'a> Run<'a> {
         self.orders[class].meetings[node as usize].expect("a communication of several ranks is a meeting")
     }
 
-    /// The classes with a rank in the groups, or in a pair of a sender and a receiver.
+    /// Returns the classes with a rank in the groups, or in a pair of a sender and a receiver.
     fn together(&mut self, table: (bool, u32)) -> &[usize] {
         let (graph, class_of) = (self.graph, &self.class_of);
         self.taking_part.entry(table).or_insert_with(|| {
@@ -267,8 +269,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// The nodes of a circle at which ranks wait for each other; `None` if every node is done, if a rank waits for a
-    /// node that does not exist, or if times decide whether ranks wait for ever.
+    /// Returns the nodes of a cycle at which ranks wait for each other. Returns `None` if every node is done, if a rank
+    /// waits for a node that does not exist, or if times decide whether ranks wait for ever.
     fn circle(&mut self) -> Option<Vec<At>> {
         let is_open = |of: &Order| of.states.iter().position(|&state| state != State::Done);
         let (class, node) = self.orders.iter().enumerate().find_map(|(class, of)| Some((class, is_open(of)?)))?;
@@ -286,7 +288,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A node that a node waits for, and that is not done.
+    /// Returns a node that is not done and for which a node waits.
     fn next(&mut self, at: At) -> Option<At> {
         let (class, node) = at;
         let graph = self.graph;
@@ -323,7 +325,7 @@ impl<'a> Run<'a> {
     }
 
     fn message<'f>(&self, circle: &[At], file_and_node: impl Fn(u32, usize) -> (&'f str, u64)) -> Unmatched {
-        // The circle begins with its first rank.
+        // The cycle is reported from its lowest rank on.
         let begin = (0..circle.len()).min_by_key(|&n| self.rank(circle[n].0)).unwrap_or(0);
         let at = |n: usize| circle[(begin + n) % circle.len()];
         let (rank, node) = (self.rank(at(0).0), at(0).1 as usize);

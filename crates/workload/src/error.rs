@@ -1,8 +1,7 @@
-//! Why a file is not a program, and where in the file.
+//! The reasons why a file is not a program, with their places in the file.
 
 use std::fmt;
 
-/// Where in a file an error was found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
     File,
@@ -22,7 +21,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// A file that is not a program: the file, the place in it, and one sentence.
+/// An error in a file: the file, the place in it, and one sentence.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{origin}{place}: {message}")]
 pub struct ReadError {
@@ -31,7 +30,7 @@ pub struct ReadError {
     pub message: String,
 }
 
-/// An error before the name of its file is added.
+/// An error to which the name of its file is not yet added.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Wrong {
     pub place: Place,
@@ -47,7 +46,7 @@ impl Wrong {
         Self { place: Place::Line(line), message: message.into() }
     }
 
-    /// A file that is not JSON of the form that is read.
+    /// Reports a file that is not JSON of the expected form.
     pub fn json(what: &str, error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let reason = text.split(" at line ").next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! The form of a program: classes of equal ranks, each with its nodes in program order.
+//! A program: classes of equal ranks, each with its nodes in program order.
 //!
 //! A node computes, takes part in a collective, or exchanges messages. It begins when the nodes that it names are done.
-//! Besides, a rank has one queue of compute and one of communication, which work in the order of [`Queues`].
+//! In addition, a rank has one queue of compute and one of communication, which work in the order of [`Queues`].
 
 use std::collections::BTreeMap;
 
@@ -14,44 +14,43 @@ use crate::{Groups, hlo::Finding};
 #[derive(Clone, PartialEq, Debug)]
 pub struct WorkloadGraph {
     pub name: String,
-    /// The format that it was read from.
     pub format: &'static str,
     pub ranks: u32,
     /// Each distinct set of groups once.
     pub groups: Vec<Groups>,
-    /// Of each set of groups, how its collectives are made; empty where no program says it.
+    /// How the collectives of each set of groups are made; empty if no program states it.
     pub choices: Vec<Choice>,
-    /// Each distinct set of tables of receivers once. A table has of each rank the rank that it sends to, itself where
-    /// it sends nothing; the messages of all tables of a set are sent at once.
+    /// Each distinct set of tables of receivers once. A table has the receiver of each rank; a rank that sends nothing
+    /// has itself. The messages of all tables of a set are sent concurrently.
     pub receivers: Vec<Vec<Vec<u32>>>,
     pub classes: Vec<RankClass>,
     pub queues: Queues,
-    /// Collectives in place of which a cheaper one suffices.
+    /// Collectives that a cheaper one could replace.
     pub findings: Vec<Finding>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
-    /// What the reader had to assume, in sentences.
+    /// Assumptions of the reader, as sentences.
     pub notes: Vec<String>,
 }
 
-/// How the collectives of a set of groups are made, as far as the program says it.
+/// How the collectives of a set of groups are made, as far as the program states it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
-    /// Without one the fastest is taken.
+    /// Without an algorithm, the fastest one is chosen.
     pub algorithm: Option<String>,
     pub params: BTreeMap<String, String>,
-    /// The rows and columns in which the ranks of a group lie.
+    /// The rows and columns that the ranks of a group form.
     pub shape: Option<[u32; 2]>,
 }
 
-/// The order in which the queues of a rank take nodes.
+/// The order in which the queues of a rank run nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Queues {
-    /// Program order, as the streams of training frameworks. A dependency on a node therefore includes all earlier
+    /// Program order, like the streams of training frameworks. A dependency on a node therefore includes all earlier
     /// nodes of its queue.
     #[default]
     InOrder,
-    /// The order in which nodes become ready, as in task graphs. A receive takes no queue. The collectives of a rank
+    /// The order in which nodes become ready, as in task graphs. A receive occupies no queue. The collectives of a rank
     /// begin in program order.
     AsReady,
 }
@@ -67,9 +66,9 @@ pub struct RankClass {
 pub struct WorkNode {
     pub name: String,
     pub work: Work,
-    /// Earlier nodes of the same class that are done before.
+    /// Earlier nodes of the same class that must be done.
     pub after: Vec<u32>,
-    /// Earlier nodes of the same class that have begun before.
+    /// Earlier nodes of the same class that must have begun.
     pub begun: Vec<u32>,
 }
 
@@ -90,7 +89,8 @@ pub enum Compute {
         operations: f64,
         bytes: f64,
     },
-    /// A sum of a schedule: the bytes of its operands, and its operations. It takes the machine's time of a reduction.
+    /// A reduction of a schedule: the bytes of its operands, and its operations. It takes the machine's time of a
+    /// reduction.
     Reduced {
         bytes: u64,
         operations: u64,
@@ -101,12 +101,12 @@ pub enum Compute {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Collected {
     pub kind: Kind,
-    /// As MPI counts them.
+    /// Bytes, counted as MPI does.
     pub bytes: u64,
     pub element_bytes: u32,
-    /// The place of the root in its group.
+    /// The index of the root in its group.
     pub root: u32,
-    /// In [`WorkloadGraph::groups`].
+    /// An index in [`WorkloadGraph::groups`].
     pub groups: u32,
 }
 
@@ -114,19 +114,19 @@ pub struct Collected {
 pub enum Work {
     Compute(Compute),
     Collective(Collected),
-    /// Each rank sends to its receivers, and waits for what it receives; `receivers` is in
+    /// Each rank sends to its receivers, and waits for its messages. `receivers` is an index in
     /// [`WorkloadGraph::receivers`].
     Permute {
         bytes: u64,
         receivers: u32,
     },
-    /// Sends to a rank. It is done when the message has left, whether the receiver waits for it or not.
+    /// Sends to a rank. It is done when the message has left, even if the receiver does not wait for it.
     Send {
         to: u32,
         bytes: u64,
         tag: u32,
     },
-    /// Waits for a message of a rank. Messages of one pair with one tag arrive in the order of the sends.
+    /// Waits for a message from a rank. Messages of one pair with one tag arrive in the order of the sends.
     Receive {
         from: u32,
         bytes: u64,
@@ -146,7 +146,7 @@ impl Work {
 }
 
 impl WorkloadGraph {
-    /// The senders and receivers of the messages of a set of tables of receivers.
+    /// Returns the senders and receivers of the messages of a set of tables of receivers.
     pub fn pairs(&self, receivers: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let tables = self.receivers[receivers as usize].iter();
         tables.flat_map(|table| (0..).zip(table.iter().copied())).filter(|(from, to)| from != to)
@@ -159,7 +159,7 @@ impl WorkloadGraph {
     }
 }
 
-/// Tables of which each distinct one is stored once.
+/// A table that stores each distinct row once.
 #[derive(Debug)]
 pub(crate) struct Distinct<T> {
     rows: Vec<T>,

@@ -1,6 +1,6 @@
-//! Groups of ranks that communicate with each other. No rank is in two groups; a rank may be in none.
+//! Groups of ranks that communicate with each other. A rank is in at most one group.
 
-/// Why lists of ranks are not groups.
+/// The reason why lists of ranks are not groups.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum GroupsError {
     #[error("a group has rank {rank}; accepted are 0 to {last}")]
@@ -14,7 +14,7 @@ const NO_GROUP: u32 = u32::MAX;
 /// The groups of one communication. The order of the ranks of a group is their order in the collective.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Groups {
-    /// Of each rank of the program: its group, and its place there.
+    /// For each rank of the program, its group and its index there.
     of: Vec<(u32, u32)>,
     /// The ranks of each group, in their order.
     members: Vec<u32>,
@@ -23,7 +23,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Groups among the first `ranks` ranks. Empty lists are dropped.
+    /// Makes groups among the first `ranks` ranks. Empty lists are dropped.
     ///
     /// # Errors
     /// A rank that does not exist or that occurs twice.
@@ -46,17 +46,15 @@ impl Groups {
         Ok(groups)
     }
 
-    /// All ranks as one group.
     pub fn all(ranks: u32) -> Self {
         Self::new(ranks, [(0..ranks).collect()]).expect("every rank once")
     }
 
-    /// Ranks of the program, whether they are in a group or not.
+    /// Returns the ranks of the program, in a group or not.
     pub fn ranks(&self) -> u32 {
         unisono_base::narrow(self.of.len())
     }
 
-    /// The number of groups.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
@@ -65,7 +63,6 @@ impl Groups {
         self.ends.is_empty()
     }
 
-    /// The ranks of group `n`, in their order.
     pub fn group(&self, n: usize) -> &[u32] {
         let begin = n.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.members[begin as usize..self.ends[n] as usize]
@@ -75,19 +72,19 @@ impl Groups {
         (0..self.len()).map(|n| self.group(n))
     }
 
-    /// The group of a rank and its place there; `None` where the rank is in no group.
+    /// Returns the group of a rank and its index there; `None` if the rank is not in a group.
     pub fn of(&self, rank: u32) -> Option<(&[u32], u32)> {
         let (group, place) = self.of[rank as usize];
         (group != NO_GROUP).then(|| (self.group(group as usize), place))
     }
 
-    /// The number of the group of a rank; `None` where the rank is in no group.
+    /// Returns the number of the group of a rank; `None` if the rank is not in a group.
     pub fn number_of(&self, rank: u32) -> Option<usize> {
         let (group, _) = self.of[rank as usize];
         (group != NO_GROUP).then_some(group as usize)
     }
 
-    /// The sizes that groups have, each once, ascending.
+    /// Returns the distinct sizes of groups, ascending.
     pub fn sizes(&self) -> Vec<u32> {
         let mut sizes: Vec<u32> = self.iter().map(|group| unisono_base::narrow(group.len())).collect();
         sizes.sort_unstable();
@@ -95,7 +92,6 @@ impl Groups {
         sizes
     }
 
-    /// The groups of one size; ranks of other groups are in none.
     #[must_use]
     pub fn of_size(&self, size: u32) -> Self {
         let same = self.iter().filter(|group| group.len() == size as usize).map(<[u32]>::to_vec);

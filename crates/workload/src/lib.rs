@@ -1,8 +1,9 @@
 //! Programs that compute and communicate, as a graph, and the readers of other tools' files.
 //!
-//! [`WorkloadGraph`] is the one form. [`hlo`] reads compiled XLA programs, [`chakra`] and [`kineto`] traces of runs.
+//! All readers build a [`WorkloadGraph`]: [`hlo`] from compiled XLA programs, [`chakra`] and [`kineto`] from traces of
+//! runs.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// A number that does not fit is refused when it is read; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod accelerator;

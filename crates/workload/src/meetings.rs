@@ -1,4 +1,4 @@
-//! Collectives among ranks: all ranks of a group make the same ones in the same order.
+//! Checks that all ranks of a group make the same collectives in the same order.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_collective::Kind;
@@ -13,9 +13,9 @@ type Made = FxHashMap<u32, Vec<(Collected, usize)>>;
 
 impl WorkloadGraph {
     /// Checks that the ranks of every group make equally many collectives, of the same kinds and with the same roots,
-    /// and that sums have equal lengths. Other collectives may have a length for each rank. `process_group` is the name
-    /// that a file has for the group of a rank's node; groups of several names may have the same ranks, and collectives
-    /// of one name meet.
+    /// and that reductions have equal lengths. Other collectives may have different lengths on different ranks.
+    /// `process_group` is the file's name for the group of a rank's node. Groups with different names may have the same
+    /// ranks; collectives with the same name match.
     ///
     /// # Errors
     /// The first collective of a rank that another rank of its group does not make.
@@ -47,7 +47,6 @@ impl WorkloadGraph {
         Ok(())
     }
 
-    /// The class of each rank.
     pub(crate) fn class_of(&self) -> Vec<Option<usize>> {
         let mut of = vec![None; self.ranks as usize];
         for (number, class) in self.classes.iter().enumerate() {
@@ -90,7 +89,7 @@ fn compare([first, rank]: [u32; 2], [of_first, own]: [&[(Collected, usize)]; 2])
     Err(Unmatched { rank: longer, node, message })
 }
 
-/// Compares the names of groups with the same ranks: a name that both ranks use is that of one group.
+/// Compares the names of groups with the same ranks. A name that both ranks use denotes one group.
 fn compare_names<'n>(
     [first, rank]: [u32; 2],
     [of_first, own]: [&[(Collected, usize)]; 2],

@@ -4,14 +4,14 @@ use std::{borrow::Cow, io::Read};
 
 use flate2::read::MultiGzDecoder;
 
-/// Larger files are refused once they are unpacked.
+/// The largest unpacked file.
 const MOST_BYTES: u64 = 1 << 28;
 
 fn is_packed(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
-/// The contents of a file, unpacked where it is compressed.
+/// Returns the contents of a file, unpacked if it is compressed.
 pub fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     if !is_packed(bytes) {
         return Ok(bytes.into());
@@ -25,7 +25,7 @@ pub fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     Ok(unpacked.into())
 }
 
-/// The first bytes of the contents, as far as they can be unpacked.
+/// Returns the first bytes of the contents, as far as they can be unpacked.
 pub fn beginning(bytes: &[u8]) -> Cow<'_, [u8]> {
     const LOOKED_AT: usize = 1 << 12;
     if !is_packed(bytes) {

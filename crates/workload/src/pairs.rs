@@ -1,4 +1,4 @@
-//! Messages between pairs of ranks: every send has its receive.
+//! Checks that every send between a pair of ranks has its receive.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use unisono_base::excerpt;
 
 use crate::{Work, WorkloadGraph};
 
-/// A message of which the other end is missing or has another length.
+/// A message whose other end is missing or has another length.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unmatched {
     pub rank: u32,
@@ -19,8 +19,7 @@ pub struct Unmatched {
 type Ends = Vec<(u64, usize)>;
 
 impl WorkloadGraph {
-    /// Checks that the messages that a rank sends to another with a tag are as many, and as long, as those that are
-    /// received.
+    /// Checks that the messages that a rank sends to another with a tag match the receives in number and length.
     ///
     /// # Errors
     /// The first message without its other end.
@@ -62,7 +61,7 @@ fn alike(from: u32, to: u32, tag: u32, ends: [Ends; 2]) -> Result<(), Unmatched>
         ends
     });
     let at = sent.iter().zip(&received).position(|(a, b)| a.0 != b.0).unwrap_or(sent.len().min(received.len()));
-    // Where a list is longer, the other one has no end for its last message.
+    // If one list is longer, its last message has no end in the other.
     let end = |ends: &Ends| ends.get(at).copied();
     match (end(&sent), end(&received)) {
         (Some((bytes, node)), other) if other.is_none() || sent.len() >= received.len() => {

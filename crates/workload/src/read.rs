@@ -1,4 +1,4 @@
-//! Reads a program from files of any known format, which is found by their contents.
+//! Reads a program from files of any known format, which is detected from their contents.
 
 use unisono_base::excerpt;
 
@@ -7,7 +7,6 @@ use crate::{ReadError, WorkloadGraph, chakra, error::Wrong, hlo, kineto};
 /// A file: its name for messages, and its bytes.
 pub type SourceFile = (String, Vec<u8>);
 
-/// A format of programs.
 #[derive(Clone, Copy)]
 pub struct Format {
     pub name: &'static str,
@@ -17,7 +16,7 @@ pub struct Format {
     pub read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
 }
 
-/// In the order in which they are tried: any JSON may be a Kineto trace, also a file of process groups beside others.
+/// In the order of detection: any JSON may be a Kineto trace, even a file of process groups.
 const FORMATS: &[Format] = &[
     Format { name: "Chakra execution traces", is_it: chakra::is_it, read: chakra::read },
     Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo },
@@ -27,12 +26,12 @@ const FORMATS: &[Format] = &[
 /// Reads a program. With `strict`, an operation whose time is not known is an error.
 ///
 /// # Errors
-/// No file, a format that is not known, or the first error of the format's reader.
+/// There are no files, the format is unknown, or the first error of the format's reader.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     read_also(&[], files, strict)
 }
 
-/// Reads a program of a known format, or of one of others.
+/// Reads a program of a known format or of one of `others`.
 ///
 /// # Errors
 /// As [`read`].

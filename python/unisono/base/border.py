@@ -1,7 +1,7 @@
-"""The border of the extension module: arguments of a wrong type, or beyond all range, raise ``InputError``.
+"""Errors of calls to the extension module: arguments of a wrong type, or out of range, raise ``InputError``.
 
 The extension module calls :func:`install` while it is imported. Its conversions of arguments raise ``TypeError``,
-``OverflowError`` or ``UnicodeEncodeError``, which do not name the value; these are replaced here. A call with a wrong
+``OverflowError`` or ``UnicodeEncodeError`` without the value; these errors are replaced here. A call with a wrong
 keyword or a wrong number of arguments raises ``TypeError``, as everywhere in Python.
 """
 
@@ -16,16 +16,16 @@ from unisono.base.messages import shown
 
 __all__ = ["install"]
 
-#: Classes whose methods users call; those of others run in loops.
+#: Classes whose methods users call; loops call the others, without a check.
 _CLASSES = ("Machine", "Plan", "Proof", "Schedule", "ScheduleBuilder")
-#: With this note the extension module names the argument whose conversion failed.
+#: The note in which the extension module names the argument whose conversion failed.
 _NOTE = re.compile(r"while processing '(\w+)'")
 _WANTED = re.compile(r"is not an instance of '(\w+)'")
 _WORDS = {"str": "text", "dict": "a dictionary", "Sequence": "a list", "bytes": "bytes", "PathLike": "a path"}
 
 
 def install(module: ModuleType) -> None:
-    """Puts a check around the functions of the extension module and the methods of its public classes."""
+    """Wraps the functions of the extension module and the methods of its public classes in a check."""
     check = functools.partial(_checked, module.InputError)
     for name, member in list(vars(module).items()):
         if isinstance(member, BuiltinFunctionType):

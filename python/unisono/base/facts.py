@@ -1,4 +1,4 @@
-"""Properties of collectives by name, as the extension module states them."""
+"""Properties of collectives by name, from the extension module."""
 
 from functools import cache
 
@@ -9,11 +9,11 @@ __all__ = ["has_root", "reduces"]
 
 @cache
 def has_root(name: str) -> bool:
-    """Whether one rank of the collective plays a part of its own; False of a name that is not a collective's."""
+    """Returns whether one rank of the collective is its root; False if the name is not a collective's."""
     return name in collectives() and collectives()[name]["has_root"]
 
 
 @cache
 def reduces(name: str) -> bool:
-    """Whether the collective combines elements of different ranks; False of a name that is not a collective's."""
+    """Returns whether the collective combines elements of different ranks; False if the name is not a collective's."""
     return name in collectives() and collectives()[name]["reduces"]

@@ -1,7 +1,6 @@
-"""Files in and out. A written file appears whole under its name, or not at all.
+"""Reading and writing of the files that a user names. A written file appears whole under its name, or not at all.
 
-Every file that a user names is read and written here. Only regular files are read: a device or a pipe may never end. An
-error names the file as the user gave it.
+Only regular files are read: a device or a pipe may never end. An error has the name of the file as the user gave it.
 """
 
 import contextlib
@@ -38,20 +37,20 @@ __all__ = [
     "write_folder",
 ]
 
-#: The largest schedule, plan or list of a user's data that is read: 4 GiB.
+#: Limit of schedules, plans and lists of data: 4 GiB.
 MOST_BYTES = 2**32
 #: The first bytes of a plan for MPI programs.
 PLAN_MARK = b"UNISPLAN"
-#: The largest description that is read: a machine, a workload or a table in JSON.
+#: Limit of descriptions: a machine, a workload or a table in JSON.
 MOST_DESCRIPTION_BYTES = 2**26
-#: The largest library that is read.
+#: Limit of libraries.
 MOST_LIBRARY_BYTES = 2**30
 
 _ACCESS_LIST = "system.posix_acl_access"
 
 
 def file_name(path: str | bytes | os.PathLike[str]) -> str:
-    """The path as text that the system takes; bytes of a name that are not UTF-8 are kept as Python keeps them.
+    """Returns the path as text for the system; bytes that are not UTF-8 become surrogates, as in `os.fsdecode`.
 
     Raises:
         InputError: it is not a path, or has a character that no path has.
@@ -68,12 +67,12 @@ def file_name(path: str | bytes | os.PathLike[str]) -> str:
 
 
 def title(path: str | bytes | os.PathLike[str]) -> str:
-    """The name of a file as valid text for messages and for the origin of what is read from it."""
+    """Returns the name of a file as valid text, for messages and as the origin of its contents."""
     return file_name(path).encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def exists(path: str | bytes | os.PathLike[str]) -> bool:
-    """Returns whether there is something of that name."""
+    """Returns whether a file or folder has that name."""
     return os.path.exists(file_name(path))
 
 
@@ -83,7 +82,7 @@ def is_file(path: str | bytes | os.PathLike[str]) -> bool:
 
 
 def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kind: str = "") -> bytes:
-    """Reads a whole file of at most that many bytes. ``kind`` says which files are accepted, where there is none.
+    """Reads a file of at most ``most`` bytes; ``kind`` names accepted files in the error for a missing one.
 
     Raises:
         InputError: it is not a regular file, or has more bytes.
@@ -94,7 +93,7 @@ def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kin
         raise FileNotFoundError(errno.ENOENT, f"there is no such file; accepted is {kind}", title(path))
     check_regular(path)
     with _named(path):
-        # The name may have got another file since; opening must not wait for the other end of a pipe.
+        # Another file may have the name by now; opening must not wait for the other end of a pipe.
         descriptor = os.open(file_name(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             found = os.fstat(descriptor)
@@ -107,7 +106,7 @@ def read_bytes(path: str | bytes | os.PathLike[str], most: int = MOST_BYTES, kin
 
 
 def _up_to(file: BinaryIO, most: int) -> bytes:
-    """The first bytes of a file, piece by piece: one read of ``most`` bytes would allocate them all."""
+    """Returns the first bytes of a file, read in pieces: one read of ``most`` bytes would allocate them all."""
     pieces: list[bytes] = []
     while most > 0 and (piece := file.read(min(most, 1 << 24))):
         pieces.append(piece)
@@ -120,7 +119,7 @@ def read_text(
 ) -> str:
     """Reads the text of a file, with line ends as in Python unless ``as_stored``.
 
-    ``kind`` says which files are accepted, where there is none.
+    ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
         InputError: it is not a regular file, is too long, or is not UTF-8.
@@ -141,7 +140,7 @@ def read_text(
 
 
 def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION_BYTES, kind: str = "") -> Any:
-    """Reads a file of JSON. ``kind`` says which files are accepted, where there is none.
+    """Reads a file of JSON. ``kind`` names the accepted files in the error for a missing one.
 
     Raises:
         InputError: it is not JSON, or nests too deeply; the message names the line.
@@ -157,7 +156,7 @@ def read_json(path: str | bytes | os.PathLike[str], most: int = MOST_DESCRIPTION
 
 
 def read_inside(folder: str | os.PathLike[str], named: str, what: str) -> str:
-    """Reads the text of a file that another file of this folder names, which must lie in that folder or below.
+    """Reads the text of a file, named by another file of this folder, that is in the folder or a folder below.
 
     Raises:
         InputError: the name leads out of the folder, also by a link, or there is no such text file.
@@ -181,7 +180,7 @@ def check_regular(path: str | bytes | os.PathLike[str]) -> os.stat_result:
 
     Raises:
         InputError: it is not a regular file (a device may never end).
-        OSError: it is not there.
+        OSError: it does not exist.
 
     """
     with _named(path):
@@ -197,7 +196,7 @@ def _refuse_irregular(path: str | bytes | os.PathLike[str], found: os.stat_resul
 
 @contextlib.contextmanager
 def _named(path: str | bytes | os.PathLike[str]) -> Iterator[None]:
-    """Gives an error of the system the name that the user knows."""
+    """Raises errors of the system with the name that the user gave."""
     try:
         yield
     except OSError as error:
@@ -206,7 +205,7 @@ def _named(path: str | bytes | os.PathLike[str]) -> Iterator[None]:
 
 
 def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLike[str] | None = None) -> None:
-    """Fails before long work where :func:`write` is bound to fail after it, or would replace the file that is read.
+    """Fails early if :func:`write` would fail, or would replace the file ``reads``.
 
     Raises:
         InputError: the folder of the file does not exist or cannot be written to, or the path is a folder or a file
@@ -231,7 +230,7 @@ def check_writable(path: str | bytes | os.PathLike[str], reads: str | os.PathLik
 
 
 def check_files(outputs: Mapping[str, str | None], *reads: str | None) -> None:
-    """Fails before long work where one of the files to write cannot be written, or would replace another one.
+    """Fails early if one of the files to write cannot be written, or would replace another one.
 
     ``outputs`` has the file of each option; ``reads`` are the files that the work reads.
 
@@ -252,13 +251,13 @@ def check_files(outputs: Mapping[str, str | None], *reads: str | None) -> None:
 
 
 def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
-    """Writes a file whole: into a neighbour first, which then takes its name.
+    """Writes a whole file: first under another name in its folder, then renamed.
 
-    A file that is replaced keeps its owner and its permissions, and a link keeps pointing where it did.
+    A replaced file's owner and permissions are kept, and a link keeps its target.
 
     Raises:
         InputError: the path cannot be a file, or its owner cannot be kept.
-        OSError: it cannot be written; what was there before still is.
+        OSError: it cannot be written; the file that was there before is unchanged.
 
     """
     check_writable(path)
@@ -275,11 +274,11 @@ def write(path: str | bytes | os.PathLike[str], data: str | bytes) -> None:
 
 def _replace(path: str | bytes | os.PathLike[str], target: str, raw: bytes) -> None:
     before = os.stat(target) if os.path.exists(target) else None
-    # A short name of its own: the target's may be as long as names can be.
+    # A short name, since the target's may have the greatest length already.
     neighbour = os.path.join(os.path.dirname(target), f".unisono-{os.urandom(8).hex()}.part")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     try:
-        # The mode of a new file is the system's default; of another, nobody reads along before it is set.
+        # The mode of a new file is the system's default; a replacement is private until its mode is set.
         descriptor = os.open(neighbour, flags, 0o666 if before is None else 0o600)
         try:
             _write_all(descriptor, raw)
@@ -295,7 +294,7 @@ def _replace(path: str | bytes | os.PathLike[str], target: str, raw: bytes) -> N
 
 
 def _take_over(path: str | bytes | os.PathLike[str], target: str, descriptor: int, before: os.stat_result) -> None:
-    """Gives a new file the owner, the list of access and the permissions of the one that it replaces."""
+    """Gives a new file the owner, the access control list and the permissions of the file that it replaces."""
     made = os.fstat(descriptor)
     if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
         try:
@@ -308,7 +307,7 @@ def _take_over(path: str | bytes | os.PathLike[str], target: str, descriptor: in
         try:
             os.setxattr(descriptor, _ACCESS_LIST, os.getxattr(target, _ACCESS_LIST))
         except OSError as error:
-            # A file without such a list, or a system without them.
+            # The file has no such list, or the system has none.
             if error.errno not in (errno.ENODATA, errno.ENOTSUP, errno.ENOSYS):
                 mode &= ~0o070
     os.fchmod(descriptor, mode)
@@ -321,7 +320,7 @@ def _write_all(descriptor: int, raw: bytes) -> None:
 
 
 def _write_through(number: int, raw: bytes) -> None:
-    """Writes where an open descriptor of this process stands; what Python holds back for it comes first."""
+    """Writes to an open descriptor of this process, after the data that Python has buffered for it."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -329,7 +328,7 @@ def _write_through(number: int, raw: bytes) -> None:
 
 
 def _descriptor(path: str | bytes | os.PathLike[str]) -> int | None:
-    """The open descriptor of this process that a path names, such as 1 for ``/dev/stdout``."""
+    """Returns the open descriptor that a path names, such as 1 for ``/dev/stdout``."""
     name = file_name(path)
     if (number := {"/dev/stdout": 1, "/dev/stderr": 2}.get(name)) is not None:
         return number
@@ -338,7 +337,7 @@ def _descriptor(path: str | bytes | os.PathLike[str]) -> int | None:
 
 
 def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
-    """Whether the path is a terminal, ``/dev/null`` or the like, which takes data at once but cannot be replaced.
+    """Returns whether the path is a terminal, ``/dev/null`` or the like, which is written to and not replaced.
 
     Raises:
         InputError: it is a pipe, a socket or a disk. A pipe would wait for a reader, and a disk would be overwritten.
@@ -353,11 +352,11 @@ def _is_device(path: str | bytes | os.PathLike[str]) -> bool:
 
 
 def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, dtype: str | None = None) -> Schedule:
-    """The schedule in a ``.sched`` or ``.json`` file, or the one that a ``.registers`` file or a plan for GPUs makes.
+    """Reads the schedule of a ``.sched`` or ``.json`` file, or makes that of a ``.registers`` file or a plan for GPUs.
 
-    A plan for GPUs is an execution plan of MSCCL++ (``.json``) or a file of MSCCL (``.xml``). It serves many sizes, and
-    is the schedule for ``elements`` of ``dtype``, as MPI counts them; without them for the size that the file states,
-    or for the fewest elements.
+    A plan for GPUs is an execution plan of MSCCL++ (``.json``) or a file of MSCCL (``.xml``). It serves many sizes: its
+    schedule is for ``elements`` of ``dtype``, as MPI counts them; without them for the size that the file states, or
+    for the fewest elements.
 
     Raises:
         InputError: the file is damaged or of another version; the message names line and place.
@@ -365,9 +364,9 @@ def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, d
 
     """
     origin = title(path)
-    # The digest of a certificate and its checker are of the characters as they are stored.
+    # A certificate has the digest of the stored characters, and its checker reads these.
     text = read_text(path, as_stored=not origin.endswith((".registers", ".xml", ".json")))
-    # Imported here: recognising a form reads files.
+    # Imported here, since this module is imported by `forms`.
     from unisono.base.forms import GPU_PLAN, SCHEDULE, reading
 
     with reading(
@@ -393,7 +392,7 @@ def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, d
 
 
 def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:
-    """Writes a schedule: as JSON where the path ends in ``.json``, as text (``.sched``) elsewhere.
+    """Writes a schedule: as JSON if the path ends in ``.json``, else as text (``.sched``).
 
     Raises:
         InputError: the path cannot be a file.
@@ -406,7 +405,7 @@ def save(schedule: Schedule, path: str | bytes | os.PathLike[str]) -> None:
 
 
 def check_folder(path: str | bytes | os.PathLike[str]) -> None:
-    """Fails before long work where :func:`write_folder` is bound to fail after it.
+    """Fails early if :func:`write_folder` would fail.
 
     Raises:
         InputError: the path is a file, or its parent does not exist.
@@ -420,7 +419,7 @@ def check_folder(path: str | bytes | os.PathLike[str]) -> None:
 
 
 def write_folder(path: str | bytes | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
-    """Writes files, by relative path, into a folder that is made if it is missing; returns their names.
+    """Writes files, by relative path, into a folder, which is made if it is missing; returns their names.
 
     Raises:
         InputError: the path cannot be a folder.

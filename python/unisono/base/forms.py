@@ -22,12 +22,12 @@ MACHINE = "machine"
 PROGRAM = "program"
 SCHEDULE = "schedule"
 
-#: Bytes of a file by which its form is recognised.
+#: The number of first bytes of a file that show its form.
 HEAD = 4096
 
 
 def form_of(path: str | os.PathLike[str]) -> str | None:
-    """The name of a file's form by its name and its first bytes; None where it has none that is known."""
+    """Returns the name of a file's form by its name and its first bytes; None if it is unknown."""
     name = file_name(path)
     head = b"" if Path(name).is_dir() else _beginning(name)
     return next((form for form, recognises in FORMS if recognises(name, head)), None)
@@ -35,7 +35,7 @@ def form_of(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, ...], source: str) -> Iterator[None]:
-    """Replaces the words of a reader where the file has another form than those that are ``wanted``.
+    """Replaces an error of a reader if the file has another known form than those in ``wanted``.
 
     ``source`` is the rest of a sentence about the commands that write a ``what``.
 
@@ -46,7 +46,7 @@ def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, 
     try:
         yield
     except InputError:
-        # The endings of programs are those of all kinds of files.
+        # Programs may have the endings of any other files.
         form = form_of(file_name(path)) if exists(path) else None
         if form is None or form in (*wanted, PROGRAM):
             raise
@@ -80,7 +80,7 @@ _RULES = (
 
 
 def rules_of(head: bytes) -> str | None:
-    """The format of a file of rules for a library, by its first bytes without comments."""
+    """Returns the format of a file of rules for a library, by its first bytes without comments."""
     text = head.decode("utf-8", "replace")
     whole = len(head) < HEAD
     kept = "\n".join(line.partition("#")[0] for line in (text if whole else text.rpartition("\n")[0]).split("\n"))
@@ -89,10 +89,10 @@ def rules_of(head: bytes) -> str | None:
 
 
 def _arerules_of_openmpi(words: list[str], whole: bool) -> bool:
-    """Return whether words are classic rules of Open MPI, or where the file is longer, the beginning of such rules.
+    """Returns whether words are classic rules of Open MPI, or the beginning of such rules if the file is longer.
 
-    Numbers follow counts of what follows: collectives, sizes of communicators, messages of four numbers (five in
-    version 2).
+    They are counts of the items that follow them: collectives, sizes of communicators, messages of four numbers (five
+    in version 2).
     """
     version = re.fullmatch(r"rule-file-version-(\d+)", words[0]) if words else None
     numbers = words[1:] if version else words
@@ -113,7 +113,7 @@ def _arerules_of_openmpi(words: list[str], whole: bool) -> bool:
     return collectives > 0 and next(left, None) is None
 
 
-#: Numbers after which cut off rules of Open MPI are taken for such rules.
+#: The least length of the beginning of a file that is accepted as rules of Open MPI.
 _MANY = 64
 
 
@@ -126,7 +126,7 @@ def _ends(*endings: str) -> Callable[[str, bytes], bool]:
 
 
 def _holds(*keys: str) -> Callable[[str, bytes], bool]:
-    """Returns whether a file is JSON whose beginning names all these keys."""
+    """Returns a test whether a file is JSON and its beginning has all these keys."""
     return lambda _, head: head.lstrip()[:1] == b"{" and all(f'"{key}"'.encode() in head for key in keys)
 
 
@@ -139,11 +139,11 @@ def _is_program(name: str, head: bytes) -> bool:
     return Path(name).is_dir() or name.endswith(endings) or head.startswith((b"num_ranks", b"HloModule"))
 
 
-#: The forms with what recognises them, asked in this order.
+#: The forms with their tests, in the order in which they are tried.
 FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     ("plan for MPI programs", _begins("UNISPLAN")),
     (CERTIFICATE, _begins("unisono-certificate")),
-    # Of a large machine, the prices stand behind the part of the file that is looked at.
+    # For a large machine, the prices come after the bytes that are tested.
     (BOUND, lambda _, head: re.search(rb'"format" *: *"unisono-bound ', head) is not None),
     (GPU_PLAN, lambda name, _: is_gpu_plan(name)),
     (SCHEDULE, _begins("unisono-schedule", "unisono registers")),

@@ -1,4 +1,4 @@
-"""Small tables of HTML, as notebooks show them."""
+"""Small HTML tables for notebooks."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -8,12 +8,12 @@ __all__ = ["facts_table", "table"]
 
 
 def facts_table(facts: Mapping[str, Any]) -> str:
-    """A row a fact; those that are None are left out."""
+    """Returns a table with a row for each fact that is not None."""
     return table((), [(name, value) for name, value in facts.items() if value is not None])
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table with a line of heads, if there are any; all text is escaped."""
+    """Returns a table with a line of heads, if there are any; all text is escaped."""
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if heads else ''}<tbody>{body}</tbody></table>"

@@ -1,6 +1,6 @@
 """Sizes and roots as users give them: a count of elements, bytes such as "64KiB", an index or (row, column).
 
-Only values that cannot be handed to the extension module are checked here; it checks everything else itself.
+These functions check only values that cannot be passed to the extension module, which checks all others.
 """
 
 import operator
@@ -34,7 +34,7 @@ Root = SupportsIndex | Sequence[SupportsIndex]
 
 
 class GraphLike(Protocol):
-    """An undirected graph as networkx has them."""
+    """An undirected graph with the interface of networkx."""
 
     @property
     def nodes(self) -> Any:
@@ -45,7 +45,7 @@ class GraphLike(Protocol):
         """The edges; ``edges(data=True)`` are triples of two nodes and the edge's data."""
 
     def is_directed(self) -> bool:
-        """Whether edges go one way."""
+        """Returns whether edges have a direction."""
 
 
 #: A machine: itself, the name of a preset, the path of a file, the keys of a file, or a graph.
@@ -59,18 +59,18 @@ _UNITS = {
     "kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40,
 }  # fmt: skip
 _SIZE = re.compile(r"\s*([0-9]+)(?:\.([0-9]+))?\s*([A-Za-z]*)\s*")
-#: Ranks are counted in 32 bits.
+#: The largest number of a rank.
 _LARGEST = 2**32 - 1
-#: The most elements that plans and bounds count, as candidates that send segments take as long to time as there are
-#: segments; a schedule holds fewer than 2**32 in a buffer.
+#: The largest number of elements in plans and bounds: the time to evaluate candidates with segments grows with their
+#: number. A buffer of a schedule holds fewer than 2**32.
 _MOST_ELEMENTS = 2**36
 
 
 def parse_bytes(text: str) -> int:
-    """Bytes of a size such as ``4096``, ``64KiB``, ``64K`` (the same) or ``1.5MB``.
+    """Returns the bytes of a size such as ``4096``, ``64KiB``, ``64K`` (the same) or ``1.5MB``.
 
     Raises:
-        InputError: the text is no size, is negative, names an unknown unit, or means no whole number of bytes.
+        InputError: the text is not a size, is negative, names an unknown unit, or is not a whole number of bytes.
 
     """
     match = _SIZE.fullmatch(text)
@@ -93,11 +93,11 @@ def parse_bytes(text: str) -> int:
 def element_count(
     elements: SupportsIndex | None, bytes: SupportsIndex | str | None, dtype: str, collective: str = ""
 ) -> int:
-    """Elements of ``dtype`` that exactly one of ``elements`` and ``bytes`` asks for; a barrier needs neither.
+    """Returns the number of elements given by exactly one of ``elements`` and ``bytes``; a barrier needs neither.
 
     Raises:
         InputError: none or both are given, the size is negative or too large, the datatype is unknown, or the bytes
-            are no whole number of elements.
+            are not a whole number of elements.
 
     """
     name = datatype(dtype)
@@ -119,10 +119,10 @@ def element_count(
 
 
 def checked_count(elements: SupportsIndex) -> int:
-    """The same count, once it is known to be one.
+    """Returns a valid number of elements.
 
     Raises:
-        InputError: it is no whole number, negative, or beyond what a machine word holds.
+        InputError: it is not a whole number, is negative, or exceeds the limit.
 
     """
     count = whole("the number of elements", elements)
@@ -134,7 +134,7 @@ def checked_count(elements: SupportsIndex) -> int:
 
 
 def checked_root(root: Root) -> int | tuple[int, int]:
-    """The same root, once no part of it is negative or beyond what a machine word holds.
+    """Returns a valid root, as Python numbers.
 
     Raises:
         InputError: it is neither an index nor a row and a column, or a part of it is out of range.
@@ -154,10 +154,10 @@ def _fits(part: object) -> bool:
 
 
 def checked_seed(seed: SupportsIndex) -> int:
-    """The same seed, once it is one.
+    """Returns a valid seed.
 
     Raises:
-        InputError: it is no whole number, negative, or beyond what 64 bits hold.
+        InputError: it is not a whole number, is negative, or has more than 64 bits.
 
     """
     number = whole("the seed", seed)
@@ -167,10 +167,10 @@ def checked_seed(seed: SupportsIndex) -> int:
 
 
 def checked_probability(name: str, value: float) -> float:
-    """The same value, once it is a probability below 1.
+    """Returns a probability below 1.
 
     Raises:
-        InputError: it is not.
+        InputError: it is not one.
 
     """
     if not 0 <= finite(name, value) < 1:
@@ -179,19 +179,19 @@ def checked_probability(name: str, value: float) -> float:
 
 
 def is_whole(value: object) -> TypeGuard[SupportsIndex]:
-    """Whether a value is a whole number, of Python or NumPy; a truth value is none, although Python counts with it."""
+    """Returns whether a value is a whole number of Python or NumPy; a bool is not one here."""
     if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         return False
     try:
         operator.index(value)
     except TypeError:
-        # An array says that it can be an index, and only one of a single whole number is.
+        # Every array has `__index__`, but only an array of a single whole number is an index.
         return False
     return True
 
 
 def whole(what: str, value: object) -> int:
-    """The value as a number of Python.
+    """Returns the value as an integer of Python.
 
     Raises:
         InputError: it is not a whole number.
@@ -200,14 +200,14 @@ def whole(what: str, value: object) -> int:
     if not is_whole(value):
         raise InputError(f"{what} is {shown(value)}, and must be a whole number")
     number = operator.index(value)
-    # A message could not say it: Python writes at most 4300 digits.
+    # A message could not contain the number, since Python writes at most 4300 digits.
     if abs(number) >= 2**127:
         raise InputError(f"{what} is {shown(number)}, and a whole number with that many digits is not accepted")
     return number
 
 
 def finite(what: str, value: object) -> float:
-    """The value as a floating-point number of Python.
+    """Returns the value as a floating-point number of Python.
 
     Raises:
         InputError: it is not one number.
@@ -222,10 +222,10 @@ def finite(what: str, value: object) -> float:
 
 
 def items(values: object, message: str) -> list[Any]:
-    """The items of a sequence. Text is not accepted, although Python iterates over its letters.
+    """Returns the items of a sequence. Text is not accepted, although Python iterates over its letters.
 
     Raises:
-        InputError: it is no sequence, with this message.
+        InputError: it is not a sequence; with this message.
 
     """
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):

@@ -1,8 +1,8 @@
 """Ctrl-C in the program `unisono`.
 
-An interrupt raises ``KeyboardInterrupt``, as in any Python program. While modules are imported, and after the command
-has ended, it ends the process instead. There nothing has to be undone, and an exception that is raised during an import
-may be lost in a callback of the import system, or come back as another module's failure.
+An interrupt raises ``KeyboardInterrupt``, as in any Python program. During imports, and after the command has ended, an
+interrupt ends the process instead: nothing has to be undone then, and an exception raised during an import may be lost
+in a callback of the import system, or be reported as another module's failure.
 """
 
 import os
@@ -15,14 +15,14 @@ __all__ = ["INTERRUPTED", "UNREAD", "end_at_once", "handle", "importing"]
 
 #: The exit code of an interrupted program, as shells count it: 128 + SIGINT.
 INTERRUPTED = 130
-#: The exit code of a program whose output nobody reads any more: 128 + SIGPIPE.
+#: The exit code of a program whose output pipe was closed: 128 + SIGPIPE.
 UNREAD = 141
 
 _at_once = False
 
 
 def handle() -> None:
-    """Installs the handler of the program, from now on in the state in which an interrupt ends the process.
+    """Installs the handler of the program; until the state is changed, an interrupt ends the process.
 
     A signal that the parent process has set to be ignored stays ignored.
     """
@@ -32,7 +32,7 @@ def handle() -> None:
 
 
 def end_at_once(state: bool) -> bool:
-    """Sets whether an interrupt ends the process instead of raising; returns the state before."""
+    """Sets whether an interrupt ends the process instead of raising; returns the previous state."""
     global _at_once
     before, _at_once = _at_once, state
     return before
@@ -40,7 +40,7 @@ def end_at_once(state: bool) -> bool:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Encloses imports: an interrupt ends the process. Changes nothing without :func:`handle`."""
+    """Encloses imports: an interrupt ends the process. Has no effect without :func:`handle`."""
     before = end_at_once(True)
     try:
         yield

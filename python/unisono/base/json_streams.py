@@ -1,4 +1,4 @@
-"""Large files of JSON, read an item at a time: an object whose one long list never is in memory as a whole."""
+"""Reading of large files of JSON by items: the one long list of an object is never whole in memory."""
 
 import json
 import os
@@ -12,16 +12,16 @@ from unisono.base.files import check_regular, file_name, title
 
 __all__ = ["members"]
 
-#: Characters that are read at once, and the most of one value.
+#: The number of characters of one read, and the size limit of a value.
 _PIECE, _MOST = 1 << 20, 1 << 26
 _BLANK = re.compile(r"[ \t\n\r]*")
 
 
 def members(path: str | os.PathLike[str], long: str) -> Iterator[tuple[str, Any]]:
-    """The members of the object in a file, in their order: its keys with their values.
+    """Yields the members of the object in a file, in their order: its keys with their values.
 
-    Of the key ``long``, which must be a list, each item is a member of its own. Later members of one key follow as they
-    stand in the file.
+    Each item of the list with the key ``long`` is yielded separately. A key that occurs several times is yielded
+    several times.
 
     Raises:
         InputError: the file is not JSON, is not an object, or has a value of more than 64 MiB.
@@ -44,7 +44,7 @@ class _Reader:
     def __init__(self, file: TextIO) -> None:
         self._file = file
         self._text, self._at, self._ended = "", 0, False
-        # What was dropped: lines, and characters of the line that it ends in.
+        # The position of the first character of the text: lines before it, and characters before it in its line.
         self._lines, self._column = 0, 0
         self._decode = json.JSONDecoder().raw_decode
 
@@ -79,7 +79,7 @@ class _Reader:
         self._expect("]")
 
     def _next(self) -> str:
-        """The next character that is not blank; nothing at the end."""
+        """Returns the next character that is not blank, or nothing at the end."""
         while True:
             blank = _BLANK.match(self._text, self._at)
             self._at = blank.end() if blank else self._at
@@ -101,29 +101,29 @@ class _Reader:
             try:
                 value, end = self._decode(self._text, self._at)
             except json.JSONDecodeError as error:
-                # It may go on behind what is read.
+                # The value may continue after the text read so far.
                 if len(self._text) - self._at > _MOST:
                     raise ValueError(f"{self._place(self._at)} is a value of more than 64 MiB") from None
                 if not self._read():
                     raise ValueError(f"{self._place(error.pos)}: {error.msg}") from None
                 continue
-            # A number at the end may have more digits.
+            # A number at the end of the text may have more digits.
             if end < len(self._text) or not self._read():
                 self._at = end
                 return value
 
     def _passed(self, at: int) -> tuple[int, int]:
-        """The lines of the file before a place in the text that is held, and the characters before it in its own."""
+        """Returns the number of lines of the file before a place in the text, and of characters in its line."""
         lines, last = self._text.count("\n", 0, at), self._text.rfind("\n", 0, at)
         return self._lines + lines, at - last - 1 if lines else self._column + at
 
     def _place(self, at: int) -> str:
-        """A place in the text that is held, counted from the begin of the file."""
+        """Returns the line and column of a place in the text."""
         lines, column = self._passed(at)
         return f"line {lines + 1} column {column + 1}"
 
     def _read(self) -> bool:
-        """Reads more text, and drops what is behind; False at the end of the file."""
+        """Reads more text, and drops the text before the current place; returns False at the end of the file."""
         piece = "" if self._ended else self._file.read(max(_PIECE, len(self._text) - self._at))
         self._ended = not piece
         self._lines, self._column = self._passed(self._at)

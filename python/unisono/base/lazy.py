@@ -1,8 +1,7 @@
 """Names of a package that are imported when they are first used.
 
-NumPy alone takes longer to import than most commands take to run. A package whose users need few of its names states
-them once, for type checkers and for :func:`lazy`, in lines ``from MODULE import NAME as NAME`` of a block
-``if TYPE_CHECKING:``.
+The import of NumPy alone takes longer than most commands. A package whose users need few of its names lists them once,
+for type checkers and for :func:`lazy`, in lines ``from MODULE import NAME as NAME`` of a block ``if TYPE_CHECKING:``.
 """
 
 import re
@@ -17,7 +16,7 @@ _LINE = re.compile(r"^    from (unisono[\w.]*) import (\w+) as \2$", re.MULTILIN
 
 
 def lazy(package: str, names: dict[str, Any]) -> tuple[list[str], Callable[[str], Any]]:
-    """The ``__all__`` and the ``__getattr__`` of a package, whose ``globals()`` are ``names``."""
+    """Returns the ``__all__`` and the ``__getattr__`` of a package, whose ``globals()`` are ``names``."""
     source = get_data(package, "__init__.py") or b""
     homes = {name: module for module, name in _LINE.findall(source.decode())}
 

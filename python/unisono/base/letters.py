@@ -1,4 +1,4 @@
-"""One letter for each algorithm, for maps where a name has no room."""
+"""Letters for algorithms, in maps without room for their names."""
 
 from collections.abc import Iterable
 from string import ascii_uppercase, digits
@@ -9,7 +9,7 @@ _USUAL = {"auto-gen": "A", "chain": "C", "ring": "R", "snake": "N", "star": "S",
 
 
 def letters(names: Iterable[str]) -> dict[str, str]:
-    """A letter for each name, no two alike; the algorithms of the wafer keep the same one in every map."""
+    """Returns a distinct letter or digit for each name (``?`` if none is free); the wafer's have fixed ones."""
     wanted = sorted(set(names))
     given = {name: _USUAL[name] for name in wanted if name in _USUAL}
     for name in wanted:

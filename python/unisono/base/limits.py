@@ -9,12 +9,12 @@ from unisono.base.inputs import parse_bytes, whole
 
 __all__ = ["Limits", "default_steps", "limits", "note_large_work"]
 
-#: Limits are counted in 64 bits; the largest number stands for no limit.
+#: Limits have 64 bits; the largest number means no limit.
 _LARGEST = 2**64 - 2
 
 
 class Limits:
-    """The limits in force when :func:`limits` returned; leaving ``with`` puts those before back."""
+    """The limits in force when :func:`limits` returned; leaving ``with`` restores the previous ones."""
 
     memory: int | None
     steps: int | None
@@ -36,10 +36,10 @@ class Limits:
 
 
 def limits(*, memory: int | str | EllipsisType | None = ..., steps: int | EllipsisType | None = ...) -> Limits:
-    """Sets what estimates are compared with before work starts; work over a limit raises :class:`InputError`.
+    """Sets limits for estimates of the work to come; work over a limit raises :class:`InputError` before it starts.
 
     The limits hold for the whole process from this call on, or until the end of a ``with`` block around it. Limits that
-    are not given stay as they are, so ``limits()`` returns those in force.
+    are not given do not change, so ``limits()`` returns those in force.
 
     Args:
         memory: bytes, or a size such as ``"2GiB"``; ``None``: no limit; ``"free"``, the default: 80 % of the memory
@@ -47,7 +47,7 @@ def limits(*, memory: int | str | EllipsisType | None = ..., steps: int | Ellips
         steps: elementary steps, a few nanoseconds each; ``None``: no limit. The default is 2^36.
 
     Raises:
-        InputError: the size is none, or below 0.
+        InputError: the size is not a number of bytes, or is below 0.
 
     """
     bytes_before, steps_before = _core.limits_now()

@@ -1,14 +1,14 @@
-"""Values and names in messages: printable, and short however long they are."""
+"""Values and names in messages: printable, and of limited length."""
 
 import re
 import reprlib
 
 __all__ = ["MOST_MESSAGE", "counted", "cut", "printable", "sentence", "shown"]
 
-#: Characters of one value, of one word of a message, and of a whole message.
+#: The most characters of one value, of one word of a message, and of a whole message.
 MOST_VALUE, MOST_WORD, MOST_MESSAGE = 100, 200, 1500
 
-#: Controls, marks that turn the direction of text, line separators, and halves of characters.
+#: Control characters, direction marks, line separators, and surrogates.
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff]")
 _LONG_WORD = re.compile(rf"\S{{{MOST_WORD + 1},}}")
 
@@ -18,9 +18,9 @@ _short.maxlong = 60
 
 
 def shown(value: object) -> str:
-    """The value as Python writes it, shortened, for a message that names it.
+    """Returns the value as Python writes it, shortened, for a message.
 
-    A value whose own text fails is named by its type.
+    A value whose `repr` fails is described by its type.
     """
     try:
         text = _short.repr(value)
@@ -30,25 +30,25 @@ def shown(value: object) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 message``, ``2 messages``; the plural takes an s."""
+    """Returns ``1 message``, ``2 messages``; the plural has an s."""
     return f"{number} {noun}" + ("" if number == 1 else "s")
 
 
 def printable(text: str) -> str:
-    """The text with characters that act on a terminal, or that no encoding has, as escapes."""
+    """Returns the text with escapes for characters that control a terminal or have no encoding."""
     return _UNPRINTABLE.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:
     code = ord(match[0])
-    # A byte of a name that is not UTF-8.
+    # A byte of a file name that is not UTF-8.
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def cut(text: str, most: int) -> str:
-    """The beginning and the end of a text that is longer than ``most``, with the number of characters left out."""
+    """Returns a text of more than ``most`` characters without its middle, whose length it states."""
     if len(text) <= most:
         return text
     head, tail = most * 2 // 3, most // 6
@@ -56,6 +56,6 @@ def cut(text: str, most: int) -> str:
 
 
 def sentence(text: str) -> str:
-    """A message as one line of bounded length: long words are cut first, then the whole."""
+    """Returns a message as one line of limited length: long words are cut first, then the whole."""
     line = printable(" ".join(text.split()))
     return cut(_LONG_WORD.sub(lambda word: cut(word[0], MOST_WORD), line), MOST_MESSAGE)

@@ -1,8 +1,7 @@
-"""Names as users write them: in other letters, with other separators, as NumPy or MPI spell them, or misspelt.
+"""Names in the spellings of users: other letters and separators, the names of NumPy or MPI, or misspelt.
 
-The extension module and files know one spelling of each name. Users may write ``All-Reduce``, ``reduce_scatter`` or
-``float32``; what they write is brought to the one spelling here. A name that means nothing is refused with the nearest
-accepted one.
+The extension module and files use one spelling of each name. The functions here convert names such as ``All-Reduce``,
+``reduce_scatter`` or ``float32`` to it, and refuse unknown names with the nearest accepted one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +34,7 @@ _DATATYPES = {
 #: Other words for operators, of NumPy, NCCL and C.
 _OPERATORS = {"add": "sum", "plus": "sum", "product": "prod", "mul": "prod", "minimum": "min", "maximum": "max"}
 _COLLECTIVES = {"bcast": "broadcast", "alltoallsingle": "alltoall", "prefixsum": "scan"}
-#: Libraries whose name stands for the format that they read; of Open MPI that of the releases up to 5.
+#: The format that each library reads; for Open MPI that of the releases up to 5.
 _LIBRARIES = {
     "mpich": "mpich-json",
     "msccl": "msccl-xml",
@@ -44,14 +43,14 @@ _LIBRARIES = {
     "ncclx": "ncclx-csv",
     "openmpi": "openmpi-rules",
 }
-#: Longer texts are no slips of a name, and comparing them would take long.
+#: Longer texts are not misspelt names, and would be slow to compare.
 _LONGEST = 64
-#: How alike two names must be for one to be proposed for the other; ``rign`` and ``ring`` are 0.75 alike.
+#: The least similarity of a proposed name, as in difflib; ``rign`` and ``ring`` have 0.75.
 _ALIKE = 0.7
 
 
 def collective(name: object) -> str:
-    """The collective of that name, as in ``all-reduce`` or ``MPI_Allreduce``.
+    """Returns the collective of that name, as in ``all-reduce`` or ``MPI_Allreduce``.
 
     Raises:
         InputError: there is none.
@@ -61,7 +60,7 @@ def collective(name: object) -> str:
 
 
 def datatype(name: object) -> str:
-    """The datatype of that name or of that type of NumPy, as in ``float32`` or ``numpy.float32``.
+    """Returns the datatype of that name or of that type of NumPy, as in ``float32`` or ``numpy.float32``.
 
     Raises:
         InputError: there is none.
@@ -78,7 +77,7 @@ def datatype(name: object) -> str:
 
 
 def operator(name: object) -> str:
-    """The operator of that name, as in ``SUM`` or ``add``.
+    """Returns the operator of that name, as in ``SUM`` or ``add``.
 
     Raises:
         InputError: there is none.
@@ -88,7 +87,7 @@ def operator(name: object) -> str:
 
 
 def algorithm(name: object) -> str:
-    """The algorithm of that name, as in ``Recursive_Doubling``.
+    """Returns the algorithm of that name, as in ``Recursive_Doubling``.
 
     Raises:
         InputError: there is none.
@@ -98,21 +97,21 @@ def algorithm(name: object) -> str:
 
 
 def format_of(name: str) -> str:
-    """The format of a name, in any spelling, or of the library that reads it; an unknown name is returned unchanged."""
+    """Returns the format of a name, in any spelling, or of a library that reads it; else the name itself."""
     return _spelling(name, _formats(), _LIBRARIES) or name
 
 
-#: Presets of machines that have another name now.
+#: The present names of renamed presets.
 RENAMED_PRESETS = {"dgx-h100-kernels": "dgx-h100"}
 
 
 def preset(name: str) -> str | None:
-    """The machine preset of that name; None where there is none."""
+    """Returns the machine preset of that name, or None."""
     return _spelling(name, tuple(entry["name"] for entry in machine_presets()), {})
 
 
 def did_you_mean(found: str, accepted: Iterable[str]) -> str:
-    """`` (did you mean ring?)`` where one of the accepted names is near, and nothing otherwise."""
+    """Returns `` (did you mean ring?)`` if one of the accepted names is similar, else nothing."""
     if not 2 <= len(found) <= _LONGEST:
         return ""
     # Imported here: only mistakes need it.
@@ -127,7 +126,7 @@ def did_you_mean(found: str, accepted: Iterable[str]) -> str:
 
 
 def named(what: str, value: object) -> str:
-    """The value, once it is text that is valid Unicode.
+    """Returns the value if it is valid Unicode text.
 
     Raises:
         InputError: it is not text, or holds halves of characters.
@@ -149,12 +148,12 @@ def _algorithms() -> tuple[str, ...]:
 
 
 def forget_algorithms() -> None:
-    """Makes the names known of algorithms that were added."""
+    """Clears the list of names, since algorithms were added."""
     _algorithms.cache_clear()
 
 
 def _folded(name: str) -> str:
-    """The name without what spellings differ in."""
+    """Returns the name without case and separators, in which spellings differ."""
     return name.strip().lower().removeprefix("mpi_").replace("-", "").replace("_", "").replace(" ", "")
 
 

@@ -1,4 +1,4 @@
-"""Files of pictures: the same figure gives the same bytes, in each of the forms."""
+"""Files of pictures: the same figure gives the same bytes, in each format."""
 
 import io
 from typing import TYPE_CHECKING, Literal
@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 __all__ = ["FORMS", "Form", "encoded", "form_of"]
 
 Form = Literal["png", "svg", "pdf"]
-#: The forms of pictures, which are the endings of their names.
+#: The formats of pictures, which are also the endings of file names.
 FORMS: tuple[Form, ...] = ("png", "svg", "pdf")
-#: No date, no version and no program in the file.
+#: The file must have no date, no version and no program name.
 _METADATA: dict[Form, dict[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -21,15 +21,15 @@ _DPI = 150
 
 
 def form_of(path: str) -> Form:
-    """The form of a file by its name, whose ending must be one of :data:`FORMS`."""
+    """Returns the format of a file by its name, whose ending must be one of :data:`FORMS`."""
     ending = path.lower().rpartition(".")[2]
     assert ending in FORMS, path
     return ending
 
 
 def encoded(figure: "Figure", form: Form = "png", dpi: int = _DPI) -> bytes:
-    """The figure as a file of that form; ``dpi`` is the resolution of a PNG."""
-    # Imported here: names of forms are checked long before anything is drawn.
+    """Returns the figure as a file of that format; ``dpi`` is the resolution of a PNG."""
+    # Imported here, since the names of formats are checked without drawing.
     import matplotlib as mpl
 
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""The types of reports: dictionaries with the same keys on every kind of machine, None where a machine has no value.
+"""The types of reports: dictionaries with the same keys on every kind of machine, with None for values it lacks.
 
 ``tests/python/test_reports.py`` compares them with the reports of every kind of machine.
 """
@@ -73,7 +73,7 @@ class Phase(TypedDict):
 
 
 class PredictedTime(TypedDict):
-    """The time of a schedule by a model; ``source`` says where the time is from."""
+    """The time of a schedule by a model; ``source`` names the model or the measurement."""
 
     cycles: float | None
     seconds: float
@@ -91,7 +91,7 @@ class Bound(TypedDict):
     reference: str
     source: str
     assumes: str | None
-    #: ``bound`` holds for every schedule on the machine; ``of-model`` holds by a model only, and so does
+    #: ``bound`` holds for every schedule on the machine. ``of-model`` holds by a model only, and so does
     #: ``model-optimum``, which a candidate of a plan reaches.
     standing: str
 
@@ -102,29 +102,29 @@ class BoundProof(TypedDict):
     holds: bool
     method: str
     error_probability: float
-    #: Why it does not hold.
+    #: The reason why it does not hold.
     reason: str | None
     collective: str
-    #: Of the block of each rank, or of the vector.
+    #: The bytes of the block of each rank, or of the vector.
     bytes: int
-    #: Of a collective that has one.
+    #: The root of a collective with one.
     root: int | None
     ranks: int
     machine: str
-    #: The number of its boxes, where it is made of boxes.
+    #: The number of boxes, if the machine consists of boxes.
     nodes: int | None
-    #: Links and nodes that the machine lacks.
+    #: The failed links and nodes of the machine.
     failed: list[str]
     #: The accelerator of each rank.
     places: list[int]
     #: The name of the bound.
     bound: str
-    #: The bound that the prices prove, where it holds.
+    #: The bound that the prices prove, if it holds.
     seconds: float | None
 
 
 def in_cycles(time: PredictedTime | Bound) -> float:
-    """The cycles of a time on a machine that has cycles."""
+    """Returns the cycles of a time on a machine that has cycles."""
     cycles = time["cycles"]
     assert cycles is not None, "a wafer has cycles"
     return cycles
@@ -139,14 +139,14 @@ class Candidate(TypedDict):
     seconds: float
     ratio: float | None
     source: str
-    #: Whether the target of emitted code can express it; None without a target, and where that was not found out.
+    #: Whether the target of emitted code can express it; None without a target, or if this was not tested.
     expressible: bool | None
     #: The reason why the target cannot.
     refused: str | None
 
 
 class MemoryReport(TypedDict):
-    """Bytes of input, output and scratch memory: of the PE that needs most, and that a PE has."""
+    """The bytes of input, output and scratch memory of the PE with most, and the memory of a PE."""
 
     needed_bytes: int
     pe_bytes: int
@@ -167,21 +167,21 @@ class PlanReport(TypedDict):
     algorithm: str
     params: dict[str, str]
     model: str
-    #: Of a network, the side that times come from, "measured" or "data-sheet"; bounds are of the data sheet.
+    #: The source of a network's rates, "measured" or "data-sheet"; bounds always use the data sheet.
     rates: str | None
-    #: The target of emitted code that the plan is for.
+    #: The target of emitted code that the plan is made for.
     target: str | None
     fits_sram: bool | None
     memory: MemoryReport | None
     predicted: PredictedTime
     lower_bound: Bound | None
-    #: The least time of all schedules by the model, where a candidate has it; on the machine schedules may end before.
+    #: The least time by the model, if a candidate reaches it; on the machine schedules may be faster.
     model_optimum: Bound | None
     ratio: float | None
     #: GB/s as nccl-tests define them, of the predicted time; None for a barrier and a scan.
     algbw: float | None
     busbw: float | None
-    #: What the times leave out, assume, or come from.
+    #: Costs that the times omit, assumptions, and sources.
     notes: list[str]
     candidates: list[Candidate]
     #: The choice of a library by its own model, if it was asked for.
@@ -195,20 +195,20 @@ class LibraryChoice(TypedDict):
     protocol: str
     channels: int
     channel_gb_per_second: float
-    #: Of the bytes, and its latency in microseconds, by the library's own model.
+    #: The data rate, and the latency in microseconds, by the library's own model.
     gb_per_second: float
     latency_us: float
-    #: The library's own estimate, and the prediction.
+    #: The library's own estimate, and the predicted time.
     cost_seconds: float
     seconds: float
     calibrated: bool
-    #: The work of a call, and the library's own prices for it; ``unisono calibrate --from`` fits others.
+    #: The terms of the cost of a call, and the library's own price of each; ``unisono calibrate --from`` fits prices.
     work: dict[str, float]
     prices: dict[str, float]
 
 
 class LibraryReport(TypedDict):
-    """The own choice of a library: ``unisono plan --as``."""
+    """A library's own choice: ``unisono plan --as``."""
 
     name: str
     #: The source of the model.
@@ -222,16 +222,16 @@ class LibraryReport(TypedDict):
     cost_seconds: float
     algbw: float | None
     busbw: float | None
-    #: True if the time is from prices that were fitted to measurements of the machine.
+    #: True if the prices of the time were fitted to measurements of the machine.
     calibrated: bool
     #: Sentences on the source of the choice and its time.
     notes: list[str]
-    #: All that the library enables, least cost first.
+    #: All algorithms and protocols that the library enables, cheapest first.
     choices: list[LibraryChoice]
 
 
 class Expected(TypedDict):
-    """A value of the bound, of the library's choice, and of the plan; None where there is none."""
+    """A value of the bound, of the library's choice, and of the plan; None for those that are missing."""
 
     ceiling: float | None
     library: float | None
@@ -255,7 +255,7 @@ class ExpectationRow(Expected):
     #: The name of the bound.
     bound: str | None
     choice: ExpectationChoice | None
-    #: Of the plan.
+    #: The algorithm of the plan.
     algorithm: str
     params: dict[str, str]
 
@@ -279,7 +279,7 @@ class Expectation(TypedDict):
 
 
 class ChunkTree(TypedDict):
-    """A tree that ``chunks`` chunks have in common: the nodes that each message passes, nearest to the root first."""
+    """A tree that ``chunks`` chunks share: the nodes that each message passes, nearest to the root first."""
 
     chunks: int
     messages: list[list[int]]
@@ -288,7 +288,7 @@ class ChunkTree(TypedDict):
 class ForestTrees(TypedDict):
     """``Plan.forest()``: the trees of one root, over the nodes of a plane; ``links`` are ``(from, to, Gb/s)``.
 
-    The nodes of ranks are ``places``. Messages that reduce run against the trees.
+    ``places`` are the nodes of the ranks. Messages that reduce go in the opposite direction of the trees.
     """
 
     root: int
@@ -308,9 +308,9 @@ class FrontPoint(TypedDict):
 
 
 class Front(TypedDict):
-    """``Plan.front()``: the time of forests over their depth; ``fluid_seconds`` is the time at unlimited depth.
+    """``Plan.front()``: the time of forests by their depth; ``fluid_seconds`` is the time at unlimited depth.
 
-    It is None where all ranks see the same network, since no forest there needs more than the least depth.
+    It is None if the network is the same for all ranks, since no forest there needs more than the least depth.
     """
 
     fluid_seconds: float | None
@@ -318,7 +318,7 @@ class Front(TypedDict):
 
 
 class SweepPoint(TypedDict):
-    """One point of a sweep; ``baseline_ratio`` is how many times faster the best is than the baseline."""
+    """One point of a sweep; ``baseline_ratio`` is the time of the baseline divided by that of the best."""
 
     shape: list[int]
     elements: int
@@ -345,7 +345,7 @@ class Diagnostic(TypedDict):
 
 
 class ProofReport(TypedDict):
-    """``Proof.report()`` and ``unisono verify --json``, which has None for everything that was not proved."""
+    """``Proof.report()`` and ``unisono verify --json``; keys that were not proved are None."""
 
     complete: bool | None
     deadlock_free: bool | None
@@ -369,7 +369,7 @@ class GpuPlanFinding(Diagnostic):
 class GpuPlanProof(TypedDict):
     """``unisono verify --json`` of a plan for GPUs: the keys of a proof, and findings with thread block and trace.
 
-    ``relaunch`` is whether launches may follow each other at once; ``keeps_input`` is null in place; ``sizes`` is
+    ``relaunch`` is whether a launch may follow another one at once; ``keeps_input`` is null in place; ``sizes`` is
     ``all``, ``tried`` or ``one``.
     """
 
@@ -396,7 +396,7 @@ class MscclFinding(Diagnostic):
 
 
 class MscclProof(TypedDict):
-    """The check of a file of MSCCL: properties that hold in each way and at each size that it states.
+    """The check of a file of MSCCL: properties that hold in each way and at each size that the file states.
 
     ``buffers`` lists ``two buffers`` and ``in place``; ``sizes`` is a sentence; ``notes`` are sentences about other
     executors.
@@ -414,7 +414,7 @@ class MscclProof(TypedDict):
 
 
 class MetricReport(TypedDict):
-    """A metric of a run in JSON; the value is null where it is an array too long to list."""
+    """A metric of a run in JSON; the value is null if it is an array too long to list."""
 
     value: Any
     unit: str
@@ -458,7 +458,7 @@ class SimulationReport(TypedDict):
     deadlock: list[str]
     calibrated: dict[str, Any] | None
     beside: list[dict[str, Any]] | None
-    #: Sentences on costs that the time leaves out, and on assumptions.
+    #: Sentences on costs that the time omits, and on assumptions.
     notes: list[str]
     files: list[str]
 
@@ -518,7 +518,7 @@ class WorkloadReport(TypedDict):
 
     workload: str
     machine: str
-    #: Of a network, the side that times come from, "measured" or "data-sheet"; bounds are of the data sheet.
+    #: The source of a network's rates, "measured" or "data-sheet"; bounds always use the data sheet.
     rates: str | None
     accelerators: int
     reference: str
@@ -538,7 +538,7 @@ class WorkloadReport(TypedDict):
 
 
 class StepCollective(TypedDict):
-    """One distinct collective of a program: its groups, its time on a machine, and what a step spends on it."""
+    """One distinct collective of a program: its groups, its time on a machine, and its share of a step."""
 
     kind: str
     group: int
@@ -558,7 +558,7 @@ class StepCollective(TypedDict):
 
 
 class SecondOpinion(TypedDict):
-    """A communication of a program, and the cheaper one that suffices in its place, or ``nothing``."""
+    """A communication of a program, and the cheaper one that could replace it, or ``nothing``."""
 
     name: str
     kind: str
@@ -606,7 +606,7 @@ class StepReport(WorkloadReport):
 
 
 class ComparisonRow(TypedDict):
-    """A workload on a machine, of ``unisono.compare``; times are None where it does not fit, for the ``reason``."""
+    """A workload on a machine, of ``unisono.compare``; times are None if it does not fit, for the ``reason``."""
 
     workload: str
     machine: str
@@ -622,7 +622,7 @@ class ComparisonRow(TypedDict):
 
 
 class Job(TypedDict):
-    """One job of a sample: the rows and columns of its boards, None where it was refused."""
+    """One job of a sample: the rows and columns of its boards, None if it was refused."""
 
     boards: int
     rows: list[int] | None
@@ -657,7 +657,7 @@ class AllocationReport(TypedDict):
 
 
 class Forward(TypedDict):
-    """Data that a task needs of an earlier one."""
+    """Data that a task needs from an earlier one."""
 
     after_task: str
     before_task: str
@@ -721,7 +721,7 @@ class PredictionReport(TypedDict):
     model: str
     tasks: list[TaskTime]
     operations: list[PricedOperation]
-    #: Sentences on costs that the time leaves out, and on assumptions.
+    #: Sentences on costs that the time omits, and on assumptions.
     notes: list[str]
     ratio: NotRequired[float | None]
 
@@ -750,7 +750,7 @@ class DeviceOperation(TypedDict):
 
 
 class DeviceReport(TypedDict):
-    """The copies among the memories of a process with devices, with their time where a machine is named."""
+    """The copies between the memories of a process with devices, with their time if a machine is given."""
 
     count: int
     rank: int
@@ -764,7 +764,7 @@ class DeviceReport(TypedDict):
 
 
 class DiscoveryReport(PredictedReports):
-    """``unisono.discover`` and ``unisono discover --json``, with a prediction where a machine is named."""
+    """``unisono.discover`` and ``unisono discover --json``, with a prediction if a machine is given."""
 
     nodes: int
     forwards: list[Forward]
@@ -773,7 +773,7 @@ class DiscoveryReport(PredictedReports):
 
 
 class PlanRow(TypedDict):
-    """A row of a ``.plan`` file; the values of its schedule are None where the MPI library's own serves."""
+    """A row of a ``.plan`` file; the values of a schedule are None if the MPI library's own algorithm is used."""
 
     collective: str
     ranks: int

@@ -1,4 +1,4 @@
-"""Variables of the environment, and switches among them, with the values of the preload library."""
+"""Variables of the environment, and switches among them, with the same values as in the preload library."""
 
 import os
 import sys
@@ -8,14 +8,14 @@ from unisono import _core
 __all__ = ["complain", "is_on", "report_unknown"]
 
 _complained: set[str] = set()
-#: True once this process has looked for variables that nothing reads.
+#: True once this process has searched for unknown variables.
 _looked = False
 
 
 def report_unknown(*, of_program: bool = True) -> None:
-    """Prints one line, once a process, that names variables ``UNISONO_...`` that nothing reads.
+    """Prints one line, once a process, that names unknown variables ``UNISONO_...``.
 
-    In a program (``of_program``) the library that is loaded before it prints the same line.
+    If the preload library is loaded into a program (``of_program``), it prints the same line itself.
     """
     global _looked
     if _looked or (of_program and "libunisono_preload" in os.environ.get("LD_PRELOAD", "")):
@@ -25,12 +25,12 @@ def report_unknown(*, of_program: bool = True) -> None:
     if found is not None:
         sentence, variable = found
         complain(sentence)
-        # Processes that this one starts have the same variables.
+        # Child processes inherit the variables, and must not report them.
         os.environ[variable] = sentence
 
 
 def is_on(name: str) -> bool:
-    """Return whether a switch is on; a value that is neither on nor off counts as on, and is reported."""
+    """Returns whether a switch is on; a value that is neither on nor off counts as on, and is reported."""
     report_unknown()
     on, complaint = _core.is_switched_on(name)
     if complaint:

@@ -1,7 +1,7 @@
 """The program `unisono`: one command a file, each in the list below.
 
-Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 interrupted; 141 where the reader of the
-output has closed its pipe. Other failures are one sentence on standard error.
+Exit codes: 0 done; 1 the answer is no, or the run failed; 2 wrong input; 130 interrupted; 141 the output pipe was
+closed. Other failures print one sentence on standard error.
 """
 
 import codecs
@@ -29,7 +29,7 @@ from unisono.mpi.library import end_other_ranks
 
 __all__ = ["COMMANDS", "GROUPS", "NAMES", "command", "main", "program"]
 
-#: The commands by what they are for. Each is a module of its own, imported when it is first asked for.
+#: The commands by purpose. Each is a module of its own, which is imported at its first use.
 GROUPS = {
     "Plan, prove and simulate": (
         "plan", "bound", "expect", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
@@ -40,23 +40,23 @@ GROUPS = {
     "Programs of tasks": ("discover",),
     "Unisono itself": ("doctor", "reproduce"),
 }  # fmt: skip
-#: All of them, sorted.
+#: The names of all commands, sorted.
 NAMES = tuple(sorted(name for group in GROUPS.values() for name in group))
 #: The key of a context with sentences about repeated options.
 _REPEATED = "unisono.repeated"
-#: The variable by which a shell asks for completions, as click names it.
+#: The variable in which a shell requests completions, as click names it.
 _COMPLETE = "_UNISONO_COMPLETE"
-#: The same as what click runs; asking for it imports all.
+#: All commands; the first access imports them.
 COMMANDS: tuple[click.Command, ...]
 
 
 def _word(name: str) -> str:
-    """The module of a command and its function there; a word of Python has a line below it."""
+    """Returns the module of a command, also its function there; a word of Python gets an underscore."""
     return f"{name}_" if iskeyword(name) else name.replace("-", "_")
 
 
 def command(name: str) -> click.Command:
-    """The command of that name, which is one of :data:`NAMES`."""
+    """Returns the command of that name, which is one of :data:`NAMES`."""
     word = _word(name)
     with interrupts.importing():
         found: click.Command = getattr(import_module(f"{__name__}.{word}"), word)
@@ -67,12 +67,12 @@ def command(name: str) -> click.Command:
 
 def _examples(name: str) -> str:
     before = "mpiexec -n 4 unisono" if name in UNDER_MPI else "unisono"
-    # The mark keeps click from joining the lines.
+    # With this mark click does not join the lines.
     return "\n".join(["\b", "Examples:", *(f"  {before} {line}" for line in EXAMPLES[name])])
 
 
 def _summary(name: str) -> str:
-    """The first line of the help of a command, from its file: importing all commands takes most of a second."""
+    """Returns the first line of a command's help from its file; the import of all commands takes most of a second."""
     word = _word(name)
     text = Path(__file__).with_name(f"{word}.py").read_text(encoding="utf-8")
     found = re.search(rf'^def {word}\(.*?^    """(.*?)(?:"""|\n)', text, re.MULTILINE | re.DOTALL)
@@ -95,7 +95,7 @@ class _Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command; an option that is given twice and takes one value has a note."""
+        """Returns the command, and notes options that take one value and are given twice."""
         name, found, rest = super().resolve_command(ctx, args)
         if found is not None:
             ctx.meta[_REPEATED] = _repeated(found, rest)
@@ -125,17 +125,17 @@ def program(scripts: tuple[str, ...]) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the program on the arguments of the process, or on these, and returns its exit code."""
+    """Runs the program on the arguments of the process, or on ``arguments``, and returns its exit code."""
     try:
         interrupts.end_at_once(False)
         given = list(sys.argv[1:] if arguments is None else arguments)
-        # Work that one command does in several parts is noted once.
+        # A command that does one work in several parts prints its note once.
         noted: set[str] = set()
         note_large_work(lambda sentence: _note(sentence, noted))
         if arguments is None:
             for stream in (sys.stdout, sys.stderr):
                 if isinstance(stream, io.TextIOWrapper):
-                    # Names of files may hold bytes and characters that the output cannot.
+                    # Names of files may have bytes and characters that the output encoding lacks.
                     stream.reconfigure(errors="unisono")
         asked = os.environ.get(_COMPLETE)
         if asked and arguments is None:
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report_unknown(of_program=False)
         with program.make_context("unisono", given or ["--help"]) as context:
             code = program.invoke(context)
-            # Not earlier, as a failure is one sentence.
+            # Not earlier, since a failure prints one sentence only.
             for sentence in context.meta.get(_REPEATED, ()):
                 click.echo(f"note: {sentence}", err=True)
         sys.stdout.flush()
@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if arguments is not None:
             return code
         end_other_ranks(code)
-        # Threads may still compute what nobody waits for.
+        # Threads may still compute unneeded results.
         return _jobs.end(code)
     finally:
         note_large_work(None)
@@ -161,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _repeated(command: click.Command, arguments: Sequence[str]) -> list[str]:
-    """A sentence for each option of which only the last value counts. Wrong options are reported by the command."""
+    """Returns a sentence for each option of which only the last value counts; the command reports wrong options."""
     context = command.context_class(command, **command.context_settings)
     try:
         order = command.make_parser(context).parse_args(list(arguments))[2]
@@ -170,7 +170,7 @@ def _repeated(command: click.Command, arguments: Sequence[str]) -> list[str]:
     return [
         f"{option.opts[-1]} is given {times} times; the last one counts"
         for option, times in Counter(order).items()
-        # A flag that is given twice says the same twice, unless it can be negated.
+        # A repeated flag has no other effect, unless it can be negated.
         if times > 1
         and isinstance(option, click.Option)
         and not option.multiple
@@ -179,11 +179,11 @@ def _repeated(command: click.Command, arguments: Sequence[str]) -> list[str]:
 
 
 def _spell(failure: UnicodeError) -> tuple[str | bytes, int]:
-    """Replaces characters that an output cannot encode: the letter of microseconds by u, others by their escapes."""
+    """Replaces characters that an output cannot encode: the micro sign by u, others by their escapes."""
     if isinstance(failure, UnicodeEncodeError):
         if failure.object[failure.start] in "\u00b5\u03bc":
             return "u", failure.start + 1
-        # One character at a time, as others after it may be letters of microseconds.
+        # One character at a time, since a later one may be a micro sign.
         failure.end = failure.start + 1
     return codecs.backslashreplace_errors(failure)
 

@@ -11,14 +11,14 @@ __all__ = ["print_beside", "reports", "run_beside"]
 
 
 def run_beside(schedule: Schedule, files: Sequence[str]) -> tuple[list[Run], list[Run]]:
-    """The runs of a schedule and of those in files, from the same time on; and of each of them alone."""
+    """Returns the runs of a schedule and of those in files with a common start, and of each of them alone."""
     schedules = [schedule, *map(unisono.load, files)]
     together = unisono.simulate_beside(schedules)
     return together, [unisono.simulate(each) for each in schedules]
 
 
 def reports(names: Sequence[str], together: Sequence[Run], alone: Sequence[Run]) -> list[dict[str, Any]]:
-    """A dictionary for each schedule, for JSON."""
+    """Returns a dictionary for each schedule, for JSON."""
     return [
         {
             "schedule": name,
@@ -32,7 +32,7 @@ def reports(names: Sequence[str], together: Sequence[Run], alone: Sequence[Run])
 
 
 def print_beside(rows: Sequence[dict[str, Any]]) -> None:
-    """A table of the schedules."""
+    """Prints a table of the schedules."""
     print_lines("")
     print_table(
         ["at the same time", "identifiers", "ns", "alone, ns", "ratio"],

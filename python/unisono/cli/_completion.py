@@ -1,4 +1,4 @@
-"""Names that the shell completes: in lists after a comma, in parameters, and where files are accepted too."""
+"""Names that the shell completes: in lists after a comma, in parameters, and as alternatives to files."""
 
 from collections.abc import Callable, Iterable
 
@@ -19,7 +19,7 @@ MODELS = (
 
 
 def complete(listed: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False) -> _Completer:
-    """Completes the names of a list; with ``several`` the one after the last comma, with ``files`` files too."""
+    """Completes names: with ``several`` the one after the last comma, with ``files`` also files."""
 
     def completer(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
         before, comma, word = incomplete.rpartition(",") if several else ("", "", incomplete)
@@ -36,22 +36,22 @@ def of_names(names: Iterable[str], *, several: bool = False) -> _Completer:
 
 
 def algorithms() -> list[str]:
-    """The algorithms of the registry."""
+    """Returns the algorithms of the registry."""
     return [entry["name"] for entry in unisono.algorithms()]
 
 
 def machines() -> list[str]:
-    """The presets of machines."""
+    """Returns the presets of machines."""
     return [preset["name"] for preset in unisono.machine_presets()]
 
 
 def workloads() -> list[str]:
-    """The built-in workloads."""
+    """Returns the built-in workloads."""
     return [preset["name"] for preset in unisono.workload_presets()]
 
 
 def parameters(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """The parameters of the algorithm that the line names, or of all, up to the equals sign."""
+    """Completes parameters of the algorithm on the command line, or of all, up to the equals sign."""
     asked = context.params.get("algorithm")
     known = {
         f"{param['name']}="

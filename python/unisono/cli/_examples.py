@@ -1,8 +1,8 @@
-"""An example or two of each command, which its help shows and the tests run."""
+"""Examples of each command, which its help shows and the tests run."""
 
 __all__ = ["EXAMPLES", "UNDER_MPI"]
 
-#: Command lines without the name of the program. Files are those that the lines before write.
+#: Command lines without the name of the program; earlier lines write the files that later ones read.
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "algorithms": ("algorithms --collective allreduce",),
     "allocate": ("allocate --machine hx2mesh-small --jobs alibaba --fail 4 --samples 20",),

@@ -24,7 +24,7 @@ def report(failure: BaseException) -> int:
         case KeyboardInterrupt() | click.Abort():
             return say("interrupted", INTERRUPTED)
         case BrokenPipeError():
-            # The reader has what it wanted; nothing may be flushed into the closed pipe at exit either.
+            # The reader of the pipe has ended; nothing may be flushed into it at exit either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return UNREAD
         case click.UsageError():
@@ -50,7 +50,7 @@ def report(failure: BaseException) -> int:
         case MemoryError():
             return say("there is not enough memory for this", NO)
         case _ if "KeyboardInterrupt" in str(failure):
-            # It struck while the extension module was importing, and comes back as that module's own failure.
+            # The signal came during an import of the extension module, which reports it as its own failure.
             return say("interrupted", INTERRUPTED)
         case _:
             return say(f"unexpected failure, please report it: {type(failure).__name__}: {failure}", NO)
@@ -65,14 +65,14 @@ def _with_help(failure: click.UsageError) -> str:
 
 
 def _takes_arguments(context: click.Context | None) -> bool:
-    """Whether a command hands what follows ``--`` to a program."""
+    """Returns whether a command passes the words after ``--`` to a program."""
     return context is not None and any(parameter.name == "arguments" for parameter in context.command.params)
 
 
 def say(text: str, code: int) -> int:
     """Prints the sentence on standard error and returns the code."""
-    # Standard error may be full, or a pipe that nobody reads; the code says enough then.
+    # Standard error may be full, or a closed pipe; the exit code suffices then.
     with suppress(OSError):
-        # The messages of parsers may span lines; users and scripts read one, which no value makes endless.
+        # The messages of parsers may have several lines; this is one line of limited length.
         print("error:", sentence(text), file=sys.stderr, flush=True)  # noqa: T201
     return code

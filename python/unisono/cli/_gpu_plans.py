@@ -33,7 +33,7 @@ def verify_plan(
     trust_relaxed: bool,
     processors: int | None,
 ) -> int:
-    """Checks the plan and prints what was proved, and each fault with the shortest run that shows it."""
+    """Checks the plan and prints the proved properties, and each fault with the shortest run that shows it."""
     elements, in_bytes = size
     if elements is not None or in_bytes is not None:
         elements = element_count(elements, in_bytes, dtype or "f32", "verify")
@@ -69,13 +69,13 @@ def _print(path: str, found: GpuPlanProof) -> None:
 
 
 def _place(fault: GpuPlanFinding) -> str:
-    """GPU, thread block and operation, as far as they are known."""
+    """Returns GPU, thread block and operation of a finding, if known."""
     parts = [("gpu", fault["rank"]), ("thread block", fault["threadblock"]), ("operation", fault["instruction"])]
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)
 
 
 def check_file(path: str, options: dict[str, Any], method: str, processors: int | None) -> tuple[Schedule, MscclProof]:
-    """The schedule of a file of MSCCL, and the check of the file in all its ways and sizes."""
+    """Returns the schedule of a file of MSCCL, and the check of the file in all its ways and sizes."""
     elements, in_bytes, dtype = options["elements"], options["bytes"], options["dtype"]
     if elements is not None or in_bytes is not None:
         elements = element_count(elements, in_bytes, dtype or "f32", "verify")
@@ -84,6 +84,6 @@ def check_file(path: str, options: dict[str, Any], method: str, processors: int 
 
 
 def place_of_step(found: MscclFinding) -> str:
-    """GPU, thread block and step of a finding about a file of MSCCL, as far as they are known."""
+    """Returns GPU, thread block and step of a finding about a file of MSCCL, if known."""
     parts = [("gpu", found["rank"]), ("thread block", found["threadblock"]), ("step", found["step"])]
     return ", ".join(f"{name} {at}" for name, at in parts if at is not None)

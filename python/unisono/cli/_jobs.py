@@ -16,21 +16,21 @@ _abandoned = False
 
 
 def cores() -> int:
-    """The cores that this process may use."""
+    """Counts the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def pool(jobs: int) -> "Iterator[Executor | None]":
-    """Threads for so many jobs at the same time; none for one job. The extension module computes without Python's lock.
+    """Returns threads for that many jobs, or None for one; the extension module computes without Python's lock.
 
-    After a failure or an interrupt, work that has not begun is dropped, and nobody waits for the rest.
+    After a failure or an interrupt, work that has not begun is dropped, and work in progress is not awaited.
     """
     global _abandoned
     if jobs == 1:
         yield None
         return
-    # It takes a tenth of the time of a start, and most commands need no threads.
+    # The import takes a tenth of the time of a start, and most commands need no threads.
     from concurrent.futures import ThreadPoolExecutor
 
     executor = ThreadPoolExecutor(jobs)
@@ -44,7 +44,7 @@ def pool(jobs: int) -> "Iterator[Executor | None]":
 
 
 def end(code: int) -> int:
-    """The exit code, unless threads still compute: Python would wait for them, so the process ends here."""
+    """Returns the exit code, or ends the process now if threads still compute, for which Python would wait."""
     if _abandoned:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError):

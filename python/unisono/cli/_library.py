@@ -1,4 +1,4 @@
-"""Prints the own choice of a library."""
+"""Printed choices of a library by its own rules."""
 
 from unisono.base.reports import LibraryReport
 from unisono.cli._output import microseconds, number, print_fields, print_lines, print_table
@@ -22,7 +22,7 @@ def print_choice(library: LibraryReport) -> None:
 
 
 def print_enabled(library: LibraryReport) -> None:
-    """Prints a table of all that the library enables."""
+    """Prints a table of all choices that the library enables."""
     print_lines("")
     rows = [
         [

@@ -1,4 +1,4 @@
-"""What commands that measure have in common, and `unisono tune --from`, which judges published measurements."""
+"""The common parts of commands that measure, and `unisono tune --from`, which judges published measurements."""
 
 from math import exp, nan
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["judge", "note_shared_cores"]
 
 
 def note_shared_cores(mpi: Any, world: Any) -> None:
-    """Notes on standard error that ranks share cores, whose times then depend on how they wait; all ranks call it."""
+    """Prints a note if ranks share cores, since times then depend on how ranks wait; all ranks call it."""
     crowded = shared_cores(mpi, world)
     if world.rank == 0 and crowded is not None:
         ranks, cores = crowded
@@ -73,5 +73,5 @@ def _row(system: str, regrets: list[Any]) -> dict[str, Any]:
 
 
 def _mean(values: list[float]) -> float:
-    """The geometric mean of ratios whose logarithms are given."""
+    """Returns the geometric mean of ratios, from their logarithms."""
     return exp(sum(values) / len(values)) if values else nan

@@ -1,4 +1,4 @@
-"""The options that commands share, and what they ask for."""
+"""The common options of commands, and the requests that they make."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, FORMAT, 
 
 _Decorated = Callable[..., Any]
 
-#: Ranks are numbered in 32 bits.
+#: The number of a rank has 32 bits.
 MOST_RANKS = 2**32 - 1
 
 
 @dataclass(frozen=True)
 class Request:
-    """One collective on one machine, as the options say it."""
+    """A request for one collective on one machine, from the options."""
 
     collective: str
     machine: str
@@ -56,16 +56,16 @@ class Request:
     behaves_as: str | None = None
 
     def count(self) -> int:
-        """Elements asked for."""
+        """Returns the requested number of elements."""
         return element_count(self.elements, self.bytes, self.dtype, self.collective)
 
     def sized_machine(self) -> Machine:
-        """The machine, in the shape asked for."""
+        """Returns the machine in the requested shape."""
         shape = asked_shape(self.shape, self.ranks)
         return unisono.machine(self.machine, shape, nodes=self.nodes, subset=self.subset, failed=self.fail)
 
     def plan(self) -> Plan:
-        """The best schedule of what was asked for."""
+        """Returns the best schedule of the request."""
         count, machine = self.count(), self.sized_machine()
         note_unused(self.collective)
         with working(f"planning {self.collective}"):
@@ -86,7 +86,7 @@ class Request:
 
 
 def parameters_of(given: Iterable[tuple[str, str]]) -> dict[str, str] | None:
-    """The parameters that ``--param`` gives.
+    """Returns the parameters of ``--param``.
 
     Raises:
         UsageError: one has two values.
@@ -100,7 +100,7 @@ def parameters_of(given: Iterable[tuple[str, str]]) -> dict[str, str] | None:
 
 
 def library_of(target: str | None) -> Path | None:
-    """The installed library in which a format of tuning files looks up names, if it does."""
+    """Returns the installed library from which a format of tuning files takes names, or None."""
     if target != "mpich-json":
         return None
     # Imported here: only this format needs it.
@@ -121,13 +121,13 @@ def schedule_of(
     runs: bool = False,
     target: str | None = None,
 ) -> Schedule:
-    """The schedule in the file of that name, or the one planned for the collective of that name.
+    """Reads the schedule of the file of that name, or plans one for the collective of that name.
 
-    A command that ``runs`` the schedule of a file may take a model for it; what else a file has no use for is refused.
-    A plan is for ``target``, a format of emitted code, or for that of ``options``.
+    A command that ``runs`` the schedule of a file may take a model for it; other options without effect on a file are
+    refused. A plan is for ``target``, a format of emitted code, or for that of ``options``.
     """
     options = {**options, "target": target or options.get("target")}
-    # A barrier has no size, so a machine distinguishes it from a file.
+    # A barrier has no size, so only a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
     sized = options["elements"] is not None or options["bytes"] is not None
     if (barrier or sized) and not is_file(what):
@@ -139,7 +139,7 @@ def schedule_of(
         raise InputError(
             f"there is no file '{what}'; for a collective as planned, give --machine and --elements or --bytes too"
         )
-    # A plan for GPUs serves many sizes, and is a schedule of the one that is asked for.
+    # A plan for GPUs serves many sizes; its schedule is for the requested one.
     of_gpus = what.endswith(".xml") or is_gpu_plan(what)
     refuse_unused(
         PLACED_GPU_FILE if of_gpus else PLACED_FILE,
@@ -158,13 +158,13 @@ def schedule_of(
 
 
 def machine_of(machine: str, options: dict[str, Any]) -> Machine:
-    """The part of a machine that the options name."""
+    """Returns the part of a machine that the options name."""
     shape = asked_shape(options["shape"], options["ranks"])
     return unisono.machine(machine, shape, nodes=options["nodes"], subset=options["subset"], failed=options["fail"])
 
 
 def _degraded(schedule: Schedule, fail: tuple[str, ...]) -> Schedule:
-    """The schedule on its machine, without the links and nodes that failed."""
+    """Returns the schedule on its machine, without the failed links and nodes."""
     if not fail:
         return schedule
     if schedule.machine is None:
@@ -173,7 +173,7 @@ def _degraded(schedule: Schedule, fail: tuple[str, ...]) -> Schedule:
 
 
 def asked_shape(shape: str | None, ranks: int | None) -> tuple[int, ...] | None:
-    """The shape that ``--shape`` or ``--ranks`` asks for; ``--ranks`` means a row of PEs on a wafer.
+    """Returns the shape that ``--shape`` or ``--ranks`` requests; ``--ranks`` means a row of PEs on a wafer.
 
     Raises:
         InputError: both are given, or no such shape exists.
@@ -197,7 +197,7 @@ def _stack(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated
     return apply
 
 
-#: How a step of a program is timed.
+#: The level of detail in the time of a program's step.
 level_options = _stack(
     click.option(
         "--level",
@@ -208,7 +208,7 @@ level_options = _stack(
     ),
     click.option("--no-overlap", is_flag=True, help="Each step waits for all communication before it."),
 )
-#: Rates of the accelerator, where the machine does not state them.
+#: Rates of the accelerator, if the machine does not state them.
 rate_options = _stack(
     click.option(
         "--tflops", type=float, metavar="N", help="Of a program: 10^12 operations a second of an accelerator."
@@ -224,7 +224,7 @@ _MEMORY, _NO_LIMIT = "unisono.limit_memory", "unisono.no_limit"
 
 
 def _apply_limits(context: click.Context) -> None:
-    """Sets the limits of the process as far as the options are read."""
+    """Sets the limits of the process from the options read so far."""
     memory, lifted = context.meta.get(_MEMORY), context.meta.get(_NO_LIMIT, False)
     if memory is not None and lifted:
         raise click.UsageError("--limit-memory sets a limit and --no-limit lifts all; give one")
@@ -241,7 +241,7 @@ def _no_limit(context: click.Context, _: click.Parameter, value: bool) -> None:
     _apply_limits(context)
 
 
-#: Of every command that computes; commands need no parameter for them.
+#: Options of every command that computes, without parameters of its function.
 limit_options = _stack(
     click.option(
         "--limit-memory",
@@ -280,7 +280,7 @@ nodes_option = click.option(
     "--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network."
 )
 
-#: Of a machine, without a shape.
+#: Options of a machine, without a shape.
 site_options = _stack(
     nodes_option,
     click.option("--subset", type=Nodes(), metavar="LIST", help="Of these nodes only some take part, as in 0,2,5..7."),
@@ -330,7 +330,7 @@ model_option = click.option(
     help="On a wafer: paper (Eq. 1; the default in a row) or links (largest link load; the default on a grid); "
     f"{_MODELS_OF_RANKS}",
 )
-#: Of bounds; on a wafer those of all models are listed.
+#: For bounds; on a wafer those of all models are listed.
 bound_model_option = click.option(
     "--model",
     metavar="NAME",
@@ -389,7 +389,7 @@ _machine_and_plan_options = (
 file_or_plan_options = _stack(
     click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="FILE|COLLECTIVE"), *_machine_and_plan_options
 )
-#: The same where something else may stand for both, and where the form of the plan is not that of the output.
+#: The same for a command with another possible input, or with a plan for another form than the output.
 maybe_file_or_plan_options = _stack(
     click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="[FILE|COLLECTIVE]", required=False),
     *_machine_and_plan_options,

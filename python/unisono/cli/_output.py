@@ -13,8 +13,8 @@ from unisono.base import interrupts
 from unisono.base.messages import printable
 from unisono.base.reports import Bound, MemoryReport
 
-#: Collectives whose size is that of one rank's block: of what it gives, or gets (reduce-scatter, scatter), or exchanges
-#: with each other rank.
+#: Collectives whose size is that of one rank's block: of its input, its output (reduce-scatter, scatter), or its
+#: exchange with each other rank.
 _OF_BLOCKS = {
     "allgather": "of each rank",
     "alltoall": "between every two ranks",
@@ -22,23 +22,23 @@ _OF_BLOCKS = {
     "reduce-scatter": "for each rank",
     "scatter": "for each rank",
 }
-#: Columns of a table that no terminal bounds, so that a pipe always gets the same text.
+#: The width of a table without a terminal, so that pipes get the same text.
 _PIPE_WIDTH = 160
-#: The most characters of a line of a cell.
+#: The largest number of characters of a line of a cell.
 _WIDEST = 200
 #: Characters between two columns of a table.
 _GAP = 3
 
 
 def _plain(value: Any) -> Any:
-    """The value with JSON's own types; numbers that JSON lacks become null."""
+    """Returns the value with JSON's own types; numbers that JSON lacks become null."""
     match value:
         case Mapping():
             return {str(key): _plain(item) for key, item in value.items()}
         case list() | tuple():
             return [_plain(item) for item in value]
         case _ if hasattr(value, "tolist"):
-            # An array or a number of NumPy, which is not imported for commands without.
+            # An array or a number of NumPy, which is not imported for this test.
             return _plain(value.tolist())
         case float():
             return value if math.isfinite(value) else None
@@ -52,12 +52,12 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 
 def json_text(value: Mapping[str, Any]) -> str:
-    """The same object as the text of a file."""
+    """Returns one JSON object as the text of a file."""
     return json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def print_lines(*lines: str) -> None:
-    """Prints text; characters that act on a terminal, as names in files may have, are escaped."""
+    """Prints text; characters that control a terminal, which names in files may have, are escaped."""
     _print_raw(printable(part) for line in lines for part in line.split("\n"))
 
 
@@ -67,13 +67,13 @@ def _print_raw(lines: Iterable[str]) -> None:
 
 
 def print_fields(fields: Sequence[tuple[str, str]]) -> None:
-    """Prints names and values, aligned; fields without a value are left out."""
+    """Prints names and values, aligned, without fields that have no value."""
     width = max((len(name) for name, value in fields if value), default=0)
     print_lines(*(f"{name:<{width}}  {value}" for name, value in fields if value))
 
 
 def fields_of(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Names and values for :func:`print_fields`; those of a table begin with its name, as in ``prices.dac_usd``."""
+    """Returns names and values for :func:`print_fields`; keys in a table have its name, as in ``prices.dac_usd``."""
     fields = []
     for key, value in values.items():
         if isinstance(value, Mapping):
@@ -84,7 +84,7 @@ def fields_of(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, st
 
 
 def value_text(value: object) -> str:
-    """A value on one line; of a text with several lines the first one."""
+    """Formats a value on one line; of a text with several lines only the first."""
     match value:
         case None:
             return ""
@@ -112,7 +112,7 @@ def print_table(
         from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    # Headings and cells break between words only. Where a terminal is too narrow for that, it continues lines itself.
+    # Headings and cells break between words only; a terminal that is too narrow for this wraps the lines itself.
     texts = [[column, *(row[at] for row in rows)] for at, column in enumerate(columns)]
     widths = [max((len(word) for text in of for word in text.split()), default=0) for of in texts]
     for at, column in enumerate(columns):
@@ -139,12 +139,12 @@ def print_table(
 
 
 def _among_ranks() -> bool:
-    """Started by a launcher of MPI, which may show terminals to its processes though its own output is none."""
+    """Returns whether an MPI launcher started this process; it may give terminals to processes with piped output."""
     return any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"))
 
 
 def number(value: float | None, digits: int = 2) -> str:
-    """A number with at most that many decimals, without trailing zeros."""
+    """Formats a number with at most ``digits`` decimals, without trailing zeros."""
     if value is None or not math.isfinite(value):
         return "-"
     text = f"{value:.{digits}f}"
@@ -152,7 +152,7 @@ def number(value: float | None, digits: int = 2) -> str:
 
 
 def cycles_and_time(times: Mapping[str, Any]) -> str:
-    """``1162.47 cycles, 1.368 µs``, or the time alone where a machine has no cycles."""
+    """Formats ``1162.47 cycles, 1.368 µs``, or the time alone if a machine has no cycles."""
     cycles, seconds = times.get("cycles"), times.get("seconds")
     parts = [f"{number(cycles)} cycles"] if cycles is not None else []
     parts += [f"{microseconds(seconds)} µs"] if seconds is not None else []
@@ -160,12 +160,12 @@ def cycles_and_time(times: Mapping[str, Any]) -> str:
 
 
 def microseconds(seconds: float) -> str:
-    """A time in microseconds with three decimals, or by its exponent where that would be over 20 digits."""
+    """Formats a time in microseconds with three decimals, or with an exponent from 10^18 on."""
     return f"{seconds * 1e6:.3f}" if seconds < 1e12 else f"{seconds * 1e6:.3e}"
 
 
 def duration(seconds: float) -> str:
-    """A time in a unit of which it has at least one, ``12.345 µs``; very short and very long ones by their exponent."""
+    """Formats a time in a unit of which it has at least one, ``12.345 µs``; extreme ones with an exponent."""
     for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps")):
         if seconds >= unit:
             return f"{seconds / unit:.3f} {name}" if seconds < 1e6 else f"{seconds:.4g} s"
@@ -173,28 +173,28 @@ def duration(seconds: float) -> str:
 
 
 def time_of(times: Mapping[str, Any]) -> str:
-    """The time in the machine's own unit: cycles, or microseconds where it has none."""
+    """Formats the time in the machine's own unit: cycles, or microseconds if it has none."""
     return number(times["cycles"]) if times["cycles"] is not None else microseconds(times["seconds"])
 
 
 def unit_of(times: Mapping[str, Any]) -> str:
-    """The unit of :func:`time_of`."""
+    """Returns the unit of :func:`time_of`."""
     return "cycles" if times["cycles"] is not None else "µs"
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 row`` or ``3 rows``."""
+    """Formats ``1 row`` or ``3 rows``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def one_of(names: Sequence[str]) -> str:
-    """``a, b or c``."""
+    """Formats ``a, b or c``."""
     *others, last = names
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def memory_text(memory: MemoryReport | None) -> str:
-    """The memory that a schedule needs and a PE has, where it is not enough; else nothing."""
+    """Compares the memory that a schedule needs with that of a PE; empty if it suffices."""
     if memory is None or memory["needed_bytes"] <= memory["pe_bytes"]:
         return ""
     need = f"a PE needs {memory['needed_bytes']} bytes for input, output and scratch memory"
@@ -202,18 +202,18 @@ def memory_text(memory: MemoryReport | None) -> str:
 
 
 def without(machine: Machine) -> str:
-    """`` without 0-1, 17``: the links and nodes that failed, where some did."""
+    """Formats failed links and nodes as `` without 0-1, 17``; empty without any."""
     failed = machine.describe().get("failed")
     return f" without {', '.join(failed)}" if failed else ""
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Prints what the numbers above leave out or assume, a sentence a line."""
+    """Prints omissions and assumptions of the numbers above, one sentence a line."""
     print_lines(*(f"note: {note}" for note in notes))
 
 
 def assumed(bound: Bound, notes: Iterable[str]) -> str:
-    """The condition of a bound, without the notes of its machine that are printed beside it."""
+    """Returns the condition of a bound, without the notes of its machine, which are printed with it."""
     text = bound["assumes"] or ""
     for note in notes:
         text = text.replace(f"; {note}", "")
@@ -221,12 +221,12 @@ def assumed(bound: Bound, notes: Iterable[str]) -> str:
 
 
 def params_text(params: Mapping[str, Any]) -> str:
-    """``depth=31 contention=2``."""
+    """Formats ``depth=31 contention=2``."""
     return " ".join(f"{name}={value}" for name, value in params.items())
 
 
 def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
-    """One line with the collective, its size and the part of the machine; nodes with a clock in cycles are PEs."""
+    """Returns a line with the collective, its size and the part of the machine; nodes that count cycles are PEs."""
     sides = report["shape"] or (report["ranks"],)
     nodes = f"{'x'.join(map(str, sides))} {'PE' if in_cycles else 'rank'}{'' if math.prod(sides) == 1 else 's'}"
     size = f"{report['elements']} {report['dtype']} ({report['bytes']} bytes)"
@@ -236,7 +236,7 @@ def subject(report: Mapping[str, Any], in_cycles: bool) -> str:
 
 
 def bandwidths_text(report: Mapping[str, Any]) -> str:
-    """The bandwidths of a report in GB/s, as nccl-tests define them; empty where they do not."""
+    """Formats the bandwidths of a report in GB/s, as nccl-tests define them; empty if they do not."""
     if report["algbw"] is None:
         return ""
     rates = [report["algbw"], report["busbw"]]
@@ -247,7 +247,7 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on a terminal's standard error, which is given the counts of done and of all; silent anywhere else."""
+    """Shows a bar on a terminal's standard error, updated with the numbers of done and of all; silent otherwise."""
     if _among_ranks() or not sys.stderr.isatty():
         yield lambda *_: None
         return
@@ -264,7 +264,7 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 @contextmanager
 def working(what: str) -> Iterator[None]:
-    """A sign of life on a terminal's standard error while one long step runs; silent anywhere else."""
+    """Shows activity on a terminal's standard error while one long step runs; silent otherwise."""
     if not sys.stderr.isatty():
         yield
         return

@@ -9,7 +9,7 @@ __all__ = ["check_picture"]
 
 
 def check_picture(path: str | None) -> None:
-    """Fails before long work where the picture cannot be written.
+    """Fails early if the picture cannot be written.
 
     Raises:
         InputError: the name has another ending, or cannot be a file.

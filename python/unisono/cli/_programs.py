@@ -8,12 +8,12 @@ from unisono.cli._output import duration, number, params_text, print_lines, prin
 
 __all__ = ["parse_algorithms", "parse_changes", "print_step"]
 
-# Communications that a cheaper one could replace are printed up to this number, the costly ones first.
+# The largest number of communications that are printed with a cheaper replacement, the costly ones first.
 _MOST_OPINIONS = 10
 
 
 def parse_changes(text: str) -> dict[str, object]:
-    """The changes of one `--what-if`: ``link_gbps=800,planes=2``.
+    """Reads the changes of one `--what-if`: ``link_gbps=800,planes=2``.
 
     Raises:
         BadParameter: a part that is not KEY=VALUE, or a key that occurs twice.
@@ -33,7 +33,7 @@ def parse_changes(text: str) -> dict[str, object]:
 
 
 def parse_algorithms(text: str) -> dict[str, str]:
-    """The algorithms of `--algorithm` for a program: ``allreduce=ring,allgather=bruck``.
+    """Reads the algorithms of `--algorithm` for a program: ``allreduce=ring,allgather=bruck``.
 
     Raises:
         UsageError: a part that is not KIND=NAME, or a kind that occurs twice.
@@ -62,7 +62,7 @@ def _number(key: str, value: str) -> float:
 
 
 def print_step(report: StepReport) -> None:
-    """Prints the collectives of a step, the operations whose time is not known, and the times after changes."""
+    """Prints the collectives of a step, the operations of unknown time, and the times after changes."""
     slowest = ["slowest"] if report["level"] != "model" else []
     rows = [
         [
@@ -120,7 +120,7 @@ def _print_opinions(rows: list[SecondOpinion]) -> None:
 
 
 def _opinion(row: SecondOpinion) -> str:
-    """A communication in place of which a cheaper one or none suffices, as one sentence."""
+    """Describes a communication that a cheaper one or none could replace, as one sentence."""
     among = f"{row['kind']} among {row['group']}"
     if row["suffices"] == "nothing":
         again = f", {row['count']} times" if row["count"] > 1 else ""
@@ -132,7 +132,7 @@ def _opinion(row: SecondOpinion) -> str:
 
 
 def _prices(cost: float | None, time_x_cost: float | None, before: float | None) -> list[str]:
-    """The price of a network, and the product of time and price over that before the change."""
+    """Formats the price of a network, and the product of time and price divided by that before the change."""
     price = "" if cost is None else number(cost * 1e-6, 2)
     product = "" if time_x_cost is None or not before else number(time_x_cost / before, 3)
     return [price, product]

@@ -1,4 +1,4 @@
-"""The options of `unisono simulate` that only runs among ranks have."""
+"""The options of `unisono simulate` for runs of ranks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,7 +113,7 @@ def _late(text: str | None) -> list[float] | None:
     if text is None:
         return None
     try:
-        # A list of many ranks is too long for the name of a file, so it is no file first.
+        # A list for many ranks is too long for the name of a file, so this is tried before a file.
         return _times(text.split(","))
     except ValueError:
         pass

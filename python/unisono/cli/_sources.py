@@ -1,7 +1,7 @@
-"""The sources of a command's input, and the options that each source has no use for.
+"""The sources of a command's input, and the options without effect on each source.
 
-A command reads its input from a file, plans it, or takes it from another tool. An option without effect on the input
-that the command line names is refused, by its name and with the reason: its user expects an effect.
+A command reads its input from a file, plans it, or takes it from another tool. A given option without effect on the
+input is refused, by its name and with the reason: its user expects an effect.
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Unused:
-    """Options that a source of input has no use for."""
+    """Options without effect on a source of input."""
 
     #: Names of the parameters of the command.
     options: tuple[str, ...]
@@ -77,19 +77,19 @@ _OF_WAFERS = ("queue_depth", "noop_probability", "calibrated")
 
 _GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file states the parameters of a machine")
 
-#: A collective that is planned.
+#: A collective to plan.
 COLLECTIVE = (_GOES_WITH_GOAL,)
-#: A file with a schedule that is placed on the machine that is named, and one on its own machine.
+#: A file with a schedule, which is placed on the named machine.
 _HAS_ITS_OWN = "is for a collective that is planned, and the schedule of a file has its own; drop it"
 PLACED_FILE = (Unused(_PLANNED, _HAS_ITS_OWN), _GOES_WITH_GOAL)
-#: The same of a plan for GPUs, which is a schedule for each size.
+#: A plan for GPUs, which is a schedule for each size, on the named machine.
 PLACED_GPU_FILE = (Unused(_PLANNED[3:], _HAS_ITS_OWN), _GOES_WITH_GOAL)
-#: Each without a machine.
+#: Any of these files without a machine.
 OF_NO_MACHINE = (Unused(_PART, "names a part of a machine; name the machine too, with --machine"),)
 FILE = (*PLACED_FILE, *OF_NO_MACHINE)
-#: The same where the command does not run it.
+#: The same if the command does not run the file.
 MODEL_OF_FILE = (Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),)
-#: The same where the command runs it on a machine whose simulator has no models.
+#: The same if the command runs it on a machine whose simulator has no models.
 MODEL_OF_RUN = (
     Unused(
         ("model",),
@@ -126,14 +126,14 @@ BOUND_CERTIFICATE = (
         "is for a proof of a schedule, and the certificate of a bound states what it proves; drop it",
     ),
 )
-#: A plan for GPUs, and what only such a plan has.
+#: A plan for GPUs, and the options for such a plan only.
 GPU_PLAN = (
     Unused(
         ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check"),
         "is for a schedule, and the file is a plan for GPUs; drop it, or import the plan first (`unisono import`)",
     ),
 )
-#: A file of MSCCL, which is checked for its own sizes or for the one that is given.
+#: A file of MSCCL, which is checked for its own sizes or for the given one.
 MSCCL = (
     Unused(_PLANNED[5:], "is for a collective that is planned, and the file has its own schedule; drop it"),
     Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
@@ -155,7 +155,7 @@ NOT_FOR_GPUS = (
 )
 #: A subset of the nodes of a machine.
 SUBSET = (Unused(("shapes", "ranks"), "names parts of a machine, and --subset names one already; drop one of them"),)
-#: The list of all inputs that the command knows.
+#: The list of all inputs that the command accepts by name.
 LIST = (
     Unused(
         (
@@ -184,14 +184,14 @@ NO_DEVICES = (Unused(("rank", "device_machine"), "is for processes with devices;
 NOT_A_SCRIPT = (Unused(("rounds",), "is for a program in Python; other files have none"),)
 NO_GRAPH = (Unused(("graph_kind",), "is for a picture; name its file with --graph"),)
 
-#: A run in which nothing is drawn, and traffic that is not.
+#: A run without random numbers, and traffic without them.
 NOT_DRAWN = (Unused(("seed",), "draws idle cycles (--noop-probability) or noise (--noise); give one of them too"),)
 NO_PERMUTATION = (Unused(("seed",), "draws a permutation, and this is another pattern; drop it"),)
 #: A proof without random numbers.
 EXACT = (Unused(("seed",), "is for a proof by fingerprint, and --method exact draws no numbers; drop it"),)
 #: Traffic in one thread: flows, and schedules.
 IN_ONE_THREAD = (Unused(("jobs",), "is for packets of an alltoall or a permutation; drop it"),)
-#: Measurements that were made before.
+#: Published measurements.
 JUDGED = (
     Unused(
         ("ranks", "per_node", "sizes", "candidates", "rounds", "target", "library"),
@@ -206,7 +206,7 @@ OF_LOGS = (
         ("rounds", "levels"), "is for ranks that are measured, and --from reads measurements that are there; drop it"
     ),
 )
-#: A program that no plan is named for.
+#: A program without a plan.
 NOT_PLANNED = (
     Unused(
         ("check", "safe_ops", "nonblocking", "unlike_bits", "anywhere"),
@@ -228,7 +228,7 @@ _NOT_OF_RANKS = Unused(
     ("late", "noise"), "is for ranks that exchange messages, on machines of kind endpoint or network"
 )
 _ALONE = Unused(("beside",), "is for switches that reduce; other machines run one schedule at a time")
-#: A run on a simulator, by the nodes that it records.
+#: The options of a simulator, by the nodes that it records.
 BY_RECORDS = {
     "pes": (_NOT_OF_RANKS, _ALONE),
     "ranks": (*_ON_RANKS, _ALONE),
@@ -237,7 +237,7 @@ BY_RECORDS = {
 
 
 def refuse_unused(*sources: tuple[Unused, ...]) -> None:
-    """Refuses the options of the command line that the sources of its input have no use for.
+    """Refuses given options without effect on the sources of the command's input.
 
     Raises:
         UsageError: one of them is given.
@@ -251,9 +251,9 @@ def refuse_unused(*sources: tuple[Unused, ...]) -> None:
 
 
 def note_unused(collective: str) -> None:
-    """Prints a note for each given option that collectives of a kind have no use for, once a command.
+    """Prints a note for each given option without effect on collectives of a kind, once a command.
 
-    A plan or a file of the kind stays what it is, so these options are not refused: scripts pass them to all kinds.
+    The result does not change, so these options are not refused: scripts pass them to all kinds.
     """
     context = click.get_current_context()
     if context.meta.setdefault(_NOTED, False):
@@ -273,7 +273,7 @@ def note_unused(collective: str) -> None:
 
 
 def _given() -> dict[str, str]:
-    """The options of the command line, by the names of their parameters."""
+    """Returns the given options, by the names of their parameters."""
     context = click.get_current_context()
     return {
         parameter.name: parameter.opts[-1]

@@ -1,4 +1,4 @@
-"""Values on the command line that are more than a word: roots, parameters, lists of lengths and of shapes."""
+"""Types of values on the command line: roots, parameters, lists of lengths and of shapes."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ _RANGE = re.compile(r"(.+?)\.\.(.+)")
 
 
 class Known(click.ParamType[str]):
-    """A name of a list, in any spelling; shells complete it. What other values mean is decided elsewhere."""
+    """A name of a list, in any spelling; shells complete it. Unknown names are checked elsewhere."""
 
     def __init__(
         self, name: str, listed: Callable[[], Iterable[str]], spelling: Callable[[str], str], *, files: bool
@@ -25,11 +25,11 @@ class Known(click.ParamType[str]):
         self._listed, self._spelling, self._files = listed, spelling, files
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002
-        """The name in the spelling of reports."""
+        """Returns the name in the spelling of reports."""
         return self._spelling(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """The names that begin so, and files where they are accepted."""
+        """Returns the names that begin so, and files if they are accepted."""
         found = [CompletionItem(name) for name in self._listed() if name.startswith(incomplete)]
         return [*found, CompletionItem(incomplete, type="file")] if self._files else found
 
@@ -70,7 +70,7 @@ class Root(click.ParamType[int | tuple[int, int]]):
     name = "INDEX|ROW,COL"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, int]:
-        """The index, or row and column."""
+        """Returns the index, or row and column."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
         parts = value.split(",")
@@ -86,12 +86,12 @@ class FailedBoards(click.ParamType[int | tuple[int, int]]):
     name = "N|ROW,COL"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, int]:
-        """The number, or row and column."""
+        """Returns the number, or row and column."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
         row, comma, column = value.partition(",")
         if not comma:
-            # A number below 0 is refused beside all other wrong numbers of boards.
+            # A number below 0 is refused later, with all other wrong numbers of boards.
             return -_whole(self, row[1:], param, ctx) if row.startswith("-") else _whole(self, row, param, ctx)
         if not (row.strip().isdecimal() and column.strip().isdecimal()):
             self.fail(f"'{value}' is no board; accepted are its row and column from 0 on, as in 3,4", param, ctx)
@@ -104,7 +104,7 @@ class Param(click.ParamType[tuple[str, str]]):
     name = "NAME=VALUE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """Name and value."""
+        """Returns name and value."""
         if isinstance(value, tuple):
             return value
         name, equals, text = value.partition("=")
@@ -119,7 +119,7 @@ class Lengths(click.ParamType[list[int]]):
     name = "LIST"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        """The numbers of elements, in the order given."""
+        """Returns the numbers of elements, in the order given."""
         if isinstance(value, list):
             return value
         counts: list[int] = []
@@ -143,7 +143,7 @@ class Shapes(click.ParamType[list[tuple[int, ...]]]):
     name = "LIST"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[int, ...]]:
-        """The shapes, in the order given; what is no shape is refused by the one parser of shapes."""
+        """Returns the shapes, in the order given; `parse_shape` refuses other texts."""
         if isinstance(value, list):
             return value
         shapes: list[tuple[int, ...]] = []
@@ -167,7 +167,7 @@ class Nanoseconds(click.ParamType[int | float]):
     name = "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | float:
-        """The number; whole numbers stay whole, because they may be too large for a float."""
+        """Returns the number; integers are not converted, since they may be too large for a float."""
         if isinstance(value, int | float):
             return value
         text = str(value).strip()
@@ -184,7 +184,7 @@ class Nodes(click.ParamType[list[int]]):
     name = "nodes"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        """A list of node numbers."""
+        """Returns a list of node numbers."""
         if isinstance(value, list):
             return value
         nodes: list[int] = []
@@ -204,7 +204,7 @@ class Shard(click.ParamType[tuple[int, int]]):
     name = "I/N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """The number of the shard, from 1 on, and of all shards."""
+        """Returns the number of the shard, from 1 on, and of all shards."""
         if isinstance(value, tuple):
             return value
         first, slash, last = value.partition("/")
@@ -222,7 +222,7 @@ class Names(click.ParamType[list[str]]):
     name = "LIST"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
-        """The names, in the order given."""
+        """Returns the names, in the order given."""
         if isinstance(value, list):
             return value
         names = [name.strip() for name in value.split(",")]
@@ -239,7 +239,7 @@ class TracedPes:
     listed: tuple[range, ...] = ()
 
     def of(self, count: int) -> Sequence[int]:
-        """These PEs on a machine of that many; ranges stay ranges until they are known to be few."""
+        """Returns these PEs on a machine of ``count`` PEs; ranges are cut before they are expanded."""
         if self.sampled is not None:
             # Imported here: commands that plan do without NumPy.
             from unisono.simulation.traces import sample
@@ -247,7 +247,7 @@ class TracedPes:
             return sample(count, self.sampled)
         if not self.listed:
             return range(count)
-        # Of what lies beyond the machine, one PE is enough to be refused.
+        # One PE beyond the machine is kept, so that the range is refused.
         ends = [(part.start, max(part.start + 1, min(part.stop, count + 1))) for part in self.listed]
         return [pe for first, end in ends for pe in range(first, end)]
 
@@ -258,7 +258,7 @@ class TracePes(click.ParamType[TracedPes]):
     name = "all|N|LIST"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> TracedPes:
-        """The choice; which PEs it means depends on how many there are."""
+        """Returns the choice, which `of` applies to the number of PEs."""
         if isinstance(value, TracedPes):
             return value
         if value == "all":

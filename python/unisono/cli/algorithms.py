@@ -62,7 +62,7 @@ def _show(entry: Mapping[str, Any]) -> None:
         print_lines("", LEGEND)
 
 
-#: The names of formulas.
+#: The meaning of the names in formulas.
 LEGEND = (
     "P ranks or PEs (M x N on a grid); n bytes, as --bytes counts them; B wavelets of 32 bits; T_R the ramp latency in "
     "cycles; alpha, beta, gamma the prices of a message, of its bytes, and of reducing a byte. For P > 1 and n, B > 0."
@@ -70,12 +70,12 @@ LEGEND = (
 
 
 def formula_text(form: Mapping[str, Any]) -> str:
-    """``(P-1) (alpha + n beta) for an alltoall by hockney``, with the condition if there is one."""
+    """Formats ``(P-1) (alpha + n beta) for an alltoall by hockney``, with the condition if there is one."""
     model = _MODELS.get(form["model"], form["model"])
     condition = f", if {form['when']}" if form["when"] else ""
     return f"{form['time']}  ({', '.join(form['collectives'])}, by {model}{condition})"
 
 
 def param_names(params: Any) -> str:
-    """The names of an algorithm's parameters, with what each takes."""
+    """Formats the names of an algorithm's parameters, with their values."""
     return "; ".join(p if isinstance(p, str) else ": ".join(filter(None, (p["name"], p.get("values")))) for p in params)

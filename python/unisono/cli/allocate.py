@@ -13,7 +13,7 @@ from unisono.cli._types import FailedBoards
 
 __all__ = ["allocate"]
 
-#: Jobs of the first sample that are listed.
+#: The largest number of listed jobs of the first sample.
 _SHOWN = 10
 
 
@@ -72,7 +72,7 @@ def allocate(
             machine, jobs, fail=drawn, failed=named, heuristic=heuristic, samples=samples, seed=seed
         )
     if plot is not None:
-        # Imported here: drawing takes longer to load than everything else to run.
+        # Drawing takes long to import.
         from unisono.plots import allocations
 
         write(plot, allocations.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}", form_of(plot)))

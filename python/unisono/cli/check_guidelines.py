@@ -1,4 +1,4 @@
-"""`unisono check-guidelines`: collectives of a library that take longer than others which contain them."""
+"""`unisono check-guidelines`: collectives of a library that are slower than others which contain them."""
 
 from collections import Counter
 

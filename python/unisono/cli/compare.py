@@ -62,7 +62,7 @@ def compare(
             progress=on_row,
         )
     if plot is not None:
-        # Imported here: drawing takes longer to load than everything else to run.
+        # Drawing takes long to import.
         from unisono.plots import comparisons
 
         write(plot, comparisons.draw(rows, form_of(plot)))

@@ -151,7 +151,7 @@ def _print_forwards(found: DiscoveryReport) -> None:
 
 
 def _region(boxes: list[Any]) -> str:
-    """``[0, 8) x [0, 4)``, and how many boxes more."""
+    """Formats ``[0, 8) x [0, 4)``, and the number of further boxes."""
     if not boxes:
         return "nothing"
     low, high = boxes[0]

@@ -1,4 +1,4 @@
-"""`unisono doctor`: what is installed, and what fixes the rest."""
+"""`unisono doctor`: the installed parts, and commands that install the others."""
 
 import click
 

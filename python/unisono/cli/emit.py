@@ -16,7 +16,7 @@ from unisono.planning.emission import FORMATS, PLANNED_FORMATS, check_emission, 
 
 __all__ = ["emit"]
 
-#: Files that are listed.
+#: The largest number of listed files.
 _SHOWN = 5
 
 

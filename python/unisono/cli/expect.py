@@ -109,7 +109,7 @@ def expect(
     if output is not None:
         write(output, json_text(expected) if output.endswith(".json") else prometheus_text(expected))
     if plot is not None:
-        # Imported here: drawing takes longer to load than everything else to run.
+        # Drawing takes long to import.
         from unisono.plots import expectations
 
         write(plot, expectations.draw(expected, form_of(plot)))
@@ -149,7 +149,7 @@ def _print(expected: Expectation, machine: Machine) -> None:
 
 
 def _value(row: ExpectationRow, part: str, why: str) -> str:
-    """The bandwidth, the time, and where they come from; empty where there is no time."""
+    """Formats the bandwidth, the time, and their source; empty without a time."""
     seconds, busbw = row[part], row["busbw"][part]  # type: ignore[literal-required]
     if seconds is None:
         return ""

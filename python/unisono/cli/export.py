@@ -45,7 +45,7 @@ def export(table: str, target: str, output: str, library: str | None, check: boo
         return say(str(refused), NO)
     write(output, made["text"])
     with working(f"running {target}"):
-        # A row that the file does not have is no evidence of it.
+        # Rows that the file does not have prove nothing about it.
         rows = read_table(table)
         written = [rows[at] for at in made["written"]]
         checked = shown(written, target, made["load"], output, library) if check else "names, ranges and completeness"

@@ -1,4 +1,4 @@
-"""`unisono plan`: the best schedule by the machine's model, beside every candidate."""
+"""`unisono plan`: the best schedule by the machine's model, with every candidate."""
 
 import json
 import math
@@ -39,7 +39,7 @@ __all__ = ["plan", "print_candidates", "print_report"]
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
-#: The words for the sources of times that are no model.
+#: The words for sources of times other than models.
 _SOURCES = {"simulated": "simulated", "estimated": "estimate"}
 #: The pattern of the vendor's library on a wafer.
 _VENDORS = "chain"
@@ -102,7 +102,7 @@ def plan(
                 f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI); "
                 f"write a .sched, and 'unisono emit FILE.sched --format {target}' makes the files for {target}"
             )
-        # Planning refuses a target that there is not.
+        # `plan` refuses an unknown target.
         if target is None or target in TARGETS:
             raise click.BadParameter(
                 f"'{output}' ends in none of .json (the report), .sched (the schedule) and .plan (a plan for MPI)"
@@ -163,7 +163,7 @@ def plan(
 
 
 def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: str) -> dict[str, Any]:
-    """Writes the file of a library, and returns what its user has to know.
+    """Writes the file of a library, and returns facts for its user.
 
     Its one row is the best candidate. For NCCL on a machine that states its GPUs the rows are the best of its own
     algorithms, unless the user names an algorithm.
@@ -186,7 +186,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
 
 
 def _draw(made: Plan, path: str) -> None:
-    # Imported here: drawing takes longer to load than everything else to run.
+    # Drawing takes long to import.
     from unisono.plots import forests
 
     write(path, forests.draw(made, form_of(path)))
@@ -198,7 +198,7 @@ def _draw(made: Plan, path: str) -> None:
 
 
 def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
-    """The best candidate after which all ranks have the same bits, as MPI programs want it of a rounded allreduce."""
+    """Returns the best candidate after which all ranks have the same bits, as MPI programs expect of an allreduce."""
     report = made.report()
     if report["collective"] != "allreduce" or not made.rounds or made.schedule.verify().repeatable:
         return made
@@ -224,7 +224,7 @@ def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
 
 
 def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
-    """The first and the last size that `--serve` says; None is any."""
+    """Returns the first and last size of `--serve`; None is any."""
     if serve is None:
         return planned, planned
     if serve == "all":
@@ -279,18 +279,18 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
 
 
 def _assumed(bound: Bound | None, notes: list[str]) -> str:
-    """The condition of a bound, unless it holds for everything that runs."""
+    """Returns the condition of a bound, unless it holds for everything that runs."""
     condition = "" if bound is None else assumed(bound, notes)
     return "" if condition.startswith("nothing beyond") else condition
 
 
 def _source(report: PlanReport) -> str:
-    """Where the time comes from: the model, or a simulation of the best candidates."""
+    """Returns the source of the time: the model, or a simulation of the best candidates."""
     return _SOURCES.get(report["predicted"]["source"], f"model {report['model']}")
 
 
 def _vendors(report: PlanReport) -> Candidate | None:
-    """The candidate on a wafer that the vendor's library uses, unless it is the plan; its root is the end of lines."""
+    """Returns the candidate of the vendor's library on a wafer, unless it is the plan; its root is the end of lines."""
     parts = ("reduce", "x", "y")
 
     def is_chain(one: Candidate) -> bool:
@@ -313,7 +313,7 @@ def _print_phases(phases: list[Phase], time: str) -> None:
 
 
 def print_candidates(candidates: list[Candidate], limit: int | None, target: str | None = None) -> None:
-    """Prints a table of candidates, best first; for a target, with a column that says which it can express."""
+    """Prints a table of candidates, best first; for a target, with a column for those that it can express."""
     marks = [f"for {target}"] if target is not None else []
     answers = {True: "yes", False: "no", None: "-"}
     # The best candidates may be simulated, and the others not.
@@ -349,7 +349,7 @@ def print_candidates(candidates: list[Candidate], limit: int | None, target: str
 
 
 def _first_of_equals(candidates: list[Candidate], limit: int) -> tuple[list[Candidate], dict[int, int]]:
-    """The first candidates; of one algorithm with the same time only the first, and the number of its equals."""
+    """Returns the first candidates, without equals of the same algorithm and time, and the numbers of equals."""
     shown: list[Candidate] = []
     alike: dict[int, int] = {}
 

@@ -1,4 +1,4 @@
-"""`unisono reproduce`: the claims of a paper beside what comes out here."""
+"""`unisono reproduce`: the claims of a paper and the values computed here."""
 
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def _row(claim: Claim) -> list[str]:
 
 
 def _print_measured(measured: dict[str, Any]) -> None:
-    """Times measured on this machine, by which no claim is judged."""
+    """Prints times measured on this machine, which judge no claim."""
     print_lines("", f"multiplying, measured here: {measured['note']}")
     if not measured["rows"]:
         return

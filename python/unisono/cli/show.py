@@ -1,4 +1,4 @@
-"""`unisono show`: what is in a file."""
+"""`unisono show`: the contents of a file."""
 
 import click
 
@@ -8,7 +8,7 @@ from unisono.contents import contents
 
 __all__ = ["show"]
 
-#: Rows and lines that are shown where not all are asked for.
+#: The default number of rows and lines.
 _SHOWN = 20
 
 
@@ -48,7 +48,7 @@ def _cell(form: str, name: str, value: object) -> str:
     # A row of a plan without an algorithm leaves its calls to the MPI library.
     if form == "plan for MPI programs" and name == "algorithm" and value is None:
         return "the library"
-    # The whole value, which no line has room for, is in the JSON.
+    # The JSON has the whole value.
     return value_text(value)[:8] if name == "expression_class" else value_text(value)
 
 

@@ -33,9 +33,9 @@ from unisono.simulation.traces import SIMULATORS, checked_pes
 
 __all__ = ["simulate"]
 
-#: The most PEs or ranks whose times JSON lists, and the most values of a metric.
+#: The largest number of times of PEs, or values of a metric, in JSON.
 _LISTED = 4096
-#: The most values of a metric that are printed one by one.
+#: The largest number of values of a metric that are printed one by one.
 _SHOWN = 8
 _MODELS = ("paper", "links")
 #: The keys of JSON that are attributes of a run.
@@ -123,7 +123,7 @@ def simulate(
         raise click.UsageError("--trace-pes chooses what --trace writes, and --trace is not given")
     what, where = _subject(file_or_collective, machine, options, given)
     by_model = [name for name, about in SIMULATORS.items() if about.takes_model]
-    # A GOAL program without a machine runs at the prices of LogGOPS.
+    # A GOAL program without a machine runs with the costs of LogGOPS.
     simulator = by_model[0] if where is None else where.simulator
     if sim is not None and sim != simulator:
         raise InputError(
@@ -145,7 +145,7 @@ def simulate(
     if trace is not None and what is not None:
         nodes = what.nodes
         pes = checked_pes((trace_pes or TracedPes(SAMPLED)).of(nodes), nodes)
-    # Some simulators price messages by the model; on other machines it only plans.
+    # Some simulators time messages by the model; on other machines only the plan uses it.
     model = options["model"] if simulator in by_model or options["model"] == "data-sheet" else None
     of_wafer: dict[str, Any] = {"queue_depth": queue_depth, "noop_probability": noop_probability, "seed": seed}
     of_goal = {"goal": given.goal, "parameters": None if given.goal is None else given.parameters}
@@ -205,7 +205,7 @@ def simulate(
 def _subject(
     what: str | None, machine: str | None, options: dict[str, Any], given: _ranks_options.Options
 ) -> tuple[Schedule | None, Machine | None]:
-    """The schedule, None for a GOAL program, and the machine, None for LogGOPS without one."""
+    """Returns the schedule, None for a GOAL program, and the machine, None for LogGOPS without one."""
     if given.goal is not None:
         if what is not None:
             raise click.UsageError(f"--goal brings its own program; drop '{what}'")
@@ -222,7 +222,7 @@ def _subject(
 
 
 def _check_memory(what: Schedule, where: Machine) -> None:
-    """Refuses what no PE of a wafer could hold; Python simulates it nevertheless.
+    """Refuses a schedule that does not fit into a PE of a wafer; the Python function simulates it nevertheless.
 
     Raises:
         UnsupportedError: inputs, outputs and scratch memory are larger than the memory of a PE.
@@ -238,7 +238,7 @@ def _check_memory(what: Schedule, where: Machine) -> None:
 def _asked(
     what: Schedule | None, machine: Machine | None, simulator: str, model: str | None, depth: int | None
 ) -> dict[str, Any]:
-    """The keys of JSON that say what runs; the others are null, as they stay where a run gets stuck."""
+    """Returns the keys of JSON that describe the input; the others are null, also after a run that gets stuck."""
     described = {} if machine is None else machine.describe()
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     known: dict[str, Any] = {
@@ -259,10 +259,10 @@ def _asked(
 
 
 def _measured(run: Run, what: Schedule | None) -> dict[str, Any]:
-    """The keys of JSON that a run fills."""
+    """Returns the keys of JSON that a run fills."""
     size = None if what is None else what.elements * unisono.dtypes()[what.dtype]
     listed = len(run.finish) <= _LISTED
-    # Schedules in cycles stand beside models and a bound; other machines have no such table.
+    # Schedules in cycles are compared with models and a bound; other machines have no such table.
     beside = what if run.cycles is not None else None
     return {name: getattr(run, name) for name in _OF_RUN} | {
         "ranks": len(run.finish) if what is None else what.ranks,
@@ -290,7 +290,7 @@ def _predicted(schedule: Schedule, model: str) -> float | None:
 
 
 def _physical_bound(schedule: Schedule) -> Bound | None:
-    """The bound that no model is part of, where one is known for the collective."""
+    """Returns the bound that does not depend on a model, if one is known for the collective."""
     assert schedule.machine is not None, "what ran has a machine"
     found = unisono.bounds(
         schedule.collective, schedule.machine, elements=schedule.elements, dtype=schedule.dtype, root=schedule.root
@@ -304,7 +304,7 @@ def _listed(metric: Metric) -> MetricReport:
 
 
 def _metric_text(name: str, metric: Metric) -> str:
-    """The value and its unit, unless the name already ends with that."""
+    """Formats the value and its unit, unless the name already ends with the unit."""
     value = metric.value
     unit = "" if name.endswith(metric.unit) else f" {metric.unit}"
     if isinstance(value, np.ndarray):
@@ -315,7 +315,7 @@ def _metric_text(name: str, metric: Metric) -> str:
 
 
 def _print(report: SimulationReport, run: Run, what: Schedule | None) -> None:
-    """Prints the report of a run as text; fields and tables without a value are left out."""
+    """Prints the report of a run as text, without fields and tables that have no value."""
     in_cycles = run.cycles is not None
     print_lines(report["goal"] or subject(report, in_cycles))
     queue = f", queue depth {report['queue_depth']}" if report["queue_depth"] is not None else ""

@@ -144,7 +144,7 @@ def sweep(
         lengths = len(options["elements"])
         total = lengths * (1 if shapes is None else len(shapes))
         study = {"collective": collective, "machine": machine, "lengths": lengths, "total": total, "notes": notes}
-        # All that decides about the points, as text: parts of other sweeps are told apart by it.
+        # All inputs of the points, as text: it distinguishes parts of other sweeps.
         study["asked"] = repr(
             (where.to_toml(), nodes, subset, fail, shapes, listed, named, params, sorted(options.items()))
         )
@@ -171,7 +171,7 @@ def report(
     if output is not None:
         write(output, sweep_csv(points))
     if plot is not None:
-        # Imported here: drawing takes longer to load than everything else to run.
+        # Drawing takes long to import.
         from unisono import plots
 
         nodes = "ranks" if points[0]["cycles"] is None else "PEs"
@@ -191,7 +191,7 @@ def _written(*paths: str | None) -> list[str]:
 
 
 def _print(points: list[SweepPoint], lengths: int) -> None:
-    """A map, one row a shape, where it fits the page; else one row a point."""
+    """Prints a map, one row a shape, if it fits the page; else one row a point."""
     if lengths > _WIDEST:
         rows = [
             [_shape(p), str(p["elements"]), p["best"], params_text(p["params"]), time_of(p), _gain(p)] for p in points

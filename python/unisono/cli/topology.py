@@ -83,7 +83,7 @@ def _node(node: int, accelerators: int) -> str:
 
 
 def _draw(machine: Machine, path: str) -> None:
-    # Imported here: drawing takes longer to load than everything else to run.
+    # Drawing takes long to import.
     from unisono.networks import draw
 
     write(path, draw(machine, form_of(path)))

@@ -36,7 +36,7 @@ from unisono.planning.plan_files import is_plan_file
 __all__ = ["verify"]
 
 _SHOWN = 20
-#: Failures and places that a line lists.
+#: The largest number of failures and places in a line.
 _LISTED = 16
 
 
@@ -129,7 +129,7 @@ def verify(
     if seed is not None and proof.seed is None:
         click.echo("note: the proof is exact and draws no numbers; --seed is not used", err=True)
     if not proof.holds and found is not None and not found["diagnostics"]:
-        # The schedule has a fault on its machine, which the check of the file does not know.
+        # The schedule has a fault on its machine, which the check of the file does not use.
         found = None
     holds = proof.holds and (found is None or not found["diagnostics"])
     written = certificate if holds else None
@@ -137,7 +137,7 @@ def verify(
         with working("writing the certificate"):
             text = read_text(file_or_collective, as_stored=True) if Path(file_or_collective).is_file() else None
             made = schedule.certificate(proof, text)
-            # The line behind the first states the schedule.
+            # The second line states the schedule.
             if (
                 is_file(written)
                 and forms.form_of(written) == forms.CERTIFICATE
@@ -156,7 +156,7 @@ def verify(
 
 
 def _check_bound(certificate: str | None, machine: str | None, options: dict[str, Any], as_json: bool) -> int:
-    """Checks prices of links against the part of the machine, without what failed."""
+    """Checks prices of links against the part of the machine, without failed links and nodes."""
     if certificate is None or machine is None:
         raise InputError("name a file or a collective to prove, or --certificate FILE and --machine to check a bound")
     refuse_unused(BOUND_CERTIFICATE)
@@ -185,7 +185,7 @@ def _check_bound(certificate: str | None, machine: str | None, options: dict[str
 
 
 def _places(places: list[int]) -> str:
-    """The accelerators of ranks: ``0 to 7``, or the first ones where they are not in a row."""
+    """Formats the accelerators of ranks: ``0 to 7``, or the first ones."""
     first, last = places[0], places[-1]
     if len(places) > 1 and places == list(range(first, last + 1)):
         return f"{first} to {last}"
@@ -193,13 +193,13 @@ def _places(places: list[int]) -> str:
 
 
 def _some(items: Sequence[object]) -> str:
-    """The first items, and the number of the others."""
+    """Formats the first items, and the number of the others."""
     shown = ", ".join(map(str, items[:_LISTED]))
     return shown if len(items) <= _LISTED else f"{shown} and {len(items) - _LISTED} more"
 
 
 def _check_target(what: str, certificate: str) -> None:
-    """Refuses to write a certificate where it cannot be, or over that of a bound.
+    """Refuses to write a certificate to a wrong path, or over that of a bound.
 
     Raises:
         InputError: the schedule has no text form, or the file cannot be written or is the certificate of a bound.
@@ -273,7 +273,7 @@ def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
 
 
 def _place(fault: Diagnostic, schedule: Schedule) -> str:
-    """Rank or node and instruction of a finding, as far as they are known."""
+    """Returns rank or node and instruction of a finding, if known."""
     node, instruction = fault["rank"], fault["instruction"]
     place = [] if node is None else [f"{'rank' if node < schedule.ranks else 'node'} {node}"]
     place += [] if instruction is None else [f"instruction {instruction}"]
@@ -281,7 +281,7 @@ def _place(fault: Diagnostic, schedule: Schedule) -> str:
 
 
 def _chance(proof: Proof) -> list[tuple[str, str]]:
-    """The error probability and the seed of a proof that has them."""
+    """Returns the error probability and the seed of a proof that has them."""
     if proof.error_probability is None or proof.seed is None:
         return []
     return [("error probability", f"{proof.error_probability:.1e}"), ("seed", proof.seed)]

@@ -17,9 +17,9 @@ from unisono.cli._sources import VIEWED_FILE, refuse_unused
 
 __all__ = ["view"]
 
-#: The sizes beside the one that is planned, as factors of it.
+#: The other sizes of a plan, as factors of its own.
 _FACTORS = (1 / 256, 1 / 64, 1 / 16, 1 / 4, 4, 16, 64, 256)
-#: Larger than this, other sizes are not planned: a page should not take longer than its plan by much.
+#: For more ranks, other sizes are not planned, since the page would take much longer than its plan.
 _MOST_RANKS = 1024
 
 
@@ -69,7 +69,7 @@ def _request(collective: str, machine: str | None, options: dict[str, Any]) -> R
 
 
 def _others(request: Request, plan: Plan) -> list[Plan]:
-    """The same request at other sizes, where it can be planned."""
+    """Returns plans of the same request at other sizes, if they exist."""
     elements = plan.schedule.elements
     if plan.schedule.ranks > _MOST_RANKS or elements == 0:
         return []

@@ -33,7 +33,7 @@ from unisono.tasks.recording import record
 
 __all__ = ["workload"]
 
-#: How each level times the communication of a program.
+#: The words for the timing of communication at each level.
 _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"}
 
 
@@ -120,7 +120,7 @@ def workload(
         with working(f"timing {source}"):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             place = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
-            # Another machine is asked for as this one is: with as many nodes, without what failed.
+            # Other machines get the same number of nodes, and the same failures.
             for change in changes:
                 if "machine" in change:
                     other = unisono.machine(str(change["machine"]), nodes=nodes, failed=fail)
@@ -188,7 +188,7 @@ def workload(
 def _recorded(
     source: str, arguments: tuple[str, ...], ranks: int | None, rounds: int, *, strict: bool
 ) -> tuple[unisono.WorkloadGraph, list[str]]:
-    """The program of a Python file, which is executed without its kernels, and the notes of the recording."""
+    """Records the program of a Python file; returns it with the notes."""
     if ranks is None:
         raise InputError(f"{source} is a program of tasks, for any number of ranks; state it with --ranks N")
     script = record(source, arguments, rounds)
@@ -197,7 +197,7 @@ def _recorded(
 
 def _draw(report: WorkloadReport, plot: str | None) -> None:
     if plot is not None:
-        # Imported here: drawing takes longer to load than everything else to run.
+        # Drawing takes long to import.
         from unisono.plots import workloads
 
         write(plot, workloads.draw(report, form_of(plot)))
@@ -248,7 +248,7 @@ def _print_times(report: WorkloadReport, where: str) -> None:
 
 
 def _times_of(report: WorkloadReport) -> Callable[[float], str]:
-    """Returns what prints the times of a report, all in one unit, so that they compare."""
+    """Returns a formatter of the times of a report, all in one unit."""
     units = ((1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
     unit, name = next((unit for unit in units if report["seconds"] >= unit[0] / 10), units[0])
     return lambda seconds: f"{number(seconds / unit, 3)} {name}"

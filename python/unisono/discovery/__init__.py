@@ -1,4 +1,4 @@
-"""Collectives found in programs of tasks, and the time of what such a program communicates."""
+"""Collectives in programs of tasks, and the time of their communication."""
 
 from unisono.discovery.prediction import Prediction
 from unisono.discovery.programs import discover

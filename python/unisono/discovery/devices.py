@@ -1,4 +1,4 @@
-"""The copies among the memories of a process that drives several devices: their table and time."""
+"""The copies between the memories of a process with several devices: their table and time."""
 
 from typing import SupportsIndex
 
@@ -12,7 +12,7 @@ __all__ = ["check_devices", "device_lines", "device_table", "devices_report"]
 
 
 def check_devices(devices: SupportsIndex | None, rank: SupportsIndex, machine: MachineLike | None) -> None:
-    """Refuses what only devices give a meaning.
+    """Refuses arguments that have a meaning with devices only.
 
     Raises:
         InputError: a rank or a machine of devices without devices.
@@ -31,9 +31,9 @@ def devices_report(
     machine: MachineLike | None,
     simulate: bool,
 ) -> DeviceReport:
-    """The copies of one process, and their time where a machine is named.
+    """Returns the copies of one process, and their time if a machine is given.
 
-    Memory 0 is the host's, and rank 0 of the machine; device d has memory d + 1.
+    Memory 0 is the host's, on rank 0 of the machine; device d has memory d + 1.
 
     Raises:
         InputError: a number that is not accepted, no such machine, or one of fewer ranks than memories.
@@ -49,7 +49,7 @@ def devices_report(
 
 
 def device_table(report: DeviceReport) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells of a printed table."""
+    """Returns titles and cells of the printed table."""
     titles = ["times", "for task", "buffer", "when", "kind", "copies", "bytes"]
     rows = [
         [
@@ -66,7 +66,7 @@ def device_table(report: DeviceReport) -> tuple[list[str], list[list[str]]]:
 
 
 def device_lines(report: DeviceReport) -> list[str]:
-    """The lines that are printed below the table."""
+    """Returns the lines below the printed table."""
     lines = [
         f"rank {report['rank']} with {report['count']} devices: {report['copies']} copies ({report['bytes']} bytes), "
         f"{report['broadcasts']} of them broadcasts; {report['updates']} if each message is copied on its own"

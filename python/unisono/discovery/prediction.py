@@ -21,12 +21,12 @@ from unisono.machines.descriptions import with_shape
 __all__ = ["Prediction", "as_report", "predictions", "sum_line", "total_lines", "without_machine"]
 
 
-#: Times that differ by less are called equal.
+#: The ratio of times below which messages alone are reported as faster.
 _LESS = 0.999
 
 
 def sum_line(nodes: int, messages: MessageCounts) -> str:
-    """The operations and messages of all ranks together."""
+    """Returns the line of all ranks' operations and messages."""
     if not messages["collective"] and not messages["p2p"]:
         return f"{counted(nodes, 'node')}: no communication (0 collectives, 0 messages)"
     collectives = f"{counted(messages['collective'], 'collective')} ({counted(messages['collective_bytes'], 'byte')})"
@@ -41,22 +41,22 @@ class Prediction:
     machine: str
     model: str
     seconds: float
-    #: By the simulator of the machine, where that was asked for.
+    #: By the simulator of the machine, if requested.
     simulated_seconds: float | None
     tasks: list[TaskTime]
     operations: list[PricedOperation]
-    #: What the time leaves out.
+    #: Costs that the time omits.
     notes: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, machine: str, report: PredictionReport) -> "Prediction":
-        """From what :meth:`report` says."""
+        """Makes a prediction from its :meth:`report`."""
         simulated = report.get("simulated_seconds")
         rows = report["tasks"], report["operations"]
         return cls(machine, report["model"], report["seconds"], simulated, *rows, report["notes"])
 
     def report(self) -> PredictionReport:
-        """The same as a dictionary."""
+        """Returns the prediction as a dictionary."""
         report: PredictionReport = {
             "seconds": self.seconds,
             "model": self.model,
@@ -69,7 +69,7 @@ class Prediction:
         return report
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """Titles and cells of a printed table."""
+        """Returns titles and cells of the printed table."""
         simulated = self.simulated_seconds is not None
         titles = ["times", "for task", "buffer", "pattern", "ranks", "bytes a rank", "algorithm", "µs each", "ratio"]
         rows = []
@@ -97,7 +97,7 @@ def predictions(
     model: str | None,
     simulate: bool,
 ) -> tuple[DiscoveryReport, Prediction, Prediction]:
-    """The report of a program, its prediction, and that of the same program by messages alone.
+    """Returns the report of a program, its prediction, and that of the same program by messages alone.
 
     ``found`` discovers the program by some rules.
     """
@@ -111,10 +111,10 @@ def predictions(
 
 
 def without_machine(model: str | None, simulate: bool) -> None:
-    """Refuses what only a machine can answer.
+    """Refuses options that need a machine.
 
     Raises:
-        InputError: a model or a simulation is asked for.
+        InputError: a model or a simulation is requested.
 
     """
     if model is not None or simulate:
@@ -122,7 +122,7 @@ def without_machine(model: str | None, simulate: bool) -> None:
 
 
 def as_report(predicted: Prediction, alone: Prediction) -> PredictedReports:
-    """Both as a dictionary: ``machine``, ``predicted`` and ``point_to_point``."""
+    """Returns both as a dictionary: ``machine``, ``predicted`` and ``point_to_point``."""
     ratio = alone.seconds / predicted.seconds if predicted.seconds > 0 else None
     return {
         "machine": predicted.machine,
@@ -132,7 +132,7 @@ def as_report(predicted: Prediction, alone: Prediction) -> PredictedReports:
 
 
 def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
-    """The lines that are printed below the table."""
+    """Returns the lines below the printed table."""
 
     def time(one: Prediction) -> str:
         simulated = "" if one.simulated_seconds is None else f", simulated {one.simulated_seconds * 1e6:.3f} µs"
@@ -156,7 +156,7 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
 
 
 def _moved(row: PricedOperation) -> list[int]:
-    """The least and the most bytes that one rank gives, or gets where that is more."""
+    """Returns the least and the greatest number of bytes that one rank sends, or receives if that is more."""
     return row["gives"] if max(row["gives"]) >= max(row["gets"]) else row["gets"]
 
 

@@ -28,15 +28,16 @@ def discover(
     rank: SupportsIndex = 0,
     device_machine: MachineLike | None = None,
 ) -> DiscoveryReport:
-    """The forwards of a program in the order of issue, and the messages of all ranks.
+    """Returns the forwards of a program in the order of issue, and the messages of all ranks.
 
-    ``program`` is a dictionary or a JSON file: ``{"buffers": [...], "tasks": [...]}``, as docs/commands.md has it.
-    ``rules`` is ``"paper"``, ``"full"`` or ``"off"``, for messages between pairs of ranks alone. With a machine, among
-    ranks or a network, what its communication takes there comes too: ``predicted``, and ``point_to_point`` without
-    collectives; ``simulate`` runs every operation on the machine's simulator as well.
+    ``program`` is a dictionary or a JSON file: ``{"buffers": [...], "tasks": [...]}``, as described in
+    docs/commands.md. ``rules`` is ``"paper"``, ``"full"`` or ``"off"``, for messages between pairs of ranks alone. With
+    a machine of ranks or a network, the report has the times of communication: ``predicted``, and ``point_to_point``
+    without collectives. ``simulate`` also runs every operation on the machine's simulator.
 
-    With ``devices`` each process drives as many, and ``devices`` of the report lists the copies among the memories of
-    process ``rank``, with their time on ``device_machine``: its rank 0 is the host, the next ranks are the devices.
+    ``devices`` is the number of devices of each process. The report's ``devices`` then lists the copies between the
+    memories of process ``rank``, with their time on ``device_machine``: its rank 0 is the host, the next ranks are the
+    devices.
 
     Raises:
         InputError: a program that is not as expected, no such machine, or one of fewer ranks.

@@ -18,7 +18,7 @@ _FORMS = (".dot", *(f".{form}" for form in FORMS))
 
 
 def check_graph(file: str | os.PathLike[str], kind: str) -> None:
-    """Fails before long work where :func:`write_graph` is bound to fail after it."""
+    """Fails early if :func:`write_graph` would fail."""
     if kind not in KINDS:
         raise InputError(f"kind of graph is '{kind}'; accepted are {', '.join(KINDS)}")
     if Path(file).suffix not in _FORMS:
@@ -28,7 +28,7 @@ def check_graph(file: str | os.PathLike[str], kind: str) -> None:
 
 
 def write_graph(source: Source, file: str | os.PathLike[str], kind: str, title: str) -> None:
-    """Writes what each rank does (``commands``), or what tasks read of each other (``tasks``)."""
+    """Writes the graph of each rank's commands (``commands``), or of the data that tasks read (``tasks``)."""
     check_graph(file, kind)
     nodes = "1 node" if source.nodes == 1 else f"{source.nodes} nodes"
     write(file, _made(source, os.fspath(file), kind, f"{title}: {kind}, {nodes}, rules {source.rules}"))
@@ -37,7 +37,7 @@ def write_graph(source: Source, file: str | os.PathLike[str], kind: str, title: 
 def _made(source: Source, file: str, kind: str, title: str) -> str | bytes:
     if file.endswith(".dot"):
         return _commands.dot(source, title) if kind == "commands" else _tasks.dot(source, title)
-    # Pictures alone need matplotlib.
+    # Only pictures need matplotlib.
     from unisono.graphs import _command_picture, _task_picture
 
     if kind == "commands":
@@ -46,7 +46,7 @@ def _made(source: Source, file: str, kind: str, title: str) -> str | bytes:
 
 
 def of_json(program: dict[str, Any]) -> Callable[[Any], None]:
-    """The function that submits a program of the JSON form, which was checked before."""
+    """Returns the function that submits a program of the JSON form, which was checked before."""
 
     def build(to: Any) -> None:
         buffers = {}

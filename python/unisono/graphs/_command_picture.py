@@ -1,4 +1,4 @@
-"""A picture of what each rank does: a lane a rank, and further down what waits for what stands above it."""
+"""A picture of the commands of each rank: one lane a rank, and each command below those that it waits for."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,16 +13,16 @@ from unisono.graphs._commands import Command, CommandGraph, Place, command_graph
 from unisono.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
 from unisono.graphs._tasks import Source
 
-#: More than these are no picture: the first are drawn, and the title says so.
+#: Of more ranks or commands, the first are drawn, and the title says so.
 MOST_RANKS, MOST_COMMANDS = 8, 20
 
 _NAMES = {"execute": "kernel", "push": "push", "await": "await", "collective": "collective"}
-#: Inches: the width of a box, and from lane to lane.
+#: Width of a box, and distance between lanes, in inches.
 _WIDTH, _LANE = 1.75, 2.25
 
 
 def draw(source: Source, title: str, form: Form = "png") -> bytes:
-    """The picture as a file of that form."""
+    """Returns the picture as a file of that format."""
     graph = command_graph(source, range(min(source.nodes, MOST_RANKS)))
     tasks = 1 + max((command.task for command in graph.commands.values()), default=0)
     shown = _first_tasks(graph, tasks)
@@ -59,7 +59,7 @@ def draw(source: Source, title: str, form: Form = "png") -> bytes:
 
 
 def _first_tasks(graph: CommandGraph, tasks: int) -> int:
-    """How many of the tasks leave no rank too many commands; one in any case."""
+    """Returns how many tasks, at least one, can be drawn before some rank has too many commands."""
     counts = {rank: [0] * tasks for rank in graph.ranks}
     for command in graph.commands.values():
         counts[command.rank][command.task] += 1
@@ -70,11 +70,11 @@ def _first_tasks(graph: CommandGraph, tasks: int) -> int:
 
 
 def _rows(graph: CommandGraph) -> dict[Place, int]:
-    """The row of each command: the uppermost free one below what it waits for; one for all lanes of a collective."""
+    """Returns the row of each command: the first free one below its predecessors; a collective has one row."""
     levels, before, operations = graph.levels(), graph.before(), graph.operations()
     rows: dict[Place, int] = {}
     free = dict.fromkeys(graph.ranks, 0)
-    # Collectives first: more lanes have to be free for them.
+    # Collectives come first: they need free space in several lanes.
     order = sorted((levels[place], command.kind != "collective", place) for place, command in graph.commands.items())
     for _, _, place in order:
         if place in rows:
@@ -103,7 +103,7 @@ def _words(axes: Axes, x: float, y: float, what: str, part: str, color: str) -> 
 
 
 def _operation(axes: Axes, members: Sequence[Command], nodes: int, y: float) -> None:
-    """One bar over neighboring lanes, and a thin one over lanes that take no part."""
+    """Draws one bar over neighboring lanes, and a thin one over lanes that take no part."""
     fill, line = COLORS["collective"]
     ranks = [command.rank for command in members]
     axes.plot([ranks[0] * _LANE, ranks[-1] * _LANE], [y, y], color=line, linewidth=3, zorder=2)
@@ -123,9 +123,9 @@ def _operation(axes: Axes, members: Sequence[Command], nodes: int, y: float) -> 
 
 
 def _waits(axes: Axes, graph: CommandGraph, rank: int, rows: dict[Place, int]) -> None:
-    """Lines from a rank's commands to what they wait for, around what stands between.
+    """Draws lines from a rank's commands to their predecessors, around other boxes.
 
-    Dependencies that others or the order of a rank's kernels imply are left out.
+    Dependencies implied by others or by the order of a rank's kernels are not drawn.
     """
     x, side = rank * _LANE, rank * _LANE - _WIDTH / 2
     before: dict[int, set[int]] = {}

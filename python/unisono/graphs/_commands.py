@@ -1,4 +1,4 @@
-"""Command graphs: what each rank does, and what it waits for; as Graphviz text, and as levels for a picture."""
+"""Graphs of the commands of ranks and their dependencies, as Graphviz text and as levels for a picture."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,24 +18,24 @@ class Command:
     number: int
     kind: str
     task: int
-    #: The action, and the part that it acts on.
+    #: The action, and the part of the array or range that it uses.
     what: str
     part: str
     waits: tuple[int, ...]
-    #: Of pushes the rank to send to, of awaits those to receive from.
+    #: The rank to which a push sends, or the ranks from which an await receives.
     peers: tuple[int, ...] = ()
     group: int = -1
     participants: tuple[int, ...] = ()
 
     @property
     def place(self) -> Place:
-        """The key that no other command shares."""
+        """Returns the command's unique key."""
         return self.rank, self.number
 
 
 @dataclass(frozen=True)
 class CommandGraph:
-    """The commands of some ranks, and which push each await of those ranks waits for."""
+    """The commands of some ranks, and the pairs of a push and the await that receives it."""
 
     nodes: int
     ranks: Sequence[int]
@@ -43,7 +43,7 @@ class CommandGraph:
     messages: list[tuple[Command, Command]] = field(default_factory=list)
 
     def before(self) -> dict[Place, list[Place]]:
-        """The commands that each command waits for, messages of others included."""
+        """Returns the commands that each command waits for, including pushes of other ranks."""
         found = {
             place: [(command.rank, number) for number in command.waits] for place, command in self.commands.items()
         }
@@ -52,7 +52,7 @@ class CommandGraph:
         return found
 
     def operations(self) -> dict[int, list[Command]]:
-        """The commands of each collective, by rank."""
+        """Returns the commands of each collective, by rank."""
         found: dict[int, list[Command]] = {}
         for command in self.commands.values():
             if command.kind == "collective":
@@ -60,10 +60,10 @@ class CommandGraph:
         return found
 
     def levels(self) -> dict[Place, int]:
-        """For each command the length of the longest chain of commands that it waits for, on any of the ranks."""
+        """Returns for each command the length of the longest chain of commands before it, on any of the ranks."""
         before, operations = self.before(), self.operations()
         levels, changed = dict.fromkeys(self.commands, 0), True
-        # As many rounds as a chain changes ranks; there are no circles.
+        # Each round extends chains by one change of rank; there are no cycles.
         while changed:
             found = dict(levels)
             for place in sorted(found):
@@ -76,7 +76,7 @@ class CommandGraph:
 
 
 def command_graph(source: Source, ranks: Iterable[int] | None = None) -> CommandGraph:
-    """The commands of all ranks, or of some."""
+    """Returns the command graph of all ranks, or of some."""
     submitted = source.submitted()
     shown = tuple(range(source.nodes) if ranks is None else ranks)
     commands: dict[Place, Command] = {}
@@ -95,7 +95,7 @@ def command_graph(source: Source, ranks: Iterable[int] | None = None) -> Command
 
 
 def dot(source: Source, title: str) -> str:
-    """The command graphs of all ranks, side by side; messages between ranks are dashed."""
+    """Returns the command graphs of all ranks side by side as Graphviz text; messages are dashed."""
     graph = command_graph(source)
     lines = [
         "digraph commands {",

@@ -1,9 +1,9 @@
-"""Rounds of a loop that are alike, kept once with their number."""
+"""Equal rounds of a loop, kept once with their number."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
-#: Fewer rounds than these are kept as they are.
+#: The least number of equal rounds that are folded.
 LEAST = 3
 
 
@@ -17,25 +17,25 @@ class Rounds:
 
     @property
     def end(self) -> int:
-        """The row behind the first round."""
+        """Returns the row after the first round."""
         return self.first + self.period
 
     @property
     def last(self) -> int:
-        """The row behind the last round."""
+        """Returns the row after the last round."""
         return self.first + self.period * self.count
 
     def kept(self, row: int) -> bool:
-        """Whether a row is not in a later round."""
+        """Returns whether a row is not in a later round."""
         return not self.end <= row < self.last
 
     def place(self, row: int) -> int:
-        """The row of the first round that is like a row."""
+        """Returns the row of the first round that equals a row."""
         return row if self.kept(row) else self.first + (row - self.first) % self.period
 
 
 def rounds(rows: Sequence[Hashable]) -> list[Rounds]:
-    """Loops in a list, from its beginning on: those that repeat most rows, and of these the shortest rounds."""
+    """Returns loops in a list, from its beginning on: those that repeat most rows, with the shortest rounds."""
     found, at = [], 0
     while at < len(rows):
         best = max((_from(rows, at, period) for period in _periods(rows, at)), key=_saved, default=None)
@@ -48,7 +48,7 @@ def rounds(rows: Sequence[Hashable]) -> list[Rounds]:
 
 
 def _periods(rows: Sequence[Hashable], at: int) -> list[int]:
-    """The distances at which a row comes again, where the rest has room for enough rounds."""
+    """Returns the distances at which a row repeats, with room for enough rounds."""
     most = (len(rows) - at) // LEAST
     return [period for period in range(1, most + 1) if rows[at + period] == rows[at]]
 

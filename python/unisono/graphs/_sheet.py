@@ -1,4 +1,4 @@
-"""The parts of all pictures of programs: colors, boxes, the sheet and its file."""
+"""The common parts of pictures of programs: colors, boxes, the sheet and its file."""
 
 import textwrap
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from matplotlib.patches import FancyBboxPatch
 
 from unisono.base.pictures import Form, encoded
 
-#: The colors of the timeline of a run: fill and edge.
+#: Fill and edge, as in the timeline of a run.
 COLORS = {
     "execute": ("#f6dde0", "#d1495b"),
     "push": ("#dbe4f2", "#3b6fb6"),
@@ -18,14 +18,14 @@ COLORS = {
     "collective": ("#5b4a9e", "#5b4a9e"),
 }
 WAIT, MESSAGE = "0.55", "#3b6fb6"
-#: Inches: the height of a box, and from row to row.
+#: Height of a box, and distance between rows, in inches.
 HEIGHT, ROW = 0.36, 0.58
-#: About the width of a letter of the title.
+#: The approximate width of a letter of the title, in inches.
 _LETTER = 0.078
 
 
 def sheet(width: float, height: float) -> tuple[Figure, Axes]:
-    """Axes in inches, without lines and numbers."""
+    """Returns a figure with axes in inches, without lines and numbers."""
     figure = Figure(figsize=(max(width, 6.5), height + 1.0), layout="constrained")
     axes = figure.subplots()
     axes.set_axis_off()
@@ -34,24 +34,24 @@ def sheet(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def box(axes: Axes, x: float, y: float, width: float, fill: str, line: str) -> None:
-    """A box from its left side and its middle line."""
+    """Draws a box, given its left side and its middle line."""
     style = "round,pad=0,rounding_size=0.06"
     patch = FancyBboxPatch((x, y - HEIGHT / 2), width, HEIGHT, boxstyle=style, fc=fill, ec=line, linewidth=1, zorder=3)
     axes.add_patch(patch)
 
 
 def short(text: str, most: int) -> str:
-    """The text, cut where it is too long."""
+    """Returns the text, shortened if it is too long."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def left_out(shown: int, total: int, what: str) -> list[str]:
-    """The note on what a picture leaves out; empty where it shows everything."""
+    """Returns the note on the parts that a picture omits; empty if it shows everything."""
     return [] if shown >= total else [f"the first {shown} of {total} {what}"]
 
 
 def file(figure: Figure, title: str, parts: Sequence[str], handles: Sequence[Any], form: Form) -> bytes:
-    """The picture with its title, what it leaves out, and its legend."""
+    """Returns the picture with its title, the notes on omitted parts, and its legend."""
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
     wide = max(20, int(figure.get_figwidth() / _LETTER))
     lines = [title, *([f"shown: {', '.join(parts)}"] if parts else [])]

@@ -1,4 +1,4 @@
-"""A picture of what tasks read of each other: to the right what moves between ranks, to the left what stays there."""
+"""A picture of the data that tasks read: on the right data that moves between ranks, on the left data that stays."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,14 +12,14 @@ from unisono.base.pictures import Form
 from unisono.graphs._sheet import COLORS, MESSAGE, ROW, WAIT, box, file, left_out, sheet, short
 from unisono.graphs._tasks import P2P, Edge, Source, task_graph
 
-#: More than these are no picture: the first are drawn, and the title says so.
+#: Of more tasks, the first are drawn, and the title says so.
 MOST_TASKS = 24
-#: Inches: half the width of a task's box, and from lane to lane at its right and at its left.
+#: Half the width of a task's box, and the distances between lanes on its right and on its left, in inches.
 _HALF, _RIGHT, _LEFT = 0.95, 1.45, 0.22
 
 
 def draw(source: Source, title: str, form: Form = "png") -> bytes:
-    """The picture as a file of that form, ``png`` or ``svg``: tasks as they were submitted, those of a loop once."""
+    """Returns the picture as a file of that format: tasks in the order of submission, those of a loop once."""
     graph = task_graph(source).folded()
     shown = min(len(graph.tasks), MOST_TASKS)
     edges = [edge for edge in graph.edges if max(edge.after, edge.before) < shown]
@@ -51,7 +51,7 @@ def draw(source: Source, title: str, form: Form = "png") -> bytes:
 
 
 def _arrow(axes: Axes, edge: Edge, side: float, x: float, width: float) -> None:
-    """From the lower part of a box along a lane to the upper part of another."""
+    """Draws an arrow from the bottom of a box along a lane to the top of another."""
     top, bottom = edge.after * ROW + 0.09, edge.before * ROW - 0.09
     path = Path([(side, top), (x, top), (x, bottom), (side, bottom)])
     dashes = "dashed" if edge.leads_back else "solid"
@@ -66,12 +66,12 @@ def _arrow(axes: Axes, edge: Edge, side: float, x: float, width: float) -> None:
 
 
 def _color(edge: Edge) -> str:
-    # A halo exchange has a name, and is messages.
+    # A halo exchange has a name, but consists of messages.
     return {"": WAIT, P2P: MESSAGE, "halo": MESSAGE}.get(edge.by, COLORS["collective"][0])
 
 
 def _covered(edge: Edge) -> tuple[float, float]:
-    """The rows beside which an edge is drawn; one that leads back begins and ends beyond both tasks."""
+    """Returns the rows beside an edge; an edge to a later round begins and ends beyond both tasks."""
     return (edge.before - 0.2, edge.after + 0.2) if edge.leads_back else (edge.after, edge.before)
 
 
@@ -80,7 +80,7 @@ def _count(lanes: Sequence[tuple[Edge, int]]) -> int:
 
 
 def _lanes(edges: Sequence[Edge]) -> list[tuple[Edge, int]]:
-    """For each edge a lane in which no other covers the same tasks; short edges get the nearest lanes."""
+    """Returns for each edge a lane in which no other covers the same tasks; short edges get the nearest lanes."""
     lanes: list[list[tuple[float, float]]] = []
     placed = []
     for edge in sorted(edges, key=lambda edge: (abs(edge.before - edge.after), edge.after, edge.before, edge.buffer)):

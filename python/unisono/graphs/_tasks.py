@@ -1,4 +1,4 @@
-"""Task graphs: tasks, and what each reads of others; as Graphviz text, and as lists for a picture."""
+"""Graphs of tasks and the data that they read, as Graphviz text and as lists for a picture."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -7,7 +7,7 @@ from typing import Any
 from unisono._core import Discovery
 from unisono.graphs._rounds import rounds
 
-#: By what an edge moves that no collective serves.
+#: The name of edges whose data moves by messages and not by a collective.
 P2P = "point-to-point"
 
 
@@ -21,23 +21,23 @@ class SubmittedTask:
 
 @dataclass(frozen=True)
 class Submitted:
-    """Records what a program submits, by its numbers, in the place of a discovery."""
+    """Records the submissions of a program, with the interface of a discovery."""
 
     buffers: list[str] = field(default_factory=list)
     tasks: list[SubmittedTask] = field(default_factory=list)
 
     def buffer(self, name: str, *_: Any, **__: Any) -> int:
-        """As a discovery takes it."""
+        """Records a buffer."""
         self.buffers.append(name)
         return len(self.buffers) - 1
 
     def task(self, name: str, _sizes: Any, accesses: Sequence[tuple[int, str, Any]], *_: Any, **__: Any) -> int:
-        """As a discovery takes it."""
+        """Records a task."""
         self.tasks.append(SubmittedTask(name, [(buffer, mode) for buffer, mode, _ in accesses]))
         return len(self.tasks) - 1
 
     def fence(self, name: str, buffer: int, *_: Any) -> int:
-        """As a discovery takes it."""
+        """Records a fence as a task that reads the buffer."""
         self.tasks.append(SubmittedTask(name, [(buffer, "read")]))
         return len(self.tasks) - 1
 
@@ -49,17 +49,17 @@ class Source:
     build: Callable[[Any], None]
     nodes: int
     rules: str
-    #: Whether arrays may have more dimensions than ranges, which then stand for whole rows.
+    #: Whether arrays may have more dimensions than ranges, whose points are then rows.
     rows: bool = False
 
     def submitted(self) -> Submitted:
-        """Names of its buffers and tasks."""
+        """Returns the names of its buffers and tasks."""
         made = Submitted()
         self.build(made)
         return made
 
     def settled(self, rank: int | None = None) -> Discovery:
-        """The discovery for a rank, or for all."""
+        """Returns the discovery for a rank, or for all."""
         discovery = Discovery(self.nodes, rank, self.rules, rows=self.rows, report=rank is None)
         self.build(discovery)
         discovery.flush()
@@ -68,19 +68,19 @@ class Source:
 
 @dataclass(frozen=True)
 class Edge:
-    """A task reads what another wrote."""
+    """A read of data that another task wrote."""
 
     after: int
     before: int
     buffer: str
-    #: The collective, ``point-to-point``, or empty where every rank has already what it reads.
+    #: The collective, ``point-to-point``, or empty if every rank has its data already.
     by: str
-    #: Edges that one operation serves have one group.
+    #: Edges of one operation have the same group.
     group: int | None = None
 
     @property
     def leads_back(self) -> bool:
-        """Whether it is from a round of a folded loop to a later one."""
+        """Returns whether it is from a round of a folded loop to a later one."""
         return self.after >= self.before
 
 
@@ -93,7 +93,7 @@ class TaskGraph:
     edges: list[Edge]
 
     def folded(self) -> "FoldedGraph":
-        """The same with rounds of loops once, where their tasks read the same of the same rounds before."""
+        """Returns the graph with equal rounds of loops once: their tasks read alike from earlier rounds."""
         reads: list[list[tuple[int, str, str]]] = [[] for _ in self.tasks]
         for edge in self.edges:
             reads[edge.before].append((edge.before - edge.after, edge.buffer, edge.by))
@@ -105,7 +105,7 @@ class TaskGraph:
             after, before = edge.after, edge.before
             for loop in loops:
                 after, before = loop.place(after), loop.place(before)
-            # What a later round reads of the one before it leads back.
+            # An edge from one round of a loop to a later one now leads back.
             edges.append(replace(edge, after=at[after], before=at[before], group=None))
         times = {task: loop.count for loop in loops for task in range(loop.first, loop.end)}
         rows = [FoldedTask(self.tasks[task], task, times.get(task, 1)) for task in shown]
@@ -114,31 +114,31 @@ class TaskGraph:
 
 @dataclass(frozen=True)
 class FoldedTask:
-    """A task by its name and its number, and in how many rounds of a loop there is one like it."""
+    """A task by its name and its number, with the number of equal rounds."""
 
     name: str
     number: int
     rounds: int
 
     def text(self, name: str) -> str:
-        """``step (3)``, or ``step (3), 8 rounds``, by a name that may be shortened."""
+        """Returns ``step (3)``, or ``step (3), 8 rounds``, with a name that may be shortened."""
         return f"{name} ({self.number})" + (f", {self.rounds} rounds" if self.rounds > 1 else "")
 
 
 @dataclass(frozen=True)
 class FoldedGraph:
-    """Tasks in their order, and edges between their places."""
+    """Tasks in their order, and edges between their positions."""
 
     tasks: list[FoldedTask]
     edges: list[Edge]
-    #: All tasks, in all rounds.
+    #: The number of tasks in all rounds.
     count: int
 
 
 def task_graph(source: Source) -> TaskGraph:
-    """The tasks of a program, and what they read of each other.
+    """Returns the tasks of a program, and the data that they read from each other.
 
-    Forwards are edges. A read that is none of them gets an edge from the last task that wrote to the buffer.
+    Forwards are edges. A read without a forward has an edge from the last task that wrote to the buffer.
     """
     submitted = source.submitted()
     forwards = source.settled().report()["forwards"]
@@ -169,7 +169,7 @@ def task_graph(source: Source) -> TaskGraph:
 
 
 def dot(source: Source, title: str) -> str:
-    """The tasks from top to bottom, those of a loop once; what no message moves for is grey."""
+    """Returns the tasks from top to bottom as Graphviz text, those of a loop once; edges without messages are grey."""
     graph = task_graph(source).folded()
     if any(edge.leads_back for edge in graph.edges):
         title += "\ndashed: to a later round"
@@ -189,6 +189,6 @@ def dot(source: Source, title: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A string of Graphviz."""
+    """Returns a string of Graphviz."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

@@ -15,7 +15,7 @@ from unisono.machines.descriptions import with_shape
 
 __all__ = ["TRACE", "allocate", "submesh"]
 
-#: The name of the job sizes of a trace, in place of a file.
+#: The argument for the job sizes of that trace.
 TRACE = "alibaba"
 
 
@@ -29,19 +29,19 @@ def allocate(
     samples: SupportsIndex = 1000,
     seed: SupportsIndex = 0,
 ) -> AllocationReport:
-    """How much of a machine's boards jobs use, over many samples of failures.
+    """Computes the share of a machine's boards that jobs use, over many samples of failures.
 
-    ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until all healthy boards are asked for; the path of a
-    file with one job a line, a number of boards or rows x columns, or with a distribution of sizes, ``SHARE% BOARDS`` a
+    ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until they request all healthy boards; the path of a file
+    with one job a line, a number of boards or rows x columns, or with a distribution of sizes, ``SHARE% BOARDS`` a
     line; or a list of such jobs. On a torus jobs take adjacent boards. The boards of ``failed``, each ``(row, column)``
     from 0 on, failed in every sample, and ``fail`` others fail, drawn anew for each sample. The result holds
-    ``utilization_mean`` and ``utilization_p1`` (what 1 % of the samples fall below) of the healthy boards, the jobs
-    ``placed`` and ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the trees, and
-    the ``first`` sample: its ``failed`` boards and the ``rows`` and ``columns`` of each of its ``jobs``.
+    ``utilization_mean`` and ``utilization_p1`` (the 1st percentile) of the healthy boards, the jobs ``placed`` and
+    ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the trees, and the ``first``
+    sample: its ``failed`` boards and the ``rows`` and ``columns`` of each of its ``jobs``.
 
     Raises:
-        InputError: a machine without boards, a failed board that it has not or that is named twice, a job larger than
-            the machine, all boards failed, no such heuristic.
+        InputError: a machine without boards, a failed board that it does not have or that is named twice, a job larger
+            than the machine, all boards failed, no such heuristic.
 
     """
     listed: tuple[str, str] | None = None
@@ -77,13 +77,13 @@ def _board(one: object) -> tuple[int, int]:
 def submesh(
     machine: MachineLike, rows: Iterable[SupportsIndex], columns: Iterable[SupportsIndex]
 ) -> tuple[list[int], tuple[int, int]]:
-    """The accelerators of a virtual sub-mesh, the boards at those rows and columns, and how they lie.
+    """Returns the accelerators of a virtual sub-mesh, the boards at those rows and columns, and its extents.
 
-    Rank k of a collective on the sub-mesh runs on accelerator k of the list; the ranks lie in as many rows and columns
-    as the second result says, which algorithms take as ``dims``.
+    Rank k of a collective on the sub-mesh runs on accelerator k of the list. The second result has the numbers of rows
+    and columns of the ranks, which algorithms take as ``dims``.
 
     Raises:
-        InputError: a machine without boards, or rows and columns that it has not.
+        InputError: a machine without boards, or rows and columns that it does not have.
 
     """
     sides = {}

@@ -1,4 +1,4 @@
-"""The rates that cables of a network state in its machine file."""
+"""The rates of cables in the machine file of a network."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ _MEASURED = re.compile(r"(?<=\bmeasured=)[^\s#]+")
 
 
 def same_cables(one: Machine, other: Machine) -> bool:
-    """Whether the cables of two machines are as fast and as long as each other's; False where one is no network."""
+    """Returns whether the cables of two networks have equal rates and latencies; False if one is not a network."""
     if "links" not in one.offers or "links" not in other.offers:
         return False
     cables = plane(one), plane(other)
@@ -22,15 +22,15 @@ def same_cables(one: Machine, other: Machine) -> bool:
 
 
 def stated_rates(network: Machine) -> list[str]:
-    """The rates that cables state, each once, as the machine file has them."""
+    """Returns the rates that cables state, each once, as written in the machine file."""
     return list(dict.fromkeys(rate for text in _texts(network).values() for rate in _RATE.findall(text)))
 
 
 def with_rate(network: Machine, old: str, new: str) -> Machine:
-    """The network where cables that state rate ``old`` have rate ``new``, in Gb/s of one direction.
+    """Returns the network with rate ``new`` for cables of rate ``old``, in Gb/s of one direction.
 
     Raises:
-        InputError: no cable states that rate, or a rate is no number.
+        InputError: no cable states that rate, or a rate is not a number.
 
     """
     before, after = _number(old), _number(new)
@@ -43,7 +43,7 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
         stated = _RATE.search(line)
         if stated is None or float(stated[0]) != before:
             return line
-        # A cable of another rate is measured at the same share of it.
+        # The measured rate of a cable keeps its ratio to the stated rate.
         return _MEASURED.sub(lambda found: repr(float(found[0]) / before * after), _RATE.sub(repr(after), line))
 
     table = _table(network)
@@ -53,13 +53,13 @@ def with_rate(network: Machine, old: str, new: str) -> Machine:
 
 
 def _texts(network: Machine) -> dict[str, str]:
-    """The keys of the topology that list cables."""
+    """Returns the keys of the topology that list cables."""
     topology = _table(network).get("topology", {})
     return {key: value for key, value in topology.items() if isinstance(value, str) and "gbps=" in value}
 
 
 def _table(network: Machine) -> dict[str, Any]:
-    # The reader of TOML takes longer to import than this package, and most commands change no cable.
+    # The TOML reader takes longer to import than this package, and most commands change no cable.
     import tomllib
 
     return tomllib.loads(network.to_toml())

@@ -15,7 +15,7 @@ from unisono.machines.graphs import is_graph, of_graph
 
 __all__ = ["DATA_SHEET", "Shape", "by_rates", "machine", "of_ranks", "shape_of", "with_shape"]
 
-#: The model of networks that leaves out what was measured.
+#: The model of networks without measured rates.
 DATA_SHEET = "data-sheet"
 
 #: A grid: ``"512"``, ``"512x512"``, ``512`` or ``(rows, columns)``.
@@ -23,17 +23,17 @@ Shape = str | SupportsIndex | Sequence[SupportsIndex]
 
 
 def shape_of(shape: Shape | None) -> tuple[int, ...] | None:
-    """The shape as the extension module takes it.
+    """Returns the shape in the form of the extension module.
 
     Raises:
-        InputError: it is no shape.
+        InputError: it is not a shape.
 
     """
     if shape is None or isinstance(shape, str):
         return None if shape is None else parse_shape(shape)
     message = f"{shown(shape)} is not a shape; accepted are N, (rows, columns), and text such as '4x4'"
     sides = [shape] if is_whole(shape) else items(shape, message)
-    # The text form is the one place that says what a shape may be.
+    # Only the reader of the text form checks shapes.
     return parse_shape("x".join(str(whole("a side of the shape", side)) for side in sides))
 
 
@@ -45,20 +45,20 @@ def machine(
     subset: Sequence[SupportsIndex] | None = None,
     failed: Iterable[SupportsIndex | str] | None = None,
 ) -> Machine:
-    """The machine of that name: a preset such as ``"wse2"``, or the path of a TOML file.
+    """Returns the machine of that name: a preset such as ``"wse2"``, or the path of a TOML file.
 
     A dictionary with the keys of such a file is a machine too, and so is a graph of networkx: a node with
     ``switch=True`` is a switch, all others are accelerators; an edge may have ``gbps``, ``ns`` and ``count``.
 
-    ``shape`` chooses or replaces the machine's size, where its kind has one. A machine whose switches reduce has so
-    many ``nodes``, of which those of ``subset`` take part (all by default); a network of boxes has so many of them, and
-    a box that names a ``cluster`` is repeated with its own rates. On a network ``failed`` lists links and nodes that
-    are not there, in every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of them, ``17`` for
-    a node. They are numbered as in the machine of that many nodes. Accelerators behind one that failed are numbered one
-    lower.
+    ``shape`` chooses or replaces the machine's size, if its kind has one. ``nodes`` is the number of nodes of a machine
+    whose switches reduce, of which those of ``subset`` take part (all by default). For a network of boxes it is the
+    number of boxes; a box that names a ``cluster`` is repeated with its own rates. On a network ``failed`` lists
+    missing links and nodes of every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of them,
+    ``17`` for a node. They are numbered as in the machine of that many nodes. Accelerators after a failed one are
+    numbered one lower.
 
     Raises:
-        InputError: no such preset or file, a damaged file, a shape beyond the machine, failures that are not there or
+        InputError: no such preset or file, a damaged file, a shape beyond the machine, failures that do not exist or
             that cut off accelerators, or ``nodes`` for a network whose own failures would name other nodes then.
 
     """
@@ -69,7 +69,7 @@ def machine(
         among = items(subset, f"subset is {shown(subset)}, and must be a list of nodes")
         listed = [_node("a node of the subset", node) for node in among]
     is_same = count is None and listed is None and not failures
-    # A machine that is ready keeps its own part of that shape.
+    # A `Machine` keeps its own part of that shape.
     if is_same and (sides is None or (isinstance(name, Machine) and sides == made.shape)):
         return made
     return made.asked(sides, count, listed, failures)
@@ -117,7 +117,7 @@ def _machine(name: Any) -> Machine:
         known = names.preset(text)
         if known is None:
             near = names.did_you_mean(text, presets)
-            # A list of all would hide the proposal, and fill a screen.
+            # A list of all presets would hide the proposal, and fill a screen.
             listed = "'unisono machines' lists the presets"
             raise InputError(f"'{title(text)}' is neither a machine preset nor a machine file{near}; {listed}")
         return Machine.preset(known)
@@ -129,11 +129,11 @@ def _machine(name: Any) -> Machine:
 
 
 def _described(keys: Mapping[str, Any]) -> Machine:
-    """The machine of a description in Python, as ``Machine.describe()`` gives it and files hold it."""
+    """Returns the machine of a dictionary, as in ``Machine.describe()`` and in files."""
     # Imported here: most machines are presets.
     import tomli_w
 
-    # TOML has no None: a key without a value is left out.
+    # TOML has no None: such keys are omitted.
     given = {key: value for key, value in keys.items() if value is not None}
     try:
         text = tomli_w.dumps(given)
@@ -143,10 +143,10 @@ def _described(keys: Mapping[str, Any]) -> Machine:
 
 
 def _named_files(description: str, folder: Path) -> dict[str, str]:
-    """The text of the file with the cables of a graph, where a description names one; it lies in the same folder.
+    """Returns the text of the file that lists the cables of a graph, if a description names one in its folder.
 
     Raises:
-        InputError: it lies elsewhere, or does not exist.
+        InputError: it is in another folder, or does not exist.
 
     """
     # Imported here: most machines are presets.
@@ -163,7 +163,7 @@ def _named_files(description: str, folder: Path) -> dict[str, str]:
 
 
 def with_shape(machine_or_name: MachineLike, shape: Shape | None) -> Machine:
-    """That machine at that shape; a machine that is ready is used as it is where no shape is asked for.
+    """Returns that machine at that shape; without a shape, a `Machine` is returned unchanged.
 
     Raises:
         InputError: as :func:`machine` does.
@@ -173,10 +173,10 @@ def with_shape(machine_or_name: MachineLike, shape: Shape | None) -> Machine:
 
 
 def of_ranks(machine_or_name: MachineLike, ranks: int, purpose: str) -> Machine:
-    """That machine with so many ranks, if they send each other messages; ``purpose`` begins the reason that it must.
+    """Returns the machine with ``ranks`` ranks, if they exchange messages; ``purpose`` begins the error otherwise.
 
     Raises:
-        InputError: as :func:`machine` does, or its ranks send none.
+        InputError: as :func:`machine` does, or its ranks exchange none.
 
     """
     found = with_shape(machine_or_name, ranks)
@@ -185,7 +185,7 @@ def of_ranks(machine_or_name: MachineLike, ranks: int, purpose: str) -> Machine:
 
 
 def by_rates(on: MachineLike, model: str | None) -> Machine:
-    """The machine with the rates that a model of workloads takes.
+    """Returns the machine with the rates for a model of workloads.
 
     Raises:
         InputError: no such model, or a machine without a data sheet.

@@ -12,7 +12,7 @@ _NUMBERS = {"int": int, "long": int, "float": float, "double": float}
 
 
 class GraphFile:
-    """The graph of a file, with the methods of a graph of networkx that machines are made from."""
+    """The graph of a file, with the methods of networkx that `of_graph` calls."""
 
     def __init__(self, name: str, directed: bool) -> None:
         """Makes a graph without nodes."""
@@ -22,15 +22,15 @@ class GraphFile:
         self._edges: list[tuple[str, str, dict[str, Any]]] = []
 
     def is_directed(self) -> bool:
-        """Whether an edge goes one way only."""
+        """Returns whether an edge has a direction."""
         return self._directed
 
     def nodes(self, data: bool = False) -> Iterable[Any]:
-        """The names of nodes in the order of the file, with their data if asked."""
+        """Returns the names of nodes in the order of the file, with their data if requested."""
         return list(self._nodes.items()) if data else list(self._nodes)
 
     def edges(self, data: bool = False) -> Iterable[Any]:
-        """The edges in the order of the file as (from, to), with their data if asked."""
+        """Returns the edges in the order of the file as (from, to), with their data if requested."""
         return self._edges if data else [(a, b) for a, b, _ in self._edges]
 
     def add_node(self, name: str, data: dict[str, Any]) -> None:
@@ -48,13 +48,13 @@ class GraphFile:
 
 
 def parse(text: str, name: str) -> GraphFile:
-    """The graph of a text in GraphML; data have the types that its keys declare.
+    """Reads the graph of a text in GraphML; data have the types that its keys declare.
 
     Raises:
-        InputError: the text is no GraphML, or a value has another type than its key declares.
+        InputError: the text is not GraphML, or a value has another type than its key declares.
 
     """
-    # Documents that declare entities can expand to any size; GraphML has no use for them.
+    # Declared entities can expand to any size; GraphML does not use them.
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
         raise InputError("it declares entities, which GraphML does not need")
     try:
@@ -84,7 +84,7 @@ def parse(text: str, name: str) -> GraphFile:
 
 
 def _tag(element: ElementTree.Element) -> str:
-    """The name of an element without its namespace."""
+    """Returns the name of an element without its namespace."""
     return element.tag.rpartition("}")[2]
 
 

@@ -1,4 +1,4 @@
-"""Machines from graphs that a program holds, such as those of networkx."""
+"""Machines from graphs in memory, such as those of networkx."""
 
 from collections.abc import Mapping
 from typing import Any, TypeGuard
@@ -9,24 +9,24 @@ from unisono.base.messages import shown
 
 __all__ = ["is_graph", "of_graph"]
 
-#: What a cable may say, as the words of a list of cables.
+#: The attributes of a cable, as in a list of cables.
 _WORDS = ("gbps", "ns", "count")
 
 
 def is_graph(value: object) -> TypeGuard[GraphLike]:
-    """Whether a value is a graph as networkx has them."""
+    """Returns whether a value has the interface of a networkx graph."""
     return all(hasattr(value, name) for name in ("nodes", "edges", "is_directed"))
 
 
 def of_graph(graph: GraphLike) -> Machine:
-    """The network whose nodes and cables are those of a graph.
+    """Makes the network with the nodes and cables of a graph.
 
-    A node is a switch where its data has ``switch=True``, else an accelerator; accelerators are ranks in the order of
-    the graph. The data of an edge may have ``gbps`` (of one direction), ``ns`` (latency) and ``count`` (equal cables);
-    what no edge says is assumed, as in a list of cables that is imported.
+    A node is a switch if its data has ``switch=True``, else an accelerator; accelerators are ranks in the order of the
+    graph. The data of an edge may have ``gbps`` (of one direction), ``ns`` (latency) and ``count`` (equal cables);
+    missing values have the defaults of an imported list of cables.
 
     Raises:
-        InputError: the graph is directed, has no accelerator, or data that are no numbers.
+        InputError: the graph is directed, has no accelerator, or data that are not numbers.
 
     """
     if graph.is_directed():

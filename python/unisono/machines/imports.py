@@ -15,10 +15,10 @@ __all__ = ["IMPORTED_NETWORKS", "import_machine"]
 
 #: The names of all formats.
 IMPORTED_NETWORKS = ("nccl-topo", "edges", "graphml")
-#: Formats by the end of a file's name; all else is a list of cables.
+#: Formats by the ending of the file's name; files with other endings are lists of cables.
 _ENDS = {".xml": "nccl-topo", ".graphml": "graphml"}
 
-#: Boxes and accelerators are fewer.
+#: Limit of boxes and of accelerators.
 _MOST = 2**24
 
 
@@ -30,16 +30,16 @@ def import_machine(
     boxes: SupportsIndex = 1,
     accelerators: SupportsIndex | None = None,
 ) -> Machine:
-    """The network in another program's file.
+    """Imports the network in another program's file.
 
     ``source`` is the format: ``"nccl-topo"``, a topology that NCCL or RCCL wrote (``NCCL_TOPO_DUMP_FILE``),
-    ``"edges"``, a line ``A B`` for each cable, or ``"graphml"``, where nodes with ``switch`` true are switches and
+    ``"edges"``, a line ``A B`` for each cable, or ``"graphml"``, in which nodes with ``switch`` true are switches and
     edges may have ``gbps``, ``ns`` and ``count``; by default it follows from the end of the file's name. The machine is
-    called ``name``, by default as the file is. A topology of NCCL describes one of so many ``boxes``, whose network
-    interfaces join them. In a list of cables nodes below ``accelerators`` are accelerators, all by default.
+    called ``name``, by default like the file. A topology of NCCL describes one of ``boxes`` boxes, which are joined by
+    their network interfaces. In a list of cables nodes below ``accelerators`` are accelerators, all by default.
 
     Raises:
-        InputError: the file has another format, or what it describes is no network.
+        InputError: the file has another format, or does not describe a network.
 
     """
     path = file_name(file)

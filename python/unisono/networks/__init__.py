@@ -1,4 +1,4 @@
-"""Pictures of networks: one plane with its boards, switches and cables, or a part of it where it is large.
+"""Pictures of networks: one plane with its boards, switches and cables, or a part of a large plane.
 
 Each family of topologies is drawn by one module of this folder.
 """
@@ -15,7 +15,7 @@ __all__ = ["DRAWN", "draw"]
 
 Draw = Callable[[Canvas, Machine, Mapping[str, Any]], str]
 
-#: The function that draws a family, from the machine and its table `topology`; it returns which part it drew.
+#: The function that draws a family, from the machine and its table `topology`; it describes the part that it drew.
 DRAWN: dict[str, Draw] = {
     "boxes": graph.draw,
     "dragonfly": dragonfly.draw,
@@ -30,10 +30,10 @@ DRAWN: dict[str, Draw] = {
 
 
 def draw(machine: Machine, form: Form = "png") -> bytes:
-    """The picture of a network; the same machine gives the same bytes.
+    """Returns the picture of a network; the same machine gives the same bytes.
 
     Raises:
-        InputError: the machine is no network.
+        InputError: the machine is not a network.
 
     """
     facts = machine.topology

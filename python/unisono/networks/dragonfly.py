@@ -1,4 +1,4 @@
-"""A dragonfly: the groups on a circle, and one of them beside it with its routers."""
+"""A dragonfly: the groups on a circle, and beside it one group with its routers."""
 
 from collections.abc import Mapping
 from itertools import combinations
@@ -14,7 +14,7 @@ _ACCELERATORS = 4
 
 
 def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Cables between two groups are one line."""
+    """Draws the picture; all cables between two groups are one line."""
     p, a, h, g = (table[key] for key in ("p", "a", "h", "g"))
     pair = a * h // (g - 1) if g > 1 else 0
     radius = max(2.2, g * 0.2, a * 0.24)

@@ -1,4 +1,4 @@
-"""A fat tree: a few switches of every level, with what there is of each beside it."""
+"""A fat tree: a few switches of every level, and beside each level the number of its switches."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -10,13 +10,13 @@ from unisono.networks._canvas import Canvas, Point, count
 __all__ = ["draw"]
 
 _MIDDLE = 32
-#: Switches of a level, pods and accelerators of a leaf that are drawn.
+#: The largest numbers of drawn switches of a level, pods, and accelerators of a leaf.
 _SWITCHES, _PODS, _ACCELERATORS = 6, 3, 5
 _LEVEL = 3.2
 
 
 def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Cables between two levels are drawn once for each pair of switches."""
+    """Draws the picture; all cables between two switches are one line."""
     n, down, up, levels = table["accelerators"], table["down"], table["up"], table["levels"]
     leaves, top_ports = ceil(n / down), table.get("top", 64)
     pods = 1 if levels == 2 else ceil(leaves / _MIDDLE)

@@ -1,4 +1,4 @@
-"""A graph from a list: accelerators on a circle, switches on circles inside it, the nearer to accelerators further out.
+"""A graph from a list: accelerators on a circle, switches on inner circles by their distance to accelerators.
 
 A straight cable that would pass behind a node is bent around it.
 """
@@ -15,22 +15,22 @@ from unisono.networks._canvas import HALF, KINDS, Canvas, Point, arc, count
 
 __all__ = ["draw", "layout", "route"]
 
-#: The most nodes that are numbered.
+#: The largest number of nodes with printed numbers.
 _NUMBERED = 64
-#: The most cables times nodes among which cables are bent; pictures of more have thin cables that no eye follows.
+#: The largest product of cables and nodes for which cables are bent; in larger pictures bends are not visible.
 _BENT = 40_000
-#: The distance between circles, and between the middles of neighbors on one.
+#: The distance between circles, and between the centers of neighbors on a circle.
 _APART, _BESIDE = 2.0, 1.0
-#: Around a node, where no other node's cable passes; the side of a switch is as long as that of an accelerator.
+#: The margin around a node that other nodes' cables avoid; switches and accelerators have equal sides.
 _MARGIN = 0.08
-#: Bends that are tried, as parts of a cable's length.
+#: Bends to try, as parts of a cable's length.
 _BENDS = tuple(sign * part / 100 for part in (4, 8, 12, 20, 30, 45, 70, 100) for sign in (1, -1))
-#: Points of a cable a unit of length at which it is compared with nodes.
+#: Points per unit of length of a cable, for its distance from nodes.
 _POINTS = 8
 
 
 def draw(canvas: Canvas, machine: Machine, _table: Mapping[str, Any]) -> str:
-    """Numbers small graphs, and draws every cable, of parallel ones beside each other only the first."""
+    """Draws the network with numbers if it is small; of parallel cables with equal ends only the first is visible."""
     found = plane(machine)
     n, nodes = found["accelerators"], found["nodes"]
     ends = list(zip(found["a"].tolist(), found["b"].tolist(), strict=True))
@@ -50,10 +50,10 @@ def draw(canvas: Canvas, machine: Machine, _table: Mapping[str, Any]) -> str:
 
 
 def layout(accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> list[Point]:
-    """The place of each node, none of which overlap.
+    """Returns non-overlapping places of the nodes.
 
-    Switches lie on circles by their distance to the next accelerator. On a circle they are in the order of the mean
-    direction of their neighbors further out.
+    Switches are on circles by their distance to the nearest accelerator, in the order of the mean direction of their
+    outer neighbors.
     """
     beside: list[set[int]] = [set() for _ in range(nodes)]
     for a, b in cables:
@@ -62,7 +62,7 @@ def layout(accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> 
     circles = [list(range(accelerators))]
     left = set(range(accelerators, nodes))
     while left:
-        # Switches that no accelerator reaches come last.
+        # Switches without a path to an accelerator come last.
         outer = set(circles[-1])
         circles.append(sorted(node for node in left if beside[node] & outer) or sorted(left))
         left -= set(circles[-1])
@@ -81,12 +81,12 @@ def layout(accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> 
 def _ordered(
     circle: Sequence[int], outer: set[int], beside: Sequence[set[int]], angles: Mapping[int, float]
 ) -> dict[int, float]:
-    """The directions of the nodes of a circle: at equal distances, as near as possible to those of their neighbors."""
+    """Returns the directions of the nodes of a circle: equally spaced, as near as possible to their neighbors' mean."""
     wished = {}
     for node in circle:
         seen = [angles[other] for other in beside[node] & outer]
         x, y = sum(map(sin, seen)), sum(map(cos, seen))
-        # All around there is no mean direction.
+        # Neighbors in all directions have no mean direction.
         wished[node] = atan2(x, y) % (2 * pi) if x * x + y * y > 1e-9 else (min(seen) if seen else 0.0)
     ordered = sorted(circle, key=lambda node: (wished[node], node))
     step = 2 * pi / len(ordered)
@@ -96,7 +96,7 @@ def _ordered(
 
 
 def route(places: Sequence[Point], a: int, b: int) -> list[Point]:
-    """The points of a cable: straight, or with the least bend by which it passes behind no other node."""
+    """Returns the points of a cable: straight, or with the least bend that avoids other nodes."""
     others = np.array([at for node, at in enumerate(places) if node not in (a, b)]).reshape(-1, 2)
     start, end = places[a], places[b]
     length = float(np.hypot(end[0] - start[0], end[1] - start[1]))
@@ -119,7 +119,7 @@ def route(places: Sequence[Point], a: int, b: int) -> list[Point]:
 
 
 def _fine(points: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Points along a line, less than half an accelerator apart."""
+    """Returns points along a line, less than half an accelerator apart."""
     parts = []
     for start, end in pairwise(points):
         steps = int(np.hypot(*(end - start)) * _POINTS) + 2

@@ -1,4 +1,4 @@
-"""A HammingMesh: boards, and a bar for the line of each row and column, joined with the edges of all its boards."""
+"""A HammingMesh: boards, and one bar for each row and column, joined to the edges of all its boards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from unisono.networks._canvas import HALF, Canvas
 
 __all__ = ["draw"]
 
-#: More boards, or accelerators a side, are not drawn.
+#: The largest numbers of drawn boards, and of accelerators, on a side.
 _BOARDS, _SIDE = 4, 12
-#: Between neighboring cables, and between bars.
+#: The distances between neighboring cables, and between bars.
 _TRACK, _BAR = 0.16, 0.32
 _PORTS = 64
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """Places of boards and bars. Rows go down, so y falls."""
+    """The places of boards and bars. Rows go down, so y decreases."""
 
     a: int
     b: int
@@ -27,7 +27,7 @@ class _Plan:
 
     @property
     def beside(self) -> float:
-        """The width that the cables of the rows take on each side of a board."""
+        """Returns the width of the cables of rows on each side of a board."""
         return 0.25 + self.a * _TRACK
 
     @property
@@ -41,7 +41,7 @@ class _Plan:
         return -(board * (self.a + 2 * self.above + self.a * _BAR + 0.4) + row)
 
     def bar_y(self, board: int, row: int) -> float:
-        """Of the line of a row: above its boards, the first row's lowest, so that no cable has to cross its own."""
+        """Returns y of the bar of a row: above its boards, the first row's lowest, so that cables do not cross it."""
         return self.y(board, 0) + 0.5 + self.above + 0.2 + row * _BAR
 
     def bar_x(self, board: int, column: int) -> float:
@@ -49,7 +49,7 @@ class _Plan:
 
 
 def draw(canvas: Canvas, _machine: Machine, table: Mapping[str, Any]) -> str:
-    """Boards, cables of the rows in copper above them, those of the columns optical beside them."""
+    """Draws boards, the copper cables of rows above them, and the optical cables of columns beside them."""
     (a, b), (x, y) = table["board"], table["boards"]
     most = [max(1, min(_BOARDS, _SIDE // side)) for side in (a, b)]
     plan = _Plan(a, b, min(x, most[0]), min(y, most[1]))

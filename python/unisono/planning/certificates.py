@@ -1,4 +1,4 @@
-"""Certificates of bounds: prices of links that prove how long a collective takes at least."""
+"""Certificates of bounds: prices of links that prove a lower bound of the time of a collective."""
 
 import os
 from pathlib import Path
@@ -17,12 +17,12 @@ __all__ = ["check_bound"]
 def check_bound(certificate: str | os.PathLike[str], machine: MachineLike) -> BoundProof:
     """Computes a bound from the prices in a file and the links of a machine.
 
-    Neither the solver of linear programs nor any cut or schedule is used. The answer ``holds`` where the prices prove
-    at least the bound that the file states; otherwise ``reason`` says why not. The certificate and the machine must
-    have the same number of boxes and the same failures, and where a part of the machine is named, the same ranks.
+    The check uses neither the solver of linear programs nor any cut or schedule. The result ``holds`` if the prices
+    prove at least the bound that the file states; otherwise it gives the ``reason``. The certificate and the machine
+    must have the same number of boxes, the same failures, and the same ranks if a part of the machine is named.
 
     Raises:
-        InputError: the file is no certificate of a bound, or its ranks are not on the machine.
+        InputError: the file is not a certificate of a bound, or its ranks are not on the machine.
 
     """
     if isinstance(certificate, str) and certificate.lstrip().startswith("{"):

@@ -27,14 +27,14 @@ def compare(
     memory_gb_per_second: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[ComparisonRow]:
-    """One row for each workload on each machine, machines running fastest.
+    """Returns one row for each workload on each machine; the machine changes fastest.
 
     A workload is a name of ``unisono.workload_presets()``, a file of one, or a program of another tool
     (``unisono.step``, whose compute takes rates of accelerators from the machines, or from ``tflops`` and
-    ``memory_gb_per_second``). A row has ``accelerators`` (that the workload uses), ``machine_accelerators`` (of the
-    network, which the price is of), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of
-    the network; None where the machine states no prices) and ``time_x_cost`` (seconds times dollars). Where a workload
-    does not fit a machine, the times are None and ``reason`` says why.
+    ``memory_gb_per_second``). A row has ``accelerators`` (used by the workload), ``machine_accelerators`` (of the whole
+    network), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the network; None if
+    the machine states no prices) and ``time_x_cost`` (seconds times dollars). If a workload does not fit a machine, the
+    times are None and ``reason`` explains it.
 
     Raises:
         InputError: no workload or no machine, or one that does not exist or is damaged.
@@ -69,7 +69,7 @@ def compare(
 
 
 def _opened(workload: object) -> str | WorkloadGraph:
-    """The name of a workload, or a program that is read.
+    """Returns the name of a workload, or a program that is read.
 
     Raises:
         InputError: it is neither.
@@ -93,7 +93,7 @@ def _row(
     program: str | WorkloadGraph, machine: Machine, level: str, overlap: bool, rates: tuple[float | None, float | None]
 ) -> ComparisonRow:
     if isinstance(program, WorkloadGraph):
-        # Programs that state the times of compute have no use for rates.
+        # Programs that state the times of compute take no rates.
         tflops, memory = rates if takes_rates(program) else (None, None)
         report: WorkloadReport = step(
             program, machine, level=level, overlap=overlap, tflops=tflops, memory_gb_per_second=memory
@@ -117,12 +117,12 @@ def _row(
 
 
 def _failed(machine: Machine) -> list[str]:
-    """The links and nodes that the machine lacks."""
+    """Returns the failed links and nodes of the machine."""
     return list(machine.describe().get("failed") or ())
 
 
 def _accelerators(machine: Machine) -> int | None:
-    """The accelerators of a whole network, which its price is of; None on other machines."""
+    """Returns the accelerators of a whole network, which its price includes; None on other machines."""
     return None if machine.topology is None else int(machine.topology["accelerators"])
 
 

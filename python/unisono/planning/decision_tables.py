@@ -15,16 +15,15 @@ _KEYS = {"collective", "ranks", "per_node", "class", "first_bytes", "last_bytes"
 
 
 def read_table(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """The rows of a decision table: of a ``.plan`` file, or of its JSON form.
+    """Reads the rows of a decision table: of a ``.plan`` file, or of its JSON form.
 
-    ``{"unisono_table": 1, "rows": [...]}`` with rows of ``collective``, ``ranks``, ``per_node``, ``first_bytes``,
-    ``last_bytes``, ``algorithm``, ``params`` and ``class``,
-    where ``last_bytes`` may be null for no limit, ``algorithm`` may be ``library``, and ``per_node`` (for any ranks per
-    node), ``params`` and ``class`` may be left out. Rows of a ``.plan`` also have ``tuned``, the conditions under which
-    they were measured, or None.
+    The JSON form is ``{"unisono_table": 1, "rows": [...]}``. Its rows have ``collective``, ``ranks``, ``per_node``,
+    ``first_bytes``, ``last_bytes``, ``algorithm``, ``params`` and ``class``; ``last_bytes`` may be null for no limit,
+    ``algorithm`` may be ``library``, and ``per_node`` (for any ranks per node), ``params`` and ``class`` may be
+    missing. Rows of a ``.plan`` also have ``tuned``, the conditions of their measurement, or None.
 
     Raises:
-        InputError: the file is no such table; the message names the row.
+        InputError: the file is not such a table; the message names the row.
         OSError: it cannot be read.
 
     """

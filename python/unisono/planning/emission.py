@@ -25,18 +25,18 @@ __all__ = [
     "write_target",
 ]
 
-#: The names of all targets, and of all formats that are read.
+#: The names of all targets.
 FORMATS = tuple(row["name"] for row in _core.emitters())
-#: Formats that have schedules in another form than the machine, or limits on them, so that a plan for them may choose
-#: another algorithm.
+#: Formats with another form of schedules than the machine, or with limits on schedules, so that the best algorithm may
+#: be another one.
 PLANNED_FORMATS = ("csl", "csl-measured", "csl-module", "msccl-xml", "mscclpp")
 #: Formats of files by which libraries choose among their own algorithms.
 TUNINGS = tuple(row["name"] for row in _core.tunings())
-#: What a plan can be for: these formats, tuning files of libraries, and a ``.plan`` for MPI programs.
+#: The targets of plans: these formats, tuning files of libraries, and ``preload``, a ``.plan`` for MPI programs.
 TARGETS = (*FORMATS, *TUNINGS, "preload")
 IMPORTED_FORMATS = tuple(row["name"] for row in _core.importers())
 
-#: The forms of imported files, where they are no schedules; and the command that writes such files.
+#: The forms of imported files that are not schedules, and the command that writes such files.
 _FORMS_OF = {"mscclpp": GPU_PLAN}
 _WRITER = "'unisono emit --format {}' writes one"
 
@@ -49,13 +49,13 @@ def emit_files(
     gpus_per_box: int | None = None,
     thread_blocks: int | None = None,
 ) -> dict[str, str | bytes]:
-    """The files of a target, as text or bytes by relative path; the schedule is proved first.
+    """Returns the files of a target, as text or bytes by relative path; the schedule is proved first.
 
-    ``in_place`` says whether calls give one buffer as input and output, ``gpus_per_box`` which GPUs share memory, and
-    ``thread_blocks`` how many thread blocks share the work of a GPU; only ``"mscclpp"`` has these choices, and
-    ``"msccl-xml"`` the last, as instances. By default a plan is in place where ``torch.distributed`` is (allreduce,
-    broadcast, reduce), and the boxes are those of the machine. The number of thread blocks is the one that takes the
-    least time by simulation where the machine has the rates of thread blocks, else the size of chunks decides it.
+    ``in_place`` means that calls give one buffer as input and output. ``gpus_per_box`` is the number of GPUs that share
+    memory. ``thread_blocks`` is the number of thread blocks that share the work of a GPU. Only ``"mscclpp"`` has these
+    options, and ``"msccl-xml"`` the last, as instances. By default a plan is in place if ``torch.distributed`` is
+    (allreduce, broadcast, reduce), and the boxes are those of the machine. The default number of thread blocks is the
+    fastest one in simulations if the machine has the rates of thread blocks, else it follows from the size of chunks.
 
     Raises:
         InputError: there is no such target.
@@ -78,8 +78,8 @@ def emit(
 ) -> list[str]:
     """Writes a schedule as code for ``target`` (such as ``"csl"``) into a folder, and returns the files' names.
 
-    Where a target is one file and ``folder`` has that file's ending, such as ``ring.goal``, it is the file.
-    ``in_place``, ``gpus_per_box`` and ``thread_blocks`` are as in :func:`emit_files`.
+    ``folder`` may be the name of a file instead, such as ``ring.goal``, if the target is a single file with that
+    ending. ``in_place``, ``gpus_per_box`` and ``thread_blocks`` are as in :func:`emit_files`.
 
     Raises:
         InputError: there is no such target, or the folder cannot be one.
@@ -96,10 +96,10 @@ def emit(
 
 
 def check_target(path: str | os.PathLike[str]) -> None:
-    """Fails before long work where :func:`write_target` is bound to fail after it.
+    """Fails early if :func:`write_target` would fail.
 
     Raises:
-        InputError: the path can be neither a folder nor, where it has an ending, a file.
+        InputError: the path can be neither a folder nor, if it has an ending, a file.
 
     """
     target = Path(file_name(path))
@@ -110,7 +110,7 @@ def check_target(path: str | os.PathLike[str]) -> None:
 
 
 def check_emission(path: str | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
-    """The files whose contents :func:`write_target` will replace.
+    """Returns the existing files with other contents that :func:`write_target` will replace.
 
     Raises:
         InputError: the folder holds CSL of another emission that would stay between the new files.
@@ -131,7 +131,7 @@ def check_emission(path: str | os.PathLike[str], files: Mapping[str, str | bytes
 
 
 def write_target(path: str | os.PathLike[str], files: Mapping[str, str | bytes]) -> list[str]:
-    """Writes files into a folder, or a single one to a path that has its ending; returns the paths written.
+    """Writes files into a folder, or a single one to a path with its ending; returns the paths written.
 
     Raises:
         InputError: the path can be neither.
@@ -154,7 +154,7 @@ def import_schedule(
     op: str | None = None,
     root: int | None = None,
 ) -> Schedule:
-    """The schedule in another tool's file (``"msccl-xml"``); ``schedule.verify()`` then proves it.
+    """Imports the schedule in another tool's file (``"msccl-xml"``); ``schedule.verify()`` then proves it.
 
     Values that are not given are those of the file, or else one element a chunk, ``f32``, ``sum`` and root 0.
 
@@ -169,7 +169,7 @@ def import_schedule(
 
 
 def check_registers(path: str | os.PathLike[str]) -> list[Diagnostic]:
-    """The first fault of the registers in a file; empty where they agree and so make a schedule.
+    """Returns the first fault of the registers in a file; empty if they agree and so make a schedule.
 
     Raises:
         InputError: a line has none of the forms of registers.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["expect", "has_busbw", "prometheus_text"]
 
-#: Default sizes end with a larger buffer of this many bytes, as the runs of nccl-tests do.
+#: The largest default size in bytes, of the larger buffer, as in usual runs of nccl-tests.
 _MOST_BYTES = 2**30
 _METRICS = (
     ("busbw_gigabytes_per_second", "Bus bandwidth as nccl-tests define it, in 10^9 bytes a second."),
@@ -42,13 +42,13 @@ def expect(
     executor: "Executor | None" = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Expectation:
-    """The times to expect of a collective by its size, in ascending order of bytes.
+    """Returns the times to expect of a collective by its size, in ascending order of bytes.
 
-    A row has ``ceiling`` (the lower bound that the plan is compared with, by the data sheet), ``library`` (the time of
-    what ``as_library`` chooses by its own rules, else None) and ``plan``, in seconds, and the ``busbw`` of each in
-    GB/s, None where nccl-tests do not define it. ``sizes`` are in bytes, as numbers or text such as ``"64KiB"``, and
-    count as those of :func:`plan`, whose other options mean the same here. The default sizes are 8 bytes and the powers
-    of 4 from 64 bytes, while all blocks together take at most 1 GiB, or what a PE of a wafer stores.
+    A row has ``ceiling`` (the plan's lower bound, by the data sheet), ``library`` (the choice of ``as_library`` by its
+    own rules, else None) and ``plan``, in seconds, and the ``busbw`` of each in GB/s, None if nccl-tests do not define
+    it. ``sizes`` are in bytes, as numbers or text such as ``"64KiB"``, and count as those of :func:`plan`, whose other
+    options mean the same here. The default sizes are 8 bytes and the powers of 4 from 64 bytes, while all blocks
+    together take at most 1 GiB, or the memory of a PE of a wafer.
 
     An ``executor`` with threads plans sizes at the same time; ``progress`` is called with the number of sizes done and
     of all sizes.
@@ -118,7 +118,7 @@ def has_busbw(collective: str) -> bool:
 
 
 def _blocks(collective: str, ranks: int) -> int:
-    """The blocks of the larger buffer of a collective, whose size nccl-tests state; 1 of a collective on one vector."""
+    """Returns the blocks of a collective's larger buffer, the size in nccl-tests; 1 for collectives on a vector."""
     rate = _core.bandwidths(collective, ranks, 1, 1.0)["algbw"]
     return 1 if rate is None else max(round(rate * 1e9), 1)
 
@@ -161,7 +161,7 @@ def _row(report: PlanReport) -> ExpectationRow:
 
 
 def prometheus_text(expected: Expectation) -> str:
-    """The rows in the text format of Prometheus, as gauges; a value that is None has no line, and notes are comments.
+    """Returns the rows in the text format of Prometheus, as gauges without None values; notes are comments.
 
     Source: Prometheus, "Exposition formats", text-based format 0.0.4.
     """

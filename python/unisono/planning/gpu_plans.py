@@ -21,9 +21,9 @@ def check_gpu_plan(
 ) -> GpuPlanProof:
     """Checks an execution plan of MSCCL++ (JSON), and returns all its faults, each with the shortest run that shows it.
 
-    The plan is proved at the size of its chunks, or with the ``elements`` of ``dtype`` that are given. With
-    ``trust_relaxed``, relaxed signals order writes too. A GPU has as many ``processors`` as an A100
-    (108), unless stated.
+    The plan is proved at the size of its chunks, or with the given ``elements`` of ``dtype``. With ``trust_relaxed``,
+    relaxed signals order writes too. ``processors`` is the number of multiprocessors of a GPU, by default that of an
+    A100 (108).
 
     Raises:
         InputError: the file is not a plan; the message names the path inside the file.
@@ -46,10 +46,10 @@ def check_msccl(
     method: str = "auto",
     processors: int | None = None,
 ) -> MscclProof:
-    """Checks a file of MSCCL (XML) in each way and at each size for which its executor takes it.
+    """Checks a file of MSCCL (XML) in each way and at each size that its executor accepts.
 
-    With ``elements`` of ``dtype``, the size is that alone. A GPU has as many ``processors`` as an A100 (108), unless
-    stated.
+    With ``elements`` of ``dtype``, the check is for that size alone. ``processors`` is the number of multiprocessors of
+    a GPU, by default that of an A100 (108).
 
     Raises:
         InputError: the executor refuses the file, or it is damaged; the message names the line.

@@ -1,4 +1,4 @@
-"""The own choices of libraries of GPUs, without a plan, and rows of decision tables for them."""
+"""The choices of GPU libraries by their own rules, and rows of decision tables for them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,10 +20,10 @@ def library_choice(
     places: Sequence[int] | None = None,
     library: str = "nccl",
 ) -> LibraryReport:
-    """A library's choice, as ``Plan.library``; ``places`` are the accelerators of the ranks.
+    """Returns a library's choice, as ``Plan.library``; ``places`` are the accelerators of the ranks.
 
     Raises:
-        InputError: the library is not known, or the machine does not state what its model reads.
+        InputError: the library is not known, or the machine lacks values that its model reads.
         UnsupportedError: the library has no algorithms for the collective.
 
     """
@@ -34,7 +34,7 @@ def library_choice(
 def library_sizes(
     collective: str, machine: Machine, dtype: str = "f32", op: str = "sum", *, library: str = "nccl"
 ) -> list[dict[str, Any]]:
-    """The best of a library's own algorithms for all sizes: ``[{first_bytes, last_bytes, algorithm, protocol}]``.
+    """Returns the best of a library's own algorithms by size: ``[{first_bytes, last_bytes, algorithm, protocol}]``.
 
     Raises:
         InputError, UnsupportedError: as :func:`library_choice`.
@@ -44,17 +44,17 @@ def library_sizes(
 
 
 def library_rows(row: dict[str, Any], machine: Machine, report: PlanReport) -> list[dict[str, Any]]:
-    """Rows of a tuning file of NCCL for the sizes of ``row``.
+    """Returns rows of a tuning file of NCCL for the sizes of ``row``.
 
     Raises:
-        InputError, UnsupportedError: NCCL's own choice is not known; the message says why.
+        InputError, UnsupportedError: NCCL's own choice is not known; the message gives the reason.
 
     """
     regions = library_sizes(report["collective"], machine, report["dtype"], report["operator"])
     last = row["last_bytes"]
     topology = machine.describe()["topology"]
     boxes = topology.get("boxes", 1)
-    # A part of several boxes may be spread unequally.
+    # Boxes of a part may have different numbers of ranks.
     is_whole = boxes == 1 or report["ranks"] == boxes * topology["accelerators"]
     rows = []
     for region in regions:

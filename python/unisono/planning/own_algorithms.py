@@ -1,4 +1,4 @@
-"""Algorithms written in Python, which plans, sweeps and tuning rank beside those of the registry."""
+"""Algorithms written in Python, which plans, sweeps and tuning rank with those of the registry."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from unisono.base.messages import shown
 
 __all__ = ["AlgorithmCase", "algorithm", "remove_algorithm"]
 
-#: Settings of the parameters that the planner ranks at most.
+#: The largest number of combinations of parameters that the planner ranks.
 _MOST_SETTINGS = 256
 _NAME = re.compile("[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _KINDS = {"wafer": (True, False), "ranks": (False, True)}
@@ -21,20 +21,20 @@ _KINDS = {"wafer": (True, False), "ranks": (False, True)}
 
 @dataclass(frozen=True)
 class AlgorithmCase:
-    """What a schedule is asked for: one collective of one size, on a place of one shape."""
+    """The requested schedule: one collective of one size, on a place of one shape."""
 
     collective: str
     ranks: int
-    #: Elements of the vector: of the whole one for broadcast, reduce, allreduce and scan, else of one rank's block.
+    #: Elements of the whole vector for broadcast, reduce, allreduce and scan, else of one rank's block.
     elements: int
     root: int
     dtype: str
     op: str
-    #: ``(ranks,)``, or ``(rows, columns)`` of a grid of PEs, where rank ``k`` is PE ``k`` in row-major order.
+    #: ``(ranks,)``, or ``(rows, columns)`` of a grid of PEs; rank ``k`` is PE ``k`` in row-major order.
     shape: tuple[int, ...]
 
     def builder(self) -> ScheduleBuilder:
-        """A builder for a schedule of this case."""
+        """Returns a builder for a schedule of this case."""
         return ScheduleBuilder(
             self.ranks,
             self.elements,
@@ -59,12 +59,13 @@ def algorithm(
 ) -> Callable[[_Function], _Function]:
     """Adds a function that makes schedules to the registry of algorithms, until :func:`remove_algorithm` removes it.
 
-    The function takes an :class:`AlgorithmCase`, and one keyword for each parameter, as text; it returns a schedule.
-    Where it has none for a case, it raises :class:`unisono.UnsupportedError`. ``on`` says where such schedules run:
+    The function takes an :class:`AlgorithmCase`, and one keyword for each parameter, as text; it returns a schedule, or
+    raises :class:`unisono.UnsupportedError` for a case without one. ``on`` lists the machines of such schedules:
     ``"ranks"`` that exchange messages, on clusters and networks, or a ``"wafer"``. ``params`` lists the values of each
-    parameter that the planner ranks; where a plan names the algorithm without values for all of them, the planner ranks
-    those that are listed. Every schedule is proved before it is ranked; another exception of the function,
-    or a schedule that is wrong, ends the plan with an error. A second function of the same name replaces the first.
+    parameter that the planner ranks; if a plan names the algorithm and some values only, the planner ranks those that
+    are listed. Every schedule is proved before it is ranked. Another exception of the function, or a wrong schedule, is
+    an error if the plan names the algorithm; otherwise the plan omits the algorithm, with a warning. A second function
+    of the same name replaces the first.
 
     >>> import unisono as un
     >>> @un.algorithm("to-zero-and-back", collectives=["allreduce"])
@@ -82,7 +83,7 @@ def algorithm(
     >>> un.remove_algorithm("to-zero-and-back")
 
     Raises:
-        InputError: a name that the registry has, or that is no name; a collective or a kind that does not exist.
+        InputError: a name of the registry, or one that is not a name; a collective or a kind that does not exist.
 
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -126,7 +127,7 @@ def algorithm(
 
 
 def _place_of(function: Callable[..., Schedule]) -> str:
-    """The words for a function as the reference of an algorithm, with its file and line where it has them."""
+    """Returns the reference of an algorithm from its function, with file and line if known."""
     code = getattr(function, "__code__", None)
     place = function.__module__ if code is None else f"{Path(code.co_filename).name}:{code.co_firstlineno}"
     return f"function {getattr(function, '__qualname__', shown(function))} of {place}"

@@ -1,4 +1,4 @@
-"""`.plan` files: what MPI programs under `unisono run` load."""
+"""`.plan` files, which MPI programs under `unisono run` load."""
 
 import os
 from collections.abc import Iterable
@@ -27,12 +27,12 @@ __all__ = [
 #: The first bytes of every plan file.
 BEGINNING = b"UNISPLAN"
 
-#: The source that serves the calls of a row: a plan, a schedule of the user's own, or ``(collective, ranks)`` for the
-#: MPI library.
+#: The source of a row's schedules: a plan, a schedule of the user's own, or ``(collective, ranks)`` for the MPI
+#: library.
 Serves = Plan | Schedule | tuple[str, int]
-#: A row: what serves it, and the first and last size in bytes that it serves (None: any beyond); with a fourth item it
-#: serves only where that number of ranks share a node (None: any number). A fifth item is the conditions under which
-#: the row was measured, by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: it serves under any).
+#: A row: its source, and the first and last size in bytes that it is for (None: no limit). A fourth item is the number
+#: of ranks that must share a node (None: any number). A fifth item is the conditions under which the row was measured,
+#: by :meth:`unisono.mpi.collectives.Collectives.conditions` (None: it is used under any).
 Row = (
     tuple[Serves, int, int | None]
     | tuple[Serves, int, int | None, int | None]
@@ -43,9 +43,9 @@ Row = (
 def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits: bool = False) -> None:
     """Writes a table of schedules for MPI programs.
 
-    Sizes count as MPI counts: the whole vector of a broadcast, reduce or allreduce, one rank's piece elsewhere. Each
-    schedule is proved and stored in blocks, so that it serves every count in its range. Calls that no row serves go to
-    the MPI library.
+    Sizes count as in MPI: the whole vector of a broadcast, reduce or allreduce, one rank's piece of the others. Each
+    schedule is proved and stored in blocks, so that it serves every count in its range. The MPI library carries out
+    calls without a row.
 
     After some schedules, ranks have different bits of a rounded allreduce. They serve only allreduces of integers,
     unless ``unlike_bits`` is true here and ``UNISONO_UNLIKE_BITS=1`` is in the environment of the program.
@@ -64,11 +64,11 @@ def save_plans(rows: Iterable[Row], path: str | os.PathLike[str], *, unlike_bits
 
 
 def encoded_plans(rows: Iterable[Row], *, unlike_bits: bool = False) -> bytes:
-    """The bytes of the file that :func:`save_plans` writes.
+    """Returns the bytes of the file that :func:`save_plans` writes.
 
     Raises:
-        InputError: as there, but for the path.
-        UnsupportedError: as there.
+        InputError: rows that overlap.
+        UnsupportedError: as :func:`save_plans`.
 
     """
     listed = []
@@ -88,10 +88,10 @@ def _checked(
     ranks_a_node: SupportsIndex | None = None,
     tuned: str | None = None,
 ) -> tuple[Serves, int, int | None, int | None, str | None]:
-    """A row as the extension module takes it.
+    """Returns a row in the form of the extension module.
 
     Raises:
-        InputError: nothing that serves calls, sizes that are none, or conditions that are no text.
+        InputError: the source, a size or the conditions have a wrong type or value.
 
     """
     if isinstance(serves, tuple | list) and len(serves) == 2:
@@ -118,17 +118,17 @@ def _within(what: str, value: object, least: int, most: int) -> int:
 
 
 def load_plans(path: str | os.PathLike[str]) -> list[PlanRow]:
-    """The rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the library's own), and what was proved.
+    """Reads the rows of a ``.plan`` file: collective, ranks, sizes, algorithm (None: the library's own), and proofs.
 
     Raises:
-        InputError: the file is damaged, cut short, newer than this program, or no plan, or its proof fails.
+        InputError: the file is damaged, cut short, newer than this program, or not a plan, or its proof fails.
 
     """
     return _core.decode_plan(read_proven(path))
 
 
 def is_plan_file(path: str | os.PathLike[str]) -> bool:
-    """Whether a regular file begins as plan files do; what reads it checks the rest."""
+    """Returns whether a regular file begins as plan files do; its readers check the rest."""
     if not is_file(path):
         return False
     with Path(path).open("rb") as file:
@@ -136,10 +136,10 @@ def is_plan_file(path: str | os.PathLike[str]) -> bool:
 
 
 def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | None]:
-    """The rows of a ``.plan`` file, and why its schedules do not prove; None where all of them do.
+    """Returns the rows of a ``.plan`` file, and the error of a failed proof, or None.
 
     Raises:
-        InputError: the file is damaged, cut short, newer than this program, or no plan.
+        InputError: the file is damaged, cut short, newer than this program, or not a plan.
 
     """
     raw = read_bytes(path)
@@ -155,19 +155,19 @@ def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | 
 
 
 def ranks_of_rows(path: str | os.PathLike[str]) -> list[int]:
-    """The numbers of ranks for which a ``.plan`` file has rows, ascending; nothing is proved.
+    """Returns the numbers of ranks for which a ``.plan`` file has rows, ascending, without a proof.
 
     Raises:
-        InputError: the file is damaged, cut short, newer than this program, or no plan.
+        InputError: the file is damaged, cut short, newer than this program, or not a plan.
 
     """
     return sorted({row["ranks"] for row in _core.decode_plan(read_bytes(path))})
 
 
 def read_proven(path: str | os.PathLike[str], ranks: int | None = None) -> bytes:
-    """The bytes of a plan file whose rows, or those for this number of ranks, are proven.
+    """Returns the bytes of a plan file whose rows, or those for this number of ranks, are proven.
 
-    A checksum shows that a file is whole, not that its programs are right.
+    A checksum shows that a file is whole, not that its schedules are right.
 
     Raises:
         InputError: the file cannot be read, or its proof fails.

@@ -31,23 +31,23 @@ def plan(
     library: str | os.PathLike[str] | None = None,
     as_library: str | None = None,
 ) -> Plan:
-    """The best schedule of a collective by the machine's model, beside every candidate.
+    """Returns the best schedule of a collective by the machine's model, with every candidate.
 
     The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
     row-major order or ``(row, column)``. With ``algorithm`` only that one is a candidate, with ``params`` as its
-    parameters; without it, ``params`` leave only candidates that have them. ``model`` is one of the machine's; with
-    ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``.
+    parameters; without it, only candidates with the values of ``params`` are left. ``model`` is one of the machine's;
+    with ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``.
 
-    With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form that this
-    format has, and the best one is the best that it can express. With a format of tuning files such as
-    ``"openmpi-rules"`` it is the best that the library has under a name of its own; ``"mpich-json"`` reads the names
-    from ``library``, the ``libmpi.so`` of an MPICH. The name of a library stands for the format that
-    it reads: ``"openmpi"``, ``"mpich"``, ``"nccl"``, ``"ncclx"``, ``"msccl"``. With ``"preload"`` the plan is the best
-    that a ``.plan`` for MPI programs can hold. Each candidate's ``expressible`` is then True or False, with the
-    reason in ``refused``, or None if it was not found out.
+    With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form of this
+    format, and the plan is the best one that it can express. With a format of tuning files such as ``"openmpi-rules"``
+    it is the best one that the library has under a name of its own; ``"mpich-json"`` reads the names from ``library``,
+    the ``libmpi.so`` of an MPICH. The name of a library stands for the format that it reads: ``"openmpi"``,
+    ``"mpich"``, ``"nccl"``, ``"ncclx"``, ``"msccl"``. With ``"preload"`` the plan is the best one for a ``.plan`` for
+    MPI programs. Each candidate's ``expressible`` is then True or False, with the reason in ``refused``, or None if it
+    was not tested.
 
-    ``as_library="nccl"`` adds to the report what NCCL itself chooses on the machine, by the cost model that it has for
-    its own algorithms: ``report()["library"]``. The machine must state its GPUs in a table ``[gpu]``.
+    ``as_library="nccl"`` adds the choice of NCCL itself on the machine, by its cost model of its own algorithms, to the
+    report: ``report()["library"]``. The machine must state its GPUs in a table ``[gpu]``.
 
     Raises:
         InputError: a name, size, shape or root that does not exist, or a library without a table or a model.
@@ -84,10 +84,10 @@ def bounds(
     root: Root = 0,
     model: str | None = None,
 ) -> list[Bound]:
-    """Every lower bound that applies.
+    """Returns every lower bound that applies.
 
     A bound has ``name``, ``cycles`` (None on a machine without cycles), ``seconds``, ``reference``, ``source`` and
-    ``assumes``. Among ranks ``model`` chooses a model that the machine has the parameters for.
+    ``assumes``. For ranks, ``model`` chooses a model for which the machine has the parameters.
 
     Raises:
         InputError: a name, size, shape or root that does not exist.

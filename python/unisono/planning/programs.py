@@ -1,4 +1,4 @@
-"""Programs of other tools on a machine: what their communication takes, and how much of it no compute hides."""
+"""Programs of other tools on a machine: the time of their communication, and the part that compute does not hide."""
 
 import math
 import os
@@ -24,13 +24,13 @@ __all__ = ["price", "read_workload", "step", "takes_rates"]
 #: Endings of files with a schedule.
 _SCHEDULES = (".sched", ".xml")
 
-#: Changes of the accelerator, of cables that state a rate of their own, and of cables that state none; all others are
-#: keys of a machine file.
+#: Changes of the accelerator, and of cables that state a rate of their own; all other changes are keys of a machine
+#: file.
 _RATES = ("tflops", "memory_gb_per_second")
 _OF_CABLES = "gbps."
-#: Formats that count operations where they have any.
+#: Formats that may count operations.
 _COUNTING = ("hlo", "tasks")
-#: Keys of a machine file that describe it, and how many of the others a message names.
+#: Keys of a machine file that only describe it, and the number of other keys that a message names.
 _NOT_CHANGED = ("name", "kind", "summary", "reference", "notes", "prices", "accelerator", "failed")
 _NAMED = 4
 _OF_LINKS = ("link_gbps", "link_latency_ns")
@@ -39,16 +39,16 @@ _OF_LINKS = ("link_gbps", "link_latency_ns")
 def read_workload(
     path: str | os.PathLike[str], *, strict: bool = False, ranks: SupportsIndex | None = None
 ) -> WorkloadGraph:
-    """The program of a file, or of the files of a folder.
+    """Reads the program of a file, or of the files of a folder.
 
-    Read are HLO text of XLA, GOAL, a Chakra execution trace of each rank, also with a JSON file of process groups
+    Formats are HLO text of XLA, GOAL, a Chakra execution trace of each rank, also with a JSON file of process groups
     beside them, and a trace of PyTorch's profiler of each rank, or of one that stands for all.
 
-    A workload by its name, or its TOML file, is a program too. Its ranks lie as in ``unisono.workload``. A program of
-    tasks in JSON, as ``unisono.discover`` reads it, is taken among ``ranks``; its communication is what is discovered.
-    A schedule (``.sched``) and an algorithm of MSCCL (``.xml``) are read as the traces of their messages.
+    The name of a workload, or its TOML file, is a program too, with its ranks placed as in ``unisono.workload``. A
+    program of tasks in JSON, as ``unisono.discover`` reads it, is run by ``ranks`` ranks; its communication is
+    discovered. A schedule (``.sched``) and an algorithm of MSCCL (``.xml``) are read as the traces of their messages.
 
-    An operation whose time is not known is counted in ``unknown`` of the report; with ``strict`` it is an error.
+    The report counts operations of unknown time in ``unknown``; with ``strict`` they are an error.
 
     Raises:
         InputError: no such file, an unknown format, a damaged file; with ``strict``, an unknown operation; a program of
@@ -104,28 +104,28 @@ def step(
     what_if: Iterable[Mapping[str, object]] = (),
     model: str | None = None,
 ) -> StepReport:
-    """One step of a program of another tool on a machine.
+    """Computes one step of a program of another tool on a machine.
 
     ``collectives`` lists each distinct collective with its groups, its algorithm, its time and its lower bound;
-    ``exposed_seconds`` is communication that no compute hides. Where a program counts operations, compute takes the
-    larger of operations by ``tflops`` and bytes by ``memory_gb_per_second``, by default those of the machine file.
+    ``exposed_seconds`` is communication that no compute hides. If a program counts operations, compute takes the larger
+    of operations by ``tflops`` and bytes by ``memory_gb_per_second``, by default those of the machine file.
 
-    By ``level`` "model" a collective takes what the model of plans predicts for it; by "flow" groups of ranks that
+    By ``level`` "model" a collective takes the time that the model of plans predicts; by "flow" groups of ranks that
     communicate at the same time share the links; by "packet" the planned schedules of all collectives share the
     network, and every packet is simulated. ``algorithms`` names the algorithm of every collective of a kind
-    (``{"allreduce": "ring"}``); without a name the fastest is taken.
+    (``{"allreduce": "ring"}``); the default is the fastest.
 
     ``what_if`` lists changes, each with its own times in the report: other values of keys of the machine file
     (``{"link_gbps": 800}``), another rate of all cables that state one (``{"gbps.400": 800}`` of those of 400 Gb/s),
     other ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that ``fail``, and another
     algorithm of a kind of collective (``{"allreduce": "ring"}``).
 
-    ``ranks`` is the number of ranks of a program of tasks. ``model="data-sheet"`` takes the rates of the data sheet
+    ``ranks`` is the number of ranks of a program of tasks. ``model="data-sheet"`` uses the rates of the data sheet
     alone.
 
     Raises:
         InputError: a file that is not a program, a machine that is too small, no rates of the accelerator.
-        UnsupportedError: no algorithm makes a collective on the machine, or not the one that is named.
+        UnsupportedError: no algorithm, or not the named one, carries out the collective on the machine.
         SimulationError: the packets stop.
 
     """
@@ -171,7 +171,7 @@ def _timed(
     *,
     overlap: bool,
 ) -> StepReport:
-    """One step, with the price of the network."""
+    """Returns one step, with the price of the network."""
     report = graph.time(machine, _accelerator(machine, rates), overlap, level, algorithms)
     cost = price(machine)
     report["cost_usd"] = cost
@@ -181,7 +181,7 @@ def _timed(
 
 
 def takes_rates(graph: WorkloadGraph) -> bool:
-    """Return whether the rates of an accelerator may decide about times of a program; other files state them."""
+    """Returns whether the times of compute may depend on rates of an accelerator; other files state them."""
     return graph.counts_operations or graph.format in _COUNTING
 
 
@@ -189,7 +189,7 @@ def _require_effect(graph: WorkloadGraph, rates: Mapping[str, float | None]) -> 
     """Refuses rates of the accelerator for a program whose file states the times of compute.
 
     Raises:
-        InputError: a rate is given and changes nothing.
+        InputError: a rate is given and has no effect.
 
     """
     given = next((key for key, value in rates.items() if value is not None), None)
@@ -198,7 +198,7 @@ def _require_effect(graph: WorkloadGraph, rates: Mapping[str, float | None]) -> 
 
 
 def price(machine: Machine) -> float | None:
-    """The price of the network in dollars; None where the machine states none, as presets of servers do."""
+    """Returns the price of the network in dollars, or None if the machine states none, as presets of servers do."""
     return (machine.topology or {}).get("cost_usd") or None
 
 
@@ -209,9 +209,9 @@ def _changed(
     algorithms: dict[str, str],
     changes: Mapping[str, object],
 ) -> tuple[Machine, dict[str, float | None], dict[str, str]]:
-    """The machine, the rates of the accelerator and the algorithms after changes."""
+    """Returns the machine, the rates of the accelerator and the algorithms after changes."""
     other, own_rates, own_algorithms = machine, dict(rates), dict(algorithms)
-    # The machine comes first: the other changes are of the machine that is taken.
+    # The machine comes first, since the other changes apply to it.
     for key, value in sorted(changes.items(), key=lambda change: change[0] != "machine"):
         if key == "machine":
             if not isinstance(value, str | os.PathLike | Machine):
@@ -249,7 +249,7 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
         text, separator, expected = str(error).partition(", expected one of ")
         if f"unknown field `{key}`" not in text or not separator:
             raise
-        # The nearest of all names that are accepted here.
+        # Names the nearest accepted name.
         text = text.partition(" (did you mean")[0]
         own = [field for field in re.findall(r"`?(\w+)`?", expected) if field not in _NOT_CHANGED]
         others = ("machine", "fail", "gbps.RATE", *_RATES)
@@ -262,7 +262,7 @@ def _with_value(machine: Machine, key: str, value: str) -> Machine:
 
 
 def _accelerator(machine: Machine, rates: dict[str, float | None]) -> tuple[float, float] | None:
-    """Operations and bytes a second; None where the machine file says both.
+    """Returns operations and bytes a second, or None to use those of the machine file.
 
     Raises:
         InputError: a rate that is not above 0, or one rate alone.

@@ -1,4 +1,4 @@
-"""Parts of sweeps as files, for jobs that share a sweep."""
+"""Files of parts of a sweep, for jobs that share it."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -12,20 +12,20 @@ from unisono.planning.sweeps import merge_shards
 __all__ = ["merge_parts", "part_of"]
 
 _VERSION = 1
-#: What parts of one sweep have in common.
+#: The keys that are equal in all parts of one sweep.
 _STUDY = ("collective", "machine", "lengths", "total", "asked", "notes")
 
 
 def part_of(study: Mapping[str, Any], shard: tuple[int, int], points: Sequence[SweepPoint]) -> dict[str, Any]:
-    """The file of a shard: of the study what :data:`_STUDY` names, and the points."""
+    """Returns the file of a shard: the study, with the keys of :data:`_STUDY`, and the points."""
     return {"unisono_sweep": _VERSION, **study, "shard": list(shard), "points": list(points)}
 
 
 def merge_parts(paths: Sequence[str | os.PathLike[str]]) -> tuple[dict[str, Any], list[SweepPoint]]:
-    """The study of the parts in some files, in any order, and all its points.
+    """Returns the study of the parts in some files, in any order, and all its points.
 
     Raises:
-        InputError: a file is no part, parts are of different studies, twice there or missing.
+        InputError: a file is not a part, or parts are of different studies, repeated or missing.
 
     """
     if not paths:
@@ -77,7 +77,7 @@ def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
 
 
 def _is_point(point: Any) -> bool:
-    """Whether a value of JSON has the types of a point."""
+    """Returns whether a value of JSON has the types of a point."""
     if not isinstance(point, dict) or set(point) != set(SweepPoint.__annotations__):
         return False
     optional = ("cycles", "baseline_cycles", "baseline_seconds", "baseline_ratio")

@@ -34,16 +34,15 @@ def sweep(
     executor: "Executor | None" = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[SweepPoint]:
-    """One point for each shape and length, lengths running fastest.
+    """Returns one point for each shape and length; the length changes fastest.
 
-    Without ``shapes`` the part of the machine is swept that ``machine`` names, such as a subset of its nodes.
-    A point holds ``shape``, ``elements``, ``model``, ``best``, ``params``, ``seconds``, ``baseline``,
-    ``baseline_seconds``, ``baseline_ratio`` (how many times faster the best is than the baseline) and
-    ``seconds_by_algorithm``; also ``cycles``, ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a
-    machine without cycles. Without ``algorithms`` the candidates are those of a plan, and each algorithm counts at the
-    best of its parameters. Named ones are timed with ``params``, or as a plan of that name is; among ranks at the best
-    of their candidate parameters.
-    ``progress`` is called with the number of points done and of all points.
+    Without ``shapes``, the sweep is on the part that ``machine`` names, such as a subset of its nodes. A point holds
+    ``shape``, ``elements``, ``model``, ``best``, ``params``, ``seconds``, ``baseline``, ``baseline_seconds``,
+    ``baseline_ratio`` (the baseline's time divided by the best) and ``seconds_by_algorithm``; also ``cycles``,
+    ``baseline_cycles`` and ``cycles_by_algorithm``, which are None on a machine without cycles. Without ``algorithms``
+    the candidates are those of a plan, and each algorithm counts with the best of its parameters. Named ones are timed
+    with ``params``, or as a plan of that name is; for ranks with the best of their candidate parameters. ``progress``
+    is called with the number of points done and of all points.
 
     With ``shard=(i, n)`` only every nth point is computed, from the ith on (1 to n), so that n jobs share a sweep;
     :func:`merge_shards` joins their points. An ``executor`` computes points at the same time: threads of
@@ -68,7 +67,7 @@ def sweep(
     counts = [checked_count(count) for count in lengths]
     first, step = _checked_shard(shard)
     total = len(range(first, len(listed) * len(counts), step))
-    # Before lists of points are made, which may be long.
+    # The number of points is checked before the list of points is made.
     _core.admit_sweep(total, 0)
     sized = [with_shape(machine, shape) for shape in listed]
     asked_points = [(one, count) for one in sized for count in counts][first::step]
@@ -93,15 +92,15 @@ def sweep(
 
 
 def _point(call: tuple[Any, ...]) -> tuple[SweepPoint, int]:
-    """A point, and the steps that it took; executors call it, in other processes too."""
+    """Returns a point, and the number of steps that it took; executors call this, also in other processes."""
     return _core.sweep_point(*call), _core.steps_counted()
 
 
 def _checked_shard(shard: tuple[int, int] | None) -> tuple[int, int]:
-    """The index of the first point of a shard, and the distance to the next one.
+    """Returns the index of the first point of a shard, and the distance to the next one.
 
     Raises:
-        InputError: it is no shard.
+        InputError: it is not a shard.
 
     """
     if shard is None:
@@ -114,7 +113,7 @@ def _checked_shard(shard: tuple[int, int] | None) -> tuple[int, int]:
 
 
 def merge_shards(shards: Sequence[Sequence[SweepPoint]]) -> list[SweepPoint]:
-    """The points of a sweep from those of all its shards, in the order of the shards.
+    """Returns the points of a sweep from those of all its shards, in the order of the shards.
 
     Raises:
         InputError: the numbers of points are not those of shards of one sweep.

@@ -26,21 +26,20 @@ def workload(
     algorithm: str | None = None,
     model: str | None = None,
 ) -> WorkloadReport:
-    """One iteration of the workload of that name, or of that TOML file, on a network; or vgg16 on switches that reduce.
+    """Computes one iteration of a workload, by name or TOML file, on a network; or vgg16 on switches that reduce.
 
-    Holds ``seconds``, ``compute_seconds``, ``communication_seconds``, ``exposed_seconds`` (communication that no
-    compute hides) and ``phases``, each with its ``communication``. By ``level`` "model" a communication takes what the
-    model of plans on networks says, all groups sharing the links; by "packet" every packet of the iteration is
-    simulated; by "flow" groups under way at the same time share links. Without ``overlap`` each step waits for all
-    communication before it.
+    The report has ``seconds``, ``compute_seconds``, ``communication_seconds``, ``exposed_seconds`` (communication that
+    no compute hides) and ``phases``, each with its ``communication``. By ``level`` "model" a communication takes the
+    time that the model of plans on networks predicts, with all groups sharing the links; by "packet" every packet of
+    the iteration is simulated; by "flow" groups that communicate at the same time share links. Without ``overlap`` each
+    step waits for all communication before it.
 
     ``vgg16`` has a ``minibatch`` of images a node, 128 by default, and reduces its gradients by ``algorithm``,
-    in-network by default; other workloads have neither. ``model="data-sheet"`` takes the rates of the data sheet
-    alone.
+    in-network by default; other workloads have neither. ``model="data-sheet"`` uses the rates of the data sheet alone.
 
     Raises:
         InputError: no such workload, a damaged file, a machine of another kind or too small.
-        UnsupportedError: a named algorithm does not make the collective.
+        UnsupportedError: a named algorithm does not carry out the collective.
         SimulationError: the packets stop.
 
     """

@@ -1,4 +1,4 @@
-"""The mapping of jobs to boards, drawn."""
+"""A picture of the jobs on the boards of a network."""
 
 from typing import Any
 
@@ -13,18 +13,18 @@ from unisono.base.reports import AllocationReport, Job
 
 __all__ = ["mapping"]
 
-#: Jobs beside each other differ; cividis-like greys are kept for what is no job.
+#: Neighboring jobs have different colors; greys are for boards without a job.
 _COLORS = mpl.colormaps["tab20"].colors  # type: ignore[attr-defined]
 _FAILED, _IDLE = "#202020", "#ececec"
-#: Above this many boards in a line there is no room for a number in each.
+#: The largest number of boards in a line for which each has room for a number.
 _NUMBERED = 24
 
 
 def mapping(report: AllocationReport, title: str, form: Form = "png") -> bytes:
-    """The boards of the first sample of :func:`unisono.allocate`: one color a job.
+    """Draws the boards of the first sample of :func:`unisono.allocate`: one color a job.
 
-    Jobs are numbered by size where there is room. All boards of a job lie at the crossings of its rows and columns, so
-    a job may be in several pieces.
+    Jobs are numbered by size if there is room. The boards of a job are at the crossings of its rows and columns, so a
+    job may be in several pieces.
     """
     rows, columns = report["boards"]
     first = report["first"]

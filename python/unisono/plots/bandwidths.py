@@ -1,4 +1,4 @@
-"""Pictures of what networks carry."""
+"""Pictures of the bandwidths of accelerators under traffic."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -16,19 +16,20 @@ _COLOR = "#31688e"
 
 
 def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
-    """The bandwidth of every accelerator at each size: how it is spread, its mean, and what the slowest one gets.
+    """Draws at each size the distribution of the accelerators' bandwidths, its mean, and the slowest accelerator.
 
-    The form of Figs. 11 to 14 of "HammingMesh": the width of a shape shows how many accelerators get that much.
+    The form of Figs. 11 to 14 of "HammingMesh": the width of a shape shows the number of accelerators with that
+    bandwidth.
     """
     first = points[0]
-    # One point leaves room for the title and the legend too.
+    # A single point must leave room for the title and the legend.
     width = max(2.6 + 0.9 * len(points), 5.6)
     figure = Figure(figsize=(width, 4.2), layout="constrained")
     axes = figure.subplots()
     at = np.arange(len(points))
     for x, point in zip(at, points, strict=True):
         rates = point.rates * 8e-9
-        # A shape needs values that differ.
+        # A violin needs different values.
         if len(rates) > 1 and np.ptp(rates) > 1e-9 * rates.max():
             for body in axes.violinplot(rates, [x], widths=0.8, showextrema=False)["bodies"]:  # type: ignore[attr-defined]
                 body.set_facecolor(_COLOR)

@@ -13,9 +13,9 @@ _COMPUTE, _EXPOSED, _PRODUCT = "#3b6fb6", "#d1495b", "#6c757d"
 
 
 def draw(rows: Sequence[ComparisonRow], form: Form = "png") -> bytes:
-    """A row of charts for each workload: the time of a step on each machine, and time times price of the network.
+    """Draws charts for each workload: the time of a step on each machine, and time times price of the network.
 
-    The second chart shows machines that state prices, relative to the best of them.
+    The second chart shows machines with prices, relative to the best of them.
     """
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     most = max(sum(row["workload"] == name for row in rows) for name in workloads)

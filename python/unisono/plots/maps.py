@@ -1,6 +1,6 @@
-"""Maps of what is best where, and curves.
+"""Maps of the best algorithms by shape and length, and curves.
 
-Colours are from cividis and viridis, which are distinguishable with any colour vision and in grey.
+Colors are from cividis and viridis, which are distinguishable with any color vision and in grey.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from unisono.base.reports import SweepPoint
 
 __all__ = ["Panel", "curves", "model_and_runs", "optimality_maps", "speedup_map"]
 
-#: Above this many cells a map has no room for a letter in each.
+#: The largest number of cells of a map that have room for a letter.
 _LETTERED = 400
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 
@@ -29,10 +29,10 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 def speedup_map(
     points: Sequence[SweepPoint], title: str, source: str = "", form: Form = "png", *, nodes: str = "PEs"
 ) -> bytes:
-    """The winners of a sweep over shapes (up) and lengths (right), coloured by their speed-up over the baseline.
+    """Draws the best algorithms of a sweep over shapes (up) and lengths (right), colored by speed-up over the baseline.
 
-    ``nodes`` is what the shapes count. Cells carry the winner's letter and the speed-up; lines part the regions. The
-    sweep must be a full grid, as :func:`unisono.sweep` gives it.
+    ``nodes`` names the units of shapes. Cells have the letter of the best algorithm and the speed-up; lines separate
+    the regions. The sweep must be a full grid, as :func:`unisono.sweep` gives it.
     """
     lengths = list(dict.fromkeys(point["elements"] for point in points))
     shapes = list(dict.fromkeys("x".join(map(str, point["shape"])) for point in points))
@@ -69,13 +69,13 @@ def optimality_maps(
     source: str = "",
     form: Form = "png",
 ) -> bytes:
-    """Small multiples, one an algorithm: its time over the lower bound, for P = 2, 3, ... (up) and lengths (right).
+    """Draws a map for each algorithm: its time over the lower bound, for P = 2, 3, ... (up) and lengths (right).
 
     ``ratios`` maps a name to an array with one row for each P from 2 on and one column for each of ``wavelets``.
     """
     figure = Figure(figsize=(2.5 * len(ratios) + 1.2, 3.6), layout="constrained")
     panels = figure.subplots(1, len(ratios), sharey=True, squeeze=False)[0]
-    # One scale for all panels; what is past 10 times the bound is as bad as 10 times.
+    # All panels have one scale, which ends at 10 times the bound.
     norm = LogNorm(1, 10)
     edges = np.array([wavelets[0] / 2**0.5, *(length * 2**0.5 for length in wavelets)])
     image = None
@@ -106,7 +106,7 @@ class Panel:
 
 
 def model_and_runs(panels: Sequence[Panel], title: str, source: str = "", form: Form = "png") -> bytes:
-    """Plots side by side with logarithmic axes: predictions as lines, simulated runs as markers, one color a name."""
+    """Draws plots with logarithmic axes: predictions as lines, simulated runs as markers, one color a name."""
     figure = Figure(figsize=(4.4 * len(panels) + 0.4, 4.6), layout="constrained")
     names = list(dict.fromkeys(name for panel in panels for name in panel.curves))
     shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(names), 2)))
@@ -142,12 +142,12 @@ def curves(
     log_y: bool = False,
     form: Form = "png",
 ) -> bytes:
-    """Named curves in one plot, one color and marker each."""
+    """Draws named curves in one plot, with one color and marker each."""
     figure = Figure(figsize=(6.4, 4.8), layout="constrained")
     axes = figure.subplots()
     shades = mpl.colormaps["viridis"](np.linspace(0, 0.92, max(len(named), 2)))
     for at, (name, points) in enumerate(named.items()):
-        # Many points are a line, few are marked.
+        # Only curves of few points have markers.
         marker = _MARKERS[at % len(_MARKERS)] if len(points) <= 20 else ""
         axes.plot(*zip(*points, strict=True), color=shades[at], marker=marker, markersize=4, linewidth=1.4, label=name)
     if log_x:

@@ -1,4 +1,4 @@
-"""Collectives timed as on hardware, where PEs have no common clock, on the simulated fabric of a wafer."""
+"""Measurement of collectives on the simulated fabric of a wafer as on hardware, without a common clock of PEs."""
 
 from dataclasses import dataclass
 from typing import SupportsIndex
@@ -18,18 +18,18 @@ _MOST = 2**32 - 1
 class Measurement:
     """The times of a calibrated measurement, in cycles, and the true ones, which only a simulator has."""
 
-    #: Writes before the start, as a share of those that would do on a wafer without idle cycles.
+    #: Writes before the start, as a share of those needed on a wafer without idle cycles.
     alpha: float
-    #: Runs of the calibration, and whether starts lie as close as wanted.
+    #: Runs of the calibration, and whether it reached the wanted spread of starts.
     runs: int
     calibrated: bool
-    #: Between the first and the last start, if each PE went by its own clock, or by the trigger alone.
+    #: Cycles between the first and the last start, if each PE started by its own clock, or by the trigger alone.
     clock_spread: int
     trigger_spread: int
-    #: Between the first and the last start, as measured and in truth.
+    #: Cycles between the first and the last start, as measured and in truth.
     start_spread: int
     true_start_spread: int
-    #: The time as measured; the same run by one clock for all; a run without idle cycles, all starting together.
+    #: The measured time; the same run by one common clock; a run without idle cycles and with a common start.
     measured_cycles: int
     true_cycles: int
     quiet_cycles: int
@@ -46,18 +46,19 @@ def measure(
     clock_skew: int = 1000,
     wanted_spread: int | None = None,
 ) -> Measurement:
-    """Measures a schedule on the fabric of its wafer as "Near-Optimal Wafer-Scale Reduce" does (section 8.3).
+    """Measures a schedule on the fabric of its wafer as in "Near-Optimal Wafer-Scale Reduce" (section 8.3).
 
-    PE (0, 0) broadcasts a trigger, at which each PE samples its clock; PEs then wait so long that they start together,
-    by a parameter that runs of a calibration find. The time is from the first start to the last end, both by the clock
-    of the trigger. Clocks differ by up to ``clock_skew`` cycles. Starts closer than ``wanted_spread`` cycles end the
-    calibration: by default the paper's 57 in a row of PEs and 129 on a grid. The rest is as in :func:`simulate`.
+    PE (0, 0) broadcasts a trigger, at which each PE samples its clock. PEs then wait for a time that makes them start
+    together, by a parameter that a calibration finds. The time is from the first start to the last end, both by the
+    clock of the trigger. Clocks differ by up to ``clock_skew`` cycles. The calibration ends when starts differ by less
+    than ``wanted_spread`` cycles: by default the paper's 57 in a row of PEs and 129 on a grid. The other options are as
+    in :func:`simulate`.
 
     Raises:
-        InputError: no machine, one that is no wafer, or a wrong value.
+        InputError: no machine, one that is not a wafer, or a wrong value.
         UnsupportedError: the schedule needs more than the wafer has.
-        VerifyError: the schedule is refused; ``.diagnostics`` lists why.
-        SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
+        VerifyError: the schedule is refused; ``.diagnostics`` lists the reasons.
+        SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists the places.
 
     """
     if not isinstance(schedule, Schedule):

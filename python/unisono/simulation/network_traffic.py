@@ -21,11 +21,11 @@ __all__ = ["LEVELS", "MOST_BY_PACKETS", "PATTERNS", "Traffic", "traffic"]
 
 PATTERNS = ("allreduce", "alltoall", "permutation")
 LEVELS = ("flow", "packet")
-#: Accelerators up to which traffic runs packet by packet where nobody says how.
+#: The largest number of accelerators for which the default level is packets.
 MOST_BY_PACKETS = 4096
-#: Threads that simulate one plane.
+#: The largest number of threads for one plane.
 MOST_JOBS = 16
-#: Messages that carry what an accelerator sends in a permutation ("HammingMesh", artifact: 2 x 32 MiB).
+#: The number of messages of each accelerator in a permutation ("HammingMesh", artifact: 2 x 32 MiB).
 MESSAGES = 2
 
 
@@ -54,21 +54,21 @@ class Traffic:
 
     @property
     def carried(self) -> int:
-        """Bytes that each accelerator receives, or reduces in an allreduce."""
+        """Returns the bytes that each accelerator receives, or reduces in an allreduce."""
         return self.bytes * (self.accelerators - 1) if self.pattern == "alltoall" else self.bytes
 
     @property
     def share_of_injection(self) -> float:
-        """Bandwidth of the slowest accelerator over what it could send."""
+        """Returns the slowest accelerator's bandwidth over its injection rate."""
         return self.carried / self.seconds / self.injection if self.seconds > 0 else 0.0
 
     @property
     def share_of_peak(self) -> float:
-        """The same over the most that there can be: of an allreduce half of the injection, as all bytes move twice."""
+        """Returns the share of the upper limit: half the injection rate for an allreduce, which moves bytes twice."""
         return self.share_of_injection * (2 if self.pattern == "allreduce" else 1)
 
     def report(self) -> TrafficReport:
-        """Everything as JSON takes it; ``rates`` are summed up."""
+        """Returns everything as JSON takes it; ``rates`` are summarized."""
         known = self.rates if len(self.rates) else np.zeros(1)
         return {
             "pattern": self.pattern,
@@ -104,11 +104,11 @@ def traffic(
     seed: SupportsIndex = 0,
     jobs: SupportsIndex = 1,
 ) -> Traffic:
-    """Runs traffic among all accelerators of a network.
+    """Runs traffic between all accelerators of a network.
 
-    ``alltoall``: every accelerator sends a block of ``bytes`` to each other one, message k of accelerator r to
-    (r + k) mod N (balanced shift), posted at once. ``permutation``: every one sends ``bytes`` to one other in two
-    messages, drawn by ``seed``. ``allreduce``: the best algorithm by the model of networks, or the one named.
+    ``alltoall``: every accelerator sends a block of ``bytes`` to each other one, message k of accelerator r to (r + k)
+    mod N (balanced shift), posted at once. ``permutation``: every one sends ``bytes`` to one other in two messages,
+    drawn by ``seed``. ``allreduce``: the best algorithm by the model of networks, or the named one.
 
     ``level`` is ``"packet"`` (the default up to 4096 accelerators) or ``"flow"``: fair shares of links, and for an
     allreduce the model of networks. Planes are alike: one is simulated, with its part of every message.
@@ -116,7 +116,7 @@ def traffic(
     ``jobs`` threads simulate the packets of an alltoall or a permutation. The result does not depend on ``jobs``.
 
     Raises:
-        InputError: no such pattern or level, a machine that is no network, a wrong size or number of threads.
+        InputError: no such pattern or level, a machine that is not a network, a wrong size or number of threads.
         UnsupportedError: the algorithm does not support the machine.
 
     """

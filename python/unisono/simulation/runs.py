@@ -17,7 +17,7 @@ from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, op
 
 __all__ = ["SAMPLED", "Metric", "Run", "check_outputs"]
 
-#: PEs or ranks of a trace where the caller names none.
+#: The default number of PEs or ranks in a trace.
 SAMPLED = 256
 
 
@@ -35,14 +35,14 @@ class Run:
     def __init__(
         self, traced: Traced, simulation: Simulation, repeat: Callable[[list[int]], Simulation] | None
     ) -> None:
-        """``repeat`` runs the same again and records other PEs or ranks."""
+        """``repeat`` runs the simulation again and records other PEs or ranks."""
         self._traced = traced
         self._simulation = simulation
         self._repeat = repeat
 
     @property
     def simulation(self) -> Simulation:
-        """What the simulator answered, with the recorded operations."""
+        """Returns the simulator's result, with recorded operations."""
         return self._simulation
 
     @property
@@ -52,70 +52,70 @@ class Run:
 
     @property
     def cycles(self) -> int | None:
-        """Cycles until the last operation ended; None on a machine without cycles."""
+        """Returns the cycles until the last operation ended, if the machine has cycles."""
         return self._simulation.cycles
 
     @property
     def seconds(self) -> float:
-        """Seconds until the last operation ended."""
+        """Returns the seconds until the last operation ended."""
         return self._simulation.seconds
 
     @property
     def nanoseconds(self) -> float:
-        """The same in nanoseconds, as exact as the clock of a simulator that counts them."""
+        """Returns the nanoseconds until the last operation ended, exact if the simulator counts them."""
         return self._simulation.nanoseconds
 
     @property
     def finish(self) -> npt.NDArray[Any]:
-        """When each node was done: cycles of each PE on a wafer (0 for one without operations), else seconds."""
+        """Returns each node's end: cycles of each PE on a wafer (0 for one without operations), else seconds."""
         return self._simulation.finish
 
     @property
     def finish_ns(self) -> npt.NDArray[np.float64] | None:
-        """The same in nanoseconds; None on a machine with cycles."""
+        """Returns each node's end in nanoseconds, or None with cycles."""
         return self._simulation.finish_ns
 
     @property
     def events(self) -> int:
-        """Events that the simulator counts one by one: moves, tasks and messages, or packets."""
+        """Counts the simulator's events: moves, tasks and messages, or packets."""
         return self._simulation.events
 
     @property
     def stalls(self) -> int | None:
-        """Cycles that wavelets waited at routers, added up; None on other machines."""
+        """Returns the sum of cycles that wavelets waited at routers; None on other machines."""
         return self._simulation.stalls
 
     @property
     def result_correct(self) -> bool | None:
-        """Whether the outputs are those of plain arithmetic; None where no data flowed, so that nothing was checked."""
+        """Returns whether the outputs equal plain arithmetic; None if no data flowed, and none was checked."""
         return self._simulation.result_correct
 
     @property
     def elements_checked(self) -> int | None:
-        """Elements of the vector whose outputs were compared, from the first on; None where nothing was checked."""
+        """Returns the elements of the vector that were compared, from the first on; None if nothing was checked."""
         return self._simulation.elements_checked
 
     @property
     def mismatch(self) -> str | None:
-        """The first element that differs from plain arithmetic."""
+        """Returns the first element that differs from plain arithmetic."""
         return self._simulation.mismatch
 
     @cached_property
     def metrics(self) -> Mapping[str, Metric]:
-        """Everything else that the simulator counts, by name."""
+        """Returns other counts of the simulator, by name."""
         return MappingProxyType({name: Metric(*pair) for name, pair in self._simulation.metrics.items()})
 
     @property
     def wall_seconds(self) -> float:
-        """Seconds that the simulation took."""
+        """Returns the seconds of the simulation."""
         return self._simulation.wall_seconds
 
     def trace(self, path: str | os.PathLike[str], pes: Sequence[int] | None = None) -> None:
         """Writes the run as trace events for Perfetto or ``chrome://tracing``.
 
-        On a wafer there is a track for each thread of a PE, and one microsecond of the file stands for one cycle. Among
+        On a wafer there is a track for each thread of a PE, and one microsecond of the file stands for one cycle. For
         ranks there is a track for each rank, and an arrow for each message. ``pes`` chooses other PEs or ranks than the
-        run was asked to record, which repeats the run; without any, an even sample of at most 256 is taken.
+        run recorded, which repeats the run; the default is an even sample of at most 256.
 
         Raises:
             InputError: a PE does not exist, they are more than 4096, or the path cannot be a file.
@@ -128,7 +128,7 @@ class Run:
         write(path, TRACES[self.simulator](self._traced, self._simulation))
 
     def timeline(self, path: str | os.PathLike[str]) -> None:
-        """Draws the run as PNG, SVG or PDF, by the ending of the path: a row a rank, a bar for what holds its CPU.
+        """Draws the run as PNG, SVG or PDF, by the ending of the path: one row a rank, with bars while its CPU is busy.
 
         Raises:
             InputError: there are more ranks than a picture has room for, or the path has another ending.
@@ -160,7 +160,7 @@ class Run:
             self._traced.recorded = chosen
 
     def _repr_html_(self) -> str:
-        """What notebooks show."""
+        """Returns the table for notebooks."""
         right = {True: "right", False: "wrong", None: "not checked: no data flowed"}
         time = f"{self.cycles} cycles" if self.cycles is not None else f"{1e6 * self.seconds:.6g} µs"
         facts = {"simulator": self.simulator, "time": time, "result": right[self.result_correct], "events": self.events}
@@ -175,7 +175,7 @@ class Run:
 def check_outputs(
     simulator: str, *, trace: str | os.PathLike[str] | None = None, timeline: str | os.PathLike[str] | None = None
 ) -> None:
-    """Fails before a run where :meth:`Run.trace` or :meth:`Run.timeline` is bound to fail after it.
+    """Fails early if :meth:`Run.trace` or :meth:`Run.timeline` would fail.
 
     Raises:
         InputError: the path cannot be a file, or has the wrong ending.

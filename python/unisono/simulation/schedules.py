@@ -20,7 +20,7 @@ from unisono.simulation.traces import SIMULATORS, Traced, checked_pes, listed_pe
 
 __all__ = ["Noise", "simulate", "simulate_beside", "simulate_goal"]
 
-#: The most ranks of a collective.
+#: The largest number of ranks of a collective.
 _MOST_RANKS = 2**22
 
 #: ``("uniform", most)``, ``("normal", mean, deviation)`` or ``("exponential", mean)``, nanoseconds.
@@ -42,23 +42,23 @@ def simulate(
 ) -> Run:
     """Runs a schedule on its machine, or on ``machine``.
 
-    The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with data through it. Among ranks
-    its messages run at the prices of the machine, by ``model`` where that is not the machine's own; rank ``k`` begins
-    ``late[k]`` nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
-    ``("exponential", mean)`` in nanoseconds, lengthens what holds a CPU, drawn by ``seed``. On a network they travel as
-    packets; rank ``k`` is on accelerator ``places[k]``, as of :func:`unisono.submesh`, else where the schedule is
-    placed, or on accelerator ``k`` of the part that the shape of ``machine`` names. In switches that reduce, packets
+    The schedule is proved first. On a wafer it runs wavelet by wavelet on the fabric, with its data. Between ranks its
+    messages have the costs of the machine, by ``model`` if it is not the machine's own; rank ``k`` begins ``late[k]``
+    nanoseconds after the first, and ``noise``, ``("uniform", most)``, ``("normal", mean, deviation)`` or
+    ``("exponential", mean)`` in nanoseconds, drawn by ``seed``, lengthens the times of CPUs. On a network the messages
+    are packets; rank ``k`` is on accelerator ``places[k]``, as of :func:`unisono.submesh`, else at the schedule's own
+    place, or on accelerator ``k`` of the part that the shape of ``machine`` names. In switches that reduce, packets
     flow with their data through the trees of the schedule.
 
-    On a wafer ``queue_depth`` replaces the machine's wavelets that wait at a router, per color and input. With
-    ``noop_probability`` a PE idles in that share of its cycles, as it does against overheating, drawn by ``seed``.
+    On a wafer ``queue_depth`` replaces the machine's limit of wavelets that wait at a router, per color and input. With
+    ``noop_probability`` a PE idles in that share of its cycles, as against overheating, drawn by ``seed``.
     ``trace_pes`` (or ranks) are recorded for :meth:`Run.trace`.
 
     Raises:
         InputError: no machine, or a wrong value.
         UnsupportedError: the schedule needs more colors, switch positions or the like than the machine has.
-        VerifyError: the schedule is refused; ``.diagnostics`` lists why.
-        SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists where.
+        VerifyError: the schedule is refused; ``.diagnostics`` lists the reasons.
+        SimulationError: the run got stuck, or wavelets met that must not; ``.stuck`` lists the places.
 
     """
     if not isinstance(schedule, Schedule):
@@ -94,16 +94,16 @@ def simulate(
 
 
 def simulate_beside(schedules: Sequence[Schedule]) -> list[Run]:
-    """Runs schedules that start at the same time on one machine whose switches reduce, each where it was planned.
+    """Runs schedules that start at the same time on one machine whose switches reduce, each on its planned nodes.
 
     Each tree gets the first identifier that is free at all of its switches. Links and memories that trees share give
-    each of them a fixed share of the time, so a run may take longer than :func:`simulate` says of the schedule alone.
-    The metric ``identifiers`` lists the identifiers of a schedule.
+    each of them a fixed share of the time, so a run may take longer than :func:`simulate` of the schedule alone. The
+    metric ``identifiers`` lists the identifiers of a schedule.
 
     Raises:
         InputError: no schedule, schedules on different machines or of another kind, or more trees at one switch than
             the machine has identifiers.
-        VerifyError: a schedule is refused; ``.diagnostics`` lists why.
+        VerifyError: a schedule is refused; ``.diagnostics`` lists the reasons.
 
     """
     accepted = "simulate_beside takes a list of schedules, at least one"
@@ -129,7 +129,7 @@ _PICOSECONDS = 1000
 
 
 def _parameters(given: dict[str, float | None]) -> tuple[tuple[int | None, ...], int]:
-    """The parameters of LogGOPS in ticks of a clock, and its ticks per nanosecond: 1, or 1000 if one is a fraction.
+    """Returns the parameters of LogGOPS in ticks, and the ticks per nanosecond: 1, or 1000 if one is a fraction.
 
     Raises:
         InputError: a parameter that is negative, too large, or finer than a picosecond.
@@ -178,17 +178,18 @@ def simulate_goal(
 ) -> Run:
     """Runs the program of a GOAL file under LogGOPS, or on ``machine``, a network, packet by packet.
 
-    A folder has the Chakra execution trace of each rank, with compute, sends and receives, as ``emit`` writes them.
+    ``path`` may also be a folder with the Chakra execution trace of each rank, with compute, sends and receives, as
+    ``emit`` writes them.
 
-    On a network rank k is on accelerator k, and calcs are nanoseconds; it takes no parameters of LogGOPS. Of
-    those, ``L``, ``o``, ``g``, ``G`` and ``O`` are nanoseconds, ``S`` bytes; what is left out is LogGOPSim's default.
-    With a fraction such as ``G=0.08``, a multiple of 0.001, the clock counts picoseconds, which LogGOPSim does not.
+    On a network rank k is on accelerator k, calcs are in nanoseconds, and parameters of LogGOPS are refused. Of those,
+    ``L``, ``o``, ``g``, ``G`` and ``O`` are in nanoseconds, ``S`` in bytes; the defaults are LogGOPSim's. With a
+    fraction such as ``G=0.08``, a multiple of 0.001, the clock counts picoseconds, unlike LogGOPSim's.
 
-    ``zero_byte`` says what a message without bytes costs: ``wrapped`` as in LogGOPSim, where the bytes after its first
-    are 2^64 - 1, or ``sane``, as much as one byte.
+    ``zero_byte`` sets the cost of a message without bytes: ``wrapped`` as in LogGOPSim, which counts 2^64 - 1 bytes
+    after its first, or ``sane``, the cost of one byte.
 
     Raises:
-        InputError: the file is not there or is no GOAL, with the line; a parameter that is negative or too large.
+        InputError: the file does not exist or is not GOAL, with the line; a parameter that is negative or too large.
         SimulationError: the program cannot finish; ``.stuck`` lists tasks that are never done.
 
     """
@@ -219,7 +220,7 @@ def simulate_goal(
 
 
 def checked_places(places: Sequence[SupportsIndex]) -> list[int]:
-    """Accelerators of ranks as a list.
+    """Returns accelerators of ranks as a list.
 
     Raises:
         InputError: they are not a list of whole numbers from 0 to 2^32 - 1.
@@ -234,7 +235,7 @@ def checked_places(places: Sequence[SupportsIndex]) -> list[int]:
 
 
 def as_starts(late: Sequence[float] | None) -> list[float] | None:
-    """When ranks begin, as the extension module takes it.
+    """Returns the starting times of ranks in the form of the extension module.
 
     Raises:
         InputError: it is not a list of at most 2^22 times.
@@ -249,7 +250,7 @@ def as_starts(late: Sequence[float] | None) -> list[float] | None:
 
 
 def as_noise(noise: Noise | None) -> tuple[str, float, float] | None:
-    """Noise as the extension module takes it.
+    """Returns noise in the form of the extension module.
 
     Raises:
         InputError: a parameter is missing, or is not a number.

@@ -1,4 +1,4 @@
-"""A picture of a run among ranks: a row a rank, a bar for what holds its CPU, a line for each message."""
+"""A picture of a run of ranks: one row a rank, bars while its CPU is busy, and a line for each message."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from unisono.base.pictures import Form, encoded
 
 __all__ = ["MOST_RANKS", "draw"]
 
-#: More ranks than these are no picture.
+#: The largest number of ranks in a picture.
 MOST_RANKS = 64
 
 _BARS = {"send": "#3b6fb6", "receive": "#7fb069", "calc": "#d1495b", "reduce": "#d1495b"}
@@ -26,7 +26,7 @@ def draw(
     title: str,
     form: Form = "png",
 ) -> bytes:
-    """The picture of a run.
+    """Returns the picture of a run.
 
     An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``start_ns`` and ``end_ns``; a message has
     ``source``, ``target``, ``sent_ns`` and ``arrived_ns``. Rank 0 is the uppermost row.

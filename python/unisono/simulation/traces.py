@@ -21,12 +21,12 @@ __all__ = [
     "operations_and_messages",
 ]
 
-#: The most PEs that one trace records.
+#: The largest number of PEs in one trace.
 MOST_TRACED = 4096
 
 
 class Simulator(NamedTuple):
-    """What a simulator runs, whether by a model of messages, and the nodes that it records: pes, ranks or nothing."""
+    """A simulator: its summary, whether it takes a model of messages, and recorded nodes (pes, ranks or nothing)."""
 
     summary: str
     takes_model: bool
@@ -49,7 +49,7 @@ class Traced:
 
 
 def listed_pes(pes: Sequence[int]) -> list[int]:
-    """Returns the PEs or ranks of a trace as a list; a range that is too long is refused before it is expanded.
+    """Returns the PEs or ranks of a trace as a list; refuses a range that is too long before it expands it.
 
     Raises:
         InputError: they are not a list of whole numbers.
@@ -62,7 +62,7 @@ def listed_pes(pes: Sequence[int]) -> list[int]:
 
 
 def checked_pes(pes: Sequence[int], count: int) -> list[int]:
-    """The same PEs, once there are not too many and each exists.
+    """Returns PEs that are not too many and exist.
 
     Raises:
         InputError: they are more than a trace records, or one does not exist.
@@ -80,7 +80,7 @@ def checked_pes(pes: Sequence[int], count: int) -> list[int]:
 
 
 def sample(count: int, size: int) -> list[int]:
-    """At most that many PEs, evenly spaced, the first and the last among them."""
+    """Returns at most ``size`` PEs, evenly spaced, including the first and the last."""
     if size >= count:
         return list(range(count))
     if size == 1:
@@ -89,10 +89,10 @@ def sample(count: int, size: int) -> list[int]:
 
 
 def pe_trace(run: Traced, simulation: Simulation) -> str:
-    """The recorded operations of PEs, one event a line; a microsecond of the file stands for one cycle."""
+    """Returns the recorded operations of PEs, one event a line; a microsecond of the file stands for one cycle."""
     columns = run.shape[-1]
     recorded = simulation.trace_events
-    # A track of its own for each thread of a PE; tracks are shown in this order.
+    # Each thread of a PE has its own track; tracks are shown in this order.
     tracks = sorted({(event["pe"], event["thread"]) for event in recorded})
     track = {key: at + 1 for at, key in enumerate(tracks)}
     events = [_metadata("process_name", 0, {"name": run.title})]
@@ -127,7 +127,7 @@ def pe_trace(run: Traced, simulation: Simulation) -> str:
 
 
 def rank_trace(run: Traced, simulation: Simulation) -> str:
-    """The recorded operations of ranks and the messages between them; a microsecond of the file is a microsecond."""
+    """Returns the recorded operations of ranks and the messages between them; a microsecond of the file is one."""
     operations, messages = operations_and_messages(simulation)
     events = [_metadata("process_name", 0, {"name": run.title})]
     for rank in sorted({operation["rank"] for operation in operations}):
@@ -156,10 +156,10 @@ def rank_trace(run: Traced, simulation: Simulation) -> str:
 
 
 def operations_and_messages(simulation: Simulation) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The operations that held the CPUs of the recorded ranks, and the messages between them, in nanoseconds.
+    """Returns the operations of the recorded ranks' CPUs, and the messages between them, in nanoseconds.
 
     An operation has ``rank``, ``kind`` (send, receive, calc, reduce), ``bytes``, ``start_ns`` and ``end_ns``; a message
-    ``source``, ``target``, ``bytes``, ``issued_ns`` and ``sent_ns`` (when its issue began and ended), and
+    has ``source``, ``target``, ``bytes``, ``issued_ns`` and ``sent_ns`` (when its issue began and ended), and
     ``arrived_ns``.
     """
     per_ns = simulation.ticks_per_ns
@@ -175,7 +175,7 @@ def operations_and_messages(simulation: Simulation) -> tuple[list[dict[str, Any]
         )
         if kind == "send":
             leaving.setdefault((event["rank"], event["peer"], event["bytes"]), []).append((start, end))
-    # Of one pair and one length messages arrive in the order in which they left.
+    # Messages of one pair and one length arrive in the order in which they left.
     arrived: dict[tuple[int, int, int], int] = {}
     for event in simulation.trace_events:
         key = (event["peer"], event["rank"], event["bytes"])
@@ -197,7 +197,7 @@ def operations_and_messages(simulation: Simulation) -> tuple[list[dict[str, Any]
 
 
 def _metadata(name: str, tid: int, arguments: dict[str, Any]) -> dict[str, Any]:
-    """A trace event that names a process or a track."""
+    """Returns a trace event that names a process or a track."""
     return {"name": name, "ph": "M", "pid": 1, "tid": tid, "args": arguments}
 
 

@@ -1,4 +1,4 @@
-"""Programs of data-parallel tasks over arrays: what must be communicated is found, never written down.
+"""Programs of data-parallel tasks over arrays, whose communication is found from the arrays' use.
 
 >>> import numpy as np
 >>> from unisono.tasks import Program, all_, one_to_one

@@ -1,4 +1,4 @@
-"""What all ranks of a program must have in common, and a discovery does not look at."""
+"""Checksums of properties that all ranks must have in common and that a discovery does not read."""
 
 import zlib
 
@@ -9,12 +9,12 @@ from unisono._core import InputError
 
 
 class Agreed:
-    """Dtypes, operators and contents, as one number that ranks compare, and the contents of each array."""
+    """The dtypes, operators and initial contents of a program, as one checksum that ranks compare."""
 
     def __init__(self) -> None:
-        #: Of all that was added, in its order.
+        #: The checksum of everything that was added, in its order.
         self.number = 0
-        #: The names of arrays with contents, with a number of the contents each.
+        #: The names of arrays with initial contents, each with a checksum of the contents.
         self._contents: list[tuple[str, int]] = []
 
     def add(self, text: str) -> None:
@@ -22,18 +22,18 @@ class Agreed:
         self.number = zlib.crc32(text.encode(), self.number)
 
     def add_contents(self, name: str, data: npt.NDArray[np.generic]) -> None:
-        """Adds the contents that an array begins with."""
+        """Adds the initial contents of an array."""
         found = zlib.crc32(np.ascontiguousarray(data).view(np.uint8).reshape(-1).data)
         self._contents.append((name, found))
         self.add(f"{found}")
 
     def contents(self) -> list[tuple[str, int]]:
-        """The names of arrays, with numbers that differ where contents do."""
+        """Returns the names of arrays with checksums of their initial contents."""
         return self._contents
 
 
 def refuse_different_contents(by_rank: list[list[tuple[str, int]]]) -> None:
-    """Names the first array whose contents differ.
+    """Refuses arrays whose initial contents differ between ranks, and names the first.
 
     Raises:
         InputError: there is one.

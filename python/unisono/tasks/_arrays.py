@@ -10,19 +10,19 @@ import numpy.typing as npt
 from unisono._core import InputError, Mapper
 from unisono.base.messages import shown
 
-#: Accesses that an array keeps at most.
+#: The largest number of accesses that an array remembers.
 _KEPT = 1024
 
 
 class View(np.ndarray[Any, np.dtype[Any]]):
-    """A kernel's part of an array: an ordinary NumPy array, with the place of its first element."""
+    """A kernel's part of an array: an ordinary NumPy array, with the index of its first element."""
 
     #: The index in the whole array of the element ``[0, 0, ...]``.
     offset: tuple[int, ...]
 
     @classmethod
     def of(cls, data: npt.NDArray[Any], offset: tuple[int, ...], *, writable: bool) -> "View":
-        """A view of ``data``."""
+        """Returns a view of ``data``."""
         view = data.view(cls)
         view.offset = offset
         if not writable:
@@ -30,23 +30,23 @@ class View(np.ndarray[Any, np.dtype[Any]]):
         return view
 
     def __array_finalize__(self, source: object) -> None:
-        """Carries the offset to what NumPy makes of a view; slices have the offset of what they were cut from."""
+        """Copies the offset to arrays that NumPy derives; a slice keeps the offset of its source."""
         self.offset = getattr(source, "offset", ())
 
 
 @dataclass(frozen=True, eq=False)
 class Array:
-    """An array of a program; ``array[mapper]`` is what a task accesses of it."""
+    """An array of a program; ``array[mapper]`` is a task's access to it."""
 
     program: object
     number: int
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    #: Accesses by their mappers: a loop that writes the same gets the same.
+    #: Accesses by mapper: equal expressions in a loop give the same object.
     _accesses: dict[Mapper, "Access"] = field(default_factory=dict, repr=False)
 
-    #: An array is no list of accesses.
+    #: Otherwise Python would iterate by __getitem__.
     __iter__ = None
 
     def __getitem__(self, mapper: Mapper) -> "Access":
@@ -67,10 +67,10 @@ class Array:
 
 
 def sizes_of(what: str, given: int | Sequence[int], hint: str = "") -> tuple[int, ...]:
-    """A number, or some, as a tuple; ``hint`` ends the message of what is neither.
+    """Returns one or several numbers as a tuple; ``hint`` ends the error message.
 
     Raises:
-        InputError: it is neither.
+        InputError: ``given`` has something other than whole numbers.
 
     """
     if type(given) is int:

@@ -1,8 +1,8 @@
 """A check of kernels: each task whole, and in the parts of several ranks, in this process, with equal contents.
 
-A kernel that takes the edge of its view for the edge of the array is right on one rank and wrong on two. Each task
-starts from the results that the tasks before it have on one rank, so the first task that differs is the one to mend.
-Exchanges are not part of this check: they are proved where they are made.
+A kernel that treats the edge of its view as the edge of the array is right on one rank and wrong on two. Each task
+starts from the results of the tasks before it on one rank, so the first task that differs has the fault. The check does
+not include exchanges, which have proofs.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,12 +21,13 @@ from unisono.tasks._submitted import Task
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
 
-#: Times the rounding of one operation on the largest number: what results of kernels and of reductions may differ by.
+#: The permitted difference of results of kernels and of reductions, in units of the rounding of one operation on the
+#: largest number.
 _ROUNDED, _SUMMED = 1e4, 1e8
 
 
 class _Changed(NamedTuple):
-    """What the kernel of one rank left in an array that its task changes."""
+    """The contents that the kernel of one rank wrote to an array."""
 
     array: int
     mode: str
@@ -46,7 +47,7 @@ class _Rank:
         self.chunks: dict[int, Box] = {command[2]: (command[4], command[5]) for command in commands}
 
     def run(self, program: "Program", number: int, task: Task, state: Sequence[Data]) -> list[_Changed]:
-        """Runs the kernel on copies of the arrays that it changes; the state is left as it is."""
+        """Runs the kernel on copies of the arrays that it changes, so that ``state`` keeps its contents."""
         if number not in self.chunks:
             return []
         changed = {array for array, mode, _ in task.accesses if mode != "read"}
@@ -90,7 +91,7 @@ def check(program: "Program", ranks: int) -> None:
 
 
 def _merged(task: Task, state: Sequence[Data], ranks: Iterable[Sequence[_Changed]]) -> dict[int, Data]:
-    """The arrays that a task changes, from what each rank left of them."""
+    """Returns the arrays that a task changes, merged from the contents that each rank wrote."""
     all_changed = [changed for rank in ranks for changed in rank]
     merged = {changed.array: state[changed.array].copy() for changed in all_changed}
     reduced = [changed for changed in all_changed if changed.mode == "reduce"]
@@ -142,7 +143,7 @@ def _compare(
 
 
 def _differ(expected: Data, found: Data, operator: str | None) -> Any:
-    """Where two arrays differ beyond rounding."""
+    """Returns where two arrays differ beyond rounding."""
     if expected.dtype.kind not in "fc":
         return expected != found
     finite = np.abs(expected[np.isfinite(expected)])

@@ -1,8 +1,8 @@
-"""Arrays on devices, for kernels of CuPy: each memory keeps what it has, and only what it lacks is copied.
+"""Arrays in the memories of devices, for kernels of CuPy; only data that a memory lacks is copied.
 
-A device's copy of an array spans what kernels there have touched. What one device lacks and another one has goes
-through the memory of the host. Of CuPy this uses `zeros`, `asarray`, `asnumpy`, indexing and `cuda.Device`, on its
-current stream. A program without a number of devices uses CuPy's current one.
+A device's copy of an array spans the elements that kernels there have accessed. Data that only another device has is
+copied through the memory of the host. This module uses `zeros`, `asarray`, `asnumpy`, indexing and `cuda.Device` of
+CuPy, on its current stream. A program without a number of devices uses CuPy's current one.
 """
 
 import importlib
@@ -19,15 +19,15 @@ from unisono.tasks._regions import Box, Boxes, Data, around, common, place, with
 if TYPE_CHECKING:
     from unisono.tasks._kernels import Part
 
-#: With 1, kernels on a device that write to what they only read are found, at the price of copies.
+#: With the value 1, read-only arguments are copied and compared, to find kernels on a device that write to them.
 _CHECK = "UNISONO_CHECK_READS"
 
 
 def cupy(devices: int = 1) -> Any:
-    """The module, imported at first use.
+    """Imports the module and returns it.
 
     Raises:
-        InputError: it is not there, or finds fewer devices.
+        InputError: CuPy is not installed, or finds fewer devices.
 
     """
     try:
@@ -48,25 +48,25 @@ def cupy(devices: int = 1) -> Any:
 
 
 class Mirror:
-    """An array's copy on the device.
+    """A copy of an array on one device.
 
-    Invariant: the device holds in ``_data`` what ``_span`` says; there it has the latest contents of ``_fresh``, and of
-    ``_newer``, a part of that, the host has not.
+    Invariant: ``_data`` has the elements of ``_span``. The device has the latest contents of the boxes ``_fresh``, and
+    the host lacks those of ``_newer``, which are a part of ``_fresh``.
     """
 
     def __init__(self, host: Data, device: int | None) -> None:
-        """Of an array of which the host has all; None for CuPy's current device."""
+        """Creates a copy without elements; ``device`` None stands for CuPy's current one."""
         self._host, self._cupy = host, cupy()
         self._span: Box | None = None
         self._data: Any = None
         self._fresh: Boxes = ()
         self._newer: Boxes = ()
-        # Messages may be packed by another thread, while a kernel's arrays are brought.
+        # Another thread may pack messages while a kernel's arrays are copied.
         of = self._cupy.cuda.Device
         self._lock, self._device = threading.Lock(), of() if device is None else of(device)
 
     def cover(self, box: Box) -> None:
-        """Makes room for a box."""
+        """Extends the span to include a box."""
         with self._lock:
             span = around(self._span, box) if self._span else box
             if span != self._span:
@@ -77,7 +77,7 @@ class Mirror:
                 self._span, self._data = span, data
 
     def bring(self, region: Boxes) -> None:
-        """Brings what the device lacks of a region that was made room for."""
+        """Copies from the host the elements of a region in the span that the device lacks."""
         with self._lock:
             missing = without(region, self._fresh)
             with self._device:
@@ -86,18 +86,18 @@ class Mirror:
             self._fresh += missing
 
     def wrote(self, region: Boxes) -> None:
-        """A kernel on the device writes a region."""
+        """Marks a region that a kernel here writes."""
         with self._lock:
             self._fresh += without(region, self._fresh)
             self._newer += without(region, self._newer)
 
     def view(self, box: Box) -> Any:
-        """The device's array of a box that was made room for."""
+        """Returns the device's array of a box in the span."""
         with self._lock:
             return self._at(box)
 
     def to_host(self, boxes: Boxes) -> None:
-        """Brings to the host what it lacks."""
+        """Copies elements that the host lacks to it."""
         with self._lock:
             if missing := common(boxes, self._newer):
                 self._newer = without(self._newer, missing)
@@ -106,23 +106,23 @@ class Mirror:
                         self._host[place(piece)] = self._cupy.asnumpy(self._at(piece))
 
     def fill(self, box: Box, value: Any) -> None:
-        """Sets the elements of a box that was made room for."""
+        """Sets the elements of a box in the span."""
         with self._lock, self._device:
             self._at(box)[...] = value
 
     def contents(self, box: Box) -> Data:
-        """A copy of what the device has of a box."""
+        """Returns a copy of a box in the span."""
         with self._lock, self._device:
             copied: Data = self._cupy.asnumpy(self._at(box))
             return copied
 
     def host_wrote(self, boxes: Boxes) -> None:
-        """Another memory has new contents."""
+        """Marks boxes that are newer in another memory."""
         with self._lock:
             self._fresh, self._newer = without(self._fresh, boxes), without(self._newer, boxes)
 
     def running(self) -> Any:
-        """The context in which its kernels run."""
+        """Returns the context of the device's kernels."""
         return self._device
 
     def _at(self, box: Box) -> Any:
@@ -131,34 +131,34 @@ class Mirror:
 
 
 class Mirrors:
-    """An array's copies on all devices of the process.
+    """The copies of an array on all devices of the process.
 
-    Invariant: at most one device has contents of an element that the host has not.
+    Invariant: for each element, at most one device has contents that the host lacks.
     """
 
     def __init__(self, host: Data, devices: int | None) -> None:
-        """Of an array of which the host has all; without a number of devices, CuPy's current one."""
+        """Creates copies without elements; ``devices`` None stands for CuPy's current device."""
         self.each = [Mirror(host, device) for device in ([None] if devices is None else range(devices))]
 
     def to_host(self, boxes: Boxes) -> None:
-        """Brings to the host what it lacks."""
+        """Copies elements that the host lacks to it."""
         for mirror in self.each:
             mirror.to_host(boxes)
 
     def host_wrote(self, boxes: Boxes) -> None:
-        """The host has new contents."""
+        """Marks boxes that are newer on the host."""
         for mirror in self.each:
             mirror.host_wrote(boxes)
 
     def bring(self, device: int, region: Boxes) -> None:
-        """Brings to a device what it lacks; what only another device has goes to the host first."""
+        """Copies to a device the elements that it lacks, through the host if only another device has them."""
         for other, mirror in enumerate(self.each):
             if other != device:
                 mirror.to_host(region)
         self.each[device].bring(region)
 
     def wrote(self, device: int, region: Boxes) -> None:
-        """A kernel on a device writes a region."""
+        """Marks a region that a kernel on one device writes."""
         for other, mirror in enumerate(self.each):
             if other != device:
                 mirror.host_wrote(region)
@@ -166,19 +166,19 @@ class Mirrors:
 
 
 def views(parts: Sequence["Part"], operator: str) -> list[Any]:
-    """CuPy arrays of what a task touches on one device."""
+    """Returns CuPy arrays of a task's parts on one device."""
     return _prepare([parts], operator)[0]
 
 
 def _prepare(devices: Sequence[Sequence["Part"]], operator: str) -> list[list[Any]]:
-    """CuPy arrays of what a task touches on each device; none of them is read-only, since CuPy has no such arrays."""
+    """Returns CuPy arrays of a task's parts on each device; CuPy has no read-only arrays."""
     for parts in devices:
         for part in parts:
             part.held.mirror = part.held.mirror or Mirrors(part.held.data, part.held.devices)
     listed = [(device, part, _mirrors(part)) for device, parts in enumerate(devices) for part in parts]
     for device, part, mirrors in listed:
         mirrors.each[device].cover(part.box)
-    # All contents come before the first is written over.
+    # All contents are copied before the first of them is overwritten.
     for device, part, mirrors in listed:
         if part.reads:
             mirrors.bring(device, part.region)
@@ -210,7 +210,7 @@ def call_each(
 ) -> None:
     """Runs a kernel on each device's part of a task, and combines the partial results on the host.
 
-    ``whole`` is the part of the process.
+    ``whole`` has the parts that the process accesses.
     """
     for device, (parts, arrays) in enumerate(zip(devices, _prepare(devices, operator), strict=True)):
         with _mirrors(parts[0]).each[device].running() if parts else nullcontext():
@@ -219,9 +219,9 @@ def call_each(
 
 
 def _combine(devices: Sequence[Sequence["Part"]], whole: Sequence["Part"], operator: str) -> None:
-    """Combines the partial results of several devices, in their order.
+    """Combines the partial results of several devices, in the order of the devices.
 
-    The process contributes neutral elements where no device does.
+    The process contributes neutral elements for regions that no device reduces.
     """
     reduced = [(k, part) for k, parts in enumerate(devices) for part in parts if part.mode == "reduce"]
     partial = [
@@ -238,15 +238,15 @@ def _combine(devices: Sequence[Sequence["Part"]], whole: Sequence["Part"], opera
 
 
 def contents_read(parts: Sequence["Part"], device: int) -> list[list[bytes]]:
-    """The regions that a kernel only reads, where the environment asks to compare them; none elsewhere."""
+    """Returns the contents that a kernel only reads; none unless the environment enables the check."""
     return [_contents(part, parts, device) for part in parts] if is_on(_CHECK) else []
 
 
 def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]], device: int) -> None:
-    """Compares what a kernel only reads with what it was.
+    """Compares the contents that a kernel only reads with those from before its run.
 
     Raises:
-        InputError: the kernel wrote to it.
+        InputError: the kernel wrote to them.
 
     """
     for part, contents in zip(parts, before, strict=True):
@@ -258,7 +258,7 @@ def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]
 
 
 def _contents(part: "Part", parts: Sequence["Part"], device: int) -> list[bytes]:
-    """The region of an array that a part of a task reads, and does not write through another access."""
+    """Returns the contents that a task reads through one access and does not write through another one."""
     mirrors = part.held.mirror
     if part.writes or mirrors is None:
         return []

@@ -9,26 +9,26 @@ from unisono.tasks._held import Held, Route
 from unisono.tasks._regions import Data
 from unisono.tasks.routes import About, route
 
-#: Routes that are kept.
+#: The largest number of routes that are kept.
 _KEPT = 1 << 14
 
 
 class Exchanges:
-    """The arrays in memory, and a route for each collective on one."""
+    """The memory of the arrays, and the routes of their collectives."""
 
     def __init__(self, transport: _transport.Transport, discovery: Discovery, by_messages: bool) -> None:
-        """For the program that a discovery reads."""
+        """Creates the exchanges of the program that a discovery reads."""
         self._transport, self._discovery, self._by_messages = transport, discovery, by_messages
         self._routes: dict[tuple[Operation, int, str | None], Route] = {}
-        #: Where messages are packed and received.
+        #: The memory in which messages are packed and received.
         self.memory = TaskMemory(transport.mpi._handleof(transport.comm), _transport.LARGEST)
 
     def hold(self, data: Data) -> None:
-        """Takes in the program's next array."""
+        """Adds the program's next array."""
         self.memory.hold(data.reshape(-1).view(np.uint8), data.shape, data.itemsize)
 
     def route(self, operation: Operation, array: int, held: Held) -> Route:
-        """The route of an operation, ready to begin. All ranks call it together, once for each run."""
+        """Returns the route of an operation, prepared. All ranks call it together, once for each run."""
         codes = held.codes is not None and reduces(operation.pattern)
         key = operation, array, None if codes else held.operator
         known = self._routes.get(key)
@@ -42,14 +42,14 @@ class Exchanges:
         return known
 
     def can_begin(self, route: Route) -> bool:
-        """Whether beginning it waits for nothing."""
+        """Returns whether the route can begin without waiting for a channel."""
         return not route.by_world or self._transport.world.is_free()
 
     @property
     def sending(self) -> bool:
-        """Whether partial results are on their way to others."""
+        """Returns whether partial results are being sent."""
         return self._transport.sending
 
     def carry_sends(self) -> None:
-        """Carries that on."""
+        """Advances these sends."""
         self._transport.carry_sends()

@@ -19,27 +19,27 @@ class Explanation:
         by_messages: Prediction | None = None,
         devices: DeviceReport | None = None,
     ) -> None:
-        """From the report of a discovery; the predictions come together or not at all."""
+        """Creates an explanation from the report of a discovery and both predictions, or neither."""
         self.nodes: int = found["nodes"]
         self.forwards: list[Forward] = found["forwards"]
         self.messages: MessageCounts = found["messages"]
-        #: The predictions in full: as the program is, and by messages between pairs alone.
+        #: The predictions in full: of the program with its collectives, and of messages between pairs alone.
         self.prediction, self.by_messages = predicted, by_messages
-        #: The copies among the memories of one process; None where no devices were given.
+        #: The copies between the memories of one process; None without devices.
         self.devices = devices
 
     @property
     def predicted(self) -> float | None:
-        """Seconds that the communication takes, one operation after the other; None where no machine was named."""
+        """Returns the seconds of communication, one operation after the other; None without a machine."""
         return None if self.prediction is None else self.prediction.seconds
 
     @property
     def operations(self) -> list[PricedOperation]:
-        """Each distinct operation on the machine: how often, among whom, by which algorithm, and what it takes."""
+        """Returns each distinct operation on the machine: its count, participants, algorithm and time."""
         return [] if self.prediction is None else self.prediction.operations
 
     def report(self) -> DiscoveryReport:
-        """The same as a dictionary."""
+        """Returns the explanation as a dictionary."""
         found: DiscoveryReport = {"nodes": self.nodes, "forwards": self.forwards, "messages": self.messages}
         if self.devices is not None:
             found["devices"] = self.devices
@@ -48,10 +48,7 @@ class Explanation:
         return {**found, **as_report(self.prediction, self.by_messages)}
 
     def __str__(self) -> str:
-        """A line for each kind of forward, or for each operation of a prediction, and the messages of all ranks.
-
-        The copies among devices follow.
-        """
+        """Returns a line for each kind of forward or each predicted operation, the messages, and the device copies."""
         return "\n".join([*self._communication(), *self._copies()])
 
     def _copies(self) -> list[str]:

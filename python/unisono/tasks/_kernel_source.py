@@ -1,9 +1,9 @@
-"""A check of the source of kernels: one that only rebinds the name of a view, or returns a result, writes nothing.
+"""A check of the source of kernels: it finds kernels that rebind a view or return a result, and write nothing.
 
-``b = b * 2`` makes a new array under the name ``b``, and the array of the task stays as it was. The check refuses a
+``b = b * 2`` makes a new array with the name ``b``; the array of the task keeps its contents. The check refuses a
 kernel only if no statement can write to the view: every use of the name before it is rebound is an operand, an index
-that is read, a fact such as ``b.shape``, or an argument of a function that is known not to write. Any other use may
-write, so the kernel is accepted. Without source there is no check.
+that is read, an attribute such as ``b.shape``, or an argument of a function that is known not to write. Any other use
+may write, so the kernel is accepted. Kernels without source are accepted.
 """
 
 import ast
@@ -20,20 +20,20 @@ from unisono._core import InputError
 
 _Function = ast.FunctionDef | ast.Lambda
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
-#: Facts of an array, which give no access to its elements.
+#: Attributes of an array that give no access to its elements.
 _FACTS = {"shape", "dtype", "ndim", "size", "offset", "nbytes", "itemsize"}
 _HARMLESS = {abs, len, range, float, int}
 
 
 class _Source(NamedTuple):
-    """The tree of a kernel, its positional parameters, and what names outside of it stand for."""
+    """The tree of a kernel, its positional parameters, and the values of global names."""
 
     function: _Function
     names: list[str]
     known: dict[str, Any]
 
 
-#: Of functions of equal code and module: what was found of a parameter. Loops make the same lambda again.
+#: The finding on a parameter, by code, module and position: a loop may create the same lambda again.
 _found: dict[tuple[CodeType, int, int], str | None] = {}
 _KEPT = 1024
 
@@ -67,7 +67,7 @@ def check_writes(task: str, kernel: Callable[..., Any], arrays: Sequence[str], r
 
 
 def _plain(kernel: Callable[..., Any]) -> FunctionType | None:
-    """The function of a kernel, which may be compiled or bound, unless it wraps another one."""
+    """Returns the function of a kernel, which may be compiled or bound; None if it wraps another one."""
     plain = getattr(kernel, "py_func", kernel)
     function = plain.__func__ if isinstance(plain, MethodType) else plain
     return function if isinstance(function, FunctionType) and not hasattr(function, "__wrapped__") else None
@@ -86,14 +86,14 @@ def _source(function: FunctionType) -> _Source | None:
         for node in ast.walk(tree)
         if isinstance(node, kind) and [a.arg for a in (*node.args.posonlyargs, *node.args.args)] == names
     ]
-    # Two lambdas of one line cannot be told apart.
+    # Two lambdas of one line cannot be distinguished.
     if len(same) != 1 or (isinstance(same[0], ast.FunctionDef) and same[0].name != function.__name__):
         return None
     return _Source(same[0], names, {**vars(builtins), **function.__globals__})
 
 
 def _useless(source: _Source, position: int) -> str | None:
-    """How a function uses a view so that it cannot write to it."""
+    """Describes how a function uses a view without writing to it; None if it may write."""
     function, names, known = source
     name = names[position]
     if isinstance(function, ast.Lambda):
@@ -119,7 +119,7 @@ def _useless(source: _Source, position: int) -> str | None:
 
 
 def _own(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """All nodes but those of functions and classes inside."""
+    """Yields all nodes except those in inner functions and classes."""
     for node in body:
         yield node
         if not isinstance(node, _SCOPES):
@@ -131,7 +131,7 @@ def _uses(tree: ast.AST, name: str) -> bool:
 
 
 def _rebinds(statement: ast.stmt, name: str) -> bool:
-    """Whether a statement assigns to a name, whatever happens."""
+    """Returns whether a statement always assigns to a name."""
     targets: list[ast.expr] = []
     if isinstance(statement, ast.Assign):
         targets = statement.targets
@@ -141,9 +141,9 @@ def _rebinds(statement: ast.stmt, name: str) -> bool:
 
 
 def _may_write(tree: ast.AST, name: str, known: dict[str, Any], *, kept: bool) -> bool:
-    """Whether some use of a name in a tree may write to its array, or rebinds it in a way that is not followed.
+    """Returns whether some use of a name in a tree may write to its array, or rebinds the name in another way.
 
-    ``kept``: the value of the whole tree gets a name, by which its array could be written.
+    ``kept``: the value of the tree gets a name, through which its array could be written.
     """
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
 
@@ -174,7 +174,7 @@ def _may_write(tree: ast.AST, name: str, known: dict[str, Any], *, kept: bool) -
 
 
 def _only_reads(function: ast.expr, call: ast.Call, known: dict[str, Any]) -> bool:
-    """Whether a call is one of a function that does not write to its arguments."""
+    """Returns whether a function that is called does not write to its arguments."""
     if any(isinstance(argument, ast.Starred) for argument in call.args) or any(
         keyword.arg in (None, "out") for keyword in call.keywords
     ):

@@ -1,8 +1,8 @@
-"""How kernels are called: with views of the host's memory, compiled or not, or of a device's.
+"""Calls of kernels with views of host memory, compiled or not, or of a device's memory.
 
-A kernel compiled by Numba sees a view as an ordinary array, without `View.offset`. To see it, Numba would need an array
-type with its own layout in memory, conversions and array functions, on internals that change with its versions. With
-``offsets=True`` a kernel gets the offsets as one more argument, a tuple of tuples, which any kind of kernel takes.
+A kernel compiled by Numba gets a view as an ordinary array, without `View.offset`. To support the attribute, Numba
+would need an array type with its own layout in memory, conversions and array functions, on internals that change with
+its versions. With ``offsets=True`` every kind of kernel gets the offsets as one more argument, a tuple of tuples.
 """
 
 import inspect
@@ -22,20 +22,21 @@ Kernel = Callable[..., Any]
 
 
 class Part(NamedTuple):
-    """The region that one access of a part of a task touches."""
+    """The region that one access of a part of a task uses."""
 
     held: Held
     name: str
     mode: str
-    #: The box of its view, and the region of it that it touches: mappers may leave gaps, which a kernel may not read.
+    #: The box of its view, and the region in it that the access uses: mappers may leave gaps, which a kernel may not
+    #: read.
     box: Box
     region: Boxes
 
     def kept(self, parts: "Sequence[Part]") -> bool:
-        """Whether the task also changes elements of the view through another access of its ``parts``.
+        """Returns whether the task also changes elements of the view through another access of its ``parts``.
 
-        The kernel then gets a copy of the old contents. Otherwise the elements of this rank would be new in the view
-        while those of other ranks are old, and the result would depend on the number of ranks.
+        The kernel then gets a copy of the old contents. Otherwise the view would have new elements of this rank and old
+        elements of other ranks, and the result would depend on the number of ranks.
         """
         if self.writes:
             return False
@@ -43,17 +44,17 @@ class Part(NamedTuple):
 
     @property
     def reads(self) -> bool:
-        """Whether the kernel needs the latest contents."""
+        """Returns whether the kernel needs the latest contents."""
         return self.mode in ("read", "read_write")
 
     @property
     def writes(self) -> bool:
-        """Whether the kernel leaves other contents."""
+        """Returns whether the kernel changes the contents."""
         return self.mode != "read"
 
 
 def _host(parts: Sequence[Part], operator: str) -> list[Any]:
-    """Views of the host's arrays; those that are only read are read-only."""
+    """Returns views of the host's arrays, read-only if the task only reads them."""
     mirrored = [part for part in parts if part.held.mirror]
     for part in mirrored:
         if part.reads:
@@ -70,7 +71,7 @@ def _host(parts: Sequence[Part], operator: str) -> list[Any]:
     return [View.of(data, part.box[0], writable=part.writes) for part, data in zip(parts, seen, strict=True)]
 
 
-#: Where kernels run: what gives them their views.
+#: The functions that make the views, by the place where a kernel runs.
 PLACES: dict[str, Callable[[Sequence[Part], str], list[Any]]] = {
     "numpy": _host,
     "cupy": _device.views,
@@ -92,7 +93,7 @@ def call_on_devices(
     operator: str,
     offsets: bool,
 ) -> None:
-    """Runs a task's kernel on each device of the process, on its part of the task's arrays; ``whole`` is all of it."""
+    """Runs a task's kernel on each device of the process; ``whole`` has the parts of the process."""
     _number(whole, operator)
     number = itertools.count()
     _device.call_each(
@@ -104,7 +105,7 @@ def call_on_devices(
 
 
 def _number(parts: Sequence[Part], operator: str) -> None:
-    """Notes the operator of reductions, where tasks have several."""
+    """Stores the operator of reductions in arrays with several operators."""
     for part in parts:
         if part.mode == "reduce" and part.held.codes is not None:
             for piece in part.region:
@@ -114,7 +115,7 @@ def _number(parts: Sequence[Part], operator: str) -> None:
 def _run(
     task: str, kernel: Kernel, parts: Sequence[Part], views: Sequence[Any], offsets: bool, device: int | None
 ) -> None:
-    """Calls a kernel; a device's reads are compared where that is asked for."""
+    """Calls a kernel; on a device, it may compare arguments that are only read."""
     arguments = [*views, tuple(part.box[0] for part in parts)] if offsets else views
     before = None if device is None else _device.contents_read(parts, device)
     try:
@@ -127,9 +128,9 @@ def _run(
 
 
 def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offsets: bool) -> Callable[[], None]:
-    """A function that runs a task's kernel on its parts of arrays, which no device and no numbers of operators know.
+    """Returns a function that runs a task's kernel on host arrays with one operator each.
 
-    Where the parts lie is found once. Every run gets views of its own, since a kernel may keep or change them.
+    The places of the views are computed once. Every run gets new views, since a kernel may keep or change them.
     """
     made = [_of_each_run(part, parts) for part in parts]
     reduced = [part for part in parts if part.mode == "reduce"]
@@ -137,7 +138,7 @@ def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offse
     last = (tuple(part.box[0] for part in parts),) if offsets else ()
 
     def run() -> None:
-        # Copies of old contents come before reductions begin.
+        # Old contents are copied before the neutral elements overwrite them.
         arguments = [view() for view in made]
         for data, neutral in fresh:
             data[...] = neutral
@@ -151,7 +152,7 @@ def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offse
 
 
 def _of_each_run(part: Part, parts: Sequence[Part]) -> Callable[[], View]:
-    """A function that makes the view of one part of the task's ``parts`` for a run."""
+    """Returns a function that makes the view of one part of the task's ``parts`` for a run."""
     data, offset = part.held.data[place(part.box)], part.box[0]
     if part.kept(parts):
         return lambda: View.of(data.copy(), offset, writable=False)
@@ -159,9 +160,9 @@ def _of_each_run(part: Part, parts: Sequence[Part]) -> Callable[[], View]:
 
 
 def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any], failure: Exception) -> None:
-    """Says more of a failure: adds a note to it, or raises an error in its place.
+    """Explains a failure: adds a note to it, or raises an error in its place.
 
-    An error comes where the kernel has another number of parameters, and where Numba could not compile it.
+    An error is raised if the kernel has another number of parameters, or if Numba cannot compile it.
     """
     if isinstance(failure, TypeError):
         _check_count(task, kernel, arguments, len(parts))
@@ -183,10 +184,10 @@ def _explain(task: str, kernel: Kernel, parts: Sequence[Part], arguments: Sequen
 
 
 def _check_count(task: str, kernel: Kernel, arguments: Sequence[Any], views: int) -> None:
-    """Refuses a kernel that does not take as many arguments as it gets.
+    """Refuses a kernel that does not accept its number of arguments.
 
     Raises:
-        InputError: it takes more or fewer; a kernel that does not state its parameters is accepted.
+        InputError: it takes more or fewer; a kernel without a signature is accepted.
 
     """
     try:
@@ -204,9 +205,9 @@ def _check_count(task: str, kernel: Kernel, arguments: Sequence[Any], views: int
 
 
 def _written(kernel: Kernel, parts: Sequence[Part], arguments: Sequence[Any]) -> list[str]:
-    """The arrays that a compiled kernel writes though they are read-only.
+    """Returns the read-only arrays that a compiled kernel writes.
 
-    It is compiled anew with one argument read-only at a time: where that fails, and only there, it writes to that one.
+    The kernel is compiled again with one argument read-only at a time; it writes to the arguments for which this fails.
     """
     function = getattr(kernel, "py_func", None)
     if function is None:

@@ -1,4 +1,4 @@
-"""Range mappers: which part of an array a part of a task's range touches. `docs/commands.md` lists them."""
+"""Range mappers: the part of an array that a part of a task's range accesses. `docs/commands.md` lists them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -7,65 +7,66 @@ from unisono._core import InputError, Mapper
 
 #: The whole array.
 all_ = Mapper("all")
-#: The same indices; where the array has more dimensions than the range, whole rows.
+#: The same indices; all indices in dimensions that the array has and the range has not.
 one_to_one = Mapper("one_to_one")
 
 
 def fixed(offset: int | Sequence[int], extent: int | Sequence[int]) -> Mapper:
-    """Always the box of ``extent`` from ``offset`` on."""
+    """Returns a mapper to the box of ``extent`` from ``offset`` on."""
     return Mapper("fixed", offset=offset, extent=extent)
 
 
 def slice_(dim: int) -> Mapper:
-    """The part, with the whole extent of one dimension."""
+    """Returns a mapper to the part, with the whole extent of dimension ``dim``."""
     return Mapper("slice", dim=dim)
 
 
 def neighborhood(*widths: int) -> Mapper:
-    """The part, wider by so much on both sides of each dimension."""
+    """Returns a mapper to the part, extended on both sides of each dimension by its width."""
     return Mapper("neighborhood", halo=widths)
 
 
-#: Another name for the same.
+#: The same mapper by another usual name.
 halo = neighborhood
 
 
 def transposed(*order: int) -> Mapper:
-    """Dimension i of the array is dimension ``order[i]`` of the range; the reverse order by default."""
+    """Returns a mapper from dimension ``order[i]`` of the range to i of the array; reversed by default."""
     return Mapper("transposed", perm=order or (1, 0))
 
 
 def row(index: int) -> Mapper:
-    """One row, with all columns."""
+    """Returns a mapper to one row, with all columns."""
     return Mapper("row", index=index)
 
 
 def row_chunk(index: int) -> Mapper:
-    """One row, at the columns of the part: dimension d of the array follows dimension d - 1 of the range."""
+    """Returns a mapper to one row, at the columns of the part: dimension d of the array is d - 1 of the range."""
     return Mapper("row_chunk", index=index)
 
 
 def shift(*offset: int) -> Mapper:
-    """The same indices, moved."""
+    """Returns a mapper to the same indices, moved by ``offset``."""
     return Mapper("shift", offset=offset)
 
 
 def project(dim: int) -> Mapper:
-    """An array of one dimension over one dimension of the range."""
+    """Returns a mapper from dimension ``dim`` of the range to an array of one dimension."""
     return Mapper("project", kernel_dim=dim)
 
 
 def even_split(granularity: int = 1) -> Mapper:
-    """The array's rows in as many equal parts as the range has points; parts begin at multiples of ``granularity``."""
+    """Returns a mapper to equal parts of rows, one a point of the range, from multiples of ``granularity``."""
     return Mapper("even_split", granularity=granularity)
 
 
 def mapper(function: Callable[..., Any]) -> Mapper:
-    """A function as mapper: from ``(min, max, shape)`` of a part and the array to a list of boxes ``(min, max)``.
+    """Returns a mapper by a function of ``(min, max, shape)`` that returns a list of boxes ``(min, max)``.
 
-    ``min`` is the first index of the part, ``max`` one beyond the last. They have as many numbers as the range has
-    dimensions, ``shape`` as the array has. The function must be pure and monotone. A view spans all boxes; a kernel may
-    not use what lies between them. Keep what this returns: a function is equal to itself through one mapper only.
+    ``min`` is the first index of the part of the range, ``max`` one beyond the last; ``shape`` is that of the array.
+    They have as many numbers as the range and the array have dimensions. The function must be pure and monotone. A view
+    spans all boxes; a kernel may not use elements between them. Keep the returned mapper: mappers of two calls are not
+    equal, even for the same function.
     """
     if not callable(function):
         raise InputError(f"{function!r} is no function; accepted is one of (min, max, shape)")

@@ -1,9 +1,8 @@
-"""A collective by messages between pairs: what no other way serves, and all where collectives are switched off.
+"""Collectives by messages between pairs: those that no other way supports, or all if the environment says so.
 
-`Discovery.direct` makes one schedule of the messages of an operation, which predictions price too, proves it, and
-returns this rank's part. The rank sends and receives what its instructions send and receive, in their order, in the
-place of the array where that is contiguous. It combines partial results once all of them are there, in the order of the
-schedule.
+`Discovery.direct` makes one schedule of the messages of an operation, which predictions use too, proves it, and returns
+this rank's part. The rank sends and receives in the order of its instructions, in the array itself if the place there
+is contiguous. It combines partial results once all of them have arrived, in the order of the schedule.
 """
 
 import numpy as np
@@ -15,12 +14,12 @@ from unisono.tasks._operators import COMBINE, NAMES
 from unisono.tasks._regions import Boxes, Data, pack, pieces, place, volume
 from unisono.tasks._transport import EXCHANGE, Transport
 
-#: Elements of a message, and the numbers of their operators where an array has several.
+#: The elements of a message, and the codes of their operators if an array has several.
 Contribution = tuple[Data, Data | None]
 
 
 class Messages(PythonRoute):
-    """Every pair by itself. Partial results are combined in the order of ranks, so to the same bits everywhere."""
+    """Messages between pairs; partial results are combined in the order of ranks, so to the same bits everywhere."""
 
     def __init__(
         self,
@@ -44,12 +43,12 @@ class Messages(PythonRoute):
             elif not first:
                 self._pieces.append((source, region, volume(self._own), first))
                 self._own += region
-            # What is its own and the first is in its place already, since the array is both input and output.
+            # A first contribution of this rank is in its place already, since the array is both input and output.
         if not reduces(operation.pattern):
             self.here = PairMessages(shape, size, self._sends, self._receives)
 
     def begin(self, held: Held) -> Pending:
-        """Sends partial results, and combines those that come."""
+        """Sends this rank's partial results, and receives those of others."""
         transport, coded = self._transport, held.codes is not None
         for to, region in self._sends:
             data, codes = _contribution(held, region)
@@ -64,7 +63,7 @@ class Messages(PythonRoute):
         return Pending(transport.all_of(requests), lambda: self._combine(held, parts))
 
     def _combine(self, held: Held, parts: dict[int, Contribution]) -> None:
-        """The first contribution to an element is copied, and the others are combined with what is there."""
+        """Copies the first contribution to each element, and combines the others with it."""
         for source, region, start, first in self._pieces:
             end = start + volume(region)
             data, codes = parts[source]
@@ -82,5 +81,5 @@ class Messages(PythonRoute):
 
 
 def _contribution(held: Held, region: Boxes) -> Contribution:
-    """A copy of a region, with the numbers of its operators."""
+    """Returns a copy of a region, with the codes of its operators."""
     return pack(held.data, region), None if held.codes is None else pack(held.codes, region)

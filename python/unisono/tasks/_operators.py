@@ -5,18 +5,18 @@ from typing import Any
 
 import numpy as np
 
-#: The neutral element for each type of elements.
+#: The neutral element of each operator for a type of elements.
 NEUTRAL: dict[str, Callable[[np.dtype[Any]], Any]] = {
     "sum": lambda _: 0,
     "prod": lambda _: 1,
     "max": lambda dtype: -np.inf if dtype.kind == "f" else np.iinfo(dtype).min,
     "min": lambda dtype: np.inf if dtype.kind == "f" else np.iinfo(dtype).max,
 }
-#: The function of two arrays.
+#: The function that combines two arrays.
 COMBINE: dict[str, np.ufunc] = {"sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum}
 NAMES = tuple(NEUTRAL)
 
 
 def by_mpi(dtype: np.dtype[Any]) -> bool:
-    """Whether an MPI library combines elements of this type by all operators."""
+    """Returns whether an MPI library combines elements of this type by all operators."""
     return dtype.isnative and (dtype.kind in "iu" or dtype.char in "fd")

@@ -1,4 +1,4 @@
-"""A program: arrays and tasks, in the order in which they are written."""
+"""Programs: arrays and tasks, in the order in which they are submitted."""
 
 import itertools
 import os
@@ -35,22 +35,23 @@ from unisono.tasks._trace import recorder
 from unisono.tasks._transport import transport
 from unisono.tasks._workload import listed, workload
 
-#: With 1, no collective is made of messages.
+#: With the value 1, messages between pairs replace all collectives.
 _SWITCH = "UNISONO_POINT_TO_POINT"
 _numbers = itertools.count()
-#: Kernels that are equal where they do the same; others are known by their address.
+#: Kernels of these types are equal if they have the same code; other callables are compared by their address.
 _FUNCTIONS = (FunctionType, MethodType)
-#: Forms of tasks that a program keeps at most.
+#: The largest number of distinct tasks that a program remembers.
 _KEPT = 1024
 
 
 class Program:
-    """Arrays, and tasks over them.
+    """Arrays and tasks over them.
 
-    A task is checked when it is submitted and executed by :meth:`run`, which does what was submitted since last time.
+    A task is checked when it is submitted. :meth:`run` executes the tasks submitted since its last call.
 
-    Under ``mpiexec`` all ranks write the same program; each executes its parts of the tasks. A machine or a plan file
-    serves the collectives as in `unisono.mpi`; the others are the library's own.
+    Under ``mpiexec`` all ranks write the same program, and each rank executes its parts of the tasks. A machine or a
+    plan file selects algorithms for the collectives as in `unisono.mpi`; the MPI library executes the other
+    collectives.
     """
 
     def __init__(
@@ -61,27 +62,29 @@ class Program:
         trace: str | os.PathLike[str] | None = None,
         devices: int | None = None,
     ) -> None:
-        """An empty program. The actions of its ranks are recorded for the file ``trace``, written at the end.
+        """Creates an empty program.
 
-        With ``devices`` kernels with ``on="cupy"`` run on that many devices of each process, which share its part of
-        the range; otherwise on CuPy's current device.
+        The actions of its ranks are recorded in the file ``trace``, which is written when the process ends.
+
+        With ``devices``, kernels with ``on="cupy"`` run on that many devices of each process, which share its part of
+        the range; otherwise they run on CuPy's current device.
         """
         if devices is not None and whole("devices", devices) < 1:
             raise InputError(f"devices is {devices}; accepted are numbers from 1 on")
         self._devices = devices
         self.arrays: list[Array] = []
         self.tasks: list[Task] = []
-        # Tasks and fetches, in their order.
+        # The tasks and fetches, in the order of submission.
         self._steps: list[Task | Fetch] = []
         self._numbered: dict[int, Task] = {}
-        #: Tasks by what they were submitted with.
+        #: The submitted tasks, by their arguments.
         self._forms: dict[Hashable, Task] = {}
-        #: Whether kernels get views of the host's memory, of which nothing else is to be known.
+        #: Whether all kernels get views of host memory and no array has several operators.
         self._plain = True
         self._held: list[Held] = []
         self._initialized: list[bool] = []
         self._agreed = Agreed()
-        #: The task whose kernel failed, if one has.
+        #: The name of the task whose kernel failed, or None.
         self._failed: str | None = None
         self._number = next(_numbers)
         self._transport = None if recording.recording() else transport(machine, plan)
@@ -102,7 +105,7 @@ class Program:
         dtype: npt.DTypeLike | None = None,
         name: str = "",
     ) -> Array:
-        """An array with contents, or without where ``init`` is missing: a task must write those first."""
+        """Returns a new array; without ``init`` a task must write the elements before they are read."""
         name = name or f"a{len(self.arrays)}"
         if any(other.name == name for other in self.arrays):
             raise InputError(f"there is an array '{name}' already; give another name")
@@ -114,7 +117,7 @@ class Program:
         number = self._discovery.buffer(name, sizes, kind.itemsize, initialized=given is not None)
         made = Array(self, number, name, sizes, kind)
         data = np.zeros(made.shape, kind)
-        # Zeros are there already, on pages that take no room before they are touched.
+        # np.zeros has made the zeros, on pages that use no memory until they are touched.
         if given is not None and any(given.tobytes() if given.ndim == 0 else b"1"):
             try:
                 data[...] = given
@@ -131,7 +134,7 @@ class Program:
         return made
 
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike = float, name: str = "") -> Array:
-        """An array of zeros."""
+        """Returns a new array of zeros."""
         return self.array(shape, init=0, dtype=dtype, name=name)
 
     def task(
@@ -154,14 +157,15 @@ class Program:
     ) -> None:
         """Submits a task: ``kernel`` gets its views in the order reads, writes, updates, reduces.
 
-        Views of reads are read-only. A view of a write has no old contents; a view of a reduction starts from the
+        Views of reads are read-only. A view of a write has undefined contents. A view of a reduction starts from the
         operator's neutral element on each rank, and the ranks' results are combined by ``op``: sum, prod, min or max.
 
-        With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only; ``on="host"`` is ``"numpy"``, and
-        :meth:`explain` keeps the kernel on the host where processes have devices. With ``offsets`` it gets one more
-        argument: for each view the index of its first element in the whole array, as Numba's kernels need it.
+        With ``on="cupy"`` the kernel gets CuPy arrays, which are never read-only. ``on="host"`` means the same as
+        ``"numpy"``, and :meth:`explain` keeps such a kernel on the host if processes have devices. With ``offsets`` the
+        kernel gets one more argument, which Numba's kernels need: for each view the index of its first element in the
+        whole array.
 
-        ``operations`` is the number of arithmetic operations for a point of the range, which :meth:`workload` reads.
+        ``operations`` is the number of arithmetic operations per point of the range, for :meth:`workload`.
         """
         options = (op, name, offset, granularity, split, on, offsets, operations, False)
         self._take(kernel, range, (reads, writes, updates, reduces), options)
@@ -173,7 +177,7 @@ class Program:
         given: tuple[Sequence[Access], ...],
         options: tuple[Any, ...],
     ) -> None:
-        """Submits a task, or once more the one that was submitted with the same; the options are those of `Options`."""
+        """Submits a task, or repeats one that was submitted with the same arguments (``options``: as in `Options`)."""
         try:
             accesses = tuple(map(tuple, given))
         except TypeError as wrong:
@@ -186,13 +190,13 @@ class Program:
             key = (at, sizes, accesses, options)
             form = self._forms.get(key)
         except TypeError:
-            # Lists have no hash, and wrong arguments are named below.
+            # Lists have no hash; `task_of` reports other wrong arguments.
             key = None
         if form is not None:
             self._add(form, self._discovery.again(form.first))
             return
         made = task_of(self, kernel, sizes, Accesses(*accesses), Options(*options))
-        # Wrong tasks are refused here, where the program's line is still known.
+        # Wrong tasks are refused now, while the traceback still shows the line that submits them.
         made.first = made.submit(self._discovery)
         if key is not None:
             if len(self._forms) >= _KEPT:
@@ -201,7 +205,7 @@ class Program:
         self._add(made, made.first)
 
     def _add(self, task: Task, number: int) -> None:
-        """Takes in a task that was submitted under a number."""
+        """Appends a task that the discovery has under a number."""
         self._numbered[number] = task
         self.tasks.append(task)
         self._steps.append(task)
@@ -220,9 +224,9 @@ class Program:
         *,
         name: str = "",
     ) -> None:
-        """Submits what is done once, on rank 0, in its turn among the tasks: to print, or to write a file.
+        """Submits a function that rank 0 alone executes once, in order with the tasks: to print, or to write a file.
 
-        It gets NumPy views as a kernel does, of whole arrays where an array stands without a mapper.
+        The function gets NumPy views as a kernel does. An array without a mapper stands for the whole array.
         """
         try:
             given = [[a[all_] if isinstance(a, Array) else a for a in listed] for listed in (reads, writes, updates)]
@@ -232,7 +236,7 @@ class Program:
         self._take(function, 1, (*given, ()), tuple(options))
 
     def run(self) -> None:
-        """Executes what was submitted since last time. All ranks call it at the same places."""
+        """Executes the tasks submitted since its last call. All ranks call it at the same places."""
         self._discovery.flush()
         if recording.recording():
             self._discovery.commands()
@@ -240,16 +244,16 @@ class Program:
         self._carry_out("run")
 
     def fence(self) -> None:
-        """Returns when all ranks have executed all that was submitted."""
+        """Executes all submitted tasks and returns when all ranks have done so."""
         self.run()
         if self._transport:
             self._transport.barrier()
 
     def fetch(self, array: Array) -> npt.NDArray[Any]:
-        """A copy of an array's contents on every rank, once all that was submitted is done.
+        """Executes all submitted tasks and returns a copy of an array's contents, on every rank.
 
         Raises:
-            InputError: a part of it was never written.
+            InputError: an element of the array was never written.
 
         """
         if array.program is not self:
@@ -267,7 +271,7 @@ class Program:
         return held.data.copy()
 
     def write_trace(self) -> None:
-        """Writes the trace up to here, which else is written when the process ends. All ranks call it together."""
+        """Writes the trace recorded so far, before the end of the process. All ranks call it together."""
         if self._trace is None:
             raise InputError("the program records no trace; accepted is Program(trace=FILE), or UNISONO_TRACE=FILE")
         if self._transport:
@@ -287,15 +291,15 @@ class Program:
         rank: int = 0,
         device_machine: MachineLike | None = None,
     ) -> Explanation:
-        """The communication on a number of nodes, and its time on ``machine``.
+        """Returns the communication on a number of nodes, and its time on ``machine``.
 
-        The machine is one of ranks, such as ``"archer"``, or a network, such as ``"hx2mesh-small"``. ``simulate`` runs
-        every operation on the machine's simulator as well.
+        The machine is one of ranks, such as ``"archer"``, or a network, such as ``"hx2mesh-small"``. With ``simulate``
+        every operation also runs on the machine's simulator.
 
-        With ``devices``, by default those of the program, each node drives as many, and kernels run on them: those
-        with ``on="cupy"``, or all where no task has it, but for ``on="host"``. The copies among the memories of node
-        ``rank`` come too, and their time on ``device_machine``, whose rank 0 is the host and whose next ranks are the
-        devices.
+        ``devices`` is the number of devices that each node drives, by default the program's. Kernels with ``on="cupy"``
+        run on devices; if no task has ``on="cupy"``, all kernels do, except those with ``on="host"``. The result then
+        includes the copies between the memories of node ``rank``, and their time on ``device_machine``: its rank 0 is
+        the host, and its next ranks are the devices.
         """
         check_devices(devices if self._devices is None else self._devices, rank, device_machine)
         copies = None
@@ -314,10 +318,10 @@ class Program:
         return Explanation(*predictions(found, machine, nodes, rules, model, simulate), devices=copies)
 
     def workload(self, ranks: int, *, name: str = "tasks", strict: bool = False) -> WorkloadGraph:
-        """What the ranks compute and communicate, as a program that ``unisono.step`` puts on a machine.
+        """Returns the computation and communication of the ranks, as a program for ``unisono.step``.
 
-        A kernel takes the ``operations`` of its task and the memory traffic of its accesses. Tasks without
-        ``operations`` are counted in ``unknown`` of the report; with ``strict`` they are an error.
+        The cost of a kernel is the ``operations`` of its task and the memory traffic of its accesses. The report counts
+        tasks without ``operations`` in ``unknown``; with ``strict`` they are an error.
 
         Raises:
             InputError: too many ranks; with ``strict``, a task without ``operations``.
@@ -334,20 +338,21 @@ class Program:
         model: str | None = None,
         simulate: bool = False,
     ) -> Scaling:
-        """An estimate of the program's time on more and more nodes of a machine.
+        """Estimates the program's time on increasing numbers of nodes of a machine.
 
-        Kernels take on each node its part of what they take alone: the CPU seconds of all tasks of a name in
-        ``kernels``, which are measured here where they are not given, on copies of the arrays. Communication takes what
-        :meth:`explain` predicts; nothing overlaps. A :meth:`host_task` is not executed; it takes no time, or what
-        ``kernels`` gives for it on every number of nodes.
+        ``kernels`` gives by name the CPU seconds of all tasks with that name when one node executes them; names without
+        a time are measured now, on copies of the arrays. Each node takes the share of these seconds that its part of
+        the range has. Communication takes the time that :meth:`explain` predicts; nothing overlaps. A :meth:`host_task`
+        is not executed: it takes the time in ``kernels`` on every number of nodes, or none.
         """
         return scaling(self, nodes, machine, kernels, model, simulate)
 
     def check(self, ranks: int) -> None:
-        """Runs each kernel whole and in the parts of ``ranks`` ranks, in this process, and compares the results.
+        """Runs each kernel on its whole range and in the parts of ``ranks`` ranks, and compares the results.
 
-        It works on copies of the arrays as they are now, and finds kernels that take the edge of a view for the edge of
-        the array. A :meth:`host_task` is not executed. Does nothing while a file is only recorded.
+        All runs are in this process, on copies of the arrays as they are now. The check finds kernels that treat the
+        edge of a view as the edge of the array. A :meth:`host_task` is not executed. While a file is only recorded, the
+        method does nothing.
 
         Raises:
             InputError: the results of a task depend on the number of ranks beyond rounding, or its kernel fails.
@@ -358,21 +363,21 @@ class Program:
             check(self, ranks)
 
     def _reduced_by_messages(self) -> dict[int, int]:
-        """The arrays that only messages reduce, with the bytes that go with each element, its operator's number."""
+        """Returns the arrays that only messages can reduce, with the extra bytes per element for operator codes."""
         coded = ((array, int(self._held[array.number].codes is not None)) for array in self.arrays)
         return {array.number: extra for array, extra in coded if extra or not by_mpi(array.dtype)}
 
     def _copy_from(self, other: "Program") -> None:
-        """Copies of another's arrays, with its tasks to be done."""
+        """Copies the arrays of another program and submits its tasks."""
         for array, held, there in zip(other.arrays, other._held, other._initialized, strict=True):
             self.array(array.shape, held.data if there else None, array.dtype, array.name)
         for task in other.tasks:
-            # What runs a kernel there is on the other's arrays.
+            # The runner of a task is bound to the arrays of the other program.
             self._numbered[task.submit(self._discovery)] = replace(task, run=None)
             self._plain = self._plain and other._plain
 
     def _timed(self) -> dict[str, float]:
-        """Runs what is to be done but for host tasks, alone; returns the CPU seconds of the tasks of each name."""
+        """Executes the submitted tasks except host tasks, and returns the CPU seconds by task name."""
         self._discovery.flush()
         seconds = dict.fromkeys((task.name for task in self._numbered.values() if not task.once), 0.0)
         for command in self._discovery.commands():
@@ -390,15 +395,15 @@ class Program:
     def graph(
         self, nodes: int, file: str | os.PathLike[str], kind: str = "commands", rules: str = "full", title: str = ""
     ) -> None:
-        """Draws the commands of each of the ranks, or with ``kind="tasks"`` what tasks read of each other.
+        """Draws the commands of each rank, or with ``kind="tasks"`` the dependencies between tasks.
 
-        A file that ends in ``.dot`` is for Graphviz; ``.svg`` and ``.png`` are pictures, which show the beginning of
-        long programs and the first of many ranks.
+        A file name that ends in ``.dot`` gives a graph for Graphviz; ``.svg`` and ``.png`` give pictures, which show
+        the beginning of long programs and the first of many ranks.
         """
         write_graph(Source(self._submit, nodes, rules, rows=True), file, kind, title or "program of tasks")
 
     def _submit(self, to: Discovery) -> None:
-        """Hands all arrays and tasks to a discovery, or to what takes its place."""
+        """Submits all arrays and tasks to a discovery or a list of tasks."""
         self._declare(to)
         for step in self._steps:
             step.submit(to)
@@ -417,14 +422,13 @@ class Program:
             schedule = TaskSchedule(self._discovery, exchanges.memory, exchanges, self._held, self._trace, detailed)
         schedule.prepare(self._discovery)
         try:
-            # Fences have no kernel.
             carry_out(schedule, self._execute_or_end, self._transport.attendant)
             self._transport.finish_sending()
         except BaseException:
             self._transport.abort("an exchange")
 
     def _carry_out_alone(self) -> None:
-        """Alone there is nothing but kernels."""
+        """Executes the commands of one rank alone, which are all kernels."""
         commands = self._discovery.commands()
         if self._failed is not None:
             raise InputError(f"task '{self._failed}' has failed, and what depends on it cannot be done")
@@ -439,7 +443,7 @@ class Program:
         try:
             self._execute_traced(number, command)
         except BaseException:
-            # An exit or an interrupt too: the others would wait for this rank.
+            # This includes an exit and an interrupt: the other ranks would wait for this rank.
             assert self._transport is not None
             self._transport.abort(f"task '{self._discovery.task_name(number)}'")
 
@@ -471,7 +475,7 @@ class Program:
             _kernels.call(task.name, task.kernel, parts, task.operator, task.on, task.offsets)
 
     def _parts(self, task: Task, views: Iterable[tuple[Box, Boxes]]) -> list[_kernels.Part]:
-        """The parts of arrays that a task touches through its views."""
+        """Returns the parts of arrays that a task accesses through its views."""
         return [
             _kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, region)
             for (buffer, mode, _), (box, region) in zip(task.accesses, views, strict=True)

@@ -1,12 +1,12 @@
-"""A thread that carries exchanges on while a kernel runs.
+"""A thread that advances exchanges while a kernel runs.
 
-One lock stands for the right to touch the schedule. The program's thread has it, except while a kernel runs. The
-attendant sleeps, looks a thousand times a second which kernel runs, and takes the lock where it is still the one of the
-last time: so short kernels never meet it, and long ones are attended from their second millisecond on. A kernel that
-begins or ends only sets a number, which costs next to nothing.
+The thread that holds the lock may use the schedule. The program's thread holds it, except while a kernel runs. The
+progress thread polls the number of the running kernel once a millisecond, and takes the lock if the number has not
+changed since the last poll: short kernels are never disturbed, and exchanges advance from the second millisecond of
+long ones. A kernel that begins or ends sets a number, which costs almost nothing.
 
-Kernels may call MPI, so the attendant needs MPI to serve several threads at a time (``MPI_THREAD_MULTIPLE``, what
-mpi4py asks for); where MPI does not, exchanges go on between kernels only.
+Kernels may call MPI, so the progress thread needs ``MPI_THREAD_MULTIPLE``, which mpi4py requests. Without it, exchanges
+advance between kernels only.
 """
 
 import os
@@ -18,11 +18,11 @@ from typing import Protocol
 
 from unisono.base.switches import is_on
 
-#: ``off`` in the environment: no thread. ``always``, for tests: every kernel waits until the thread had its turn.
+#: ``off`` in the environment: no thread. ``always``, for tests: every kernel waits until the thread has had a turn.
 SWITCH = "UNISONO_PROGRESS"
-#: Seconds between two looks at the kernel that runs, and, once it is attended, while exchanges get on and while not.
+#: Seconds between two polls: of the running kernel, of exchanges that advance, and at most of exchanges that do not.
 _LOOK, _BUSY, _QUIET = 1e-3, 2e-4, 2e-3
-#: Seconds without a kernel after which the thread waits to be woken.
+#: Seconds without a kernel after which the thread sleeps until it is woken.
 _DOZE = 0.1
 
 
@@ -31,38 +31,38 @@ class Attended(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether there is nothing to carry on while a kernel runs."""
+        """Returns whether no exchange can advance while a kernel runs."""
 
     def advance(self) -> bool:
-        """Carries on; whether anything was done. It does not wait."""
+        """Advances exchanges without waiting; returns whether any did."""
 
 
 class Attendant:
-    """The thread; a context manager around each kernel."""
+    """The progress thread; a context manager around each kernel."""
 
     def __init__(self, several_threads: bool, fail: Callable[[], None]) -> None:
-        """``fail`` ends all ranks; it is called in the thread, where an exchange failed."""
+        """``fail`` ends all ranks; the thread calls it if an exchange fails."""
         is_used = is_always = os.environ.get(SWITCH) == "always"
         if not is_always:
             is_used = SWITCH not in os.environ or os.environ[SWITCH] == "" or is_on(SWITCH)
         self._used, self._always = several_threads and is_used, is_always
         self._fail = fail
-        # A kernel may run a program of its own, with the lock or without.
+        # Reentrant, since a kernel may run a program of its own, with the lock or without.
         self._lock = threading.RLock()
         self._awake = threading.Event()
         self._thread: threading.Thread | None = None
         self._schedule: Attended | None = None
-        #: The kernel's number; 0 while none runs.
+        #: The number of the running kernel, 0 between kernels, and the number of kernels so far.
         self._kernel, self._kernels = 0, 0
-        #: Turns that the thread had.
+        #: Turns of the thread so far.
         self.turns = 0
 
     def of(self, schedule: Attended) -> "_Attending":
-        """While this lasts, the schedule is what is carried on."""
+        """Returns a context in which the thread advances this schedule."""
         return _Attending(self, schedule)
 
     def __enter__(self) -> None:
-        """A kernel begins."""
+        """Begins a kernel."""
         if not self._used or self._schedule is None or self._schedule.idle:
             return
         self._kernels += 1
@@ -74,7 +74,7 @@ class Attendant:
             time.sleep(0)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """It ended."""
+        """Ends a kernel."""
         if self._kernel:
             self._lock.acquire()
             self._kernel = 0
@@ -82,7 +82,7 @@ class Attendant:
     def _wake(self) -> None:
         self._awake.set()
         if self._thread is None:
-            # It ends with the process: between kernels it does nothing.
+            # A daemon ends with the process; between kernels it does nothing.
             self._thread = threading.Thread(target=self._attend, name="unisono exchanges", daemon=True)
             self._thread.start()
 
@@ -96,7 +96,7 @@ class Attendant:
                 if unused > _DOZE:
                     unused = 0.0
                     self._awake.clear()
-                    # Who begins a kernel sets its number first, and looks then whether this sleeps.
+                    # `__enter__` sets the number before it checks the event, so that no wake-up is lost.
                     if not self._kernel:
                         self._awake.wait()
                 continue
@@ -107,7 +107,7 @@ class Attendant:
             pause = _BUSY if self._turn(kernel) else min(2 * pause, _QUIET)
 
     def _turn(self, kernel: int) -> bool:
-        """Unless the kernel has ended meanwhile."""
+        """Advances exchanges unless the kernel has ended; returns whether any did."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -116,7 +116,7 @@ class Attendant:
             self.turns += 1
             return self._schedule.advance()
         except BaseException:
-            # Whatever it was, other ranks would wait for ever.
+            # After any failure, other ranks would wait for ever.
             self._fail()
             return False
         finally:

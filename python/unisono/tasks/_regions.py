@@ -1,6 +1,6 @@
 """Regions as Discovery returns them, tuples of boxes ``(min, max)``, and their data in one contiguous piece.
 
-Where a region lies is computed once: loops bring the same tuples again and again.
+The places of a region are computed once, since loops use the same tuples again.
 """
 
 import functools
@@ -15,28 +15,28 @@ Data = npt.NDArray[Any]
 Box = tuple[tuple[int, ...], tuple[int, ...]]
 Boxes = tuple[Box, ...]
 Place = tuple[slice, ...]
-#: A box, the element of packed memory at which the box around it begins, and that box.
+#: A box, the element of packed memory at which the box around it begins, and that outer box.
 Part = tuple[Box, int, Box]
 
-#: Computed places that are kept.
+#: The largest number of results that each function keeps.
 _KEPT = 1 << 14
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def place(box: Box) -> Place:
-    """A box as an index."""
+    """Returns a box as an index."""
     return tuple(slice(low, high) for low, high in zip(*box, strict=True))
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def volume(boxes: Boxes) -> int:
-    """The elements of a region."""
+    """Returns the number of elements of a region."""
     return sum(math.prod(_shape(box)) for box in boxes)
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def interval(boxes: Boxes, shape: tuple[int, ...]) -> tuple[int, int] | None:
-    """The first element and the one behind the last, where a region is contiguous in an array of that shape."""
+    """Returns the first element and the one after the last if a region is contiguous in an array of that shape."""
     if len(boxes) != 1:
         return None
     low, extents = boxes[0][0], _shape(boxes[0])
@@ -49,13 +49,13 @@ def interval(boxes: Boxes, shape: tuple[int, ...]) -> tuple[int, int] | None:
 
 
 def pieces(packed: Data, boxes: Boxes) -> Iterator[tuple[Box, Data]]:
-    """The part of a packed region that belongs to each of its boxes, in the box's shape."""
+    """Yields the part of a packed region that belongs to each of its boxes, in the box's shape."""
     for box, (_, start, end, shape) in zip(boxes, _cuts(boxes), strict=True):
         yield box, packed[start:end].reshape(shape)
 
 
 def pack(data: Data, boxes: Boxes) -> Data:
-    """A contiguous copy of a region."""
+    """Returns a contiguous copy of a region."""
     cuts = _cuts(boxes)
     if len(cuts) == 1:
         return data[cuts[0][0]].flatten()
@@ -65,30 +65,30 @@ def pack(data: Data, boxes: Boxes) -> Data:
 
 
 def pack_into(packed: Data, data: Data, boxes: Boxes) -> None:
-    """The same, into memory that is there."""
+    """Copies a region into contiguous memory."""
     for at, start, end, shape in _cuts(boxes):
         packed[start:end].reshape(shape)[...] = data[at]
 
 
 def unpack(data: Data, wanted: Boxes, packed: Data, boxes: Boxes) -> None:
-    """Puts what is ``wanted`` of a packed region in its place."""
+    """Copies the elements of ``wanted`` from a packed region to the array."""
     for at, start, end, shape, within in _shared(wanted, boxes):
         data[at] = packed[start:end].reshape(shape)[within]
 
 
 def gather_into(packed: Data, boxes: Boxes, data: Data, wanted: Boxes) -> None:
-    """The other way round: puts what is ``wanted`` of the data into a packed region."""
+    """Copies the elements of ``wanted`` from the array into a packed region."""
     for at, start, end, shape, within in _shared(wanted, boxes):
         packed[start:end].reshape(shape)[within] = data[at]
 
 
 def packed_parts(boxes: Boxes, first: int = 0) -> list[Part]:
-    """The parts of a packed region, which begins at element ``first`` of packed memory."""
+    """Returns the parts of a packed region that begins at element ``first`` of packed memory."""
     return [(box, first + start, box) for box, (_, start, _, _) in zip(boxes, _cuts(boxes), strict=True)]
 
 
 def shared_parts(wanted: Boxes, boxes: Boxes, first: int = 0) -> list[Part]:
-    """The same of what is ``wanted`` of it."""
+    """Returns the parts of ``wanted`` in a packed region, as `packed_parts`."""
     return [
         (both, first + start, box)
         for box, (_, start, _, _) in zip(boxes, _cuts(boxes), strict=True)
@@ -98,13 +98,13 @@ def shared_parts(wanted: Boxes, boxes: Boxes, first: int = 0) -> list[Part]:
 
 
 def common(a: Boxes, b: Boxes) -> Boxes:
-    """The intersection of two regions."""
+    """Returns the intersection of two regions."""
     return tuple(both for one in a for other in b if (both := _intersection(one, other)))
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def _cuts(boxes: Boxes) -> list[tuple[Place, int, int, tuple[int, ...]]]:
-    """For each box its index, the part of the packed region that it takes, and its shape."""
+    """Returns for each box its index, its part of the packed region, and its shape."""
     found, at = [], 0
     for box in boxes:
         shape = _shape(box)
@@ -116,7 +116,7 @@ def _cuts(boxes: Boxes) -> list[tuple[Place, int, int, tuple[int, ...]]]:
 
 @functools.lru_cache(maxsize=_KEPT)
 def _shared(wanted: Boxes, boxes: Boxes) -> list[tuple[Place, int, int, tuple[int, ...], Place]]:
-    """The intersections of packed and wanted boxes: each with its index, and its place in the packed box."""
+    """Returns the intersections of packed and wanted boxes: each with its index, and its place in the packed box."""
     return [
         (place(both), start, end, shape, within(both, box))
         for box, (_, start, end, shape) in zip(boxes, _cuts(boxes), strict=True)
@@ -136,7 +136,7 @@ def _intersection(a: Box, b: Box) -> Box | None:
 
 
 def without(a: Boxes, b: Boxes) -> Boxes:
-    """The difference of two regions."""
+    """Returns the difference of two regions."""
     left = list(a)
     for hole in b:
         left = [piece for box in left for piece in _cut(box, hole)]
@@ -144,17 +144,17 @@ def without(a: Boxes, b: Boxes) -> Boxes:
 
 
 def around(a: Box, b: Box) -> Box:
-    """The least box that holds both."""
+    """Returns the smallest box that contains both."""
     return tuple(map(min, a[0], b[0])), tuple(map(max, a[1], b[1]))
 
 
 def within(box: Box, outer: Box) -> Place:
-    """A box as an index into the data of a box around it."""
+    """Returns a box as an index into the data of a box around it."""
     return tuple(slice(a - o, b - o) for a, b, o in zip(*box, outer[0], strict=True))
 
 
 def _cut(box: Box, hole: Box) -> Iterator[Box]:
-    """The rest of a box around a hole: in each dimension the parts below and above it, within those before."""
+    """Yields the rest of a box around a hole: in each dimension the parts below and above, within the ranges left."""
     both = _intersection(box, hole)
     if both is None:
         yield box

@@ -15,13 +15,13 @@ from unisono.tasks._submitted import Task
 if TYPE_CHECKING:
     from unisono.tasks._program import Program
 
-#: Numbers of nodes where nobody says which.
+#: The numbers of nodes by default.
 NODES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """A program on more and more nodes of a machine; printed as a table.
+    """A program on increasing numbers of nodes of a machine; printed as a table.
 
     Each row has ``nodes``, ``compute_seconds``, ``communication_seconds``, their sum ``seconds``, ``speedup`` over one
     node and ``efficiency``, and ``by_messages_seconds`` and ``by_messages_speedup`` without collectives; with a
@@ -30,11 +30,11 @@ class Scaling:
 
     machine: str
     rows: list[dict[str, Any]]
-    #: What the times of communication leave out.
+    #: Effects that the times of communication omit.
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """A line for each number of nodes, and the notes."""
+        """Returns a line for each number of nodes, and the notes."""
         simulated = any("simulated_seconds" in row for row in self.rows)
         titles = ["nodes", "compute", "communication", "simulated", "speed-up", "efficiency", "by messages", "speed-up"]
         lines = [titles]
@@ -60,14 +60,14 @@ class Scaling:
     __repr__ = __str__
 
     def plot(self, path: str | os.PathLike[str], title: str = "") -> None:
-        """Draws what is left of the ideal speed-up, and the times of computation and communication, as PNG.
+        """Draws the efficiency and the times of computation and communication as PNG.
 
         Raises:
             InputError: the path has another ending.
             OSError: it cannot be written.
 
         """
-        # Drawing takes half a second to import.
+        # The import takes half a second.
         from unisono.plots import scaling
 
         if not os.fspath(path).endswith(".png"):
@@ -116,10 +116,10 @@ def scaling(
 
 
 def measured(program: "Program") -> dict[str, float]:
-    """CPU seconds of all tasks of each name in this process, on copies of the arrays as they are now.
+    """Returns the CPU seconds of all tasks of each name in this process, on copies of the arrays as they are now.
 
     Raises:
-        UnsupportedError: the program runs on several ranks, where none has all of the arrays.
+        UnsupportedError: the program runs on several ranks, none of which has all elements.
 
     """
     alone = type(program)()
@@ -130,10 +130,10 @@ def measured(program: "Program") -> dict[str, float]:
 
 
 def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float]:
-    """The seconds of each task's kernels, as they are given.
+    """Returns the given seconds of each task's kernels.
 
     Raises:
-        InputError: a task is missing or unknown, or a time is none.
+        InputError: a task is missing or unknown, or a time is not a finite number from 0 on.
 
     """
     names = dict.fromkeys(task.name for task in program.tasks if not task.once)
@@ -148,12 +148,12 @@ def checked(program: "Program", kernels: Mapping[str, float]) -> dict[str, float
 
 
 def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[tuple[float, float]]:
-    """For tasks of each name their seconds alone, and the largest part of these that one node does."""
+    """Returns for tasks of each name their seconds alone, and the largest share of these on one node."""
     done: dict[str, float] = {}
     whole: dict[str, float] = {}
-    # Parts differ by one granule; the first are the larger ones, and the last may have what is left over.
+    # Parts differ by one granule; the first are the larger ones, and the last may have the remainder.
     parts = [_parts(program, nodes, rank) for rank in {0, nodes - 1}]
-    # A fetch has a number among those of the tasks.
+    # Fetches are numbered with the tasks.
     for at, task in enumerate(program._steps):
         if not isinstance(task, Task) or task.name not in alone:
             continue
@@ -163,7 +163,7 @@ def shares(program: "Program", nodes: int, alone: Mapping[str, float]) -> list[t
 
 
 def _parts(program: "Program", nodes: int, rank: int) -> dict[int, int]:
-    """For each submission, by its number, how many points of its range a rank executes."""
+    """Returns by number of the submission the points of its range that a rank executes."""
     discovery = Discovery(nodes, rank, "off", rows=True, report=False)
     program._submit(discovery)
     discovery.flush()

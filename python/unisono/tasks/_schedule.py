@@ -1,7 +1,7 @@
-"""A rank's commands, carried out.
+"""The execution of a rank's commands.
 
-`unisono._core.TaskSchedule` has the loop: exchanges begin in the order of commands, one order for all ranks, and
-kernels run in it. An exchange does not wait for kernels that it does not depend on, and goes on while they run.
+The loop is in `unisono._core.TaskSchedule`: exchanges begin in the order of commands, which is the same on all ranks,
+and kernels run in it. An exchange does not wait for kernels that it does not depend on, and progresses while they run.
 """
 
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from unisono._core import TaskSchedule
 from unisono.tasks._held import Command
 from unisono.tasks._progress import Attendant
 
-#: Runs the kernel of a task, by its number; the command comes with it where traces or devices need it.
+#: Runs the kernel of a task, by its number; the command is given if traces or devices need it.
 Execute = Callable[[int, Command | None], None]
 
 
 def carry_out(schedule: TaskSchedule, execute: Execute, attendant: Attendant) -> None:
-    """All of a rank's commands."""
+    """Executes all of a rank's commands."""
     with attendant.of(schedule):
         schedule.carry_out(execute, attendant)

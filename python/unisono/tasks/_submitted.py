@@ -25,7 +25,7 @@ class Accesses(NamedTuple):
 
 
 class Options(NamedTuple):
-    """The options of a task as `Program.task` takes them; ``once`` is that of a `Program.host_task`."""
+    """The options of a task, as in `Program.task`; ``once`` is set for a `Program.host_task`."""
 
     op: str
     name: str
@@ -40,7 +40,7 @@ class Options(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """A task as it was submitted; a loop submits the same one again."""
+    """A submitted task; a loop submits the same object again."""
 
     name: str
     kernel: Callable[..., Any]
@@ -49,22 +49,22 @@ class Task:
     operator: str
     #: The offset, the granularity and the split of the range.
     options: tuple[Any, Any, str]
-    #: Where the kernel runs, and whether it gets the offsets of its views.
+    #: The place where the kernel runs, and whether it gets the offsets of its views.
     on: str
     offsets: bool
     #: The arrays that it reduces, by number.
     reduced: tuple[int, ...]
-    #: Arithmetic operations for a point of the range, where they are known.
+    #: Arithmetic operations per point of the range, if given.
     operations: float | None = None
     #: Whether rank 0 alone executes it, as a `Program.host_task`.
     once: bool = False
-    #: Its number where it was submitted first.
+    #: The number of its first submission.
     first: int = -1
-    #: Runs the kernel on views of the host's memory.
+    #: Runs the kernel on views of host memory.
     run: Callable[[], None] | None = None
 
     def submit(self, to: Discovery) -> int:
-        """Hands the task to a discovery."""
+        """Submits the task to a discovery."""
         return to.task(self.name, self.sizes, self.accesses, *self.options)
 
     def list_in(self, tasks: TaskList, host: Collection[str]) -> int:
@@ -74,14 +74,14 @@ class Task:
 
 
 class Fetch(NamedTuple):
-    """Contents of a whole array, given to every rank."""
+    """A request for the contents of a whole array on every rank."""
 
     name: str
     number: int
     shape: tuple[int, ...]
 
     def submit(self, to: Discovery | TaskList) -> int:
-        """Hands the fetch to a discovery."""
+        """Submits the fetch to a discovery."""
         return to.fence(f"fetch of {self.name}", self.number, [0] * len(self.shape), self.shape)
 
     def list_in(self, tasks: TaskList, host: Collection[str]) -> int:  # noqa: ARG002
@@ -92,7 +92,7 @@ class Fetch(NamedTuple):
 def task_of(
     program: object, kernel: Callable[..., Any], sizes: int | Sequence[int], given: Accesses, options: Options
 ) -> Task:
-    """Checks a task of a program and returns it, not submitted yet.
+    """Checks a task of a program and returns it, not yet submitted.
 
     Raises:
         InputError: an option or an access that is not accepted, or a kernel that does not fit its accesses.
@@ -135,10 +135,10 @@ def task_of(
 
 
 def check_operations(name: str, operations: float | None) -> None:
-    """Refuses a number of operations that is not one.
+    """Checks a number of operations.
 
     Raises:
-        InputError: it is below 0, or beyond all programs.
+        InputError: it is not from 0 to 1e30.
 
     """
     if operations is not None and not 0 <= finite(f"task '{name}': operations", operations) <= _MOST_OPERATIONS:
@@ -148,7 +148,7 @@ def check_operations(name: str, operations: float | None) -> None:
 def check_range(
     name: str, sizes: tuple[int, ...], offset: int | Sequence[int] | None, accesses: Sequence[Access]
 ) -> None:
-    """Refuses a range that goes beyond an array that it accesses point by point: the rest would do nothing.
+    """Refuses a range that exceeds an array accessed point by point: the excess would do nothing.
 
     Raises:
         InputError: there is such an array.

@@ -1,8 +1,8 @@
-"""The actions of ranks as trace events for Perfetto: kernels, exchanges, and arrows from pushes to their awaits.
+"""Actions of ranks as trace events for Perfetto: kernels, exchanges, and arrows from pushes to their awaits.
 
-Every rank records by its own clock. Rank 0 asks each other rank for its time, when the recording begins and when the
-file is written, several times; the quickest answer gives the offset between the clocks, to half of the time that it
-took, and between the two offsets time is taken to run evenly. The file says how exact that is.
+Every rank records by its own clock. Rank 0 requests the time of each other rank several times, when the recording
+begins and when the file is written. The fastest answer gives the offset between the clocks, with an error of half of
+its round trip. Between these two offsets a constant drift is assumed. The file states the error.
 """
 
 import atexit
@@ -17,12 +17,12 @@ from typing import Any, Protocol
 from unisono._core import Error
 from unisono.base.files import check_writable, write
 
-#: The file that programs record to which name none.
+#: The file for programs that name none.
 SWITCH = "UNISONO_TRACE"
-#: Questions to each rank for its time.
+#: The number of requests to each rank for its time.
 _QUESTIONS = 32
 _TAG = 2
-#: Tracks of a rank: kernels, and from this one on exchanges, on as many as overlap.
+#: Tracks of a rank: one for kernels, and from the second on as many for exchanges as overlap.
 _KERNELS, _EXCHANGES = 1, 2
 _files: dict[str, "_File"] = {}
 
@@ -30,19 +30,19 @@ Event = dict[str, Any]
 
 
 class Together(Protocol):
-    """The ranks, as `Transport` has them."""
+    """The ranks; `Transport` implements it."""
 
     mpi: Any
     comm: Any
     rank: int
     ranks: int
-    #: The function that is called when the ranks have agreed on the end.
+    #: The functions that are called when the ranks have agreed on the end.
     at_end: list[Callable[[], None]]
 
 
 @dataclass
 class _Offset:
-    """How far another clock is ahead of the first rank's, at a time of the latter."""
+    """The lead of another clock over rank 0's, at a time of rank 0."""
 
     at: int
     ahead: float
@@ -54,13 +54,13 @@ class _File:
     path: str
     transport: Together | None
     events: list[Event] = field(default_factory=list)
-    #: Messages so far, by the rank at the other end.
+    #: Numbers of messages so far, by the rank at the other end.
     sent: Counter[int] = field(default_factory=Counter)
     received: Counter[int] = field(default_factory=Counter)
     first: list[_Offset] = field(default_factory=list)
 
     def write(self) -> None:
-        """All ranks together; rank 0 has the file then."""
+        """Writes the file on rank 0. All ranks call it together."""
         transport = self.transport
         if transport is None:
             write(self.path, trace_text([self.events], [], []))
@@ -72,12 +72,12 @@ class _File:
 
 
 class Recorder:
-    """Records for one program."""
+    """The recorder of one program."""
 
     def __init__(
         self, path: str, transport: Together | None, task: Callable[[int], str], arrays: Sequence[Any]
     ) -> None:
-        """All ranks together. ``task`` names the tasks, and arrays have names."""
+        """All ranks call it together. ``task`` returns the name of a task; ``arrays`` have names."""
         if path not in _files:
             _check(path, transport)
             made = _files[path] = _File(path, transport)
@@ -89,19 +89,19 @@ class Recorder:
         self._file, self._task, self._arrays = _files[path], task, arrays
 
     def write(self) -> None:
-        """Writes what was recorded so far; all ranks together."""
+        """Writes the events recorded so far. All ranks call it together."""
         self._file.write()
 
     def now(self) -> int:
-        """The rank's own clock."""
+        """Returns the time of the rank's clock."""
         return time.perf_counter_ns()
 
     def kernel(self, start: int, number: int, low: Sequence[int], high: Sequence[int]) -> None:
-        """A kernel ended."""
+        """Records a kernel that has ended."""
         self._add("kernel", self._task(number), start, {"min": list(low), "max": list(high)})
 
     def begin(self, command: tuple[Any, ...]) -> Event:
-        """An exchange begins; messages between two ranks are numbered in the order of their beginnings."""
+        """Records the beginning of an exchange; messages between two ranks are numbered in their order."""
         kind, file = command[0], self._file
         event: Event = {"start": self.now()}
         rank = file.transport.rank if file.transport else 0
@@ -114,7 +114,7 @@ class Recorder:
         return event
 
     def end(self, event: Event, command: tuple[Any, ...], served: str, size: int, schedule: str | None) -> None:
-        """It is over; ``size`` in bytes, of a collective those that all ranks receive."""
+        """Records its end; ``size`` is in bytes: for a collective those that all ranks receive."""
         kind, array = command[0], self._arrays[command[4]].name
         args = {"array": array, "bytes": size, "before": self._task(command[2])}
         if schedule is not None:
@@ -138,13 +138,13 @@ class Recorder:
 def recorder(
     path: str | os.PathLike[str] | None, transport: Together | None, task: Callable[[int], str], arrays: Sequence[Any]
 ) -> Recorder | None:
-    """For a program that names a file, or where the environment does."""
+    """Returns a recorder if the program or the environment names a file."""
     path = os.fspath(path) if path is not None else os.environ.get(SWITCH, "")
     return Recorder(path, transport, task, arrays) if path else None
 
 
 def _check(path: str, transport: Together | None) -> None:
-    """All ranks fail where the first cannot write."""
+    """Fails on all ranks if rank 0 cannot write the file."""
     problem: Error | None = None
     if transport is None or transport.rank == 0:
         try:
@@ -157,7 +157,7 @@ def _check(path: str, transport: Together | None) -> None:
 
 
 def trace_text(everyone: Sequence[list[Event]], first: Sequence[_Offset], last: Sequence[_Offset]) -> str:
-    """All ranks' events as a file of trace events in JSON, one a line; times in microseconds of rank 0's clock."""
+    """Returns all ranks' events as a JSON file, one event a line; times in microseconds of rank 0's clock."""
     clocks = [_clock(*pair) for pair in zip(first, last, strict=True)] or [float]
     begun = min((clock(e["start"]) for clock, own in zip(clocks, everyone, strict=True) for e in own), default=0.0)
     lines: list[Event] = []
@@ -204,7 +204,7 @@ def _id(row: Iterable[int]) -> str:
 
 
 def _ranges(ranks: Sequence[int]) -> str:
-    """``0-3, 5``."""
+    """Formats ranks like ``0-3, 5``."""
     found: list[list[int]] = []
     for rank in ranks:
         if found and found[-1][1] == rank - 1:
@@ -215,14 +215,14 @@ def _ranges(ranks: Sequence[int]) -> str:
 
 
 def _clock(first: _Offset, last: _Offset) -> Callable[[int], float]:
-    """From a rank's time to rank 0's."""
+    """Returns the function from a rank's time to rank 0's."""
     span = last.at - first.at
     drift = (last.ahead - first.ahead) / span if span > 0 else 0.0
     return lambda at: at - first.ahead - drift * (at - first.ahead - first.at)
 
 
 def _offsets(transport: Together) -> list[_Offset]:
-    """Each rank's clock beside rank 0's; rank 0 knows them then. All ranks together."""
+    """Measures each rank's clock on rank 0. All ranks call it together."""
     comm, found = transport.comm, [_Offset(time.perf_counter_ns(), 0.0, 0.0)]
     if transport.rank > 0:
         for _ in range(_QUESTIONS):

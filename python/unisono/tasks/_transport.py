@@ -1,4 +1,4 @@
-"""Messages of programs under ``mpiexec``: communicators of their own, bytes without pickle, nothing that blocks."""
+"""Messages of programs under ``mpiexec``: separate communicators, bytes without pickle, non-blocking calls."""
 
 import atexit
 import contextlib
@@ -22,26 +22,26 @@ from unisono.tasks._held import Poll
 from unisono.tasks._progress import Attendant
 from unisono.tasks._regions import Data
 
-#: The longest message in bytes; longer ones go in pieces, since MPI counts with 32 bits.
+#: The longest message in bytes; longer ones are sent in pieces, since MPI counts with 32 bits.
 LARGEST = 1 << 30
-#: Pushes, and the messages of collectives that are done by messages, keep apart.
+#: The tags of pushes, and of messages that carry out collectives.
 PUSH, EXCHANGE = 0, 1
 #: Variables that launchers set for their processes: Open MPI, MPICH and others with PMI, PMIx.
 _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")
-#: The function that a rank calls last.
+#: The name of the last call of a rank.
 _END = "the end"
 _shared: dict[tuple[str, str], "Transport"] = {}
 
 
 def launched() -> bool:
-    """Whether this process is one of several, or has started MPI by itself."""
+    """Returns whether this process is one of several, or has started MPI."""
     return "mpi4py.MPI" in sys.modules or any(name in os.environ for name in _LAUNCHERS)
 
 
 def transport(machine: Any, plan: Any) -> "Transport | None":
-    """The one for programs with this machine or plan; None where this process is alone. All ranks call it together."""
+    """Returns the transport for this machine or plan; None for a lone process. All ranks call it together."""
     if not launched():
-        # A program that is wrong on many ranks is wrong alone.
+        # A program that would be refused on several ranks is refused here too.
         check(machine, plan)
         return None
     key = (str(machine), str(plan))
@@ -55,7 +55,7 @@ class Transport:
     """All ranks, on communicators that nothing else uses."""
 
     def __init__(self, mpi: Any, machine: Any, plan: Any) -> None:
-        """All ranks make it together."""
+        """Creates the communicators. All ranks call it together."""
         self.mpi = mpi
         self.comm = mpi.COMM_WORLD.Dup()
         self.rank, self.ranks = int(self.comm.Get_rank()), int(self.comm.Get_size())
@@ -67,7 +67,7 @@ class Transport:
         several = mpi.Query_thread() >= mpi.THREAD_MULTIPLE
         self.attendant = Attendant(several, lambda: self.abort("an exchange"))
         self._differs = False
-        # A rank that ends, by an error too, says so to those that go on: they would wait for ever.
+        # A rank that ends, also by an error, notifies the others, which would wait for ever.
         if self.ranks > 1:
             atexit.register(self._end)
             if sys.excepthook is sys.__excepthook__:
@@ -78,7 +78,7 @@ class Transport:
         _write("".join(traceback.format_exception(kind, error, at)), self.rank)
 
     def among(self, participants: tuple[int, ...]) -> Any:
-        """A communicator of some ranks, which ask for it in the order of their collectives."""
+        """Returns a communicator of some ranks, which call this in the order of their collectives."""
         if len(participants) == self.ranks:
             return self.comm
         if participants not in self._groups:
@@ -87,11 +87,11 @@ class Transport:
         return self._groups[participants]
 
     def send(self, to: int, data: Data, tag: int) -> None:
-        """Begins to send what nobody else has."""
+        """Begins to send data that this transport keeps alive."""
         self._sent.extend((request, data) for request in self.start_sending(to, data, tag))
 
     def start_sending(self, to: int, data: Data, tag: int) -> list[Any]:
-        """Begins to send, and returns the requests; the data must stay as it is."""
+        """Begins to send, and returns the requests; the data must not change meanwhile."""
         octets = data.view(np.uint8)
         return [self.comm.Isend(octets[at : at + LARGEST], to, tag) for at in range(0, octets.size, LARGEST)]
 
@@ -101,7 +101,7 @@ class Transport:
         return [self.comm.Irecv(octets[at : at + LARGEST], source, tag) for at in range(0, octets.size, LARGEST)]
 
     def all_of(self, requests: list[Any]) -> Poll:
-        """Asks whether all requests are done."""
+        """Returns a poll of whether all requests are done."""
         if len(requests) == 1:
             only: Poll = requests[0].Test
             return only
@@ -109,16 +109,16 @@ class Transport:
 
     @property
     def sending(self) -> bool:
-        """Whether anything is on its way to others."""
+        """Returns whether any data is being sent."""
         return bool(self._sent)
 
     def carry_sends(self) -> None:
-        """Forgets what has arrived, the oldest first."""
+        """Releases data whose sending is complete, the oldest first."""
         while self._sent and self._sent[0][0].Test():
             self._sent.popleft()
 
     def finish_sending(self) -> None:
-        """Returns once nothing is on its way any more."""
+        """Returns once nothing is being sent."""
         while self._sent:
             self.carry_sends()
             os.sched_yield()
@@ -128,10 +128,10 @@ class Transport:
         self.comm.Barrier()
 
     def agree(self, what: str, discovery: Discovery, agreed: Agreed) -> None:
-        """Compares what the ranks have submitted, and what they do next.
+        """Compares the submissions and the next action of all ranks.
 
         Raises:
-            InputError: they differ; on all ranks, and it names the first submission that does.
+            InputError: they differ; raised on all ranks, with the first submission that differs.
 
         """
         count, end = discovery.chain
@@ -154,7 +154,7 @@ class Transport:
 
     @contextlib.contextmanager
     def proving(self) -> Iterator[None]:
-        """While messages are proved: where that fails, perhaps on this rank alone, all ranks are ended."""
+        """Returns a context for proofs of messages: if one fails, perhaps on this rank alone, all ranks are ended."""
         try:
             yield
         except BaseException:
@@ -162,12 +162,12 @@ class Transport:
             raise
 
     def abort(self, what: str) -> None:
-        """Ends all ranks, which could wait for this one for ever; called where a kernel or an exchange failed."""
+        """Ends all ranks after a failed kernel or exchange, since they could wait for this one for ever."""
         _write(f"{traceback.format_exc()}error: {what} failed on rank {self.rank}; all ranks are ended\n", self.rank)
         self.mpi.COMM_WORLD.Abort(1)
 
     def _equal(self, numbers: list[int]) -> bool:
-        # The greatest of a number and of its negative: equal everywhere where they are each other's negative.
+        # max(x) is the minimum, -max(-x), only if all ranks have the same x.
         given = np.array([*numbers, *(-n for n in numbers)], np.int64)
         found = np.empty_like(given)
         self.comm.Allreduce(given, found, self.mpi.MAX)
@@ -185,9 +185,9 @@ class Transport:
 
 
 def _write(text: str, rank: int) -> None:
-    """Writes lines of one rank to standard error, each behind the rank's number.
+    """Writes lines of one rank to standard error, each after the rank's number.
 
-    All are one write, which launchers forward as a whole if it is short, so that lines of ranks are not interleaved.
+    One write has all of them: launchers forward a short write as a whole, so lines of ranks are not interleaved.
     """
     sys.stderr.flush()
     lines = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())
@@ -200,7 +200,7 @@ def _number(what: str) -> int:
 
 
 def _first_difference(links: list[list[int]]) -> int | None:
-    """The first place where chains differ, or where one of them ends."""
+    """Returns the first position at which chains differ, or at which one of them ends."""
     least, most = min(map(len, links)), max(map(len, links))
     for at in range(least):
         if any(own[at] != links[0][at] for own in links):

@@ -1,4 +1,4 @@
-"""What the ranks of a program compute and communicate, as a program that is put on a machine."""
+"""The computation and communication of the ranks of a program, as a program to execute on a machine."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -27,9 +27,9 @@ def workload(
 
 
 def listed(program: "Program", steps: Sequence[Task | Fetch]) -> TaskList:
-    """The steps of a program as a list.
+    """Returns the steps of a program as a list of tasks.
 
-    Where no kernel names a device, all are on devices but those of the host.
+    Kernels with ``on="cupy"`` are on devices; if there is none, all kernels are, except those with ``on="host"``.
     """
     tasks = TaskList()
     program._declare(tasks)

@@ -1,9 +1,8 @@
-"""Programs that are only written down, not run.
+"""Recordings of programs, without execution of their kernels.
 
-Kernels do not run, so their results are unknown. A file that fetches results gets zeros in a first recording. A loop
-that waits for small numbers ends too early with zeros: ``if fetch(residual) < LIMIT: break`` ends it in its first
-round. So the file is recorded again, with numbers that fall to almost 0 in a given number of rounds. The longer
-recording is used.
+The results of kernels are unknown in a recording. The first recording of a file returns zeros from its fetches. A loop
+such as ``if fetch(residual) < LIMIT: break`` then ends in its first round. So the file is recorded again with numbers
+that fall to almost 0 in a given number of rounds, and the longer recording is used.
 """
 
 import contextlib
@@ -29,61 +28,61 @@ if TYPE_CHECKING:
     from unisono.tasks._arrays import Array
     from unisono.tasks._program import Program
 
-#: How often one line of a file may fetch contents before the recording ends.
+#: The recording ends when one line of a file has fetched this often.
 ROUNDS = 100
 
 
 @dataclass
 class Recorded:
-    """What a file submits."""
+    """The tasks and fetches that a file submits."""
 
     programs: list["Program"] = field(default_factory=list)
-    #: What the reader of an explanation must know about the recording.
+    #: Remarks about the recording for the reader of an explanation.
     notes: list[str] = field(default_factory=list)
-    #: How often each line, by file and number, fetched an array of that name.
+    #: The number of fetches of an array by each line: file, line number and name of the array.
     _fetches: Counter[tuple[str, int, str]] = field(default_factory=Counter)
-    #: The lines that fetched what kernels would have written.
+    #: The lines that fetched contents that kernels would have written.
     _unknown: set[tuple[str, int, str]] = field(default_factory=set)
     rounds: int = ROUNDS
-    #: Whether unknown contents fall from round to round; they are zeros otherwise.
+    #: Whether unknown contents fall from round to round or are zeros.
     falling: bool = False
-    #: The line at which the recording ended because it fetched too often.
+    #: The line whose number of fetches ended the recording.
     _ended: tuple[str, int, str] | None = None
 
     @property
     def program(self) -> "Program":
-        """The one program of the file."""
+        """Returns the only program of the file."""
         return self.programs[0]
 
     @property
     def submitted(self) -> int:
-        """The tasks and fetches of all programs."""
+        """Returns the number of tasks and fetches of all programs."""
         return sum(len(program._steps) for program in self.programs)
 
 
 class _EnoughError(BaseException):
-    """Ends a file whose loop goes on; programs that catch all exceptions do not catch it."""
+    """Ends a file in a long loop; not an `Exception`, so that programs do not catch it."""
 
 
-#: What is recorded now, if anything is.
+#: The current recording, or None.
 _now: Recorded | None = None
 
 
 def recording() -> bool:
-    """Whether programs are written down only."""
+    """Returns whether programs are only recorded."""
     return _now is not None
 
 
 def made(program: "Program") -> None:
-    """Remembers a program."""
+    """Adds a new program to the recording."""
     if _now is not None:
         _now.programs.append(program)
 
 
 def fetched(array: "Array", initial: npt.NDArray[Any] | None) -> npt.NDArray[Any]:
-    """Contents for a fetch of an array in a recording, which ends where one line fetches too often.
+    """Returns contents for a fetch of an array; ends the recording if one line fetches too often.
 
-    ``initial`` are the contents of an array that no task has written; None stands for unknown ones.
+    ``initial`` has the contents of an array that no task has written; None stands for unknown contents.
     """
     assert _now is not None
     frame = sys._getframe(2)
@@ -101,10 +100,10 @@ def fetched(array: "Array", initial: npt.NDArray[Any] | None) -> npt.NDArray[Any
 
 
 def _falling(array: "Array", left: int) -> npt.NDArray[Any]:
-    """Contents that mean that a loop has not converged, and in the last of its rounds that it has.
+    """Returns contents that stand for "not converged", and in the last round for "converged".
 
-    Floating-point numbers are the rounds that are left, and almost 0 in the last; integers are 1, flags are true, and
-    other elements are zeros.
+    Floating-point numbers are the number of rounds left, and almost 0 in the last round; integers are 1 and flags true
+    until then; other elements are zeros.
     """
     value: float = 0
     if array.dtype.kind in "fc":
@@ -129,7 +128,7 @@ def _record(rounds: int, *, falling: bool) -> Iterator[Recorded]:
 
 @contextlib.contextmanager
 def _as_script(path: str, arguments: Sequence[str]) -> Iterator[None]:
-    """The arguments and the search path of a file that Python runs."""
+    """Sets the arguments and the search path as when Python runs the file."""
     argv, path_before = sys.argv, sys.path[:]
     sys.argv = [path, *arguments]
     sys.path.insert(0, str(Path(path).resolve().parent))
@@ -140,12 +139,12 @@ def _as_script(path: str, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def record(path: str, arguments: Sequence[str] = (), rounds: int = ROUNDS) -> Recorded:
-    """Executes a file with these arguments, without its kernels, and returns what it submits.
+    """Executes a file with these arguments, without its kernels, and returns its recording.
 
-    What kernels would have written is made up where it is fetched: zeros, or numbers that fall to almost 0 in
-    ``rounds`` fetches of one line, whichever lets the file submit more. Where one line fetches an array ``rounds``
-    times with zeros, a loop is taken to wait for its contents: the recording ends there, with a note. Output goes to
-    standard error.
+    Fetched contents that kernels would have written are zeros, or numbers that fall to almost 0 in ``rounds`` fetches
+    of one line; of these two recordings the one with more submissions is returned. If one line fetches an array
+    ``rounds`` times with zeros, a loop is assumed to wait for its contents: the recording ends there, with a note.
+    Output of the file goes to standard error.
 
     Raises:
         Error: the file fails.
@@ -158,7 +157,7 @@ def record(path: str, arguments: Sequence[str] = (), rounds: int = ROUNDS) -> Re
         with Path(os.devnull).open("w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
             other, failed = _attempt(path, arguments, rounds, falling=True)
         longer = failure is not None or other.submitted > found.submitted
-        # Where neither ends by itself, zeros are simpler.
+        # If neither ends by itself, zeros are simpler.
         if failed is None and longer and (found._ended is None or other._ended is None):
             found, failure = other, None
     if failure is not None:
@@ -172,7 +171,7 @@ def record(path: str, arguments: Sequence[str] = (), rounds: int = ROUNDS) -> Re
 
 
 def _attempt(path: str, arguments: Sequence[str], rounds: int, *, falling: bool) -> tuple[Recorded, Error | None]:
-    """One recording of a file, and the error with which it failed."""
+    """Returns one recording of a file, and the error with which the file failed."""
     with (
         _record(rounds, falling=falling) as found,
         contextlib.redirect_stdout(sys.stderr),
@@ -198,7 +197,7 @@ def _attempt(path: str, arguments: Sequence[str], rounds: int, *, falling: bool)
 
 
 def _refused(path: str, refused: Error) -> Error:
-    """An error of the library that the file does not catch, with the line that caused it."""
+    """Returns an error of the library with the line of the file that caused it."""
     place = _place(path, refused)
     if not place or type(refused) not in (InputError, UnsupportedError):
         return refused
@@ -208,7 +207,7 @@ def _refused(path: str, refused: Error) -> Error:
 
 
 def _place(path: str, wrong: Exception) -> str:
-    """The line of a file in which an exception left it; nothing where it never ran, as of a file that is no Python."""
+    """Returns the line of a file that raised an exception; empty if the file never ran, as after a syntax error."""
     own = [frame for frame in traceback.extract_tb(wrong.__traceback__) if frame.filename == path]
     if not own:
         return ""
@@ -216,7 +215,7 @@ def _place(path: str, wrong: Exception) -> str:
 
 
 def _last_line(wrong: Exception) -> str:
-    """The exception as the last line of a traceback has it: its name, and its message if it has one."""
+    """Returns the exception as in the last line of a traceback: its name, and its message if any."""
     try:
         message = str(wrong)
     except Exception:
@@ -225,7 +224,7 @@ def _last_line(wrong: Exception) -> str:
 
 
 def _notes(found: Recorded) -> list[str]:
-    """What a recording may not show."""
+    """Returns remarks on possible differences from a run."""
     if found._ended is not None:
         file, line, name = found._ended
         times = found._fetches[found._ended]

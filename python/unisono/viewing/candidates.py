@@ -1,4 +1,4 @@
-"""The panels of plans: the candidates beside each other and beside the bound, at one size or at several."""
+"""Panels of plans: the candidates and the bound, at one size or at several."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,7 @@ Panel = dict[str, Any]
 
 
 def of_reports(reports: Sequence[Mapping[str, Any]], chosen: int = 0) -> Panel:
-    """One panel of what `unisono plan --json` prints, at each size that was planned; one is shown first."""
+    """Returns one panel of reports of `unisono plan --json`, one for each size; ``chosen`` is shown first."""
     unit = "cycles" if reports[0]["predicted"].get("cycles") is not None else "seconds"
     points = [
         {
@@ -29,7 +29,7 @@ def of_reports(reports: Sequence[Mapping[str, Any]], chosen: int = 0) -> Panel:
 
 
 def of_sweep(rows: Sequence[Mapping[str, str]]) -> Panel:
-    """One panel of the rows of a sweep's file."""
+    """Returns one panel of the rows of a sweep's file."""
     unit = "cycles" if rows[0].get("cycles") else "seconds"
     prefix = f"{unit}_"
     points = [

@@ -1,4 +1,4 @@
-"""What notebooks show of an object, as a table of HTML; `_repr_html_` of the classes calls :func:`display`."""
+"""HTML tables of objects for notebooks; `_repr_html_` of the classes calls :func:`display`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,12 +8,12 @@ from unisono.base.html import facts_table, table
 
 __all__ = ["display"]
 
-#: Candidates and facts of a table.
+#: The largest number of candidates and facts of a table.
 _SHOWN = 12
 
 
 def display(subject: Plan | Proof | Schedule | Machine) -> str:
-    """A table of the subject's facts, and of its candidates where it is a plan."""
+    """Returns a table of the subject's facts, and of its candidates if it is a plan."""
     match subject:
         case Plan():
             return facts_table(_plan(subject)) + _candidates(subject)
@@ -68,7 +68,7 @@ def _words(name: str, params: Mapping[str, str]) -> str:
 
 
 def _time(cycles: float | None, seconds: float | None) -> str:
-    """Cycles where the machine counts them, else microseconds."""
+    """Formats cycles if the machine counts them, else microseconds."""
     if cycles is not None:
         return f"{cycles:g} cycles"
     return "" if seconds is None else f"{1e6 * seconds:.6g} µs"

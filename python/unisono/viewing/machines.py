@@ -8,15 +8,15 @@ from unisono.viewing import places
 
 __all__ = ["MOST_NODES", "panel"]
 
-#: Nodes of a picture.
+#: The largest number of nodes in a picture.
 MOST_NODES = 4096
-#: Speeds of cables that the note lists.
+#: The largest number of speeds of cables in the note.
 _SPEEDS = 4
 _CABLES = ("board", "DAC", "AOC")
 
 
 def panel(machine: Machine) -> dict[str, Any] | None:
-    """The plane of a network; None for another machine, or for a network with too many nodes for a picture."""
+    """Returns the plane of a network; None for another machine, or for a network with too many nodes for a picture."""
     if "links" not in machine.offers:
         return None
     found = plane(machine)

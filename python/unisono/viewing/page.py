@@ -1,4 +1,4 @@
-"""One page of HTML that holds its data, its program and its style, and asks nothing of a network."""
+"""One HTML page that contains its data, its program and its style, and loads nothing from a network."""
 
 import html
 import json
@@ -16,15 +16,15 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inl
 
 
 def page(title: str, form: str, facts: Mapping[str, Any], panels: Sequence[Mapping[str, Any]]) -> str:
-    """The page of a subject: its facts, and its panels in order.
+    """Returns the page of a subject: its facts, and its panels in order.
 
     Raises:
-        ValueError: a number of the data is infinite, or none at all.
+        ValueError: a number of the data is infinite or NaN.
         UnsupportedError: this installation has no program for pages.
 
     """
     data = {"title": title, "form": form, "facts": facts, "panels": panels, "version": __version__}
-    # In a script only "<" can begin something that a browser takes for the end of it.
+    # Only "<" can begin text that a browser takes for the end of a script.
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

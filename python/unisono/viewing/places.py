@@ -1,4 +1,4 @@
-"""Where the nodes of a machine are drawn: places in a plane, one unit from neighbour to neighbour."""
+"""The places of a machine's nodes in a picture: points in a plane, one unit from neighbor to neighbor."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,19 +10,19 @@ __all__ = ["Place", "circle_or_grid", "closed_up", "grid", "network"]
 
 Place = tuple[float, float]
 
-#: So many ranks are drawn on a circle; more on a grid, because a circle leaves them no room.
+#: The largest number of ranks on a circle; a circle would leave more ranks no room.
 _MOST_ON_A_CIRCLE = 48
-#: Units between neighbours in a picture of a part of a machine.
+#: The widest gap between neighbors in a picture of a part of a machine, in units.
 _WIDEST_GAP = 2.0
 
 
 def grid(rows: int, columns: int) -> list[Place]:
-    """Row-major places, the first at the upper left."""
+    """Returns row-major places, the first at the upper left."""
     return [(float(column), float(row)) for row in range(rows) for column in range(columns)]
 
 
 def circle_or_grid(count: int) -> list[Place]:
-    """Places for ranks that no machine puts anywhere: a circle, or a grid where they are many."""
+    """Returns places for ranks without a machine: a circle, or a grid if they are many."""
     if count <= _MOST_ON_A_CIRCLE:
         radius = max(1.0, count / (2 * pi))
         return [(radius * sin(2 * pi * k / count), -radius * cos(2 * pi * k / count)) for k in range(count)]
@@ -31,7 +31,7 @@ def circle_or_grid(count: int) -> list[Place]:
 
 
 def network(machine: Machine, accelerators: int, nodes: int, cables: Sequence[tuple[int, int]]) -> list[Place]:
-    """Places for the accelerators and switches of one plane of a network.
+    """Returns places for the accelerators and switches of one plane of a network.
 
     Accelerators with two dimensions are on a grid, and a switch of a row or column is at its end. Other accelerators
     are in a row below their switches, which are in layers by the number of cables to the nearest accelerator.
@@ -50,7 +50,7 @@ def network(machine: Machine, accelerators: int, nodes: int, cables: Sequence[tu
 
 
 def closed_up(found: Sequence[Place]) -> list[Place]:
-    """The same places without wide gaps: a part of a machine is drawn as large as if there were no more."""
+    """Returns the places without wide gaps, which the rest of a machine left between a part of its nodes."""
     axes = [_narrowed(axis) for axis in zip(*found, strict=True)]
     return list(zip(*axes, strict=True)) if found else []
 
@@ -76,7 +76,7 @@ def _around_a_grid(rows: int, columns: int, nodes: int, near: Sequence[Sequence[
             at = (x, rows + 0.2)
         else:
             at = (columns + 0.2, rows + 0.2)
-        # Switches that share a place stand one after the other.
+        # Switches with the same place are drawn one after the other.
         count = beside.get(at, 0)
         beside[at] = count + 1
         outward = (at[0] > columns, at[1] > rows)

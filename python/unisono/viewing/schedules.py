@@ -1,4 +1,4 @@
-"""The panels of a schedule: its transfers on the machine, played over time, and the operations of each node."""
+"""The panels of a schedule: its transfers on the machine over time, and the operations of each node."""
 
 import json
 from collections import Counter
@@ -15,9 +15,9 @@ from unisono.viewing.steps import Document, Transfer, instructions, steps_of, tr
 
 __all__ = ["MOST_INSTRUCTIONS", "MOST_NODES", "panels"]
 
-#: Nodes of a picture, as many as a trace records.
+#: The largest number of nodes in a picture, which a trace can record.
 MOST_NODES = 4096
-#: Instructions whose transfers a page holds.
+#: The largest number of instructions in a page.
 MOST_INSTRUCTIONS = 200_000
 
 Panel = dict[str, Any]
@@ -29,13 +29,13 @@ class _Timed(NamedTuple):
     unit: str
     last: float
     moves: list[tuple[Transfer, float, float]]
-    #: Node, lane, start, end and name of operations; None where the simulator records none.
+    #: Node, lane, start, end and name of operations; None if the simulator records none.
     spans: list[tuple[int, int, float, float, str]] | None
     note: str
 
 
 def panels(schedule: Schedule) -> tuple[dict[str, Any], list[Panel]]:
-    """Facts of a schedule and of its run, and the panels.
+    """Returns facts of a schedule and of its run, and the panels.
 
     Raises:
         VerifyError: the schedule is refused.
@@ -74,7 +74,7 @@ def panels(schedule: Schedule) -> tuple[dict[str, Any], list[Panel]]:
 
 
 def _run(schedule: Schedule) -> Run | None:
-    """The run on the schedule's machine, with every node recorded; None without a machine that can run it."""
+    """Runs the schedule on its machine and records every node; returns None if no machine can run it."""
     if schedule.machine is None:
         return None
     recorded = SIMULATORS[schedule.machine.simulator].records in ("pes", "ranks")
@@ -155,7 +155,7 @@ def _map(schedule: Schedule, document: Document, timed: _Timed, run: Run | None)
 
 
 def _drawn(schedule: Schedule, document: Document, run: Run | None) -> tuple[Panel, Panel | None]:
-    """The nodes of the picture, and the links between them with what crosses them."""
+    """Returns the nodes of the picture, and the links between them with their load."""
     machine, count = schedule.machine, schedule.nodes
     offers = [] if machine is None else machine.offers
     if machine is not None and "grid" in offers and machine.shape is not None:
@@ -203,7 +203,7 @@ def _of_network(schedule: Schedule, document: Document, cables: Mapping[str, Any
 
 
 def _between(ranks: Mapping[int, int], a: Sequence[int], b: Sequence[int], accelerators: int) -> set[int]:
-    """The switches of a plane that have a cable to a rank, and those that have one to such a switch."""
+    """Returns the switches of a plane that have a cable to a rank, and those with a cable to such a switch."""
     found: set[int] = set()
     for _ in range(2):
         reached = found | set(ranks)
@@ -218,13 +218,13 @@ def _label(node: int, rank_of: Mapping[int, int], accelerators: int) -> str:
 
 
 def _placement(document: Document) -> list[int]:
-    """The place of each node of the schedule on its network; a file holds them as runs of a first place and a count."""
+    """Returns the place of each node on its network; a file holds them as runs of a first place and a count."""
     runs = (document.get("placement") or {}).get("nodes", [[0, document["nodes"]]])
     return [place for first, count in runs for place in range(first, first + count)]
 
 
 def _places_of_nodes(schedule: Schedule, document: Document, nodes: Panel) -> list[int]:
-    """For each node of the schedule its number in the picture."""
+    """Returns for each node of the schedule its number in the picture."""
     number = nodes.pop("number", None)
     if number is None:
         return list(range(schedule.nodes))

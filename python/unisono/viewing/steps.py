@@ -1,4 +1,4 @@
-"""The steps of a schedule: which instruction can run when, if each takes one step."""
+"""The steps of a schedule: the earliest step of each instruction if each instruction takes one step."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Transfer:
 
 
 def instructions(document: Document) -> Iterator[tuple[int, int, int, Mapping[str, Any]]]:
-    """The number, node, lane and contents of each instruction of a schedule in JSON, as its files number them."""
+    """Yields the number, node, lane and contents of each instruction of a schedule in JSON."""
     number = lane = 0
     for program in document["programs"]:
         for steps in program["lanes"]:
@@ -32,7 +32,7 @@ def instructions(document: Document) -> Iterator[tuple[int, int, int, Mapping[st
 
 
 def transfers(document: Document) -> list[Transfer]:
-    """What each instruction sends, in the order of the instructions."""
+    """Returns the transfers of each instruction, in the order of the instructions."""
     streams = document["streams"]
     return [
         Transfer(number, node, target, instruction["length"], instruction["phase"])
@@ -44,7 +44,7 @@ def transfers(document: Document) -> list[Transfer]:
 
 
 def steps_of(document: Document) -> list[int]:
-    """The step of each instruction: one more than the last that it waits for, 0 where it waits for none.
+    """Returns the step of each instruction: one more than the last that it waits for, or 0 if it waits for none.
 
     An instruction waits for the one before it in its lane, for those that it names, and for the senders of the elements
     that it takes from streams. The schedule must be proven: in a deadlock instructions have no step.
@@ -80,7 +80,7 @@ def steps_of(document: Document) -> list[int]:
 
 
 def _longest(waits: Sequence[Sequence[int]]) -> list[int]:
-    """The length of the longest chain of waits that ends at each instruction."""
+    """Returns the longest chain of waits to each instruction."""
     left = [len(found) for found in waits]
     followers: list[list[int]] = [[] for _ in waits]
     for number, found in enumerate(waits):

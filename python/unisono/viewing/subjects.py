@@ -1,4 +1,4 @@
-"""Which panels a subject has: a file, a schedule, a plan or a machine; see :func:`view`."""
+"""The panels of each kind of subject: a file, a schedule, a plan or a machine; see :func:`view`."""
 
 import csv
 import os
@@ -25,10 +25,10 @@ def view(
     *,
     sizes: Sequence[Plan] = (),
 ) -> str:
-    """A page of HTML that shows a schedule, a plan, a machine or a file; it is written to ``path`` where one is given.
+    """Returns an HTML page that shows a schedule, a plan, a machine or a file; writes it to ``path`` if given.
 
-    A schedule is played over time on its machine, with the load of each link. A plan also shows its candidates, beside
-    those of the plans in ``sizes``, which are of the same collective at other sizes. A file may be anything that
+    A schedule is shown over time on its machine, with the load of each link. A plan also shows its candidates, with
+    those of the plans in ``sizes``, which are of the same collective at other sizes. A file may be any that
     :func:`unisono.contents.contents` reads. The page is one file and needs no network.
 
     Raises:
@@ -78,7 +78,7 @@ def _file(path: str | os.PathLike[str]) -> str:
     try:
         return _page(title(Path(name).name), found.form, _seen(found, name))
     except (AttributeError, KeyError, IndexError, TypeError, ValueError):
-        # JSON and CSV of other makers may begin like ours, and hold something else.
+        # JSON and CSV of other programs may begin like ours, with other contents.
         raise InputError(f"'{title(path)}' begins like a {found.form}, and is damaged or something else") from None
 
 
@@ -107,7 +107,7 @@ def _table(found: Contents) -> dict[str, Any]:
 
 
 def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts of one line each: tables within tables by the names of both, long lists left out."""
+    """Returns facts of one line each: nested tables have joined names, and long lists are omitted."""
     flat: dict[str, Any] = {}
     for name, value in facts.items():
         if isinstance(value, Mapping):

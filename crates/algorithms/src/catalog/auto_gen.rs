@@ -1,10 +1,10 @@
 //! Auto-Gen reduce: the pre-order tree of least Eq. 1 time.
 //!
-//! The least scalar energy e(P, D, C) of a tree with P PEs, depth D and contention C follows
-//! `e(P, D, C) = min over i of e(i, D, C-1) + e(P-i, D-1, C) + i`, where `i` is the distance of the root's last child.
-//! It is a (min,+) convolution of convex functions and so has a closed form: slope `k` occurs `binom(D+k-1, k)` times
-//! for `1 <= k <= C`; e is the sum of the `P-1` smallest slopes; a tree exists if `P <= binom(D+C, C)`. Once there is
-//! one, more contention does not change e, so each depth needs only its least contention:
+//! The least scalar energy e(P, D, C) of a tree with P PEs, depth D and contention C follows `e(P, D, C) = min over i
+//! of e(i, D, C-1) + e(P-i, D-1, C) + i`; `i` is the distance of the root's last child. This (min,+) convolution of
+//! convex functions has a closed form: slope `k` occurs `binom(D+k-1, k)` times for `1 <= k <= C`; e is the sum of the
+//! `P-1` smallest slopes; a tree exists if `P <= binom(D+C, C)`. More contention than a tree needs does not change e,
+//! so each depth is tried with its least contention only:
 //! `T = min over D of max(B C, B e / (P-1) + P-1) + (2 T_R + 1) D`.
 //!
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 5.5, whose dynamic program takes O(P^4).
@@ -35,7 +35,7 @@ pub struct Shape {
     pub cycles: f64,
 }
 
-/// e(pes, depth, infinity) with the least contention that reaches it; `None` where no tree is that shallow.
+/// Returns e(pes, depth, infinity) and the least contention that reaches it, or `None` if no tree is that shallow.
 pub fn energy(pes: u32, depth: u32) -> Option<(u64, u32)> {
     if pes <= 1 {
         return Some((0, 0));
@@ -70,7 +70,7 @@ impl Slopes {
         Self { depth: u64::from(depth), k: 0, count: 1 }
     }
 
-    /// The next slope and how often it occurs.
+    /// Returns the next slope and its number of occurrences.
     fn next(&mut self) -> (u64, u64) {
         self.k += 1;
         if self.count < MANY {
@@ -80,13 +80,13 @@ impl Slopes {
     }
 }
 
-/// The depth of least time for a root with `left` and `right` PEs beside it, both sides sharing the depth.
+/// Returns the tree of least time for a root with `left` and `right` PEs beside it; both sides share the depth.
 fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     let (links, far, b) = (f64::from(left + right), f64::from(left.max(right)), wavelets as f64);
     let mut best: Option<Shape> = None;
     for depth in 1..=left.max(right) {
         poll();
-        // Even a tree of least energy, one hop a PE, pays the distance and the depth.
+        // Lower bound: a tree of least energy, one hop a PE, still takes the distance and the depth.
         let floor = b + far + depth_cycles * f64::from(depth);
         if best.is_some_and(|s| floor >= s.cycles) {
             break;
@@ -102,12 +102,12 @@ fn best_depth(left: u32, right: u32, wavelets: u64, depth_cycles: f64) -> Option
     best
 }
 
-/// The best tree over `pes` PEs with the root at the end; `None` for one PE.
+/// Returns the best tree over `pes` PEs with the root at the end, or `None` for one PE.
 pub fn best(pes: u32, wavelets: u64, depth_cycles: f64) -> Option<Shape> {
     best_depth(0, pes - 1, wavelets, depth_cycles)
 }
 
-/// The best tree in which no PE has more than `contention` children.
+/// Returns the best tree in which no PE has more than `contention` children.
 pub fn within(pes: u32, wavelets: u64, depth_cycles: f64, contention: u32) -> Side {
     let time = |depth: u32| {
         poll();
@@ -120,11 +120,12 @@ pub fn within(pes: u32, wavelets: u64, depth_cycles: f64, contention: u32) -> Si
     best.map_or_else(|| tree(pes, pes - 1, 1), |(_, depth, c)| tree(pes, depth, c))
 }
 
-/// How many of the `rest` smallest slopes of both parts belong to the part without the last child:
-/// there slope `k >= 2` occurs `binom(D+k-2, k-1)` times, in the last child's subtree `k >= 1` occurs `binom(D+k-2, k)`
-/// times. Slopes are taken ascending; what is left of the last one may be cut anywhere. The part without the last child
-/// takes all it can: the last child's subtree is then the smaller one, and its vector comes sooner. All cuts cost the
-/// same by Eq. 1, but on a fabric with finite queues the other end is up to 22 % slower.
+/// Returns the number of the `rest` smallest slopes that belong to the part without the last child. In that part slope
+/// `k >= 2` occurs `binom(D+k-2, k-1)` times; in the last child's subtree slope `k >= 1` occurs `binom(D+k-2, k)`
+/// times. Slopes are taken in ascending order, and occurrences of the largest slope may be divided freely. The part
+/// without the last child takes as many as possible: the last child's subtree is then smaller, and its vector arrives
+/// sooner. All divisions cost the same by Eq. 1, but the opposite one is up to 22 % slower on a fabric with finite
+/// queues.
 fn split(depth: u32, contention: u32, rest: u64) -> u64 {
     let (mut own, mut left) = (0u64, rest);
     // binom(D+k-2, k-1), the occurrences in the part without the last child (for k = 1 the child itself).
@@ -145,13 +146,13 @@ fn split(depth: u32, contention: u32, rest: u64) -> u64 {
     own + left
 }
 
-/// A tree of `pes` PEs within `depth` and `contention` with the least energy, by backtracking through [`split`].
+/// Builds a tree of `pes` PEs of least energy within `depth` and `contention`, by backtracking through [`split`].
 pub fn tree(pes: u32, depth: u32, contention: u32) -> Side {
     let mut parents = vec![0; pes as usize];
-    // Subtrees to lay out: first PE, PEs, depth, contention.
+    // Subtrees that remain to be laid out: first PE, PEs, depth, contention.
     let mut todo = vec![(0u32, pes, depth, contention)];
     while let Some((root, mut pes, depth, mut contention)) = todo.pop() {
-        // The last child first: it takes the far end of what is left.
+        // The last child comes first: it takes the far end of the remaining PEs.
         while pes > 1 {
             let nearer = 1 + narrow::<u32>(split(depth, contention, u64::from(pes - 2)));
             let child = root + nearer;

@@ -1,11 +1,11 @@
-//! Balanced shift: an alltoall or allgather in which message k of every rank goes to the rank at the same distance in
-//! every dimension, the coordinates of rank k. Each of these shifts moves the whole torus alike, so it loads all links
-//! of one direction alike. Nobody waits for what arrives: one lane sends, another receives.
+//! Balanced shift: an alltoall or allgather of direct messages. Message k of every rank goes to the rank whose distance
+//! in each dimension is the coordinate of rank k. Each of these shifts moves the whole torus, so it loads all links of
+//! one direction equally. Sends wait for no receive: one lane sends, another receives.
 //!
 //! T = alpha + the bytes of the busiest link beta. In one dimension it is the shift pattern of `pairwise` without its
-//! rounds. As an allgather it is what messages between all pairs are: no fewer bytes, but nothing that waits.
-//! Source: Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree networks",
-//! 2013; "HammingMesh", section 5 (the alltoall by shifts; what is said of dimensions is ours).
+//! rounds. As an allgather it saves no bytes over messages between all pairs, but no message waits for another. Source:
+//! Prisacari, Rodriguez, Minkenberg, Hoefler, "Bandwidth-optimal all-to-all exchanges in fat tree networks", 2013;
+//! "HammingMesh", section 5 (the alltoall by shifts; the extension to dimensions is ours).
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
@@ -29,12 +29,12 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The rank as far from `rank` in every dimension as `by` is from rank 0.
+/// Returns the rank whose offset from `rank` in every dimension is the coordinate of `by`.
 fn shifted(torus: &Extents, rank: u32, by: u32) -> u32 {
     (0..torus.dims().len()).fold(rank, |at, dim| torus.shifted(at, dim, torus.coordinate(by, dim)))
 }
 
-/// The rank that `by` leads to `rank` from.
+/// Returns the rank that is `rank` after a shift by `by`.
 fn origin(torus: &Extents, rank: u32, by: u32) -> u32 {
     let back = |at, dim| torus.shifted(at, dim, torus.dims()[dim] - torus.coordinate(by, dim));
     (0..torus.dims().len()).fold(rank, back)
@@ -59,7 +59,7 @@ impl RankAlgorithm for BalancedShift {
         let torus = Extents::of(INFO.name, case, params)?;
         // Stream (k-1) P + r leads from rank r by shift k.
         let ways = (1..p).flat_map(|k| (0..p).map(move |r| (NodeId(r), NodeId(shifted(&torus, r, k)))));
-        // Everyone gets the same of an allgather, and a block of its own of an alltoall.
+        // An allgather sends the same block to all ranks, an alltoall a block for each rank.
         let block = |to: u32| Operand::In(if c.kind == Kind::Allgather { 0 } else { to * len });
         let streams: Vec<Operand> = ways.map(|(from, to)| Operand::Stream(b.stream(from, &[to]))).collect();
         for r in 0..p {

@@ -1,8 +1,8 @@
 //! Bidirectional ring: two rings in opposite directions, each with half of the vector, so that both directions of every
 //! link are in use.
 //!
-//! T = 2(P-1)(alpha + n/(2P) beta) + (P-1) n/(2P) gamma where messages in opposite directions do not disturb each
-//! other. Every element is finished on one rank and passed on from there: the same bits on all ranks. The operator must
+//! T = 2(P-1)(alpha + n/(2P) beta) + (P-1) n/(2P) gamma, if messages in opposite directions do not disturb each other.
+//! Every element is finished on one rank and passed on from there, so all ranks get the same bits. The operator must
 //! commute.
 //! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010, for one
 //! dimension; `ring` otherwise.

@@ -3,7 +3,7 @@
 //!
 //! T = ceil(log2 P) (alpha + n beta [+ n gamma]) for a reduce and a broadcast, ceil(log2 P) alpha + (P-1) n beta for a
 //! gather and a scatter of n a rank.
-//! A reduce whose operator does not commute runs to rank 0, which hands the result to the root.
+//! If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
 use unisono_base::{NodeId, narrow};
@@ -36,7 +36,7 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The tree's virtual ranks count from its top.
+/// A binomial tree whose virtual ranks count from its top.
 struct Tree {
     ranks: u32,
     top: u32,
@@ -47,24 +47,26 @@ impl Tree {
         NodeId(narrow::<u32>((u64::from(v) + u64::from(self.top)) % u64::from(self.ranks)))
     }
 
-    /// Ranks in ascending order, with their virtual ranks.
+    /// Returns the ranks in ascending order, with their virtual ranks.
     fn all(&self) -> impl Iterator<Item = (NodeId, u32)> + use<> {
         let (ranks, top) = (self.ranks, self.top);
         (0..ranks).map(move |r| (NodeId(r), if r >= top { r - top } else { r + ranks - top }))
     }
 
-    /// The stream between each virtual rank and its parent, `upward` or not. The top's own is never used.
+    /// Creates the stream between each virtual rank and its parent, upward or downward. The entry of the top is never
+    /// used.
     fn edges(&self, b: &mut Builder, upward: bool) -> Vec<Operand> {
         let edge = |v: u32| {
             let (below, above) = (self.real(v), self.real(parent(v)));
             let (from, to) = if upward { (below, above) } else { (above, below) };
             Operand::Stream(b.stream(from, &[to]))
         };
-        // Something to index by virtual rank.
+        // The entry of the top keeps the index equal to the virtual rank.
         std::iter::once(Operand::In(0)).chain((1..self.ranks).map(edge)).collect()
     }
 
-    /// The ranks of the subtree of `v` as intervals of ranks: one, or two where it goes past the last rank.
+    /// Returns the ranks of the subtree of `v` as intervals: two if the subtree wraps past the last rank, otherwise
+    /// one.
     fn intervals(&self, v: u32) -> Vec<(u32, u32)> {
         let (start, count) = (self.real(v).0, size(v, self.ranks));
         let first = count.min(self.ranks - start);
@@ -115,7 +117,7 @@ fn broadcast(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algori
     let down = tree.edges(b, false);
     let segments = segments::segments(INFO.name, None, case, params)?;
     for (node, v) in tree.all() {
-        // The largest subtree has the longest way to go.
+        // The largest subtree comes first, because it has the longest path.
         let below: Vec<Operand> = children(v, c.ranks).rev().map(|child| down[child as usize]).collect();
         for s in segments.clone() {
             let own = (v > 0).then_some(Operand::Out(s.start));
@@ -164,7 +166,7 @@ fn scatter(b: &mut Builder, c: &Collective) {
                 let intervals = tree.intervals(child);
                 let mut whole = Operand::In(intervals[0].0 * len);
                 if intervals.len() > 1 {
-                    // One message, so it is put together first.
+                    // Two intervals are packed first, because the child expects one message.
                     let mut at = b.scratch(node, size(child, c.ranks) * len);
                     whole = Operand::Tmp(at);
                     for (rank, ranks) in intervals {
@@ -191,8 +193,8 @@ fn scatter(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// The blocks of the messages of a gather on the way that carries most, which goes through full subtrees or through the
-/// one that is not full.
+/// Returns the block counts of the messages along the path of a gather that carries the most blocks. That path runs
+/// through the full subtrees or through the one that is not full.
 fn longest_way(ranks: u32) -> Vec<u32> {
     let stages = ranks.ilog2();
     let (full, rest) = ((0..stages).map(|k| 1 << k).collect::<Vec<_>>(), ranks - (1 << stages));
@@ -242,10 +244,11 @@ impl RankAlgorithm for Binomial {
         Ok(())
     }
 
-    /// The first segment along the longest way, and what the top does for each further one, as it has most children.
+    /// Returns the rounds of the first segment along the longest path, and those of the top for each further segment,
+    /// because the top has the most children.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
-        // Where the tree is not full, the subtrees that are have the longest ways.
+        // If the tree is not full, its full subtrees have the longest paths.
         let (stages, children) = (c.ranks.ilog2(), c.ranks.next_power_of_two().ilog2());
         let (first, more) = segments::first_and_more(INFO.name, None, case, params).ok()?;
         let bytes = case.bytes(first);
@@ -255,17 +258,17 @@ impl RankAlgorithm for Binomial {
         let beside = case.bytes(c.elements) * u64::from(c.ranks - 1 - way.iter().sum::<u32>());
         Some(match c.kind {
             Kind::Reduce => {
-                // The first child sends on what it receives of all but one as many as the top.
+                // The first child sends one message and receives all but one, as many in all as the top receives.
                 let turn = Round::pipelined(1, children - 1, bytes).reducing(bytes * u64::from(children));
                 let sums = Round::new(1, bytes).reducing(bytes).times(stages);
                 [sums].into_iter().chain(home).chain([turn.times(more)]).collect()
             }
             Kind::Broadcast => {
-                // The top sends to the subtree that is not full before it sends into the longest way.
+                // The top sends to the subtree that is not full before it sends into the longest path.
                 let before = Round::pipelined(children - stages, 0, bytes);
                 vec![before, Round::new(1, bytes).times(stages), Round::pipelined(children, 0, bytes).times(more)]
             }
-            // What does not come that way still occupies the top.
+            // The blocks beside the longest path still occupy the top.
             Kind::Gather => way.iter().map(|&count| blocks(count)).chain([Round::pipelined(0, 1, beside)]).collect(),
             _ => {
                 let first = [Round::pipelined(1, 0, beside)].into_iter();

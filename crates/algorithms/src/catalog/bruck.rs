@@ -1,10 +1,10 @@
 //! Bruck: ceil(log2 P) rounds for any number of ranks, with blocks that travel in several hops.
 //!
 //! Allgather: rank r holds the blocks of ranks r, r+1, ... and in round k sends the first 2^k of them to rank r - 2^k.
-//! Alltoall: the block for the rank i further on hops by 2^k in round k for every bit k of i. What goes together is
-//! packed, so a round is one message.
-//! T = ceil(log2 P) alpha + (P-1) n beta to allgather blocks of n; ceil(log2 P)(alpha + P/2 n beta) for an alltoall
-//! where P is a power of two.
+//! Alltoall: the block for the rank at distance i moves by 2^k in round k for every bit k of i. Blocks with the same
+//! destination are packed, so a round is one message.
+//! T = ceil(log2 P) alpha + (P-1) n beta to allgather blocks of n; ceil(log2 P)(alpha + P/2 n beta) for an alltoall if
+//! P is a power of two.
 //! Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all communications in multiport
 //! message-passing systems", IEEE TPDS 1997.
 
@@ -29,12 +29,12 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The distances of the rounds.
+/// Returns the distances of the rounds.
 fn distances(ranks: u32) -> impl Iterator<Item = u32> {
     (0..u32::BITS).map(|k| 1 << k).take_while(move |&distance| distance < ranks)
 }
 
-/// One stream a rank, to the rank `to(r)`.
+/// Creates one stream from each rank `r` to the rank `to(r)`.
 fn streams(b: &mut Builder, ranks: u32, to: impl Fn(u32) -> u32) -> Vec<Operand> {
     (0..ranks).map(|r| Operand::Stream(b.stream(NodeId(r), &[NodeId(to(r))]))).collect()
 }
@@ -44,7 +44,7 @@ fn allgather(b: &mut Builder, c: &Collective) {
     let rounds: Vec<_> = distances(p).map(|d| (d, streams(b, p, |r| (r + p - d) % p))).collect();
     for r in 0..p {
         let node = NodeId(r);
-        // Rank 0 holds the blocks in their order; the others turn them at the end.
+        // Rank 0 holds the blocks in their order; the other ranks rotate them at the end.
         let base = if r == 0 { 0 } else { b.scratch(node, p * len) };
         let at = |block: u32| if r == 0 { Operand::Out(block * len) } else { Operand::Tmp(base + block * len) };
         b.combine(node, 0, len, &[Operand::In(0)], &[at(0)]);
@@ -60,12 +60,12 @@ fn allgather(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// The blocks that hop in the round of a distance, as intervals.
+/// Returns the blocks that move in the round of a distance, as intervals.
 fn hopping(ranks: u32, distance: u32) -> impl Iterator<Item = (u32, u32)> + Clone {
     (distance..ranks).step_by(2 * distance as usize).map(move |first| (first, distance.min(ranks - first)))
 }
 
-/// How many hop in the round of a distance.
+/// Returns the number of blocks that move in the round of a distance.
 fn hops(ranks: u32, distance: u32) -> u32 {
     hopping(ranks, distance).map(|(_, count)| count).sum()
 }
@@ -77,7 +77,7 @@ fn alltoall(b: &mut Builder, c: &Collective) {
     for r in 0..p {
         let node = NodeId(r);
         let (base, pack) = (b.scratch(node, p * len), b.scratch(node, most * len));
-        // Block i is for the rank i further on.
+        // Block i is for the rank at distance i.
         let at = |i: u32| Operand::Tmp(base + i * len);
         b.combine(node, 0, (p - r) * len, &[Operand::In(r * len)], &[at(0)]);
         b.combine(node, 0, r * len, &[Operand::In(0)], &[at(p - r)]);
@@ -104,7 +104,7 @@ impl RankAlgorithm for Bruck {
     }
 
     fn check(&self, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
-        // Its scratch memory holds the blocks and what is packed, beside the output.
+        // Scratch memory holds the blocks and the packed message, beside the output.
         let c = &case.collective;
         let scratch = 2 * u64::from(c.ranks) * u64::from(c.elements);
         if c.kind == Kind::Alltoall && scratch > u64::from(u32::MAX) {

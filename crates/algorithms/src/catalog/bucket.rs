@@ -1,11 +1,10 @@
-//! Bucket: an allreduce of 2D parts of the vector at once on a D-dimensional torus of ranks, one for each dimension to
-//! start with and each direction. Each part is reduce-scattered along one dimension after another, so that it gets
-//! shorter, and gathered the same way back; at any time the parts are on different links.
+//! Bucket: an allreduce of 2D parts of the vector at once on a D-dimensional torus of ranks. Each part starts in one of
+//! the dimensions and runs in one of the two directions. It is reduce-scattered along one dimension after another,
+//! which shortens it, and then allgathered in reverse order; at any time the parts use different links.
 //!
-//! T = 2 sum over dimensions (P_d - 1) alpha + (P-1)/P n/D beta for the price beta of a byte on one link, where the
-//! extents are equal: on a square torus 4 (sqrt P - 1) alpha + (P-1)/P n/2 beta. Unequal extents leave links idle.
-//! Every element is finished on one rank and passed on from there: the same bits on all ranks. The operator must
-//! commute.
+//! T = 2 sum over dimensions (P_d - 1) alpha + (P-1)/P n/D beta for equal extents and the price beta of a byte on one
+//! link: on a square torus 4 (sqrt P - 1) alpha + (P-1)/P n/2 beta. Unequal extents leave links idle. Every element is
+//! finished on one rank and passed on from there, so all ranks get the same bits. The operator must commute.
 //! Source: Jain, Sabharwal, "Optimal bucket algorithms for large MPI collectives on torus interconnects", 2010; Sack,
 //! Gropp, "Collective algorithms for multiported torus networks", 2015; "HammingMesh", section 4.
 
@@ -30,20 +29,20 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// A part of the vector: the dimensions in the order of its stages, and whether it goes upwards.
+/// A part of the vector: the dimensions in the order of its stages, and its direction.
 struct Part {
     dims: Vec<usize>,
     up: bool,
 }
 
-/// Dimensions of one rank have no part in it.
+/// Returns the parts; dimensions with one rank are left out.
 fn parts(torus: &Extents) -> Vec<Part> {
     let dims: Vec<usize> = (0..torus.dims().len()).filter(|&d| torus.dims()[d] > 1).collect();
     let turned = |first: usize| dims.iter().copied().cycle().skip(first).take(dims.len()).collect::<Vec<_>>();
     (0..dims.len()).flat_map(|first| [true, false].map(|up| Part { dims: turned(first), up })).collect()
 }
 
-/// Where a rank stands on the ring along a dimension that goes up or down.
+/// Returns the position of a rank on the ring along a dimension, in the direction of the ring.
 fn place(torus: &Extents, rank: u32, dim: usize, up: bool) -> u32 {
     let at = torus.coordinate(rank, dim);
     if up { at } else { torus.dims()[dim] - 1 - at }
@@ -107,7 +106,7 @@ impl RankAlgorithm for Bucket {
     }
 }
 
-/// The rings along a dimension, by the rank of each with coordinate 0.
+/// Creates the rings along a dimension, ordered by their ranks with coordinate 0.
 fn rings(b: &mut Builder, torus: &Extents, dim: usize, up: bool, lane: u32) -> Vec<Around> {
     let extent = torus.dims()[dim];
     let firsts = (0..torus.ranks()).filter(|&r| torus.coordinate(r, dim) == 0);
@@ -118,7 +117,7 @@ fn rings(b: &mut Builder, torus: &Extents, dim: usize, up: bool, lane: u32) -> V
     firsts.map(|first| Around::new(b, order(first), lane)).collect()
 }
 
-/// Which of the rings along a dimension a rank is on: its number among the ranks with coordinate 0.
+/// Returns the index of a rank's ring along a dimension: its number among the ranks with coordinate 0.
 fn ring_of(torus: &Extents, rank: u32, dim: usize) -> usize {
     let (stride, extent) = (torus.stride(dim), torus.dims()[dim]);
     (rank / (stride * extent) * stride + rank % stride) as usize
@@ -126,7 +125,7 @@ fn ring_of(torus: &Extents, rank: u32, dim: usize) -> usize {
 
 fn emit_rank(b: &mut Builder, torus: &Extents, part: &Part, rings: &[Vec<Around>], rank: u32, slice: Span, lane: u32) {
     let last = part.dims.len() - 1;
-    // What the rank works on in each stage; the block of it that it keeps is what it works on in the next.
+    // The span that the rank works on in each stage: the block that it keeps of the stage before.
     let mut whole = vec![slice];
     for (stage, &dim) in part.dims.iter().enumerate() {
         let (extent, q) = (torus.dims()[dim], place(torus, rank, dim, part.up));

@@ -1,4 +1,4 @@
-//! Chain reduce: every PE adds its vector to what arrives from farther out and passes it on.
+//! Chain reduce: every PE adds its vector to the one that arrives from farther out, and sends the sum on.
 //!
 //! T = B + (2 T_R + 2)(P - 1). Source: "Near-Optimal Wafer-Scale Reduce", section 5.2, Lemma 5.2.
 

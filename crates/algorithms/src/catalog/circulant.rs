@@ -2,12 +2,12 @@
 //! in a round.
 //!
 //! A broadcast sends S blocks one after the other, and every rank receives a new block in nearly every round; a reduce
-//! runs the same rounds backwards. An allgather is all broadcasts at once, each of one block, so a message holds the
-//! blocks of consecutive ranks; a reduce-scatter runs it backwards, and an allreduce is both.
-//! T = (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha);
-//! q alpha + (P-1) n beta to allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce.
-//! On ports that take one message at a time, ranks that run ahead may disturb others: a broadcast takes up to 1.5 T.
-//! Every element of an allreduce is finished on one rank: the same bits on all ranks. The operator must commute.
+//! runs the same rounds backwards. An allgather consists of the broadcasts of all ranks at once, each of one block, so
+//! a message holds the blocks of consecutive ranks; a reduce-scatter runs it backwards, and an allreduce runs both. T =
+//! (S-1+q)(alpha + n/S beta) for q = ceil(log2 P), least near S = sqrt((q-1) n beta / alpha); q alpha + (P-1) n beta to
+//! allgather or reduce-scatter blocks of n, 2 q alpha + 2 (P-1)/P n beta for an allreduce. On ports that take one
+//! message at a time, ranks that run ahead may delay others: a broadcast takes up to 1.5 T.
+//! Every element of an allreduce is finished on one rank, so all ranks get the same bits. The operator must commute.
 //! Source: Träff, "Optimal Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
 //! Reduction and All-Reduction", arXiv 2407.18004; Träff, "Optimal, Non-pipelined Reduce-scatter and Allreduce
 //! Algorithms", arXiv 2410.14234.
@@ -53,10 +53,10 @@ const MOST_BLOCKS: u32 = 1 << 20;
 
 /// On a network, messages share links, so blocks are shorter than the prices of a message alone suggest.
 const MORE_ON_NETWORKS: u32 = 4;
-/// Instructions of a candidate beyond which numbers near the best one are not tried.
+/// The most instructions of a candidate for which numbers near the best one are tried.
 const MOST_TRIED: u64 = 1 << 18;
 
-/// The best number of blocks by the prices of messages.
+/// Returns the best number of blocks by the prices of messages.
 fn best_blocks(case: &Case) -> u32 {
     let (c, prices) = (&case.collective, case.ranks());
     let sums = if c.kind == Kind::Reduce { prices.reduce_ns_per_byte } else { 0.0 };
@@ -67,19 +67,19 @@ fn best_blocks(case: &Case) -> u32 {
     narrow::<u32>(rounded(best.min(f64::from(MOST_BLOCKS)))).clamp(1, c.elements.max(1))
 }
 
-/// The elements of a block of a broadcast or a reduce. All blocks but the last are equal: a rank that received a
-/// shorter one would be ahead of the others, and its next message would come between theirs.
+/// Returns the elements of a block of a broadcast or a reduce. All blocks but the last are equal: a rank that received
+/// a shorter block would be ahead, and its next message would delay those of others.
 fn length(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let given = params.number(INFO.name, BLOCKS, 1..=MOST_BLOCKS)?;
     Ok(case.collective.elements.div_ceil(given.unwrap_or_else(|| best_blocks(case))).max(1))
 }
 
-/// The blocks of a broadcast or a reduce.
+/// Returns the number of blocks of a broadcast or a reduce.
 fn blocks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(case.collective.elements.div_ceil(length(case, params)?).max(1))
 }
 
-/// The rounds of a broadcast or a reduce, by ranks of the case.
+/// The rounds of a broadcast or a reduce on the ranks of a case.
 struct Rooted {
     pipeline: Pipeline,
     ranks: u32,
@@ -100,17 +100,17 @@ impl Rooted {
         Span::new(start, self.length.min(self.elements - start))
     }
 
-    /// The rank of the case for one that is counted from the root.
+    /// Returns the rank of the case for a rank that is counted from the root.
     fn real(&self, rank: u32) -> u32 {
         around(self.ranks, self.root, rank)
     }
 
-    /// Which rank, counted from the root, sends to this one in a round.
+    /// Returns the rank, counted from the root, that sends to `rank` in a round of a broadcast.
     fn sender(&self, round: u32, rank: u32) -> u32 {
         before(self.ranks, rank, self.pipeline.skip(round))
     }
 
-    /// Streams between each rank and those that it exchanges with, by the rank that a broadcast sends to.
+    /// Creates the streams between each rank and its peers, indexed by the receiver in a broadcast and by the skip.
     fn streams(&self, b: &mut Builder, down: bool) -> Vec<Operand> {
         let q = self.pipeline.skips.rounds();
         let mut streams = Vec::with_capacity((self.ranks * q) as usize);
@@ -147,10 +147,11 @@ impl Rooted {
         }
     }
 
-    /// Each rank adds what comes for a block, and sends the sum in the round in which a broadcast brings the block.
+    /// Emits a reduce. Each rank adds the messages of a block, and sends the sum in the round in which a broadcast
+    /// would bring the block.
     fn reduce(&self, b: &mut Builder) {
         let streams = self.streams(b, false);
-        // The places of a rank's sums, and their number.
+        // The offset of each rank's sums in scratch memory, and the blocks whose sum has begun.
         let mut sums = vec![None; self.ranks as usize];
         let mut started = vec![false; self.ranks as usize * self.pipeline.blocks as usize];
         for round in (0..self.pipeline.rounds()).rev() {
@@ -179,7 +180,7 @@ impl Rooted {
         }
     }
 
-    /// Rounds in which each rank takes part are one exchange for each distance.
+    /// Returns the exchanges. Rounds in which every rank takes part are one exchange for each distance.
     fn exchanges(&self, case: &Case) -> Vec<Exchange> {
         let (down, bytes) = (case.collective.kind == Kind::Broadcast, { case.bytes(self.length.min(self.elements)) });
         let exchange = |round: u32, repeat: u32| {
@@ -208,12 +209,12 @@ impl Rooted {
     }
 }
 
-/// The rank `steps` further on.
+/// Returns the rank `steps` after `rank`.
 fn around(ranks: u32, rank: u32, steps: u32) -> u32 {
     narrow::<u32>((u64::from(rank) + u64::from(steps)) % u64::from(ranks))
 }
 
-/// The rank `steps` before.
+/// Returns the rank `steps` before `rank`.
 fn before(ranks: u32, rank: u32, steps: u32) -> u32 {
     around(ranks, rank, ranks - steps)
 }
@@ -294,8 +295,8 @@ impl RankAlgorithm for Circulant {
         let mut numbers: Vec<u32> = if case.fabric().is_some() {
             vec![best, (MORE_ON_NETWORKS * best).min(most)]
         } else {
-            // Ranks that wait for no message in a round run ahead, and whether that disturbs others is up to the number
-            // of blocks modulo q.
+            // Ranks that wait for no message in a round run ahead. Whether they delay others depends on the number of
+            // blocks modulo q.
             let is_large = self.instructions(case, &named(best)) > MOST_TRIED;
             let near = if is_large || best < 3 { 0 } else { Skips::new(case.collective.ranks).rounds() / 2 };
             (best.saturating_sub(near).max(1)..=(best + near).min(most)).collect()

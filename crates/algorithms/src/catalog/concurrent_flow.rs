@@ -2,13 +2,13 @@
 //!
 //! The block of every pair of ranks is cut into `chunks`; for each chunk, every rank has a tree to all others
 //! ([`unisono_synthesis::Scatter`]). A message along a link of the tree carries the blocks of ranks at and below its
-//! end, at most `batch` of them; the rank there keeps its own and passes the others on. Senders pack blocks that are
-//! not side by side.
+//! end, at most `batch` of them; the receiver keeps its own block and passes the others on. Senders pack blocks that
+//! are not contiguous.
 //!
 //! T = end of the timetable of all messages; the bound `flow` is the least time of such a flow. Source: Shahrokhi and
 //! Matula, "The maximum concurrent flow problem", JACM 1990; Basu et al., "Efficient all-to-all collective
-//! communication schedules for direct-connect topologies", HPDC 2024. Messages take the ways that the network routes,
-//! with the fewest links.
+//! communication schedules for direct-connect topologies", HPDC 2024. Messages take the routes of the network, which
+//! have the fewest links.
 
 use std::sync::Arc;
 
@@ -44,11 +44,11 @@ const INFO: Info = Info {
 };
 
 const MOST_CHUNKS: u32 = 1024;
-/// Numbers of chunks and blocks in a message that a plan considers.
+/// Numbers of chunks, and of blocks in a message, that a plan considers.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const CHUNKS_ALIKE: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];
-/// Ranks above which a plan considers one chunk only.
+/// A plan for more ranks than this considers one chunk only.
 const MOST_CUT: u32 = 64;
 
 fn fabric<'a>(case: &Case<'a>) -> Result<&'a Fabric, AlgorithmError> {
@@ -59,7 +59,7 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// The trees and the batch that the parameters name.
+/// Returns the trees and the batch that the parameters name.
 fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), AlgorithmError> {
     let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
     let batch = params.number(INFO.name, "batch", 1..=u32::MAX)?.unwrap_or(case.collective.ranks - 1);
@@ -67,7 +67,7 @@ fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), Algorith
     Ok((found, batch.min(case.collective.ranks - 1)))
 }
 
-/// The largest chunk of a block.
+/// Returns the bytes of the largest chunk of a block.
 fn chunk_bytes(case: &Case, chunks: u32) -> u64 {
     case.bytes(case.collective.elements.div_ceil(chunks))
 }
@@ -75,20 +75,20 @@ fn chunk_bytes(case: &Case, chunks: u32) -> u64 {
 /// Messages of all trees as instructions, in the order of the timetable.
 struct Messages<'a> {
     case: &'a Case<'a>,
-    /// By root and chunk.
+    /// Hops by root and chunk.
     hops: Vec<Vec<Passed>>,
-    /// Of each tree and hop: where the receiver holds the blocks of ranks below it.
+    /// Offset in the receiver's scratch memory of the blocks of ranks below it, by tree and hop.
     held: Vec<Vec<Option<u32>>>,
-    /// The instruction that received them, by tree, hop and place of the batch in the tree.
+    /// The instruction that received a batch, by tree, hop and number of the batch in the tree.
     received: FxHashMap<(usize, u32, u32), InstrId>,
-    /// The hop that reaches each rank.
+    /// The hop that reaches each rank, by tree.
     by: Vec<Vec<u32>>,
     chunks: u32,
     batch: u32,
     lanes: Lanes,
 }
 
-/// No hop reaches the root.
+/// The entry of `by` for a root, which no hop reaches.
 const ROOT: u32 = u32::MAX;
 
 impl<'a> Messages<'a> {
@@ -113,13 +113,13 @@ impl<'a> Messages<'a> {
         }
     }
 
-    /// The elements of a chunk in a block.
+    /// Returns the elements of a chunk in a block.
     fn span(&self, chunk: u32) -> Span {
         let part = Blocks::new(self.case.collective.elements, self.chunks).block(chunk);
         Span::new(part.start, part.len)
     }
 
-    /// Packs the chunks that a root sends in one message, where they are not side by side already.
+    /// Packs the chunks that a root sends in one message, unless they are contiguous.
     fn packed(&self, b: &mut Builder, m: &ScatterMessage, tree: usize, lane: u32) -> Operand {
         let len = self.case.collective.elements;
         let Span { start, len: part } = self.span(m.chunk);
@@ -149,8 +149,8 @@ impl<'a> Messages<'a> {
         let Passed { from, to, link, blocks } = self.hops[tree][m.hop as usize];
         let sends = self.lanes.sends(from, link);
         let above = self.by[tree][from as usize];
-        // The blocks of ranks below a rank are held in the order of hops, from the one after that which reaches the
-        // rank.
+        // A rank holds the blocks of the ranks below it in the order of hops, beginning with the hop after the one that
+        // reaches the rank.
         let (source, earlier) = if above == ROOT {
             (self.packed(b, m, tree, sends), None)
         } else {
@@ -203,7 +203,7 @@ impl RankAlgorithm for ConcurrentFlow {
         Ok(())
     }
 
-    /// A send and a receive for each rank and tree, and its own block.
+    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
@@ -231,7 +231,7 @@ impl RankAlgorithm for ConcurrentFlow {
         let chunk_bytes = chunk_bytes(case, scatter.chunks);
         let work = fabric.host_work(chunk_bytes);
         let (end, messages) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes), work);
-        // The busiest rank has its share of all messages: batches are more than hops.
+        // `most_messages` counts hops; it is scaled to batches, which are more messages.
         let uncut = u64::from(scatter.chunks) * u64::from(case.collective.ranks - 1);
         Some(Trees {
             end_ns: end * chunk_bytes as f64 / fabric.graph().bytes_per_ns(),

@@ -1,12 +1,13 @@
-//! N-way dissemination: in every round each rank sends to `ways` ranks further on and hears from as many before it, so
+//! N-way dissemination: in every round each rank sends to `ways` ranks after it and receives from as many before it, so
 //! ceil(log_{ways+1} P) rounds reach all.
 //!
-//! With l ranks heard of, round by round: a barrier listens to the ranks l, 2l, ... before, and hearing of a rank twice
-//! does no harm. An allreduce must take each operand once, for any P: the length of what a rank has without its own
-//! operand grows by the digits d of P-1 in base ways+1, l -> (ways+1) l + d, as d of the senders include their own
-//! operand and the others do not. Where P is a power of ways+1 all include it, which is the classic pattern.
+//! In a barrier a rank with news of l ranks, itself included, receives next from the ranks l, 2l, ... before; the same
+//! news twice does no harm. An allreduce must take each operand once, for any P: the number l of operands that a
+//! rank has beside its own grows by the digits d of P-1 in base ways+1, l -> (ways+1) l + d. In such a round d of the
+//! senders include their own operand and the others do not. If P is a power of ways+1 all senders include it, which is
+//! the classic pattern.
 //! T = ceil(log_{ways+1} P)(alpha + ways n beta + ways n gamma).
-//! Each rank starts with another operand, so ranks may differ in the last bits, unless one round does it.
+//! Each rank adds in an order of its own, so ranks may differ in the last bits, unless there is one round.
 //! Source: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization", 1988; Hoefler et al., "Fast barrier
 //! synchronization for InfiniBand", 2006 (n ways); Bruck, Ho, "Efficient global combine operations in multi-port
 //! message-passing systems", 1993 (any P).
@@ -30,7 +31,8 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// What each rank sends in a round, to the rank so far ahead; whether its own operand is in it.
+/// A message that each rank sends in a round to the rank `ahead` after it, and whether it includes the sender's
+/// operand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Message {
     ahead: u32,
@@ -87,7 +89,8 @@ impl RankAlgorithm for Dissemination {
         let c = case.collective;
         let (p, len) = (c.ranks, c.elements);
         let rounds = rounds(&c, ways(params)?);
-        // What a rank has includes its own operand from the start, or its own is added where it is sent and at the end.
+        // Either the partial result includes the rank's own operand from the start, or the operand is added to each
+        // message and at the end.
         let includes = rounds.iter().flatten().all(|m| m.with_own);
         let streams: Vec<Vec<Vec<Operand>>> = rounds
             .iter()
@@ -114,7 +117,7 @@ impl RankAlgorithm for Dissemination {
                         b.combine(NodeId(r), 0, len, &[Operand::In(0), place], &sinks);
                     }
                 }
-                // In the order of the ranks, so that a single round gives all ranks the same bits.
+                // Operands are in the order of ranks, so that a single round gives all ranks the same bits.
                 let heard = round.iter().enumerate().map(|(m, message)| {
                     let from = (r + p - message.ahead) % p;
                     (from, streams[n][m][from as usize])

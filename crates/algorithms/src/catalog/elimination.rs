@@ -1,20 +1,20 @@
 //! Elimination: recursive doubling for any number of ranks in which three ranks become two, or two become one, beside
 //! the exchanges of the others.
 //!
-//! 3-2: x and y exchange, then x sends what it has to z, and z its operand to y; y and z go on with the sum of all
-//! three, x is out. 2-1: x sends to y and is out. Ranks that are out get the result at the end.
-//! * `overlapping`: stage by stage, groups of ranks pair up; where their number is odd, the last three become two. The
-//!   last group is the only one that runs late, and it is the z of the next three, so that one round is lost in all.
-//! * `non-overlapping`: first groups of two, three (3-2) or four (2-1 twice, then an exchange) make the number of ranks
-//!   a power of two, then all exchange.
+//! 3-2: x and y exchange; then x sends its sum to z, and z its operand to y. y and z continue with the sum of all
+//! three, and x leaves. 2-1: x sends to y and leaves. Ranks that have left get the result at the end.
+//! * `overlapping`: in each stage groups of ranks pair up; if their number is odd, the last three make a 3-2 step. Only
+//!   the last group runs late, and it is the z of the next three, so one round is lost in all.
+//! * `non-overlapping`: first, groups of two, three (3-2) or four (2-1 twice, then an exchange) reduce the number of
+//!   ranks to a power of two; then all exchange.
 //!
-//! * `halving`, for long vectors: the groups of `overlapping`, but ranks that meet keep half of what they hold each,
-//!   and the vector is gathered the same way back; see [`halving`].
+//! * `halving`, for long vectors: the groups of `overlapping`, but ranks that meet each keep half of their elements,
+//!   and the vector is gathered in reverse order; see [`halving`].
 //!
-//! T = (ceil(log2 P) + 1)(alpha + n beta + n gamma) of the first two; log2 P rounds where P is a power of two. Groups
-//! are intervals of ranks, so operands keep their order, and all ranks end with the same bits.
+//! T = (ceil(log2 P) + 1)(alpha + n beta + n gamma) of the first two; log2 P rounds if P is a power of two. Groups are
+//! intervals of ranks, so operands keep their order, and all ranks end with the same bits.
 //! Source: Rabenseifner, Traeff, "More efficient reduction algorithms for non-power-of-two number of processors in
-//! message-passing parallel systems", EuroPVM/MPI 2004 (the ring for three groups is not here); "Recursive
+//! message-passing parallel systems", EuroPVM/MPI 2004 (its ring for three groups is not implemented); "Recursive
 //! multiplying", section 6.4 and figure 23.
 
 pub(crate) mod halving;
@@ -45,11 +45,11 @@ fn protocol(params: &Params) -> Result<&'static str, AlgorithmError> {
     params.choice(INFO.name, "protocol", &PROTOCOLS)
 }
 
-/// The instructions so far.
+/// Emits the instructions, with the state of each rank.
 struct Emitter<'a> {
     b: &'a mut Builder,
     len: u32,
-    /// Where each rank has its partial result.
+    /// The place of each rank's partial result.
     have: Vec<Operand>,
     out: Vec<NodeId>,
 }
@@ -61,7 +61,7 @@ impl Emitter<'_> {
         s
     }
 
-    /// `node` keeps the sum of what is before its own and what it has, or the other way round.
+    /// Adds operands of lower ranks (`before`) and higher ranks (`after`) to the partial result of `node`.
     fn add(&mut self, node: NodeId, before: Option<Operand>, after: Option<Operand>) {
         let sources: Vec<Operand> = before.into_iter().chain([self.have[node.index()]]).chain(after).collect();
         self.have[node.index()] = Operand::Out(0);
@@ -76,7 +76,7 @@ impl Emitter<'_> {
 
     fn three_two(&mut self, x: NodeId, y: NodeId, z: NodeId) {
         let (from_x, from_y, from_z) = (self.send(x, y), self.send(y, x), self.send(z, y));
-        // x passes its sum on at once and keeps nothing.
+        // x sends its sum to z directly and keeps nothing.
         let sum = Operand::Stream(self.b.stream(x, &[z]));
         self.b.combine(x, 0, self.len, &[self.have[x.index()], from_y], &[sum]);
         self.out.push(x);
@@ -92,7 +92,7 @@ impl Emitter<'_> {
     }
 }
 
-/// Groups of ranks that hold the same, in their order, after the ranks were made a power of two.
+/// Reduces the ranks to a power of two, and returns groups of two ranks that hold the same sum, in order.
 fn power_of_two(e: &mut Emitter<'_>, ranks: u32) -> Vec<Vec<NodeId>> {
     let whole = 1 << ranks.ilog2();
     let (groups, rest) = (whole / 2, ranks - whole);
@@ -129,7 +129,7 @@ fn power_of_two(e: &mut Emitter<'_>, ranks: u32) -> Vec<Vec<NodeId>> {
         .collect()
 }
 
-/// Groups become half as many, until there is one.
+/// Merges groups in pairs until one group is left.
 fn merge(e: &mut Emitter<'_>, mut groups: Vec<Vec<NodeId>>) -> Vec<NodeId> {
     while groups.len() > 1 {
         let pairs = groups.len() - if groups.len().is_multiple_of(2) { 0 } else { 3 };
@@ -147,7 +147,7 @@ fn merge(e: &mut Emitter<'_>, mut groups: Vec<Vec<NodeId>>) -> Vec<NodeId> {
     groups.pop().unwrap_or_default()
 }
 
-/// The rounds of the protocols that exchange whole vectors.
+/// Returns the rounds of the protocols that exchange whole vectors.
 fn whole_vectors(case: &Case) -> Vec<Round> {
     let c = case.collective;
     let bytes = case.bytes(c.elements);
@@ -158,7 +158,7 @@ fn whole_vectors(case: &Case) -> Vec<Round> {
     vec![exchange.times(c.ranks.ilog2() + 1), Round::new(1, bytes)]
 }
 
-/// What rounds take at the prices of the machine's stages.
+/// Returns the time of rounds at the prices of the machine.
 fn time(case: &Case, rounds: &[Round]) -> f64 {
     let prices = case.ranks();
     let one = |round: &Round| {
@@ -194,7 +194,7 @@ impl RankAlgorithm for Elimination {
             _ => power_of_two(&mut e, c.ranks),
         };
         let stay = merge(&mut e, groups);
-        // Fewer are out than stay, so each of them hears from a rank of its own.
+        // More ranks stay than left, so each that left gets the result from another rank.
         let Emitter { b, mut out, .. } = e;
         out.sort_unstable();
         for (&from, to) in stay.iter().zip(out) {
@@ -205,7 +205,8 @@ impl RankAlgorithm for Elimination {
         Ok(())
     }
 
-    /// Of the slowest rank: one that meets three-to-two, and hands the result to a rank that is out.
+    /// Returns the rounds of the slowest rank, which takes part in a 3-2 step and sends the result to a rank that has
+    /// left.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         Some(if protocol(params).ok()? == HALVING { halving::rounds(case) } else { whole_vectors(case) })
     }

@@ -1,6 +1,6 @@
 //! Flooding broadcast: one stream that routers multicast, along the root's row and from there along every column.
 //!
-//! T = B + L + 2 T_R + 1, where L is the distance of the farthest PE: a message's time.
+//! T = B + L + 2 T_R + 1 for the distance L of the farthest PE: the time of one message to it.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 4.2, Lemma 4.1; section 7.1, Lemma 7.1.
 
 use unisono_base::NodeId;
@@ -25,7 +25,7 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// Terms of a flood over `grid` from PE `root`.
+/// Returns the terms of a flood over `grid` from PE `root`.
 pub fn flood_terms(grid: Grid, root: u32, wavelets: u64) -> Terms {
     let (others, b) = ((grid.count() - 1) as f64, wavelets as f64);
     if others == 0.0 || wavelets == 0 {

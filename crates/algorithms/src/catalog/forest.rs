@@ -1,14 +1,14 @@
-//! Forest: every root's block travels along trees that are made for the links of the network.
+//! Forest: every root's block travels along trees that are built for the links of the network.
 //!
-//! The trees have together the best throughput that the network allows, or come near ([`unisono_synthesis`]). An
+//! Together the trees have the best throughput that the network allows, or nearly so ([`unisono_synthesis`]). An
 //! allgather spreads the block of every rank, a broadcast that of one; reduce-scatter and reduce run the trees
-//! backwards, and an allreduce does one after the other, block by block, or both at once with chunks of the whole
-//! vector through one rank, which is best where few links limit both directions. A block is cut into `chunks`, each on
-//! a tree of its own, and a rank passes a chunk on when it has all of it.
+//! backwards. An allreduce runs both, either one after the other for each block, or at once with chunks of the whole
+//! vector through one rank, which is best if few links limit both directions. A block is cut into `chunks`, each on a
+//! tree of its own; a rank passes a chunk on when it has received all of it.
 //!
 //! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
-//! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the ways that the network
-//! routes, so the optimum of ForestColl, which chooses ways, is a bound.
+//! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the routes of the network,
+//! so the optimum of ForestColl, which chooses routes, is a bound.
 
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ fn unsupported(reason: String) -> AlgorithmError {
     AlgorithmError::Unsupported { algorithm: INFO.name, reason }
 }
 
-/// A forest with its shape, on the network with the messages of its pairs alone.
+/// A forest with its shape, and the network restricted to the messages of the shape's pairs.
 struct Chosen<'a> {
     shape: Shape,
     fabric: &'a Fabric,
@@ -76,8 +76,8 @@ struct Chosen<'a> {
 }
 
 impl<'a> Chosen<'a> {
-    /// The forest that the parameters name, and where they do not the one that is predicted to end first. A block has
-    /// no more chunks than elements.
+    /// Returns the forest of the parameters. Parameters that are not given are chosen so that the forest is predicted
+    /// to end first. A block has no more chunks than elements.
     fn new(case: &Case<'a>, params: &Params) -> Result<Self, AlgorithmError> {
         let fabric = fabric(case)?;
         let refused = |reason: NoForest| unsupported(reason.to_string());
@@ -101,7 +101,7 @@ impl<'a> Chosen<'a> {
     }
 }
 
-/// The parameters of a shape, beside others.
+/// Adds the parameters of a shape to others.
 fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Params {
     if let Roots::Through(root) = roots {
         params = params.with("through", root);
@@ -112,7 +112,7 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
     params.with("depth", depth).with("chunks", chunks)
 }
 
-/// Returns the pairs that the parameters name; `None` where they leave them open.
+/// Returns the pairs that the parameters name, or `None` if they leave the pairs open.
 fn known_pairs(params: &Params) -> Result<Option<Pairs>, AlgorithmError> {
     if params.choice(INFO.name, "pairs", &["all", "near"])? == "near" {
         return Ok(Some(Pairs::Near));
@@ -121,7 +121,7 @@ fn known_pairs(params: &Params) -> Result<Option<Pairs>, AlgorithmError> {
     Ok(is_known.then_some(Pairs::All))
 }
 
-/// Returns the roots that the parameters name; `None` where they leave them open.
+/// Returns the roots that the parameters name, or `None` if they leave the roots open.
 fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmError> {
     let c = &case.collective;
     if params.get("through").is_none_or(|value| value == "none") {
@@ -135,7 +135,7 @@ fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmE
     Ok(Some(Roots::Through(rank)))
 }
 
-/// Messages of a forest as instructions, in the order of the timetable.
+/// Emits the messages of a forest as instructions, in the order of the timetable.
 struct Messages<'a> {
     case: &'a Case<'a>,
     roots: Roots,
@@ -144,7 +144,7 @@ struct Messages<'a> {
 }
 
 impl Messages<'_> {
-    /// The elements of a chunk: where they are in the vector that its root owns, and in the vector of all blocks.
+    /// Returns the elements of a chunk in the vector that its root owns, and their start in the vector of all blocks.
     fn span(&self, root: u32, chunk: u32) -> (Span, u32) {
         let c = &self.case.collective;
         let blocks = blocks(self.case, self.roots);
@@ -159,7 +159,7 @@ impl Messages<'_> {
         (Span::new(own, part.len), all)
     }
 
-    /// The place of a chunk on a rank in tables.
+    /// Returns the index of a chunk on a rank in the tables of [`Progress`].
     fn index(&self, root: u32, chunk: u32, rank: u32) -> usize {
         let turn = if self.roots == Roots::All { root } else { 0 };
         (turn * self.forest.chunks + chunk) as usize * self.case.collective.ranks as usize + rank as usize
@@ -170,8 +170,8 @@ impl Messages<'_> {
         vec![empty; self.roots.list(self.case.collective.ranks).len() * self.forest.chunks as usize * ranks]
     }
 
-    /// Sends a chunk down an edge of its tree. `made` are the instructions that make chunks at their roots where they
-    /// are not a root's input.
+    /// Sends a chunk down an edge of its tree. `is_made`: the root computed the chunk, so the chunk is not in its
+    /// input.
     fn down(&mut self, b: &mut Builder, m: &Message, at: &mut Progress, is_made: bool) {
         let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
         if len == 0 {
@@ -193,7 +193,8 @@ impl Messages<'_> {
         at.received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
     }
 
-    /// Sends a chunk up an edge of its tree: a rank combines its part with those from below and sends the sum up.
+    /// Sends a chunk up an edge of its tree: a rank combines its own part with the sums from below, and sends the
+    /// result.
     fn up(&mut self, b: &mut Builder, m: &Message, at: &mut Progress) {
         let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
         if len == 0 {
@@ -210,20 +211,20 @@ impl Messages<'_> {
             at.arrived[index].push(up);
             return;
         }
-        // The root adds what arrives at once, so that little is left to do after the last message.
+        // The root adds each sum when it arrives, so that little work is left after the last message.
         let lane = self.lanes.receives(m.root, m.root);
         let so_far = if at.made[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
         at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
     }
 }
 
-/// The chunks on each rank.
+/// The state of each chunk on each rank.
 struct Progress {
     /// The instruction that received a chunk.
     received: Vec<Option<InstrId>>,
-    /// The sums that came from below.
+    /// The sums that arrived from below.
     arrived: Vec<Vec<Operand>>,
-    /// The instruction that ends the sum of a chunk at its root.
+    /// The last instruction that added to a chunk at its root.
     made: Vec<Option<InstrId>>,
 }
 
@@ -232,12 +233,13 @@ impl RankAlgorithm for Forest {
         &INFO
     }
 
-    /// The network must allow it; on networks that do not look alike from all ranks this finds the forest.
+    /// Checks that the network allows the forest. On networks that do not look alike from all ranks this finds the
+    /// forest.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { Chosen::new(case, params).map(|_| ()) }
     }
 
-    /// For each message that goes down a send and a receive, for each that goes up one and a sum at its root.
+    /// Counts a send and a receive for each message down, and a send and a sum at its receiver for each message up.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
@@ -283,7 +285,7 @@ impl RankAlgorithm for Forest {
             return Ok(());
         }
         if reduces {
-            // The order is that of the messages backwards.
+            // Messages upward run in the reverse order of the timetable.
             table(Runs::Up)?.iter().rev().for_each(|m| messages.up(b, m, &mut at));
         }
         if !reduces || c.kind == Kind::Allreduce {

@@ -1,10 +1,10 @@
 //! Two levels: one algorithm inside each node, another among nodes.
 //!
-//! `leaders`: each node reduces to its first rank, these ranks make the collective among them, and each gives the
-//! result to its node. `lanes`: each node reduce-scatters, rank k of all nodes make an allreduce of block k, and each
-//! node allgathers; every rank then uses the network, which pays where a node's ranks have an interface each, or one
-//! rank cannot fill it. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting multi-lane communication",
-//! 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
+//! `leaders`: each node reduces to its first rank, these ranks run the collective, and each distributes the result in
+//! its node. `lanes`: each node reduce-scatters, the ranks k of all nodes run an allreduce of block k, and each node
+//! allgathers. In lanes every rank uses the network, which pays if each rank of a node has an interface, or if one rank
+//! cannot saturate the interface. Source: Traeff, Hunold, "Decomposing MPI collectives for exploiting multi-lane
+//! communication", 2020 (lanes); MVAPICH2 and Open MPI's HAN (leaders).
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
@@ -33,13 +33,13 @@ const INFO: Info = Info {
 
 const MODES: [&str; 2] = ["leaders", "lanes"];
 
-/// What the parameters say, for one case.
+/// The levels of one case, from its parameters and its machine.
 struct Levels<'a> {
     case: &'a Case<'a>,
     params: &'a Params,
     /// Ranks of a node; the last node may have fewer.
     node: u32,
-    /// Ranks are dealt out to nodes in turn; else a node's ranks are consecutive.
+    /// True if ranks are dealt out to nodes in turn, false if a node's ranks are consecutive.
     dealt: bool,
     lanes: bool,
 }
@@ -65,7 +65,6 @@ impl<'a> Levels<'a> {
         Ok(Self { case, params, node, dealt: dealt.is_some(), lanes })
     }
 
-    /// The ranks of each node.
     fn nodes(&self) -> Vec<Vec<NodeId>> {
         let ranks = self.case.collective.ranks;
         if self.dealt {
@@ -76,7 +75,7 @@ impl<'a> Levels<'a> {
         all.chunks(self.node as usize).map(<[_]>::to_vec).collect()
     }
 
-    /// The node of a rank, and its place there.
+    /// Returns the node of a rank, and the rank's index there.
     fn home(&self, rank: u32) -> (u32, u32) {
         if self.dealt {
             let nodes = self.case.collective.ranks.div_ceil(self.node);
@@ -86,7 +85,7 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// The algorithm that parameter `param` names for a part of the work, and the part's case.
+    /// Returns the algorithm that parameter `param` names for a part of the work, with the part's case and parameters.
     fn part(
         &self,
         param: &'static str,
@@ -123,7 +122,7 @@ impl<'a> Levels<'a> {
         Ok(algorithm.build(&case, &params)?.schedule)
     }
 
-    /// The parts that this case has: each must be supported.
+    /// Checks that each part of this case is supported.
     fn check(&self) -> Result<(), AlgorithmError> {
         let c = self.case.collective;
         let nodes = c.ranks.div_ceil(self.node);
@@ -139,7 +138,7 @@ impl<'a> Levels<'a> {
             [("reduce", Kind::Reduce, Kind::Broadcast), ("broadcast", Kind::Broadcast, Kind::Reduce)]
         {
             if c.kind != other {
-                // The root's node may be the last, smaller one; an algorithm takes any number of ranks or none.
+                // The last node may be smaller and hold the root; an algorithm supports any number of ranks or none.
                 self.part(param, "binomial", kind, self.node, c.elements, 0)?;
                 self.part(param, "binomial", kind, self.node, c.elements, lead)?;
             }
@@ -147,7 +146,7 @@ impl<'a> Levels<'a> {
         Ok(())
     }
 
-    /// An allreduce of `len` elements from `start` over the nodes' leaders.
+    /// Emits an allreduce of `len` elements from `start` through the leaders of the nodes.
     fn allreduce_leaders(&self, b: &mut Builder, start: u32, len: u32) -> Result<(), AlgorithmError> {
         let nodes = self.nodes();
         let mut leaders = Vec::new();
@@ -171,7 +170,7 @@ impl<'a> Levels<'a> {
         Ok(())
     }
 
-    /// An allreduce in which rank k of each node carries block k; what the blocks leave over goes by the leaders.
+    /// Emits an allreduce in which rank k of each node carries block k; the leaders carry the remainder.
     fn allreduce_lanes(&self, b: &mut Builder) -> Result<(), AlgorithmError> {
         let (nodes, block) = (self.nodes(), self.case.collective.elements / self.node);
         if block > 0 {
@@ -179,7 +178,7 @@ impl<'a> Levels<'a> {
             let gather = self.schedule("gather", "ring", Kind::Allgather, self.node, block, 0)?;
             let lane =
                 self.schedule("among", among(Kind::Allreduce), Kind::Allreduce, narrow::<u32>(nodes.len()), block, 0)?;
-            // Of each rank its block within the node, and over all nodes.
+            // Two blocks per rank: the sum within the node, and the sum over all nodes.
             let all = self.case.collective.ranks;
             let kept: Vec<[u32; 2]> = (0..all).map(|r| [0; 2].map(|_| b.scratch(NodeId(r), block))).collect();
             for ranks in &nodes {
@@ -201,7 +200,7 @@ impl<'a> Levels<'a> {
         if left > 0 { self.allreduce_leaders(b, done, left) } else { Ok(()) }
     }
 
-    /// A reduce to the root, or a broadcast from it: the root leads its node.
+    /// Emits a reduce to the root or a broadcast from it; the root leads its node.
     fn rooted(&self, b: &mut Builder, kind: Kind) -> Result<(), AlgorithmError> {
         let c = self.case.collective;
         let nodes = self.nodes();
@@ -231,7 +230,7 @@ impl<'a> Levels<'a> {
     }
 }
 
-/// The algorithm among nodes where none is named.
+/// Returns the default algorithm among nodes.
 fn among(kind: Kind) -> &'static str {
     if kind == Kind::Allreduce { "recursive-doubling" } else { "binomial" }
 }
@@ -242,7 +241,7 @@ impl RankAlgorithm for Hierarchical {
     }
 
     fn keeps_order(&self, _: &Collective) -> bool {
-        // Nodes are consecutive ranks, or that is refused; whether the parts keep the order is checked with them.
+        // Nodes are consecutive ranks, or the case is refused; the check of the parts covers their order.
         true
     }
 
@@ -259,7 +258,7 @@ impl RankAlgorithm for Hierarchical {
         }
     }
 
-    /// Without levels there is nothing to rank.
+    /// Returns no candidates if the machine has no levels.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let of = |pairs: &[(&str, &str)]| pairs.iter().fold(Params::new(), |params, (k, v)| params.with(k, v));
         match (case.ranks().node_ranks.or(case.ranks().dealt_node_ranks), case.collective.kind) {

@@ -1,9 +1,10 @@
 //! Collectives in the switches: one tree, or several for parts of the vector; a chain for a scan.
 //!
-//! On a machine of kind `in-network`, T(m) = alpha + beta m with alpha the latency of the longest way up and down, beta
-//! by Eq. 2. On a network whose switches reduce, the schedule is timed message by message, and its vector is cut into
-//! chunks; there is no scan and no barrier there.
-//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding", "Analysis".
+//! On a machine of kind `in-network`, T(m) = alpha + beta m for the latency alpha of the longest path up and down, and
+//! beta by Eq. 2. On a network whose switches reduce, the schedule is timed message by message, and its vector is cut
+//! into chunks; scans and barriers are not supported there.
+//! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", sections "Allreduce Embedding" and
+//! "Analysis".
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind, Operator};
@@ -45,12 +46,12 @@ const CHUNKS: Param = Param {
 };
 const MOST_EMBEDDINGS: u32 = 64;
 const MOST_CHUNKS: u32 = 4096;
-/// Numbers of chunks that a plan considers on a network, and the least bytes of one where there are several.
+/// Numbers of chunks that a plan considers on a network, and the least bytes of a chunk if there are several.
 const CHUNKS_TRIED: [u32; 6] = [1, 4, 16, 64, 128, 256];
 const LEAST_BYTES: u64 = 4096;
 const USUAL_BYTES: u64 = 1 << 16;
 const USUAL_CHUNKS: u64 = 64;
-/// A plan considers schedules of at most so many instructions, which take part of a second to time.
+/// The most instructions of a schedule that a plan considers; timing such a schedule takes part of a second.
 const MOST_INSTRUCTIONS: u64 = 5 << 17;
 
 impl Algorithm for InNetwork {
@@ -115,7 +116,7 @@ impl Algorithm for InNetwork {
         Ok(Placed { schedule, placement: Some(Placement::Switches(placement)) })
     }
 
-    /// At each core and each switch an instruction for requests and one for responses.
+    /// Counts two instructions at each core and each switch: one for requests, one for responses.
     fn size(&self, case: &Case, params: &Params) -> Size {
         if let Some((fabric, cuts)) = cuts(case, params) {
             let instructions = over_links::instructions(&case.collective, fabric, cuts);
@@ -127,13 +128,13 @@ impl Algorithm for InNetwork {
         Size { instructions: Some(2 * nodes * u64::from(embeddings)), ..Size::default() }
     }
 
-    /// The registers have a closed form for their time, however large the machine.
+    /// Returns the registers, whose time has a closed form on machines of any size.
     fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
         configure(case, params).ok().map(Profile::Registers)
     }
 }
 
-/// The links of a network, and how the parameters cut the vector there; `None` on other machines.
+/// Returns the links of a network and the cuts of the vector that the parameters name; `None` on other machines.
 fn cuts<'a>(case: &Case<'a>, params: &Params) -> Option<(&'a Fabric, Cuts)> {
     let Place::Network { fabric, .. } = case.place else { return None };
     let c = &case.collective;
@@ -144,12 +145,11 @@ fn cuts<'a>(case: &Case<'a>, params: &Params) -> Option<(&'a Fabric, Cuts)> {
     Some((fabric, Cuts { trees, chunks: chunks.unwrap_or_else(usual) }))
 }
 
-/// The bytes of the part of one tree.
 fn part_bytes(c: &Collective, trees: u32) -> u64 {
     u64::from(c.elements.div_ceil(trees)) * c.element_bytes()
 }
 
-/// The parameters that a plan considers on a network.
+/// Returns the parameters that a plan considers on a network.
 fn on_network(c: &Collective, fabric: &Fabric) -> Vec<Params> {
     let mut all = Vec::new();
     for trees in over_links::worthwhile(c, fabric) {
@@ -163,7 +163,6 @@ fn on_network(c: &Collective, fabric: &Fabric) -> Vec<Params> {
     all
 }
 
-/// The registers of a case.
 fn configure(case: &Case, params: &Params) -> Result<Configured, AlgorithmError> {
     let Place::Switches(site) = case.place else { return Err(lacks(&INFO, case.offers())) };
     let c = &case.collective;
@@ -188,7 +187,7 @@ fn configure(case: &Case, params: &Params) -> Result<Configured, AlgorithmError>
         return switches::chain(site, c, parts[0]);
     }
     let embeddings = match parts[..] {
-        // A broadcast to nobody moves nothing.
+        // A broadcast on one rank moves no data.
         _ if c.kind == Kind::Broadcast && c.ranks == 1 => Vec::new(),
         [whole] => vec![switches::shortest(site, c, whole)],
         _ => switches::several(site, c, &parts),

@@ -1,7 +1,8 @@
-//! Linear: everyone straight to everyone who needs it (alltoall, gather, scatter), or one rank after the other (scan).
+//! Linear: every rank sends directly to the ranks that need its data (alltoall, gather, scatter), or rank after rank
+//! (scan).
 //!
-//! T = alpha + (P-1) n beta at the busiest rank where messages overlap; for a scan (P-1)(alpha + n beta + n gamma).
-//! A rank sends to the next ones first, so that not all send to one at a time.
+//! T = alpha + (P-1) n beta at the busiest rank if messages overlap; for a scan (P-1)(alpha + n beta + n gamma). A rank
+//! sends to the ranks after it first, so that not all ranks send to the same rank at once.
 //! Source: "basic linear" of Open MPI's coll_base_{alltoall,gather,scatter,scan}.c.
 
 use unisono_base::NodeId;
@@ -36,7 +37,7 @@ fn scan(b: &mut Builder, c: &Collective) {
     }
 }
 
-/// The root's own block is copied, all others pass between it and their ranks, the next ranks first.
+/// Copies the root's own block, and sends all others between the root and their ranks, beginning after the root.
 fn rooted(b: &mut Builder, c: &Collective) {
     let (root, len, gathers) = (NodeId(c.root), c.elements, c.kind == Kind::Gather);
     let block = c.root * len;
@@ -104,7 +105,7 @@ impl RankAlgorithm for Linear {
         match c.kind {
             Kind::Alltoall => Some(vec![Round::new(c.ranks - 1, bytes)]),
             Kind::Scan => Some(vec![Round::new(1, bytes).reducing(bytes).times(c.ranks - 1)]),
-            // The root works on the messages of all others, and the last one is on its way alone.
+            // The root handles the messages of all others, and the last message travels alone.
             Kind::Gather => Some(vec![Round::pipelined(0, c.ranks - 2, bytes), Round::new(1, bytes)]),
             _ => Some(vec![Round::pipelined(c.ranks - 2, 0, bytes), Round::new(1, bytes)]),
         }

@@ -1,6 +1,6 @@
 //! A message: one stream from one PE to another, and so a broadcast between two.
 //!
-//! T = B + P + 2 T_R over P - 1 hops, which nothing beats. Source: "Near-Optimal Wafer-Scale Reduce", section 4.1.
+//! T = B + P + 2 T_R over P - 1 hops, which is optimal. Source: "Near-Optimal Wafer-Scale Reduce", section 4.1.
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;
@@ -20,7 +20,7 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// Who sends to whom; none where one PE already has all.
+/// Returns the sender and the receiver, or `None` on one PE.
 fn ends(case: &Case) -> Option<(NodeId, NodeId)> {
     let c = case.collective;
     let (from, to) = if c.kind == Kind::Message { (c.sender(), c.root) } else { (c.root, 1 - c.root.min(1)) };

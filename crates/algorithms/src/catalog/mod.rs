@@ -1,4 +1,4 @@
-//! The registry: one file a unit, its `mod` line and its entry in [`ALGORITHMS`], both sorted by name.
+//! The registry: each algorithm has a file, its `mod` line and its entry in [`ALGORITHMS`], both sorted by name.
 
 pub(crate) mod auto_gen;
 mod balanced_shift;

@@ -1,7 +1,7 @@
 //! Pairwise exchange: in round k every rank sends to the rank k after it and receives from the rank k before it.
 //!
-//! T = (P-1)(alpha + n beta [+ n gamma]) for blocks of n. Every block goes straight to the rank that keeps it.
-//! A reduce-scatter adds the own block first, then those of the ranks before it, so the operator must commute.
+//! T = (P-1)(alpha + n beta [+ n gamma]) for blocks of n. Every block is sent directly to the rank that keeps it. A
+//! reduce-scatter adds the own block first, then those of the ranks before it, so the operator must commute.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
 use unisono_base::NodeId;

@@ -1,7 +1,7 @@
 //! Pipelined chain: rank after rank, segment after segment, so that all links of the chain are busy at once.
 //!
 //! T = (P-2+S)(alpha + n/S beta [+ n/S gamma]) for S segments; the best S grows with sqrt(P n beta / alpha).
-//! A reduce whose operator does not commute runs to rank 0, which hands the result to the root.
+//! If the operator of a reduce does not commute, the chain ends at rank 0, which sends the result to the root.
 //! Source: "pipeline" of Open MPI's coll_base_{bcast,reduce}.c; van de Geijn, "On global combine operations", 1994.
 
 use unisono_base::{NodeId, narrow};
@@ -54,7 +54,7 @@ impl RankAlgorithm for PipelinedChain {
         let first = if reduces { top(&c) } else { c.root };
         let real = |v: u32| NodeId(narrow::<u32>((u64::from(v) + u64::from(first)) % u64::from(p)));
         let link = |b: &mut Builder, from: NodeId, to: NodeId| Operand::Stream(b.stream(from, &[to]));
-        // Link v leads between virtual ranks v and v + 1.
+        // Link v joins virtual ranks v and v + 1.
         let links: Vec<Operand> = (0..p - 1)
             .map(|v| if reduces { link(b, real(v + 1), real(v)) } else { link(b, real(v), real(v + 1)) })
             .collect();
@@ -81,7 +81,7 @@ impl RankAlgorithm for PipelinedChain {
         Ok(())
     }
 
-    /// The first segment goes through all ranks; then each rank passes one segment after the other.
+    /// Returns the rounds: the first segment goes through all ranks; then each rank passes one segment after the other.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
         let (first, more) = segments::first_and_more(INFO.name, DEFAULT, case, params).ok()?;

@@ -1,4 +1,4 @@
-//! Quad chain: four chains over a grid, each with a quarter of the vector, that meet in four different lines
+//! Quad chain: four chains over a grid, each with a quarter of the vector, that merge in four different lines
 //! ([`crate::forest`] has the layout).
 //!
 //! Every PE adds at most 1.25 B elements: T is about 1.25 B + 13 n on n x n.

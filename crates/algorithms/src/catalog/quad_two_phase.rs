@@ -1,7 +1,7 @@
-//! Quad two-phase: the four lines of quad-chain, each line a chain of groups of S PEs and then a chain over the groups'
-//! ends. The ends are shifted from line to line and from tree to tree, and in the lines that merge the others so that a
-//! PE ends few groups at once: on a wafer each of its children and the flood after an allreduce take one of 8 input
-//! queues.
+//! Quad two-phase: the four lines of quad-chain. Each line is a chain of groups of S PEs, and then a chain over the
+//! groups' ends. The ends are shifted from line to line, from tree to tree, and in the lines that merge the others, so
+//! that a PE ends few groups: on a wafer each of its children takes one of 8 input queues, and so does the flood after
+//! an allreduce.
 //!
 //! T is about 1.5 B + 3 n + 20 sqrt(n) on n x n with S = sqrt(n).
 //! Source: this project; the paper leaves 2D open (section 7.5).
@@ -28,17 +28,17 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// Of a PE of the WSE-2; more are refused where programs are made.
+/// Input queues of a PE of the WSE-2; programs that need more are refused.
 const INPUT_QUEUES: u16 = 8;
 
 struct Groups {
     size: u32,
-    /// How far the ends of the lines that merge are shifted.
+    /// The shift of the ends on the lines that merge.
     merge: u32,
 }
 
 impl Groups {
-    /// Whether a place ends a group: every S-th, shifted by the line and the tree. Place 0 always does.
+    /// Returns whether a place ends a group: every S-th place, shifted by the line and the tree, and place 0.
     fn ends(&self, tree: u32, line: u32, place: u32) -> bool {
         let line = if line == MERGE { self.merge } else { line };
         let shift = line.wrapping_add(tree * self.size / 4);
@@ -55,7 +55,7 @@ impl Lines for Groups {
     }
 }
 
-/// The trees with the first shift that leaves an input queue for the flood, or else with the least children.
+/// Returns the trees with the first shift that leaves an input queue for the flood, or else with the fewest children.
 fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
     let size = size(case, params)?;
     let Some(view) = View::from(case.grid(), case.collective.root) else {

@@ -1,8 +1,8 @@
-//! Recursive doubling: in stage k every rank exchanges what it has with the rank 2^k away.
+//! Recursive doubling: in stage k every rank exchanges its partial result with the rank 2^k away.
 //!
-//! Where P is no power of two, the first 2r ranks collapse in pairs to r (P = 2^m + r), and expand at the end.
-//! Every rank adds the same operands in the same order, so all ranks end with the same bits.
-//! In a scan what a rank has goes to the rank 2^k after it only, for any P: ceil(log2 P)(alpha + n beta + n gamma).
+//! If P is not a power of two, the first 2r ranks collapse in pairs to r (P = 2^m + r), and expand at the end. Every
+//! rank adds the same operands in the same order, so all ranks end with the same bits. In a scan, a rank sends to the
+//! rank 2^k after it only, for any P: ceil(log2 P)(alpha + n beta + n gamma).
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; MPICH.
 //! Scan: Kogge, Stone, "A parallel algorithm for the efficient solution of a general class of recurrence equations",
 //! 1973.
@@ -36,7 +36,7 @@ fn allreduce(b: &mut Builder, c: &Collective) {
     let (ranks, len) = (c.ranks, c.elements);
     let whole = 1 << ranks.ilog2();
     let rest = ranks - whole;
-    // Virtual rank v is real rank: the odd one of each collapsed pair, then all others.
+    // The real rank of virtual rank v: the odd rank of each collapsed pair, then all other ranks.
     let real = |v: u32| NodeId(if v < rest { 2 * v + 1 } else { v + rest });
     b.reserve(ranks as usize * (whole.ilog2() as usize + 2), ranks as usize * (whole.ilog2() as usize + 1));
     b.phase("exchange");
@@ -95,7 +95,8 @@ fn scan(b: &mut Builder, c: &Collective) {
         .map(|k| (0..p - (1 << k)).map(|r| Operand::Stream(b.stream(NodeId(r), &[NodeId(r + (1 << k))]))).collect())
         .collect();
     for r in 0..p {
-        // Rank r hears in every stage k with 2^k <= r; what it has then is final and goes to all others at once.
+        // Rank r receives in every stage k with 2^k <= r; its result is then final, and it sends it to all later ranks
+        // at once.
         let hears = (r + 1).next_power_of_two().ilog2();
         let send = |k: u32| streams[k as usize].get(r as usize).copied();
         let mut have = Operand::In(0);

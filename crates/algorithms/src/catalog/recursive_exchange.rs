@@ -1,12 +1,12 @@
-//! Recursive exchange: an allgather in which groups of k ranks exchange what they have, at distances 1, k, k^2, ...
+//! Recursive exchange: an allgather in which groups of k ranks exchange their blocks, at distances 1, k, k^2, ...
 //!
-//! The largest power of k up to P, p = k^n, is the number of ranks that exchange. The first ranks form sets of k
-//! consecutive ones: all but the last rank of a set send it their block first, and get the whole vector at the end. If
-//! ranks to be set apart remain, fewer than k - 1, they send to the rank after them. A rank that exchanges stands for
-//! an interval of ranks, so all blocks travel in intervals of the vector.
+//! The number of ranks that exchange is p = k^n, the largest power of k up to P. The first ranks form sets of k
+//! consecutive ones: all but the last rank of a set are set apart, send their blocks to the last one first, and get the
+//! whole vector at the end. Fewer than k - 1 further ranks may be set apart; they send to the rank after them. A rank
+//! that exchanges stands for an interval of ranks, so all blocks travel in intervals of the vector.
 //!
 //! Doubling: n stages at distances 1, k, ...; a stage sends the blocks so far to the k - 1 others of its group. T = sum
-//! over s of alpha_p + (k - 1)(alpha_r + k^s m beta) for blocks of m where P is a power of k. Halving: ranks first swap
+//! over s of alpha_p + (k - 1)(alpha_r + k^s m beta) for blocks of m if P is a power of k. Halving: ranks first swap
 //! their blocks by reversed digits in base k, and then exchange at distances p/k, ..., k, 1, so the long messages go to
 //! near ranks.
 //!
@@ -37,7 +37,7 @@ const INFO: Info = Info {
 const ORDERS: [&str; 2] = ["doubling", "halving"];
 const MOST_RADIX: u32 = 1 << 16;
 
-/// The ranks that exchange, as virtual ranks, and those that are set apart.
+/// The virtual ranks, which exchange, and the ranks that are set apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sets {
     pub radix: u32,
@@ -52,7 +52,7 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// Of two ranks at least.
+    /// Divides `ranks` ranks, at least two.
     pub fn new(ranks: u32, radix: u32) -> Self {
         let radix = radix.clamp(2, ranks);
         let stages = ranks.ilog(radix);
@@ -61,37 +61,37 @@ impl Sets {
         Self { radix, stages, virtual_ranks, apart, full: apart / (radix - 1) }
     }
 
-    /// The rank that virtual rank `v` is: the last one of those that it stands for.
+    /// Returns the real rank of virtual rank `v`: the last rank for which it stands.
     pub fn real(&self, v: u32) -> u32 {
         if v < self.full { v * self.radix + self.radix - 1 } else { v + self.apart }
     }
 
-    /// The first rank that virtual rank `v` stands for; all ranks for v = p.
+    /// Returns the first rank for which virtual rank `v` stands; for v = p, the number of ranks.
     pub fn first(&self, v: u32) -> u32 {
         if v <= self.full { v * self.radix } else { v + self.apart }
     }
 
-    /// The virtual ranks whose blocks `v` has before the exchange at distance k^stage.
+    /// Returns the virtual ranks whose blocks `v` has before the exchange at distance k^stage.
     fn group(&self, v: u32, stage: u32) -> std::ops::Range<u32> {
         let size = self.radix.pow(stage);
         let start = v / size * size;
         start..start + size
     }
 
-    /// The other virtual ranks of the exchange at distance k^stage, ascending.
+    /// Returns the other virtual ranks of the exchange at distance k^stage, ascending.
     fn peers(&self, v: u32, stage: u32) -> impl Iterator<Item = u32> + use<> {
         let distance = self.radix.pow(stage);
         let zero = v - v / distance % self.radix * distance;
         (0..self.radix).map(move |digit| zero + digit * distance).filter(move |&peer| peer != v)
     }
 
-    /// The virtual rank with the digits of `v` in reverse order.
+    /// Returns the virtual rank with the digits of `v` in reverse order.
     pub fn reversed(&self, v: u32) -> u32 {
         (0..self.stages).fold((v, 0), |(rest, found), _| (rest / self.radix, found * self.radix + rest % self.radix)).1
     }
 }
 
-/// The schedule as it is made.
+/// Emits the schedule.
 struct Exchange<'a> {
     b: &'a mut Builder,
     sets: Sets,
@@ -100,7 +100,7 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// The place and the length of the blocks of virtual ranks.
+    /// Returns the place and the length of the blocks of virtual ranks.
     fn blocks(&self, of: &std::ops::Range<u32>) -> (Operand, u32) {
         let (start, end) = (self.sets.first(of.start), self.sets.first(of.end));
         (Operand::Out(start * self.len), (end - start) * self.len)
@@ -110,7 +110,7 @@ impl Exchange<'_> {
         NodeId(self.sets.real(v))
     }
 
-    /// Brings the blocks of the ranks that are set apart, and each rank's own block to its place.
+    /// Receives the blocks of the ranks that are set apart, and copies each rank's own block to its place.
     fn collect(&mut self) {
         for v in 0..self.sets.virtual_ranks {
             let (node, last) = (self.node(v), self.sets.real(v));
@@ -123,7 +123,7 @@ impl Exchange<'_> {
         }
     }
 
-    /// Every virtual rank `v` sends the blocks of `held(v)` to each of `peers(v)`.
+    /// Sends the blocks of `held(v)` from every virtual rank `v` to each of `peers(v)`.
     fn stage(&mut self, held: impl Fn(u32) -> std::ops::Range<u32>, peers: impl Fn(u32) -> Vec<u32>) {
         let mut arrivals: Vec<(u32, u32, Operand)> = Vec::new();
         for v in 0..self.sets.virtual_ranks {
@@ -160,7 +160,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The parameters: the radix, and whether distances are halved.
+/// Returns the radix, and whether distances are halved.
 fn given(params: &Params) -> Result<(u32, bool), AlgorithmError> {
     let radix = params.number(INFO.name, "radix", 2..=MOST_RADIX)?.unwrap_or(2);
     Ok((radix, params.choice(INFO.name, "order", &ORDERS)? == "halving"))
@@ -203,7 +203,7 @@ impl RankAlgorithm for RecursiveExchange {
         Ok(())
     }
 
-    /// Of powers of the radix and doubling distances: elsewhere ranks send unlike amounts.
+    /// Returns rounds for powers of the radix and doubling distances; otherwise ranks send different amounts.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let (radix, halves) = given(params).ok()?;
         let c = &case.collective;
@@ -213,7 +213,7 @@ impl RankAlgorithm for RecursiveExchange {
         (sets.apart == 0 && !halves).then(|| (0..sets.stages).map(stage).collect())
     }
 
-    /// With groups of two it is recursive doubling. Networks rank closed forms, of which it states none there.
+    /// Groups of two are left to recursive doubling. Networks rank closed forms, and this algorithm has none there.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         if case.ranks().extents.is_some() {
             return Vec::new();

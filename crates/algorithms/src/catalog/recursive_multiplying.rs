@@ -1,9 +1,9 @@
-//! Recursive multiplying: in each stage every rank sends what it has to several others at once.
+//! Recursive multiplying: in each stage every rank sends its partial result to several others at once.
 //!
-//! Short vectors, where a message more costs little beside the latency: T = sum of alpha_p + b (alpha_r + n beta +
-//! n gamma) over stages of b + 1 ranks (Eq. 3). The stages are a parameter, by default the best for the machine.
-//! A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all ranks end with the
-//! same bits.
+//! It suits short vectors, for which a further message costs little beside the latency: T = sum of alpha_p + b (alpha_r
+//! + n beta + n gamma) over stages of b + 1 ranks (Eq. 3). The stages are a parameter, by default the best for the
+//! machine. A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all ranks end
+//! with the same bits.
 //! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
 
 use unisono_base::{NodeId, StreamId, narrow};
@@ -38,7 +38,7 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// More messages than this, some gigabytes of tables, are refused.
+/// The most messages of a schedule; more would take gigabytes of tables.
 const MOST_MESSAGES: u64 = 1 << 26;
 
 impl RankAlgorithm for RecursiveMultiplying {
@@ -46,7 +46,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         &INFO
     }
 
-    /// So do all but merges of several ranks, which [`RankAlgorithm::check`] refuses.
+    /// All schedules keep the order except merges of several ranks, which [`RankAlgorithm::check`] refuses.
     fn keeps_order(&self, _: &Collective) -> bool {
         true
     }
@@ -92,7 +92,7 @@ impl RankAlgorithm for RecursiveMultiplying {
                     b.combine(NodeId(rank), 0, len, &[have[rank as usize]], &operands);
                 }
             }
-            // By receiver, then by sender: the order of the reduction.
+            // Sorted by receiver, then by sender, which is the order of the reduction.
             arrivals.sort_unstable();
             for of_one in arrivals.chunk_by(|a, b| a.0 == b.0) {
                 let rank = of_one[0].0;
@@ -114,7 +114,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         Ok(())
     }
 
-    /// Of factored schedules only: around a split or a merge some ranks run ahead of others.
+    /// Returns rounds for factored schedules only: around a split or a merge some ranks run ahead of others.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let stages = stages(case, params).ok().filter(|stages| stages.wrap() == Wrap::Plain)?;
         let bytes = case.bytes(case.collective.elements);
@@ -122,7 +122,8 @@ impl RankAlgorithm for RecursiveMultiplying {
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 
-    /// The best of each kind; and where nodes divide the ranks, the best inside a node before the best among nodes.
+    /// Returns the best schedule of each kind and, if nodes divide the ranks, the best inside a node before the best
+    /// among nodes.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (ranks, search) = (case.collective.ranks, search(case));
         if ranks == 1 {
@@ -137,8 +138,8 @@ impl RankAlgorithm for RecursiveMultiplying {
             factors.extend(best_factored(ranks / node, &prices).stages.factors());
             found.extend(Stages::new(ranks, Wrap::Plain, factors));
         }
-        // By the model all orders of the plain factors cost the same, so where ranks differ, by their node or by a head
-        // start that a wrap gives them, it is for whoever times candidates to choose.
+        // The model gives all orders of the plain factors the same cost. If ranks differ, by their node or by the head
+        // start of a wrap, the orders are listed, and the caller times them.
         let node = case.ranks().node_ranks.or(case.ranks().dealt_node_ranks);
         let differ = |stages: &Stages| node.is_some() || stages.wrap() != Wrap::Plain;
         let ordered = found.iter().filter(|stages| differ(stages)).flat_map(|stages| orders(stages).take(MOST_ORDERS));
@@ -160,14 +161,14 @@ impl RankAlgorithm for RecursiveMultiplying {
     }
 }
 
-/// Orders of one schedule that are worth timing: all those of four different factors.
+/// The most orders of one schedule that are listed: all those of four different factors.
 const MOST_ORDERS: usize = 24;
 
 fn search(case: &Case) -> Search {
     Search::new(case.collective.ranks, StagePrices::of(case)).in_order(!case.collective.operator.commutative())
 }
 
-/// A schedule that was found, with its early stages inside a node where the machine has nodes.
+/// Returns a schedule with its early stages inside a node, if the machine has nodes.
 fn near(case: &Case, best: Best) -> Stages {
     match case.ranks().node_ranks {
         Some(node) => within_nodes(&best.stages, node),
@@ -175,13 +176,13 @@ fn near(case: &Case, best: Best) -> Stages {
     }
 }
 
-/// The schedule that the parameters name.
+/// Parses the schedule that the parameters name.
 fn given(case: &Case, params: &Params) -> Result<Option<Stages>, AlgorithmError> {
     let parsed = params.get("schedule").map(|text| Stages::parse(text, case.collective.ranks));
     parsed.transpose().map_err(|error| AlgorithmError::Stages { algorithm: INFO.name, error })
 }
 
-/// The schedule that the parameters name, else the best.
+/// Returns the schedule that the parameters name, or else the best.
 fn stages(case: &Case, params: &Params) -> Result<Stages, AlgorithmError> {
     Ok(given(case, params)?.unwrap_or_else(|| near(case, search(case).best())))
 }

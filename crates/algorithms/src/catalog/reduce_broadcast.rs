@@ -1,5 +1,5 @@
-//! Reduce, then broadcast: an allreduce from any reduce and, on a wafer, a flood, among ranks any broadcast; with the
-//! root at the end or in the middle. All ranks get what the root has, so they end with the same bits.
+//! Reduce, then broadcast: an allreduce from any reduce and any broadcast among ranks, or a flood on a wafer; the root
+//! is at the end or in the middle. All ranks get the root's result, so they end with the same bits.
 //!
 //! T = T_reduce + T_broadcast. Source: "Near-Optimal Wafer-Scale Reduce", sections 6.1 and 7.4 (second way).
 
@@ -34,7 +34,7 @@ const INFO: Info = Info {
     best_of_listed: false,
 };
 
-/// An algorithm that makes `kind` on the case's machines, with its case and its own parameters.
+/// An algorithm for one of the two collectives, with its case and its own parameters.
 type Part<'a> = (&'static dyn Algorithm, Case<'a>, Params);
 
 fn part<'a>(
@@ -60,7 +60,7 @@ fn part<'a>(
     }
     let mut rest = params.only(|k| !["root", "reduce", "broadcast"].contains(&k));
     if !case.offers().contains(&Means::Grid) {
-        // Two parts may have different parameters.
+        // The two parts may have different parameters.
         let own = find(name)?.info().params;
         rest = rest.only(|k| own.iter().any(|p| p.name == k));
     }
@@ -68,7 +68,7 @@ fn part<'a>(
     Ok((algorithm, inner, rest))
 }
 
-/// The algorithms that make `kind` by the means of the case. Forests are made for one collective at a time.
+/// Returns the algorithms for `kind` by the means of the case. Forests are left out: they are built for one collective.
 fn parts(case: &Case, kind: Kind) -> impl Iterator<Item = &'static dyn Algorithm> {
     let offered: &[Means] = if case.offers().contains(&Means::Messages) { &[Means::Messages] } else { case.offers() };
     ALGORITHMS.iter().copied().filter(move |a| a.info().serves(kind, offered))
@@ -83,7 +83,7 @@ fn reduce_part<'a>(case: &Case<'a>, params: &Params) -> Result<Part<'a>, Algorit
     part(case, params, Kind::Reduce, "reduce", default)
 }
 
-/// Among ranks; a wafer floods.
+/// Returns the broadcast among ranks; on a wafer the broadcast is a flood.
 fn broadcast_part<'a>(case: &Case<'a>, params: &Params) -> Result<Part<'a>, AlgorithmError> {
     part(case, params, Kind::Broadcast, "broadcast", "binomial")
 }
@@ -116,7 +116,7 @@ impl Algorithm for ReduceBroadcast {
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
         let (reduce, inner, rest) = reduce_part(case, params)?;
         let Placed { schedule, placement } = reduce.build(&inner, &rest)?;
-        // The reduce is continued as the allreduce it becomes: its partial results may now lie in the output.
+        // The builder continues the reduce as an allreduce, so its partial results may now be in the output.
         let mut b = Builder::resume(schedule, case.collective);
         let nodes = (0..case.collective.ranks).map(NodeId);
         let Some(Placement::Grid(placement)) = placement else {
@@ -179,15 +179,15 @@ impl Algorithm for ReduceBroadcast {
             for rest in reduce.candidates(&case.with(Kind::Reduce, 0)) {
                 let rest = rest.with("reduce", reduce.name());
                 if !case.offers().contains(&Means::Grid) {
-                    // Ranks are alike, so the root may be any. What suits the vector for the reduce does for the
-                    // broadcast of the same name; where there is none, all are worth a try.
+                    // Ranks are alike, so any root will do. Parameters that suit the vector in the reduce suit the
+                    // broadcast of the same name; if no broadcast has that name, all broadcasts are tried.
                     let same = |b: &&dyn Algorithm| b.name() == reduce.name();
                     let alone = !parts(case, Kind::Broadcast).any(|b| same(&b));
                     let broadcasts = parts(case, Kind::Broadcast).filter(|b| alone || same(b));
                     all.extend(broadcasts.map(|b| rest.clone().with("broadcast", b.name())));
                     continue;
                 }
-                // A tree on a line means x-y with it twice on a grid, and x-y lists all pairs itself.
+                // On a grid a tree on a line means x-y with that tree twice, and x-y lists all pairs itself.
                 if reduce.line_tree().is_some() && !case.grid().is_line() {
                     continue;
                 }

@@ -1,8 +1,8 @@
-//! Reduce-scatter, then gather: Rabenseifner's reduce. The vector is halved and reduced at doubling distance, then its
-//! blocks are gathered to the root the same way back.
+//! Reduce-scatter, then gather: Rabenseifner's reduce. The vector is halved and reduced at doubling distance; then its
+//! blocks are gathered to the root in reverse order.
 //!
-//! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma where P is a power of two; else the first ranks fold in
-//! pairs before, the root staying. Operands keep their order.
+//! T = 2 log2 P alpha + 2 (P-1)/P n beta + (P-1)/P n gamma if P is a power of two. Otherwise the first ranks fold in
+//! pairs before, and the root stays. Operands keep their order.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
 //! 5.1.
 
@@ -43,7 +43,7 @@ impl RankAlgorithm for ReduceScatterGather {
         let (nodes, blocks) = (fold.nodes(), Blocks::new(c.elements, fold.whole));
         let start = |block: u32| blocks.start(block);
         let root = nodes.iter().position(|n| n.0 == c.root).expect("the root does not fold away");
-        // Partial results lie in scratch memory, those of the root in its output.
+        // Partial results are in scratch memory, those of the root in its output.
         let scratch: Vec<u32> =
             (0..fold.whole).map(|v| if v as usize == root { 0 } else { b.scratch(fold.real(v), c.elements) }).collect();
         let place = |v: u32, e: u32| {
@@ -73,7 +73,7 @@ impl RankAlgorithm for ReduceScatterGather {
         let c = case.collective;
         let fold = Fold::new(c.ranks);
         let (blocks, (up, halving)) = (Blocks::new(c.elements, fold.whole), fold.halving(case));
-        // Nobody sends blocks without elements.
+        // Blocks without elements are not sent.
         let gathered = |k: u32| Round::new(1, case.bytes(blocks.span(fold.whole >> k, 2 * (fold.whole >> k)).len));
         let gathering = (1..=fold.stages()).rev().map(gathered).filter(|round| round.bytes > 0);
         Some(fold.rounds(up, halving.into_iter().chain(gathering), []))

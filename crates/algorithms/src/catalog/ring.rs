@@ -1,9 +1,9 @@
 //! Ring allreduce: a reduce-scatter around a ring, then an allgather around it, in P chunks.
 //!
-//! The ring lies on a line of PEs in two ways (Fig. 7): `line` goes to the far end in single hops and back in one long
-//! one; `fold` goes out over the even PEs and back over the odd ones, at most two hops each.
-//! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) where P divides B.
-//! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks it is [`RankRing`].
+//! The ring is laid on a line of PEs in two ways (Fig. 7): `line` goes to the far end in single hops and back in one
+//! long hop; `fold` goes out over the even PEs and back over the odd ones, at most two hops each.
+//! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) if P divides B.
+//! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks the algorithm is [`RankRing`].
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;
@@ -34,30 +34,30 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// A ring on P PEs makes about 4 P^2 instructions, so its schedules outgrow any memory before its cost terms do. Larger
-/// ones than this, which take about 4 GB while they are built, are refused.
+/// The most instructions of a ring: building one takes about 4 GB. A ring on P PEs has about 4 P^2 instructions, so its
+/// schedules exhaust memory before its cost terms do.
 pub const MOST_INSTRUCTIONS: u64 = 1 << 26;
 
-/// At most so many instructions does [`emit`] make on a line of `pes`.
+/// Returns an upper bound of the instructions that [`emit`] makes on a line of `pes` PEs.
 pub fn instructions(pes: u32) -> u64 {
     4 * u64::from(pes).pow(2)
 }
 
-/// The reason against so many instructions.
+/// Returns the reason for a refusal if there are too many instructions.
 pub fn too_large(instructions: u64) -> Option<String> {
     (instructions > MOST_INSTRUCTIONS)
         .then(|| format!("it would take {instructions} instructions; at most {MOST_INSTRUCTIONS} are made"))
 }
 
-/// The way the ring lies on the line.
+/// Returns the way in which the ring is laid on the line.
 ///
 /// # Errors
-/// There is no such way.
+/// The parameter names no such way.
 pub fn mapping(params: &Params) -> Result<&'static str, AlgorithmError> {
     params.choice("ring", "mapping", &["line", "fold"])
 }
 
-/// PEs of a line in the order of the ring.
+/// Returns the PEs of a line in the order of the ring.
 fn order(pes: u32, params: &Params) -> Result<Vec<u32>, AlgorithmError> {
     Ok(match mapping(params)? {
         "fold" => (0..pes).step_by(2).chain((0..pes).rev().filter(|i| i % 2 == 1)).collect(),
@@ -65,7 +65,7 @@ fn order(pes: u32, params: &Params) -> Result<Vec<u32>, AlgorithmError> {
     })
 }
 
-/// The chunks of a vector. Larger ones start with chunk 2, which never takes the ring's long way back.
+/// Returns the chunks of a vector. Larger ones start with chunk 2, which never takes the ring's long way back.
 fn chunks(elements: u32, pes: u32) -> Vec<Span> {
     let (size, larger) = (elements / pes, elements % pes);
     let mut start = 0;
@@ -81,14 +81,14 @@ fn chunks(elements: u32, pes: u32) -> Vec<Span> {
 const RECEIVES: u32 = 0;
 const SENDS: u32 = 1;
 
-/// An allreduce of the vectors at `own` into the outputs of `line`.
+/// Emits an allreduce of the vectors at `own` into the outputs of `line`.
 ///
 /// One lane of a PE receives into the output, and another sends from there. In a single lane all PEs would send before
-/// they receive, and on a fabric, where chunks are longer than the queues around the ring, wait for ever; so would they
-/// if what arrives were passed on at once, for each chunk would still need room to turn in.
+/// they receive, and would deadlock on a fabric if chunks are longer than the queues around the ring. Forwarding
+/// arrivals directly would deadlock too, because the queues would still have to hold the chunks.
 ///
-/// The second phase writes a place that the first one sent: what is ordered around the whole ring is said of the PE
-/// too.
+/// The second phase writes places that the first phase sent. The ring as a whole implies this order; the explicit
+/// dependence states it for each PE.
 pub fn emit(
     b: &mut Builder,
     line: &[NodeId],
@@ -109,12 +109,12 @@ pub fn emit(
     for q in 0..pes {
         let node = ring[q as usize];
         let [to, from] = [q, q + pes - 1].map(|edge| Operand::Stream(edges[(edge % pes) as usize]));
-        // Who received and who sent each chunk last.
+        // The instructions that last received and last sent each chunk.
         let (mut received, mut sent) = (vec![None; pes as usize], vec![None; pes as usize]);
         for (phase, name) in (0..).zip(phases) {
             b.phase(name);
             for step in 0..pes {
-                // The first phase starts with the PE's own chunk, the second with the one that it finished.
+                // The first phase starts with the PE's own chunk, the second with the chunk that the PE finished.
                 let at = ((q + phase + pes - step) % pes) as usize;
                 let c = chunks[at];
                 let (mine, kept) = (own(c.start), Operand::Out(c.start));
@@ -136,7 +136,7 @@ pub fn emit(
     Ok(())
 }
 
-/// The two phases of [`emit`] on a line of `pes`.
+/// Returns the two phases of [`emit`] on a line of `pes` PEs.
 pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: &Params) -> Option<Vec<Phase>> {
     let order = order(pes, params).ok()?;
     let wavelets = |len: u32| unisono_base::Wavelets::of(u64::from(len), bytes).0 as f64;
@@ -149,11 +149,11 @@ pub fn estimate(pes: u32, elements: u32, bytes: u64, phases: [&str; 2], params: 
     let around = f64::from(2 * (pes - 1));
     let hop = |edge: u32| f64::from(order[edge as usize].abs_diff(order[((edge + 1) % pes) as usize]));
     let some = f64::from(u32::from(elements > 0));
-    // A PE receives all chunks but one and sends all but another; the ones it leaves out follow each other.
+    // A PE receives all chunks but one and sends all chunks but one; the two left out are consecutive.
     let next = |c: usize| (c + 1) % sizes.len();
     let left_out = (0..sizes.len()).map(|c| sizes[c] + sizes[next(c)]).fold(f64::INFINITY, f64::min);
     let phase = |name: &str, behind: u32| {
-        // Chunk c takes every edge but the one `behind` its start.
+        // Chunk c takes every edge except the one `behind` its start.
         let ways: Vec<f64> = (0..pes).map(|c| around - hop((c + pes - behind) % pes)).collect();
         let used: Vec<usize> = (0..sizes.len()).filter(|&c| sizes[c] > 0.0).collect();
         let terms = Terms {

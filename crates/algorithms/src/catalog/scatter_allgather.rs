@@ -96,13 +96,13 @@ impl RankAlgorithm for ScatterAllgather {
         let blocks = Blocks::new(case.collective.elements, p);
         let bytes = |from: u32, to: u32| case.bytes(blocks.span(from, to.min(p)).len);
         let stages = p.next_power_of_two().ilog2();
-        // Nobody sends blocks without elements.
+        // Blocks without elements are not sent.
         let halves = (0..stages).rev().map(|k| Round::new(1, bytes(1 << k, 2 << k))).filter(|round| round.bytes > 0);
         let doubles = params.choice(INFO.name, "allgather", &ALLGATHERS).ok()? == ALLGATHERS[1];
         Some(if doubles {
             halves.chain((0..stages).map(|k| Round::new(1, bytes(0, 1 << k)))).collect()
         } else {
-            // Nothing goes to the root.
+            // The root receives nothing.
             halves.chain([Round::new(1, bytes(0, 1)).times(p - 2)]).collect()
         })
     }

@@ -1,22 +1,22 @@
 //! Slack trees: one to four trees over a grid, deep near the root and shallow far from it.
 //!
-//! What counts is not the depth D beside the distance L but the slowest way, its hops plus 2 T_R + 1 cycles a message.
-//! A PE that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no cost. If the i-th child
-//! that a PE takes costs 2 T_R + i cycles beside its hops, then trees in which PE x sends at least t(x) before the root
-//! ends exist only if the sum of e^(-r t(x)) is at most 1, where r solves sum over i of e^(-r (2 T_R + i)) = 1 (Kraft's
-//! inequality for codes whose letters differ in cost). So a region R below parent v takes about ln(sum over x in R of
-//! e^(r |x - v|)) / r cycles, and a region is cut where its parts take equally long. On n x n this is a constant beside
-//! 2 n: depth no longer costs log n messages.
+//! The time depends on the slowest path, its hops plus 2 T_R + 1 cycles a message, and not on the depth D and the
+//! distance L separately. A PE that is h hops nearer than the farthest may be h / (2 T_R + 1) messages deeper at no
+//! cost. Let the i-th child of a PE cost 2 T_R + i cycles beside its hops. Trees in which PE x sends at least t(x)
+//! before the root ends exist only if the sum of e^(-r t(x)) is at most 1; r solves sum over i of e^(-r (2 T_R + i)) =
+//! 1 (Kraft's inequality for codes whose letters differ in cost). So a region R below parent v takes about ln(sum over
+//! x in R of e^(r |x - v|)) / r cycles, and regions are cut into parts that take equally long. On n x n this is a
+//! constant beside 2 n: depth no longer costs log n messages.
 //!
-//! A PE has at most K children in one of the T trees and works as a leaf in the others: C = (K + T - 1) B / T. Trees
-//! choose their inner PEs and ways so that no link carries more than that. T = 2 n + const + C, where k-d trees have 10
-//! log2 n.
+//! A PE has at most K children in one of the T trees and is a leaf in the others: C = (K + T - 1) B / T. Trees choose
+//! their inner PEs and paths so that no link carries more. T = 2 n + const + C; k-d trees have 10 log2 n in place of
+//! the constant.
 //!
 //! **Chains.** A leaf costs an operation that adds nothing, so a tree with the share f of leaves takes 1 + f operations
-//! a PE. A region that can be passed by one chain in time, at most `chains` cycles after the way of the farthest PE,
-//! becomes one: PEs near the root have so much slack that f falls from 1/2 to about 0.15, and most edges are one hop
-//! long, so four trees find PEs and links enough. Waiting for the lanes of other trees makes a message dearer than 2
-//! T_R + 1 there: [`WAIT`] cycles, by simulations.
+//! a PE. A region becomes one chain if the chain ends at most `chains` cycles after the path of the farthest PE. PEs
+//! near the root have so much slack that f falls from 1/2 to about 0.15, and most edges are one hop long, so there are
+//! PEs and links enough for four trees. A message of a chain also waits for the lanes of other trees: [`WAIT`] cycles
+//! beyond 2 T_R + 1, by simulations.
 //!
 //! Source: this project; the paper leaves 2D open (section 7.5: "room for improvement").
 
@@ -54,25 +54,25 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// Cycles that a top may lie behind the best place for it, if links or other trees gain.
+/// Cycles that a top may lose to the best place, if links or other trees gain.
 const TOLERANCE: f64 = 15.0;
 /// Places tried for a top along each axis.
 const PLACES: usize = 8;
-/// Cycles that count against a top of the wrong diagonal: diagonals are what keeps inner PEs of several trees apart.
+/// Cycles that count against a top on the wrong diagonal: diagonals keep the inner PEs of several trees apart.
 const DIAGONAL: f64 = 0.5;
 
-/// Wavelets of the longest vector that is worth a try without chains, on any grid from 16 x 16 to 128 x 128: measured.
-/// All PEs of these trees are busy all the time, and with longer vectors the trees disturb each other more than the
-/// even ones of kd-tree do; three trees do so from a third of that on.
+/// Wavelets of the longest vector for which a plan considers trees without chains, measured on grids from 16 x 16 to
+/// 128 x 128. All PEs of these trees are always busy, so with longer vectors the trees disturb each other more than
+/// those of kd-tree do; three trees do so from a third of this length.
 const LONGEST: u64 = 96;
-/// Longer sides of grids on which four trees with chains are tried: measured from 48 on; planning takes long beyond.
+/// Longer sides of grids on which four trees with chains are considered: measured from 48; planning takes long beyond.
 const CHAINED: std::ops::RangeInclusive<u32> = 48..=256;
-/// Chains for them: 60 to 100 cycles take the same time within 1 %.
+/// Their `chains`: 60 to 100 cycles take the same time within 1 %.
 const CHAINS: u32 = 80;
-/// Cycles of a message in which the other lanes of a PE have their turns, where there are chains.
+/// Cycles that a message waits for the other lanes of a PE, if there are chains.
 const WAIT: u32 = 2;
 
-/// Rows and columns, each from the first to behind the last.
+/// Rows and columns, as half-open ranges.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rect {
     rows: (u32, u32),
@@ -89,7 +89,7 @@ impl Rect {
     }
 }
 
-/// r for trees of `children`: the one zero of a falling function, by halving.
+/// Returns r for trees of `children`: the zero of a falling function, by bisection.
 pub fn rate(children: u32, depth_cycles: f64) -> f64 {
     let (mut low, mut high) = (0.0, 2.0);
     for _ in 0..50 {
@@ -100,9 +100,9 @@ pub fn rate(children: u32, depth_cycles: f64) -> f64 {
     high
 }
 
-/// How much of r is used. Full r lets so many far regions send to few PEs near the root that links carry twice what PEs
-/// do; the more so, the longer the sides and the more children. These values are measured, on n x n for n from 16 to
-/// 256; with chains, whose short edges leave links free, on n = 48, 64 and 112.
+/// Returns the share of r that is used. With full r so many far regions send to few PEs near the root that links carry
+/// twice the load of PEs, and more so with longer sides and more children. These values were measured on n x n for n
+/// from 16 to 256; those with chains, whose short edges leave links free, on n = 48, 64 and 112.
 fn late(grid: Grid, children: u32, is_chained: bool) -> f64 {
     let (most, by_side) = if is_chained { (0.65, 10.6) } else { (0.5, 12.0) };
     f64::min(most, by_side / (f64::from(children) * f64::from(longer(grid)).sqrt()))
@@ -112,9 +112,9 @@ fn longer(grid: Grid) -> u32 {
     grid.rows.max(grid.cols)
 }
 
-/// The sum of e^(r |x - at|) over x of a span.
+/// Returns the sum of e^(r |x - at|) over x of a span.
 pub fn weight(rate: f64, (start, end): (u32, u32), at: u32) -> f64 {
-    // From one distance up to another.
+    // The sum from one distance to another.
     let run = |from: u32, to: u32| {
         let grow = |n: u32| (rate * f64::from(n)).exp();
         (grow(to) - grow(from)) / rate.exp_m1()
@@ -128,35 +128,35 @@ pub fn weight(rate: f64, (start, end): (u32, u32), at: u32) -> f64 {
     }
 }
 
-/// The trees as far as they are there.
+/// The trees under construction.
 struct Growth {
     grid: Grid,
     trees: u32,
     children: u32,
     rate: f64,
-    /// Of each tree the parents; `NONE` where a PE is not in it yet.
+    /// The parents of each tree; `NONE` if a PE is not in the tree yet.
     parents: Vec<Vec<u32>>,
-    /// Of each PE the operations that it has an element of every tree: one as a leaf, one a child.
+    /// Operations of each PE for one element of every tree: one as a leaf, one a child.
     work: Vec<u32>,
     /// Streams on each link.
     loads: Vec<u32>,
-    /// Of each tree the cycles from a PE's message to the end; only where there are chains.
+    /// For each tree, the cycles from a PE's message to the end; used for chains only.
     ends: Vec<Vec<u32>>,
     /// Cycles of a message beside its hops.
     message: u32,
-    /// Cycles in which chains have to end; none without chains.
+    /// Cycles within which chains must end; `None` without chains.
     limit: Option<u32>,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl Growth {
-    /// Operations of a PE at most.
+    /// Returns the most operations of a PE.
     fn most(&self) -> u32 {
         self.trees + self.children - 1
     }
 
-    /// Places along one axis of a span for a top below `parent`, with the cycles each loses to the best.
+    /// Returns places along one axis of a span for a top below `parent`, with the cycles that each loses to the best.
     fn places(&self, span: (u32, u32), parent: u32) -> Vec<(u32, f64)> {
         let time = |x: u32| f64::from(x.abs_diff(parent)) + weight(self.rate, span, x).ln() / self.rate;
         let all: Vec<(u32, f64)> = (span.0..span.1).map(|x| (x, time(x))).collect();
@@ -166,7 +166,7 @@ impl Growth {
         (0..count).map(|i| good[i * (good.len() - 1) / (count - 1).max(1)]).collect()
     }
 
-    /// What the better of an edge's two ways costs in cycles, and whether that one goes along the column first.
+    /// Returns the cost in cycles of the better of an edge's two paths, and whether that path begins along the column.
     fn way(&self, edge: Edge) -> (f64, bool) {
         let cost = |columns_first: bool| {
             let mut sum = 0.0;
@@ -183,7 +183,7 @@ impl Growth {
         (rows.min(columns), columns < rows)
     }
 
-    /// The best free PE of a rectangle for the top of its subtree.
+    /// Returns the best free PE of a rectangle for the top of its subtree.
     fn top(&self, tree: u32, rect: Rect, parent: u32, inner: bool) -> u32 {
         let (row, col) = self.grid.row_col(parent);
         let cost = |r: u32, c: u32, loss: f64| {
@@ -209,7 +209,7 @@ impl Growth {
         self.parents[tree as usize][self.grid.pe(row, col) as usize] == NONE
     }
 
-    /// PEs of a rectangle that are not in the tree yet, counted to `most`.
+    /// Counts the PEs of a rectangle that are not in the tree yet, up to `most`.
     fn free(&self, tree: u32, rect: Rect, most: u32) -> u32 {
         narrow(rect.pes().filter(|&(r, c)| self.is_free(tree, r, c)).take(narrow(most)).count())
     }
@@ -233,7 +233,7 @@ impl Growth {
             let weigh = |cols| (Rect { cols, ..rect }, weight(self.rate, cols, col) * by_rows);
             (weigh(left), weigh(right), cols.1 - cols.0)
         });
-        // Which half takes the more parts, if they differ; of equal cuts that across the longer side.
+        // Which half gets more parts, if the numbers differ; of equal cuts the one across the longer side is chosen.
         let (more, fewer) = (parts.div_ceil(2), parts / 2);
         let shares = |(a, b, side)| [(a, more, b, fewer, side), (a, fewer, b, more, side)];
         let worst = |a: f64, m: u32, b: f64, n: u32| (a / f64::from(m)).max(b / f64::from(n)).ln();
@@ -245,11 +245,11 @@ impl Growth {
         self.cut(b.0, top, n, into);
     }
 
-    /// Takes the free PEs of a rectangle as one chain below `parent`, if it ends in time; whether it does.
+    /// Adds the free PEs of a rectangle as one chain below `parent` if it ends in time; returns whether it does.
     fn chain(&mut self, tree: u32, rect: Rect, parent: u32) -> bool {
         let Some(limit) = self.limit else { return false };
         let left = limit.saturating_sub(self.ends[tree as usize][parent as usize]);
-        // A PE more takes a message and a hop; some of the rectangle may be in the tree already.
+        // Each further PE takes a message and a hop; parts of the rectangle may be in the tree already.
         if rect.area() > 64 && rect.area() > 2 * left / (self.message + 1) {
             return false;
         }
@@ -265,7 +265,7 @@ impl Growth {
         true
     }
 
-    /// The free PEs of a rectangle row by row, or column by column, back and forth, from one of the corners.
+    /// Returns the free PEs of a rectangle row by row, or column by column, back and forth from one of the corners.
     fn snake(&self, tree: u32, rect: Rect, turn: u32) -> Vec<u32> {
         let by_rows = turn & 4 == 0;
         let (lines, places) = if by_rows { (rect.rows, rect.cols) } else { (rect.cols, rect.rows) };
@@ -284,13 +284,13 @@ impl Growth {
         way
     }
 
-    /// Cycles of a chain below `parent`.
+    /// Returns the cycles of a chain below `parent`.
     fn time(&self, way: &[u32], parent: u32) -> u32 {
         let before = std::iter::once(&parent).chain(way);
         way.iter().zip(before).map(|(&pe, &last)| self.grid.distance(pe, last) + self.message).sum()
     }
 
-    /// Puts a PE into a tree below another one.
+    /// Adds a PE to a tree below `parent`.
     fn join(&mut self, tree: u32, pe: u32, parent: u32) {
         self.parents[tree as usize][pe as usize] = parent;
         let edge = Edge { from: pe, to: parent };
@@ -300,14 +300,14 @@ impl Growth {
         self.ends[tree as usize][pe as usize] = end;
     }
 
-    /// Grows all trees at once, large regions first, so that each sees where the others' long edges are.
+    /// Grows all trees at once, large regions first, so that each tree avoids the long edges of the others.
     fn grow(mut self, root: u32) -> Vec<Tree> {
         let all = Rect { rows: (0, self.grid.rows), cols: (0, self.grid.cols) };
         let mut todo = BinaryHeap::new();
         let mut parts = Vec::new();
         for tree in 0..self.trees {
             self.parents[tree as usize][root as usize] = root;
-            // A root that takes one child of each of several trees does less than other PEs.
+            // A root that takes one child of each of several trees has less work than other PEs.
             self.cut(all, root, if self.trees == 1 { self.children } else { 1 }, &mut parts);
             todo.extend(parts.drain(..).map(|rect| (rect.area(), Reverse((tree, rect, root)))));
         }
@@ -330,7 +330,7 @@ impl Growth {
     }
 }
 
-/// Trees, children and chains.
+/// Returns the numbers of trees and children, and the cycles of chains.
 fn shape(params: &Params) -> Result<(u32, u32, u32), AlgorithmError> {
     let trees = params.number(INFO.name, "trees", 1..=4)?.unwrap_or(2);
     let children = params.number(INFO.name, "children", 2..=8)?.unwrap_or(2);
@@ -380,8 +380,8 @@ impl Algorithm for SlackTree {
     }
 
     fn size(&self, case: &Case, params: &Params) -> Size {
-        // Most goes to ways around full links: the longer the sides and the fewer the children, the more. Measured on
-        // up to 757 x 996 PEs.
+        // Most of the work is the search for paths around full links, which grows with the sides and falls with the
+        // children. Measured on up to 757 x 996 PEs.
         const A_PE: u128 = 20_000;
         const A_PE_BY_SIDE: u128 = 40;
         let (trees, children, _) = shape(params).unwrap_or((2, 2, 0));

@@ -25,7 +25,6 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// All PEs along the snake.
 fn path(grid: Grid) -> Vec<NodeId> {
     let pe = |i: u32| {
         let (r, c) = grid.row_col(i);
@@ -34,7 +33,7 @@ fn path(grid: Grid) -> Vec<NodeId> {
     (0..grid.rows * grid.cols).map(pe).collect()
 }
 
-/// Where PE `pe` comes on the snake; the map is its own inverse.
+/// Returns the position of PE `pe` on the snake; the map is its own inverse.
 fn position(grid: Grid, pe: u32) -> u32 {
     let (r, c) = grid.row_col(pe);
     grid.pe(r, if r % 2 == 0 { c } else { grid.cols - 1 - c })
@@ -72,7 +71,7 @@ impl Algorithm for Snake {
         Some(Profile::Terms(Estimate { phases: vec![reduce_estimate("reduce", &Chain, &sides, case)] }))
     }
 
-    /// On a line it is the chain.
+    /// On a line the snake is `chain`, so it has no candidates there.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
     }

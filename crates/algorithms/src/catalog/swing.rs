@@ -1,15 +1,15 @@
-//! Swing: an allreduce by halving and doubling whose peers lie on alternating sides, at distances 1, 1, 3, 5, 11, ...,
-//! so that messages travel shorter ways on a torus than at distances 1, 2, 4, 8.
+//! Swing: an allreduce by halving and doubling whose peers are on alternating sides, at distances 1, 1, 3, 5, 11, ...,
+//! so that messages travel shorter paths on a torus than at distances 1, 2, 4, 8.
 //!
 //! In step s rank r exchanges with r + rho(s) if it is even, with r - rho(s) if it is odd, rho(s) = (1 - (-2)^(s+1)) /
-//! 3, along one dimension; the dimensions take turns. 2D parts of the vector run at once, one for each dimension to
-//! start with and each sign of rho. Which blocks go where follows from trees: block b is reduced along the ranks that b
-//! would reach if it went through the steps from the last to the first, each rank sending in the step that reached it;
-//! so every operand counts once, and the blocks come back the same way. Where extents are powers of two, these are
-//! halves, numbered so that they follow each other and each step takes one message; other even extents take more
+//! 3, along one dimension; the dimensions take turns. 2D parts of the vector run at once, one for each first dimension
+//! and each sign of rho. The blocks of a message follow from trees: block b is reduced along the ranks that b would
+//! reach in the steps from the last to the first, and each rank sends in the step that reached it. So every operand
+//! counts once, and the blocks return along the same tree. If extents are powers of two, messages are halves, and
+//! blocks are numbered so that a half is contiguous and each step takes one message; other even extents take more
 //! messages a step.
-//! T = 2 log2 P alpha + (P-1)/P n/D beta (1 + what longer ways share) for the price beta of a byte on one link.
-//! The operator must commute; the same bits on all ranks. Not built: the extra rank of an odd extent.
+//! T = 2 log2 P alpha + (P-1)/P n/D beta (1 + the share of links on longer paths) for the price beta of a byte on one
+//! link. The operator must commute; all ranks get the same bits. The extra rank of an odd extent is not implemented.
 //! Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth Allreduce", NSDI 2024.
 
 use unisono_base::{NodeId, Span, narrow};
@@ -33,7 +33,7 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The extents, all even or 1.
+/// Returns the extents, all even or 1.
 fn torus(case: &Case, params: &Params) -> Result<Extents, AlgorithmError> {
     let torus = Extents::of(INFO.name, case, params)?;
     match torus.dims().iter().find(|&&d| d > 1 && d % 2 == 1) {
@@ -52,7 +52,7 @@ struct Part {
     mirrored: bool,
 }
 
-/// A step along a dimension: the how many-th one there.
+/// Step number `at` along dimension `dim`.
 #[derive(Clone, Copy)]
 struct Step {
     dim: usize,
@@ -64,7 +64,7 @@ fn rho(s: u32) -> i64 {
     (1 - (-2_i64).pow(s + 1)) / 3
 }
 
-/// One part for each dimension to start with and each sign.
+/// Returns one part for each first dimension and each sign.
 fn parts(torus: &Extents) -> Vec<Part> {
     let dims: Vec<usize> = (0..torus.dims().len()).filter(|&d| torus.dims()[d] > 1).collect();
     let needs = |dim: usize| torus.dims()[dim].next_power_of_two().ilog2();
@@ -79,24 +79,24 @@ fn parts(torus: &Extents) -> Vec<Part> {
 }
 
 impl Part {
-    /// Whether the blocks that a rank sends are half of those that it holds, next to each other.
+    /// Returns whether a rank sends one contiguous half of its blocks in each step.
     fn halves(&self) -> bool {
         self.torus.dims().iter().all(|d| d.is_power_of_two())
     }
 
-    /// Whom a rank exchanges with in a step; who in turn exchanges with it, as the extents are even.
+    /// Returns the peer of a rank in a step. The relation is symmetric, as the extents are even.
     fn peer(&self, rank: u32, step: Step) -> u32 {
         peer(&self.torus, self.mirrored, rank, step)
     }
 
-    /// The ranks in the order of their blocks: one class after the other of ranks that meet after the first step, in it
-    /// those that meet after the second, and so on. In powers of two those are the even ranks that equal each other
-    /// modulo 2^(s+1), and the odd ones that are rho(s) away.
+    /// Returns the ranks in the order of their blocks: sorted by the class of ranks that meet after the first step,
+    /// then after the second, and so on. For powers of two a class consists of the even ranks that are equal modulo
+    /// 2^(s+1), and the odd ranks at distance rho(s) from them.
     fn order(&self) -> Vec<u32> {
         let class = |rank: u32, step: Step| {
             let at = i64::from(self.torus.coordinate(rank, step.dim));
             let rho = if self.mirrored { -rho(step.at + 1) } else { rho(step.at + 1) };
-            // After the last step of a dimension nobody meets any more.
+            // After the last step of a dimension no ranks meet.
             let apart = 4 << step.at > self.torus.dims()[step.dim];
             if apart { at } else { (at - if at % 2 == 1 { rho } else { 0 }).rem_euclid(4 << step.at) }
         };
@@ -107,7 +107,8 @@ impl Part {
         order
     }
 
-    /// For each block and rank the step in which the rank sends its sum of the block; none where it ends.
+    /// Returns, for each block and rank, the step in which the rank sends its sum of the block; `NEVER` for the rank at
+    /// which the block ends.
     fn trees(&self, order: &[u32]) -> Vec<Vec<u8>> {
         let tree = |&end: &u32| {
             let mut sends = vec![NEVER; order.len()];
@@ -134,7 +135,7 @@ fn peer(torus: &Extents, mirrored: bool, rank: u32, step: Step) -> u32 {
     torus.shifted(rank, step.dim, narrow::<u32>(there.rem_euclid(extent)))
 }
 
-/// The rank at which a block ends never sends it; there are fewer steps than this.
+/// The mark of the rank at which a block ends; there are fewer steps than this.
 const NEVER: u8 = u8::MAX;
 
 impl RankAlgorithm for Swing {
@@ -187,7 +188,7 @@ impl RankAlgorithm for Swing {
     }
 }
 
-/// Neighboring blocks, by what they have in common, where `of` says something of a block.
+/// Groups consecutive blocks for which `of` returns the same value.
 fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(u32, u32, T)> {
     let mut runs: Vec<(u32, u32, T)> = Vec::new();
     for block in 0..count {
@@ -200,9 +201,9 @@ fn runs<T: PartialEq + Copy>(count: u32, of: impl Fn(u32) -> Option<T>) -> Vec<(
     runs
 }
 
-/// Which blocks a rank sends in which step.
+/// The blocks that a rank sends in each step.
 enum Sent {
-    /// Where extents are powers of two: half of the blocks that it holds; the place of each rank's own block.
+    /// Half of the blocks that it holds, if extents are powers of two: the position of each rank's own block.
     Halves(Vec<u32>),
     /// The tree of each block.
     Trees(Vec<Vec<u8>>),
@@ -219,11 +220,11 @@ impl Sent {
         Self::Halves(places)
     }
 
-    /// The blocks that `from` sends in step `s`, in neighboring ones, by whether `rank` has its sum of them in the
-    /// output, as it has received of them before.
+    /// Returns the runs of blocks that `from` sends in step `s`. The flag is true if the output of `rank` holds its sum
+    /// of the run, because the rank received addends before.
     fn runs(&self, part: &Part, s: usize, from: u32, rank: u32) -> Vec<(u32, u32, bool)> {
         match self {
-            // All that it still holds it has received of in the step before.
+            // In the step before, the rank received addends of all blocks that it still holds.
             Self::Halves(_) => self.blocks(part, s, from).into_iter().map(|(a, b)| (a, b, s > 0)).collect(),
             Self::Trees(trees) => {
                 let sends = |rank: u32, block: u32, s: usize| trees[block as usize][rank as usize] == narrow::<u8>(s);
@@ -235,11 +236,11 @@ impl Sent {
         }
     }
 
-    /// The blocks that a rank sends in step `s`, in neighboring ones.
+    /// Returns the runs of blocks that a rank sends in step `s`.
     fn blocks(&self, part: &Part, s: usize, rank: u32) -> Vec<(u32, u32)> {
         match self {
             Self::Halves(places) => {
-                // Those of the ranks that its peer is still to meet.
+                // The blocks of the ranks that the peer has yet to meet.
                 let (half, to) = (part.torus.ranks() >> (s + 1), places[part.peer(rank, part.steps[s]) as usize]);
                 vec![(to / half * half, (to / half + 1) * half)]
             }
@@ -295,7 +296,7 @@ fn emit_part(b: &mut Builder, part: &Part, slice: Span, lane: u32) {
     }
 }
 
-/// The stream of each rank to its peer of a step.
+/// Creates the stream of each rank to its peer in a step.
 fn streams(b: &mut Builder, part: &Part, step: Step) -> Vec<Operand> {
     let ranks = 0..part.torus.ranks();
     ranks.map(|r| Operand::Stream(b.stream(NodeId(r), &[NodeId(part.peer(r, step))]))).collect()

@@ -5,10 +5,9 @@
 //! (about 3/4 of the longer side and half of the other), and the price beta of a byte on one link. The operator of a
 //! reduce must commute.
 //!
-//! The leaves of a reduce keep a *window*. Nothing else holds them up, and an interface sends few messages at a time,
-//! in the order in which they were posted: a rank that posts all chunks of the trees in which it is a leaf keeps those
-//! of its other trees behind them. So a leaf sends a chunk only when the rank's other trees are no more chunks behind
-//! than are on their way at a time.
+//! The leaves of a reduce keep a *window*. Nothing else delays them, and an interface sends few messages at a time, in
+//! posting order: a rank that posts all chunks of the trees in which it is a leaf delays those of its other trees. So a
+//! leaf sends a chunk only if the rank's other trees are no more chunks behind than are under way at a time.
 //!
 //! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`].
 
@@ -48,12 +47,12 @@ const INFO: Info = Info {
 
 const MOST_CHUNKS: u32 = 1 << 16;
 const DEFAULT: u32 = 64;
-/// Numbers of chunks that are worth a try where a chunk has at least so many bytes and the schedule is no larger.
+/// Numbers of chunks that a plan considers, with the least bytes of a chunk and the most instructions of a schedule.
 const WORTH: [u32; 5] = [4, 16, 64, 256, 1024];
 const LEAST_BYTES: u64 = 1 << 11;
 const MOST_INSTRUCTIONS: u64 = 1 << 23;
 
-/// The rank that is before each rank in each tree; the root is its own.
+/// Returns the parent of each rank in each tree; the root is its own.
 fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmError> {
     let (rows, columns) = Extents::of_two(INFO.name, case, params)?;
     let Some(trees) = torus_trees(rows, columns) else {
@@ -69,16 +68,16 @@ fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmE
     }))
 }
 
-/// The chunks of a quarter, no more than elements.
+/// Returns the chunks of a quarter of the vector, no more than its elements.
 fn chunks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let given = params.number(INFO.name, CHUNKS, 1..=MOST_CHUNKS)?;
     Ok(given.unwrap_or(DEFAULT).min(case.collective.elements.div_ceil(narrow(TREES)).max(1)))
 }
 
-/// The chunks by which the leaves of a reduce may be ahead of the rank's other trees.
+/// Returns the number of chunks by which the leaves of a reduce may be ahead of the rank's other trees.
 ///
-/// On the longest way some chunks travel, and each rank keeps one until its sum is made. The shares of both are those
-/// after which the trees take least by simulation on tori of 3 x 3 to 32 x 32; half and twice the window take longer.
+/// Some chunks travel on the longest path, and each rank keeps one until its sum is made. The weights of both are those
+/// of the least simulated time on tori of 3 x 3 to 32 x 32; half and twice the window take longer.
 fn window(case: &Case, chunks: u32, parents: &[Vec<u32>; TREES]) -> u32 {
     let c = &case.collective;
     let Some(ways) = case.fabric().and_then(|fabric| Ways::new(fabric, parents)) else { return chunks.div_ceil(4) };
@@ -107,7 +106,7 @@ impl RankAlgorithm for TorusTrees {
         let quarters = Blocks::new(c.elements, narrow(TREES));
         let down = c.kind == Kind::Broadcast;
         let parents = parents(case, params)?;
-        // Of each tree and rank: the instructions of its chunks.
+        // The instructions of the chunks, by tree and rank.
         let mut made: Vec<Vec<Vec<InstrId>>> = Vec::new();
         let mut leaves: Vec<Vec<bool>> = Vec::new();
         for (lane, parents) in (0..).zip(&parents) {
@@ -153,7 +152,7 @@ impl RankAlgorithm for TorusTrees {
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
         let (c, fabric) = (&case.collective, case.fabric()?);
-        // Trees of a reduce hold up each other at the interfaces, which only the messages of its schedule show.
+        // Trees of a reduce delay each other at the interfaces, which only the messages of its schedule show.
         if c.kind == Kind::Reduce {
             return None;
         }
@@ -173,7 +172,7 @@ impl RankAlgorithm for TorusTrees {
         })
     }
 
-    /// On networks of two dimensions.
+    /// Returns candidates on networks of two dimensions only.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let Some(extents) = case.ranks().extents else { return Vec::new() };
         if extents.dims().len() != 2 {
@@ -195,14 +194,14 @@ impl RankAlgorithm for TorusTrees {
 /// The links that the messages of the trees take on a network.
 struct Ways<'a> {
     fabric: &'a Fabric,
-    /// Of each tree and rank: links from the rank before, and the least rate of one.
+    /// By tree and rank: the links from the parent, and the least rate of one of them.
     of: Vec<Vec<(u32, u64)>>,
     /// Messages of a chunk on the busiest link, divided by its rate.
     busiest: f64,
 }
 
 impl<'a> Ways<'a> {
-    /// `None` where a rank is out of reach.
+    /// Finds the paths; `None` if a rank cannot be reached.
     fn new(fabric: &'a Fabric, parents: &[Vec<u32>]) -> Option<Self> {
         let graph = fabric.graph();
         let mut on_arcs = vec![0_u32; graph.arcs().len()];
@@ -221,12 +220,12 @@ impl<'a> Ways<'a> {
         Some(Self { fabric, of, busiest: loads.fold(0.0, f64::max) })
     }
 
-    /// The time for which a chunk of each tree keeps the busiest link.
+    /// Returns the time for which one chunk of each tree occupies the busiest link.
     fn busiest_ns(&self, bytes: u64) -> f64 {
         self.busiest * bytes as f64 / self.fabric.graph().bytes_per_ns()
     }
 
-    /// The most messages between the root and a rank in any tree, and the longest time of a chunk on its way.
+    /// Returns the most messages between the root and a rank in any tree, and the longest time of a chunk on its path.
     fn deepest_ns(&self, parents: &[Vec<u32>], root: u32, bytes: u64, host_ns: f64) -> (u32, f64) {
         let of_tree = |(tree, parents): (usize, &Vec<u32>)| self.deepest_of(tree, parents, root, bytes, host_ns);
         let trees = parents.iter().enumerate().map(of_tree);
@@ -261,7 +260,7 @@ impl<'a> Ways<'a> {
     }
 }
 
-/// The arcs of a shortest way between two ranks over relays.
+/// Returns the arcs of a shortest path between two ranks over relays.
 fn way(graph: &Graph, from: u32, to: u32) -> Option<Vec<u32>> {
     let mut reached: Vec<(u32, Vec<u32>)> = vec![(from, Vec::new())];
     let mut met = std::collections::BTreeSet::from([from]);

@@ -27,12 +27,12 @@ const INFO: Info = Info {
     ..Info::ON_LINE
 };
 
-/// The tree for groups of `group` PEs.
+/// Returns the tree for groups of `group` PEs.
 pub fn grouped(pes: u32, group: u32) -> Side {
     let short = pes - (pes - 1) / group * group;
     let parent = |i: u32| match i {
         0 => 0,
-        // The first PE of a group hands on to the first PE of the group before it, or to the root.
+        // The first PE of a group sends to the first PE of the group before it, or to the root.
         i if i >= short && (i - short).is_multiple_of(group) => {
             if i == short {
                 0
@@ -54,7 +54,7 @@ impl LineTree for TwoPhase {
         Ok(self.sides(0, pes - 1, wavelets, depth_cycles, params)?.right)
     }
 
-    /// A group is part of the whole line, so a side that is shorter is one group.
+    /// `group` refers to the whole line, so a shorter side is one group.
     fn sides(&self, left: u32, right: u32, _: u64, _: f64, params: &Params) -> Result<Sides, AlgorithmError> {
         let group = params.number("two-phase", "group", 1..=left + right + 1)?;
         let side = |pes: u32| grouped(pes, group.map_or(pes.isqrt(), |g| g.min(pes)));

@@ -1,5 +1,5 @@
-//! Two-phase reduce with the group size that Eq. 1 likes best among 1 < S < P, the paper choosing S = sqrt(P)
-//! throughout. Source: "Near-Optimal Wafer-Scale Reduce", section 5.4 and Eq. 1.
+//! Two-phase reduce with the best group size 1 < S < P by Eq. 1; the paper always takes S = sqrt(P). Source:
+//! "Near-Optimal Wafer-Scale Reduce", section 5.4 and Eq. 1.
 
 use super::two_phase::grouped;
 use crate::{
@@ -16,7 +16,7 @@ const INFO: Info = Info {
     ..Info::ON_LINE
 };
 
-/// The group size of least Eq. 1 time, the smallest of equals; 1 where there is nothing to choose.
+/// Returns the group size of least Eq. 1 time, the smallest of equals; 1 if P is at most 2.
 pub fn best_group(pes: u32, wavelets: u64, depth_cycles: f64) -> u32 {
     let (p, b) = (f64::from(pes), wavelets as f64);
     let time = |s: u32| {
@@ -43,11 +43,11 @@ impl LineTree for TwoPhaseSearched {
     }
 }
 
-/// The size of the groups that a side has, where there was a choice.
+/// Returns the size of a side's groups, if there was a choice.
 fn group(side: &Side) -> Option<String> {
     let pes = side.len();
-    // The last group is whole. It starts where a PE is not its neighbor's child; a line without such a PE is one group
-    // beside the root.
+    // The last group is full. It starts at the last PE that is not a child of the PE before it; a line without such a
+    // PE is one group beside the root.
     let start = (1..pes).rev().find(|&i| side.parent(i) != i - 1).unwrap_or(1);
     (pes > 2).then(|| (pes - start).to_string())
 }

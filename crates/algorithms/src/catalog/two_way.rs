@@ -1,13 +1,13 @@
 //! Blocks that travel both ways along every line of PEs: an allgather, a reduce-scatter and an alltoall on a grid.
 //!
-//! Each PE passes on what it takes or adds to, so that one operation receives, keeps or adds, and sends. On a line of P
-//! PEs with blocks of B elements:
+//! Each PE passes on the blocks that it keeps or adds to, so one operation receives, keeps or adds, and sends. On a
+//! line of P PEs with blocks of B elements:
 //!
-//! * **allgather**: a PE sends its own block first, and then what arrives, nearest PE first. P-1 blocks have to enter
+//! * **allgather**: a PE sends its own block first, then the arriving ones, nearest PE first. P-1 blocks have to enter
 //!   each PE, and its datapath works (P+1) B cycles. The PEs in the middle wait in the first half of the time and work
 //!   for both directions in the second, so long blocks take about P/2 B more.
-//! * **reduce-scatter**: the sum of the farthest PE's block starts first; of long blocks only upward, and downward that
-//!   of the nearest PE, so that no PE works for both directions at a time.
+//! * **reduce-scatter**: the sum of the farthest PE's block starts first. With long blocks this holds upward only, and
+//!   downward the nearest PE's block starts, so that no PE works for both directions at a time.
 //! * **alltoall**: a PE sends its blocks, nearest PE first, and then relays those of the PEs behind it. The link in the
 //!   middle carries P^2/4 B each way, and its PEs take P^2/2 B operations. With long blocks the PEs of a lane send one
 //!   after the other, which takes 3/4 P^2 B.
@@ -38,11 +38,11 @@ const INFO: Info = Info {
     ..Info::ON_GRID
 };
 
-/// The lanes of a PE: what moves to higher positions of a line, and what moves to lower ones.
+/// The lanes of a PE: toward higher positions of a line, and toward lower ones.
 const UP: u32 = 0;
 const DOWN: u32 = 1;
 
-/// Streams between neighbors of a line, by the lower of the two.
+/// Streams between neighbors of a line, indexed by the lower neighbor.
 struct Links {
     up: Vec<StreamId>,
     down: Vec<StreamId>,
@@ -55,7 +55,7 @@ impl Links {
         Self { up, down: pairs().map(|w| b.stream(w[1], &[w[0]])).collect() }
     }
 
-    /// What a PE receives from below and sends upward; what it receives from above and sends downward.
+    /// Returns the streams of a PE: from below and to above, from above and to below.
     fn at(&self, i: usize) -> [Option<Operand>; 4] {
         let of = |streams: &[StreamId], at: Option<usize>| Some(Operand::Stream(*streams.get(at?)?));
         let before = i.checked_sub(1);
@@ -63,8 +63,8 @@ impl Links {
     }
 }
 
-/// Blocks of `len` elements from each PE of a line to all others. `own` is where PE i has its block, and `at` where
-/// block k belongs.
+/// Sends blocks of `len` elements from each PE of a line to all others. PE i has its block at `own(i)`, and block k
+/// belongs at `at(k)`.
 fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Operand, at: &dyn Fn(usize) -> Operand) {
     let links = Links::new(b, line);
     for (i, &node) in line.iter().enumerate() {
@@ -90,8 +90,8 @@ fn gather(b: &mut Builder, line: &[NodeId], len: u32, own: &dyn Fn(usize) -> Ope
     }
 }
 
-/// The sums of `len` elements of all PEs of a line, of block j on PE j. `of` is where PE i has its block j, and `into`
-/// where its sum belongs. Operands are taken in the order of the line.
+/// Sums blocks of `len` elements over all PEs of a line, block j on PE j. PE i has its block j at `of(i, j)`, and its
+/// sum belongs at `into(i)`. Operands are in the order of the line.
 fn scatter(
     b: &mut Builder,
     line: &[NodeId],
@@ -124,8 +124,8 @@ fn scatter(
     }
 }
 
-/// Messages of `pieces` pieces of `len` elements from each PE of a line to each. `of` is where PE i has a piece for PE
-/// j, and `at` where a piece of PE k belongs on PE i.
+/// Sends `pieces` pieces of `len` elements from each PE of a line to each. PE i has a piece for PE j at `of(i, j, _)`,
+/// and a piece of PE k belongs at `at(i, k, _)` on PE i.
 fn exchange(
     b: &mut Builder,
     line: &[NodeId],
@@ -197,7 +197,7 @@ fn reduce_scatter(b: &mut Builder, case: &Case) {
     let grid = case.grid();
     let len = b.collective().elements;
     let Grid { rows, cols } = grid;
-    // Of a column, the sums for the PEs of a row.
+    // On each PE, its column's sums for the PEs of its row.
     let kept: Vec<u32> = if rows > 1 && cols > 1 {
         (0..b.collective().ranks).map(|pe| b.scratch(NodeId(pe), cols * len)).collect()
     } else {
@@ -231,7 +231,7 @@ fn reduce_scatter(b: &mut Builder, case: &Case) {
 fn alltoall(b: &mut Builder, grid: Grid) {
     let len = b.collective().elements;
     let Grid { rows, cols } = grid;
-    // Blocks of a row's PEs, by the row that they are for.
+    // The blocks of the PEs of a row, ordered by destination row.
     let kept: Vec<u32> = if rows > 1 && cols > 1 {
         (0..b.collective().ranks).map(|pe| b.scratch(NodeId(pe), rows * cols * len)).collect()
     } else {

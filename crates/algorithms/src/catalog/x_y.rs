@@ -34,7 +34,7 @@ const INFO: Info = Info {
 
 const DEFAULT: &str = "auto-gen";
 
-/// Reduces over the grid of `case` to `root`, and says where the root holds the result.
+/// Reduces over the grid of `case` to `root`, and returns the place of the result.
 fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Keep) -> Result<Operand, AlgorithmError> {
     let grid = case.grid();
     let (root_row, root_col) = grid.row_col(root);
@@ -55,7 +55,7 @@ fn emit(b: &mut Builder, case: &Case, root: u32, params: &Params, keep: &mut Kee
     Ok(reduce(b, &line, &columns, &|node| sums[grid.row_col(node.0).0 as usize], keep, 2))
 }
 
-/// The phases of [`emit`] in closed form.
+/// Returns the phases of [`emit`] in closed form.
 pub fn estimate(case: &Case, root: u32, params: &Params) -> Option<Estimate> {
     let (root_row, root_col) = case.grid().row_col(root);
     let mut phases = Vec::new();

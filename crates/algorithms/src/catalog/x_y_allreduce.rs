@@ -53,7 +53,7 @@ fn is_ring(axis: &Axis, params: &Params) -> bool {
     params.get(axis.param) == Some(RING)
 }
 
-/// The tree of an axis that is no ring.
+/// Returns the tree of an axis without a ring.
 fn tree(axis: &Axis, params: &Params) -> Result<&'static dyn LineTree, AlgorithmError> {
     line_param(INFO.name, axis.param, "auto-gen", &[RING], params)
 }
@@ -125,7 +125,7 @@ impl Algorithm for XYAllreduce {
             emit_line(&mut b, case, &AXES[0], &row, Operand::In, &mut keep, params)?;
         }
         if AXES.iter().any(|axis| is_ring(axis, params)) {
-            // A ring has two lanes, and both dimensions work on the output.
+            // A ring has two lanes, and both dimensions write the output.
             b.join_lanes();
         }
         if grid.rows > 1 {

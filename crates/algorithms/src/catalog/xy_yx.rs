@@ -1,7 +1,8 @@
 //! XY/YX halves: half the vector goes along the rows and then column 0, the other half along the columns and then row
-//! 0, each line by the best tree in which a PE has at most two children, which it takes element by element.
+//! 0. Each line uses the best tree in which a PE has at most two children, and a PE takes its children element by
+//! element.
 //!
-//! For short vectors, where depth counts most. Source: this project; the paper leaves 2D open (section 7.5).
+//! It suits short vectors, whose time is mostly depth. Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_base::narrow;
 use unisono_collective::Kind;
@@ -27,7 +28,7 @@ const INFO: Info = Info {
 /// Two children of a row and two of a column in each half fill the eight input queues of the root.
 const CHILDREN: u32 = 2;
 
-/// Rows by one tree, then column 0 by another.
+/// Builds rows by one tree, then column 0 by another.
 fn tree(v: View, case: &Case) -> Tree {
     let half = case.wavelets().div_ceil(2);
     let side = |pes: u32| within(pes, half, case.depth_cycles(), CHILDREN);

@@ -8,19 +8,19 @@ use unisono_schedule::{Builder, Operand};
 use super::{Tree, View, Ways};
 use crate::{AlgorithmError, Case, Param, Params};
 
-/// The share of each of `trees` in a vector: lengths differ by one element at most.
+/// Returns the share of each of `trees` in a vector; lengths differ by one element at most.
 pub fn shares(elements: u32, trees: u32) -> Vec<Span> {
     let (size, larger) = (elements / trees, elements % trees);
     let share = |t: u32| Span::new(t * size + t.min(larger), size + u32::from(t < larger));
     (0..trees).map(share).collect()
 }
 
-/// The trees that have something to carry, with their shares.
+/// Returns the trees whose shares are not empty, with their shares.
 pub(super) fn loaded<'a>(case: &Case, trees: &'a [Tree]) -> impl Iterator<Item = (&'a Tree, Span)> {
     trees.iter().zip(shares(case.collective.elements, narrow(trees.len()))).filter(|(_, share)| !share.is_empty())
 }
 
-/// A reduce of the inputs to the output of the root; the streams come in the order of the trees' edges.
+/// Emits a reduce of the inputs to the output of the root; streams are in the order of the trees' edges.
 fn emit(b: &mut Builder, case: &Case, trees: &[Tree]) {
     for (lane, (tree, share)) in loaded(case, trees).enumerate() {
         let mut streams = vec![None; tree.0.len()];
@@ -38,11 +38,11 @@ fn emit(b: &mut Builder, case: &Case, trees: &[Tree]) {
     }
 }
 
-/// Whether several trees at once make sense: a reduce over a grid by an operator that commutes; `corner` asks for the
-/// root in a corner.
+/// Checks that several trees can run at once: a reduce over a grid by an operator that commutes, with the root in a
+/// corner if `corner`.
 ///
 /// # Errors
-/// The reason why not.
+/// The reason for the refusal.
 pub fn supports(algorithm: &'static str, case: &Case, corner: bool) -> Result<(), AlgorithmError> {
     let no = |reason: String| Err(AlgorithmError::Unsupported { algorithm, reason });
     let (c, grid) = (case.collective, case.grid());
@@ -59,22 +59,24 @@ pub fn supports(algorithm: &'static str, case: &Case, corner: bool) -> Result<()
     Ok(())
 }
 
-/// How a PE takes its children.
+/// The number of elements that a PE takes from a child before the next child.
 pub const CHUNK: Param = Param {
     name: "chunk",
     values: "elements taken from one child before the next, from 1; the length or more is vector after vector (default: 1)",
 };
 
+/// Reads [`CHUNK`].
+///
 /// # Errors
-/// A value of [`CHUNK`] that is no number of elements.
+/// A value that is not a number of elements.
 pub fn chunk(algorithm: &'static str, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(params.number(algorithm, CHUNK.name, 1..=u32::MAX)?.unwrap_or(1))
 }
 
-/// The reduce over `trees`, placed.
+/// Builds the reduce over `trees`, placed.
 ///
 /// # Errors
-/// It is larger than its tables can hold.
+/// The tables cannot hold the schedule.
 pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, AlgorithmError> {
     let mut b = Builder::new(case.collective);
     b.phase("reduce");
@@ -89,22 +91,23 @@ pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, Algorith
     Ok(Placed::on_grid(schedule, placement))
 }
 
-/// 2 T_R + 1 as the whole number that it is.
+/// Returns 2 T_R + 1 as a whole number.
 pub(crate) fn depth_cycles(case: &Case) -> u32 {
     u32::try_from(rounded(case.depth_cycles().floor())).unwrap_or(u32::MAX).max(1)
 }
 
-/// The most children that a PE has, over all trees.
+/// Returns the most children of a PE, summed over all trees.
 pub fn most_children(trees: &[Tree]) -> u16 {
     sums(trees, |children| children)
 }
 
-/// Cycles that the busiest PE needs for one element of every tree: a leaf that sends faster only fills queues.
+/// Returns the cycles that the busiest PE needs for one element of every tree; leaves that send faster only fill
+/// queues.
 pub(super) fn pace(trees: &[Tree]) -> u16 {
     sums(trees, |children| children.max(1)).max(1)
 }
 
-/// The largest sum over a PE's trees of what a number of children means.
+/// Returns the largest sum over a PE's trees of `of` of its number of children.
 fn sums(trees: &[Tree], of: impl Fn(u16) -> u16) -> u16 {
     let mut sums = vec![0u16; trees.first().map_or(0, |t| t.0.len())];
     for tree in trees {

@@ -1,8 +1,8 @@
-//! Reduces over several trees at once, each with a share of the vector: a PE runs every tree in a lane of its own and
-//! takes its children element by element, or chunk by chunk where `chunk` asks for it.
+//! Reduces over several trees at once, each with a share of the vector. A PE runs every tree in a lane of its own and
+//! takes its children element by element, or in chunks of `chunk` elements.
 //!
 //! Every edge goes along the row first or along the column first, chosen so that no link carries much more than the
-//! others; lowering gives every edge a color of its own along its path, so no router ever switches.
+//! others. Lowering gives every edge its own color along its path, so no router ever switches.
 
 mod emit;
 mod estimate;

@@ -1,9 +1,9 @@
-//! Chooses the ways of all edges so that no link carries much more than the others.
+//! Chooses the paths of all edges so that no link carries much more than the others.
 //!
 //! First every edge goes along its row or its column first: a local search lowers the sum of the eighth powers of all
-//! link loads, which is nearly the largest load and still tells every change. Then edges that cross a link with more
-//! streams than the busiest PE has operations, where links and not PEs would set the pace, go around it; of four trees,
-//! with as many.
+//! link loads, which is close to the largest load and still reflects every change. A link with more streams than the
+//! busiest PE has operations would set the pace, so the edges across it are then led around it; with four trees, also
+//! if it has as many.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -20,13 +20,13 @@ use super::{
 };
 use crate::Case;
 
-/// The ways of all edges of a forest, in the order of its streams. A link is its first PE times four plus its
+/// The paths of all edges of a forest, in the order of its streams. A link is its first PE times four plus its
 /// direction.
 pub struct Ways {
     grid: Grid,
     edges: Vec<Edge>,
     columns_first: Vec<bool>,
-    /// Links of edges that go around others; empty for all that do not.
+    /// Links of edges that are led around others; empty for all other edges.
     around: Vec<Vec<usize>>,
 }
 
@@ -41,7 +41,7 @@ impl Ways {
         ways
     }
 
-    /// Calls `visit` with every link on the way of an edge.
+    /// Calls `visit` with every link on the path of an edge.
     pub fn links(&self, edge: usize, visit: impl FnMut(usize)) {
         if self.around[edge].is_empty() {
             links(self.grid, self.edges[edge], self.columns_first[edge], visit);
@@ -50,7 +50,7 @@ impl Ways {
         }
     }
 
-    /// The route of each edge that does not simply go along its row first.
+    /// Returns the route of each edge that does not simply go along its row first.
     pub fn routes(&self) -> impl Iterator<Item = (usize, Route)> {
         (0..self.edges.len()).filter_map(|edge| {
             let around = &self.around[edge];
@@ -59,13 +59,14 @@ impl Ways {
         })
     }
 
-    /// Leads edges around links with more than `most` streams, and around routers with more than [`ROUTER`]. What stays
-    /// too full grows dearer from pass to pass, also for those who could share it, until edges without another way have
-    /// it (the negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
+    /// Leads edges around links with more than `most` streams, and around routers with more than [`ROUTER`]. Links and
+    /// routers that stay too full get more expensive from pass to pass, for all edges, until only edges without another
+    /// path use them (the negotiation of McMurchie and Ebeling, "PathFinder", FPGA 1995).
     fn relieve(&mut self, links: Vec<u16>, most: u16) {
         let pes = links.len() / 4;
         let (mut loads, mut dear) = (links, vec![0u32; 5 * pes]);
-        // Behind all links the routers; who ends in one has to, so only what passes or starts there is counted.
+        // Routers follow all links. An edge must end in its last router, so only edges that pass or start there are
+        // counted.
         loads.resize(5 * pes, 0);
         for edge in 0..self.edges.len() {
             poll();
@@ -79,7 +80,7 @@ impl Ways {
                 let mut over = false;
                 self.links(edge, |l| over |= [l, 4 * pes + l / 4].iter().any(|&at| loads[at] > limit(at)));
                 if over {
-                    // The search for another way takes up to milliseconds.
+                    // The search for another path takes up to milliseconds.
                     check();
                     full = true;
                     self.links(edge, |l| [l, 4 * pes + l / 4].iter().for_each(|&at| loads[at] -= 1));
@@ -97,33 +98,33 @@ impl Ways {
     }
 }
 
-/// Turns of a round of `trees` trees in which a link stays free. Streams of four trees wait for each other at links
-/// that are busy in every cycle: with a turn to spare, four slack trees on 112 x 112 PEs take 1006 cycles for 512
+/// Returns the turns of a round of `trees` trees in which a link stays free. Streams of four trees wait for each other
+/// at links that are busy in every cycle: with a spare turn, four slack trees on 112 x 112 PEs take 1006 cycles for 512
 /// elements instead of 1069, and 488 for 128 instead of 496.
 pub fn spare_turns(trees: u32) -> u32 {
     u32::from(trees > 3)
 }
 
-/// Hops that a way may leave the rectangle between its ends by; more does not help.
+/// Hops by which a path may leave the rectangle between its ends; more does not help.
 const ROOM: u32 = 4;
 
-/// Streams that pass or start at a router without being led around it; each needs a color of its own there.
+/// The most streams that may pass or start at a router; each needs its own color there.
 const ROUTER: u16 = 10;
 
-/// Most links are free of what is too much after a few.
+/// The most passes; most links are below their limits after a few.
 const NEGOTIATIONS: u32 = 16;
 
-/// Loads change little after a few passes over all edges.
+/// The most passes over all edges; loads change little after a few.
 const PASSES: u32 = 6;
 
-/// For each edge whether it goes along the column first; `loads` are zero and become the streams on each link.
+/// Returns for each edge whether it goes along the column first; `loads` are zero and become the streams on each link.
 fn along_columns_first(grid: Grid, edges: &[Edge], loads: &mut [u16]) -> Vec<bool> {
     let mut columns = vec![false; edges.len()];
     for &edge in edges {
         poll();
         links(grid, edge, false, |l| loads[l] = loads[l].saturating_add(1));
     }
-    // What one more stream on a link of this load costs.
+    // The cost of one more stream on a link, by its load.
     let costs: Vec<f64> =
         (0..=u16::MAX).map(|l| f64::from(l + u16::from(l < u16::MAX)).powi(8) - f64::from(l).powi(8)).collect();
     for _ in 0..PASSES {
@@ -175,18 +176,18 @@ pub fn links(grid: Grid, edge: Edge, columns_first: bool, mut visit: impl FnMut(
     }
 }
 
-/// The way of least cost, at least one a hop (A*), as links from its start.
+/// Returns the path of least cost as links from its start (A*); `cost` is at least one a hop.
 fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
     let ((r0, c0), (r1, c1)) = (grid.row_col(edge.from), grid.row_col(edge.to));
     let (top, left) = (r0.min(r1).saturating_sub(ROOM), c0.min(c1).saturating_sub(ROOM));
     let (bottom, right) = ((r0.max(r1) + ROOM).min(grid.rows - 1), (c0.max(c1) + ROOM).min(grid.cols - 1));
-    // Place of a PE in the rectangle that is searched.
+    // Index of a PE in the rectangle that is searched.
     let place = |pe: u32| {
         let (r, c) = grid.row_col(pe);
         let inside = (top..=bottom).contains(&r) && (left..=right).contains(&c);
         inside.then(|| ((r - top) * (right - left + 1) + c - left) as usize)
     };
-    // Of each place the least cost so far, and the link that comes from there.
+    // The least cost of each place so far, and the link that leads to it.
     let mut least = vec![(u32::MAX, usize::MAX); ((bottom - top + 1) * (right - left + 1)) as usize];
     let mut todo = BinaryHeap::from([(Reverse(0), 0, edge.from)]);
     while let Some((_, spent, pe)) = todo.pop() {
@@ -220,7 +221,7 @@ fn cheapest(grid: Grid, edge: Edge, cost: impl Fn(usize) -> u32) -> Vec<usize> {
     way
 }
 
-/// Links that follow each other, as straight segments.
+/// Joins consecutive links to straight segments.
 fn segments(way: &[usize]) -> Vec<Segment> {
     let straight = way.chunk_by(|a, b| a % 4 == b % 4);
     let segment =

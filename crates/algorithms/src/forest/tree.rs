@@ -1,4 +1,4 @@
-//! One tree of a forest: who sends to whom, and when.
+//! One tree of a forest: its edges and their times.
 
 use unisono_base::interrupt::poll;
 use unisono_machine::Grid;
@@ -7,7 +7,7 @@ use unisono_machine::Grid;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree(pub Vec<u32>);
 
-/// From a PE to its parent.
+/// The edge from a PE to its parent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge {
     pub from: u32,
@@ -25,7 +25,7 @@ impl Tree {
         children
     }
 
-    /// All PEs, parents before their children.
+    /// Returns all PEs, parents before their children.
     fn downward(&self, children: &[Vec<u32>]) -> Vec<u32> {
         let mut order: Vec<u32> = (0..).zip(&self.0).filter(|&(pe, &to)| pe == to).map(|(pe, _)| pe).collect();
         let mut at = 0;
@@ -37,8 +37,8 @@ impl Tree {
         order
     }
 
-    /// Of each PE its children in the order in which their first elements arrive, where nothing is in the way: so a PE
-    /// adds what is there already while it waits for the last.
+    /// Returns the children of each PE in the order in which their first elements arrive, without contention. In this
+    /// order a PE adds elements that have arrived while it waits for the last.
     pub fn children_by_arrival(&self, grid: Grid, depth_cycles: u32) -> Vec<Vec<u32>> {
         let mut children = self.children();
         let mut ready = vec![0; self.0.len()];
@@ -52,9 +52,9 @@ impl Tree {
         children
     }
 
-    /// Along the slowest way to the root, each the most there is: cycles to the end of the first element, hops,
-    /// messages. `children` are in the order in which PEs take them, which takes `chunk` cycles for each except the
-    /// last, and `hops` are those of the edge to a PE's parent.
+    /// Returns the largest cycles to the end of the first element, hops, and messages of a path to the root. `children`
+    /// are in the order in which PEs take them; each takes `chunk` cycles except the last. `hops` are those of the edge
+    /// to a PE's parent.
     pub fn latency(
         &self,
         children: &[Vec<u32>],
@@ -78,8 +78,8 @@ impl Tree {
     }
 }
 
-/// When a PE has sent its first element: an operation for its last child, or one if it only sends, after `chunk` for
-/// each other child.
+/// Returns the cycle in which a PE has sent its first element: after `chunk` cycles for each child except the last, and
+/// one operation for the last, or for its own element if it has no children.
 fn first_out(arrivals: impl ExactSizeIterator<Item = u32>, chunk: u32) -> u32 {
     let last = arrivals.len().saturating_sub(1);
     let taken = |n| if n == last { 1 } else { chunk };

@@ -7,7 +7,7 @@ use unisono_schedule::{Builder, Operand, Schedule};
 
 use super::Sides;
 
-/// What the phases of one algorithm share: the scratch memory a PE has taken for a partial result, and the colors of
+/// State that the phases of one algorithm share: the scratch memory of each PE for a partial result, and the colors of
 /// the streams made so far.
 #[derive(Default)]
 pub struct Keep {
@@ -16,12 +16,12 @@ pub struct Keep {
 }
 
 impl Keep {
-    /// Goes on after a schedule that was placed already; its scratch memory is its own.
+    /// Continues after a schedule that was placed already; its scratch memory is not reused.
     pub fn resume(placement: &GridPlacement) -> Self {
         Self { scratch: Vec::new(), colors: placement.colors.clone() }
     }
 
-    /// Makes a stream with a color.
+    /// Creates a stream with a color.
     pub fn stream(&mut self, b: &mut Builder, source: NodeId, sinks: &[NodeId], color: u8) -> StreamId {
         let stream = b.stream(source, sinks);
         self.colors.resize(stream.index(), ANY_COLOR);
@@ -29,7 +29,7 @@ impl Keep {
         stream
     }
 
-    /// The placement of the finished schedule on a grid.
+    /// Returns the placement of the finished schedule on a grid.
     pub fn placement(self, grid: Grid, schedule: &Schedule) -> GridPlacement {
         let mut colors = self.colors;
         if !colors.is_empty() {
@@ -38,7 +38,8 @@ impl Keep {
         GridPlacement::new(grid).with_colors(schedule, colors)
     }
 
-    /// Where `node` may keep a vector of `elements`: its output if it has one of that size, else scratch memory.
+    /// Returns the memory of `node` for a vector of `elements`: its output if it has one of that size, else scratch
+    /// memory.
     fn place(&mut self, b: &mut Builder, node: NodeId, elements: u32) -> Operand {
         if b.collective().output_len(node.0) >= elements {
             return Operand::Out(0);
@@ -51,17 +52,17 @@ impl Keep {
     }
 }
 
-/// The contribution of a PE that starts from its input.
+/// Returns the contribution of a PE that starts from its input.
 pub fn own_input(_: NodeId) -> Operand {
     Operand::In(0)
 }
 
-/// A reduce of the vectors `own` to the root of the line; returns where the root holds the result.
+/// Emits a reduce of the vectors `own` to the root of the line, and returns the place of the result.
 ///
-/// `line` lists the PEs, and the root is PE `sides.left.len() - 1` of it. Operands stand in the order of the line, so
-/// operators need not commute: a PE holds an interval of the line at any time, and nearest children come first.
-/// Streams take the colors `color` and `color + 1` by the parity of the depth, so that what a PE receives and what it
-/// sends never share a route.
+/// `line` lists the PEs, and the root is PE `sides.left.len() - 1` of it. Operands are in the order of the line, so
+/// operators need not commute: a PE holds an interval of the line at any time, and nearest children come first. Streams
+/// take the colors `color` and `color + 1` by the parity of the depth, so that incoming and outgoing streams of a PE
+/// never share a route.
 pub fn reduce(
     b: &mut Builder,
     line: &[NodeId],
@@ -95,7 +96,7 @@ pub fn reduce(
     accumulate(b, line[root], own(line[root]), &incoming, None, elements, keep)
 }
 
-/// `own` and the arriving streams, one after the other, into `last` or into memory; returns where the result is.
+/// Adds the arriving streams to `own` one after the other, into `last` or into memory; returns the place of the result.
 fn accumulate(
     b: &mut Builder,
     node: NodeId,
@@ -124,7 +125,7 @@ fn accumulate(
     }
 }
 
-/// Moves a result that is not in the output yet there.
+/// Copies a result to the output, unless it is there.
 pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     if at != Operand::Out(0) {
         let elements = b.collective().elements;
@@ -132,7 +133,7 @@ pub fn copy_to_output(b: &mut Builder, node: NodeId, at: Operand) {
     }
 }
 
-/// Floods the vector at `from` on `root` to the outputs of all other nodes, once all lanes of the root are done.
+/// Floods the vector at `from` on `root` to the outputs of all other nodes, after all lanes of the root have ended.
 pub fn broadcast(
     b: &mut Builder,
     root: NodeId,
@@ -149,7 +150,7 @@ pub fn broadcast(
     let stream = keep.stream(b, root, &sinks, color);
     let ends = b.lane_ends(root);
     let push = b.combine(root, 0, elements, &[from], &[Operand::Stream(stream)]);
-    // Its own lane keeps the order anyway.
+    // The lane of the push keeps the order itself.
     ends.into_iter().skip(1).for_each(|end| b.after(push, end));
     for sink in sinks {
         b.combine(sink, 0, elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);

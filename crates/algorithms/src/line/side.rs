@@ -3,15 +3,15 @@
 use unisono_base::narrow;
 use unisono_lower::Terms;
 
-/// A tree over the PEs `0 .. n` on one side of the root, which is PE 0 of the side. Pre-order: the parent of a PE lies
-/// nearer to the root, every subtree is an interval, and a PE receives from its children nearest first.
+/// A tree over the PEs `0 .. n` on one side of the root, which is PE 0. It is in pre-order: the parent of a PE is
+/// nearer to the root, every subtree is an interval, and a PE receives from its nearest child first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Side {
     parents: Vec<u32>,
 }
 
 impl Side {
-    /// From each PE's parent; PE 0 is its own.
+    /// Creates a tree from each PE's parent; PE 0 is its own.
     pub fn new(parents: Vec<u32>) -> Self {
         debug_assert!(parents.iter().enumerate().skip(1).all(|(i, &p)| (p as usize) < i), "parents lie nearer");
         Self { parents }
@@ -33,7 +33,7 @@ impl Side {
         &self.parents
     }
 
-    /// For each PE its children, nearest first, as ranges of one table.
+    /// Returns the children of each PE, nearest first, as ranges of one table.
     pub fn children(&self) -> (Vec<u32>, Vec<u32>) {
         let n = self.parents.len();
         let mut first = vec![0u32; n + 1];
@@ -52,8 +52,8 @@ impl Side {
         (first, table)
     }
 
-    /// The children of the root with the cycle in which each has sent its last wavelet, nearest first; see
-    /// [`Sides::in_turn`].
+    /// Returns the children of the root, nearest first, with the cycle in which each has sent its last wavelet and its
+    /// hops; see [`Sides::in_turn`].
     fn ends(&self, wavelets: f64, depth_cycles: f64) -> Vec<(f64, f64)> {
         let (first, table) = self.children();
         let mut ends = vec![wavelets; self.parents.len()];
@@ -95,9 +95,9 @@ impl Side {
     }
 }
 
-/// The cycle in which a PE has processed the last wavelet of its last child. Children are `(end, hops)`: the last
-/// wavelet of a child arrives its hops and 2 T_R + 1 cycles after it was sent, and the vectors take the ramp one after
-/// the other.
+/// Returns the cycle in which a PE has processed the last wavelet of its last child. Children are `(end, hops)`: the
+/// last wavelet of a child arrives its hops and 2 T_R + 1 cycles after it was sent, and the vectors take the ramp one
+/// after the other.
 fn taken_in_turn(children: impl IntoIterator<Item = (f64, f64)>, wavelets: f64, depth_cycles: f64) -> f64 {
     let take = |done: f64, (end, hops): (f64, f64)| (done + wavelets).max(end + hops + depth_cycles);
     children.into_iter().fold(0.0, take)
@@ -114,7 +114,7 @@ struct Scalar {
     children: u32,
 }
 
-/// Both sides of a root on a line: `left` reaches to the line's first PE, `right` to its last.
+/// Both sides of a root on a line: `left` extends to the line's first PE, `right` to its last.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sides {
     pub left: Side,
@@ -126,9 +126,9 @@ impl Sides {
         self.left.len() + self.right.len() - 1
     }
 
-    /// Cycles of a reduce in which every PE takes its children one after the other, and the root those to its left
-    /// first: `docs/wafer-model.md` has the recursion for one tree. Two sides work at the same time, so what one side
-    /// sends while the other is on its way costs nothing.
+    /// Returns the cycles of a reduce in which every PE takes its children one after the other, and the root those to
+    /// its left first; `docs/wafer-model.md` has the recursion for one tree. The two sides work at the same time, so
+    /// the time of a side is hidden while the other side is received.
     pub fn in_turn(&self, wavelets: u64, depth_cycles: f64) -> Option<f64> {
         let wavelets = wavelets as f64;
         let children = [&self.left, &self.right].map(|side| side.ends(wavelets, depth_cycles));
@@ -136,8 +136,8 @@ impl Sides {
             .then(|| taken_in_turn(children.into_iter().flatten(), wavelets, depth_cycles))
     }
 
-    /// Cost terms for a vector of `wavelets`. A PE that only sends does one operation an element too; one PE alone only
-    /// copies its vector, which no term counts.
+    /// Returns the cost terms for a vector of `wavelets`. A PE that only sends also does one operation an element; a
+    /// single PE only copies its vector, which no term counts.
     pub fn terms(&self, wavelets: u64) -> Terms {
         let pes = self.count();
         if pes == 1 || wavelets == 0 {

@@ -8,18 +8,18 @@ use unisono_schedule::Builder;
 use super::{Keep, Side, Sides, copy_to_output, own_input, reduce};
 use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile};
 
-/// A way to span the PEs on one side of a root.
+/// A family of trees over the PEs on one side of a root.
 pub trait LineTree: Sync {
     fn info(&self) -> &'static Info;
 
-    /// The tree over `pes` PEs, the root being PE 0, for a vector of `wavelets`; one step of depth costs
+    /// Returns the tree over `pes` PEs with the root as PE 0, for a vector of `wavelets`; one step of depth costs
     /// `depth_cycles`.
     ///
     /// # Errors
     /// A parameter that does not fit.
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError>;
 
-    /// Both sides of a root that has `left` and `right` PEs beside it.
+    /// Returns both sides of a root that has `left` and `right` PEs beside it.
     ///
     /// # Errors
     /// A parameter that does not fit.
@@ -37,18 +37,18 @@ pub trait LineTree: Sync {
         })
     }
 
-    /// A proved time that is sharper than the model's, where there is one.
+    /// Returns a proved time that is sharper than the model's, if there is one.
     fn sharper(&self, _sides: &Sides, _wavelets: u64) -> Option<Sharper> {
         None
     }
 
-    /// What the tree chose for itself that its parameters do not say, in a few words.
+    /// Describes choices of the tree that its parameters do not state, in a few words.
     fn note(&self, _sides: &Sides) -> Option<String> {
         None
     }
 }
 
-/// The sides for a root at `root` of a line of `pes`, for the vector of `case`.
+/// Returns the sides for a root at `root` of a line of `pes`, for the vector of `case`.
 pub fn line_case(
     tree: &dyn LineTree,
     case: &Case,
@@ -60,7 +60,7 @@ pub fn line_case(
     tree.sides(root, pes - 1 - root, case.wavelets(), case.depth_cycles(), &mine)
 }
 
-/// One phase of a reduce over `sides`, for the vector of `case`.
+/// Returns the phase of a reduce over `sides`, for the vector of `case`.
 pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, case: &Case) -> Phase {
     let wavelets = case.wavelets();
     let (sharper, note) = (tree.sharper(sides, wavelets), tree.note(sides));
@@ -68,10 +68,10 @@ pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, case: &Ca
     Phase { sharper, note, in_turn, ..Phase::new(name, sides.terms(wavelets)) }
 }
 
-/// The schedule and the placement of a reduce along a line of PEs.
+/// Builds the schedule and the placement of a reduce along a line of PEs.
 ///
 /// # Errors
-/// The schedule is larger than its tables can hold.
+/// The tables cannot hold the schedule.
 pub fn reduce_along(line: &[NodeId], sides: &Sides, case: &Case) -> Result<Placed, AlgorithmError> {
     let mut b = Builder::new(case.collective);
     b.reserve(line.len() + 1, line.len());
@@ -84,7 +84,7 @@ pub fn reduce_along(line: &[NodeId], sides: &Sides, case: &Case) -> Result<Place
     Ok(Placed::on_grid(schedule, placement))
 }
 
-/// Makes an algorithm of a tree.
+/// The algorithm that reduces along a tree.
 pub struct Line<T>(pub T);
 
 impl<T: LineTree> Algorithm for Line<T> {

@@ -1,13 +1,13 @@
-//! What stages cost in the pipelining postal model.
+//! Costs of stages in the pipelining postal model.
 //!
-//! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma, where a rank sends and reduces so many messages
-//! of n bytes (Eq. 3); the stages of a schedule add up. For wrapped schedules this is an upper bound of the simulated
-//! time, because ranks that stand apart run ahead.
+//! A stage takes alpha_p + sends (alpha_r + n beta) + reduced n gamma, for the messages of n bytes that a rank sends
+//! and reduces (Eq. 3); the stages of a schedule add up. For wrapped schedules this is an upper bound of the simulated
+//! time, because ranks that are set apart run ahead.
 
 use super::{Stage, Stages};
 use crate::Case;
 
-/// In nanoseconds.
+/// The prices of a stage, in nanoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct StagePrices {
     /// alpha_p: once a stage.
@@ -19,7 +19,7 @@ pub struct StagePrices {
 }
 
 impl StagePrices {
-    /// The prices of a whole vector in a case.
+    /// Returns the prices of a whole vector in a case.
     pub fn of(case: &Case) -> Self {
         let (ranks, bytes) = (case.ranks(), case.bytes(case.collective.elements) as f64);
         Self {
@@ -29,7 +29,7 @@ impl StagePrices {
         }
     }
 
-    /// A factor's stage.
+    /// Returns the cost of a factor's stage.
     pub fn factor_ns(&self, factor: u32) -> f64 {
         self.latency_ns + f64::from(factor - 1) * (self.send_ns + self.reduce_ns)
     }
@@ -45,13 +45,14 @@ impl StagePrices {
 }
 
 impl Stage {
-    /// The most messages that a rank sends in this stage, and that a rank reduces.
+    /// Returns the most messages that a rank sends in this stage, and the most that a rank reduces.
     pub fn most_messages(self) -> (u32, u32) {
         match self {
             Stage::Factor { factor } => (factor - 1, factor - 1),
             Stage::Collapse { base, .. } => (1, base - 1),
             Stage::Expand { base, .. } => (base - 1, 0),
-            // A rank that stands apart sends to a whole group, which hears of it beside its own members.
+            // A rank that is set apart sends to a whole group, whose members receive its message beside those of each
+            // other.
             Stage::Merge { rest, groups, factor } => (factor, factor - 1 + rest.div_ceil(groups)),
             Stage::InverseMerge { rest, groups, factor } => (factor - 1 + rest.div_ceil(groups), factor - 1),
         }

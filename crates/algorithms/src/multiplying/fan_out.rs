@@ -1,16 +1,16 @@
-//! How many messages a stage should send at once.
+//! The number of messages that a stage should send at once.
 
 use std::f64::consts::E;
 
-/// The b that makes (alpha_p + b alpha_r) log_{b+1} N (Eq. 4) least, for a ratio r = alpha_p / alpha_r:
-/// b = exp(W((r - 1) / e) + 1) - 1, with Lambert's W.
+/// Returns the b that minimizes (alpha_p + b alpha_r) log_{b+1} N (Eq. 4), for a ratio r = alpha_p / alpha_r: b =
+/// exp(W((r - 1) / e) + 1) - 1, with Lambert's W. Returns NaN for a ratio under 0.
 ///
-/// Eq. 5 as printed lacks the 1/e. Setting the derivative of Eq. 4 to zero gives (b+1) ln(b+1) = r + b, hence with
-/// u = ln(b+1) - 1: u e^u = (r - 1) / e. Not a number for a ratio under 0.
+/// Eq. 5 as printed lacks the 1/e. Setting the derivative of Eq. 4 to zero gives (b+1) ln(b+1) = r + b, hence with u =
+/// ln(b+1) - 1: u e^u = (r - 1) / e.
 pub fn best_fan_out(ratio: f64) -> f64 {
     if ratio.is_nan() || ratio < 0.0 {
         return f64::NAN;
     }
-    // At a ratio of 0 the argument is where W begins, up to rounding.
+    // For a ratio of 0 the argument is the start of W's domain, up to rounding.
     (lambert_w::lambert_w0(((ratio - 1.0) / E).max(lambert_w::SMALLEST_F64_IN_DOMAIN)) + 1.0).exp() - 1.0
 }

@@ -1,8 +1,8 @@
-//! All schedules of a number of ranks: how many there are, and each of them.
+//! Lists and counts all schedules of a number of ranks.
 
 use super::{Stages, Wrap};
 
-/// How many schedules there are of each kind.
+/// Numbers of schedules of each kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
     pub factored: u64,
@@ -10,7 +10,7 @@ pub struct Count {
     pub merge: u64,
 }
 
-/// How many schedules `ranks` have, saturating. One rank has one, without stages.
+/// Returns the numbers of schedules of `ranks`, saturating. One rank has one, without stages.
 pub fn count(ranks: u32) -> Count {
     let n = ranks as usize;
     // Ordered factorizations of each number: those of n / f, then the factor f.
@@ -25,12 +25,12 @@ pub fn count(ranks: u32) -> Count {
     Count {
         factored: if n == 0 { 0 } else { ways[n] },
         split: sum(&mut splits(ranks).map(|(_, inner)| ways[inner as usize])),
-        // Of at least two factors, so all but the number itself.
+        // A merge needs at least two factors, so the number itself is left out.
         merge: sum(&mut (4..n).map(|inner| ways[inner] - 1)),
     }
 }
 
-/// Every schedule of `ranks`: factored, then split, then merge. Their number grows fast; see [`count`].
+/// Returns every schedule of `ranks`: factored, then split, then merge. Their number grows fast; see [`count`].
 pub fn list(ranks: u32) -> Vec<Stages> {
     let mut all = Vec::new();
     if ranks > 0 {
@@ -50,7 +50,7 @@ pub fn list(ranks: u32) -> Vec<Stages> {
     all
 }
 
-/// Every split, with the number that the plain factors must multiply to.
+/// Returns every split, with the product of its plain factors.
 fn splits(ranks: u32) -> impl Iterator<Item = (Wrap, u32)> {
     (2..=ranks).flat_map(move |base| {
         (1..=ranks / base).map(move |leaders| {
@@ -60,7 +60,7 @@ fn splits(ranks: u32) -> impl Iterator<Item = (Wrap, u32)> {
     })
 }
 
-/// Every ordered factorization of `n` into factors from 2 on; of 1 the empty one.
+/// Calls `f` with every ordered factorization of `n` into factors from 2 on; for 1 with the empty one.
 fn factorizations(n: u32, f: &mut impl FnMut(&[u32])) {
     fn go(n: u32, before: &mut Vec<u32>, f: &mut impl FnMut(&[u32])) {
         if n == 1 {

@@ -1,11 +1,10 @@
 //! Recursive multiplying: the language of its schedules, their cost, and the search for the best one.
 //!
-//! A stage with factor f has every rank send what it holds to the f - 1 others of its group, back to back; the factors
-//! of all stages multiply to the number of ranks. Where that number factors badly, a *split* first collapses groups of
-//! ranks into one and in the end expands to them, or a *merge* sets some ranks apart, which hand their value to a group
-//! in the first stage and hear of the result in the last.
-//! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
-//! Its rules hold here with the corrections that `papers/multiplying/errata.md` lists.
+//! In a stage with factor f every rank sends its value to the f - 1 others of its group, back to back; the factors of
+//! all stages multiply to the number of ranks. If that number factors badly, a *split* first collapses groups of ranks
+//! into one and at the end expands them, or a *merge* sets some ranks apart, which send their value to a group in the
+//! first stage and receive the result in the last. Source: Ruefenacht, Bull, Booth: "Generalisation of recursive
+//! doubling for AllReduce: Now with simulation", 2017, with the corrections in `papers/multiplying/errata.md`.
 
 mod cost;
 mod fan_out;

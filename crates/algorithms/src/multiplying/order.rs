@@ -1,11 +1,11 @@
-//! The order of stages. By the model every order of the plain factors costs the same; on a machine with levels, or with
-//! ranks that run ahead, it does not.
+//! The order of stages. The model gives every order of the plain factors the same cost, but on a machine with levels,
+//! or with ranks that run ahead, the orders differ.
 
 use std::collections::BTreeMap;
 
 use super::{Stages, Wrap};
 
-/// All orders of the plain factors, each once, in lexicographic order.
+/// Returns all orders of the plain factors, each once, in lexicographic order.
 pub fn orders(stages: &Stages) -> impl Iterator<Item = Stages> + use<> {
     let (stages, mut next) = (stages.clone(), Some(stages.factors().to_vec()));
     if let Some(factors) = &mut next {
@@ -18,7 +18,7 @@ pub fn orders(stages: &Stages) -> impl Iterator<Item = Stages> + use<> {
     })
 }
 
-/// The next order of a list, if there is one.
+/// Returns the next order of a list, if there is one.
 fn after(factors: &[u32]) -> Option<Vec<u32>> {
     let mut factors = factors.to_vec();
     let rise = factors.windows(2).rposition(|pair| pair[0] < pair[1])?;
@@ -28,10 +28,10 @@ fn after(factors: &[u32]) -> Option<Vec<u32>> {
     Some(factors)
 }
 
-/// The schedule to which `cost` gives the least, such as a simulator does, with that cost; of equals the first.
+/// Returns the schedule of least `cost`, for example by a simulator, with its cost; of equals the first.
 ///
 /// # Errors
-/// The first that `cost` returns.
+/// The first error of `cost`.
 pub fn best_of<E>(
     schedules: impl IntoIterator<Item = Stages>,
     mut cost: impl FnMut(&Stages) -> Result<f64, E>,
@@ -46,11 +46,11 @@ pub fn best_of<E>(
     Ok(best)
 }
 
-/// The same stages in an order whose early ones stay inside nodes of `node_ranks` consecutive ranks: those plain
-/// factors go first whose product is the largest that divides a node (section 8 of the paper proposes this for ARCHER).
-/// A stage exchanges inside blocks of as many ranks as the factors up to its own multiply to, and blocks that divide a
-/// node lie inside one. Exact for factored schedules and for splits of all ranks; other wraps shift ranks, which lets a
-/// few blocks straddle nodes.
+/// Reorders the stages so that early ones stay inside nodes of `node_ranks` consecutive ranks: the plain factors with
+/// the largest product that divides a node come first (section 8 of the paper proposes this for ARCHER). A stage
+/// exchanges inside blocks of ranks, whose size is the product of the factors up to its own, and a block whose size
+/// divides a node is inside one. This is exact for factored schedules and for splits of all ranks; other wraps shift
+/// ranks, so a few blocks straddle nodes.
 pub fn within_nodes(stages: &Stages, node_ranks: u32) -> Stages {
     let factors = stages.factors();
     let block = match stages.wrap() {

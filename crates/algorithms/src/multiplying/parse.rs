@@ -1,12 +1,14 @@
-//! Reads schedules as the paper writes them: `a8,a3,a4`, `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`.
+//! Reads schedules in the notation of the paper: `a8,a3,a4`, `c6m2,a2,a2,e6m2`, `m1g2a3,n1g3a2`.
 
 use super::{Stage, Stages, StagesError, Wrap};
 
 const ACCEPTED: &str = "aB, cTmB, eTmB, mRgGaB and nRgGaB with whole numbers, such as a8, c6m2 or m1g2a3";
 
 impl Stages {
+    /// Parses a schedule.
+    ///
     /// # Errors
-    /// It is not written as a schedule, or does not fit the ranks.
+    /// The text is not a schedule, or does not fit the ranks.
     pub fn parse(text: &str, ranks: u32) -> Result<Self, StagesError> {
         read(text, ranks).map_err(|why| StagesError { schedule: text.to_owned(), ranks, why })
     }
@@ -14,7 +16,7 @@ impl Stages {
 
 fn read(text: &str, ranks: u32) -> Result<Stages, String> {
     let mut stages = Vec::new();
-    // One rank has nothing to say, and the empty text says it.
+    // The schedule of one rank is the empty text.
     for word in text.split(',').filter(|_| !text.is_empty()) {
         let stage = stage(word);
         stages.push(stage.ok_or_else(|| format!("stage {} is '{word}'; accepted are {ACCEPTED}", stages.len() + 1))?);
@@ -40,7 +42,7 @@ fn read(text: &str, ranks: u32) -> Result<Stages, String> {
         factors.push(factor);
     }
     let made = Stages::new(ranks, wrap, factors).map_err(|e| e.why)?;
-    // A wrap says some things twice, such as the ranks that stand apart, and all must agree.
+    // The two stages of a wrap repeat some numbers, such as the ranks that are set apart; all must agree.
     for (at, (written, meant)) in stages.iter().zip(made.iter()).enumerate() {
         if *written != meant {
             return Err(format!("stage {} is '{written}'; accepted there is {meant}", at + 1));
@@ -49,10 +51,10 @@ fn read(text: &str, ranks: u32) -> Result<Stages, String> {
     Ok(made)
 }
 
-/// `None`: it is none of the five forms.
+/// Reads a stage; `None` if the word has none of the five forms.
 fn stage(word: &str) -> Option<Stage> {
     let number = |text: &str| -> Option<u32> {
-        // No signs, spaces or leading zeros: what parses prints back to the same text.
+        // No signs, spaces or leading zeros, so that a parsed schedule prints as the same text.
         let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
         if plain { text.parse().ok() } else { None }
     };

@@ -1,13 +1,13 @@
-//! Who sends to whom in each stage, in which order.
+//! Messages of each stage, and their order.
 //!
 //! Algorithms 2 to 6 of the paper, with its errors corrected (`papers/multiplying/errata.md`). Ranks in the middle of a
-//! schedule are *virtual*: those that take part, numbered without gaps and in the order of their real ranks. Whoever
-//! reduces does so in ascending order of ranks, which puts the ranks that stand apart first; so all members of a group
-//! evaluate the same expression, and operands stay in the order of ranks wherever a group holds consecutive ones.
+//! schedule are *virtual*: the ranks that take part, numbered without gaps in the order of their real ranks. Ranks
+//! reduce in ascending order of ranks, which puts the ranks that are set apart first. So all members of a group
+//! evaluate the same expression, and operands stay in the order of ranks if groups hold consecutive ranks.
 
 use super::{Stage, Stages, Wrap};
 
-/// One stage of a schedule that runs.
+/// One stage of a schedule, with its position in the schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Running {
     pub stage: Stage,
@@ -17,7 +17,7 @@ pub struct Running {
 }
 
 impl Stages {
-    /// The stages, each with what those before it have made.
+    /// Returns the stages with the state that the stages before have made.
     pub fn run(&self) -> impl Iterator<Item = Running> + '_ {
         let mut same = 1;
         self.iter().map(move |stage| {
@@ -31,7 +31,7 @@ impl Stages {
 }
 
 impl Running {
-    /// Appends the ranks that `rank` sends its value to, in the order of its puts.
+    /// Appends the ranks to which `rank` sends its value, in the order of its puts.
     pub fn puts(&self, rank: u32, to: &mut Vec<u32>) {
         match self.stage {
             Stage::Factor { factor } => {
@@ -65,8 +65,8 @@ impl Running {
         }
     }
 
-    /// Whether what arrives takes the place of the rank's own value, instead of being reduced with it: an expand hands
-    /// over the whole result, and at the end of a merge so do the group's members together.
+    /// Returns whether arrivals replace the rank's own value instead of being reduced with it: an expand sends the
+    /// whole result, and at the end of a merge the members of a group together do so.
     pub fn replaces(&self, rank: u32) -> bool {
         match self.stage {
             Stage::Expand { .. } => true,
@@ -75,14 +75,14 @@ impl Running {
         }
     }
 
-    /// The others of the group of virtual rank `v`, from the next one on and around.
+    /// Appends the other members of the group of virtual rank `v`, cyclically from the next one.
     fn exchange(&self, v: u32, factor: u32, to: &mut Vec<u32>) {
         let size = self.same * factor;
         let (block, own) = (v / size * size, v % size);
         to.extend((1..factor).map(|k| self.real_rank(block + (own + k * self.same) % size)));
     }
 
-    /// None for a rank that stands apart.
+    /// Returns `None` for a rank that is set apart.
     fn virtual_rank(&self, rank: u32) -> Option<u32> {
         match self.wrap {
             Wrap::Plain => Some(rank),

@@ -1,9 +1,8 @@
-//! The schedule of least cost, exactly, for any number of ranks.
+//! Finds the schedule of least cost, exactly, for any number of ranks.
 //!
-//! Stage costs add up, so the best factors of n come from those of its divisors: cost(n) = min over f | n of
-//! cost(n / f) + stage(f). Splits and merges try every way to wrap them. What costs more than a schedule that is known
-//! already is left out, and as a factor, base or group of f costs at least (f - 1) (send + reduce), that leaves few to
-//! try; nothing is guessed.
+//! Stage costs add up, so the best factors of n come from those of its divisors: cost(n) = min over f | n of cost(n /
+//! f) + stage(f). All splits and merges are tried. Schedules that cost more than a known one are left out; a factor,
+//! base or group of f costs at least (f - 1) (send + reduce), so few are left. No heuristic is involved.
 
 use unisono_base::{limits::spend, narrow};
 
@@ -22,7 +21,7 @@ impl Best {
         Self { stages, cost_ns }
     }
 
-    /// The cheaper of two; of equals, up to rounding, the first.
+    /// Returns the cheaper of two schedules, or the first if they are equal up to rounding.
     fn or(self, other: Option<Self>) -> Self {
         match other {
             Some(other) if other.cost_ns < self.cost_ns * (1.0 - ROUNDING) => other,
@@ -31,22 +30,22 @@ impl Best {
     }
 }
 
-/// So many merges are tried before the search, which goes the faster the better it begins.
+/// The number of merges that are tried before the search; a better known schedule makes the search faster.
 const FEW: u32 = 32;
 
-/// The name of the search where its steps are counted.
+/// The name under which the search counts its steps.
 const STEPS_OF: &str = "the search for the stages of an exchange";
 
-/// Sums of the same stage costs in another order agree to this share.
+/// The relative tolerance between sums of the same stage costs in different orders.
 const ROUNDING: f64 = 1e-12;
 
-/// What costs less than this is worth a look beside a known cost.
+/// Returns the cost below which schedules are compared with a known one.
 fn bound(known_ns: f64) -> f64 {
     known_ns * (1.0 + ROUNDING) + f64::MIN_POSITIVE
 }
 
-/// The best factored schedule of `ranks`, at least one: a dynamic program over the divisors. The larger factors come
-/// first.
+/// Returns the best factored schedule of `ranks`, at least one, by a dynamic program over the divisors. Larger factors
+/// come first.
 pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     let ranks = ranks.max(1);
     let mut divisors: Vec<u32> =
@@ -67,18 +66,18 @@ pub fn best_factored(ranks: u32, prices: &StagePrices) -> Best {
     Best::of(Stages::fitting(ranks, Wrap::Plain, factors(ranks, last_factor)), prices)
 }
 
-/// The best factors where a single one will not do; none for a prime number.
+/// Returns the best factors if there must be two or more; `None` for a prime number.
 fn best_two_factors(n: u32, prices: &StagePrices) -> Option<Vec<u32>> {
     let factors = best_factored(n, prices).stages.factors().to_vec();
     if factors.len() > 1 {
         return Some(factors);
     }
-    // The nearest to a square.
+    // The factors nearest to a square.
     let small = (2..n).take_while(|d| *d <= n / d).filter(|d| n.is_multiple_of(*d)).last()?;
     Some(vec![n / small, small])
 }
 
-/// The factors of `n`, largest first, from the last of each number.
+/// Returns the factors of `n`, largest first, from the last factor of each number.
 fn factors(mut n: u32, last_factor: impl Fn(u32) -> u32) -> Vec<u32> {
     let mut factors = Vec::new();
     while n > 1 {
@@ -98,18 +97,18 @@ pub struct Search {
 }
 
 impl Search {
-    /// For `ranks`, at least one.
+    /// Creates a search for `ranks` ranks, at least one.
     pub fn new(ranks: u32, prices: StagePrices) -> Self {
         Self { ranks: ranks.max(1), prices, in_order: false }
     }
 
-    /// Only schedules that keep the operands in the order of ranks ([`Stages::keeps_order`]).
+    /// Restricts the search to schedules that keep the operands in the order of ranks ([`Stages::keeps_order`]).
     #[must_use]
     pub fn in_order(self, in_order: bool) -> Self {
         Self { in_order, ..self }
     }
 
-    /// The best of all; of equals a factored one before a merge before a split.
+    /// Returns the best schedule of all; of equals a factored one before a merge before a split.
     pub fn best(&self) -> Best {
         let factored = self.factored();
         let known = factored.clone().or(self.first_split()).or(self.first_merge());
@@ -121,17 +120,17 @@ impl Search {
         best_factored(self.ranks, &self.prices)
     }
 
-    /// The best split; one rank has none.
+    /// Returns the best split; one rank has none.
     pub fn split(&self) -> Option<Best> {
         self.split_from(&self.table(&self.first_split()?))
     }
 
-    /// The best merge; fewer than five ranks have none, and some numbers none that keeps the order.
+    /// Returns the best merge; fewer than five ranks have none, and some numbers have none that keeps the order.
     pub fn merge(&self) -> Option<Best> {
         self.merge_from(&self.table(&self.first_merge()?))
     }
 
-    /// A split to begin with: in pairs, down to a power of two, as recursive doubling does.
+    /// Returns a first split: in pairs, down to a power of two, as in recursive doubling.
     fn first_split(&self) -> Option<Best> {
         let n = self.ranks;
         let whole = 1 << n.ilog2();
@@ -141,7 +140,7 @@ impl Search {
         (n > 1).then(|| Best::of(Stages::fitting(n, wrap, factors), &self.prices))
     }
 
-    /// A merge to begin with: of few ranks, or of all beyond a power of two.
+    /// Returns a first merge: of few ranks, or of all beyond a power of two.
     fn first_merge(&self) -> Option<Best> {
         let most = if self.in_order { 1 } else { FEW };
         let beyond = self.ranks.checked_sub(1)?.checked_ilog2().map(|log| self.ranks - (1 << log));
@@ -154,7 +153,7 @@ impl Search {
         merges.reduce(|a, b| a.or(Some(b)))
     }
 
-    /// What the wraps can have inside without costing more than a known schedule.
+    /// Returns the inner schedules with which a wrap may be cheaper than a known schedule.
     fn table(&self, known: &Best) -> Table {
         Table::new(self.ranks, &self.prices, bound(known.cost_ns))
     }
@@ -182,7 +181,7 @@ impl Search {
         let (n, mut best, mut found) = (self.ranks, table.bound, None);
         let least = if self.in_order { n - 1 } else { 4 };
         let mut apart = u32::MAX;
-        // At least this do the two stages cost, however few ranks stand apart.
+        // Lower bound of the cost of the two stages, for any number of ranks apart.
         let at_least = |first: u32, last: u32| {
             let both = f64::from(first - 1) + f64::from(last - 1);
             2.0 * self.prices.latency_ns + both * (self.prices.send_ns + self.prices.reduce_ns)
@@ -196,14 +195,14 @@ impl Search {
                 if room < 0.0 {
                     break;
                 }
-                // Where no stage fits between the two, there is none.
+                // If no stage fits between the two, only `inner` = 1 is possible.
                 let most = if table.least_stage <= room { (n - 1) / outer } else { 1.min((n - 1) / outer) };
                 spend(STEPS_OF, u64::from(most));
                 for inner in (least.div_ceil(outer)..=most).rev().filter(|&inner| table.cost(inner) <= room) {
                     let rest = n - inner * outer;
                     let wrap = Wrap::Merge { rest, first, last };
                     let cost = self.around_ns(wrap) + table.cost(inner);
-                    // Of equals the one with the fewest ranks apart.
+                    // Of equals, the merge with the fewest ranks apart is kept.
                     if cost < best || cost == best && rest < apart {
                         (best, apart, found) = (cost, rest, Some((wrap, inner)));
                     }
@@ -213,7 +212,7 @@ impl Search {
         self.found(table, found)
     }
 
-    /// What the two stages of a wrap cost.
+    /// Returns the cost of the two stages of a wrap.
     fn around_ns(&self, wrap: Wrap) -> f64 {
         let (first, last) = wrap.stages(self.ranks).unzip();
         first.into_iter().chain(last).map(|stage| self.prices.stage_ns(stage)).sum()
@@ -228,11 +227,11 @@ impl Search {
 
 /// The least cost of the plain factors of every number that a wrap may have inside.
 struct Table {
-    /// What costs more than this with its wrap is of no interest.
+    /// Schedules that cost more than this with their wrap are left out.
     bound: f64,
-    /// The cost of one more stage, at the least.
+    /// The least cost of one more stage.
     least_stage: f64,
-    /// By number: the cost, and the last factor that gives it; infinite where it is too much.
+    /// By number: the cost, and the last factor that gives it; infinite if it exceeds the bound.
     least: Vec<(f64, u32)>,
 }
 
@@ -241,7 +240,7 @@ impl Table {
         let n = ranks as usize;
         let mut least = vec![(f64::INFINITY, 0); n + 1];
         least[1] = (0.0, 1);
-        // The stages of any wrap cost two latencies and a message each, at the least.
+        // Lower bound: each of the two stages of a wrap costs a latency and a message.
         let room = bound - 2.0 * (prices.latency_ns + prices.send_ns);
         let cheap: Vec<f64> = (2..=ranks).map(|f| prices.factor_ns(f)).take_while(|&cost| cost <= room).collect();
         for part in 1..=n / 2 {

@@ -1,19 +1,19 @@
-//! A schedule of recursive multiplying: its stages, checked against a number of ranks, and how they are written.
+//! A schedule of recursive multiplying: its stages, checked against a number of ranks, and their notation.
 
 use std::fmt;
 
-/// One stage, as the paper writes it (section 4.2).
+/// One stage, in the notation of the paper (section 4.2).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Stage {
     /// `aB`: groups of B exchange all to all.
     Factor { factor: u32 },
-    /// `cTmB`: of the first T ranks, each B collapse into their last.
+    /// `cTmB`: in the first T ranks, each group of B collapses into its last.
     Collapse { threshold: u32, base: u32 },
-    /// `eTmB`: the last of each B hands the result back to the others.
+    /// `eTmB`: the last rank of each group of B sends the result to the others.
     Expand { threshold: u32, base: u32 },
-    /// `mRgGaB`: G groups of B exchange, and the first R ranks send to all of one group each.
+    /// `mRgGaB`: G groups of B exchange, and each of the first R ranks sends to all of one group.
     Merge { rest: u32, groups: u32, factor: u32 },
-    /// `nRgGaB`: G groups of B exchange, and one group each also sends to one of the first R ranks.
+    /// `nRgGaB`: G groups of B exchange, and one group also sends to each of the first R ranks.
     InverseMerge { rest: u32, groups: u32, factor: u32 },
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Stage {
     }
 }
 
-/// What stands around the plain factors of a schedule.
+/// The stages around the plain factors of a schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Wrap {
     Plain,
@@ -38,7 +38,7 @@ pub enum Wrap {
         threshold: u32,
         base: u32,
     },
-    /// The first `rest` ranks stand apart; the others have factors `first` and `last` around the plain ones.
+    /// The first `rest` ranks are set apart; the others have factors `first` and `last` around the plain ones.
     Merge {
         rest: u32,
         first: u32,
@@ -47,7 +47,7 @@ pub enum Wrap {
 }
 
 impl Wrap {
-    /// The first and the last stage.
+    /// Returns the first and the last stage.
     pub(super) fn stages(self, ranks: u32) -> Option<(Stage, Stage)> {
         match self {
             Wrap::Plain => None,
@@ -55,7 +55,7 @@ impl Wrap {
                 Some((Stage::Collapse { threshold, base }, Stage::Expand { threshold, base }))
             }
             Wrap::Merge { rest, first, last } => {
-                // Also of what does not fit, for messages about it.
+                // Numbers that do not fit are accepted, for error messages.
                 let groups = |factor: u32| ranks.saturating_sub(rest) / factor.max(1);
                 Some((
                     Stage::Merge { rest, groups: groups(first), factor: first },
@@ -66,7 +66,7 @@ impl Wrap {
     }
 }
 
-/// What does not fit, where, and what is accepted.
+/// A schedule that does not fit; `why` names the stage and the accepted values.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("schedule '{schedule}' does not fit {ranks} ranks: {why}")]
 pub struct StagesError {
@@ -75,7 +75,7 @@ pub struct StagesError {
     pub why: String,
 }
 
-/// A schedule of recursive multiplying that fits its number of ranks. One rank alone has no stages.
+/// A schedule of recursive multiplying that fits its number of ranks. One rank has no stages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Stages {
     ranks: u32,
@@ -84,8 +84,10 @@ pub struct Stages {
 }
 
 impl Stages {
+    /// Creates a checked schedule.
+    ///
     /// # Errors
-    /// The factors and what is around them do not make a schedule of `ranks`.
+    /// The factors and the wrap are not a schedule of `ranks`.
     pub fn new(ranks: u32, wrap: Wrap, factors: Vec<u32>) -> Result<Self, StagesError> {
         let stages = Self { ranks, wrap, factors };
         match stages.fault() {
@@ -94,7 +96,7 @@ impl Stages {
         }
     }
 
-    /// For the search, which makes only schedules that fit.
+    /// Creates a schedule that is known to fit.
     pub(super) fn fitting(ranks: u32, wrap: Wrap, factors: Vec<u32>) -> Self {
         let stages = Self { ranks, wrap, factors };
         debug_assert_eq!(stages.fault(), None, "{stages} on {ranks} ranks");
@@ -114,24 +116,24 @@ impl Stages {
         &self.factors
     }
 
-    /// The same with the plain factors in another order, or others of the same product.
+    /// Returns the same schedule with other plain factors of the same product.
     pub(super) fn with_factors(&self, factors: Vec<u32>) -> Self {
         Self::fitting(self.ranks, self.wrap, factors)
     }
 
-    /// All stages, first to last.
+    /// Returns all stages, first to last.
     pub fn iter(&self) -> impl Iterator<Item = Stage> + '_ {
         let (first, last) = self.wrap.stages(self.ranks).unzip();
         first.into_iter().chain(self.factors.iter().map(|&factor| Stage::Factor { factor })).chain(last)
     }
 
-    /// Whether every group holds consecutive ranks, in their order: a rank that stands apart joins the group of its
-    /// number, so no more than rank 0 may.
+    /// Returns whether every group holds consecutive ranks, in their order. A rank that is set apart joins the group of
+    /// its number, so only rank 0 may be.
     pub fn keeps_order(&self) -> bool {
         !matches!(self.wrap, Wrap::Merge { rest: 2.., .. })
     }
 
-    /// Messages of all ranks together.
+    /// Returns the number of messages of all ranks together.
     pub fn messages(&self) -> u64 {
         let wide = u64::from;
         let (apart, inner) = match self.wrap {
@@ -148,7 +150,7 @@ impl Stages {
         apart + self.factors.iter().map(|&f| inner * wide(f - 1)).sum::<u64>()
     }
 
-    /// Why this is no schedule of so many ranks.
+    /// Returns the reason why this is not a schedule of its ranks.
     fn fault(&self) -> Option<String> {
         let n = self.ranks;
         let before = usize::from(self.wrap != Wrap::Plain);

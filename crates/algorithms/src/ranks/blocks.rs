@@ -1,4 +1,4 @@
-//! A vector in blocks, one a rank.
+//! A vector in blocks, one per rank.
 
 use unisono_base::Span;
 
@@ -14,13 +14,13 @@ impl Blocks {
         Self { elements, count }
     }
 
-    /// Where block `at` starts; the end of the vector for `at` = count.
+    /// Returns the first element of block `at`, or the end of the vector for `at` = count.
     pub fn start(self, at: u32) -> u32 {
         let (size, longer) = (self.elements / self.count, self.elements % self.count);
         at * size + at.min(longer)
     }
 
-    /// Blocks `from .. to`.
+    /// Returns the elements of blocks `from .. to`.
     pub fn span(self, from: u32, to: u32) -> Span {
         Span::new(self.start(from), self.start(to) - self.start(from))
     }

@@ -8,16 +8,16 @@
 
 use unisono_base::narrow;
 
-/// The distances among some ranks.
+/// The distances among P ranks, skip(0) to skip(q).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Skips(Vec<u32>);
 
 /// The parameters of a search for the blocks of one rank.
 struct Search<'a> {
     skips: &'a [u32],
-    /// The rank, counted one time around.
+    /// The rank plus the number of ranks.
     rank: u32,
-    /// The next smaller exponent of each that is left, and the next larger one, both moved by one.
+    /// The next smaller and next larger remaining exponent of each exponent. Indices and values are shifted by one.
     smaller: Vec<usize>,
     larger: Vec<usize>,
     found: Vec<usize>,
@@ -26,7 +26,7 @@ struct Search<'a> {
 }
 
 impl Skips {
-    /// At least one rank.
+    /// Computes the distances of `ranks` ranks, at least one.
     pub fn new(ranks: u32) -> Self {
         let halves = std::iter::successors(Some(ranks), |&skip| (skip > 1).then(|| skip.div_ceil(2)));
         let mut skips: Vec<u32> = halves.collect();
@@ -34,7 +34,7 @@ impl Skips {
         Self(skips)
     }
 
-    /// The rounds of one block: q.
+    /// Returns q, the rounds of one block.
     pub fn rounds(&self) -> u32 {
         narrow::<u32>(self.0.len() - 1)
     }
@@ -47,12 +47,12 @@ impl Skips {
         self.0[k as usize]
     }
 
-    /// skip(k+1) - skip(k): the ranks whose blocks a rank receives in round k of an allgather.
+    /// Returns skip(k+1) - skip(k), the number of blocks that a rank receives in round k of an allgather.
     pub fn step(&self, k: u32) -> u32 {
         self.skip(k + 1) - self.skip(k)
     }
 
-    /// The last exponent where rank v is a sum of distances, the largest first; q for the root.
+    /// Returns the last exponent of the sum of distances that gives the rank, largest distance first; q for the root.
     pub fn baseblock(&self, rank: u32) -> u32 {
         let (mut left, mut last) = (rank, self.rounds());
         for k in (0..self.rounds()).rev() {
@@ -63,7 +63,7 @@ impl Skips {
         last
     }
 
-    /// The blocks that rank v receives in q rounds. Negative ones belong to the rounds before.
+    /// Returns the blocks that a rank receives in q rounds. Negative blocks belong to the rounds before.
     pub fn receives(&self, rank: u32) -> Vec<i32> {
         let (q, own) = (self.rounds(), self.baseblock(rank));
         let mut search = Search {
@@ -82,7 +82,7 @@ impl Skips {
 }
 
 impl Search<'_> {
-    /// Removes an exponent from those that are left.
+    /// Removes an exponent from those that remain.
     fn take(&mut self, exponent: usize) {
         let at = exponent + 1;
         let (smaller, larger) = (self.smaller[at], self.larger[at]);
@@ -113,7 +113,7 @@ impl Search<'_> {
     }
 }
 
-/// Blocks of one root that all ranks receive: which block comes to which rank in which round.
+/// Blocks of one root that all ranks receive: the block that each rank receives in each round.
 pub struct Pipeline {
     pub skips: Skips,
     pub blocks: u32,
@@ -124,12 +124,12 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// At least two ranks and one block.
+    /// Computes the blocks of all rounds, for at least two ranks and one block.
     pub fn new(ranks: u32, blocks: u32) -> Self {
         let skips = Skips::new(ranks);
         let receives = (0..ranks).flat_map(|rank| skips.receives(rank)).collect();
         let mut pipeline = Self { skips, blocks, receives, last: vec![u32::MAX; ranks as usize] };
-        // Block b is under way from round b on.
+        // Block b is sent from round b on.
         for round in blocks - 1..pipeline.rounds() {
             for rank in 0..ranks {
                 if pipeline.received(round, rank) == Some(blocks - 1) {
@@ -140,12 +140,12 @@ impl Pipeline {
         pipeline
     }
 
-    /// n - 1 + q.
+    /// Returns n - 1 + q, for n blocks.
     pub fn rounds(&self) -> u32 {
         self.blocks - 1 + self.skips.rounds()
     }
 
-    /// The round as a number k of a distance, and what is added to the blocks of q rounds.
+    /// Returns the number k of a round's distance, and the offset that the round adds to an entry of `receives`.
     fn phase(&self, round: u32) -> (u32, i64) {
         let q = self.skips.rounds();
         let before = (q - (self.blocks - 1) % q) % q;
@@ -153,7 +153,7 @@ impl Pipeline {
         (narrow::<u32>(at % u64::from(q)), narrow::<i64>(at - at % u64::from(q)) - i64::from(before))
     }
 
-    /// The number k of the distance of a round.
+    /// Returns the number k of a round's distance.
     pub fn exponent(&self, round: u32) -> u32 {
         self.phase(round).0
     }
@@ -162,8 +162,8 @@ impl Pipeline {
         self.skips.skip(self.exponent(round))
     }
 
-    /// The block that a rank, counted from the root, receives in a round. Nothing comes to the root, and no block comes
-    /// twice, so that a reduction may run the rounds backwards.
+    /// Returns the block that a rank, counted from the root, receives in a round. The root receives none, and no block
+    /// comes twice, so that a reduction may run the rounds backwards.
     pub fn received(&self, round: u32, rank: u32) -> Option<u32> {
         let (k, more) = self.phase(round);
         let at = rank as usize * self.skips.rounds() as usize + k as usize;
@@ -173,7 +173,7 @@ impl Pipeline {
         comes.then(|| narrow::<u32>(block.min(last)))
     }
 
-    /// The rounds in each of which every rank but the root is known to receive a block.
+    /// Returns rounds in each of which every rank but the root receives a block.
     pub fn full(&self) -> std::ops::Range<u32> {
         let end = self.blocks - 1;
         (2 * self.skips.rounds() - 1).min(end)..end

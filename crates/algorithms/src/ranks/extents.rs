@@ -1,6 +1,6 @@
-//! Ranks in rows, columns and further dimensions, and the parameter that says which.
+//! Ranks in rows, columns and further dimensions, and the parameter that sets them.
 //!
-//! Rank k lies at the coordinates of k, row-major: the last dimension varies first.
+//! Rank k has the coordinates of k, row-major: the last dimension varies first.
 
 use std::fmt;
 
@@ -8,10 +8,10 @@ use unisono_base::narrow;
 
 use crate::{AlgorithmError, Case, Param, Params};
 
-/// Dimensions that are kept; a hypercube of 65,536 ranks has so many.
+/// The most dimensions; a hypercube of 65,536 ranks has 16.
 const MOST: usize = 16;
 
-/// How many ranks lie along each dimension.
+/// The number of ranks along each dimension.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extents {
     dims: [u32; MOST],
@@ -26,7 +26,8 @@ pub const DIMS: Param = Param {
 };
 
 impl Extents {
-    /// `None` for no dimension, for more than are kept, and for one without ranks.
+    /// Creates extents; `None` without dimensions, with too many, with an extent of 0, or with more ranks than 32 bits
+    /// count.
     pub fn new(dims: &[u32]) -> Option<Self> {
         if dims.is_empty() || dims.len() > MOST || dims.contains(&0) {
             return None;
@@ -37,7 +38,7 @@ impl Extents {
         Some(Self { dims: kept, count: narrow::<u8>(dims.len()) })
     }
 
-    /// The two factors of `ranks` that are nearest to a square, the smaller one first.
+    /// Returns the two factors of `ranks` that are nearest to a square, the smaller one first.
     pub fn nearest_to_square(ranks: u32) -> Self {
         let rows = (1..=ranks.isqrt()).rev().find(|r| ranks.is_multiple_of(*r)).unwrap_or(1);
         let mut dims = [1; MOST];
@@ -45,11 +46,11 @@ impl Extents {
         Self { dims, count: 2 }
     }
 
-    /// What `dims` says, else the network's own extents where they hold as many ranks as there are, else nearly a
+    /// Returns the extents of `dims` if given, else those of the network if they have as many ranks, else nearly a
     /// square.
     ///
     /// # Errors
-    /// Text that is no extents of these ranks.
+    /// Text that is not the extents of these ranks.
     pub fn of(algorithm: &'static str, case: &Case, params: &Params) -> Result<Self, AlgorithmError> {
         let ranks = case.collective.ranks;
         let Some(text) = params.get(DIMS.name) else {
@@ -68,10 +69,10 @@ impl Extents {
         })
     }
 
-    /// The same as two dimensions: as they are if there are two, else nearly a square.
+    /// Returns two dimensions: those of [`Self::of`] if there are two, else nearly a square.
     ///
     /// # Errors
-    /// `dims` says more or fewer than two.
+    /// As [`Self::of`], and if `dims` has more or fewer than two extents.
     pub fn of_two(algorithm: &'static str, case: &Case, params: &Params) -> Result<(u32, u32), AlgorithmError> {
         let ranks = case.collective.ranks;
         match *Self::of(algorithm, case, params)?.dims() {
@@ -97,7 +98,7 @@ impl Extents {
         self.dims().iter().product()
     }
 
-    /// The distance in rank numbers of two neighbors along a dimension.
+    /// Returns the difference of the numbers of two neighbors along a dimension.
     pub fn stride(&self, dim: usize) -> u32 {
         self.dims()[dim + 1..].iter().product()
     }
@@ -106,12 +107,12 @@ impl Extents {
         rank / self.stride(dim) % self.dims[dim]
     }
 
-    /// The rank whose coordinate along `dim` is another, at the same place else.
+    /// Returns the rank with another coordinate along `dim`.
     pub fn with(&self, rank: u32, dim: usize, coordinate: u32) -> u32 {
         rank - self.coordinate(rank, dim) * self.stride(dim) + coordinate * self.stride(dim)
     }
 
-    /// The rank `steps` further along a dimension, around.
+    /// Returns the rank `steps` farther along a dimension, cyclically.
     pub fn shifted(&self, rank: u32, dim: usize, steps: u32) -> u32 {
         let extent = u64::from(self.dims[dim]);
         let at = (u64::from(self.coordinate(rank, dim)) + u64::from(steps)) % extent;

@@ -1,8 +1,7 @@
-//! Any number of ranks as a power of two: P = 2^m + r, and the first 2r ranks fold in pairs to r.
+//! Maps any number of ranks to a power of two: P = 2^m + r, and the first 2r ranks fold in pairs to r.
 //!
-//! Neighbors fold, so virtual ranks stand for intervals of ranks in ascending order.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, as MPICH
-//! does.
+//! Neighbors fold, so virtual ranks stand for intervals of ranks in ascending order. Source: Thakur, Rabenseifner,
+//! Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, and MPICH.
 
 use unisono_base::NodeId;
 use unisono_lower::Round;
@@ -16,7 +15,7 @@ pub struct Fold {
     pub whole: u32,
     /// r: pairs.
     pub pairs: u32,
-    /// A rank that stays, whichever of its pair it is; else the odd one does.
+    /// A rank that must stay; in all other pairs the odd rank stays.
     stays: Option<u32>,
 }
 
@@ -30,12 +29,12 @@ impl Fold {
         Self { stays: Some(root), ..Self::new(ranks) }
     }
 
-    /// m.
+    /// Returns m.
     pub fn stages(&self) -> u32 {
         self.whole.ilog2()
     }
 
-    /// The rank that virtual rank `v` is.
+    /// Returns the real rank of virtual rank `v`.
     pub fn real(&self, v: u32) -> NodeId {
         NodeId(if v >= self.pairs {
             v + self.pairs
@@ -46,17 +45,18 @@ impl Fold {
         })
     }
 
-    /// The rank that folded into virtual rank `v`.
+    /// Returns the rank that folded into virtual rank `v`.
     pub fn folded(&self, v: u32) -> Option<NodeId> {
         (v < self.pairs).then(|| NodeId(4 * v + 1 - self.real(v).0))
     }
 
-    /// The first rank that virtual rank `v` stands for.
+    /// Returns the first rank for which virtual rank `v` stands.
     pub fn first(&self, v: u32) -> u32 {
         v + v.min(self.pairs)
     }
 
-    /// The rounds of all ranks: where pairs fold, `up` before those of the virtual ranks, and `down` after them.
+    /// Returns the rounds of all ranks: those of the virtual ranks and, if pairs fold, `up` before and `down` after
+    /// them.
     pub fn rounds(
         &self,
         up: Round,
@@ -71,7 +71,8 @@ impl Fold {
         rounds
     }
 
-    /// The round that folds pairs of whole vectors, and those in which virtual ranks halve them to a block each.
+    /// Returns the round that folds pairs of whole vectors, and the rounds in which virtual ranks halve them to a block
+    /// each.
     pub fn halving(&self, case: &Case) -> (Round, Vec<Round>) {
         let (blocks, whole) = (Blocks::new(case.collective.elements, self.whole), case.bytes(case.collective.elements));
         let sum = |bytes: u64| Round::new(1, bytes).reducing(bytes);
@@ -79,7 +80,7 @@ impl Fold {
         (sum(whole), (1..=self.stages()).map(half).collect())
     }
 
-    /// All virtual ranks as ranks.
+    /// Returns the real ranks of all virtual ranks.
     pub fn nodes(&self) -> Vec<NodeId> {
         (0..self.whole).map(|v| self.real(v)).collect()
     }

@@ -1,7 +1,7 @@
-//! Exchanges between ranks whose numbers differ in one bit: halving what each rank holds while reducing, and doubling
-//! it while gathering.
+//! Exchanges between ranks whose numbers differ in one bit: the blocks of a rank halve while reducing, and double while
+//! gathering.
 //!
-//! Virtual rank v holds a range of blocks. A stage of halving exchanges with v ^ 2^bit: the one without the bit keeps
+//! Virtual rank v holds a range of blocks. A stage of halving exchanges with v ^ 2^bit; the rank without the bit keeps
 //! the lower half. From the lowest bit up, ranks that have met are intervals, so the operands keep their order, and the
 //! blocks end in bit-reversed order; from the highest bit down, block v ends at v.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005, section
@@ -12,7 +12,7 @@ use std::ops::Range;
 use unisono_base::{NodeId, narrow};
 use unisono_schedule::{Builder, Operand};
 
-/// Ranks by virtual rank, the bits to exchange over in order, and the element where each block starts.
+/// The ranks by virtual rank, the bits of the stages in order, and the first element of each block.
 pub struct Halving<'a, F> {
     pub nodes: &'a [NodeId],
     pub bits: Vec<u32>,
@@ -23,7 +23,7 @@ pub struct Halving<'a, F> {
 pub type Held = Vec<Range<u32>>;
 
 impl<F: Fn(u32) -> u32> Halving<'_, F> {
-    /// Where a range of blocks starts, and its length, in elements.
+    /// Returns the first element and the number of elements of a range of blocks.
     fn span(&self, blocks: &Range<u32>) -> (u32, u32) {
         let start = (self.start)(blocks.start);
         (start, (self.start)(blocks.end) - start)
@@ -34,7 +34,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         (0..self.nodes.len()).map(|v| Operand::Stream(b.stream(self.nodes[v], &[peer(v)]))).collect()
     }
 
-    /// Reduces to one block a rank. `have` and `keep` say where virtual rank v finds and puts element e in a stage.
+    /// Reduces to one block a rank. `have(v, stage, e)` and `keep(v, stage, e)` are the source and the destination of
+    /// element e on virtual rank v.
     pub fn reduce_scatter(
         &self,
         b: &mut Builder,
@@ -61,8 +62,8 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         held
     }
 
-    /// Gathers what all hold in the outputs. The first thing that virtual rank v sends lies at `own(v)` where that is
-    /// not its output yet, and is copied there. `knows` has everything in its input already and no output.
+    /// Gathers the blocks of all ranks in the outputs. If virtual rank v's own blocks are not in its output yet,
+    /// `own(v)` is their place, and they are copied. Rank `knows` has all blocks in its input already, and no output.
     pub fn allgather(
         &self,
         b: &mut Builder,
@@ -93,11 +94,11 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         }
     }
 
-    /// Gathers what all hold to virtual rank `root`: the way of [`Halving::allgather`], towards it only. `place` says
-    /// where virtual rank v holds element e.
+    /// Gathers the blocks of all ranks to virtual rank `root`, in the stages of [`Halving::allgather`]. `place(v, e)`
+    /// is the place of element e on virtual rank v.
     pub fn gather(&self, b: &mut Builder, held: &mut Held, root: usize, place: impl Fn(u32, u32) -> Operand) {
         for (stage, &bit) in self.bits.iter().enumerate() {
-            // Only those are left that differ from the root in bits to come.
+            // Only ranks remain that differ from the root in later bits.
             let done: usize = self.bits[..stage].iter().map(|bit| 1 << bit).sum();
             let before = held.clone();
             for v in (0..self.nodes.len()).filter(|v| (v ^ root) & done == 0 && (v ^ root) >> bit & 1 == 0) {

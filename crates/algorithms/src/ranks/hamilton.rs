@@ -1,31 +1,31 @@
 //! Two edge-disjoint Hamiltonian cycles of a torus of rows x columns, both sides at least 3; together they are all
 //! edges.
 //!
-//! Where rows = k columns and gcd(rows, columns - 1) = 1, the cycles in closed form of Bae, AlBdaiwi, Bose,
-//! "Edge-disjoint Hamiltonian cycles in two-dimensional torus", 2004, as the artifact of "HammingMesh" has them
+//! If rows = k columns and gcd(rows, columns - 1) = 1, the cycles have the closed form of Bae, AlBdaiwi, Bose,
+//! "Edge-disjoint Hamiltonian cycles in two-dimensional torus", 2004, as in the artifact of "HammingMesh"
 //! (emberhxmesh.cc): step X = x1 columns + x0 with d = x0 + (columns - 1) x1 is at (x1 mod rows, d mod columns), and at
 //! (d mod rows, x1 mod columns).
 //!
-//! Everywhere else: let one set of edges be all rows, the other all columns. To swap a unit square gives its two edges
-//! of rows to the columns and its two edges of columns to the rows. That joins the two rows that it touches where they
-//! were apart, and likewise the columns. With rows <= columns (else turned), one square lies in each gap between
-//! columns c and c + 1, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only if s
-//! is the same, so swaps do not disturb each other.
-//! * s(c) = c for c < rows - 1: that joins all rows too, and is all where rows = columns.
-//! * After it s(c) = 0, 1, 0, 1, ...: 0 cuts what the rows are joined to in two, keeping rows 0 and 1 apart from the
-//!   others beyond its gap, and 1 joins the two again.
-//! * If columns - rows is odd, one swap is left that must cut nothing. With an odd number of rows it is the square of
-//!   the last and the first row in gap rows - 1: both rows are gone through in the same direction, so the swap turns a
-//!   part of the cycle round and leaves it whole. With an odd number of columns it is the gap from the last column to
-//!   the first, where the same holds of the columns.
+//! Otherwise: let one set of edges be all rows, the other all columns. Swapping a unit square gives its two edges of
+//! rows to the columns and its two edges of columns to the rows. That joins the two rows that it touches if they were
+//! apart, and likewise the columns. With rows <= columns (else transposed), one square is in each gap between columns c
+//! and c + 1, in row s(c), so all columns are joined one by one. Squares c and c + 1 share an edge only if s is the
+//! same, so swaps do not disturb each other.
+//! * s(c) = c for c < rows - 1: that joins all rows too, and is sufficient if rows = columns.
+//! * Then s(c) = 0, 1, 0, 1, ...: 0 cuts the cycle of the joined rows in two, with rows 0 and 1 apart from the others
+//!   beyond its gap, and 1 joins the two parts again.
+//! * If columns - rows is odd, one swap remains that must not cut a cycle. With an odd number of rows it is the square
+//!   of the last and the first row in gap rows - 1: the cycle passes both rows in the same direction, so the swap
+//!   reverses a part of the cycle and leaves it whole. With an odd number of columns it is the gap from the last column
+//!   to the first, and the same holds for the columns.
 //!
-//! That the result is what it should be is checked for all sides of 3 to 32, and some long ones, in the test below.
+//! The tests check the result for all sides of 3 to 32, and some long ones.
 
 use unisono_base::narrow;
 
 use super::Extents;
 
-/// Both cycles as the ranks in their order, row-major on the torus. `None` where a side is below 3.
+/// Returns both cycles as lists of ranks, row-major on the torus, or `None` if a side is below 3.
 pub fn two_cycles(rows: u32, columns: u32) -> Option<[Vec<u32>; 2]> {
     if rows < 3 || columns < 3 {
         return None;
@@ -54,7 +54,7 @@ fn closed_form(rows: u32, columns: u32) -> [Vec<u32>; 2] {
     [steps().map(|(x1, x0)| at(x1, d(x1, x0))).collect(), steps().map(|(x1, x0)| at(d(x1, x0), x1)).collect()]
 }
 
-/// The row of the square that is swapped in each gap, from the first gap on. `rows` <= `columns`.
+/// Returns the row of the square that is swapped in each gap, from the first gap on. `rows` <= `columns`.
 fn squares(rows: u32, columns: u32) -> impl Iterator<Item = u32> {
     let odd = (columns - rows) % 2 == 1;
     let turn = (odd && rows % 2 == 1).then_some(rows - 1);
@@ -63,11 +63,11 @@ fn squares(rows: u32, columns: u32) -> impl Iterator<Item = u32> {
     (0..rows - 1).chain(turn).chain([0, 1].into_iter().cycle()).take(gaps as usize)
 }
 
-/// `rows` <= `columns`.
+/// Returns both cycles by swapping squares. `rows` <= `columns`.
 pub fn swapped(rows: u32, columns: u32) -> [Vec<u32>; 2] {
     let torus = Extents::new(&[rows, columns]).expect("as many ranks as there are");
     let count = (rows * columns) as usize;
-    // Whether the edge from a rank to the next of its row, and of its column, belongs to the second cycle.
+    // True if the edge from a rank to the next of its row, or of its column, belongs to the second cycle.
     let mut second = [vec![false; count], vec![true; count]];
     let next = |rank: u32, along: usize| torus.shifted(rank, [1, 0][along], 1);
     let before = |rank: u32, along: usize| {

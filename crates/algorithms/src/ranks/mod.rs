@@ -1,4 +1,4 @@
-//! What algorithms among ranks share: ranks that all reach each other by messages, on a cluster or a node.
+//! Shared parts of the algorithms among ranks, which reach each other by messages, on a cluster or a node.
 
 mod blocks;
 pub mod circulant;

@@ -1,4 +1,4 @@
-//! The ring: every rank sends to the next one only, blocks of a vector that all ranks pass on.
+//! The ring: every rank sends to the next one only, and all ranks pass on the blocks of a vector.
 //!
 //! Block q starts at rank q + 1, gathers one operand at each rank, and is complete at rank q after P - 1 hops; from
 //! there it goes around once more. All ranks get the block that one rank finished, so they end with the same bits; a
@@ -17,7 +17,7 @@ use crate::{
     ranks::{Blocks, RankAlgorithm},
 };
 
-/// One way around some nodes. Place q is node `nodes[q]`.
+/// A ring of nodes. Place q is node `nodes[q]`.
 pub struct Around {
     nodes: Vec<NodeId>,
     lane: u32,
@@ -26,7 +26,7 @@ pub struct Around {
 }
 
 impl Around {
-    /// At least two nodes.
+    /// Creates the streams of a ring of at least two nodes.
     pub fn new(b: &mut Builder, nodes: Vec<NodeId>, lane: u32) -> Self {
         let next = |q: usize| nodes[(q + 1) % nodes.len()];
         let to = (0..nodes.len()).map(|q| Operand::Stream(b.stream(nodes[q], &[next(q)]))).collect();
@@ -37,7 +37,7 @@ impl Around {
         narrow::<u32>(self.nodes.len())
     }
 
-    /// The place `steps` before `q`.
+    /// Returns the place `steps` before `q`.
     fn before(&self, q: u32, steps: u32) -> u32 {
         (q + self.places() - steps) % self.places()
     }
@@ -50,12 +50,12 @@ impl Around {
         self.to[self.before(q, 1) as usize]
     }
 
-    /// What place `q` does to reduce the blocks of the inputs; its finished block goes to `end`.
+    /// Emits the reduce-scatter of place `q` from the inputs; its finished block goes to `end`.
     pub fn reduce_scatter(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span, end: &[Operand]) {
         self.reduce_scatter_of(b, q, Operand::In, block, end);
     }
 
-    /// The same of operands that lie elsewhere.
+    /// Emits the reduce-scatter of place `q` from the operands `own`.
     pub fn reduce_scatter_of(
         &self,
         b: &mut Builder,
@@ -74,7 +74,7 @@ impl Around {
         }
     }
 
-    /// What place `q` does to get all other blocks, after it sent its own.
+    /// Emits the receives of place `q` of all other blocks, after it sent its own.
     pub fn pass_on(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         for step in 1..self.places() {
             let span = block(self.before(q, step));
@@ -85,7 +85,7 @@ impl Around {
         }
     }
 
-    /// The same where place 0 has all blocks in its input: it gets nothing, and what it passes on it has.
+    /// Emits the same if place 0 has all blocks in its input: it receives none, and sends from its input.
     pub fn pass_on_from_first(&self, b: &mut Builder, q: u32, block: impl Fn(u32) -> Span) {
         let (node, last) = (self.nodes[q as usize], self.places() - 1);
         if q == 0 {
@@ -108,7 +108,7 @@ impl Around {
     }
 }
 
-/// The exchanges of rings with these flows: each reduces what it brings, passes on what is complete, or both.
+/// Returns the exchanges of rings with these flows: each reduces its blocks, passes on complete ones, or both.
 pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
     let brings = flows.iter().map(|flow| flow.bytes * u64::from(flow.repeat)).sum();
     let [reduces, gathers] = [brings, 0].map(|reduced| Exchange { flows: flows.clone(), reduced });
@@ -119,10 +119,10 @@ pub fn exchanges_around(kind: Kind, flows: Vec<Flow>) -> Vec<Exchange> {
     }
 }
 
-/// The unit `ring` among ranks.
+/// The algorithm `ring` among ranks.
 pub struct RankRing;
 
-/// The collectives that a ring of ranks makes.
+/// The collectives of a ring of ranks.
 pub const RING_COLLECTIVES: &[Kind] = &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter];
 
 const INFO: Info = Info {

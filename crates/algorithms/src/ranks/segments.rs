@@ -1,4 +1,4 @@
-//! Long messages in segments, so that a rank passes one on while the next arrives.
+//! Segments of long messages, so that a rank passes one on while the next arrives.
 
 use unisono_base::{Span, narrow};
 
@@ -7,17 +7,17 @@ use crate::{AlgorithmError, Case, Param, Params};
 /// The name of the parameter.
 pub const NAME: &str = "segment";
 
-/// For an algorithm whose segments are the whole vector where nothing is said.
+/// The parameter of algorithms that send the whole vector as one segment by default.
 pub const WHOLE: Param = Param { name: NAME, values: "bytes of a segment, from 1 (default: the whole vector)" };
 
-/// Sizes worth ranking, in bytes.
+/// Sizes that a plan considers, in bytes.
 const SIZES: [u32; 4] = [1 << 10, 8 << 10, 64 << 10, 512 << 10];
 
-/// The segments of the whole vector, of `default` bytes or whole where nothing is said. A segment holds at least one
+/// Returns the segments of the vector, by default of `default` bytes or the whole vector. A segment holds at least one
 /// element.
 ///
 /// # Errors
-/// The parameter is no size.
+/// The parameter is not a size.
 pub fn segments(
     algorithm: &'static str,
     default: Option<u32>,
@@ -31,7 +31,7 @@ pub fn segments(
     Ok((0..count).map(move |n| Span::new(n * most, most.min(elements - n * most))))
 }
 
-/// The elements of the first segment, which is the longest, and how many segments follow it.
+/// Returns the elements of the first segment, which is the longest, and the number of further segments.
 ///
 /// # Errors
 /// As [`segments`].
@@ -46,12 +46,12 @@ pub fn first_and_more(
     Ok((first, narrow::<u32>(all.count())))
 }
 
-/// How many segments there are; 1 where the parameter is wrong, which is said elsewhere.
+/// Returns the number of segments; 1 if the parameter is wrong, which another check reports.
 pub fn count(algorithm: &'static str, default: Option<u32>, case: &Case, params: &Params) -> u64 {
     segments(algorithm, default, case, params).map_or(1, |all| all.count() as u64)
 }
 
-/// What is done where nothing is said, and other sizes that cut the vector.
+/// Returns the default, and other sizes that cut the vector.
 pub fn candidates(default: Option<u32>, case: &Case) -> Vec<Params> {
     let whole = case.bytes(case.collective.elements);
     let cuts = SIZES.into_iter().filter(|&size| u64::from(size) < whole && Some(size) != default);

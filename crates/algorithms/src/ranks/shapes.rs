@@ -1,4 +1,4 @@
-//! The depths and the numbers of chunks of forests that a plan considers, and their times.
+//! Depths and numbers of chunks of forests that a plan considers, and their times.
 
 use unisono_base::narrow;
 use unisono_collective::Kind;
@@ -7,31 +7,31 @@ use unisono_synthesis::{Fabric, NoForest, Roots, Runs};
 
 use crate::{Case, ranks::Blocks};
 
-/// Numbers of chunks that a plan considers. Where all ranks see the same network, few chunks keep all links busy.
-/// Elsewhere more come nearer to the best shares of trees, and the block of one root must be in many places at once.
+/// Numbers of chunks that a plan considers. If all ranks see the same network, few chunks keep all links busy.
+/// Otherwise more come nearer to the best shares of trees, and the block of one root must be in many places at once.
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
 const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
-/// Chunks of [`CHUNKS_OF_ONE`] that are too few for sums to go up while others go down.
+/// The smallest numbers of [`CHUNKS_OF_ONE`], which are too few for sums to go up while others go down.
 const FEWEST_AT_ONCE: usize = 2;
-/// Shorter vectors gain nothing, since all steps up and down are latencies.
+/// Shorter vectors gain nothing, because all steps up and down are latencies.
 const LEAST_BYTES_AT_ONCE: u64 = 1 << 22;
-/// Where a block has more chunks than [`FEW`], each has at least so many bytes: only long messages gain from many.
+/// The least bytes of a chunk if a block has more than [`FEW`]: only long messages gain from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
-/// A schedule of more than [`MOST_MESSAGES`] is not built to be timed, and the timetable alone does not know what short
-/// messages cost.
+/// A schedule of more than [`MOST_MESSAGES`] is not built to be timed, and the timetable alone does not include the
+/// costs of short messages.
 const LEAST_BYTES_OF_LARGE: u64 = 1 << 13;
 const FEW: u32 = 64;
-/// Where ranks see unlike networks, a plan considers forests of at most so many messages of unlike roots, which it
+/// If ranks see different networks, the most messages of forests that a plan considers: of unlike roots, which it
 /// times, and of all roots.
 const MOST_MESSAGES: u64 = 1 << 17;
 const MOST_SENT: u64 = 1 << 20;
 const MOST_MESSAGES_OF_ONE: u64 = 1 << 19;
-/// Depths are worth a try whose busiest link takes at most so many times as long as the deepest forest.
+/// A depth is considered if its busiest link takes at most this multiple of the time of the deepest forest.
 const WORTH: f64 = 1.25;
 
-/// The most messages from a root to a rank, and the chunks of a block.
+/// The shape of a forest: `depth` is the most messages from a root to a rank, `chunks` those of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shape {
     pub roots: Roots,
@@ -43,14 +43,14 @@ pub struct Shape {
 /// The pairs of ranks that exchange messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pairs {
-    /// All that the network joins without passing another rank.
+    /// All pairs that the network joins without passing another rank.
     All,
-    /// Those of them that are near ([`Fabric::near`]).
+    /// The near pairs among them ([`Fabric::near`]).
     Near,
 }
 
 impl Pairs {
-    /// Returns the network with messages of these pairs alone.
+    /// Returns the network restricted to messages of these pairs.
     pub fn of(self, fabric: &Fabric) -> Option<&Fabric> {
         match self {
             Self::All => Some(fabric),
@@ -59,7 +59,7 @@ impl Pairs {
     }
 }
 
-/// Parts of a shape that are given.
+/// The given parts of a shape.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Given {
     pub roots: Option<Roots>,
@@ -68,11 +68,11 @@ pub struct Given {
     pub pairs: Option<Pairs>,
 }
 
-/// Returns the shapes that a plan considers, where parts of them are given: those of all pairs of ranks, and of near
-/// pairs where these may end sooner.
+/// Returns the shapes that a plan considers with the given parts: those of all pairs of ranks, and of near pairs if
+/// these may end sooner.
 ///
 /// # Errors
-/// The network has no forest, or none of that depth.
+/// The network has no forest, or none of the given depth.
 pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, NoForest> {
     let all_roots = |pairs| {
         let on = Pairs::of(pairs, fabric).ok_or(NoForest::Unreachable)?;
@@ -94,8 +94,8 @@ pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, 
     }
 }
 
-/// Returns true where forests of near pairs may end sooner than those of all pairs: their busiest link takes hardly
-/// longer. Timetables find no delay of the messages that meet at switches, so they cannot tell.
+/// Returns whether forests of near pairs may end sooner than those of all pairs: their busiest link takes hardly
+/// longer. Timetables cannot decide it, because they ignore the delay of messages that meet at switches.
 fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
     const HARDLY: f64 = 1.1;
     let roots = given.roots.unwrap_or_else(|| roots(case));
@@ -104,13 +104,14 @@ fn near_is_worth(case: &Case, fabric: &Fabric, given: Given) -> bool {
         let depth = given.depth.unwrap_or_else(|| on.usual_depth(roots, least));
         on.fluid_ns(roots, depth, case.bytes(1)).ok()
     };
-    // Of more ranks, trees are grown: on boxes of GPUs those of near pairs took as long, and plans three times as long.
+    // For more ranks, trees are grown: on boxes of GPUs those of near pairs took as long, and plans three times as
+    // long.
     let is_small = fabric.is_cheap(roots) && fabric.is_cheap(Roots::Through(0));
     let near = if is_small { fabric.near() } else { None };
     near.and_then(time).is_some_and(|near| time(fabric).is_none_or(|all| near <= HARDLY * all))
 }
 
-/// The shapes of forests with these roots and pairs.
+/// Returns the shapes of forests with these roots and pairs.
 fn shapes_of(
     case: &Case,
     (whole, pairs): (&Fabric, Pairs),
@@ -131,7 +132,7 @@ fn shapes_of(
     let deepest = depths.last().map_or(0, |&depth| depth);
     let times = counts.iter().filter_map(|&chunks| time_ns(case, whole, shape(deepest, chunks)).ok());
     let least = if depths.len() > 1 { times.fold(f64::INFINITY, f64::min) } else { f64::INFINITY };
-    // For long blocks, forests that are limited to few messages put too much on some links.
+    // Forests limited to few messages put too much of long blocks on some links.
     let bytes = message_bytes(case, roots, 1);
     let is_worth = |&depth: &u32| {
         depth == deepest || fabric.fluid_ns(roots, depth, bytes).is_ok_and(|fluid| fluid <= WORTH * least)
@@ -141,7 +142,7 @@ fn shapes_of(
 }
 
 /// Returns the rank through which the vector of an allreduce ends sooner than if every rank sums up a block, by the
-/// busiest links alone; `None` where there is none, and where that takes long to find.
+/// busiest links alone; `None` if there is none, or if the search takes long.
 fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     const SOONER: f64 = 0.98;
     let c = &case.collective;
@@ -150,7 +151,7 @@ fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     if c.kind != Kind::Allreduce || c.ranks < 3 || !is_long || !fabric.is_cheap(Roots::Through(0)) {
         return None;
     }
-    // All roots have the same trees, more or less deep.
+    // All roots have the same trees, with different depths.
     let middle = ends.min_by_key(|&roots| fabric.least_depth(roots).unwrap_or(u32::MAX))?;
     let fluid_ns = |roots, block: u32| {
         let least = fabric.least_depth(roots).ok()?;
@@ -160,7 +161,7 @@ fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
     fluid_ns(middle, c.elements).filter(|&at_once| at_once < SOONER * apart).map(|_| middle)
 }
 
-/// Returns the shape of those whose forest is predicted to end first; of nearly equal times the first one.
+/// Returns the shape whose forest is predicted to end first; of nearly equal times the first one.
 ///
 /// # Errors
 /// A forest is not found.
@@ -180,13 +181,13 @@ pub fn quickest(case: &Case, fabric: &Fabric, shapes: &[Shape]) -> Result<Shape,
     Ok(best)
 }
 
-/// The predicted time of a forest, with the work of hosts and their reductions.
+/// Returns the predicted time of a forest, with the work and the reductions of hosts.
 fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> {
     let ranks = case.ranks();
     Ok(trees(case, fabric, shape)?.time_ns(ranks.issue_ns, ranks.signal_ns, ranks.reduce_ns_per_byte))
 }
 
-/// Returns the facts from which the time of a forest is computed.
+/// Returns the data from which the time of a forest is computed.
 ///
 /// # Errors
 /// The forest is not found.
@@ -214,7 +215,7 @@ pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoFore
     })
 }
 
-/// The directions in which a collective runs its trees, one after the other.
+/// Returns the directions in which a collective runs its trees, one after the other.
 fn runs(kind: Kind) -> &'static [Runs] {
     match kind {
         Kind::Allreduce => &[Runs::Up, Runs::Down],
@@ -223,18 +224,18 @@ fn runs(kind: Kind) -> &'static [Runs] {
     }
 }
 
-/// Returns the numbers of chunks that a plan considers, in ascending order; none where a forest takes long to find.
+/// Returns the numbers of chunks that a plan considers, ascending; none if a forest takes long to find.
 pub fn chunk_counts(case: &Case) -> Vec<u32> {
     let Some(fabric) = case.fabric() else { return Vec::new() };
     let roots = roots(case);
     if fabric.is_cheap(roots) || fabric.is_affordable(roots) { counts(case, fabric, roots) } else { Vec::new() }
 }
 
-/// Numbers of chunks that are worth a try.
+/// Returns the numbers of chunks that a plan considers.
 fn counts(case: &Case, fabric: &Fabric, roots: Roots) -> Vec<u32> {
     let is_one = roots != Roots::All;
     if !is_one && !fabric.is_cheap(roots) {
-        // More take long, and a plan considers them where they are named.
+        // More chunks take long, and are used only if the user gives their number.
         return vec![1];
     }
     let counts: &[u32] = match (is_one, fabric.is_alike(roots)) {
@@ -262,13 +263,12 @@ fn counts(case: &Case, fabric: &Fabric, roots: Roots) -> Vec<u32> {
     counts.iter().copied().filter(|&chunks| is_listed(chunks)).collect()
 }
 
-/// The longest message of a forest of so many chunks.
+/// Returns the bytes of the longest message of a forest with `chunks` chunks.
 pub fn message_bytes(case: &Case, roots: Roots, chunks: u32) -> u64 {
     case.bytes(blocks(case, roots).block(0).len.div_ceil(chunks))
 }
 
-/// The vector that every root's tree carries: a rank's block, or of an allreduce with all roots one block of the
-/// vector.
+/// Returns the vector of each root's tree: a rank's block or, in an allreduce with all roots, one block of the vector.
 pub fn blocks(case: &Case, roots: Roots) -> Blocks {
     let c = &case.collective;
     match c.kind {

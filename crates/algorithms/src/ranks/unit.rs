@@ -1,4 +1,4 @@
-//! An algorithm among ranks, as a registered algorithm.
+//! Algorithms among ranks, as registered algorithms.
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
@@ -7,65 +7,67 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{Algorithm, AlgorithmError, Case, Info, Means, Params, Profile, Size, catalog::too_large, compose::lacks};
 
-/// A way to make collectives among ranks. A new one is a file in `catalog/` that says this, and its line there.
+/// An algorithm among ranks. A new one is a file in `catalog/` that implements this trait, and a line there.
 pub trait RankAlgorithm: Sync {
     fn info(&self) -> &'static Info;
 
-    /// Whether it combines the ranks' operands in their order, as operators that do not commute need it.
+    /// Returns whether operands are combined in the order of ranks, as operators that do not commute require.
     fn keeps_order(&self, _collective: &Collective) -> bool {
         false
     }
 
+    /// Checks a case. The kind of collective and the order of the operator are checked before.
+    ///
     /// # Errors
-    /// A parameter that does not fit, or the reason why it cannot make this collective; that it is one of
-    /// [`RankAlgorithm::collectives`] and that the operator may be reordered is checked before.
+    /// A parameter that does not fit, or the reason why the case is not supported.
     fn check(&self, _case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
         Ok(())
     }
 
-    /// No fewer instructions than [`RankAlgorithm::emit`] makes, so that what outgrows any memory is refused. As it
-    /// stands here: four a rank in each of log2 P rounds.
+    /// Returns an upper bound of the instructions that [`RankAlgorithm::emit`] makes, so that schedules that exhaust
+    /// memory are refused. The default is four a rank in each of log2 P rounds.
     fn instructions(&self, case: &Case, _params: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);
         ranks * (4 * u64::from(ranks.ilog2()) + 4)
     }
 
-    /// Adds the instructions of all ranks. Node `k` is rank `k`; there are at least two, for one rank alone only copies
-    /// its input. No elements are a valid case.
+    /// Adds the instructions of all ranks. Node `k` is rank `k`; there are at least two, as one rank only copies its
+    /// input. The vector may have no elements.
     ///
     /// # Errors
     /// As [`RankAlgorithm::check`].
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
-    /// The rounds of all ranks, or of the slowest, so that large cases can be timed without the schedule. There are at
-    /// least two ranks. As it stands here: those of the exchanges, where every flow of an exchange takes as many turns.
+    /// Returns the rounds of all ranks, or of the slowest, so that large cases can be timed without the schedule. There
+    /// are at least two ranks. The default derives them from the exchanges, if every flow of an exchange takes as many
+    /// turns.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         rounds_of(&self.exchanges(case, params)?)
     }
 
-    /// Where all ranks do alike: who sends how much to whom, so that networks can be timed without the schedule. There
-    /// are at least two ranks.
+    /// Returns the messages of all ranks if all ranks do alike, so that networks can be timed without the schedule.
+    /// There are at least two ranks.
     fn exchanges(&self, _case: &Case, _params: &Params) -> Option<Vec<Exchange>> {
         None
     }
 
-    /// Where messages follow trees over known links: what these take. There are at least two ranks.
+    /// Returns the data of the time of messages that follow trees over known links. There are at least two ranks.
     fn trees(&self, _case: &Case, _params: &Params) -> Option<Trees> {
         None
     }
 
-    /// Parameters worth ranking for a case.
+    /// Returns the parameters that are ranked for a case.
     fn candidates(&self, _case: &Case) -> Vec<Params> {
         vec![Params::new()]
     }
 
-    /// As [`Algorithm::chosen`].
+    /// Adds chosen parameters; see [`Algorithm::chosen`].
     fn chosen(&self, _case: &Case, params: &Params) -> Params {
         params.clone()
     }
 }
 
-/// Exchanges as rounds: each turn sends a message of every flow, which are lanes.
+/// Converts exchanges to rounds: each turn sends a message of every flow in a lane of its own.
 fn rounds_of(exchanges: &[Exchange]) -> Option<Vec<Round>> {
     let round = |exchange: &Exchange| {
         let first = exchange.flows.first()?;
@@ -77,7 +79,7 @@ fn rounds_of(exchanges: &[Exchange]) -> Option<Vec<Round>> {
     exchanges.iter().map(round).collect()
 }
 
-/// Makes an algorithm of a way among ranks.
+/// An algorithm among ranks as an [`Algorithm`].
 pub struct Among<T>(pub T);
 
 impl<T: RankAlgorithm> Algorithm for Among<T> {
@@ -110,7 +112,7 @@ impl<T: RankAlgorithm> Algorithm for Among<T> {
     }
 }
 
-/// Whether `unit` makes the collective of `case`.
+/// Checks that `unit` supports `case`.
 pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = &case.collective;
     let info = unit.info();
@@ -126,7 +128,7 @@ pub fn supports(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Resul
         return no(format!("it reorders operands, and operator {} does not commute", c.operator));
     }
     unit.check(case, params)?;
-    // A case too large to build can still be timed by its closed form.
+    // A case that is too large to build can still be timed by its closed form.
     if profile(unit, case, params).is_some() { Ok(()) } else { check_size(unit, case, params) }
 }
 
@@ -139,7 +141,7 @@ fn check_size(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<
     }
 }
 
-/// The schedule of `unit` in `case`.
+/// Builds the schedule of `unit` in `case`.
 pub fn build(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
     check_size(unit, case, params)?;
     let mut b = Builder::new(case.collective);
@@ -152,7 +154,7 @@ pub fn build(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Result<P
     Ok(Placed::among_ranks(b.finish()?))
 }
 
-/// The closed form of `unit` in `case`: exchanges on a network, rounds elsewhere.
+/// Returns the closed form of `unit` in `case`: exchanges or trees on a network, rounds elsewhere.
 pub fn profile(unit: &dyn RankAlgorithm, case: &Case, params: &Params) -> Option<Profile> {
     let alone = case.collective.ranks == 1;
     if case.ranks().extents.is_some() {

@@ -1,15 +1,14 @@
-//! A chain through every switch, for a scan: what comes from before is reduced with a switch's own vector, and the
-//! result goes both to its memory and on. Ranks are numbered along the chain: that is the scan's own placement.
+//! A chain through every switch, for a scan: a switch reduces the vector from the switch before with its own, and sends
+//! the result both to its memory and on. Ranks are numbered along the chain, which is the scan's own placement.
 //!
-//! Each socket is passed once, over all of its cores, and each node over all of its sockets; both are found by search.
-//! One and two nodes of the presets have such a chain; 3 to 16 nodes, which are one dimension, have none:
+//! Each socket is passed once, over all of its cores, and each node over all of its sockets; both paths are found by
+//! search. One and two nodes of the presets have such a chain; 3 to 16 nodes, which are one dimension, have none:
 //!
 //! * A chain over the 2 x 4 cores of a socket ends at cores of both colors of the checkerboard. Of the cores with
-//!   links, 1 has the one color, 2 and 7 the other. So a socket in which the chain does not end uses core 1, and 2 or
-//!   7.
+//!   links, 1 has one color, 2 and 7 the other. So a socket in which the chain does not end uses core 1, and 2 or 7.
 //! * Core 1 has the links to even sockets, 2 those to odd ones, 7 the one to a node. The eight odd sockets of a node
-//!   leave by core 1 to core 2 of its eight even sockets, so that no even socket uses core 7. Each end of the chain
-//!   makes one exception.
+//!   leave by core 1 to core 2 of its eight even sockets, so no even socket uses core 7. Each end of the chain makes
+//!   one exception.
 //! * The link between nodes x and y is at socket y of x and at socket x of y. Each link of an even node thus needs an
 //!   exception at the other node. There are two, so all even nodes together have at most two links, too few to pass two
 //!   of them and an odd one.
@@ -30,6 +29,8 @@ const MOST_STEPS: u32 = 10_000;
 /// Sizes of steps between nodes that are tried.
 const MOST_STEP_SIZES: u32 = 5;
 
+/// Returns the registers of a chain.
+///
 /// # Errors
 /// Ranks are not on all cores, or no chain was found.
 pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured, AlgorithmError> {
@@ -68,12 +69,12 @@ pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured,
     Ok(Configured { collective: *c, ranks: Arc::new(order), embeddings: vec![embedding] })
 }
 
-/// The port of a switch that leads to the one beside it on the chain.
+/// Returns the port of a switch that leads to its neighbor on the chain.
 fn link(layout: &Layout, from: u32, to: u32) -> Port {
     layout.port_to(from, to).unwrap_or(MEMORY)
 }
 
-/// The sockets between which a way over all sockets of a node is sought, where they are given.
+/// The first and last socket of a path over all sockets of a node, if they are given.
 type SocketEnds = (Option<u32>, Option<u32>);
 
 struct Search<'a> {
@@ -82,9 +83,9 @@ struct Search<'a> {
     sockets: u32,
     /// Neighbors of each core on the mesh.
     mesh: Vec<Vec<u32>>,
-    /// The core of socket `a` with the link to socket `b`, and the one at the other end.
+    /// The core of socket `a` with the link to socket `b`, and the core at the other end.
     joins: FxHashMap<(u32, u32), (u32, u32)>,
-    /// The way over all cores of a socket from one to another.
+    /// The path over all cores of a socket from one core to another.
     over_socket: FxHashMap<(u32, u32), Option<Vec<u32>>>,
     over_node: FxHashMap<SocketEnds, Option<Vec<u32>>>,
     steps: u32,
@@ -116,9 +117,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Switches of the whole machine in the order of the chain. Coordinates of a dimension are passed in steps of one
-    /// size there and back; sizes are tried until every node can be passed from the link it is entered by to the one it
-    /// is left by.
+    /// Returns the switches of the whole machine in the order of the chain. Coordinates of a dimension are passed back
+    /// and forth in steps of one size; sizes are tried until every node can be passed from the link that enters it to
+    /// the link that leaves it.
     fn machine(&mut self) -> Option<Vec<u32>> {
         let most = self.layout.dims().iter().copied().max().unwrap_or(1).clamp(2, MOST_STEP_SIZES);
         (1..most).find_map(|step| self.in_steps(step))
@@ -149,7 +150,7 @@ impl<'a> Search<'a> {
         Some(order)
     }
 
-    /// All switches of a node from one to another, where these are given.
+    /// Returns a path over all switches of a node, between the given ends.
     fn node(&mut self, entered: Option<u32>, left: Option<u32>) -> Option<Vec<u32>> {
         if let Some(known) = self.over_node.get(&(entered, left)) {
             return known.clone();
@@ -165,7 +166,7 @@ impl<'a> Search<'a> {
         found
     }
 
-    /// Goes on from the switch by which a socket is entered, over all sockets not seen.
+    /// Extends a path from the switch that enters a socket over all sockets not seen.
     fn sockets_from(&mut self, start: u32, left: Option<u32>, seen: &mut Vec<bool>, way: &mut Vec<u32>) -> bool {
         self.steps += 1;
         if self.steps > MOST_STEPS {
@@ -186,7 +187,7 @@ impl<'a> Search<'a> {
             }
         }
         for &next in &ahead {
-            // The socket by which the node is left comes last.
+            // The socket that leaves the node comes last.
             if last_socket == Some(next) && ahead.len() > 1 {
                 continue;
             }
@@ -229,7 +230,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// All places of a grid, each beside the one before.
+/// Returns all places of a grid, each beside the one before.
 fn there_and_back(dims: &[u32]) -> Vec<Vec<u32>> {
     let Some((&size, rest)) = dims.split_first() else { return vec![Vec::new()] };
     let inner = there_and_back(rest);

@@ -1,4 +1,4 @@
-//! One tree over all ranks: from each rank's core towards the root, merging where ways meet.
+//! One tree over all ranks: paths from each rank's core to the root, which merge when they meet.
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
@@ -10,22 +10,23 @@ use super::{
     ways::{Ways, latency_ns},
 };
 
-/// How a tree goes between nodes and inside them.
+/// The shape of a tree between nodes and inside them.
 pub trait Plan {
-    /// The dimension in which a node's way to the root goes on, and to which coordinate; none at the root's node.
+    /// Returns the dimension in which a node's path to the root continues, and the new coordinate; `None` at the root's
+    /// node.
     fn leave(&self, node: u32) -> Option<(usize, u32)>;
 
-    /// The ways inside a node to one of its switches.
+    /// Returns the paths inside a node to one of its switches.
     fn inside(&mut self, to: u32) -> &Ways;
 
-    /// The switch of the root's node where all ways end.
+    /// Returns the switch of the root's node at which all paths end.
     fn root(&self) -> Root;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Root {
     At(u32),
-    /// Where the last way to arrive ends earliest.
+    /// The switch at which the last path arrives earliest.
     Best,
 }
 
@@ -37,7 +38,7 @@ pub struct TreeSlice {
     pub elements: u32,
 }
 
-/// Grows the tree and writes it as registers for the collective.
+/// Grows the tree and returns it as registers for the collective.
 pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -> Embedding {
     let layout = &*site.layout;
     let locals = layout.locals();
@@ -60,7 +61,7 @@ pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -
             below[end.switch as usize] |= 1 << end.port;
             latest = latest.max(end.ready_ns + ways.latency_ns[end.switch as usize]);
             let mut at = end.switch;
-            // The rest of a way that another has gone is known.
+            // The rest of the path was walked before.
             while !std::mem::replace(&mut here[at as usize], true) {
                 let Some((port, next)) = ways.next[at as usize] else { break };
                 let back = layout.peer(at, port).map_or(MEMORY, |peer| peer.port);
@@ -94,7 +95,7 @@ pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -
     Embedding { identifier: part.identifier, first: part.first, elements: part.elements, registers }
 }
 
-/// Nodes that ways pass, each after those whose ways lead to it.
+/// Returns the nodes on the paths, each after those whose paths lead to it.
 fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
     let layout = &*site.layout;
     let mut seen = vec![false; layout.nodes() as usize];
@@ -110,7 +111,7 @@ fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
                 None => break,
             }
         }
-        // `at` was known before, or it is the root, at depth 0 and the last of this way.
+        // `at` was known before, or it is the root, at depth 0 and the last of this path.
         for &node in way.iter().rev() {
             depth[node as usize] =
                 plan.leave(node).map_or(0, |(dim, coordinate)| depth[layout.moved(node, dim, coordinate) as usize] + 1);
@@ -121,7 +122,7 @@ fn walk(site: &Site, plan: &dyn Plan) -> Vec<(u32, Option<(usize, u32)>)> {
     order.into_iter().map(|node| (node, plan.leave(node))).collect()
 }
 
-/// Something that a node's tree must take in: a rank's vector, or what another node sends.
+/// An input of a node's tree: a rank's vector, or a message from another node.
 #[derive(Clone, Copy, Debug)]
 struct End {
     switch: u32,
@@ -131,7 +132,7 @@ struct End {
 
 struct Arrivals {
     from_nodes: Vec<Vec<End>>,
-    /// First rank of each node, and one past the last.
+    /// The first rank of each node, and the end of the last.
     first: Vec<u32>,
 }
 
@@ -174,14 +175,15 @@ fn best_root(locals: u32, ends: &[End], plan: &mut dyn Plan) -> u32 {
     best.1
 }
 
-/// Registers of a switch of the tree: `below` are the ports that lead away from the root, its memory among them.
+/// Returns the registers of a switch of the tree: `below` are the ports that lead away from the root, its memory among
+/// them.
 fn made(c: &Collective, identifier: u8, below: u64, up: Port) -> Registers {
     let idle = Registers::idle(identifier);
     let top = up == NONE;
     let requests = Registers { request_inputs: below, request_output: up, operator: Some(c.operator), ..idle };
     match c.kind {
         Kind::Broadcast => {
-            // The root's memory is where the vector comes from.
+            // The vector comes from the root's memory.
             let outputs = if top { below & !(1 << MEMORY) } else { below };
             Registers { response_input: if top { MEMORY } else { up }, response_outputs: outputs, ..idle }
         }

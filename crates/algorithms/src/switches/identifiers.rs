@@ -7,13 +7,13 @@ use unisono_lower::switches::Configured;
 use super::{Site, grow::TreeSlice, tree::shortest};
 use crate::AlgorithmError;
 
-/// A collective, and where its ranks are.
+/// A collective, and the place of its ranks.
 pub struct Wanted<'a> {
     pub collective: Collective,
     pub site: &'a Site,
 }
 
-/// One tree for each collective. Those that share no switch share an identifier; the others get further ones.
+/// Embeds one tree for each collective. Collectives that share no switch share an identifier; others get further ones.
 ///
 /// # Errors
 /// The identifiers of the machine are used up.

@@ -1,7 +1,7 @@
-//! What algorithms on switches that reduce share: trees inside nodes and between them, grown towards a root, and the
-//! registers that they become.
+//! Shared parts of algorithms on switches that reduce: trees inside nodes and between them, grown toward a root, and
+//! their registers.
 //!
-//! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding".
+//! Source: "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Allreduce Embedding".
 
 mod chain;
 mod grow;

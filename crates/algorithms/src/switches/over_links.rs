@@ -3,8 +3,8 @@
 //! The vector is cut into parts, one a tree ([`unisono_synthesis::SpanningTrees`]), and each part into chunks that
 //! follow each other. A chunk goes up its tree: a rank combines its own elements with those from below, a switch
 //! combines those from below. At the root it turns round and goes down, in a reduce to one rank only. An instruction
-//! takes whole chunks, so the time of a chunk at every level is that of its bytes, and many chunks come near the rate
-//! of the links.
+//! takes whole chunks, so a chunk takes the time of its bytes at every level, and many chunks come near the rate of the
+//! links.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use unisono_synthesis::{Fabric, Role, SpanningTree, SpanningTrees};
 
 use crate::{AlgorithmError, Case, ranks::Blocks};
 
-/// The number of trees, and of chunks of the part of each.
+/// The number of trees, and of chunks of each tree's part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cuts {
     pub trees: u32,
     pub chunks: u32,
 }
 
-/// The roles of the nodes of a network in trees of a collective: switches that copy, reduce or both, as it needs, join
-/// links.
+/// Returns the roles of the nodes of a network in trees of a collective. Switches that copy or reduce messages, as the
+/// collective requires, join links.
 fn roles(c: &Collective, fabric: &Fabric) -> Vec<Role> {
     let (graph, computing) = (fabric.graph(), fabric.switches());
     let role = |node: u32| {
@@ -44,10 +44,10 @@ fn roles(c: &Collective, fabric: &Fabric) -> Vec<Role> {
     (0..graph.nodes()).map(role).collect()
 }
 
-/// The trees of a collective.
+/// Returns the trees of a collective.
 ///
 /// # Errors
-/// No switch does what the collective needs, or some rank cannot be reached.
+/// No switch has the functions that the collective requires, or some rank cannot be reached.
 pub(crate) fn trees(c: &Collective, fabric: &Fabric, count: u32) -> Result<Arc<SpanningTrees>, String> {
     let roles = roles(c, fabric);
     if !roles.contains(&Role::Joins) {
@@ -62,7 +62,7 @@ pub(crate) fn trees(c: &Collective, fabric: &Fabric, count: u32) -> Result<Arc<S
     fabric.spanning(&roles, root, count).ok_or_else(|| "no tree of such switches over all ranks was found".to_owned())
 }
 
-/// The most instructions of a schedule over such trees.
+/// Returns an upper bound of the instructions of a schedule over such trees.
 pub(crate) fn instructions(c: &Collective, fabric: &Fabric, cuts: Cuts) -> u64 {
     let ways = if c.kind == Kind::Broadcast { 1 } else { 2 };
     u64::from(cuts.trees) * u64::from(cuts.chunks) * u64::from(fabric.graph().nodes()) * ways
@@ -71,7 +71,7 @@ pub(crate) fn instructions(c: &Collective, fabric: &Fabric, cuts: Cuts) -> u64 {
 /// Builds the schedule, with its placement.
 ///
 /// # Errors
-/// As [`trees`]; the schedule is larger than its tables can hold.
+/// As [`trees`], and if the tables cannot hold the schedule.
 pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts) -> Result<Placed, AlgorithmError> {
     let c = &case.collective;
     let found =
@@ -92,7 +92,7 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
     let chunk_bytes = u64::from(parts.block(0).len.div_ceil(cuts.chunks)) * c.element_bytes();
     let windows: Vec<usize> =
         found.trees.iter().map(|tree| window(tree, fabric, chunk_bytes, case.ranks().signal_ns)).collect();
-    // A chunk of every tree after the other, so that all links of a rank have messages to send.
+    // Trees take turns, so that all links of a rank have messages to send.
     for chunk in 0..cuts.chunks {
         for ((tree, &window), at) in trees.iter_mut().zip(&windows).zip(0..) {
             let part = parts.block(at);
@@ -104,9 +104,9 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
     Ok(Placed { schedule: b.finish()?, placement: Some(Placement::Nodes(nodes)) })
 }
 
-/// Chunks of a tree under way at a time: as many as its links hold on the way up and down, as many as come until a rank
-/// knows of the first, and two more. A rank that sent more at once would hold up the messages of other trees that it
-/// passes on.
+/// Returns the chunks of a tree that are under way at a time: those that its links hold on the way up and down, those
+/// that arrive until a rank notices the first, and two more. A rank that sent more at once would delay the messages of
+/// other trees that it passes on.
 fn window(tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
     let most_rate = fabric.graph().arcs().iter().map(|arc| arc.rate).max().unwrap_or(1);
     let latency_in_chunks = fabric.hop(chunk_bytes) * most_rate as f64;
@@ -116,10 +116,9 @@ fn window(tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64
     narrow(chunks)
 }
 
-/// The lane of ranks that only send: of all trees, in the order of the chunks.
+/// The lane of ranks that only send, for all trees, in the order of the chunks.
 const LEAVES: u32 = 0;
 
-/// Writes the instructions of one tree.
 struct Emitter<'a> {
     c: &'a Collective,
     tree: &'a SpanningTree,
@@ -127,12 +126,12 @@ struct Emitter<'a> {
     nodes: Vec<NodeId>,
     /// Indices of the children of each node.
     children: Vec<Vec<u32>>,
-    /// Of each node, the streams to and from the node above it, where chunks go that way.
+    /// The streams to and from the parent of each node, if chunks go that way.
     up: Vec<Option<Operand>>,
     down: Vec<Option<Operand>>,
-    /// Of instructions that go up, where a node has some below it; those that go down have the next one.
+    /// The lane of instructions that go up at a node with children; those that go down have the next lane.
     lane: u32,
-    /// Of each chunk so far, the instructions at the leaves that receive its result.
+    /// For each chunk so far, the instructions at the leaves that receive its result.
     received: Vec<Vec<(usize, InstrId)>>,
 }
 
@@ -169,7 +168,7 @@ impl<'a> Emitter<'a> {
         self.tree.nodes[at] < self.c.ranks
     }
 
-    /// A chunk goes up, turns round at the root and goes down.
+    /// Emits a chunk, which goes up, turns round at the root and goes down.
     fn chunk(&mut self, b: &mut Builder, span: Span, window: usize) {
         let mut sent = vec![None; self.nodes.len()];
         for at in (1..self.nodes.len()).rev() {
@@ -204,13 +203,13 @@ impl<'a> Emitter<'a> {
         self.received.push(received);
     }
 
-    /// The elements of a node, if it is a rank, and those from below.
+    /// Returns the elements of a node, if it is a rank, and the streams from below.
     fn gathered(&self, at: usize, span: Span) -> Vec<Operand> {
         let own = self.is_rank(at).then_some(Operand::In(span.start));
         own.into_iter().chain(self.children[at].iter().filter_map(|&child| self.up[child as usize])).collect()
     }
 
-    /// The output of a node, if it is a rank that gets the result, and the streams to those below.
+    /// Returns the output of a node, if it is a rank that gets the result, and the streams to its children.
     fn spread(&self, at: usize, span: Span) -> Vec<Operand> {
         let gets = self.is_rank(at) && (self.c.kind != Kind::Reduce || self.tree.nodes[at] == self.c.root);
         let own = gets.then_some(Operand::Out(span.start));
@@ -218,7 +217,8 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Numbers of trees that a plan considers: one, and each larger one that shortens the time of the busiest link.
+/// Returns the numbers of trees that a plan considers: one, and each larger one that shortens the time of the busiest
+/// link.
 pub(crate) fn worthwhile(c: &Collective, fabric: &Fabric) -> Vec<u32> {
     const SHORTER: f64 = 0.98;
     let (mut counts, mut least) = (Vec::new(), f64::INFINITY);

@@ -1,8 +1,8 @@
-//! Spanning trees that share no edge, or as few as can be: the partition of a graph's edges into forests.
+//! Spanning trees that share as few edges as possible: the partition of a graph's edges into forests.
 //!
-//! `k` spanning trees in which no edge is used more than `load` times exist where `load` copies of the graph have `k`
-//! that share none (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid union: Roskind
-//! and Tarjan, "A note on finding minimum-cost edge-disjoint spanning trees", 1985.
+//! `k` spanning trees that use no edge more than `load` times exist if `load` copies of the graph have `k` that share
+//! no edge (Nash-Williams and Tutte, 1961). They are found by augmenting paths of the matroid union: Roskind and
+//! Tarjan, "A note on finding minimum-cost edge-disjoint spanning trees", 1985.
 
 use std::collections::VecDeque;
 
@@ -13,17 +13,17 @@ use unisono_base::narrow;
 pub struct Packed {
     /// The most trees that use one edge.
     pub load: u32,
-    /// Edges of each tree, by their number.
+    /// The indices of the edges of each tree.
     pub trees: Vec<Vec<usize>>,
 }
 
-/// As many spanning trees as there are `roots`, with the least load; trees are shallow from their roots where the
-/// others leave room. None for a graph that is not connected.
+/// Returns one spanning tree for each of `roots`, with the least load. Trees are shallow from their roots if the others
+/// leave room. Returns `None` for a graph that is not connected.
 pub fn pack(vertices: usize, edges: &[(u32, u32)], roots: &[u32]) -> Option<Packed> {
     let trees = roots.len();
     let needed = trees * vertices.saturating_sub(1);
     let least = narrow::<u32>(needed.div_ceil(edges.len().max(1)).max(1));
-    // One tree used by all has the load of their number.
+    // If all trees are the same, the load is their number.
     (least..=narrow::<u32>(trees).max(1)).find_map(|load| {
         let mut forests = Forests::new(vertices, edges, trees, load as usize);
         for (tree, &root) in roots.iter().enumerate() {
@@ -38,7 +38,7 @@ struct Forests<'a> {
     load: usize,
     /// The forest of each copy of an edge; copy `c` is of edge `c / load`.
     owner: Vec<Option<usize>>,
-    /// Of each forest and vertex the copies there.
+    /// The copies at each vertex of each forest.
     at: Vec<Vec<Vec<usize>>>,
     /// Edges of the graph at each vertex.
     of_vertex: Vec<Vec<usize>>,
@@ -71,7 +71,7 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Grows a forest from its root, breadth first, over what the others have left.
+    /// Grows a forest from its root, breadth first, over the edges that the others have left.
     fn spread(&mut self, forest: usize, root: u32) {
         let mut seen = vec![false; self.of_vertex.len()];
         let mut waiting = VecDeque::from([root]);
@@ -92,7 +92,7 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Brings in every further edge for which the others can make room, and returns how many are in.
+    /// Adds every further edge for which the others can make room, and returns the number of edges used.
     fn complete(&mut self) -> usize {
         for copy in 0..self.owner.len() {
             if self.owner[copy].is_none() {
@@ -124,7 +124,7 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// Moves `copy` to the forest, what stood in for it to where it was, and so on back to the new edge.
+    /// Moves `copy` to the forest, the edge that replaces it to the forest before, and so on back to the new edge.
     fn shift(&mut self, mut copy: usize, mut forest: usize, from: &[usize], new: usize) {
         loop {
             let old = self.owner[copy];
@@ -139,7 +139,7 @@ impl<'a> Forests<'a> {
         }
     }
 
-    /// The way between two vertices in a forest.
+    /// Returns the path between two vertices in a forest.
     fn way(&self, forest: usize, (a, b): (u32, u32)) -> Option<Vec<usize>> {
         let mut came = vec![usize::MAX; self.of_vertex.len()];
         let mut waiting = vec![a];

@@ -1,4 +1,4 @@
-//! Several trees at once, each for a part of the vector, that share as few links as can be.
+//! Several trees at once, each for a part of the vector, that share as few links as possible.
 //!
 //! A node's switches and the nodes of one dimension are packed with spanning trees (`packing.rs`); a tree of the whole
 //! machine takes one of each, and is dimension-ordered between nodes. The paper names this as the next step
@@ -35,9 +35,9 @@ fn links(layout: &Layout) -> Links {
 struct Tree<'a> {
     site: &'a Site,
     root: Root,
-    /// Of each dimension: the coordinate that follows on the way to the root's; none there.
+    /// For each dimension and coordinate, the next one on the path to the root; `None` at the root's.
     lines: Vec<Vec<Option<u32>>>,
-    /// Whether this tree has the link that leaves a switch of a node by a port.
+    /// For each switch of a node, a mask of the ports whose links belong to this tree.
     own: Vec<u64>,
     known: Vec<Option<Ways>>,
 }
@@ -59,7 +59,7 @@ impl Plan for Tree<'_> {
     }
 }
 
-/// One embedding for each part.
+/// Returns one embedding for each part.
 pub fn several(site: &Site, c: &Collective, parts: &[TreeSlice]) -> Vec<Embedding> {
     let layout = &*site.layout;
     let count = narrow::<u32>(parts.len());
@@ -93,7 +93,7 @@ pub fn several(site: &Site, c: &Collective, parts: &[TreeSlice]) -> Vec<Embeddin
         .collect()
 }
 
-/// The next vertex on the way to the root of a tree.
+/// Returns the next vertex of each vertex on the path to the root of a tree.
 fn towards(vertices: u32, root: u32, edges: impl Iterator<Item = (u32, u32)>) -> Vec<Option<u32>> {
     let mut beside = vec![Vec::new(); vertices as usize];
     for (a, b) in edges {

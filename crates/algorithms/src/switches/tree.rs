@@ -14,7 +14,7 @@ struct Shortest<'a> {
     site: &'a Site,
     root_node: u32,
     root: Root,
-    /// Ways to each switch of a node that some node's way ends at.
+    /// Paths to each switch of a node at which some node's path ends.
     known: Vec<Option<Ways>>,
 }
 
@@ -41,7 +41,7 @@ pub fn shortest(site: &Site, c: &Collective, part: TreeSlice) -> Embedding {
     grow(site, c, part, &mut Shortest { site, root_node, root, known })
 }
 
-/// The node of the root, and its switch where the collective says it.
+/// Returns the node of the root, and its switch if the collective has a root.
 pub fn root_of(site: &Site, c: &Collective) -> (u32, Root) {
     if matches!(c.kind, Kind::Broadcast | Kind::Reduce) {
         let switch = site.cores[c.root as usize];
@@ -50,10 +50,10 @@ pub fn root_of(site: &Site, c: &Collective) -> (u32, Root) {
     (middle(site, &site.nodes()), Root::Best)
 }
 
-/// Beyond so many nodes of a subset the one nearest to the middle is taken: nearly all have the same eccentricity.
+/// For larger subsets of nodes the one nearest to the middle is taken: nearly all have the same eccentricity.
 const MOST_COMPARED: usize = 4096;
 
-/// The participating node of least eccentricity; among equals the one nearest to the middle of every dimension.
+/// Returns the participating node of least eccentricity; among equals the one nearest to the middle of every dimension.
 fn middle(site: &Site, nodes: &[u32]) -> u32 {
     let layout = &*site.layout;
     let dims = layout.dims();
@@ -63,7 +63,7 @@ fn middle(site: &Site, nodes: &[u32]) -> u32 {
     let hops =
         |a: u32, b: u32| (0..dims.len()).filter(|&dim| layout.coordinate(a, dim) != layout.coordinate(b, dim)).count();
     let eccentricity = |node: u32| nodes.iter().map(|&other| hops(node, other)).max().unwrap_or(0);
-    // On all nodes of a HyperX every eccentricity is the same.
+    // On all nodes of a HyperX, all eccentricities are the same.
     if nodes.len() == layout.nodes() as usize || nodes.len() > MOST_COMPARED {
         return nodes.iter().copied().min_by_key(|&node| (off(node), node)).unwrap_or(0);
     }

@@ -1,4 +1,4 @@
-//! Ways inside a node: from every switch the port towards one of them, along shortest paths or along a given tree.
+//! Paths inside a node: the port of every switch toward one of them, along shortest paths or along a given tree.
 
 use unisono_base::narrow;
 use unisono_machine::{
@@ -6,10 +6,10 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, Port},
 };
 
-/// Ways to one switch of a node, by its number in the node.
+/// Paths to one switch of a node, by the number of each switch in the node.
 #[derive(Clone, Debug)]
 pub struct Ways {
-    /// The port to take at each switch, and the switch behind it; none at `to` itself.
+    /// The port to take at each switch, and the switch behind it; `None` at the destination itself.
     pub next: Vec<Option<(Port, u32)>>,
     pub latency_ns: Vec<f64>,
 }
@@ -22,7 +22,7 @@ pub fn latency_ns(machine: &InNetwork, level: LevelOf) -> f64 {
     }
 }
 
-/// Links inside the first node: `(switch, port, switch behind it, level)`.
+/// Returns the links inside the first node: `(switch, port, switch behind it, level)`.
 pub fn inside(layout: &Layout) -> impl Iterator<Item = (u32, Port, u32, LevelOf)> + '_ {
     (0..layout.locals()).flat_map(move |local| {
         let links = layout.peers(local).filter(|(_, peer)| peer.level != LevelOf::Node);
@@ -30,7 +30,8 @@ pub fn inside(layout: &Layout) -> impl Iterator<Item = (u32, Port, u32, LevelOf)
     })
 }
 
-/// Shortest paths; among equals the one with fewer links, then over the lower port. Only links that `usable` accepts.
+/// Returns shortest paths over links that `usable` accepts; among equals the one with fewer links, then over the lower
+/// port.
 pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, Port) -> bool) -> Ways {
     let count = layout.locals() as usize;
     let mut arriving = vec![Vec::new(); count];

@@ -1,5 +1,5 @@
-//! Registers make a schedule, and its proof with the check of the placement refuses all that is not what the collective
-//! says: every field of random configurations is flipped.
+//! Registers make a schedule. Its proof and the check of the placement refuse all registers that do not implement the
+//! collective: every field of random configurations is flipped.
 
 use proptest::prelude::*;
 use unisono_algorithms::{
@@ -27,7 +27,7 @@ fn embed(site: &Site, c: Collective, embeddings: u32) -> Result<Configured, Algo
     Ok(made)
 }
 
-/// The first fault of registers; `None` where they make a proved schedule that lowers to them.
+/// Returns the first fault of registers; `None` if they make a proved schedule that lowers to them.
 fn fault(site: &Site, made: &Configured) -> Option<String> {
     let (schedule, placement) = match raise(&site.layout, made) {
         Ok(raised) => raised,
@@ -45,11 +45,11 @@ fn fault(site: &Site, made: &Configured) -> Option<String> {
 
 const KINDS: [Kind; 5] = [Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Reduce, Kind::Scan];
 
-/// A random configuration: a collective, a part of a machine, one embedding or several.
+/// Draws a configuration: a collective, a part of a machine, one embedding or several.
 fn configurations() -> impl Strategy<Value = (Site, Configured)> {
     (0..KINDS.len(), 1_u32..20, 0_u32..4, any::<u64>(), 1_u32..4).prop_map(|(kind, nodes, which, root, count)| {
         let kind = KINDS[kind];
-        // Not every number of nodes of so small a machine has a chain.
+        // A machine this small has a chain only for some numbers of nodes.
         let m = small(if kind == Kind::Scan { 1 } else { nodes });
         let site = match which {
             _ if kind == Kind::Scan => Site::all(&m),
@@ -104,7 +104,7 @@ proptest! {
         }
     }
 
-    /// A node at another switch or a stream on another channel is refused, or is another placement that is right.
+    /// A node at another switch or a stream on another channel is refused, or the placement is another valid one.
     #[test]
     fn damaged_placements_are_refused(
         (site, made) in configurations(),

@@ -39,6 +39,27 @@ fn wrong_input_is_named() {
     assert!(Collective::new(Kind::Alltoall, 65_536, 65_536, 0, Operator::Sum, Dtype::F32).is_err());
 }
 
+/// The table of accepted operators, as the documentation of the datatypes states it.
+#[test]
+fn operators_accept_their_datatypes() {
+    let table = [
+        (Operator::Sum, "f32 f64 f16 bf16 i32 i64"),
+        (Operator::Prod, "f32 f64 f16 bf16 i32 i64"),
+        (Operator::Min, "f32 f64 f16 bf16 i32 i64"),
+        (Operator::Max, "f32 f64 f16 bf16 i32 i64"),
+        (Operator::And, "i32 i64"),
+        (Operator::Or, "i32 i64"),
+        (Operator::Xor, "i32 i64"),
+        (Operator::Ordered, "i64"),
+    ];
+    assert_eq!(table.map(|(operator, _)| operator), *Operator::ALL);
+    for (operator, accepted) in table {
+        let found: Vec<&str> =
+            Dtype::ALL.iter().filter(|&&dtype| operator.check(dtype).is_ok()).map(|dtype| dtype.name()).collect();
+        assert_eq!(found.join(" "), accepted, "{operator}");
+    }
+}
+
 #[test]
 fn plans_count_large_buffers_in_units() {
     let planned = |kind, ranks, elements| Collective::planned(kind, ranks, elements, 0, Operator::Sum, Dtype::F32);

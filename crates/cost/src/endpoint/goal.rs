@@ -1,15 +1,15 @@
-//! LogGOPS in whole nanoseconds, as LogGOPSim prices GOAL files: one tick is one nanosecond here, or a picosecond where
-//! a parameter is a fraction of a nanosecond.
+//! LogGOPS in integers, as LogGOPSim prices GOAL files: one tick is one nanosecond, or one picosecond if a parameter
+//! has a fraction of a nanosecond.
 //!
 //! The bytes after the first cost O or G each, in unsigned arithmetic modulo 2^64. A message of 0 bytes therefore has
-//! 2^64 - 1 bytes after its first: it is sent O earlier than one of 1 byte, and its receiver's CPU, where the greater
-//! of the two *unsigned* products counts, is held o - min(O, G) if both are positive, and o less the one that is
-//! otherwise. [`ZeroBytes::Sane`] prices such a message as one of 1 byte instead.
-//! Source: LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010), its public code of 2023.
+//! 2^64 - 1 bytes after its first: it is sent O earlier than one of 1 byte. The receiver's CPU is priced by the greater
+//! of the two *unsigned* products, so it is held o - min(O, G) if both are positive, otherwise o minus the one that is.
+//! [`ZeroBytes::Sane`] prices such a message as one of 1 byte instead. Source: LogGOPSim ("LogGOPSim", Hoefler,
+//! Schneider, Lumsdaine, 2010), its public code of 2023.
 
 use super::{Prices, Receive, Send};
 
-/// What a message of 0 bytes costs.
+/// The price of a message of 0 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ZeroBytes {
     /// As in LogGOPSim: 2^64 - 1 bytes after the first.
@@ -30,7 +30,7 @@ pub struct Goal {
     pub O: u64,
     pub S: u64,
     pub zero_bytes: ZeroBytes,
-    /// Ticks of a nanosecond, in which the calcs of a program are.
+    /// The ticks of a nanosecond, the unit of a program's calcs.
     pub ticks_per_ns: u64,
 }
 
@@ -41,7 +41,7 @@ impl Default for Goal {
 }
 
 impl Goal {
-    /// Bytes after the first.
+    /// Returns the number of bytes after the first.
     fn rest(&self, bytes: u64) -> u64 {
         match self.zero_bytes {
             ZeroBytes::Wrapped => bytes.wrapping_sub(1),
@@ -51,7 +51,7 @@ impl Goal {
 }
 
 impl Prices for Goal {
-    /// As LogGOPSim has it.
+    /// As in LogGOPSim.
     fn ties_cpus(&self) -> bool {
         false
     }
@@ -73,12 +73,12 @@ impl Prices for Goal {
         Receive { cpu: self.o.wrapping_add(per_o.max(per_g)), nic: self.g.wrapping_add(per_g) }
     }
 
-    /// GOAL says what computing costs as a calc; reductions without one are free.
+    /// GOAL states the time of computation as calcs, so reductions are free.
     fn reduce(&self, _rank: u32, _bytes: u64) -> u64 {
         0
     }
 
-    /// A time past the clock saturates, and the simulator refuses it.
+    /// A time beyond the largest tick saturates, and the simulator refuses it.
     fn calc(&self, amount: u64) -> u64 {
         amount.saturating_mul(self.ticks_per_ns)
     }

@@ -1,4 +1,4 @@
-//! What messages and reductions cost at endpoints: one linear form for all models, its closed forms, and lower bounds.
+//! Prices of messages and reductions at endpoints: one linear form for all models, its closed forms, and lower bounds.
 
 pub mod bounds;
 mod goal;

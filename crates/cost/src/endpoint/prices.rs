@@ -1,7 +1,7 @@
 //! Every endpoint model as one linear form in the length of a message.
 //!
-//! A send holds its sender's CPU and its network interface for a while each, and the message comes to the receiver
-//! after a flight; there it holds the CPU and the interface again. The models differ only in these five times:
+//! A send holds its sender's CPU and network interface, each for a time of its own. The message reaches the receiver
+//! after a flight, and holds the receiver's CPU and interface. The models differ only in these five times:
 //!
 //! | model | send, CPU | send, interface | flight | receive, CPU | receive, interface |
 //! |---|---|---|---|---|---|
@@ -14,62 +14,59 @@
 //!
 //! The LogP family is that of LogGOPSim, which prices a message's bytes at the receiver ("LogGOPSim", Hoefler,
 //! Schneider, Lumsdaine, 2010); the postal models are those of "Recursive multiplying", sections 2 and 3 (Eq. 1 and 3).
-//! Hockney's ports take one message at a time in each direction, for the whole of its time: a message holds both at
-//! once. LogfP lets f messages leave before the gap is felt, and earns one of them back every g ("LogfP", Hoefler et
-//! al., 2006).
+//! Hockney's ports take one message at a time in each direction: a message holds both ports for its whole time. LogfP
+//! lets f messages leave without a gap, and one more every g ("LogfP", Hoefler et al., 2006).
 
 use unisono_base::rounded;
 use unisono_machine::{Endpoint, EndpointModel, MachineError, Parameters};
 
-/// Clocks count picoseconds, so that parameters such as 0.4 ns a byte stay whole.
+/// The ticks of a nanosecond. Clocks count picoseconds, so that parameters such as 0.4 ns a byte are whole.
 pub const TICKS_PER_NS: f64 = 1000.0;
 
-/// Seconds of so many ticks.
 pub fn seconds(ticks: u64) -> f64 {
     ticks as f64 / (TICKS_PER_NS * 1e9)
 }
 
-/// What a send costs, in ticks from its start.
+/// The times of a send, in ticks from its start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Send {
     pub cpu: u64,
     pub nic: u64,
-    /// Until the message is at the receiver.
+    /// The time until the message is at the receiver.
     pub flight: u64,
 }
 
-/// What an arrived message costs its receiver, in ticks.
+/// The times of an arrived message at its receiver, in ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Receive {
     pub cpu: u64,
     pub nic: u64,
 }
 
-/// What an endpoint simulator asks of a machine.
+/// The prices that an endpoint simulator needs.
 pub trait Prices {
     fn send(&self, from: u32, to: u32, bytes: u64) -> Send;
     fn receive(&self, from: u32, to: u32, bytes: u64) -> Receive;
-    /// Ticks to reduce `bytes` of operands on a rank.
+    /// Returns the ticks to reduce `bytes` of operands on a rank.
     fn reduce(&self, rank: u32, bytes: u64) -> u64;
-    /// Ticks of a calc.
     fn calc(&self, amount: u64) -> u64 {
         amount
     }
-    /// A longer message than this is done at its sender only when it is received.
+    /// Returns the largest eager message: a longer one is complete at its sender only when it is received.
     fn eager_bytes(&self) -> u64;
-    /// Whether prices of so many bytes may be less than 0, in arithmetic modulo 2^64.
+    /// Returns whether prices of messages of `bytes` may be below 0, in arithmetic modulo 2^64.
     fn may_wrap(&self, _bytes: u64) -> bool {
         false
     }
-    /// Ticks by which a network interface may run ahead of its gap (LogfP: f g); 0 elsewhere.
+    /// Returns the ticks by which a network interface may run ahead of its gap (LogfP: f g); 0 in other models.
     fn gap_slack(&self) -> u64 {
         0
     }
-    /// Whether noise lengthens what a rank does.
+    /// Returns whether noise lengthens the tasks of a rank.
     fn is_noisy(&self, _rank: u32) -> bool {
         true
     }
-    /// Whether a task that waits for one on another CPU of its rank waits for the end of its time too.
+    /// Returns whether a task starts no earlier than the end of a task for which it waits on another CPU of its rank.
     fn ties_cpus(&self) -> bool {
         true
     }
@@ -113,7 +110,8 @@ impl<P: Prices + ?Sized> Prices for &P {
     }
 }
 
-/// A time in the length of a message: `base + bytes * per_byte` ticks, rounded up, so that bounds in real numbers hold.
+/// A time that is linear in the length of a message: `base + bytes * per_byte` ticks, rounded up, so that bounds in
+/// real numbers hold.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 struct Line {
     base: f64,
@@ -127,14 +125,14 @@ impl Line {
 
     fn at(self, bytes: u64) -> u64 {
         let exact = self.exact(bytes);
-        // What is a whole tick but for the error of real numbers is that tick. Casts saturate; parameters are finite
-        // and not negative, but a first byte may be priced in the base.
+        // A value that differs from a whole tick only by rounding error is that tick. Casts saturate; parameters are
+        // finite and not negative, but `base` may be, if it excludes the first byte.
         let whole = exact.round();
         rounded(if (exact - whole).abs() <= whole.abs() * 1e-12 { whole } else { exact.ceil() })
     }
 }
 
-/// The prices between two ranks, whoever they are.
+/// The prices between any two ranks.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Linear {
     send_cpu: Line,
@@ -148,11 +146,11 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// The prices of a model; parameters that are not there count as 0.
+    /// Returns the prices of a model; missing parameters count as 0.
     pub fn new(model: EndpointModel, p: &Parameters) -> Self {
         let ticks = |ns: Option<f64>| ns.unwrap_or(0.0) * TICKS_PER_NS;
         let line = |base: f64, per_byte: f64| Line { base, per_byte };
-        // Bytes after the first.
+        // The price per byte applies after the first byte.
         let rest = |base: f64, per_byte: f64| Line { base: base - per_byte, per_byte };
         let (alpha, beta) = (ticks(p.alpha_ns), ticks(p.beta_ns_per_byte));
         let (latency, o, g) = (ticks(p.L_ns), ticks(p.o_ns), ticks(p.g_ns));
@@ -207,12 +205,12 @@ impl Linear {
         self.reduce.per_byte
     }
 
-    /// Ticks from the start of a send until its message has held its receiver's CPU, before rounding.
+    /// Returns the ticks from the start of a send until its message has held its receiver's CPU, before rounding.
     pub fn ticks_until_received(&self, bytes: u64) -> f64 {
         self.flight.exact(bytes).max(0.0) + self.receive_cpu.exact(bytes).max(0.0)
     }
 
-    /// Ticks that a sent byte, and a received one, cost at least, in long messages or alone.
+    /// Returns the least ticks per sent byte, and per received byte, in long messages or alone.
     pub fn ticks_per_byte(&self) -> (f64, f64) {
         let least = |cpu: Line, nic: Line| {
             let of = |line: Line| line.per_byte.min(line.base + line.per_byte);
@@ -221,10 +219,9 @@ impl Linear {
         (least(self.send_cpu, self.send_nic), least(self.receive_cpu, self.receive_nic))
     }
 
-    /// Of each price the smaller one.
     fn least(self, other: Self) -> Self {
         let line = |a: Line, b: Line| {
-            // The line through the smaller first byte and with the smaller slope lies below both.
+            // A line with the smaller price of the first byte and the smaller slope is below both lines.
             let per_byte = a.per_byte.min(b.per_byte);
             Line { base: (a.base + a.per_byte).min(b.base + b.per_byte) - per_byte, per_byte }
         };
@@ -243,17 +240,17 @@ impl Linear {
 /// The prices of a machine, whose levels may have prices of their own.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LevelPrices {
-    /// Of each level, innermost first, and of the machine at large last.
+    /// The prices of each level, innermost first; the last are those between members of the outermost level.
     levels: Vec<Linear>,
-    /// Places of one member of each level.
+    /// The number of places in one member of each level.
     sizes: Vec<u32>,
-    /// The place of each rank; empty: ranks lie in order.
+    /// The place of each rank; empty if rank k has place k.
     places: Vec<u32>,
 }
 
 impl LevelPrices {
     /// # Errors
-    /// The machine does not say what the model needs.
+    /// The machine lacks a parameter of the model.
     pub fn new(machine: &Endpoint, model: EndpointModel, ranks: u32) -> Result<Self, MachineError> {
         if let Some(&key) = machine.missing(model).first() {
             return Err(MachineError::Value {
@@ -270,24 +267,22 @@ impl LevelPrices {
         Ok(Self { levels, sizes: machine.level_ranks(), places })
     }
 
-    /// The prices between two ranks.
     pub fn between(&self, a: u32, b: u32) -> &Linear {
         let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
         let same = self.sizes.iter().position(|size| place(a) / size == place(b) / size);
         &self.levels[same.unwrap_or(self.sizes.len())]
     }
 
-    /// Of each price the cheapest of all levels.
+    /// Returns the cheapest of each price over all levels.
     pub fn cheapest(&self) -> Linear {
         self.levels.iter().copied().reduce(Linear::least).unwrap_or_default()
     }
 
-    /// Whether messages may leave before the gap is felt.
+    /// Returns whether messages may leave without a gap.
     pub fn may_run_ahead(&self) -> bool {
         self.outermost().gap_slack > 0
     }
 
-    /// The prices of the machine at large.
     pub fn outermost(&self) -> &Linear {
         &self.levels[self.sizes.len()]
     }

@@ -4,10 +4,10 @@ use unisono_lower::{Round, Waits};
 
 use super::{Linear, TICKS_PER_NS};
 
-/// Nanoseconds of rounds that follow each other. In a round that waits for all its messages the sends leave back to
-/// back, the last message flies, and a rank that is still busy with receiving waits for itself. A turn of lanes takes
-/// as long as one message, unless the rank is busy for longer; a turn of a pipeline takes as long as the busiest rank
-/// works. Exact for the postal models where ranks do alike (Eq. 1 and 3 of "Recursive multiplying"), else an estimate.
+/// Returns the nanoseconds of consecutive rounds. In a round that waits for all its messages, the sends leave back to
+/// back and the last message flies; a rank may also be busy with receiving for longer. A turn of lanes takes as long as
+/// one message, or as a rank is busy; a turn of a pipeline takes as long as the busiest rank works. The result is exact
+/// for the postal models if ranks do the same (Eq. 1 and 3 of "Recursive multiplying"), otherwise an estimate.
 pub fn rounds_ns(rounds: &[Round], prices: &Linear) -> f64 {
     rounds.iter().map(|round| ticks(round, prices) * u128::from(round.repeat)).sum::<u128>() as f64 / TICKS_PER_NS
 }

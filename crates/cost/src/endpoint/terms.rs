@@ -1,4 +1,4 @@
-//! The cost terms of a schedule among ranks, as far as they are the machine's: a hop a message, loads in bytes.
+//! The cost terms of a schedule among ranks: each message is one hop, and loads are in bytes.
 
 use std::ops::Add;
 
@@ -7,12 +7,13 @@ use unisono_base::{Diagnostic, Diagnostics, InstrId};
 use unisono_lower::Terms;
 use unisono_schedule::{Flow, Schedule, topological};
 
-/// Terms over the whole schedule: energy is bytes sent in all, distance and depth the messages along the longest chain
-/// of dependent ones, contention the most bytes that a rank sends, or receives, links the ordered pairs of ranks that
-/// exchange something, `max_link_load` the most bytes of such a pair, datapath the most bytes that a rank reduces.
+/// Returns the terms of the whole schedule. Energy is the number of bytes sent, distance and depth the number of
+/// messages in the longest chain of dependent ones, contention the most bytes that a rank sends or receives, links the
+/// number of ordered pairs of ranks with messages, `max_link_load` the most bytes of such a pair, and datapath the most
+/// bytes that a rank reduces.
 ///
 /// # Errors
-/// What is wrong with a schedule that is not well-formed, or that cannot run.
+/// The faults of a schedule that is not well-formed, or that cannot run.
 pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
@@ -50,8 +51,8 @@ pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     })
 }
 
-/// For each instruction the longest chain of dependent messages that ends before it or at it, a message from one
-/// instruction to another counting `weight`; `order` is topological.
+/// Returns for each instruction the weight of the heaviest chain of dependent messages that ends at or before it.
+/// `weight` is that of a message between two instructions; `order` is topological.
 pub(crate) fn chains<T: Copy + Default + PartialOrd + Add<Output = T>>(
     schedule: &Schedule,
     flow: &Flow,

@@ -1,8 +1,8 @@
 //! Alpha and beta of registers, and the paper's closed forms for them.
 //!
-//! If buffers do not cover the way of a packet to the next switch and of its credit back, a full buffer takes that
-//! long: of all circuits of the simulation's equations (`crates/sim/src/collective_engine/sweep.rs`) the one between
-//! two neighbors is the longest for a packet.
+//! If buffers do not cover the time of a packet to the next switch and of its credit back, a full buffer takes that
+//! time: of all cycles in the simulation's equations (`crates/sim/src/collective_engine/sweep.rs`), that of two
+//! neighbors takes longest per packet.
 
 use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};
 use unisono_machine::{
@@ -10,12 +10,13 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, MEMORY},
 };
 
-/// T(m) = alpha + beta m, or longer where a credit comes back after the buffers are full.
+/// T(m) = alpha + beta m, or longer if a credit returns only after the buffers are full.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Hockney {
     pub alpha_ns: f64,
     pub beta_ns_per_element: f64,
-    /// The elements that a buffer holds, and the time from when the first of them leaves until its credit is back.
+    /// The elements that a buffer holds, and the time from the departure of the first of them to the return of its
+    /// credit.
     pub buffer_elements: u32,
     pub credit_ns: f64,
 }
@@ -29,14 +30,14 @@ impl Hockney {
     }
 }
 
-/// Eq. 1: no way from a core to another, in an allreduce, takes longer.
+/// Returns Eq. 1: no way from a core to another, in an allreduce, takes longer.
 pub fn eq1_ns(machine: &InNetwork) -> f64 {
     let dims = machine.node_dims.iter().filter(|&&d| d > 1).count() as f64;
     let mesh = machine.core_latency_ns * f64::from(machine.mesh_diameter());
     2.0 * (machine.node_latency_ns * dims + machine.socket_latency_ns * (dims + 1.0) + mesh * (2.0 * dims + 1.0))
 }
 
-/// Eq. 2: an element of `bytes` of an allreduce by one embedding. BW_link counts both directions.
+/// Returns Eq. 2: the time of an element of `bytes` of an allreduce by one embedding. BW_link counts both directions.
 pub fn eq2_ns(machine: &InNetwork, bytes: u64) -> f64 {
     let bits = 8.0 * bytes as f64;
     let mut link = machine.core_gbps.min(machine.memory_port_gbps);
@@ -49,13 +50,13 @@ pub fn eq2_ns(machine: &InNetwork, bytes: u64) -> f64 {
     (2.0 * bits / (2.0 * link)).max(2.0 * bits / machine.memory_gbps)
 }
 
-/// The time of registers that pass their check.
+/// Returns the time of registers that passed their check.
 pub fn embedded_ns(machine: &InNetwork, layout: &Layout, configured: &Configured) -> f64 {
     let parts = configured.embeddings.iter().zip(embedded(machine, layout, configured));
     parts.filter(|(e, _)| e.elements > 0).map(|(e, h)| h.ns(e.elements)).fold(0.0, f64::max)
 }
 
-/// Alpha and beta of each embedding, all running at once.
+/// Returns alpha and beta of each embedding, all running concurrently.
 pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -> Vec<Hockney> {
     let mut shares = vec![Shares::default(); layout.switches() as usize];
     for (switch, r) in configured.embeddings.iter().flat_map(|e| &e.registers) {
@@ -81,7 +82,7 @@ pub fn embedded(machine: &InNetwork, layout: &Layout, configured: &Configured) -
     configured.embeddings.iter().map(of).collect()
 }
 
-/// The embeddings that read and write the memory of a core, and that use its switch.
+/// The number of embeddings that read and write the memory of a core, and that use its switch.
 #[derive(Clone, Copy, Default)]
 struct Shares {
     reads: u8,
@@ -89,7 +90,7 @@ struct Shares {
     uses: u8,
 }
 
-/// The time of a bit, ns, where embeddings share links, memories and engines.
+/// The time of a bit in ns, if embeddings share links, memories and engines.
 struct Rates<'a> {
     machine: &'a InNetwork,
     layout: &'a Layout,
@@ -105,7 +106,7 @@ impl Rates<'_> {
         f64::from(reads * u8::from(r.sends())).max(f64::from(writes * u8::from(r.receives()))) / rate
     }
 
-    /// The slowest output of a switch's engine, or of the copying of responses.
+    /// Returns the time of a bit at the slowest output of a switch's engine, or of its copying of responses.
     fn unit(&self, (switch, r): &(u32, Registers), copies: bool) -> f64 {
         let shares = self.shares[*switch as usize];
         let link = |port| match self.layout.level(*switch, port) {
@@ -119,7 +120,8 @@ impl Rates<'_> {
         up.into_iter().chain(ports(down)).map(link).fold(engine, f64::max)
     }
 
-    /// From when a packet leaves a unit until its credit is back from the next one, which passes it on.
+    /// Returns the time from the departure of a packet from a unit to the return of its credit, after the next unit has
+    /// forwarded the packet.
     fn credit_ns(&self, e: &Embedding, packet_bits: f64) -> f64 {
         let places = e.places(self.layout.switches());
         let engine_ns = |r: &Registers| levels(r) * self.machine.engine_level_ns;
@@ -142,7 +144,7 @@ impl Rates<'_> {
     }
 }
 
-/// Levels of the tree that reduces.
+/// Returns the levels of the tree that reduces.
 fn levels(r: &Registers) -> f64 {
     f64::from(r.request_inputs.count_ones().max(1).next_power_of_two().trailing_zeros())
 }
@@ -163,7 +165,7 @@ fn latency_ns(machine: &InNetwork, level: LevelOf) -> f64 {
     }
 }
 
-/// The longest way from a memory up to the root and down to a memory.
+/// Returns the longest way from a memory up to the root and down to a memory.
 fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embedding) -> f64 {
     let places = e.places(layout.switches());
     let reduces = configured.collective.kind.reduces();
@@ -173,7 +175,7 @@ fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embe
         },
     );
     let (mut up, mut down) = (0.0_f64, 0.0_f64);
-    // Place, the way to the root by links and engines, and the way from it by links.
+    // The index, the way to the root by links and engines, and the way from it by links.
     let mut waiting: Vec<(usize, f64, f64)> = root.map(|at| (at, 0.0, 0.0)).into_iter().collect();
     while let Some((at, to_root, from_root)) = waiting.pop() {
         let (switch, r) = e.registers[at];
@@ -181,7 +183,7 @@ fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embe
         if r.sends() {
             up = up.max(to_root);
         }
-        // What a scan's engine keeps has come by the chain already.
+        // A result that a scan's engine keeps has arrived by the chain already.
         if r.receives() && !(r.response_input == ENGINE && r.request_output != NONE) {
             down = down.max(from_root);
         }

@@ -1,9 +1,9 @@
-//! Algorithms on the cores, by messages between their memories, as the paper's baselines.
+//! Algorithms on the cores, by messages between their memories: the paper's baselines.
 //!
 //! A round costs `machine.host.round_ns` of software and `machine.host.traversals` times the way to the partner, both
-//! calibrated and not in the paper; the way is its bound, half of Eq. 1 at the level in question. What a round moves
-//! goes through the memory port: an element that is sent is read, one that arrives is written, and a reduction in
-//! software reads two and writes one. Congestion is ignored, as in the paper.
+//! calibrated and not in the paper; the way is its bound, half of Eq. 1 at the level in question. The data of a round
+//! goes through the memory port: a sent element is read, an arriving one is written, and a reduction in software reads
+//! two and writes one. Congestion is ignored, as in the paper.
 
 use unisono_machine::InNetwork;
 
@@ -17,7 +17,7 @@ impl Host {
     pub const ALL: &[Host] = &[Host::RecursiveDoubling, Host::Rabenseifner];
     pub const NAMES: &[&str] = &[Host::RecursiveDoubling.name(), Host::Rabenseifner.name()];
 
-    /// As the registry of algorithms knows it.
+    /// The name in the registry of algorithms.
     pub const fn name(self) -> &'static str {
         match self {
             Host::RecursiveDoubling => "recursive-doubling",
@@ -26,12 +26,12 @@ impl Host {
     }
 }
 
-/// An allreduce of `elements` of `bytes` each on the first `ranks` cores.
+/// Returns the time of an allreduce of `elements` of `bytes` each on the first `ranks` cores.
 pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host: Host) -> f64 {
     let whole = ranks.max(1).ilog2();
     let mut ways: Vec<f64> = (0..whole).map(|round| way_ns(machine, 1 << round)).collect();
     if !ranks.is_power_of_two() {
-        // Ranks beyond a power of two hand their vector over before, and get the result afterwards.
+        // Ranks beyond a power of two send their vector first, and receive the result at the end.
         ways.extend([way_ns(machine, 1 << whole); 2]);
     }
     let round = |way: f64| machine.host.round_ns + machine.host.traversals * way;
@@ -48,7 +48,7 @@ pub fn host_ns(machine: &InNetwork, ranks: u32, elements: u64, bytes: u64, host:
     }
 }
 
-/// One way to a partner whose number differs by `distance`, a power of two.
+/// Returns the time of one way to a partner whose number differs by `distance`, a power of two.
 fn way_ns(machine: &InNetwork, distance: u32) -> f64 {
     let mesh = machine.core_latency_ns * f64::from(machine.mesh_diameter());
     let columns = machine.mesh[1];

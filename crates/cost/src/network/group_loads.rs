@@ -1,22 +1,21 @@
-//! The time of exchanges in each of several groups that make them at the same time, and what each group puts on links.
+//! The time of exchanges in several groups concurrently, and the load of each group on links.
 
 use rustc_hash::FxHashMap;
 use unisono_lower::{Exchange, Flow};
 
 use super::{NetworkModel, loads::Sent, model::are_alike, routed::Routed};
 
-/// The exchanges of one group.
 #[derive(Clone, PartialEq, Debug)]
 pub struct GroupLoad {
-    /// If no other group uses its links.
+    /// The time if no other group uses its links.
     pub ns: f64,
     /// The nanoseconds for which each link is busy, by its number.
     pub links: Vec<(u32, f64)>,
 }
 
 impl NetworkModel {
-    /// Routes the exchanges of all groups together, and adds up each group alone. `exchanges` are those of all ranks;
-    /// of more than `most` messages some stand for the others.
+    /// Routes the exchanges of all groups together, and sums the load of each group alone. `exchanges` are those of all
+    /// ranks; if they have more than `most` messages, a sample is routed.
     pub fn group_loads(&self, exchanges: &[Exchange], groups: &[&[u32]], most: u64) -> Vec<GroupLoad> {
         let (outer, inner) = self.sampling(exchanges, most);
         let mut routing = Routed { model: self, loads: self.loads(), messages: Vec::new() };

@@ -1,22 +1,21 @@
-//! What messages of one time put on each link of a plane, as the time that a link of the machine's own rate would take,
-//! in bytes.
+//! The load of concurrent messages on each link of a plane, in bytes at the machine's own rate.
 //!
-//! A message is cut into equal parts, and each part goes step by step over one of the hops that the routing allows.
-//! Packets that follow credits spread over equal hops only as far as one of them is busy, so messages are routed twice,
-//! and the less busy links count: each part to the hop whose link has least on it; and each part to the first hop whose
-//! link has room for it beside what it has, up to the longest message, which takes so long anyway. Where the routing's
-//! source chooses among ways (Valiant), the parts are spread over them evenly. Messages are taken in their order, so
-//! the same messages give the same loads.
+//! A message is cut into equal parts, and each part takes one of the hops that the routing allows, step by step.
+//! Packets that follow credits change to other equal hops only when one is busy. So messages are routed in two ways,
+//! and the one with the less busy links counts. In the first, each part takes the hop with the least loaded link. In
+//! the second, each part takes the first hop whose link still has room: a load up to the longest message, whose time is
+//! needed in any case. If the source chooses among ways (Valiant), the parts are spread over them evenly. Messages are
+//! routed in their order, so the same messages give the same loads.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop, Plane, Routing};
 
 use super::Speeds;
 
-/// Of a message with a choice; more even out the loads better and take longer.
+/// The number of parts of a message with a choice; more parts balance loads better and take longer.
 const PARTS: u32 = 8;
 
-/// More steps than any way has: a fault of a routing.
+/// A limit above the length of any way; a longer way is a fault of a routing.
 const LONGEST: u32 = 1 << 16;
 
 /// Bytes from one accelerator to another.
@@ -31,7 +30,7 @@ pub struct Loads<'a> {
     plane: &'a Plane,
     routing: &'a dyn Routing,
     speeds: &'a Speeds,
-    /// Of each link, times the weight of its rate.
+    /// The load of each link, times the weight of its rate.
     bytes: Vec<f64>,
     touched: Vec<u32>,
     hops: Vec<Hop>,
@@ -44,8 +43,7 @@ impl<'a> Loads<'a> {
         Self { plane, routing, speeds, bytes, touched: Vec::new(), hops: Vec::new(), way: Vec::new() }
     }
 
-    /// The bytes of the link that is busiest while these messages travel: so many as take as long at the machine's own
-    /// rate.
+    /// Returns the load of the busiest link during these messages, in bytes at the machine's own rate.
     pub fn busiest(&mut self, messages: &[Sent]) -> f64 {
         let longest = messages.iter().map(|m| m.bytes).fold(0.0, f64::max) * self.speeds.least_weight();
         let mut chose = false;
@@ -72,12 +70,12 @@ impl<'a> Loads<'a> {
         choices.into_iter().map(of).fold(0.0, f64::max)
     }
 
-    /// Adds a message; whether it had a choice.
+    /// Adds a message, and returns whether it had a choice.
     fn add(&mut self, message: &Sent, room: f64) -> bool {
         self.route(message, room, |_, _| ())
     }
 
-    /// Adds a message, and passes on what it puts on each link; whether it had a choice.
+    /// Adds a message, calls `on` with each link and its added load, and returns whether there was a choice.
     pub fn route(&mut self, message: &Sent, room: f64, mut on: impl FnMut(u32, f64)) -> bool {
         let &Sent { from, to, bytes } = message;
         if from == to {
@@ -89,7 +87,7 @@ impl<'a> Loads<'a> {
             let choice = choices[part as usize * choices.len() / PARTS as usize];
             let share = bytes / f64::from(PARTS);
             any |= self.walk(from, to, choice, share, room);
-            // A way without any choice is that of all parts.
+            // If there is no choice, all parts take the same way.
             let share = if any { share } else { bytes };
             for &link in &self.way {
                 if self.bytes[link as usize] == 0.0 {
@@ -111,7 +109,7 @@ impl<'a> Loads<'a> {
         if self.speeds.is_even() { 1.0 } else { self.speeds.weight(self.plane.link(link).speed) }
     }
 
-    /// One way from end to end for a part of a message, into `self.way`; whether there was any other.
+    /// Stores one way for a part of a message in `self.way`, and returns whether there was another one.
     fn walk(&mut self, from: u32, to: u32, way: u32, share: f64, room: f64) -> bool {
         self.way.clear();
         let (mut at, mut header, mut chose) = (from, Header { to, vc: 0, way }, false);
@@ -128,11 +126,11 @@ impl<'a> Loads<'a> {
         chose
     }
 
-    /// Of the hops that are listed, the first whose link has room for a part of a message, or else the one whose link
-    /// has least on it.
+    /// Returns the first listed hop whose link has room for a part of a message, or else the one with the least loaded
+    /// link.
     #[inline]
     fn best(&self, share: f64, room: f64) -> Option<&Hop> {
-        // With the part on it, if that makes a difference.
+        // The load includes the part itself if links differ.
         let is_even = self.speeds.is_even();
         let on = |hop: &Hop| {
             let more = if is_even { 0.0 } else { share * self.weight(hop.link) };
@@ -156,7 +154,7 @@ impl<'a> Loads<'a> {
         Some(best.0)
     }
 
-    /// The bytes of the busiest link; all links are empty again.
+    /// Returns the load of the busiest link, and clears all loads.
     pub fn take(&mut self) -> f64 {
         let busiest = self.touched.iter().map(|&l| self.bytes[l as usize]).fold(0.0, f64::max);
         self.touched.drain(..).for_each(|l| self.bytes[l as usize] = 0.0);

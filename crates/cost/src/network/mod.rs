@@ -1,5 +1,5 @@
-//! Times of collectives on a network whose links are shared: closed forms and schedules, routed over its plane, and
-//! lower bounds.
+//! Times of collectives on a network with shared links: closed forms and schedules, routed over its plane, and lower
+//! bounds.
 
 pub mod bounds;
 mod group_loads;
@@ -37,7 +37,7 @@ pub struct NetworkPart {
     /// The links between the ranks.
     pub fabric: Fabric,
     extents: Vec<u32>,
-    /// The same part of the data sheet, where the network has a measured side.
+    /// The same part with the rates of the data sheet, if the network has measured ones.
     sheet: OnceLock<Box<NetworkPart>>,
 }
 

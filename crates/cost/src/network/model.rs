@@ -1,16 +1,16 @@
-//! The time of a collective on a network, from who sends how much to whom.
+//! The time of a collective on a network, from the senders, receivers and bytes of its exchanges.
 //!
-//! T = latency of the slowest part + sum over exchanges of the time that the bytes of the busiest link take, where
+//! T = latency of the slowest part + sum over exchanges of the time of the bytes on the busiest link, by these rules:
 //! * a message over h links has the latency h alpha + 2 o: alpha is the output, link and input latency of one link
-//!   (virtual cut-through: only the head waits at each), o the host's overhead at either end; unlike links have each
-//!   their own alpha; where the machine states a signal, each message has it too, and the start of a kernel comes once;
-//!   copies are counted where messages of a schedule are, and not in closed form;
-//! * a flow that is repeated is a chain: what a rank sends waits for what it received before, so its latency is the
-//!   longest sum along `repeat` messages that follow each other; that of a part is the sum over its flows, flow k of
+//!   (virtual cut-through: only the head waits at each), o the host's overhead at either end. If links differ, each has
+//!   its own alpha. If the machine states a signal, each message has it too, and the start of a kernel is added once.
+//!   Copies are counted for the messages of a schedule, and not in closed form;
+//! * a repeated flow is a chain: a message of a rank waits for the one that the rank received before, so its latency is
+//!   the longest sum along `repeat` consecutive messages; the latency of a part is the sum over its flows, flow k of
 //!   each exchange;
 //! * all flows of an exchange are under way at once, over all ports and directions, and share links ([`super::loads`]);
-//! * reducing goes on while other bytes travel, and so does what hosts do for their messages, so an exchange takes the
-//!   longest of the three; planes are alike, and each carries and reduces its share of every vector.
+//! * reductions and the work of hosts on messages overlap with transfers, so an exchange takes the longest of the
+//!   three; planes are equal, and each carries and reduces its share of every vector.
 //!
 //! On rings without longer ways these are the formulas of "HammingMesh", section 4: 2 p alpha + 2 S beta for the ring,
 //! 2 p alpha + S/2 beta for dual rings, 4 sqrt p alpha + S/2 beta for bucket, each with its exact (p-1)/p.
@@ -34,13 +34,12 @@ use super::{
     timetable::{self, Prices},
 };
 
-/// Messages that are routed for one time; of more, every n-th flow or exchange stands for its neighbors.
+/// The most messages that are routed for one time; beyond it, only every n-th flow or exchange is routed.
 const MOST_ROUTED: u64 = 1 << 21;
 
-/// Schedules of more instructions are timed by the rounds of their messages.
+/// The most instructions of a schedule that gets a timetable; longer ones are timed by the rounds of their messages.
 const MOST_TIMETABLED: usize = 1 << 20;
 
-/// A network, and the accelerator of each rank.
 pub struct NetworkModel {
     plane: Plane,
     routing: Box<dyn Routing>,
@@ -51,12 +50,12 @@ pub struct NetworkModel {
     pub signal_ns: f64,
     pub launch_ns: f64,
     copy_ns_per_byte: f64,
-    /// Of a link of the machine's own speed, for the bytes of the whole vector: planes share them.
+    /// The time of a byte of the whole vector on links of the machine's own speed: planes share the vector.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// Bytes of the whole vector in one packet of every plane.
+    /// The bytes of the whole vector in one packet of every plane.
     packet_bytes: u64,
-    /// Packets that the buffer of a virtual channel holds at the end of a link.
+    /// The packets that fit into the buffer of a virtual channel at the end of a link.
     places_of_buffer: u64,
     send_machines: u32,
     send_machines_per: MachinesPer,
@@ -101,7 +100,6 @@ impl NetworkModel {
         &self.places
     }
 
-    /// The computing of the switches.
     pub fn computing(&self) -> &Switches {
         &self.computing
     }
@@ -122,7 +120,7 @@ impl NetworkModel {
         Loads::new(&self.plane, &*self.routing, &self.speeds)
     }
 
-    /// Nanoseconds of a message of a rank to another one that travels alone.
+    /// Returns the nanoseconds of a single message from a rank to another one.
     pub fn lone_message_ns(&self, from: u32, to: u32, bytes: u64) -> f64 {
         let places = [from, to].map(|rank| self.places[rank as usize]);
         let mut loads = self.loads();
@@ -132,8 +130,8 @@ impl NetworkModel {
         self.message_ns(from, to, way_ns) + transfer_ns
     }
 
-    /// The links over which messages between two ranks leave the first and arrive at the second, each with the time for
-    /// which it is busy, divided by that of the busiest link on their way.
+    /// Returns the first links of messages between two ranks, and the last ones, each with its busy time relative to
+    /// the busiest link on their way.
     pub fn ports_of_pair(&self, from: u32, to: u32) -> [Vec<(u32, f64)>; 2] {
         let [from, to] = [from, to].map(|rank| self.places[rank as usize]);
         let mut on_links = FxHashMap::<u32, f64>::default();
@@ -151,12 +149,12 @@ impl NetworkModel {
         ports
     }
 
-    /// Nanoseconds of exchanges that follow each other.
+    /// Returns the nanoseconds of consecutive exchanges.
     pub fn exchanges_ns(&self, exchanges: &[Exchange]) -> f64 {
         self.exchanges_within_ns(exchanges, MOST_ROUTED)
     }
 
-    /// As [`Self::exchanges_ns`], but of more than `most` messages some stand for the others.
+    /// Returns the time as [`Self::exchanges_ns`] does, but routes only a sample of more than `most` messages.
     pub fn exchanges_within_ns(&self, exchanges: &[Exchange], most: u64) -> f64 {
         let (outer, inner) = self.sampling(exchanges, most);
         let mut routing = Routed { model: self, loads: self.loads(), messages: Vec::new() };
@@ -172,41 +170,43 @@ impl NetworkModel {
         self.launch_ns + latency.into_iter().fold(0.0, f64::max) + transfers
     }
 
-    /// The distances of the exchanges, and of the flows of one, that are routed if at most about `most` messages are.
+    /// Returns the step sizes of a sample of the exchanges, and of the flows of an exchange, so that about `most`
+    /// messages are routed.
     pub(super) fn sampling(&self, exchanges: &[Exchange], most: u64) -> (usize, usize) {
         let messages = exchanges.iter().map(|e| e.flows.len() as u64).sum::<u64>() * u64::from(self.ranks());
         let every = narrow::<usize>(messages.div_ceil(most.max(1)).max(1));
-        // Many short exchanges of the same bytes stand for each other, or else the many flows of one.
+        // Many short exchanges of the same bytes are sampled, otherwise the many flows of one exchange.
         if exchanges.len() >= every { (every, 1) } else { (1, every) }
     }
 
-    /// The time that hosts take for an exchange: for their reductions, or their messages.
+    /// Returns the time of hosts for an exchange: that of their reductions, or that of their messages.
     pub(super) fn host_ns(&self, exchange: &Exchange) -> f64 {
         let messages: f64 = exchange.flows.iter().map(|flow| f64::from(flow.repeat)).sum();
         (exchange.reduced as f64 * self.reduce_ns_per_byte).max(messages * self.overhead_ns)
     }
 
-    /// Nanoseconds of messages along trees.
+    /// Returns the nanoseconds of messages along trees.
     pub fn trees_ns(&self, trees: &Trees) -> f64 {
         self.launch_ns + trees.time_ns(self.overhead_ns / 2.0, self.signal_ns, self.reduce_ns_per_byte)
     }
 
-    /// Of a way with this latency; a message from a rank to itself takes none.
+    /// Returns the time of a message without its bytes, for the latency of its way; 0 for a message from a rank to
+    /// itself.
     pub(super) fn message_ns(&self, from: u32, to: u32, way_ns: f64) -> f64 {
         if from == to { 0.0 } else { way_ns + self.overhead_ns + self.signal_ns }
     }
 
-    /// Nanoseconds of a schedule, by a timetable of its messages, or by their rounds if it is huge. `places` are those
-    /// of the ranks and of the switches after them.
+    /// Returns the nanoseconds of a schedule by a timetable of its messages or, if it is huge, by their rounds.
+    /// `places` are those of the ranks and of the switches after them.
     ///
     /// # Errors
-    /// What is wrong with a schedule that is not well-formed, or that cannot run.
+    /// The faults of a schedule that is not well-formed, or that cannot run.
     pub fn schedule_ns(&self, schedule: &Schedule, places: &[u32]) -> Result<f64, Vec<Diagnostic>> {
         self.schedule_within_ns(schedule, places, f64::INFINITY).map(|ns| ns.expect("no time is longer"))
     }
 
-    /// As [`Self::schedule_ns`]; `None` where the timetable finds before its end that the schedule takes longer than
-    /// `most_ns`.
+    /// Returns the time as [`Self::schedule_ns`] does, or `None` as soon as the timetable shows that the schedule takes
+    /// longer than `most_ns`.
     ///
     /// # Errors
     /// As [`Self::schedule_ns`].
@@ -242,11 +242,11 @@ impl NetworkModel {
         }
     }
 
-    /// Nanoseconds of a schedule whose messages are sent in rounds: the latency along its longest chain of messages,
-    /// and for messages that wait for equally many others the bytes of the busiest link.
+    /// Returns the nanoseconds of a schedule whose messages are sent in rounds: the latency of its longest chain of
+    /// messages, plus the bytes of the busiest link for each set of messages with equally many predecessors.
     ///
     /// # Errors
-    /// What is wrong with a schedule that is not well-formed.
+    /// The faults of a schedule that is not well-formed.
     pub fn rounds_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
         let place = |rank: u32| self.places[rank as usize];
         let mut loads = self.loads();

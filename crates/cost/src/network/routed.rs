@@ -1,7 +1,7 @@
-//! Exchanges that are routed over a network, each distinct pattern of senders and receivers once.
+//! Exchanges routed over a network, each distinct pattern of senders and receivers once.
 //!
 //! Loads are proportional to the bytes of messages, so a pattern of messages with the same shares of bytes is routed
-//! for all sizes together. Patterns are told apart by 128 bits that are mixed from their receivers.
+//! once for all sizes. A pattern is identified by 128 bits that are mixed from its receivers.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,12 +14,12 @@ use super::{
     loads::{Loads, Sent},
 };
 
-/// The loads and latencies that are known.
+/// A cache of loads and latencies.
 #[derive(Default)]
 pub struct Patterns {
-    /// Of an exchange, the bytes of the busiest link over those of the longest flow.
+    /// For each exchange, the bytes of the busiest link over those of the longest flow.
     busiest: Mutex<FxHashMap<[u64; 2], f64>>,
-    /// Of a flow, the latency of the longest chain of its messages.
+    /// For each flow, the latency of the longest chain of its messages.
     chains_ns: Mutex<FxHashMap<[u64; 2], f64>>,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Routed<'a> {
 }
 
 impl Routed<'_> {
-    /// The time of the bytes of an exchange; adds the latency of each flow to that of its part.
+    /// Returns the time of the bytes of an exchange, and adds the latency of each flow to that of its part.
     pub fn transfer_ns(&mut self, exchange: &Exchange, every: usize, latency: &mut Vec<f64>) -> f64 {
         let (model, ranks) = (self.model, self.model.ranks());
         let flows = || exchange.flows.iter().step_by(every);
@@ -85,7 +85,7 @@ impl Routed<'_> {
     }
 }
 
-/// The longest sum of latencies along `repeat` messages that follow each other, by doubling their number.
+/// Returns the longest sum of latencies along `repeat` consecutive messages, by doubling their number.
 fn chain_ns(model: &NetworkModel, flow: &Flow, ways: &[f64]) -> f64 {
     let message = |(r, &way): (u32, &f64)| (flow.to(r), model.message_ns(r, flow.to(r), way));
     let mut step: Vec<(u32, f64)> = (0..).zip(ways).map(message).collect();

@@ -12,16 +12,15 @@ pub struct Message {
     pub bytes: u64,
 }
 
-/// Messages that wait for equally many others.
+/// Messages with equally many predecessors.
 #[derive(Default)]
 pub struct MessageRound {
     pub messages: Vec<Message>,
-    /// The most bytes that a rank reduces of what it then has.
+    /// The most bytes that a rank reduces after the messages of the round.
     pub reduced: u64,
 }
 
 impl MessageRound {
-    /// Of one rank, sent.
     pub fn most_messages(&self, ranks: u32) -> u32 {
         let mut sent = vec![0; ranks as usize];
         self.messages.iter().for_each(|m| sent[m.from as usize] += 1);
@@ -29,11 +28,11 @@ impl MessageRound {
     }
 }
 
-/// Rounds by the longest chain of messages before each, and the longest chain of all with a message counting
-/// `nanoseconds(from, to)`.
+/// Returns the messages in rounds by the longest chain of messages before each, and the longest chain of all, in which
+/// a message takes `nanoseconds(from, to)`.
 ///
 /// # Errors
-/// What is wrong with a schedule that is not well-formed, or that cannot run.
+/// The faults of a schedule that is not well-formed, or that cannot run.
 pub fn message_rounds(
     schedule: &Schedule,
     nanoseconds: impl Fn(u32, u32) -> f64,
@@ -65,7 +64,7 @@ pub fn message_rounds(
         }
     }
     for (&(depth, _), &bytes) in &work {
-        // What arrives in a round is reduced after it; what a rank reduces before any message, with the first.
+        // A reduction belongs to the round of the messages before it; one before any message to the first round.
         let round = (depth as usize).saturating_sub(1);
         rounds.resize_with(rounds.len().max(round + 1), MessageRound::default);
         rounds[round].reduced = rounds[round].reduced.max(bytes);

@@ -4,15 +4,15 @@ use unisono_machine::network::{Network, Plane};
 
 /// Indices are those of [`unisono_machine::network::Link::speed`].
 pub struct Speeds {
-    /// Output, link and input latency of a link.
+    /// The output, link and input latency of a link.
     alphas_ns: Vec<f64>,
-    /// Latency of a link alone, which a credit takes on its way back.
+    /// The latency of a link alone, which a credit takes on its way back.
     links_ns: Vec<f64>,
     /// The time of a byte on a link over the time at the machine's own rate.
     weights: Vec<f64>,
     /// The latency of every link, if it is the same.
     same_ns: Option<f64>,
-    /// Sum over all links, by their number.
+    /// The mean over all links.
     mean_ns: f64,
 }
 
@@ -33,8 +33,8 @@ impl Speeds {
         }
     }
 
-    /// Returns the latency of a way over links of these speeds. It does not depend on their order where all latencies
-    /// are the same.
+    /// Returns the latency of a way over links of these speeds. It does not depend on their order if all latencies are
+    /// the same.
     pub fn way_ns(&self, speeds: impl ExactSizeIterator<Item = u8>) -> f64 {
         match self.same_ns {
             Some(alpha) => speeds.len() as f64 * alpha,
@@ -48,7 +48,7 @@ impl Speeds {
     }
 
     /// Returns the time from the start of a packet on a link until the node before the link can know that the packet
-    /// went on, if it goes on at once and has no length.
+    /// has left its end, if the packet has no length and does not wait.
     pub fn round_trip_ns(&self, speed: u8) -> f64 {
         self.alpha_ns(speed) + self.links_ns[usize::from(speed)]
     }
@@ -58,7 +58,6 @@ impl Speeds {
         self.same_ns
     }
 
-    /// Returns the mean latency of the links.
     pub fn mean_ns(&self) -> f64 {
         self.mean_ns
     }

@@ -1,10 +1,10 @@
-//! The bounds [`Cut`] and [`Partition`] of several groups that make a collective at once, and of messages between
+//! The bounds [`Cut`] and [`Partition`] for several groups that run a collective concurrently, and for messages between
 //! pairs.
 //!
-//! Alone, one group may use links that all groups need: eight groups with a GPU in every box each could send over
-//! all eight interfaces of a box, but not all at once. Together, what all groups must move across the border of a part
-//! takes at least its bytes over the rate of the links there. The parts are what fast links join: boxes, and single
-//! ranks ([`unisono_synthesis::partition`]).
+//! Alone, one group may use links that all groups need: each of eight groups with a GPU in every box could send over
+//! all eight interfaces of a box, but not all at once. Together, the bytes that all groups must move across the border
+//! of a part take at least these bytes over the rate of the links there. The parts are joined by fast links: boxes, and
+//! single ranks ([`unisono_synthesis::partition`]).
 
 use rustc_hash::FxHashMap;
 use unisono_base::interrupt::poll;
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Bound, Time};
 
-/// The larger bound of groups of ranks that make a collective at the same time; `None` of a kind without one.
+/// Returns the larger bound of groups of ranks that run a collective concurrently; `None` for a kind without one.
 pub fn groups_together<'a>(
     part: &NetworkPart,
     collective: &Collective,
@@ -28,7 +28,7 @@ pub fn groups_together<'a>(
     let (mut cut, mut partition) = (0.0_f64, 0.0_f64);
     for parts in part.fabric.parts() {
         let mut borders = Borders::new(parts);
-        // Blocks of all groups between the parts.
+        // The blocks of all groups between the parts.
         let mut between = 0_u64;
         for group in groups.clone() {
             poll();
@@ -51,7 +51,7 @@ pub fn groups_together<'a>(
     Some(if cut < partition { (&Partition, ns(partition)) } else { (&Cut, ns(cut)) })
 }
 
-/// The bound of messages of equal length that are sent at the same time.
+/// Returns the bound of concurrent messages of equal length.
 pub fn messages_together(
     part: &NetworkPart,
     bytes: u64,
@@ -73,8 +73,8 @@ pub fn messages_together(
     (&Cut, Time::from_ns(units * bytes as f64 / part.fabric.graph().bytes_per_ns()))
 }
 
-/// The blocks that leave and enter a part because of a group with ranks inside and outside of it; `None` of a kind
-/// without such a bound. Every block outside must come in at least once, and of sums the partial sum of each block.
+/// Returns the blocks that leave and enter a part for a group with ranks inside and outside of it; `None` for a kind
+/// without such a bound. Every block outside must enter at least once, or for sums the partial sum of each block.
 fn crossing(kind: Kind, inside: u64, outside: u64, has_root: bool) -> Option<[u64; 2]> {
     let turned = |[out, back]: [u64; 2]| if has_root { [out, back] } else { [back, out] };
     let blocks = match kind {
@@ -110,7 +110,6 @@ impl<'a> Borders<'a> {
         self.entering[part as usize] += back;
     }
 
-    /// Time of blocks of one unit.
     fn time(&self) -> f64 {
         let out = self.leaving.iter().zip(&self.parts.leaving);
         let crossing = out.chain(self.entering.iter().zip(&self.parts.entering)).filter(|(blocks, _)| **blocks > 0);

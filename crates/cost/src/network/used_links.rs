@@ -9,11 +9,11 @@ use unisono_schedule::Schedule;
 
 use super::NetworkModel;
 
-/// The links of all ways that the routing allows messages.
+/// The links of all ways that the routing allows for some messages.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UsedLinks {
     pub links: FxHashSet<u32>,
-    /// A hash of the ways: the speeds of their links, and which of them share links and nodes. The same messages take
+    /// A hash of the ways: the speeds of their links, and the links and nodes that they share. The same messages take
     /// equally long on places of one shape.
     pub shape: u64,
 }
@@ -30,7 +30,7 @@ pub fn message_pairs(schedule: &Schedule) -> Vec<(u32, u32)> {
     pairs
 }
 
-/// Links by the order in which they are first used.
+/// Numbers links by their first use.
 #[derive(Default)]
 struct Numbered {
     links: FxHashMap<u32, usize>,
@@ -51,8 +51,8 @@ impl Numbered {
 }
 
 impl NetworkModel {
-    /// The links of messages between [`message_pairs`]. `places` are those of the ranks of the schedule and of the
-    /// switches after them.
+    /// Returns the links of messages between [`message_pairs`]. `places` are those of the ranks of the schedule and of
+    /// the switches after them.
     pub fn used_links(&self, pairs: &[(u32, u32)], places: &[u32]) -> UsedLinks {
         let mut used = Numbered::default();
         for (from, to) in pairs.iter().map(|&(from, to)| (places[from as usize], places[to as usize])) {

@@ -1,11 +1,11 @@
 //! Computes the cost terms of any placed schedule on its grid.
 //!
-//! A message belongs to the phase of the instruction that reads it, whichever phase it was sent in. A chain of
-//! dependent messages may run through several phases, and each counts its own; so the distances and the depths of all
-//! phases together are never less than those of the longest chain.
+//! A message belongs to the phase of the instruction that reads it, whatever the phase of its sender. A chain of
+//! dependent messages may pass through several phases, and each counts its own messages. So the distances and the
+//! depths of all phases together are never less than those of the longest chain.
 //!
-//! A phase may run on many lines at once (all rows of an X-Y reduce); PEs that no link in use connects are
-//! apart, and each such line has terms of its own. Source of the terms: "Near-Optimal Wafer-Scale Reduce", section 3.
+//! A phase may run on many lines at once (all rows of an X-Y reduce). A line is a set of PEs connected by used links,
+//! and each line has terms of its own. Source of the terms: "Near-Optimal Wafer-Scale Reduce", section 3.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use unisono_lower::{Distances, OnGrid, Segment, Terms};
 use unisono_machine::{Direction, Grid};
 use unisono_schedule::{Flow, topological};
 
-/// The terms of one phase: of each kind of line once, in order of appearance.
+/// The terms of one phase: those of each distinct line once, in order of appearance.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PhaseLines {
     pub name: String,
     pub lines: Vec<Terms>,
 }
 
-/// Terms of all phases that send something.
+/// Returns the terms of all phases with messages.
 ///
 /// # Errors
-/// What is wrong with a schedule that is not well-formed, or that cannot run.
+/// The faults of a schedule that is not well-formed, or that cannot run.
 pub fn measure(placed: OnGrid) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(placed.schedule, &mut found);
@@ -45,23 +45,23 @@ pub fn measure(placed: OnGrid) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
         .collect())
 }
 
-/// What one push brings to the phase that reads it.
+/// The wavelets of one push for the phase that reads them.
 struct Message {
     stream: StreamId,
     wavelets: u64,
 }
 
-/// A schedule taken apart by phases.
+/// A schedule divided by phases.
 struct Parts<'a> {
     placed: OnGrid<'a>,
     flow: &'a Flow,
     distances: Distances,
     order: &'a [InstrId],
-    /// Place of each instruction in `order`.
+    /// The position of each instruction in `order`.
     rank: Vec<u32>,
-    /// Of each phase the instructions, in the topological order.
+    /// The instructions of each phase, in topological order.
     instrs: Vec<Vec<InstrId>>,
-    /// Of each phase the messages that it reads.
+    /// The messages that each phase reads.
     messages: Vec<Vec<Message>>,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Parts<'a> {
         parts
     }
 
-    /// Hands the message of one push to the phase that reads it, or to each of several phases its part.
+    /// Assigns the message of one push to the phase that reads it, or its parts to several phases.
     fn charge(&mut self, stream: StreamId, span: Span) {
         let schedule = self.placed.schedule;
         let wavelets = |elements| Wavelets::of(elements, schedule.collective().element_bytes()).0;
@@ -100,7 +100,7 @@ impl<'a> Parts<'a> {
             self.messages[first.index()].push(Message { stream, wavelets });
             return;
         }
-        // The copies for several sinks share one way, so a phase takes what it reads at the sink where it reads most.
+        // The copies for several sinks share one way, so a phase counts the sink at which it reads most.
         let mut most: BTreeMap<PhaseId, u64> = BTreeMap::new();
         for pieces in sinks() {
             let mut here: BTreeMap<PhaseId, u64> = BTreeMap::new();
@@ -120,8 +120,8 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// Of each instruction of a phase the hops and messages of that phase along the longest chain that ends with it;
-    /// `longest` is room for all instructions.
+    /// Computes for each instruction of a phase the hops and messages of that phase along the longest chain that ends
+    /// with it. `longest` has an entry for every instruction.
     fn chains(&self, phase: PhaseId, longest: &mut [(u32, u32)]) {
         let schedule = self.placed.schedule;
         let [Some(first), Some(last)] = [self.instrs[phase.index()].first(), self.instrs[phase.index()].last()] else {
@@ -134,7 +134,7 @@ impl<'a> Parts<'a> {
             let reads_here = schedule.phase(id) == phase;
             let mut most = (0, 0);
             let mut reach = |from: InstrId, hops: u32, messages: u32| {
-                // Whatever comes before the first instruction of the phase has none of its messages behind it.
+                // An instruction before the first one of the phase follows none of its messages.
                 let (h, m) = if self.rank[from.index()] < first { (0, 0) } else { longest[from.index()] };
                 most = (most.0.max(h + hops), most.1.max(m + messages));
             };
@@ -189,20 +189,20 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Sums of one phase over the grid.
+/// The sums of one phase over the grid.
 struct Loads {
-    /// Wavelets that a PE sends, receives, and element operations.
+    /// For each PE, the wavelets sent and received, and element operations.
     sent: Vec<u64>,
     received: Vec<u64>,
     work: Vec<u64>,
-    /// Wavelets on the link that leaves a PE in each direction.
+    /// The wavelets on the link that leaves each PE in each direction.
     links: [Vec<i64>; 4],
     /// Union-find over PEs.
     parent: Vec<u32>,
 }
 
 impl Loads {
-    /// Adds a stream's wavelets at the two ends of each straight segment; [`Loads::spread`] fills in between.
+    /// Adds a stream's wavelets at the two ends of each straight segment; [`Loads::spread`] fills the links in between.
     fn route(&mut self, grid: Grid, segments: &[Segment], wavelets: u64) {
         for s in segments {
             let end = grid.step(s.from, s.direction, s.hops);
@@ -221,7 +221,7 @@ impl Loads {
         pe
     }
 
-    /// Turns the differences at segment ends into loads of links, and joins the PEs at the ends of loaded links.
+    /// Converts the differences at segment ends into loads of links, and joins the PEs at the ends of loaded links.
     fn spread(&mut self, grid: Grid) {
         for direction in Direction::ALL {
             let mut along = |start: u32, hops: u32| {
@@ -246,7 +246,7 @@ impl Loads {
         }
     }
 
-    /// Gathers the terms of each line and keeps every different one once.
+    /// Collects the terms of each line, and keeps each distinct one once.
     fn terms(&mut self, farthest: &[u32], deepest: &[u32]) -> Vec<Terms> {
         let pes = self.parent.len();
         let roots: Vec<u32> = (0..narrow::<u32>(pes)).map(|pe| self.find(pe)).collect();

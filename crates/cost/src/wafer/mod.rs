@@ -1,4 +1,4 @@
-//! Wafers: cost terms of any placed schedule, models that make times of them, and lower bounds.
+//! Wafers: cost terms of any placed schedule, models that compute times from them, and lower bounds.
 
 pub mod bounds;
 mod measure;

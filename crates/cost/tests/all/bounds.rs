@@ -1,4 +1,4 @@
-//! Lower bounds against brute force, against each other and against the values of the reference.
+//! Lower bounds compared with brute force, with each other and with the values of the reference.
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::{
@@ -30,7 +30,8 @@ fn cycles(name: &str, case: &Case) -> Option<f64> {
     all_bounds().find(|b| b.name() == name).unwrap().time(&problem(case))?.cycles
 }
 
-/// The least energy of any tree toward PE 0 within a depth, by trying all parents: trees need not be in pre-order.
+/// Returns the least energy of any tree toward PE 0 within a depth, by trying all parents: trees need not be in
+/// pre-order.
 fn brute_force(pes: usize, depth: u32) -> Option<u64> {
     fn go(at: usize, pes: usize, depth: u32, depths: &mut Vec<u32>, energy: u64) -> Option<u64> {
         if at == pes {
@@ -75,7 +76,7 @@ fn the_tight_bound_is_never_below_the_paper_s() {
 #[test]
 fn the_paper_s_bound_is_its_recursion() {
     let table = PaperTable::new(40);
-    // E*(p, d) with plain recursion over i from the text of Lemma 5.5.
+    // E*(p, d) by plain recursion over i, from the text of Lemma 5.5.
     let mut e = vec![vec![u64::MAX / 4; 41]; 40];
     for row in &mut e {
         row[1] = 0;
@@ -97,7 +98,7 @@ fn the_paper_s_bound_is_its_recursion() {
 
 #[test]
 fn a_middle_root_has_a_bound_of_its_own() {
-    // Both sides of 3 PEs at depth 3 need one hop a PE: B + 3 + 15; depth 2 needs one more a side.
+    // Both sides of 3 PEs at depth 3 need one hop per PE: B + 3 + 15; depth 2 needs one more per side.
     let case = line(7, 3, 1000);
     assert_eq!(cycles("tight-1d", &case), Some(1000.0 + 3.0 + 15.0));
     assert_eq!(cycles("paper-1d", &case), None);
@@ -106,7 +107,7 @@ fn a_middle_root_has_a_bound_of_its_own() {
 
 #[test]
 fn blocks_of_16_bits_may_share_wavelets() {
-    // Neighbors who first put their elements into one wavelet send half as many to all others as there are elements.
+    // Neighbors that first pack their elements into one wavelet send half as many wavelets as elements to all others.
     for (kind, want) in [(Kind::Allgather, 32.0), (Kind::ReduceScatter, 32.0), (Kind::Alltoall, 512.0)] {
         for (dtype, elements) in [(Dtype::F16, 1), (Dtype::Bf16, 3)] {
             let collective = Collective::new(kind, 64, elements, 0, Operator::Sum, dtype).unwrap();

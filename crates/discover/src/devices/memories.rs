@@ -1,7 +1,7 @@
-//! One buffer in the memories of a process: which memory holds the latest contents of which elements.
+//! One buffer in the memories of a process: the memories that hold the latest contents of each element.
 //!
 //! Invariants: the regions of `arrivals` are disjoint, and the host holds the latest contents of each. Every element
-//! that the process has at all is in the region of at least one memory.
+//! that the process has is in the region of at least one memory.
 
 use super::HOST;
 use crate::{
@@ -12,31 +12,32 @@ use crate::{
 
 #[derive(Clone, Debug)]
 pub struct Memories {
-    /// For each memory the region of which it holds the latest contents.
+    /// For each memory, the region of which it holds the latest contents.
     pub latest: Vec<Region>,
-    /// What single messages of other processes brought to the host, as far as it is still the latest.
+    /// The regions that single messages of other processes brought to the host, as far as the host's contents are still
+    /// the latest.
     arrivals: Vec<Region>,
 }
 
-/// Copies between memories.
+/// The copies between memories that one call makes.
 #[derive(Default, Debug)]
 pub struct Brought {
-    /// One for each pair of memories, ascending.
+    /// One message for each pair of memories, ascending.
     pub messages: Vec<Message>,
     /// The number of copies if each arrival is copied on its own.
     pub updates: u64,
 }
 
 impl Memories {
-    /// Memories of which the host's holds `contents`.
+    /// Creates memories of which only the host's holds `contents`.
     pub fn new(devices: u32, contents: Region) -> Self {
         let mut latest = vec![Region::empty(); super::memories(devices) as usize];
         latest[HOST as usize] = contents;
         Self { latest, arrivals: Vec::new() }
     }
 
-    /// Copies what memories lack of regions: from the host if it has the latest contents, else from the first device
-    /// that has. All copies read what was there before.
+    /// Copies to each memory the part of its wanted region that it lacks: from the host if it has the latest contents,
+    /// otherwise from the first device that has them. All copies read the contents before the call.
     pub fn bring(&mut self, wanted: &[(u32, Region)]) -> Brought {
         let mut brought = Brought::default();
         let before = self.latest.clone();
@@ -62,7 +63,7 @@ impl Memories {
         brought
     }
 
-    /// The number of arrivals that a region meets, and one more for what is left of it.
+    /// Returns the number of arrivals that a region overlaps, plus one if part of the region is in no arrival.
     fn apart(&self, region: &Region) -> u64 {
         let mut rest = region.clone();
         let mut count = 0;
@@ -89,7 +90,7 @@ impl Memories {
         });
     }
 
-    /// Takes in what another process sent to the host.
+    /// Records that a message of another process brought a region to the host.
     pub fn arrived(&mut self, region: &Region) {
         if !region.is_empty() {
             self.wrote(HOST, region);
@@ -97,7 +98,7 @@ impl Memories {
         }
     }
 
-    /// Brings a region of the host to all devices. Returns how many elements at least one device lacked.
+    /// Copies a region from the host to all devices. Returns the number of elements that at least one device lacked.
     pub fn broadcast(&mut self, region: &Region) -> u64 {
         let lacking = self.latest[1..].iter().fold(Region::empty(), |all, held| all.union(&region.minus(held)));
         for held in &mut self.latest[1..] {
@@ -106,10 +107,10 @@ impl Memories {
         lacking.volume()
     }
 
-    /// Takes in partial results of devices. Elements of one device stay there. Those of several are combined on the
-    /// host, and returned by the devices that have them.
+    /// Combines partial results of devices. Elements of one device stay on it. Elements of several devices are combined
+    /// on the host; they are returned, with the devices that hold partial results.
     pub fn reduced(&mut self, rows: &[(u32, Region)]) -> Vec<Cell> {
-        // Disjoint regions, each with its devices.
+        // Disjoint regions, each with the devices that contribute to it.
         let mut pieces: Vec<(Region, Vec<u32>)> = Vec::new();
         for (device, region) in rows {
             let mut rest = region.clone();

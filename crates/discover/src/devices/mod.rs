@@ -1,9 +1,9 @@
 //! The copies between the memories of a process that drives several devices.
 //!
-//! A process of a program has a host memory and the memories of its devices. Its part of a task's range is split among
-//! the devices by the rules by which the whole range is split among processes. Messages and collectives read and write
-//! the host memory. [`Devices`] follows the commands of one process and lists the copies that keep the memories
-//! coherent: before a kernel to each device what it lacks, before an exchange to the host what it lacks. After an
+//! A process of a program has a host memory and the memories of its devices. The rules that split a task's range among
+//! processes also split a process's part of it among its devices. Messages and collectives read and write the host
+//! memory. [`Devices`] follows the commands of one process and lists the copies that keep the memories coherent: data
+//! that a device lacks is copied to it before a kernel, and data that the host lacks before an exchange. After an
 //! all-gather, a broadcast or an allreduce for a kernel on devices, a broadcast from the host updates all devices.
 //! Source: "Automatic Discovery of Collective Communication Patterns in Parallelized Task Graphs", sections 1.5, 1.6
 //! and 3.3. Memory 0 is the host's, memory d + 1 that of device d.
@@ -29,14 +29,13 @@ use crate::{
     task::Mode,
 };
 
-/// The memory of the host.
 pub const HOST: u32 = 0;
 
-/// When the copies of an operation are made.
+/// The time of an operation's copies, relative to a kernel or an exchange.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
     BeforeKernel,
-    /// Of a reduction: partial results of several devices.
+    /// After the kernel of a reduction: partial results of several devices.
     AfterKernel,
     BeforeExchange,
     AfterExchange,
@@ -58,27 +57,27 @@ impl Moment {
 pub struct DeviceMoved {
     pub moment: Moment,
     pub moved: Moved,
-    /// The copies of one occurrence if what each message of another process brought is copied on its own.
+    /// The copies of one occurrence if the data of each message from another process is copied separately.
     pub updates: u64,
 }
 
-/// The memories of one process, from command to command.
+/// The memories of one process, updated by each command.
 pub struct Devices {
     count: u32,
-    /// Tasks that run on the host.
+    /// The tasks that run on the host.
     on_host: BTreeSet<u32>,
     buffers: Vec<Memories>,
-    /// By the number of the task's shape: what each device accesses.
+    /// The accesses of each device, by the number of the task's shape.
     parts: FxHashMap<u32, Vec<Vec<PartAccess>>>,
     rows: Vec<DeviceMoved>,
 }
 
 impl Devices {
-    /// More devices than this are refused.
+    /// The largest accepted number of devices.
     pub const MOST: u32 = 256;
 
-    /// The memories of a process with `count` devices before the first command. Tasks in `on_host`, and fences among
-    /// them, access the host memory.
+    /// Creates the memories of a process with `count` devices before the first command. Tasks in `on_host`, and fences
+    /// among them, access the host memory.
     ///
     /// # Errors
     /// The number of devices is out of range.
@@ -94,7 +93,7 @@ impl Devices {
         self.count
     }
 
-    /// Follows the next commands of the process.
+    /// Processes the next commands of the process.
     ///
     /// # Errors
     /// Two devices would write the same element.
@@ -110,7 +109,7 @@ impl Devices {
         Ok(())
     }
 
-    /// The operations so far, in the order in which they came up first.
+    /// Returns the operations so far, in the order of their first occurrence.
     pub fn rows(&self) -> &[DeviceMoved] {
         &self.rows
     }
@@ -183,7 +182,7 @@ impl Devices {
             self.bring(engine, task, buffer, Moment::BeforeKernel, &wanted);
         }
         let (written, reduced) = (of(Mode::writes), of(|mode| mode == Mode::Reduce));
-        // The process contributes neutral elements where no device contributes.
+        // The process contributes neutral elements if no device contributes.
         for PartAccess { buffer, mode, region } in engine.whole_part(task) {
             if mode == Mode::Reduce {
                 self.buffers[buffer.index()].wrote(HOST, &region);
@@ -204,7 +203,7 @@ impl Devices {
         Ok(())
     }
 
-    /// Copies to memories what they lack of regions.
+    /// Copies to each memory the part of its wanted region that it lacks.
     fn bring(&mut self, engine: &Discovery, task: TaskId, buffer: BufferId, moment: Moment, wanted: &[(u32, Region)]) {
         let Brought { messages, updates } = self.buffers[buffer.index()].bring(wanted);
         if !messages.is_empty() {
@@ -212,7 +211,7 @@ impl Devices {
         }
     }
 
-    /// Adds an operation, or counts one more that is like an earlier one.
+    /// Adds an operation, or increments the count of an equal earlier one.
     fn add(&mut self, engine: &Discovery, task: TaskId, buffer: BufferId, moment: Moment, what: What, updates: u64) {
         if what.elements == 0 {
             return;
@@ -233,7 +232,6 @@ impl Devices {
     }
 }
 
-/// Messages between memories.
 fn copies(messages: &[Message]) -> What {
     let last = messages.iter().map(|m| m.from.max(m.to)).max().unwrap_or(0);
     let sum = |of: fn(&Message) -> u32, memory: u32| -> u64 {
@@ -254,7 +252,7 @@ fn copies(messages: &[Message]) -> What {
     }
 }
 
-/// The host's contents to all devices.
+/// Returns the record of a broadcast from the host to all devices.
 fn broadcast(devices: u32, elements: u64) -> What {
     What {
         pattern: Some(Pattern::Broadcast),
@@ -270,7 +268,7 @@ fn broadcast(devices: u32, elements: u64) -> What {
     }
 }
 
-/// Partial results of devices, combined on the host.
+/// Returns the record of a reduction of devices' partial results on the host.
 fn reduction(cells: Vec<Cell>) -> What {
     let givers = cells.iter().fold(Ranks::one(HOST), |all, cell| all.union(&cell.givers));
     let given = |k: u32| cells.iter().filter(|c| c.givers.has(k)).map(|c| c.elements).sum();
@@ -289,7 +287,7 @@ fn reduction(cells: Vec<Cell>) -> What {
     }
 }
 
-/// The memories of the host and of devices, as a number of ranks.
+/// Returns the number of memories: the host's and one for each device.
 pub(crate) fn memories(devices: u32) -> u32 {
     narrow(u64::from(devices) + 1)
 }

@@ -21,19 +21,17 @@ pub struct DeviceOperation {
     pub buffer: String,
     /// `copies`, `broadcast` or `reduce`.
     pub kind: &'static str,
-    /// The number of times that it occurs.
     pub count: u64,
-    /// What is copied, once for each receiver.
+    /// The bytes copied, once for each receiver.
     pub bytes: u64,
-    /// `[from, to, bytes]`, memory 0 being the host's; none of a broadcast.
+    /// The list of `[from, to, bytes]`; memory 0 is the host's. Empty for a broadcast.
     pub messages: Vec<Vec<u64>>,
-    /// The copies of one occurrence, a broadcast being one.
+    /// The number of copies of one occurrence; a broadcast counts as one.
     pub copies: u64,
-    /// The same if what each message of another process brought is copied on its own.
+    /// The number of copies of one occurrence if the data of each message from another process is copied separately.
     pub updates: u64,
 }
 
-/// The copies of one process.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DeviceReport {
     pub count: u32,
@@ -47,7 +45,6 @@ pub struct DeviceReport {
 }
 
 impl Devices {
-    /// The report of what was followed so far, with the names that the discovery has.
     pub fn report(&self, engine: &Discovery, rank: u32) -> DeviceReport {
         let buffers: Vec<_> = engine.buffers().collect();
         let operation = |row: &DeviceMoved| {

@@ -1,7 +1,8 @@
 //! A reduction cut into cells: the points with the same givers and the same takers.
 //!
-//! One map holds for each point the regions that cover it, as a chain of numbers. Ranks with equal regions count as
-//! one, so a reduction to which all contribute everywhere costs one step, and one of neighbors a few for each rank.
+//! One map holds for each point the regions that cover it, as a chain of numbers. Ranks with equal regions are handled
+//! together. So a reduction in which every rank contributes to every point costs one step, and a reduction among
+//! neighbors costs a few steps for each rank.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -14,15 +15,15 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// Ranks with one region, all of which give it or take it.
+/// A region and the ranks that all give it or all take it.
 struct Mark {
     gives: bool,
     region: Region,
     ranks: Vec<u32>,
 }
 
-/// All cells, or those that `only` gives to or takes from: the others then appear as far as it exchanges data with
-/// them.
+/// Returns all cells. If `only` is set, returns the cells to which that rank contributes or which it takes, and the
+/// other ranks only as far as they exchange data with it.
 pub fn of_reduction(operation: &Operation, sides: &Sides, only: Option<u32>) -> DirectExchange {
     let scope = only.map(|rank| operation.given(sides, rank).union(&operation.received(sides, rank)));
     let mut cells: Vec<(Region, Cell)> = Vec::new();
@@ -49,7 +50,7 @@ pub fn of_reduction(operation: &Operation, sides: &Sides, only: Option<u32>) -> 
     DirectExchange { lengths: Direct::Cells(cells), regions, complete: only.is_none() }
 }
 
-/// What each rank gives and takes, within `scope`; equal regions once.
+/// Returns the regions that each rank gives and takes within `scope`. Ranks with equal regions share one mark.
 fn marks(operation: &Operation, sides: &Sides, scope: Option<&Region>) -> Vec<Mark> {
     let mut marks: Vec<Mark> = Vec::new();
     let mut known: FxHashMap<(bool, Region), usize> = FxHashMap::default();
@@ -70,11 +71,11 @@ fn marks(operation: &Operation, sides: &Sides, scope: Option<&Region>) -> Vec<Ma
     marks
 }
 
-/// The points that some rank takes, by the marks that cover them, in the order of their regions.
+/// Returns the points that at least one rank takes, grouped by the marks that cover them and sorted by region.
 fn classes(marks: &[Mark]) -> Vec<(Region, Ranks, Ranks)> {
     let corners = marks.iter().flat_map(|mark| mark.region.boxes());
     let all = Region::of(corners.copied()).bounds();
-    // Chain k goes on with the chain before it and a mark; chain 0 is empty.
+    // Chain k extends an earlier chain by one mark; chain 0 is empty.
     let mut chains: Vec<(u32, u32)> = vec![(0, 0)];
     let mut known: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let mut map = RegionMap::new(all, 0_u32);
@@ -109,7 +110,7 @@ fn classes(marks: &[Mark]) -> Vec<(Region, Ranks, Ranks)> {
             found.push((Region::of(boxes), listed(givers), listed(takers)));
         }
     }
-    // No two regions are equal, so the order does not depend on that of the table.
+    // No two regions are equal, so the order does not depend on the order of the hash map.
     found.sort_unstable_by(|a, b| a.0.cmp(&b.0));
     found
 }

@@ -1,12 +1,13 @@
-//! Operations as messages between pairs of ranks, all begun at once: one list, which is priced, proved and executed.
+//! Operations as messages between pairs of ranks, all sent concurrently: one list, which is priced, proved and
+//! executed.
 //!
 //! This is the communication of a read in which no collective was found, and of collectives that neither a plan nor a
-//! library serves. [`Direct`] holds the lengths alone. A price, a proof and a digest depend on nothing else, so equal
+//! library serves. [`Direct`] holds only the lengths. A price, a proof and a digest depend on nothing else, so equal
 //! reads of a loop share them. [`DirectExchange`] adds the region of the buffer that each message or cell carries.
 //!
-//! **All ranks or one.** Up to [`MOST_MESSAGES`] messages every rank lists all of them. An exchange of more messages is
-//! listed by each rank as far as it takes part: what it sends and what it receives. Both ranks of a message then list
-//! it. See [`schedule`] for what the proof of such a part says.
+//! **All ranks or one.** Every rank lists all messages of an exchange of at most [`MOST_MESSAGES`]. Of a larger
+//! exchange each rank lists only the messages that it sends or receives, so both ranks of a message list it. See
+//! [`schedule`] for the reason why a proof of such a part is enough.
 
 mod cells;
 mod part;
@@ -24,10 +25,9 @@ use crate::{
     space::Region,
 };
 
-/// Exchanges of at most this many messages are listed and proved as a whole by each rank: a few tenths of a second.
+/// The most messages that each rank lists and proves as a whole, which takes a few tenths of a second.
 pub const MOST_MESSAGES: u64 = 1 << 16;
 
-/// Elements from one rank to another.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Message {
     pub from: u32,
@@ -35,7 +35,7 @@ pub struct Message {
     pub elements: u64,
 }
 
-/// Elements to which the same ranks contribute, and whose sums the same ranks receive.
+/// Elements with the same contributors, and with the same receivers of their sums.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cell {
     pub elements: u64,
@@ -48,12 +48,12 @@ pub struct Cell {
 pub enum Direct {
     /// One message for each pair of ranks, ascending.
     Messages(Vec<Message>),
-    /// A reduction: each giver of a cell sends its partial result to each taker, all cells of a pair in one message.
+    /// A reduction. Each giver of a cell sends its partial result to each taker; all cells of a pair share one message.
     Cells(Vec<Cell>),
 }
 
 impl Direct {
-    /// The name of the schedule, which is equal where exchanges and sizes of elements are.
+    /// Returns the name of the schedule, which is equal if the exchanges and the element sizes are equal.
     pub fn name(&self, element_bytes: u64) -> String {
         let mut digest = element_bytes;
         let mut add = |n: u64| digest = mix(digest ^ n).wrapping_add(1);
@@ -63,7 +63,7 @@ impl Direct {
                 add(m.elements);
             }),
             Self::Cells(cells) => {
-                // No message goes from the last rank to itself.
+                // No message goes from the last rank to itself, so no list of messages has this value.
                 add(u64::MAX);
                 for cell in cells {
                     add(cell.elements);
@@ -77,7 +77,7 @@ impl Direct {
         format!("messages-{digest:016x}")
     }
 
-    /// The elements that each rank sends to each other one, ascending.
+    /// Returns the number of elements that each rank sends to each other one, ascending.
     pub fn messages(&self) -> Vec<Message> {
         let cells = match self {
             Self::Messages(messages) => return messages.clone(),
@@ -106,9 +106,9 @@ impl Direct {
 #[derive(Clone, PartialEq, Debug)]
 pub struct DirectExchange {
     pub lengths: Direct,
-    /// Of each message, or of each cell.
+    /// The region of each message, or of each cell.
     pub regions: Vec<Region>,
-    /// Whether these are the messages of all ranks, and not only those of one.
+    /// True if the messages of all ranks are listed, and not only those of one.
     pub complete: bool,
 }
 
@@ -120,7 +120,8 @@ impl DirectExchange {
         Self { lengths, regions: rows.into_iter().map(|row| row.2).collect(), complete }
     }
 
-    /// What `rank` must know of an operation's messages; without a rank all of them.
+    /// Returns an operation's messages: all of them, or those of `rank` if the operation is too large to list as a
+    /// whole.
     pub fn of_operation(operation: &Operation, sides: &Sides, rank: Option<u32>) -> Self {
         let ranks = u64::from(operation.participants.len());
         let only = rank.filter(|_| ranks * ranks.saturating_sub(1) > MOST_MESSAGES);
@@ -138,7 +139,7 @@ impl DirectExchange {
         Self::of_rows(rows, only.is_none())
     }
 
-    /// The same of the messages of a read.
+    /// Returns the messages of a read, in the same way as [`Self::of_operation`].
     pub fn of_pushed(pushed: &Pushed, sides: &Sides, rank: Option<u32>) -> Self {
         let Pushed { reader, parts, readers, .. } = pushed;
         let only = rank.filter(|_| pairs(sides, readers, *reader, parts) > MOST_MESSAGES);
@@ -166,7 +167,7 @@ fn gathered<I: Iterator<Item = (u32, u32, Region)>>(rows: impl Iterator<Item = I
     all
 }
 
-/// About how many messages the readers of some parts receive: a few of them stand for all.
+/// Estimates the number of messages that the readers of some parts receive, from a sample of the readers.
 pub fn pairs(sides: &Sides, readers: &Ranks, reader: SideId, parts: &[OwnedRegion]) -> u64 {
     const ASKED: u32 = 4;
     let of = |k: u32| {

@@ -1,8 +1,8 @@
 //! One rank's part of a proved exchange: its instructions, with regions of the buffer in place of slices of input and
 //! output.
 //!
-//! The rank executes this and nothing else. Slices of the schedule and regions are matched piece by piece, and an
-//! instruction of another form is an error, so nothing that the schedule says is left out.
+//! The rank executes this part and nothing else. Slices of the schedule and regions are matched piece by piece, and an
+//! instruction of another form is an error, so no instruction of the schedule is ignored.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, narrow};
@@ -20,27 +20,28 @@ use crate::{
 /// One contribution to a part of the rank's output.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Piece {
-    /// Whose it is; the rank's own lies in its input.
+    /// The contributing rank; the rank's own contribution is in its input.
     pub from: u32,
     pub boxes: Vec<Box3>,
-    /// Its first element in the message, or in all that the rank itself contributes.
+    /// The index of its first element in the message, or in the rank's own contribution.
     pub start: u64,
-    /// Whether it is the first at its place: it is copied, and later ones are combined with what is there.
+    /// True if it is the first contribution to its boxes. The first is copied; later ones are combined with the result
+    /// so far.
     pub first: bool,
 }
 
-/// What a rank sends and receives, in the order of its schedule. The data of a row lies box after box.
+/// The boxes that a rank sends and receives, in the order of its schedule. The data of a row is stored box after box.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RankPart {
     pub sends: Vec<(u32, Vec<Box3>)>,
     pub receives: Vec<(u32, Vec<Box3>)>,
-    /// Of a reduction: how contributions become the output, in this order.
+    /// For a reduction: the contributions to the output, in the order in which they are combined.
     pub pieces: Vec<Piece>,
-    /// What it contributes itself.
+    /// The boxes of the rank's own contribution.
     pub own: Vec<Box3>,
 }
 
-/// Where pieces lie in a memory: first element, length, and number of the message or cell.
+/// The pieces in a memory: first element, length, and number of the message or cell.
 #[derive(Default)]
 struct Layout(Vec<(u32, u32, usize)>);
 
@@ -50,7 +51,7 @@ impl Layout {
         self.0.push((start, len, at));
     }
 
-    /// The pieces that make up a slice.
+    /// Returns the pieces that make up a slice, or none if the slice cuts a piece.
     fn pieces(&self, start: u32, len: u32) -> Option<impl Iterator<Item = usize> + Clone + '_> {
         let first = self.0.binary_search_by_key(&start, |row| row.0).ok()?;
         let end = u64::from(start) + u64::from(len);
@@ -59,7 +60,7 @@ impl Layout {
     }
 }
 
-/// What `rank` does in a proved schedule whose messages or cells carry these regions.
+/// Returns the part of `rank` in a proved schedule whose messages or cells carry `regions`.
 pub(super) fn part(proven: &Proven, regions: &[Region], rank: u32) -> Result<RankPart, DiscoverError> {
     let schedule = &proven.schedule;
     let units = |elements| narrow::<u32>(whole_elements(proven.element_bytes, elements).1);
@@ -87,7 +88,7 @@ pub(super) fn part(proven: &Proven, regions: &[Region], rank: u32) -> Result<Ran
     let boxes = |pieces: &[usize]| pieces.iter().flat_map(|&at| regions[at].boxes()).copied().collect::<Vec<_>>();
     let volume = |boxes: &[Box3]| boxes.iter().map(Box3::volume).sum::<u64>();
     let mut found = RankPart::default();
-    // Elements that were taken so far, of each message and of what is the rank's own.
+    // For each source rank, the row of its data and the number of its elements so far.
     let mut taken: FxHashMap<u32, (usize, u64)> = FxHashMap::default();
     let combines = matches!(proven.lengths, Direct::Cells(_));
     for id in schedule.node_instrs(NodeId(rank)).map(InstrId::new) {
@@ -103,7 +104,7 @@ pub(super) fn part(proven: &Proven, regions: &[Region], rank: u32) -> Result<Ran
                 found.sends.push((to.0, boxes(&slice(layout, start)?)));
             }
             (&[Operand::In(start)], &[Operand::Tmp(into)]) => {
-                // Packed memory is filled from its beginning on.
+                // Packed memory is filled in ascending order without gaps.
                 if packed.0.last().map_or(0, |last| last.0 + last.1) != into {
                     return Err(odd());
                 }
@@ -121,7 +122,7 @@ pub(super) fn part(proven: &Proven, regions: &[Region], rank: u32) -> Result<Ran
                 let into = slice(&outputs, start)?;
                 let from = match source {
                     Operand::Stream(stream) => schedule.stream(stream).source.0,
-                    // Its own contribution stays at its place.
+                    // A rank's own contribution has the same place in input and output.
                     Operand::In(input) if slice(&inputs, input)? == into => rank,
                     _ => return Err(odd()),
                 };

@@ -1,14 +1,14 @@
 //! The schedule of an exchange by messages, its required contents, and its proof.
 //!
-//! A rank sends its messages in ascending order of the ranks that they are for, and waits for nothing. Messages have
-//! one lane each where they arrive, so each is received as soon as it is there. Partial results are combined by one
-//! lane, in the order of ranks. The input of a rank holds what it sends: its messages one after the other, or all
-//! cells, whose places are the same on every rank. Its output holds what it receives, in the same order.
+//! A rank sends its messages in ascending order of their receivers, and waits for nothing. The receiver has one lane
+//! for each message, so each is received as soon as it arrives. Partial results are combined by one lane, in the order
+//! of ranks. The input of a rank holds its messages one after the other or, for a reduction, all cells at the same
+//! offsets on every rank. Its output holds the received data in the same order.
 //!
-//! **What the proof of one rank's part says.** A schedule made of the messages that one rank sends and receives has all
-//! instructions that this rank has in the schedule of all messages, in the same order, and the other end of each of its
-//! messages. No send waits, and a receive waits only for its own message. So the whole is free of deadlock if each part
-//! is, and an output depends only on messages to its rank, which are all in that rank's part.
+//! **Why the proof of one rank's part is enough.** A schedule made of the messages that one rank sends and receives has
+//! all instructions that this rank has in the schedule of all messages, in the same order, and the other end of each of
+//! its messages. No send waits, and a receive waits only for its own message. So the whole is free of deadlock if each
+//! part is, and an output depends only on messages to its rank, which are all in that rank's part.
 
 use std::sync::Arc;
 
@@ -26,25 +26,25 @@ use super::{
 };
 use crate::error::DiscoverError;
 
-/// The widest elements that make up elements of so many bytes, and how many of these `count` are. Where that is odd,
-/// the last one is half empty.
+/// Returns the widest type whose size divides `element_bytes`, or F16, and the number of such elements in `count`
+/// elements. If the bytes are odd, the last F16 is half empty.
 pub fn whole_elements(element_bytes: u64, count: u64) -> (Dtype, u64) {
     let fits = [Dtype::F64, Dtype::F32, Dtype::F16].into_iter().find(|d| element_bytes.is_multiple_of(d.bytes()));
     let dtype = fits.unwrap_or(Dtype::F16);
     (dtype, count.saturating_mul(element_bytes).div_ceil(dtype.bytes()))
 }
 
-/// The schedule of an exchange among ranks, and what its outputs must hold.
+/// The schedule of an exchange among ranks, and the required contents of its outputs.
 #[derive(Clone, Debug)]
 pub struct DirectSchedule {
     pub schedule: Schedule,
-    /// Of each rank, in ascending order of places.
+    /// The expected contents of each rank's output, in ascending order of places.
     pub expected: Vec<Vec<Expected>>,
 }
 
 impl DirectSchedule {
-    /// An alltoall of enough elements gives the lengths of the buffers; its contents are those that are expected.
-    /// Partial results are combined in the order of ranks, by any operator that is associative.
+    /// Builds the schedule, with the buffer lengths of a sufficiently long alltoall; `expected` states the contents.
+    /// Partial results are combined in the order of ranks, so any associative operator is accepted.
     ///
     /// # Errors
     /// A rank gives or gets 2^32 elements or more, or the tables are full.
@@ -87,7 +87,7 @@ impl Making {
         let ranks = self.expected.len();
         builder.reserve(2 * messages.len(), messages.len());
         let (mut given, mut got) = (vec![0_u32; ranks], vec![0_u32; ranks]);
-        // Sends come before receives in the lanes of a rank.
+        // Lane 0 of a rank holds its sends, if it has any.
         let mut lanes = vec![0; ranks];
         messages.iter().for_each(|m| lanes[m.from as usize] = 1);
         for m in messages.iter().filter(|m| m.elements > 0) {
@@ -125,7 +125,7 @@ impl Making {
             let stream = builder.stream(from, &[to]);
             streams.insert((from, to), stream);
             sends[from.index()] = true;
-            // Cells that lie one after the other are one piece.
+            // Adjacent cells are one span.
             let mut spans: Vec<Span> = Vec::new();
             for &(.., at) in row {
                 match spans.last_mut() {
@@ -136,7 +136,7 @@ impl Making {
             let mut source = Operand::In(spans[0].start);
             let len = spans.iter().map(|span| span.len).sum();
             if spans.len() > 1 {
-                // A message is packed first.
+                // A message of several spans is packed first.
                 let mut into = builder.scratch(from, len);
                 source = Operand::Tmp(into);
                 for span in &spans {
@@ -155,11 +155,11 @@ impl Making {
                 expected.push(Expected { span: Span::new(start, lens[at]), input_start: inputs[at], ranks });
             }
         }
-        // The last rank that has begun to combine a cell.
+        // For each cell, the last rank that has begun to combine it.
         let mut begun = vec![None; cells.len()];
         for (from, to, at) in rows {
             let (node, out) = (NodeId(to), &self.expected[to as usize]);
-            // Places ascend like the places of cells in inputs.
+            // Outputs hold the cells in the order of inputs.
             let place = out.partition_point(|expected| expected.input_start < inputs[at]);
             let out = Operand::Out(out[place].span.start);
             let own = Operand::In(inputs[at]);
@@ -184,14 +184,14 @@ fn too_large(why: &str) -> DiscoverError {
     DiscoverError::Messages(format!("the messages of an exchange are no schedule: {why}"))
 }
 
-/// A schedule that was proved, with the lengths that it was made of. Only [`Proofs`] makes one.
+/// A proved schedule, with the lengths from which it was made. Only [`Proofs`] creates one.
 pub struct Proven {
     pub(super) schedule: Schedule,
     pub(super) lengths: Direct,
     pub(super) element_bytes: u64,
 }
 
-/// The exchanges of a program that were proved, each distinct one once.
+/// The proved exchanges of a program, each distinct one once.
 #[derive(Default)]
 pub struct Proofs {
     known: FxHashMap<(Direct, u64), Arc<Proven>>,
@@ -199,11 +199,10 @@ pub struct Proofs {
 }
 
 impl Proofs {
-    /// Schedules with more instructions than this in all are forgotten, and proved again when they are needed.
+    /// The largest total of instructions kept. Above it, all schedules are forgotten and proved again on demand.
     const MOST_KEPT: usize = 1 << 20;
 
-    /// Proves an exchange among `ranks` ranks, and reads from the proved schedule what `rank` sends, receives and
-    /// combines.
+    /// Proves an exchange among `ranks` ranks and returns the part of `rank`: its sends, receives and combinations.
     ///
     /// # Errors
     /// The proof fails, or the exchange is too large for a schedule.

@@ -1,4 +1,4 @@
-//! What comes out of a program: forwards for all ranks, commands for one.
+//! The output of discovery: forwards for all ranks, commands for one.
 
 use std::sync::Arc;
 
@@ -11,28 +11,27 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// A forward task: data on its way from the task that wrote it to one that reads it.
+/// A forward task: data that one task wrote, on its way to a task that reads it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Forward {
     pub after: TaskId,
     pub before: TaskId,
     pub buffer: BufferId,
     pub region: Arc<Region>,
-    /// None where it does not materialise and messages between pairs of ranks follow, or nothing.
+    /// None if the forward does not materialise: messages between pairs of ranks follow, or nothing.
     pub pattern: Option<Pattern>,
-    /// Forwards that one operation serves have one number.
+    /// The operation that serves the forward; forwards of one operation have one number.
     pub group: Option<u32>,
 }
 
-/// What one rank does for one step.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Action {
-    /// One message to one rank. Messages between two ranks come in the order of their commands. `read` is the place of
-    /// the plan of the read in `take_reads`, here and of what is awaited.
+    /// One message to one rank. Messages between two ranks are sent in the order of their commands. `read` is the index
+    /// of the plan of the read in `take_reads`, also in `AwaitPush`.
     Push { buffer: BufferId, to: u32, region: Arc<Region>, read: u32 },
     /// The messages of one read, by source.
     AwaitPush { buffer: BufferId, from: Arc<[(u32, Arc<Region>)]>, read: u32 },
-    /// A collective; groups are issued in ascending order on every rank.
+    /// A collective. Every rank issues groups in ascending order.
     Collective { buffer: BufferId, group: u32, operation: Arc<Operation>, given: Arc<Region>, received: Arc<Region> },
     /// The task's kernel on this rank's part of its range.
     Execute { chunk: Box3 },
@@ -41,7 +40,7 @@ pub enum Action {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Command {
     pub id: CommandId,
-    /// The task that is executed, or that the data is for.
+    /// The task that is executed, or that reads the data.
     pub task: TaskId,
     pub action: Action,
     pub waits: Waits,

@@ -1,4 +1,4 @@
-//! What is known of buffers: their contents, who holds them, and who waits to read them.
+//! The state of buffers: their contents, the ranks that hold them, and the tasks that will read them.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -15,20 +15,19 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
     Absent,
-    /// The same on every rank from the start.
+    /// Initial contents, the same on every rank.
     Host,
     Written,
     Partial,
 }
 
-/// What is known of a point of a buffer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Content {
     pub(super) state: State,
     pub(super) forwarded: bool,
     pub(super) task: u32,
     pub(super) role: u32,
-    /// A row of the table of lists of sides.
+    /// A row of [`HolderLists`].
     pub(super) holders: u32,
     pub(super) promised: Option<(SideId, Pattern, u32)>,
 }
@@ -42,12 +41,12 @@ impl Content {
 pub(super) struct Held {
     pub(super) about: Buffer,
     pub(super) content: RegionMap<Content>,
-    /// Points that something has written, by the tasks submitted.
+    /// Points that a submitted task has written, or that are initialized.
     pub(super) defined: Region,
     pub(super) hazards: Hazards,
-    /// Accesses of tasks that wait.
+    /// Accesses of tasks in the look-ahead window.
     pub(super) pending: VecDeque<Pending>,
-    /// Its place in the chain.
+    /// Its submission number in the hash chain.
     pub(super) submission: u64,
 }
 
@@ -59,7 +58,7 @@ pub(super) struct Pending {
     pub(super) changes: bool,
 }
 
-/// Reads of a buffer by tasks of one name that go by one plan.
+/// The reads of a buffer by tasks of one name that use one plan.
 pub(super) struct Moving {
     pub(super) first: TaskId,
     pub(super) buffer: BufferId,
@@ -67,7 +66,7 @@ pub(super) struct Moving {
     pub(super) count: u64,
 }
 
-/// Lists of sides, each once; row 0 is the empty one.
+/// The distinct lists of sides; row 0 is the empty list.
 pub(super) struct HolderLists {
     pub(super) rows: Vec<Vec<SideId>>,
     pub(super) ids: FxHashMap<Vec<SideId>, u32>,

@@ -1,19 +1,20 @@
-//! Programs as they are submitted, and what becomes of them.
+//! Discovery of the exchanges of a program, as its tasks are submitted.
 //!
 //! Every rank submits the same buffers and tasks, and each computes the same forwards and operations in the same order,
 //! without a message. For its own rank it also computes the commands: pushes, awaited pushes, its part in collectives,
 //! and kernels.
 //!
-//! **Why the rate does not fall with the number of ranks.** What a read decides depends on the role of the reader and
-//! on the pieces that it meets: their places, writers' roles, and who holds copies. The numbers of tasks matter only by
-//! their order. So a plan is found by a key of just that, and a loop meets few keys. A new key costs arithmetic on
-//! sides; ranks are walked only where each gets another answer, such as a message of its own.
+//! **Why the rate does not fall with the number of ranks.** The decision about a read depends on the role of the reader
+//! and on the pieces that it reads: their places, writers' roles, and the ranks that hold copies. Task numbers matter
+//! only by their order. So a plan is stored under a key of exactly these facts, and a loop has few distinct keys. A new
+//! key costs arithmetic on sides; single ranks are visited only when each has a different result, such as a message of
+//! its own.
 //!
-//! **Order.** Tasks are taken in the order of submission, buffers and producers by id. Nothing iterates over a hash
+//! **Order.** Tasks are handled in the order of submission, buffers and producers by id. Nothing iterates over a hash
 //! map.
 //!
-//! **Look-ahead.** Under the full rules the last few tasks wait in a window, so that a read can see who reads the same
-//! contents next. What waits is settled by `flush`, which all ranks must call at the same place.
+//! **Look-ahead.** Under the full rules the last few tasks wait in a window, so that a read can find later readers of
+//! the same contents. `flush` settles the waiting tasks; all ranks must call it at the same place.
 
 mod commands;
 mod contents;
@@ -49,7 +50,7 @@ use crate::{
     task::{Access, Buffer, Mode, Task},
 };
 
-/// A program under way.
+/// A program, while its tasks are submitted.
 pub struct Discovery {
     options: Options,
     buffers: Vec<Held>,
@@ -58,14 +59,14 @@ pub struct Discovery {
     shapes: Shapes,
     holders: HolderLists,
     plans: FxHashMap<Box<[u64]>, Arc<ReadPlan>>,
-    /// Shape and name of every task.
+    /// The shape and the name of every task.
     tasks: Vec<(u32, u32)>,
     names: Vec<String>,
     name_ids: FxHashMap<String, u32>,
-    /// Tasks before this one have their commands.
+    /// Tasks before this index have their commands.
     settled: usize,
     forwards: Vec<Forward>,
-    /// Of each read that moves something, where a report is wanted: tasks of one name that go by one plan once.
+    /// If a report is wanted: the reads that move data. Tasks of one name with one plan share a row.
     moving: Vec<Moving>,
     moving_ids: FxHashMap<(u32, BufferId, usize), usize>,
     commands: Vec<Command>,
@@ -141,7 +142,6 @@ impl Discovery {
         self.buffers.iter().map(|held| &held.about)
     }
 
-    /// How many tasks were submitted.
     pub fn task_count(&self) -> usize {
         self.tasks.len()
     }
@@ -150,32 +150,30 @@ impl Discovery {
         &self.names[self.tasks[task.index()].1 as usize]
     }
 
-    /// The same, if there is such a task.
+    /// Returns the name of a task, if there is such a task.
     pub fn find_task(&self, task: TaskId) -> Option<&str> {
         self.tasks.get(task.index()).map(|row| self.names[row.1 as usize].as_str())
     }
 
-    /// How many dimensions a task's range has.
     pub fn range_dims(&self, task: TaskId) -> usize {
         self.shapes.get(self.tasks[task.index()].0).dims()
     }
 
-    /// Tasks with the same number touch the same.
+    /// Returns a number that is equal for tasks that access the same regions.
     pub fn shape_number(&self, task: TaskId) -> u32 {
         self.tasks[task.index()].0
     }
 
-    /// For each access of a task, what this rank's part of the range touches; nothing where the rank has no part.
+    /// Returns the region of each access in this rank's part of the range; empty if the rank has no part.
     pub fn views(&self, task: TaskId) -> Vec<Region> {
         self.shapes.get(self.tasks[task.index()].0).views.clone()
     }
 
-    /// For each access of a task, its buffer.
     pub fn accessed(&self, task: TaskId) -> Vec<BufferId> {
         self.shapes.get(self.tasks[task.index()].0).buffers().collect()
     }
 
-    /// What the chain's link `number` was for, as `task 'step'` or `buffer 'A'`.
+    /// Returns a name for link `number` of the chain, such as `task 'step'` or `buffer 'A'`.
     pub fn submission(&self, number: u64) -> String {
         let before = self.buffers.partition_point(|held| held.submission < number);
         if let Some(held) = self.buffers.get(before).filter(|held| held.submission == number) {
@@ -189,7 +187,7 @@ impl Discovery {
         &self.sides
     }
 
-    /// The hash chain over all submissions, buffers and tasks alike.
+    /// Returns the hash chain over all submissions, buffers and tasks alike.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }
@@ -198,7 +196,7 @@ impl Discovery {
         &mut self.chain
     }
 
-    /// Submits a task. A refused one leaves everything as it was.
+    /// Submits a task. A refused task changes nothing.
     pub fn submit(&mut self, task: &Task<'_>) -> Result<TaskId, DiscoverError> {
         if self.tasks.len() >= NONE as usize {
             return Err(DiscoverError::Input(format!("a program has at most {NONE} tasks")));
@@ -235,7 +233,7 @@ impl Discovery {
         Ok(self.take_in(number, name, &shape, digest_of(task.name)))
     }
 
-    /// Submits a task once more. What it reads was defined when it was submitted first, and stays so.
+    /// Submits a task again. Its reads remain defined.
     pub fn again(&mut self, task: TaskId) -> Result<TaskId, DiscoverError> {
         let Some(&(number, name)) = self.tasks.get(task.index()) else {
             return Err(DiscoverError::Input(format!("there is no task {}", task.0)));
@@ -247,7 +245,7 @@ impl Discovery {
         Ok(self.take_in(number, name, &shape, digest))
     }
 
-    /// Adds a task that was checked, and settles what no longer waits.
+    /// Adds a checked task, and settles tasks that leave the window.
     fn take_in(&mut self, number: u32, name: u32, shape: &Arc<Shape>, digest: u64) -> TaskId {
         self.chain.push(shape.digest ^ digest);
         let id = TaskId::new(self.tasks.len());
@@ -267,7 +265,7 @@ impl Discovery {
         id
     }
 
-    /// A task on every rank, each of which reads the same box of a buffer: what a fence needs.
+    /// Submits a task in which every rank reads the same box of a buffer.
     pub fn fence(&mut self, name: &str, buffer: BufferId, window: Box3) -> Result<TaskId, DiscoverError> {
         let accesses = [Access::new(buffer, Mode::Read, Mapper::Fixed(window))];
         let geometry = Geometry::of(&[i64::from(self.options.nodes)]);
@@ -276,7 +274,7 @@ impl Discovery {
         Ok(id)
     }
 
-    /// Settles all that was submitted. All ranks call it at the same places.
+    /// Settles all submitted tasks. All ranks must call it at the same places.
     pub fn flush(&mut self) {
         while self.settled < self.tasks.len() {
             let shape = self.shapes.get(self.tasks[self.settled].0);
@@ -284,39 +282,39 @@ impl Discovery {
         }
     }
 
-    /// Takes the forwards since last time.
+    /// Takes the forwards since the last call.
     pub fn take_forwards(&mut self) -> Vec<Forward> {
         std::mem::take(&mut self.forwards)
     }
 
-    /// Takes the plans of the reads whose messages are among the commands since last time.
+    /// Takes the plans of the reads whose messages are among the commands since the last call.
     pub fn take_reads(&mut self) -> Vec<Arc<ReadPlan>> {
         std::mem::take(&mut self.reads)
     }
 
-    /// Takes this rank's commands since last time, as often as `take_reads`.
+    /// Takes this rank's commands since the last call. Call it as often as `take_reads`.
     pub fn take_commands(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.commands)
     }
 
-    /// The commands that nobody took yet.
+    /// Returns the commands that were not taken yet.
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// Forgets commands and forwards, which keeps the space for the next ones.
+    /// Discards commands and forwards, and keeps their memory for the next ones.
     pub fn drop_output(&mut self) {
         self.forwards.clear();
         self.commands.clear();
         self.reads.clear();
     }
 
-    /// Messages and elements of all ranks so far, and bytes: pushed, and by collectives.
+    /// Returns the messages and elements of all ranks so far, and the bytes moved by pushes and by collectives.
     pub fn traffic(&self) -> (Traffic, (u64, u64)) {
         (self.traffic, self.bytes)
     }
 
-    /// What was moved so far, in the order in which it came up first.
+    /// Returns the moved data so far, in the order of its first occurrence.
     pub fn moved(&self) -> Vec<Moved> {
         let mut rows: Vec<Moved> = Vec::new();
         for moving in &self.moving {
@@ -354,7 +352,7 @@ impl Discovery {
         })
     }
 
-    /// The next task's exchanges and its kernel.
+    /// Computes the next task's exchanges and its kernel.
     fn settle(&mut self, shape: &Shape) {
         let task = narrow(self.settled);
         self.settled += 1;
@@ -382,7 +380,7 @@ impl Discovery {
             shape.writes.iter().map(|w| (w, false)).chain(shape.reductions.iter().map(|r| (r, true)))
         {
             let role = &self.roles[write.role];
-            // One chunk's partial result is the result.
+            // With one chunk, its partial result is the result.
             let state = if reduces && role.chunks > 1 { State::Partial } else { State::Written };
             let content = Content { task, role: write.role.0, ..Content::bare(state) };
             let map = &mut self.buffers[write.buffer.index()].content;

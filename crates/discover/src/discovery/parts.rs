@@ -1,11 +1,10 @@
-//! The accesses of a task by parts of this rank's part of its range.
+//! The accesses of a task, for parts of this rank's part of its range.
 
 use unisono_base::{BufferId, TaskId};
 
 use super::Discovery;
 use crate::{error::DiscoverError, shape::Shape, space::Region, task::Mode};
 
-/// What one access touches.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PartAccess {
     pub buffer: BufferId,
@@ -14,14 +13,14 @@ pub struct PartAccess {
 }
 
 impl Discovery {
-    /// What each access of a task touches by this rank's whole part; nothing where the rank has no part.
+    /// Returns the region that each access of a task touches in this rank's part; empty if the rank has no part.
     pub fn whole_part(&self, task: TaskId) -> Vec<PartAccess> {
         let shape = self.shapes.get(self.shape_number(task));
         with_regions(&shape, shape.views.clone())
     }
 
-    /// Splits this rank's part of a task's range into at most `count` parts, by the rule by which the range is split
-    /// among ranks, and returns what each part accesses.
+    /// Splits this rank's part of a task's range into at most `count` parts, by the rule that splits the range among
+    /// ranks, and returns the accesses of each part.
     ///
     /// # Errors
     /// Two parts write the same element, or a mapper fails.

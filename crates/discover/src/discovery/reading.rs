@@ -1,4 +1,4 @@
-//! The exchange before one read: planned once for each kind of it, and then replayed.
+//! The exchange before one read. Each distinct kind is planned once, and the plan is reused.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::{
     space::Box3,
 };
 
-/// More plans than this are forgotten and made again when needed, which changes no result.
+/// The most plans that are stored. Beyond it all are forgotten and made again on demand, which changes no result.
 const MOST_PLANS: usize = 1 << 16;
 
-/// Space that is used again for every read.
+/// Buffers that are reused for every read, to save allocations.
 #[derive(Default)]
 pub(super) struct Scratch {
     met: Vec<(Box3, Content)>,
@@ -32,7 +32,7 @@ pub(super) struct Scratch {
 }
 
 impl Discovery {
-    /// Who reads the same contents later, and will have all ranks need everything.
+    /// Returns the role of the next task that reads the same contents and needs all of them on all ranks.
     fn later(&self, task: u32, read: &Played) -> Option<RoleId> {
         let mut after = self.buffers[read.buffer.index()].pending.iter().filter(|p| p.task >= task);
         if after.next().is_some_and(|own| own.changes) {
@@ -50,7 +50,6 @@ impl Discovery {
         None
     }
 
-    /// The exchange before one read.
     pub(super) fn read(&mut self, task: u32, read: &Played) {
         let later = self.later(task, read);
         let Some((plan, producers, earlier)) = self.plan_of(read, later) else { return };
@@ -67,7 +66,7 @@ impl Discovery {
                 });
             }
             if !plan.operations.is_empty() || !plan.pushed.parts.is_empty() {
-                // What is kept keeps its address.
+                // The row keeps the plan alive, so its address stays unique.
                 let key = (self.tasks[task as usize].1, read.buffer, Arc::as_ptr(&plan).addr());
                 let next = self.moving.len();
                 match *self.moving_ids.entry(key).or_insert(next) {
@@ -130,7 +129,8 @@ impl Discovery {
         (self.scratch.producers, self.scratch.promised) = (producers, earlier);
     }
 
-    /// The plan of a read, with the tasks and the groups that it numbers; none where there is nothing to exchange.
+    /// Returns the plan of a read, with the tasks and the groups that its numbers refer to; none if there is nothing to
+    /// exchange.
     fn plan_of(&mut self, read: &Played, later: Option<RoleId>) -> Option<(Arc<ReadPlan>, Vec<u32>, Vec<u32>)> {
         let scratch = &mut self.scratch;
         let held = &self.buffers[read.buffer.index()];
@@ -142,7 +142,7 @@ impl Discovery {
             held.content.query(window, |b, content| scratch.met.push((b, content)));
         }
         if wide.is_some() && scratch.met.iter().any(|(_, c)| c.state == State::Absent) {
-            // What is still to be written will make another piece.
+            // Contents that are not written yet will be a piece of their own, so the look-ahead ends.
             later = None;
             scratch.met.clear();
             for window in image.boxes() {

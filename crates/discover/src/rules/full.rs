@@ -1,14 +1,14 @@
-//! Rules past the paper: they decide from who holds what, not from a chain of forward tasks.
+//! Rules beyond the paper: decisions depend on the ranks that hold data, not on a chain of forward tasks.
 //!
-//! * What every rank must receive is known for each point: what it reads, less what it wrote or was sent before. An
-//!   operation delivers exactly that, among the ranks that hold or read it, so it never moves more than point-to-point
-//!   messages would, and a forward that does not materialise hides nothing from later readers.
-//! * All producers of one read are taken together: where they make one pattern they share one operation.
-//! * The part that all readers read alike is decided apart from the rest.
-//! * Where a later task within the window will have all ranks read the same contents, the operation that serves it is
-//!   issued for the first reader that needs any of it (the look-ahead that section 5.1 of the paper asks for).
-//! * Where copies held already make the needs uneven, an all-gather becomes an all-to-all and a broadcast a scatter of
-//!   exactly what is missing.
+//! * The points that every rank must receive are known: those that it reads, without those that it wrote or received
+//!   before. An operation delivers exactly these, among the ranks that hold or read them. So it never moves more than
+//!   point-to-point messages would, and a forward that does not materialise hides nothing from later readers.
+//! * All producers of one read are considered together: if they make one pattern they share one operation.
+//! * The part that all readers have in common is decided separately from the rest.
+//! * If a later task within the window will have all ranks read the same contents, its operation is issued for the
+//!   first reader that needs any of it (the look-ahead that section 5.1 of the paper proposes).
+//! * If copies make the needs uneven, an all-gather becomes an all-to-all and a broadcast a scatter of exactly the
+//!   missing data.
 
 use super::{Decision, Listing, Read, Tables, hold, reduction, within};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     space::Region,
 };
 
-/// A piece that must be looked at, clipped to a read.
+/// A piece that may need an exchange, clipped to a read.
 #[derive(Clone)]
 struct Wanted {
     producer: usize,
@@ -61,7 +61,7 @@ pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> 
     decision
 }
 
-/// The forwards of this read that an earlier operation has served already.
+/// Returns the forwards of this read that an earlier operation has served already.
 fn promises(tables: &Tables<'_>, read: &Read, pieces: &mut [Piece]) -> Vec<Listing> {
     let reader = tables.side(read.reader);
     let mut kept: Vec<Listing> = Vec::new();
@@ -80,7 +80,7 @@ fn promises(tables: &Tables<'_>, read: &Read, pieces: &mut [Piece]) -> Vec<Listi
     kept
 }
 
-/// The pieces of which a reader may need something, clipped to what it reads.
+/// Returns the pieces of which a reader may lack something, clipped to the region that it reads.
 fn open(tables: &Tables<'_>, reader: RoleId, pieces: &[Piece]) -> Vec<Wanted> {
     let role = &tables.roles[reader];
     let mut out: Vec<Wanted> = Vec::new();
@@ -114,8 +114,8 @@ fn needs_anything(tables: &Tables<'_>, read: &Read, pieces: &[Piece]) -> bool {
     }
 }
 
-/// Serves a later reader now, if that takes nothing but all-gathers, broadcasts and allreduces that also serve this
-/// one.
+/// Serves a later reader now, if this takes only all-gathers, broadcasts and allreduces, and these also serve the
+/// present reader.
 fn ahead(tables: &mut Tables<'_>, read: &Read, later: RoleId, pieces: &mut Vec<Piece>) -> Option<Decision> {
     let reader = tables.side(later);
     if !tables.roles[later].image.contains(&read.wanted) {
@@ -164,7 +164,7 @@ fn ahead(tables: &mut Tables<'_>, read: &Read, later: RoleId, pieces: &mut Vec<P
     Some(decision)
 }
 
-/// Adds a forward, or its region to that of the same producer and group.
+/// Adds a forward, or adds its region to the forward of the same producer and group.
 fn join(listed: &mut Vec<Listing>, new: Listing) {
     match listed.iter_mut().find(|l| l.producer == new.producer && l.group == new.group) {
         Some(same) => same.region = same.region.union(&new.region),
@@ -172,7 +172,8 @@ fn join(listed: &mut Vec<Listing>, new: Listing) {
     }
 }
 
-/// One forward for each producer and group; what needs nothing is left out beside what does.
+/// Lists one forward for each producer and group. A cell without an operation is omitted if no rank needs it and either
+/// its producer has an operation or its holders' copies are the reason.
 fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision: &mut Decision) {
     let served: Vec<usize> = cells.iter().filter(|c| c.group.is_some()).map(|c| c.producer).collect();
     for cell in cells {
@@ -192,7 +193,8 @@ fn list(sides: &Sides, reader: SideId, cells: Vec<Cell>, before: usize, decision
     }
 }
 
-/// Whether any rank lacks anything of a part. Equal layouts and single terms are compared as such.
+/// Returns whether any rank lacks a point of a part. If both sides have one term over the same axes, their rules are
+/// compared and not the ranks.
 pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     if reader == part.owner || part.holders.contains(&reader) {
         return false;
@@ -200,7 +202,7 @@ pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool 
     if let Some((owner, to)) = alike(sides, part.owner, reader, &part.region)
         && part.holders.is_empty()
     {
-        // Same ranks, same axes: nobody needs anything if the reader's intervals lie within the owner's.
+        // Same ranks, same axes: no rank needs anything if the reader's intervals are within the owner's.
         let covered = (0..3).all(|d| match (owner.rules[d], to.rules[d]) {
             (Rule::Const { low, high }, Rule::Const { low: l, high: h }) => {
                 let (from, until) = extent(&part.region, d);
@@ -222,10 +224,10 @@ pub fn someone_needs(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool 
     probes(sides, reader, part).into_iter().any(|rank| !need(sides, rank, reader, part).is_empty())
 }
 
-/// More readers than this are not asked one by one where a few stand for all.
+/// The number of readers above which a few representatives are tested instead of each reader.
 const ASKED: u32 = 32;
 
-/// Readers of a part: all, or those that stand for all when needs are compared.
+/// Returns the readers of a part, or representatives that are enough to compare needs.
 pub fn probes(sides: &Sides, reader: SideId, part: &OwnedRegion) -> Vec<u32> {
     let readers = sides[reader].touching(&part.region);
     if readers.len() > ASKED
@@ -242,7 +244,6 @@ fn extent(region: &Region, d: usize) -> (i64, i64) {
     (boxes.iter().map(|b| b.min[d]).min().unwrap_or(0), boxes.iter().map(|b| b.max[d]).max().unwrap_or(0))
 }
 
-/// Who owns any of the parts.
 fn owners<'a>(sides: &Sides, parts: impl IntoIterator<Item = &'a OwnedRegion>) -> Ranks {
     parts.into_iter().fold(Ranks::default(), |all, part| all.union(&sides[part.owner].touching(&part.region)))
 }
@@ -268,7 +269,7 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
         Wanted { producer: w.producer, part: OwnedRegion { region, ..w.part.clone() } }
     };
     let alike = wanted.iter().map(|w| clipped(w, true)).filter(|w| !w.part.region.is_empty());
-    // Copies that all readers have already do not make the needs uneven.
+    // Parts of which all readers have copies do not make the needs uneven.
     let is_open = |w: &Wanted| w.part.holders.is_empty() || someone_needs(sides, reader, &w.part);
     let (alike, settled): (Vec<Wanted>, Vec<Wanted>) = alike.partition(is_open);
     let rest: Vec<Wanted> = wanted.iter().map(|w| clipped(w, false)).filter(|w| !w.part.region.is_empty()).collect();
@@ -284,7 +285,7 @@ fn classify(sides: &Sides, read: &Read, reader: SideId, wanted: Vec<Wanted>) -> 
     (cells, groups)
 }
 
-/// One rank reads what several own.
+/// Makes a gather: one rank reads parts of several owners.
 fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let mut from = Ranks::default();
     let mut missing = false;
@@ -292,7 +293,7 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> 
         let need = need(sides, root, reader, part);
         missing |= !need.is_empty();
         from = from.union(&sides[part.owner].touching(&need));
-        // The root's own part counts: with two ranks it is half of what is gathered.
+        // The root's own part counts: with two ranks it is half of the gathered data.
         if sides[part.owner].at(root).overlaps(&part.region) {
             from = from.union(&Ranks::one(root));
         }
@@ -302,7 +303,7 @@ fn gather(sides: &Sides, reader: SideId, root: u32, parts: Vec<OwnedRegion>) -> 
     gathers.then_some(Operation { pattern: Pattern::Gather, reader, parts, participants, root: Some(root) })
 }
 
-/// All of several ranks read the same.
+/// Makes an operation for several ranks that read the same points.
 fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>) -> Option<Operation> {
     let from = owners(sides, &parts);
     let participants = from.union(&readers);
@@ -312,7 +313,7 @@ fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>
     if parts.iter().all(|part| part.holders.is_empty()) {
         return match root {
             Some(_) => Some(made(Pattern::Broadcast, root)),
-            // A rank that only gives would receive what it does not read.
+            // A rank that only sends would receive data that it does not read.
             None if from.within(&readers) => Some(made(Pattern::Allgather, None)),
             None => Some(made(Pattern::Alltoall, None)),
         };
@@ -328,7 +329,7 @@ fn to_all(sides: &Sides, reader: SideId, readers: Ranks, parts: Vec<OwnedRegion>
     }
 }
 
-/// Ranks read different parts.
+/// Makes operations for ranks that read different parts.
 fn each_its_own(
     sides: &Sides,
     reader: SideId,
@@ -370,7 +371,7 @@ fn each_its_own(
     }
 }
 
-/// The one term of a side that touches a region without being the same for all ranks.
+/// Returns the single term of a side that touches a region and differs between ranks.
 fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)> {
     let Form::Affine(affine) = &side.form else { return None };
     let touches = |term: &&Term| {
@@ -382,14 +383,14 @@ fn single<'a>(side: &'a Side, region: &Region) -> Option<(&'a Affine, &'a Term)>
     terms.next().is_none().then_some((affine, first))
 }
 
-/// The single terms of owner and reader, if both are over the same axes.
+/// Returns the single terms of owner and reader, if both have the same axes.
 fn alike<'a>(sides: &'a Sides, owner: SideId, reader: SideId, region: &Region) -> Option<(&'a Term, &'a Term)> {
     let (from, owner) = single(&sides[owner], region)?;
     let (to, reader) = single(&sides[reader], region)?;
     (from.axes == to.axes).then_some((owner, reader))
 }
 
-/// Whether each owner has something for each reader: no dimension is cut for both.
+/// Returns whether each owner has data for each reader: no dimension is cut for both.
 fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bool {
     let (Some((_, owner)), Some((_, reader))) = (single(&sides[owner], region), single(&sides[reader], region)) else {
         return false;
@@ -400,14 +401,14 @@ fn is_dense(sides: &Sides, owner: SideId, reader: SideId, region: &Region) -> bo
         && owner.follows().all(|(d, ..)| reader.follows().all(|(e, ..)| d != e))
 }
 
-/// Whether some rank needs something, and each only from ranks next to it in the grid.
+/// Returns whether some rank needs data, and every rank only from its neighbors in the grid.
 pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     if let Some((owner, to)) = alike(sides, part.owner, reader, &part.region)
         && let Form::Affine(affine) = &sides[reader].form
     {
         let near = to.follows().all(|(d, axis, low, high)| {
             owner.follows().any(|(e, by, from, until)| {
-                // Two parts away is too far: the part between is at least the shortest.
+                // A neighbor's part is at least the shortest part; reaching further would include the part behind it.
                 let shortest = affine.axes[axis].shortest();
                 e == d && by == axis && until - low <= shortest && high - from <= shortest
             })
@@ -430,7 +431,7 @@ pub fn is_halo(sides: &Sides, reader: SideId, part: &OwnedRegion) -> bool {
     for rank in probes(sides, reader, part) {
         let need = need(sides, rank, reader, part);
         let from = sides[part.owner].touching(&need);
-        // Each rank has at most eight others next to it.
+        // At most eight neighbors and the rank itself.
         if from.len() > 9 || !from.iter().all(|k| next(rank, k)) {
             return false;
         }

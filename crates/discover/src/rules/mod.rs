@@ -1,4 +1,4 @@
-//! Which forward tasks a read gets, and which become collectives.
+//! The rules that choose the forward tasks of a read, and those that become collectives.
 
 pub(crate) mod full;
 mod paper;
@@ -13,15 +13,14 @@ use crate::{
     space::{Box3, Region},
 };
 
-/// Which rules decide.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Rules {
     /// Algorithm 1 and Table 2 of the paper, as `papers/discovery/errata.md` settles them.
     Paper,
-    /// What is past the paper; never more bytes than point-to-point.
+    /// The rules beyond the paper; never more bytes than point-to-point.
     #[default]
     Full,
-    /// No collective but what partial results need: everything else is point-to-point.
+    /// Collectives only for partial results; everything else is point-to-point.
     Off,
 }
 
@@ -47,20 +46,19 @@ pub struct Listing {
     pub group: Option<Group>,
 }
 
-/// What the rules make of one read.
 #[derive(Clone, Default, Debug)]
 pub struct Decision {
     pub listed: Vec<Listing>,
-    /// In the order of issue; none for a halo, whose messages are pushes.
+    /// Operations in the order of issue; none for a halo, whose messages are pushes.
     pub groups: Vec<Option<Operation>>,
 }
 
 /// One read of one buffer by one task.
 pub struct Read {
     pub reader: RoleId,
-    /// What the whole task reads.
+    /// The region that the whole task reads.
     pub wanted: Region,
-    /// A later reader of the same contents to whom all ranks will have to give everything.
+    /// The role of a later reader that needs the same contents on all ranks.
     pub later: Option<RoleId>,
     pub buffer: Box3,
     pub nodes: u32,
@@ -77,7 +75,7 @@ impl Tables<'_> {
     }
 }
 
-/// Decides; `pieces` become what is there after the operations.
+/// Decides about a read, and changes `pieces` to the contents after the operations.
 pub fn decide(rules: Rules, tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> Decision {
     match rules {
         Rules::Paper => paper::decide(tables, read, pieces),
@@ -86,7 +84,7 @@ pub fn decide(rules: Rules, tables: &mut Tables<'_>, read: &Read, pieces: &mut V
     }
 }
 
-/// Cuts the pieces so that none is partly inside `region`, and calls `f` on those inside that fit.
+/// Cuts the pieces at the border of `region`, and calls `f` for those inside that satisfy `fits`.
 fn within(pieces: &mut Vec<Piece>, region: &Region, fits: impl Fn(&Piece) -> bool, mut f: impl FnMut(&mut Piece)) {
     let mut outside = Vec::new();
     for piece in pieces.iter_mut() {
@@ -103,7 +101,7 @@ fn within(pieces: &mut Vec<Piece>, region: &Region, fits: impl Fn(&Piece) -> boo
     pieces.append(&mut outside);
 }
 
-/// Remembers that a side's ranks hold a piece.
+/// Records that a side's ranks hold a piece.
 pub fn hold(piece: &mut Piece, side: SideId) {
     if piece.owner_side != side && !piece.holders.contains(&side) {
         piece.holders.push(side);

@@ -1,8 +1,9 @@
-//! Partial results: who reads them decides how they are combined.
+//! Partial results: their readers decide how they are combined.
 //!
-//! One reader makes a reduce, readers that all read the same an allreduce, readers of parts a reduce-scatter. Where
-//! readers overlap without being equal, the lowest rank that reads a point gets it, and the others have it pushed from
-//! there. Neither the paper nor Celerity has this: Celerity pushes every partial result to every reader.
+//! One reader makes a reduce, readers that all read the same points an allreduce, readers of different parts a
+//! reduce-scatter. If readers overlap without being equal, the lowest rank that reads a point gets the sum and pushes
+//! it to the others. Neither the paper nor Celerity has this rule: Celerity pushes every partial result to every
+//! reader.
 
 use super::{Decision, Listing, Read, Tables, hold, within};
 use crate::{
@@ -13,15 +14,15 @@ use crate::{
     space::Region,
 };
 
-/// Partial results alone; everything else stays point-to-point.
+/// Decides about partial results alone; everything else stays point-to-point.
 pub fn decide(tables: &mut Tables<'_>, read: &Read, pieces: &mut Vec<Piece>) -> Decision {
     let mut decision = Decision::default();
     combine(tables, read, read.reader, pieces, &mut decision);
     decision
 }
 
-/// Combines what partial results `reader` reads within `read.wanted` or, if it is a later reader, all that it will
-/// read.
+/// Combines the partial results that `reader` reads. If `reader` is a later reader, these are not limited to
+/// `read.wanted`.
 pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mut Vec<Piece>, decision: &mut Decision) {
     let side = tables.side(reader);
     let image = tables.roles[reader].image.clone();
@@ -50,7 +51,7 @@ pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mu
                 _ => (Pattern::ReduceScatter, None),
             };
             let (owner, copies) = owner(tables, read, pattern, side, &participants, &region);
-            // The operation hands out what owners will own; an allreduce gives all to everyone.
+            // The operation delivers to the future owners; an allreduce delivers to all participants.
             let reader = copies.unwrap_or(owner);
             let part = OwnedRegion { region: region.clone(), owner: givers, holders: Vec::new() };
             let group = decision.groups.len();
@@ -77,7 +78,7 @@ pub fn combine(tables: &mut Tables<'_>, read: &Read, reader: RoleId, pieces: &mu
     }
 }
 
-/// Who owns the result, and who else holds a copy.
+/// Returns the side that owns the result, and the side that holds a copy, if any.
 fn owner(
     tables: &mut Tables<'_>,
     read: &Read,

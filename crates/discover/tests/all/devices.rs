@@ -13,7 +13,7 @@ fn followed(program: &Program, nodes: u32, rules: Rules, rank: u32, devices: u32
     device_report(&program.list().unwrap(), nodes, rules, rank, devices).expect("the program is sound").2
 }
 
-/// `moment buffer kind count [from-to elements]` of each operation; elements are 8 bytes.
+/// Formats each operation as `moment buffer kind count [from-to elements]`; elements have 8 bytes.
 fn lines(report: &DeviceReport, task: &str) -> Vec<String> {
     let row = |row: &&unisono_discover::DeviceOperation| row.task == task;
     let line = |row: &unisono_discover::DeviceOperation| {
@@ -24,7 +24,7 @@ fn lines(report: &DeviceReport, task: &str) -> Vec<String> {
     report.operations.iter().filter(row).map(line).collect()
 }
 
-/// On 2 nodes with 2 devices each, 64 bodies: a device has 16 of them, a node 32.
+/// With 64 bodies on 2 nodes of 2 devices, a device has 16 bodies and a node 32.
 #[test]
 fn n_body_broadcasts_to_the_devices_after_an_all_gather() {
     for rules in [Rules::Paper, Rules::Full] {
@@ -33,10 +33,10 @@ fn n_body_broadcasts_to_the_devices_after_an_all_gather() {
             assert_eq!(
                 lines(&report, "time_step"),
                 [
-                    // The first step finds all on the host.
+                    // Before the first step all data is on the host.
                     "before-kernel P copies x1 0-1 64 0-2 64",
                     "before-kernel V copies x1 0-1 16 0-2 16",
-                    // Each further one gathers what the devices have written, and brings the whole to both.
+                    // Each further step gathers the data that the devices have written, and copies the whole to both.
                     "before-exchange P copies x3 1-0 16 2-0 16",
                     "after-exchange P broadcast x3 128",
                 ]
@@ -47,7 +47,7 @@ fn n_body_broadcasts_to_the_devices_after_an_all_gather() {
     }
 }
 
-/// Section 1.6: without a collective each message of another node is an update of its own, of every device.
+/// Section 1.6: without a collective each message of another node is a separate update of every device.
 #[test]
 fn each_message_is_an_update_of_each_device_without_collectives() {
     for nodes in NODES.into_iter().filter(|&nodes| nodes > 1) {
@@ -63,11 +63,11 @@ fn each_message_is_an_update_of_each_device_without_collectives() {
             let each = u64::from(devices) * u64::from(nodes - 1 + u32::from(devices > 1));
             // The first step copies the host's contents once to each device.
             assert_eq!(sum("before-kernel", |row| row.updates), u64::from(devices) + steps * each, "{nodes} {devices}");
-            // What arrives is copied at once where the run does it.
+            // The run copies arrived data at once.
             assert_eq!(sum("before-kernel", |row| row.copies), u64::from(devices) * (steps + 1));
             assert_eq!(sum("before-exchange", |row| row.copies), steps * u64::from(devices));
             assert_eq!(report.broadcasts, 0);
-            // With discovery: one update a step, whatever the number of nodes and devices.
+            // With discovery there is one update per step, for any number of nodes and devices.
             let found = followed(&Programs::n_body(bodies, steps + 1), nodes, Rules::Paper, 0, devices);
             let after: u64 =
                 found.operations.iter().filter(|r| r.moment == "after-exchange").map(|r| r.count * r.updates).sum();
@@ -76,7 +76,6 @@ fn each_message_is_an_update_of_each_device_without_collectives() {
     }
 }
 
-/// One device needs only what comes from other nodes; of several each lacks what another one has.
 #[test]
 fn a_broadcast_carries_what_at_least_one_device_lacks() {
     for (devices, elements) in [(1, 96), (2, 128), (4, 128)] {
@@ -98,13 +97,13 @@ fn only_receivers_of_everything_are_broadcast_to() {
         "each scatter is followed by a copy to each device"
     );
     assert_eq!(lines(&report, "one"), ["before-exchange A copies x2 1-0 8 2-0 8"]);
-    // The broadcast of the other benchmark goes to all devices; the root's read of all is on its first one.
+    // The broadcast of the other benchmark goes to all devices; the root's task runs on its first device.
     let report = followed(&Programs::gather_bcast(64, 3), 4, Rules::Paper, 0, 2);
     assert_eq!(report.broadcasts, 3);
     assert_eq!(lines(&report, "one")[0], "before-kernel A copies x1 0-1 64");
 }
 
-/// Alone on a node, devices read from each other what no exchange has brought to the host.
+/// On a single node, devices read from each other the data that no exchange has brought to the host.
 #[test]
 fn devices_of_one_node_read_from_each_other() {
     let report = followed(&Programs::n_body(64, 3), 1, Rules::Full, 0, 2);
@@ -134,7 +133,7 @@ fn partial_results_of_devices_are_combined_on_the_host() {
             lines(&report, "sum"),
             [format!("before-kernel A copies x1{first}"), format!("after-kernel S reduce x1{all}")]
         );
-        // The result of all nodes comes by an allreduce, that of one node is on its host.
+        // On several nodes an allreduce brings the result; on one node it is on the host.
         let expected = if nodes > 1 {
             "after-exchange S broadcast x1 12".to_owned()
         } else {
@@ -159,20 +158,20 @@ fn tasks_on_the_host_read_the_host_memory() {
     assert!(wrong.contains("unknown variant `gpu`, expected `devices` or `host`"), "{wrong}");
 }
 
-/// More devices than points: some have no part. The report of all ranks counts every element that a device lacks.
+/// With more devices than points, some devices have no part. The report still counts every element that a device lacks.
 #[test]
 fn devices_without_a_part_copy_nothing() {
     let program = Programs::n_body(3, 3);
     let report = followed(&program, 1, Rules::Full, 0, 8);
     assert_eq!(lines(&report, "time_step")[0], "before-kernel P copies x1 0-1 3 0-2 3 0-3 3");
     let nodes = 2;
-    // Node 1 has one of three bodies, so one device has a part; the broadcast is to all.
+    // Node 1 has one of three bodies, so one device has a part; the broadcast goes to all devices.
     let report = followed(&program, nodes, Rules::Paper, 1, 8);
     assert_eq!(
         lines(&report, "time_step")[2..],
         ["before-exchange P copies x2 1-0 1", "after-exchange P broadcast x2 24"]
     );
-    // A node without a part takes in the all-gather of the others only if it reads.
+    // A node without a part receives the all-gather of the others only if it reads.
     let report = followed(&program, 64, Rules::Full, 63, 8);
     assert_eq!((report.copies, report.bytes), (0, 0));
 }

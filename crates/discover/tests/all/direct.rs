@@ -1,4 +1,4 @@
-//! Exchanges by messages: proved, run with data, refused where anything is missing or in the wrong place, and the same
+//! Exchanges by messages: they are proved, run with data, refused if an element is missing or misplaced, and equal
 //! whether one rank lists them or all do.
 
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use unisono_schedule::{
     verify::{Expected, Method, Seed, verify, verify_with},
 };
 
-/// Every pair with some length, or nothing, drawn by a small generator.
+/// Draws a length, or no message, for every pair.
 fn random(ranks: u32, seed: u64) -> Vec<Message> {
     let mut state = seed;
     let mut draw = |n: u64| {
@@ -40,10 +40,10 @@ fn messages_are_proved_and_arrive() {
         let messages = random(ranks, seed);
         let made = made(&Direct::Messages(messages.clone()), ranks);
         prove(&made);
-        // The collective is no alltoall of whole blocks, and the usual proof says so.
+        // The exchange is not an alltoall of whole blocks, and the usual proof fails.
         assert!(!verify(&made.schedule, Method::Auto).holds());
 
-        // Number every element that is sent; what arrives is counted out from the list of messages alone.
+        // Numbers every sent element; the expected outputs follow from the list of messages alone.
         let len = made.schedule.collective().input_len(0) as usize;
         let inputs: Vec<Vec<f64>> =
             (0..ranks).map(|r| (0..len).map(|k| f64::from(1000 * r) + k as f64).collect()).collect();
@@ -100,7 +100,8 @@ fn sums_are_proved_for_the_ranks_that_contribute_and_for_no_others() {
             assert!(refused(wrong.clone()), "{wrong:?} by {method:?}");
         }
     }
-    // Sums in the order of ranks: 1000 to the power of the rank tells who contributed, once each.
+    // Sums in the order of ranks: each rank's value is 10 to the power of the rank, so every digit counts the
+    // contributions of one rank.
     let len = made.schedule.collective().input_len(0) as usize;
     let inputs: Vec<Vec<f64>> = (0..4).map(|r| vec![f64::from(10_i32.pow(r)); len]).collect();
     let doubled = made.schedule.with_operator(unisono_collective::Operator::Sum);
@@ -121,7 +122,7 @@ fn elements_of_any_size_are_whole_ones() {
     assert!(DirectSchedule::new(&huge, 2, 8).unwrap_err().to_string().contains("elements"));
 }
 
-/// A reduction onto boxes around each part, read by mappers of `reads`: all commands of one rank.
+/// Returns the discovery of one rank for a reduction with the mapper `reduced` that is read with the mapper `read`.
 fn reduction(nodes: u32, rank: u32, size: i64, reduced: &Mapper, read: &Mapper) -> Discovery {
     let mut discovery = Discovery::new(Options::commands(nodes, rank, Rules::Off)).unwrap();
     let a = discovery.buffer(Buffer::new("a", &[size], 8, true).unwrap());
@@ -135,7 +136,7 @@ fn reduction(nodes: u32, rank: u32, size: i64, reduced: &Mapper, read: &Mapper) 
     discovery
 }
 
-/// What each rank does, of exchanges that list all messages or only the rank's own.
+/// Returns the part of each rank, for exchanges that list all messages or only the rank's own.
 fn parts(exchanges: &[DirectExchange], nodes: u32) -> Vec<RankPart> {
     let mut proofs = Proofs::default();
     let part = |(rank, exchange)| proofs.part(exchange, nodes, 8, rank).unwrap();
@@ -145,7 +146,7 @@ fn parts(exchanges: &[DirectExchange], nodes: u32) -> Vec<RankPart> {
 /// The messages that a rank sends, or those that it receives.
 type Rows = Vec<(u32, Vec<Box3>)>;
 
-/// Both ends of every message carry the same boxes, and these are all messages.
+/// Checks that both ends of every message have the same boxes, and returns the number of messages.
 fn agree(parts: &[RankPart]) -> usize {
     let rows = |ends: fn(&RankPart) -> &Rows, turned: bool| {
         let mut rows = Vec::new();
@@ -165,7 +166,7 @@ fn agree(parts: &[RankPart]) -> usize {
 
 #[test]
 fn a_rank_does_the_same_whether_it_lists_all_messages_or_its_own() {
-    // So many ranks that all pairs are too many to list, and few enough to list them here.
+    // Enough ranks that all pairs are too many to list, and few enough to list them in a test.
     let few = 300;
     assert!(u64::from(few) * u64::from(few - 1) > MOST_MESSAGES);
     let halo = Mapper::Neighborhood([2, 0, 0]);
@@ -234,7 +235,7 @@ proptest! {
                 let parts = parts(&exchanges, nodes);
                 prop_assert_eq!(agree(&parts), exchange.lengths.messages().len());
                 for (rank, part) in (0..).zip(&parts) {
-                    // Regions are those of the operation.
+                    // The regions are those of the operation.
                     let sends = operation.sends(sides, rank);
                     let same = |rows: &[(u32, Vec<Box3>)], given: &[(u32, Region)]| {
                         rows.iter().map(|(k, boxes)| (*k, Region::of(boxes.iter().copied()))).eq(given.iter().cloned())

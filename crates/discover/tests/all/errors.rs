@@ -1,4 +1,4 @@
-//! What a program can get wrong: the message names task, buffer and rank.
+//! The errors of programs: each message names task, buffer and rank.
 
 use crate::common;
 
@@ -30,7 +30,7 @@ fn overlapping_writes() {
         said.starts_with("task 'all', buffer 'A', rank 1: overlapping writes: with mapper all ranks 0 and 1"),
         "{said}"
     );
-    // On one node too, so that a program does not begin to fail on a larger machine.
+    // Refused on one node too, so that a program does not begin to fail on a larger machine.
     assert!(refused(&[all], 1).contains("overlapping writes"));
     let halo = task("halo", "[64]", &[("A", "write", r#"{"kind":"neighborhood","halo":[1]}"#)]);
     assert!(refused(&[halo], 4).contains("ranks 0 and 1 both write [15, 17)"));
@@ -72,7 +72,7 @@ fn with_function(
     let accesses = [Access::new(BufferId(0), Mode::Read, mapper)];
     let task = Task { name: "t", geometry: Geometry::of(&[64]), accesses: &accesses };
     let wrong = discovery.submit(&task).map_or_else(|e| e.to_string(), |_| String::new());
-    // A refused task leaves no trace.
+    // A refused task changes nothing.
     assert!(wrong.is_empty() || discovery.submit(&Task { accesses: &[], ..task }).is_ok_and(|id| id.0 == 0));
     wrong
 }
@@ -105,7 +105,7 @@ fn ranks_that_diverge_are_found() {
         }
         discovery
     };
-    // Buffers are links too: the seventh task is submission 7.
+    // Buffers are submissions too: the seventh task is submission 7.
     assert_eq!(run(6).chain().first_difference(run(-1).chain()), Some(7));
     assert_eq!(run(6).chain().first_difference(run(6).chain()), None);
     assert_eq!(run(6).submission(7), "task 't'");

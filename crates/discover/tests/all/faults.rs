@@ -1,4 +1,5 @@
-//! The faults of the authors' branch, `papers/discovery/errata.md`, A to H: each fails on what the branch does.
+//! The faults A to H of the authors' branch, from `papers/discovery/errata.md`. Each test fails for the branch's
+//! behavior.
 
 use crate::common;
 
@@ -11,7 +12,7 @@ fn write(buffer: &str) -> String {
     task("write", "[64]", &[(buffer, "write", "one_to_one")])
 }
 
-/// A: forwards of many producers come in ascending order of producers, on every rank, also after unequal histories.
+/// A: forwards of many producers are in ascending order of producers on every rank, also after unequal histories.
 #[test]
 fn a_many_producers_have_one_order() {
     for rules in RULES {
@@ -22,7 +23,7 @@ fn a_many_producers_have_one_order() {
             assert_eq!(producers, (0..8).collect::<Vec<_>>());
             assert!(groups.is_sorted());
             for rank in 1..nodes {
-                // What was allocated and planned before on a rank must not matter.
+                // Earlier programs on a rank must not influence the order.
                 for _ in 0..rank {
                     run(&Programs::gather_scatter(64, 2), nodes, rank, rules);
                 }
@@ -35,7 +36,7 @@ fn a_many_producers_have_one_order() {
     }
 }
 
-/// B: after a gather, ranks still have what they wrote: the next reader of the same parts needs no message.
+/// B: after a gather, ranks still hold the data that they wrote: the next reader of the same parts needs no message.
 #[test]
 fn b_a_gather_takes_nothing_away() {
     let one = task("one", "[1]", &[("A", "read", "all")]);
@@ -47,12 +48,12 @@ fn b_a_gather_takes_nothing_away() {
             assert_eq!(patterns(&report), [Pattern::Gather]);
             assert_eq!((report.messages.p2p, report.messages.collective), (0, 1));
         }
-        // A gather, then nothing; the branch pushes three times here.
+        // One gather and nothing else; the branch pushes three times here.
         assert_eq!(report_of(&program, 4, Rules::Off).messages.p2p, 3);
     }
 }
 
-/// C: a writer is remembered however many tasks come between.
+/// C: a writer is remembered for any number of tasks in between.
 #[test]
 fn c_unrelated_tasks_hide_no_producer() {
     let unrelated: Vec<String> = (0..100).map(|_| write("B")).collect();
@@ -73,8 +74,9 @@ fn stencil_then_all(between: usize) -> Program {
     program(&[("A", "[64]", false), ("B", "[64]", false)], &tasks)
 }
 
-/// D: a forward that does not materialise hides nothing. The paper's rules push 24 times on 4 nodes; the full ones see
-/// the later reader and need one all-gather, or, where it is out of sight, 6 pushes of a halo and one collective.
+/// D: a forward that does not materialise hides nothing. The paper's rules push 24 times on 4 nodes. The full rules
+/// find the later reader and need one all-gather or, if it is outside the window, 6 pushes of a halo and one
+/// collective.
 #[test]
 fn d_a_vanished_forward_hides_no_producer() {
     let paper = report_of(&stencil_then_all(0), 4, Rules::Paper);
@@ -97,7 +99,7 @@ fn d_a_vanished_forward_hides_no_producer() {
     }
 }
 
-/// E: equal transpositions are equal.
+/// E: equal transpositions need no communication.
 #[test]
 fn e_transposed_to_transposed_is_free() {
     let turned = r#"{"kind":"transposed","perm":[1,0]}"#;
@@ -113,7 +115,7 @@ fn e_transposed_to_transposed_is_free() {
     }
 }
 
-/// F: ranks without a chunk take part in what concerns all, with nothing to give.
+/// F: ranks without a chunk take part in collectives of all ranks, and contribute nothing.
 #[test]
 fn f_fewer_chunks_than_ranks() {
     let few = |name: &str, accesses: &[(&str, &str, &str)]| {
@@ -153,7 +155,8 @@ fn f_fewer_chunks_than_ranks() {
     }
 }
 
-/// G: accesses count for their own buffer, bytes are wide enough, and overlapping parts are no scatter by the paper.
+/// G: accesses count for their own buffer only, byte counts do not overflow, and overlapping parts are not a scatter in
+/// the paper's rules.
 #[test]
 fn g_buffers_bytes_and_overlaps() {
     let mixed = [
@@ -180,7 +183,7 @@ fn g_buffers_bytes_and_overlaps() {
     let program_overlapping = program(&[("A", "[64]", false)], &overlapping);
     let paper = report_of(&program_overlapping, 4, Rules::Paper);
     assert_eq!((patterns(&paper), paper.messages.p2p), (vec![], 3));
-    // Each part is sent on its own, 16 elements and what overlaps.
+    // Each part is sent separately: 16 elements and the overlap.
     let full = report_of(&program_overlapping, 4, Rules::Full);
     assert_eq!(patterns(&full), [Pattern::Scatter]);
     assert_eq!(full.messages.collective_bytes, 8 * (20 + 20 + 18));
@@ -188,7 +191,7 @@ fn g_buffers_bytes_and_overlaps() {
     assert_eq!(commands.iter().filter(|c| c.starts_with("scatter")).count(), 1);
 }
 
-/// H: several producers of one read share one operation; the forwards stay listed.
+/// H: several producers of one read share one operation.
 #[test]
 fn h_producers_of_one_read_are_fused() {
     for nodes in [2, 4, 8] {

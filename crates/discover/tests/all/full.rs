@@ -1,4 +1,4 @@
-//! What the full rules find past the paper.
+//! The patterns that the full rules find and the paper's rules do not.
 
 use crate::common;
 
@@ -32,7 +32,6 @@ fn look_ahead_takes_the_larger_collective() {
     }
 }
 
-/// New contents in between end the look-ahead.
 #[test]
 fn look_ahead_stops_at_a_write() {
     let all = task("all", "[64]", &[("A", "read", "all")]);
@@ -66,13 +65,12 @@ fn readers_decide_the_reduction() {
         let alone = report_of(&reduction(reader, range), 1, Rules::Full);
         assert_eq!((patterns(&alone), alone.messages.collective), (vec![], 0));
     }
-    // Overlapping readers: each point goes to one of them, the rest is a push to the neighbor.
+    // Overlapping readers: each point goes to one of them, which pushes shared points to its neighbor.
     let report = report_of(&reduction(r#"{"kind":"neighborhood","halo":[1]}"#, "[64]"), 4, Rules::Full);
     assert_eq!(patterns(&report)[0], Pattern::ReduceScatter);
     assert_eq!((report.messages.p2p, report.messages.collective), (3 + 3 - 3, 1));
 }
 
-/// A reduce for one reader, then all: one allreduce.
 #[test]
 fn look_ahead_makes_an_allreduce() {
     let tasks = [
@@ -85,7 +83,7 @@ fn look_ahead_makes_an_allreduce() {
     assert_eq!((report.messages.p2p, report.messages.collective), (0, 1));
 }
 
-/// Power iteration: y = A x by rows, a norm, a new x. Nothing is pushed.
+/// Power iteration: y = A x by rows, a norm, a new x. It has no pushes.
 #[test]
 fn power_iteration() {
     let slice = r#"{"kind":"project","kernel_dim":0}"#;
@@ -102,7 +100,6 @@ fn power_iteration() {
     assert_eq!(report.messages.p2p, 0);
 }
 
-/// Only the ranks that read take part: three chunks on eight ranks receive, five do not.
 #[test]
 fn a_collective_is_among_the_ranks_that_read() {
     let few = task("few", "[3]", &[("A", "read", "all")]);
@@ -112,7 +109,7 @@ fn a_collective_is_among_the_ranks_that_read() {
     assert_eq!(report.messages.p2p, 0);
 }
 
-/// A row that one rank owns and all read is a broadcast, not an all-gather; the rest of the buffer stays where it is.
+/// A row that one rank owns and all ranks read is a broadcast, not an all-gather; the rest of the buffer does not move.
 #[test]
 fn part_that_all_read_is_decided_apart() {
     let both = task("read", "[64]", &[("A", "read", "one_to_one"), ("A", "read", &fixed(20, 4))]);
@@ -122,7 +119,7 @@ fn part_that_all_read_is_decided_apart() {
     assert_eq!(report.messages.collective_bytes, 8 * 3 * 4);
 }
 
-/// Neighbors in a grid of tiles, corners too.
+/// Neighbors in a grid of tiles include the corners.
 #[test]
 fn halo_of_tiles() {
     let tiled = |name: &str, accesses: &[(&str, &str, &str)]| {
@@ -139,12 +136,11 @@ fn halo_of_tiles() {
     assert_eq!((report.messages.p2p, report.messages.collective), (12, 0));
     let report = report_of(&program, 64, Rules::Full);
     assert_eq!(report.messages.p2p, 2 * (2 * 8 * 7) + 4 * 7 * 7);
-    // The paper's rules find nothing here and push the same.
+    // The paper's rules find no pattern here and push the same data.
     let paper = report_of(&program, 64, Rules::Paper);
     assert_eq!((patterns(&paper), paper.messages.p2p), (vec![], report.messages.p2p));
 }
 
-/// A halo wider than a part reaches past the neighbors.
 #[test]
 fn a_wide_halo_is_no_neighbor_pattern() {
     let wide = task("relax", "[64]", &[("A", "read", r#"{"kind":"neighborhood","halo":[17]}"#)]);
@@ -154,7 +150,6 @@ fn a_wide_halo_is_no_neighbor_pattern() {
     assert_eq!(report.messages.p2p, 2 * (3 + 2));
 }
 
-/// Data that nobody overwrites is known for good: each new reader gets only what it lacks.
 #[test]
 fn long_lived_data_moves_once() {
     let all = task("all", "[64]", &[("A", "read", "all"), ("B", "write", "one_to_one")]);

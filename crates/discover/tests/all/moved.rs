@@ -1,4 +1,5 @@
-//! What is to be priced of the worked examples: each distinct operation once, in the order of issue, and how often.
+//! The records for cost models, for the worked examples: each distinct operation once, in the order of issue, with its
+//! number of occurrences.
 
 use crate::common;
 
@@ -28,7 +29,7 @@ fn messages_are_those_of_the_pushes() {
     let rows = moved(&Programs::n_body(10, 3), 4, Rules::Off);
     let [(_, 2, what)] = &rows[..] else { panic!("one row, not {rows:?}") };
     assert_eq!((what.pattern, what.messages.len(), what.elements), (None, 12, 30));
-    // Parts of 10 among 4 are 3, 3, 2, 2.
+    // 10 elements among 4 ranks are parts of 3, 3, 2 and 2.
     assert_eq!(&what.messages[..4], &[(0, 1, 3), (0, 2, 3), (0, 3, 3), (1, 0, 3)]);
     assert_eq!(((what.gives.least, what.gives.most), (what.gets.least, what.gets.most)), ((6, 9), (7, 8)));
 }
@@ -39,7 +40,7 @@ fn patterns_have_the_sizes_that_algorithms_count() {
         let rows = moved(program, nodes, Rules::Full);
         rows.into_iter().map(|(_, _, w)| (w.pattern.unwrap(), w.part.most, w.root)).collect::<Vec<_>>()
     };
-    // What is there from the start is gathered from nobody.
+    // Initial contents are not gathered.
     let patterns = found(&Programs::gather_scatter(12, 2), 4);
     assert_eq!(patterns, [(Pattern::Scatter, 3, Some(0)), (Pattern::Gather, 3, Some(0))]);
     assert_eq!(found(&Programs::all_to_all(12, 2), 4)[0], (Pattern::Alltoall, 9, None));
@@ -53,7 +54,7 @@ fn patterns_have_the_sizes_that_algorithms_count() {
 #[test]
 fn one_node_moves_nothing() {
     assert!(moved(&Programs::n_body(64, 4), 1, Rules::Full).is_empty());
-    // Commands alone need no rows.
+    // A discovery without a report keeps no records.
     let mut alone = Discovery::new(Options::commands(4, 0, Rules::Full)).unwrap();
     Programs::n_body(64, 4).submit(&mut alone).unwrap();
     assert!(alone.moved().is_empty());

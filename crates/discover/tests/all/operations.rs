@@ -1,11 +1,11 @@
-//! What an operation says of itself, beside what follows from the places of its parts.
+//! Methods of operations that do not follow from the places of their parts alone.
 
 use crate::common;
 
 use common::{program, task};
 use unisono_discover::{Action, Discovery, Operation, Options, Pattern, Program, Region, Rules, Sides};
 
-/// What is asked of the operations of a pattern that rank 0 takes part in.
+/// Applies `ask` to the operations of a pattern in which rank 0 takes part.
 fn answers<T>(program: &Program, nodes: u32, pattern: Pattern, ask: impl Fn(&Operation, &Sides) -> T) -> Vec<T> {
     let mut discovery =
         Discovery::new(Options { rows: true, ..Options::commands(nodes, 0, Rules::Full) }).expect("valid options");
@@ -27,8 +27,8 @@ fn a_transposition_is_even_where_rows_divide() {
         let fill = task("fill", &range, &[("A", "write", "one_to_one")]);
         let tasks = program(&[("A", &range, false), ("B", &range, false)], &[fill, turn]);
         let found = answers(&tasks, nodes, Pattern::Alltoall, Operation::even);
-        // Of two ranks with parts of a and b rows, one sends a b to the other: they are equal where a = b, or where
-        // there are only two ranks.
+        // Of two ranks with parts of a and b rows, one sends a b elements to the other. All pairs are equal if a = b,
+        // or if there are only two ranks.
         let rows = n / u64::from(nodes);
         let even = match (nodes, n % u64::from(nodes)) {
             (2, _) => Some((n / 2) * n.div_ceil(2)),
@@ -40,7 +40,7 @@ fn a_transposition_is_even_where_rows_divide() {
     }
 }
 
-/// Ranks that got the same element of a sum could have other bits of it.
+/// If two ranks reduced the same element separately, their results could differ in rounding.
 #[test]
 fn parts_of_a_sum_are_disjoint_where_neighbors_share_too() {
     for reads in ["one_to_one", r#"{"kind":"neighborhood","halo":[1]}"#] {

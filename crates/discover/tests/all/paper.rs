@@ -1,12 +1,12 @@
-//! Algorithm 1 and Table 2 as settled in `papers/discovery/errata.md`, written straight down over points and with the
-//! inner loop of the paper, against the rules `paper` on random programs.
+//! A direct implementation of Algorithm 1 and Table 2, as settled in `papers/discovery/errata.md`, over single points
+//! and with the inner loop of the paper. It is compared with the rules `paper` on random programs.
 
 use crate::{points, soak};
 
 use points::{OwnedTask, Random, buffer_box, points as points_in, random, touched};
 use unisono_discover::{Access, Buffer, Discovery, Geometry, Mapper, Mode, Options, Pattern, Rules, Split, Task};
 
-/// After, before, buffer, points, pattern.
+/// Producer task, consumer task, buffer, points, pattern.
 type Found = (usize, usize, usize, Vec<usize>, Option<Pattern>);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -16,7 +16,7 @@ enum Writer {
     Forward,
 }
 
-/// The points that a mapper touches for a task's whole range.
+/// Returns the points that a mapper touches for a task's whole range.
 fn image(program: &Random, task: &OwnedTask, access: &Access) -> Vec<usize> {
     let about = &program.buffers[access.buffer.index()];
     let whole = buffer_box(about);
@@ -27,7 +27,7 @@ fn accesses(task: &OwnedTask, b: usize, mode: fn(Mode) -> bool) -> impl Iterator
     task.accesses.iter().filter(move |a| a.buffer.index() == b && mode(a.mode))
 }
 
-/// A_t(F): mappers that touch F, sorted. Writes through one mapper count once.
+/// A_t(F): the mappers that touch F, sorted. Writes through one mapper count once.
 fn touching(
     program: &Random,
     t: usize,
@@ -54,11 +54,10 @@ fn communication_free(program: &Random, tasks: &[OwnedTask], p: usize, c: usize,
         && touching(program, p, tasks, b, f, Mode::writes) == touching(program, c, tasks, b, f, Mode::reads)
 }
 
-/// Algorithm 1 on all tasks.
 fn algorithm_1(program: &Random, tasks: &[OwnedTask], nodes: u32) -> Vec<Found> {
     let sizes: Vec<usize> = program.buffers.iter().map(|b| buffer_box(b).volume() as usize).collect();
     let mut last: Vec<Vec<Writer>> = sizes.iter().map(|&n| vec![Writer::Nobody; n]).collect();
-    // Who read a point of a buffer since its writer wrote it: consumers, and forwards by region.
+    // The reads since the last write: consumer, buffer, points.
     let mut readers: Vec<(usize, usize, Vec<usize>)> = Vec::new();
     let mut out = Vec::new();
     for (t, task) in tasks.iter().enumerate() {
@@ -74,7 +73,7 @@ fn algorithm_1(program: &Random, tasks: &[OwnedTask], nodes: u32) -> Vec<Found> 
                         continue;
                     }
                     let g: Vec<usize> = f.iter().copied().filter(|x| read.contains(x)).collect();
-                    // A reader from before p wrote is no dependent of p.
+                    // A task that read before p wrote is not a dependent of p.
                     if *c > p && !g.is_empty() && !communication_free(program, tasks, p, *c, b, &g) {
                         f.retain(|x| !g.contains(x));
                     }
@@ -99,7 +98,7 @@ fn algorithm_1(program: &Random, tasks: &[OwnedTask], nodes: u32) -> Vec<Found> 
     out
 }
 
-/// Dimensions of the range that each dimension of the buffer depends on, and whether exactly.
+/// Returns for each dimension of the buffer the dimension of the range on which it depends, and whether exactly.
 fn dependence(mapper: &Mapper, dims: usize) -> Vec<Option<(usize, bool)>> {
     (0..dims)
         .map(|d| match mapper {
@@ -165,7 +164,7 @@ fn table_2(
         (true, true) => {
             let ([(w, wrote)], [(r, read)]) = (&writes[..], &reads[..]) else { return None };
             let kinds = |m: &Mapper, g: &Geometry| -> Vec<Option<bool>> {
-                // Constant is false, split is true, neither is none.
+                // A constant dimension is `Some(false)`, a split one `Some(true)`, any other `None`.
                 let kind = |by: Option<(usize, bool)>| match by {
                     Some((k, exact)) if is_cut(g, k) => exact.then_some(true),
                     _ => Some(false),

@@ -1,10 +1,10 @@
-//! The meaning of programs, straight down: buffers are lists of points, and everything is asked for each point.
+//! A direct model of the meaning of programs: buffers are lists of points, and each point is evaluated separately.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use unisono_base::{BufferId, mix};
 use unisono_discover::{Access, Box3, Geometry, Mapper, Mode, Region, Split};
 
-/// A repeatable source of small numbers.
+/// A repeatable generator of small numbers.
 pub struct Dice(pub u64);
 
 impl Dice {
@@ -41,7 +41,7 @@ pub struct Random {
     pub tasks: Vec<OwnedTask>,
 }
 
-/// A program of random tasks; not all of them are sound.
+/// Returns a program of random tasks; not all of them are valid.
 pub fn random(seed: u64, reductions: bool) -> Random {
     let mut dice = Dice(seed.wrapping_mul(0x1234_5678_9abc_def1));
     let two = dice.chance(40);
@@ -120,7 +120,7 @@ pub fn buffer_box(buffer: &OwnedBuffer) -> Box3 {
     Box3::of_size(max)
 }
 
-/// The chunk of every rank that has one, counted out granule by granule.
+/// Returns the chunk of each rank that has one, counted granule by granule.
 pub fn chunks(geometry: &Geometry, nodes: u32) -> Vec<Box3> {
     let range = geometry.range();
     if geometry.is_unsplittable() {
@@ -136,7 +136,7 @@ pub fn chunks(geometry: &Geometry, nodes: u32) -> Vec<Box3> {
         cuts
     };
     let (rows, columns) = if geometry.split == Split::TwoD && geometry.dims > 1 {
-        // The library's choice of the grid is a convention; it is tested where it is made.
+        // The choice of the grid is a convention of the library, which `split` tests.
         let axes = geometry.layout(nodes).axes;
         (axes[0].parts as usize, axes[1].parts as usize)
     } else {
@@ -155,7 +155,6 @@ pub fn chunks(geometry: &Geometry, nodes: u32) -> Vec<Box3> {
     out
 }
 
-/// What a mapper says for a chunk.
 pub fn touched(mapper: &Mapper, chunk: &Box3, buffer: &Box3, dims: usize) -> Box3 {
     let (mut min, mut max) = (chunk.min, chunk.max);
     for d in 0..dims {
@@ -180,7 +179,7 @@ pub fn touched(mapper: &Mapper, chunk: &Box3, buffer: &Box3, dims: usize) -> Box
     Box3::new(min, max).intersect(buffer)
 }
 
-/// The points of a buffer, by number.
+/// Returns the numbers of the points of a box in a buffer.
 pub fn points(b: &Box3, buffer: &Box3) -> Vec<usize> {
     let mut out = Vec::new();
     for x in b.min[0]..b.max[0] {
@@ -199,7 +198,7 @@ pub fn points_of(region: &Region, buffer: &Box3) -> Vec<usize> {
     out
 }
 
-/// What a rank's chunk of a task touches in a buffer by accesses of some modes.
+/// Returns the points of a buffer that a rank's chunk of a task touches by accesses of some modes.
 pub fn touched_by(
     task: &OwnedTask,
     chunk: &Box3,

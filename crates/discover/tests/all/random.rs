@@ -1,5 +1,6 @@
-//! Random programs, run: every rank's commands move versions of points, and every kernel must find what the program
-//! means. The meaning is `common/points.rs`: chunks counted out, mappers asked chunk by chunk, points one by one.
+//! Runs random programs: every rank's commands move versions of points, and every kernel must find the versions that
+//! the program defines. The model is `common/points.rs`: chunks are counted, mappers evaluated chunk by chunk, and
+//! points handled one by one.
 
 use crate::{points, soak::cases};
 
@@ -8,17 +9,17 @@ use std::collections::{BTreeMap, VecDeque};
 use points::{OwnedTask, Random, buffer_box, chunks, points_of, random, touched_by};
 use unisono_discover::{Action, Buffer, Command, Discovery, Mode, Options, Pattern, Region, Rules, Task};
 
-/// What a rank has at a point.
+/// The content of a point on a rank.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Value {
     Nothing,
-    /// As written by this task; 0 from the start, tasks count from 1.
+    /// The version that this task wrote; 0 is the initial version, tasks count from 1.
     Version(u32),
-    /// This rank's contribution to what the task reduces.
+    /// This rank's contribution to the reduction of this task.
     Partial(u32),
 }
 
-/// The tasks that are sound, and one discovery for each rank that has them.
+/// Returns the valid tasks, and a discovery of them for each rank.
 fn discover(program: &Random, nodes: u32, rules: Rules, window: usize) -> (Vec<OwnedTask>, Vec<Discovery>) {
     let mut kept = Vec::new();
     let mut all = Vec::new();
@@ -47,13 +48,13 @@ fn discover(program: &Random, nodes: u32, rules: Rules, window: usize) -> (Vec<O
     (kept, all)
 }
 
-/// Elements that must come from another rank, each counted once for each rank that reads its contents and each time
-/// that they are new. Partial results are left out.
+/// Returns the number of elements that must come from another rank: one for each version of a point and rank that reads
+/// it without having it. Partial results are not counted.
 fn least_elements(program: &Random, tasks: &[OwnedTask], nodes: u32) -> u64 {
     let mut moved = 0;
     for (b, about) in program.buffers.iter().enumerate() {
         let n = buffer_box(about).volume() as usize;
-        // Who has the present contents of a point; none where it is partial.
+        // For each point, the ranks that have the present contents; none if it is partial.
         let mut has: Vec<Option<Vec<bool>>> = vec![Some(vec![true; nodes as usize]); n];
         for task in tasks {
             let chunks = chunks(&task.geometry, nodes);
@@ -91,7 +92,7 @@ struct Machine<'a> {
     expected: Vec<Vec<Vec<u32>>>,
     mail: BTreeMap<(u32, u32), VecDeque<Message>>,
     delivered: u64,
-    /// Whether nothing may come twice.
+    /// True if a point may be received only once.
     once: bool,
 }
 
@@ -129,7 +130,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Whether the command could run; only then it did.
+    /// Executes the command if it can run, and returns whether it ran.
     fn step(&mut self, rank: u32, discovery: &Discovery, command: &Command, at: &[Option<u32>]) -> bool {
         match &command.action {
             Action::Push { buffer, to, region, .. } => {
@@ -233,7 +234,7 @@ impl<'a> Machine<'a> {
             let mut moved = false;
             for rank in 0..lists.len() {
                 while let Some(command) = lists[rank].get(next[rank]) {
-                    // The collectives before which ranks stand.
+                    // The collective for which each rank waits, if any.
                     let at: Vec<Option<u32>> = lists
                         .iter()
                         .zip(&next)
@@ -320,8 +321,8 @@ fn check(seed: u64, reductions: bool, found: &mut BTreeMap<(&'static str, Option
     kept
 }
 
-/// What is to be priced is what all ranks' commands move: messages pair by pair, collectives by who gives and gets how
-/// much.
+/// Checks that the records for cost models agree with all ranks' commands: messages pair by pair, collectives by the
+/// amounts that each rank gives and gets.
 fn check_moved(observer: &Discovery, discoveries: &[Discovery]) {
     let (mut pushed, mut operated) = (BTreeMap::new(), BTreeMap::new());
     for (rank, discovery) in discoveries.iter().enumerate() {
@@ -360,7 +361,7 @@ fn check_moved(observer: &Discovery, discoveries: &[Discovery]) {
     assert_eq!(of_operations, operated);
 }
 
-/// Commands of one rank that touch the same point, one of them changing it, are ordered by what they wait for.
+/// Checks that two commands of a rank are ordered by their waits if they touch the same point and one changes it.
 fn check_waits(program: &Random, tasks: &[OwnedTask], discoveries: &[Discovery]) {
     let nodes = discoveries.len() as u32;
     for (rank, discovery) in discoveries.iter().enumerate() {
@@ -418,7 +419,7 @@ fn touches(program: &Random, tasks: &[OwnedTask], nodes: u32, rank: usize, comma
     (reads, writes)
 }
 
-/// That the programs drawn bring out what is tested.
+/// Checks that the drawn programs contain the tested patterns.
 fn all_found(found: &BTreeMap<(&str, Option<Pattern>), u32>, patterns: &[Pattern]) {
     for &pattern in patterns {
         let times = found.get(&("full", Some(pattern))).copied().unwrap_or(0);

@@ -26,7 +26,7 @@ fn n_body_has_one_all_gather_a_step_and_no_push() {
     }
 }
 
-/// Fig. 1: M-1 pushes and one awaited push on every node, before every step but the first.
+/// Fig. 1: M-1 pushes and one awaited push on every node, before every step except the first.
 #[test]
 fn n_body_point_to_point_pushes_to_all() {
     for nodes in NODES {
@@ -70,7 +70,7 @@ fn a_stencil_has_no_collective() {
             let steps = 4;
             let report = report_of(&Programs::stencil(64, steps), nodes, rules);
             assert_eq!(report.messages.collective, 0);
-            // The first step reads what was there; then each pair of neighbors exchanges a row both ways.
+            // The first step reads initial contents; then each pair of neighbors exchanges a row in both directions.
             assert_eq!(report.messages.p2p, (steps - 1) * 2 * u64::from(nodes - 1), "{nodes} {rules:?}");
             let found = patterns(&report);
             if rules == Rules::Full && nodes > 1 {
@@ -105,7 +105,7 @@ fn every_rank_issues_the_same_operations_in_the_same_order() {
     }
 }
 
-/// A product of an array with itself reads it twice by one mapper, which needs no more than one read does.
+/// A product of an array with itself reads it twice through one mapper, which needs no more data than one read.
 #[test]
 fn a_buffer_that_is_read_twice_alike_stays_where_it_is() {
     let product = [("A", "read", "one_to_one"), ("A", "read", "one_to_one"), ("B", "write", "one_to_one")];

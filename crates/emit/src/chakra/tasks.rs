@@ -31,7 +31,7 @@ pub struct Units {
     pub element_bytes: u64,
 }
 
-/// A task graph as a program whose queues take what is ready.
+/// A task graph as a program whose queues start the tasks that are ready.
 ///
 /// # Errors
 /// A message from any rank or with any tag, tasks on several CPUs or network interfaces, tasks that wait in a circle.
@@ -136,7 +136,7 @@ pub fn to_tasks(graph: &WorkloadGraph, seconds_per_tick: f64) -> Result<TaskGrap
     for (rank, nodes) in (0..).zip(of) {
         builder.rank();
         let mut ids: Vec<TaskId> = Vec::with_capacity(nodes.len());
-        // Of each queue the last node, where queues work in program order.
+        // The last node of each queue, if queues work in program order.
         let mut last: [Option<TaskId>; 2] = [None, None];
         for node in nodes {
             let task = match node.work {

@@ -6,8 +6,8 @@
 //! * [`emit_module`] writes modules that an own program imports.
 //!
 //! Nothing here was compiled with the vendor's SDK; every emitted file says so. Sources: the vendor's public examples
-//! and guide, and the code of "Near-Optimal Wafer-Scale Reduce" that ran on a CS-2. `docs/csl.md` tells what is
-//! emitted.
+//! and guide, and the code of "Near-Optimal Wafer-Scale Reduce" that ran on a CS-2. `docs/csl.md` describes the
+//! emitted files.
 
 mod normal;
 pub(crate) mod order;

@@ -1,6 +1,6 @@
 //! The form of a wafer program that CSL has a place for.
 //!
-//! Dropped: the instruction an operation stems from; the chunk, where no sources take turns; threads without
+//! Dropped: the instruction that an operation stems from; the chunk, if no sources take turns; threads without
 //! operations; waits for an earlier operation of the same thread. A fabric source stands behind a memory source:
 //! `@fadds` takes them in that order, and all operators that are emitted commute. A fabric sink stands behind the
 //! memory sink from which it takes chunks.

@@ -6,7 +6,7 @@
 use unisono_lower::wafer::Needs;
 use unisono_machine::Architecture;
 
-/// What a project may use. Ids stand in the order in which they are handed out.
+/// The resources of a project. Ids are handed out in their order here.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
     /// The SDK and the machine, as emitted files name them.
@@ -40,11 +40,11 @@ pub struct SdkTarget {
     /// Every queue is bound to its color when compiled, also for output; an operand from the fabric names its queue
     /// alone, and colors are not blocked.
     pub binds_queues: bool,
-    /// Microthreads among which a program chooses one for each thread. Where there are none, the queue of an operation
-    /// has its microthread.
+    /// Microthreads among which a program chooses one for each thread. If the list is empty, the queue of an operation
+    /// determines its microthread.
     pub microthreads: &'static [u8],
-    /// Cycles that a wavelet takes from router to router, by which scripts take the clocks of PEs to one; none where
-    /// that is not published.
+    /// Cycles that a wavelet takes from router to router, with which scripts align the clocks of PEs; `None` if they
+    /// are not published.
     pub hop_cycles: Option<u32>,
     /// Positions of a color beside the first.
     pub extra_positions: usize,

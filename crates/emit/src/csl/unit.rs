@@ -38,7 +38,7 @@ fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> 
     Ok((program, target))
 }
 
-/// The files, whose README says which algorithm they come from and what is assumed of the wafer.
+/// Adds the algorithm and the assumptions about the wafer to the README of the files.
 fn described(file: &File, files: super::Files) -> Files {
     let origin = file.schedule.origin();
     let algorithm = if origin.is_empty() { String::new() } else { format!("Algorithm: {origin}.\n\n") };
@@ -64,7 +64,7 @@ impl Emitter for Csl {
         "docs/csl.md"
     }
 
-    /// The chunk of [`SdkTarget::needs`], so that models time what is emitted.
+    /// The chunk of [`SdkTarget::needs`], so that models time the emitted program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

@@ -1,6 +1,6 @@
 //! One line of GOAL, token by token.
 
-/// What a line lacks: shown after what was found.
+/// The part that a line lacks; messages print it after the text that was found.
 pub(super) type Wrong = String;
 
 /// Numbers of so many digits fit in 64 bits.
@@ -115,7 +115,7 @@ impl<'a> Line<'a> {
         if self.rest.is_empty() { Ok(()) } else { Err(self.wrong("the end of the line")) }
     }
 
-    /// `what` was wanted where the line is now.
+    /// Returns the error that the current place of the line needs a `what`.
     #[cold]
     pub fn wrong(&self, what: &str) -> Wrong {
         if self.rest.is_empty() {

@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Source: "Group Operation Assembly Language - A Flexible Way to Express Collective Communication", Hoefler, Siebert,
-//! Lumsdaine, 2009, and the grammar of LogGOPSim's own reader. GOAL knows no data: what a schedule reduces becomes a
-//! calc of as many nanoseconds as its machine takes.
+//! Lumsdaine, 2009, and the grammar of LogGOPSim's own reader. GOAL has no data: a reduction
+//! of a schedule becomes a calc of as many nanoseconds as its machine takes.
 
 mod error;
 pub(crate) mod labels;

@@ -1,15 +1,15 @@
 //! Reads GOAL line by line; of the text, one line at most is held.
 //!
 //! ```text
-//! file    := "num_ranks" INT { rank }              ranks in ascending order from 0; what follows the last is not read
+//! file    := "num_ranks" INT { rank }              ranks in ascending order from 0; text after the last is ignored
 //! rank    := "rank" INT "{" { line } "}"
 //! line    := [IDENT ":"] op NL | IDENT "requires" IDENT NL | IDENT "irequires" IDENT NL | NL
 //! op      := "send" INT "b" "to" INT [opts] | "recv" INT "b" "from" (INT | "-1") [opts] | "calc" INT ["cpu" INT]
 //! opts    := ["tag" (INT | "-1")] ["cpu" INT] ["nic" INT]
 //! ```
 //!
-//! Blanks may stand anywhere between tokens; `//` and `/* */` comments where a line may start. A label is of its rank,
-//! and defined before it is used; where it is defined twice, the first counts.
+//! Blanks are allowed between all tokens; `//` and `/* */` comments at the start of a line. A label belongs to its rank
+//! and is defined before it is used; of two definitions, the first one counts.
 
 use std::io::{BufRead, Read};
 
@@ -55,7 +55,7 @@ fn read_all(mut text: impl BufRead) -> Result<TaskGraph, Problem> {
     let mut copy = Vec::new();
     while !reader.ended() {
         poll();
-        // A line that lies in the buffer as a whole is read where it is.
+        // A line that is whole in the buffer is read without a copy.
         let buffer = text.fill_buf()?;
         if buffer.is_empty() {
             break;

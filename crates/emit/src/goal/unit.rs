@@ -47,7 +47,7 @@ impl Emitter for Goal {
     }
 }
 
-/// What the schedule is, on one line.
+/// Describes the schedule on one line.
 fn remark_of(file: &File) -> String {
     let c = file.schedule.collective();
     format!("{} of {} {} among {} ranks, {}", c.kind, c.elements, c.dtype, c.ranks, file.schedule.origin())

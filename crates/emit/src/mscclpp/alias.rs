@@ -1,4 +1,4 @@
-//! Inputs that a schedule reads after it has written the output over them, where both are one memory.
+//! Inputs that a schedule reads after it has written the output over them, if both are one memory.
 //!
 //! A GPU runs its instructions in one order ([`super::export`]), so an input is in danger only from writes of its own
 //! GPU that come before the read, or that belong to the same instruction at another place. Such reads go to a copy of

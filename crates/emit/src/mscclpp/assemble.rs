@@ -1,48 +1,48 @@
-//! The text of a plan from the thread blocks of its GPUs: operations name channels and buffers by places in lists.
+//! A plan from the thread blocks of its GPUs: operations name channels and buffers by places in lists.
 
-use serde_json::{Value, json};
-use unisono_base::{NodeId, narrow};
+use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 
 use super::{
     export::{At, Exporter},
+    layout::COLLECTIVES,
+    plan::{
+        Buffer, ChannelIds, ChannelType, Channels, Gpu, Name, Op, Plan, Protocol, RankGroup, RemoteBuffer,
+        RemoteBufferIds, Semaphore, ThreadBlock, ThreadBlockGroup,
+    },
+    step::Step,
     together::{fused, turned},
 };
 
-/// What a thread block uses: indices into the lists of its GPU.
+/// The channels and buffers that a thread block uses, as indices into the lists of its GPU.
 #[derive(Default)]
 struct Lists {
     memory: Used,
     port: Used,
-    switches: Vec<usize>,
+    switches: Vec<u32>,
 }
 
 #[derive(Default)]
 struct Used {
-    channels: Vec<usize>,
-    buffers: Vec<usize>,
+    channels: Vec<u32>,
+    buffers: Vec<u32>,
 }
 
 impl Lists {
-    fn block(self, id: usize, ops: Vec<Value>) -> Value {
-        let mut channels = vec![json!({"channel_type": "memory", "channel_ids": self.memory.channels})];
-        let mut buffers = vec![json!({"access_channel_type": "memory", "remote_buffer_ids": self.memory.buffers})];
-        if !self.port.channels.is_empty() {
-            channels.push(json!({"channel_type": "port", "channel_ids": self.port.channels}));
-            buffers.push(json!({"access_channel_type": "port", "remote_buffer_ids": self.port.buffers}));
+    fn block(self, id: u32, ops: Vec<Op>) -> ThreadBlock {
+        let (mut channels, mut remote_buffer_refs) = (Vec::new(), Vec::new());
+        for (kind, used) in [(ChannelType::Memory, self.memory), (ChannelType::Port, self.port)] {
+            if kind == ChannelType::Port && used.channels.is_empty() {
+                continue;
+            }
+            channels.push(ChannelIds { channel_type: kind, buff: None, channel_ids: used.channels });
+            remote_buffer_refs.push(RemoteBufferIds { access_channel_type: kind, remote_buffer_ids: used.buffers });
         }
         if !self.switches.is_empty() {
-            channels.push(json!({"channel_type": "switch", "channel_ids": self.switches}));
+            channels.push(ChannelIds { channel_type: ChannelType::Switch, buff: None, channel_ids: self.switches });
         }
-        json!({"id": id, "ops": ops, "channels": channels, "remote_buffer_refs": buffers})
+        ThreadBlock { id, ops, channels, remote_buffer_refs }
     }
-}
-
-/// The sources and destinations of an operation.
-pub(super) fn slices(op: &mut Value) -> Vec<&mut Value> {
-    let Some(keys) = op.as_object_mut() else { return Vec::new() };
-    let lists = keys.iter_mut().filter(|(key, _)| matches!(key.as_str(), "src_buff" | "dst_buff"));
-    lists.filter_map(|(_, list)| list.as_array_mut()).flatten().collect()
 }
 
 /// Elements of the input and of the output, which all GPUs have in the runtime.
@@ -53,122 +53,168 @@ fn lengths(c: &Collective) -> (u32, u32) {
     }
 }
 
+/// One end of each channel of a GPU with the other end.
+type Ends = Vec<(At, At)>;
+
 impl Exporter<'_> {
     /// The plan, with the indices of channels and remote buffers.
-    pub(super) fn plan(self) -> String {
+    pub(super) fn plan(self) -> Plan {
         let c = *self.schedule.collective();
-        let groups: Vec<Vec<u32>> = self.switches.groups().into_iter().map(<[u32]>::to_vec).collect();
         let (input, output) = lengths(&c);
-        let mut gpus = Vec::new();
-        let scratch = |n: usize| {
-            let raw = self.own[n] + self.copied[n] + self.temporary[n];
-            self.landed[n] + if self.is_ll() { raw.div_ceil(2) } else { raw }
-        };
-        // A GPU shifts the packets that it writes by half of its own scratch memory, so all have the same.
-        let same = (0..c.ranks).map(|gpu| scratch(NodeId(gpu).index())).max().filter(|_| self.is_ll());
-        for gpu in 0..c.ranks {
-            let node = NodeId(gpu);
-            let mine: Vec<(At, At)> =
-                self.channels.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).filter(|(own, _)| own.0 == gpu).collect();
-            let (ports, memory): (Vec<_>, Vec<_>) = mine.into_iter().partition(|m| self.is_port(gpu, m.1.0));
-            let groups: Vec<usize> =
-                groups.iter().enumerate().filter(|(_, group)| group.contains(&gpu)).map(|(n, _)| n).collect();
-            let mut remote: Vec<u32> = Vec::new();
-            let count = self.made.range((gpu, 0)..(gpu + 1, 0)).map(|((_, b), _)| b + 1).max().unwrap_or(0);
-            let mut blocks = Vec::new();
-            let shares = self.form.shares;
-            for (share, block) in (0..shares).flat_map(|share| (0..count).map(move |block| (share, block))) {
-                let mut ops = fused(self.made.get(&(gpu, block)).cloned().unwrap_or_default());
-                let mut lists = Lists::default();
-                for op in &mut ops {
-                    let moves = op.get("dst_buff").is_some() && op["name"] != "flush";
-                    if moves && shares > 1 {
-                        op["tbg_info"] = json!({"tb_id": share, "tbg_size": shares});
-                        turned(op, share, shares);
-                    }
-                    let is_port = op["channel_type"] == "port";
-                    let (mine, lists) = if is_port { (&ports, &mut lists.port) } else { (&memory, &mut lists.memory) };
-                    for id in op.get_mut("channel_ids").and_then(Value::as_array_mut).into_iter().flatten() {
-                        let peer = (id[0].as_u64(), id[1].as_u64());
-                        let is =
-                            |m: &(At, At)| m.0 == (gpu, block) && peer == (Some(u64::from(m.1.0)), Some(m.1.1 as u64));
-                        let first = share as usize * mine.len();
-                        *id = json!(place(&mut lists.channels, first + mine.iter().position(is).unwrap_or(0)));
-                    }
-                    for sink in op.get_mut("dst_buff").and_then(Value::as_array_mut).into_iter().flatten() {
-                        if let Some(to) = sink.get("buffer_id").and_then(Value::as_u64) {
-                            let global = place(&mut remote, narrow(to));
-                            sink["buffer_id"] = json!(place(&mut lists.buffers, global));
-                        }
-                    }
-                }
-                for slice in ops.iter_mut().flat_map(slices) {
-                    if let Some(group) = slice.get("switch_channel_id").and_then(Value::as_u64) {
-                        let own = groups.iter().position(|&g| g as u64 == group).unwrap_or(0);
-                        slice["switch_channel_id"] = json!(place(&mut lists.switches, own));
-                    }
-                }
-                let semaphore = |before: usize| json!([share as usize * (count - 1) + before]);
-                if block > 0 {
-                    let acquire = json!({"name": "sem_acquire", "semaphore_ids": semaphore(block - 1)});
-                    ops.splice(0..0, [acquire, json!({"name": "nop"})]);
-                }
-                ops.push(json!({"name": "nop"}));
-                if block + 1 < count {
-                    ops.push(json!({"name": "sem_release", "semaphore_ids": semaphore(block)}));
-                }
-                blocks.push(lists.block(blocks.len(), ops));
-            }
-            let scratch = same.unwrap_or_else(|| scratch(node.index()));
-            // The second half begins at whole 16 bytes, also where an allocation does not divide into chunks.
-            let is_odd = self.is_ll() && !(input / self.form.unit).is_power_of_two();
-            let scratch = if is_odd { scratch.next_multiple_of(8) } else { scratch };
-            let semaphores = vec![json!({"init_value": 0}); shares as usize * count.saturating_sub(1)];
-            let peers = |mine: &[(At, At)]| {
-                let of_a_share: Vec<u32> = mine.iter().map(|(_, peer)| peer.0).collect();
-                of_a_share.repeat(shares as usize)
-            };
-            let mut channels = vec![json!({"channel_type": "memory", "connected_to": peers(&memory)})];
-            if !ports.is_empty() {
-                channels.push(json!({"channel_type": "port", "connected_to": peers(&ports)}));
-            }
-            if !groups.is_empty() {
-                let all = self.switches.groups();
-                let of: Vec<Value> = groups.iter().map(|&g| json!({"size": all[g].len(), "ranks": all[g]})).collect();
-                channels.push(json!({"channel_type": "switch", "buffer_type": "s", "rank_groups": of}));
-            }
-            let access = |rank: u32| Self::kind(self.is_port(gpu, rank));
-            let remote: Vec<Value> = remote
-                .iter()
-                .map(|&rank| json!({"rank": rank, "type": "s", "access_channel_types": [access(rank)]}))
-                .collect();
-            gpus.push(
-                json!({"id": gpu, "input_chunks": input / self.form.unit, "output_chunks": output / self.form.unit,
-                "scratch_chunks": scratch, "threadblocks": blocks, "channels": channels,
-                "remote_buffers": remote, "semaphores": semaphores}),
-            );
-        }
         let is_ll = self.is_ll();
-        let collective =
-            super::layout::COLLECTIVES.iter().find(|(_, kind)| *kind == c.kind).map_or("", |(name, _)| name);
+        // A GPU shifts the packets that it writes by half of its own scratch memory, so all have the same.
+        let same = (0..c.ranks).map(|gpu| self.scratch_chunks(gpu)).max().filter(|_| is_ll);
+        // The second half begins at a multiple of 16 bytes, also if an allocation does not divide into chunks.
+        let is_odd = is_ll && !(input / self.form.unit).is_power_of_two();
+        let gpus = (0..c.ranks).map(|id| {
+            let scratch = same.unwrap_or_else(|| self.scratch_chunks(id));
+            Gpu {
+                input_chunks: input / self.form.unit,
+                output_chunks: output / self.form.unit,
+                scratch_chunks: if is_odd { scratch.next_multiple_of(8) } else { scratch },
+                ..self.gpu(id)
+            }
+        });
         let bytes = u64::from(input.max(output)) * c.dtype.bytes();
         let origin = if self.schedule.origin().is_empty() { c.kind.name() } else { self.schedule.origin() };
-        let mut plan = json!({"name": format!("unisono-{}", origin.replace(' ', "-")), "collective": collective,
-            "protocol": if is_ll { "LL" } else { "Simple" }, "inplace": self.form.in_place, "reuse_resources": false,
-            "gpus": gpus, "num_threads_per_block": 1024, "use_double_scratch_buffer": is_ll, "buffer_alignment": 16,
-            "min_message_size": bytes, "max_message_size": bytes});
-        if matches!(c.kind, Kind::Broadcast | Kind::Reduce) {
-            // The loader passes over it.
-            plan["root"] = json!(c.root);
+        Plan {
+            name: format!("unisono-{}", origin.replace(' ', "-")),
+            collective: COLLECTIVES.iter().find(|(_, kind)| *kind == c.kind).map_or("", |(name, _)| name).to_owned(),
+            protocol: self.form.protocol,
+            inplace: self.form.in_place,
+            reuse_resources: false,
+            use_double_scratch_buffer: is_ll,
+            buffer_alignment: 16,
+            num_threads_per_block: 1024,
+            min_message_size: Some(bytes),
+            max_message_size: Some(bytes),
+            root: matches!(c.kind, Kind::Broadcast | Kind::Reduce).then(|| c.root.into()),
+            gpus: gpus.collect(),
         }
-        format!("{plan:#}\n")
+    }
+
+    /// Chunks of scratch memory that a GPU needs.
+    fn scratch_chunks(&self, gpu: u32) -> u32 {
+        let n = gpu as usize;
+        let raw = self.own[n] + self.copied[n] + self.temporary[n];
+        self.landed[n] + if self.form.protocol == Protocol::LL { raw.div_ceil(2) } else { raw }
+    }
+
+    /// A GPU with its thread blocks; the chunks of its buffers are not counted here.
+    fn gpu(&self, id: u32) -> Gpu {
+        let shares = self.form.shares;
+        let mine = self.channels.iter().flat_map(|&(a, b)| [(a, b), (b, a)]).filter(|(own, _)| own.0 == id);
+        let ends: [Ends; 2] = mine.partition(|end| !self.is_port(id, end.1.0)).into();
+        let all_groups = self.switches.groups();
+        let groups: Vec<u32> =
+            all_groups.iter().zip(0..).filter(|(group, _)| group.contains(&id)).map(|(_, n)| n).collect();
+        let count = self.made.range((id, 0)..(id + 1, 0)).map(|((_, block), _)| block + 1).max().unwrap_or(0);
+        let mut remote = Vec::new();
+        let mut threadblocks = Vec::new();
+        for (share, block) in (0..shares).flat_map(|share| (0..count).map(move |block| (share, block))) {
+            let mut lists = Lists::default();
+            let steps = fused(self.made.get(&(id, block)).map_or(&[], Vec::as_slice));
+            let steps = steps
+                .into_iter()
+                .map(|step| self.operation(step, share, (id, block), &ends, &mut lists, &mut remote, &groups));
+            let mut ops: Vec<Op> = steps.collect();
+            let semaphore = |name: Name, before: usize| Op {
+                semaphore_ids: Some(vec![share * narrow::<u32>(count - 1) + narrow::<u32>(before)]),
+                ..Step::new(name).into_op(Vec::new())
+            };
+            let meeting = || Step::meeting().into_op(Vec::new());
+            if block > 0 {
+                ops.splice(0..0, [semaphore(Name::SemAcquire, block - 1), meeting()]);
+            }
+            ops.push(meeting());
+            if block + 1 < count {
+                ops.push(semaphore(Name::SemRelease, block));
+            }
+            threadblocks.push(lists.block(narrow(threadblocks.len()), ops));
+        }
+        let mut channels = Vec::new();
+        for (kind, ends) in [ChannelType::Memory, ChannelType::Port].into_iter().zip(&ends) {
+            let peers: Vec<u32> = ends.iter().map(|(_, peer)| peer.0).collect();
+            if kind == ChannelType::Memory || !peers.is_empty() {
+                let connected_to = Some(peers.repeat(shares as usize));
+                channels.push(Channels { channel_type: kind, connected_to, buffer_type: None, rank_groups: None });
+            }
+        }
+        if !groups.is_empty() {
+            let of = |&group: &u32| {
+                let ranks = all_groups[group as usize].to_vec();
+                RankGroup { size: narrow(ranks.len()), ranks }
+            };
+            channels.push(Channels {
+                channel_type: ChannelType::Switch,
+                connected_to: None,
+                buffer_type: Some(Buffer::Scratch),
+                rank_groups: Some(groups.iter().map(of).collect()),
+            });
+        }
+        let access = |rank: u32| RemoteBuffer {
+            rank,
+            buffer: Buffer::Scratch,
+            access_channel_types: vec![Self::channel_type(self.is_port(id, rank))],
+        };
+        Gpu {
+            id,
+            input_chunks: 0,
+            output_chunks: 0,
+            scratch_chunks: 0,
+            threadblocks,
+            channels,
+            remote_buffers: remote.into_iter().map(access).collect(),
+            semaphores: vec![Semaphore { init_value: 0 }; shares as usize * count.saturating_sub(1)],
+        }
+    }
+
+    /// An operation of a share, whose channels, remote buffers and groups are places in the lists of its thread block.
+    #[expect(clippy::too_many_arguments, reason = "the lists that grow with the operations of a thread block")]
+    fn operation(
+        &self,
+        mut step: Step,
+        share: u32,
+        at: At,
+        ends: &[Ends; 2],
+        lists: &mut Lists,
+        remote: &mut Vec<u32>,
+        groups: &[u32],
+    ) -> Op {
+        let shares = self.form.shares;
+        let is_shared = shares > 1 && !step.sinks.is_empty() && step.name != Name::Flush;
+        if is_shared {
+            turned(&mut step, share, shares);
+        }
+        let (ends, used) =
+            if step.is_on(ChannelType::Port) { (&ends[1], &mut lists.port) } else { (&ends[0], &mut lists.memory) };
+        let first = share as usize * ends.len();
+        let of_end = |&end: &At| {
+            let of_gpu = ends.iter().position(|&both| both == (at, end)).unwrap_or(0);
+            place(&mut used.channels, narrow(first + of_gpu))
+        };
+        let channel_ids = step.ends.iter().map(of_end).collect();
+        for sink in &mut step.sinks {
+            if let Some(buffer) = &mut sink.buffer_id {
+                *buffer = place(&mut used.buffers, place(remote, *buffer));
+            }
+        }
+        for slice in step.slices() {
+            if let Some(channel) = &mut slice.switch_channel_id {
+                let own = groups.iter().position(|group| group == channel).unwrap_or(0);
+                *channel = place(&mut lists.switches, narrow(own));
+            }
+        }
+        let tbg_info = is_shared.then_some(ThreadBlockGroup { tb_id: share, tbg_size: shares });
+        Op { tbg_info, ..step.into_op(channel_ids) }
     }
 }
 
 /// The place of a value in a list, which gets it if it is not there.
-fn place<T: PartialEq>(list: &mut Vec<T>, value: T) -> usize {
-    list.iter().position(|v| *v == value).unwrap_or_else(|| {
+fn place(list: &mut Vec<u32>, value: u32) -> u32 {
+    let place = list.iter().position(|&held| held == value).unwrap_or_else(|| {
         list.push(value);
         list.len() - 1
-    })
+    });
+    narrow(place)
 }

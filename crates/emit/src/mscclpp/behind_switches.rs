@@ -1,5 +1,5 @@
-//! Nodes that are switches, as switch channels: one GPU asks the switch to add what the GPUs of a group have at one
-//! place of scratch memory and to store the sum there for all of them, or to store what it has itself.
+//! Nodes that are switches, as switch channels. One GPU asks the switch to add the data of all GPUs of a group at one
+//! place of scratch memory and to store the sum there for all of them, or to store its own data there.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub struct Request {
     pub group: Vec<u32>,
     /// The GPU that asks for it.
     pub leader: u32,
-    /// Whether the switch adds, or stores what the leader has.
+    /// True if the switch adds; else it stores the data of the leader.
     pub adds: bool,
     /// The first chunk, in scratch memory of each GPU of the group.
     pub place: u32,
@@ -42,7 +42,7 @@ impl BehindSwitches {
 /// The switches of a schedule among GPUs, of which `box_of` tells the box.
 ///
 /// # Errors
-/// Switch channels cannot do what a switch of the schedule does.
+/// Switch channels cannot do the work of a switch of the schedule.
 pub fn requests(
     schedule: &Schedule,
     flow: &Flow,

@@ -1,5 +1,5 @@
-//! What the executor sets up before a plan runs: channels between GPUs, groups of GPUs behind switches, and the indices
-//! of thread blocks into them.
+//! The set-up of the executor before a plan runs: channels between GPUs, groups of GPUs behind switches, and the
+//! indices of thread blocks into them.
 //!
 //! Source: microsoft/mscclpp, `src/core/executor/executor.cc` and `src/core/switch_channel.cc` at commit 1f5f065d.
 

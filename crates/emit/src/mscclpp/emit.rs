@@ -14,7 +14,7 @@ use super::{
     fault::Fault,
     layout::COLLECTIVES,
     limits,
-    plan::{Protocol, read},
+    plan::{self, Protocol, read},
     unit::{MscclPp, NAME, Options, REFERENCE, check},
 };
 use crate::{Asked, Choices, Emitter, Files, PROCESSORS, Refused, msccl::chunk_elements};
@@ -200,7 +200,7 @@ impl Writing<'_> {
                 form = fewer(form, 1 << held.ilog2());
                 continue;
             }
-            let text = exporter.text();
+            let text = plan::text(&exporter.write());
             let Some(finding) = self.finding(&text, form)? else { return Ok(Attempt::Proved(text)) };
             match finding.code {
                 // Shares of what others cut differently: an operation for each piece.
@@ -225,7 +225,7 @@ impl Writing<'_> {
         if finding.is_some() || !self.also_the_other_way {
             return Ok(finding);
         }
-        let other = self.exporter(Form { in_place: !form.in_place, ..form })?.text();
+        let other = plan::text(&self.exporter(Form { in_place: !form.in_place, ..form })?.write());
         read_back(&other, c, self.class)
     }
 }

@@ -2,35 +2,35 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-use unisono_base::InstrId;
+use unisono_base::{InstrId, narrow};
 use unisono_schedule::Flow;
 
 use super::{
     export::{At, Exporter},
     limits,
+    plan::{Buffer, ChannelType, Name, Slice},
+    step::Step,
 };
 
 /// A put on a port channel: its destination, and the thread block on whose channel it is.
-pub(super) type PortPut = (Value, At);
+pub(super) type PortPut = (Slice, At);
 
 fn pair(a: At, b: At) -> (At, At) {
     if a < b { (a, b) } else { (b, a) }
 }
 
 impl Exporter<'_> {
-    /// A channel of a thread block, until the indices of all channels are known.
-    pub(super) fn channel(&mut self, at: At, peer: At) -> Value {
-        self.channels.insert(pair(at, peer));
-        json!([peer.0, peer.1])
+    /// Notes the channels of a thread block.
+    pub(super) fn connect(&mut self, at: At, ends: &[At]) {
+        self.channels.extend(ends.iter().map(|&end| pair(at, end)));
     }
 
-    pub(super) fn kind(is_port: bool) -> &'static str {
-        if is_port { "port" } else { "memory" }
+    pub(super) fn channel_type(is_port: bool) -> ChannelType {
+        if is_port { ChannelType::Port } else { ChannelType::Memory }
     }
 
     /// Signals or waits; a channel that is named several times takes several operations.
-    fn sync(&mut self, at: At, name: &str, peers: Vec<At>) {
+    fn sync(&mut self, at: At, name: Name, peers: Vec<At>) {
         let (ports, memory): (Vec<At>, Vec<At>) = peers.into_iter().partition(|peer| self.is_port(at.0, peer.0));
         for (mut peers, is_port) in [(memory, false), (ports, true)] {
             while !peers.is_empty() {
@@ -42,10 +42,14 @@ impl Exporter<'_> {
                         now.push(peer);
                     }
                 }
-                let ends: Vec<Value> = now.iter().map(|&peer| self.channel(at, peer)).collect();
+                self.connect(at, &now);
                 // A port channel has one kind of signals.
-                let name = if is_port { name.trim_start_matches("rlx") } else { name };
-                self.push(at, json!({"name": name, "channel_ids": ends, "channel_type": Self::kind(is_port)}));
+                let name = match name {
+                    Name::Rlxsignal if is_port => Name::Signal,
+                    Name::Rlxwait if is_port => Name::Wait,
+                    name => name,
+                };
+                self.push(at, Step::on(Self::channel_type(is_port), name, now));
                 peers = later;
             }
         }
@@ -61,7 +65,7 @@ impl Exporter<'_> {
             let others = request.group.iter().filter(|&&gpu| gpu != request.leader);
             others.for_each(|&gpu| writers.entry(gpu).or_default().push(request.leader));
         }
-        let both = |name: &str, from: &BTreeMap<u32, Vec<u32>>, made: &mut Self| {
+        let both = |name: Name, from: &BTreeMap<u32, Vec<u32>>, made: &mut Self| {
             for (&gpu, peers) in from {
                 let mut peers: Vec<At> = peers.iter().map(|&p| (p, 0)).collect();
                 peers.sort_unstable();
@@ -74,8 +78,8 @@ impl Exporter<'_> {
         for (&to, from) in &writers {
             from.iter().for_each(|&f| readers.entry(f).or_default().push(to));
         }
-        both("rlxsignal", &writers, self);
-        both("rlxwait", &readers, self);
+        both(Name::Rlxsignal, &writers, self);
+        both(Name::Rlxwait, &readers, self);
     }
 
     /// Waits for messages, by their senders and numbers, as far as they have not been waited for.
@@ -87,13 +91,13 @@ impl Exporter<'_> {
             *waited = number.max(*waited);
         }
         if !needed.is_empty() {
-            self.sync(at, "wait", needed);
+            self.sync(at, Name::Wait, needed);
             self.meet(at);
         }
     }
 
-    /// One signal to each thread block that reads what the instruction has put. Puts on port channels are flushed:
-    /// before the signals where these are on other channels, and else after them.
+    /// Signals each thread block that reads the data of the instruction's puts. Puts on port channels are flushed:
+    /// before the signals if these are on other channels, and else after them.
     pub(super) fn signal(&mut self, id: InstrId, at: At, readers: &[At], puts: Vec<PortPut>) {
         let others = readers.iter().filter(|reader| self.is_port(at.0, reader.0));
         let is_on_its_own_channel = others.clone().all(|reader| puts.iter().any(|(_, on)| on == reader));
@@ -107,16 +111,16 @@ impl Exporter<'_> {
             self.messages.insert((id, reader), *sent);
         }
         self.meet(at);
-        self.sync(at, "signal", readers.to_vec());
+        self.sync(at, Name::Signal, readers.to_vec());
         self.flush(at, puts);
     }
 
     fn flush(&mut self, at: At, puts: Vec<PortPut>) -> Vec<PortPut> {
         for some in puts.chunks(limits::OP_CHANNELS) {
             self.meet(at);
-            let channels: Vec<Value> = some.iter().map(|(_, on)| self.channel(at, *on)).collect();
-            let sinks: Vec<&Value> = some.iter().map(|(sink, _)| sink).collect();
-            self.push(at, json!({"name": "flush", "dst_buff": sinks, "channel_ids": channels, "channel_type": "port"}));
+            let (sinks, ends): (Vec<Slice>, Vec<At>) = some.iter().copied().unzip();
+            self.connect(at, &ends);
+            self.push(at, Step { sinks, ..Step::on(ChannelType::Port, Name::Flush, ends) });
         }
         Vec::new()
     }
@@ -137,11 +141,11 @@ impl Exporter<'_> {
         let group = self.switches.groups().iter().position(|group| *group == &request.group[..]).unwrap_or(0);
         let others: Vec<u32> = request.group.iter().copied().filter(|&gpu| gpu != at.0).collect();
         // The group's index stands for the thread block's own until all channels are known.
-        let there = json!({"switch_channel_id": group, "index": place, "size": chunks});
+        let there = [Slice::behind_switch(narrow(group), place, chunks)];
         if adds {
-            self.op(at, "glres", std::slice::from_ref(&there), std::slice::from_ref(&there));
+            self.op(at, Name::Glres, &there, &there);
         } else {
-            self.op(at, "gstore", &[Self::local("s", place, chunks)], std::slice::from_ref(&there));
+            self.op(at, Name::Gstore, &[Slice::local(Buffer::Scratch, place, chunks)], &there);
         }
         let readers = self.readers(id, at);
         let told = |gpu: u32| readers.iter().any(|reader| reader.0 == gpu);
@@ -150,8 +154,8 @@ impl Exporter<'_> {
         self.signal(id, at, &readers, Vec::new());
     }
 
-    /// What GPUs tell each other at their end: leaders those that have not read what a switch has stored, since it
-    /// accesses their memory, and receivers of packets their senders.
+    /// Adds the signals at the end of the plan. A leader signals each GPU whose memory its switch accessed and that has
+    /// not read the result; a receiver of packets signals their senders.
     pub(super) fn end(&mut self) {
         let last = std::mem::take(&mut self.last);
         let at = |gpu: u32| (gpu, last[gpu as usize]);
@@ -164,7 +168,7 @@ impl Exporter<'_> {
             peers[0].entry(from).or_default().push(at(to));
             peers[1].entry(to).or_default().push(at(from));
         }
-        let names = if self.form.answers { ["rlxsignal", "rlxwait"] } else { ["signal", "wait"] };
+        let names = if self.form.answers { [Name::Rlxsignal, Name::Rlxwait] } else { [Name::Signal, Name::Wait] };
         for (name, peers) in names.into_iter().zip(peers) {
             for (gpu, peers) in peers {
                 self.meet(at(gpu));

@@ -8,16 +8,14 @@
 //!
 //! Several thread blocks can share the work of each of these ([`Form::shares`]): each does its share of every
 //! operation, with channels and semaphores of its own. They never wait for each other, so each share of a slice has to
-//! be read where it was written: by the same share of a slice of the same chunks. Where slices are cut differently,
-//! operations on single chunks are ([`Form::pieces`]).
+//! be read by the share that has written it: by the same share of a slice of the same chunks. If slices are cut
+//! differently, operations are on single chunks ([`Form::pieces`]).
 //!
-//! GPUs of one box have memory channels, and those of different boxes port channels. What a switch does is asked for by
-//! a GPU ([`super::behind_switches`]). All plans are right where input and output are one memory too
-//! ([`super::alias`]).
+//! GPUs of one box have memory channels, and those of different boxes port channels. A GPU asks for the work of a
+//! switch ([`super::behind_switches`]). All plans are also right if input and output are one memory ([`super::alias`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
 use unisono_base::{InstrId, NodeId, StreamId, narrow};
 use unisono_collective::Kind;
 use unisono_schedule::{Flow, Operand, Schedule};
@@ -26,7 +24,8 @@ use super::{
     alias,
     behind_switches::{BehindSwitches, requests},
     limits,
-    plan::Protocol,
+    plan::{Buffer, Name, Plan, Protocol, Slice},
+    step::Step,
 };
 
 /// Operations of a thread block that an instruction may fill, which leaves room for its start and its end.
@@ -71,7 +70,7 @@ pub struct Exporter<'a> {
     /// The thread block of each instruction, and the last one of each GPU, without its other shares.
     blocks: Vec<usize>,
     pub(super) last: Vec<usize>,
-    pub(super) made: BTreeMap<At, Vec<Value>>,
+    pub(super) made: BTreeMap<At, Vec<Step>>,
     /// The channels between two thread blocks of different GPUs, and the messages sent and waited for on each.
     pub(super) channels: BTreeSet<(At, At)>,
     pub(super) sent: BTreeMap<(At, At), u32>,
@@ -84,7 +83,7 @@ pub struct Exporter<'a> {
 
 impl<'a> Exporter<'a> {
     /// # Errors
-    /// A plan cannot express what the switches of the schedule do.
+    /// A plan cannot express the work of the switches of the schedule.
     pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &'a [InstrId], form: Form<'a>) -> Result<Self, String> {
         let (unit, box_of) = (form.unit, |gpu: u32| form.boxes[gpu as usize]);
         let switches = requests(schedule, flow, order, unit, &box_of)?;
@@ -144,8 +143,8 @@ impl<'a> Exporter<'a> {
         1 + self.last.iter().copied().max().unwrap_or(0)
     }
 
-    /// The text of the plan.
-    pub fn text(mut self) -> String {
+    /// The plan with all operations.
+    pub fn write(mut self) -> Plan {
         for gpu in 0..self.schedule.collective().ranks {
             self.before((gpu, 0));
         }
@@ -222,19 +221,19 @@ impl<'a> Exporter<'a> {
         (self.gpu_of(id), self.blocks[id.index()])
     }
 
-    pub(super) fn push(&mut self, at: At, op: Value) {
-        self.made.entry(at).or_default().push(op);
+    pub(super) fn push(&mut self, at: At, step: Step) {
+        self.made.entry(at).or_default().push(step);
     }
 
     /// The threads meet, unless they have just met.
     pub(super) fn meet(&mut self, at: At) {
-        let ops = self.made.entry(at).or_default();
-        if ops.last().is_none_or(|op| op["name"] != "nop") {
-            ops.push(json!({"name": "nop"}));
+        let steps = self.made.entry(at).or_default();
+        if steps.last().is_none_or(|step| step.name != Name::Nop) {
+            steps.push(Step::meeting());
         }
     }
 
-    /// What a GPU copies before all else: its input if the output may be written over it, and to the output of a
+    /// Adds the first copies of a GPU: of its input, if the output may be written over it, and to the output of a
     /// broadcast's root.
     fn before(&mut self, at: At) {
         let n = at.0 as usize;
@@ -242,33 +241,28 @@ impl<'a> Exporter<'a> {
         let copied = self.copied[n];
         let all = c.elements / self.form.unit;
         if copied > 0 {
-            let to = Self::local("s", self.copy_of_input(NodeId(at.0)), copied);
-            self.op(at, "copy", &[Self::local("i", 0, copied)], &[to]);
+            let to = Slice::local(Buffer::Scratch, self.copy_of_input(NodeId(at.0)), copied);
+            self.op(at, Name::Copy, &[Slice::local(Buffer::Input, 0, copied)], &[to]);
         }
         if c.kind == Kind::Broadcast && at.0 == c.root {
-            self.op(at, "copy", &[Self::local("i", 0, all)], &[Self::local("o", 0, all)]);
+            let [from, to] = [Buffer::Input, Buffer::Output].map(|buffer| Slice::local(buffer, 0, all));
+            self.op(at, Name::Copy, &[from], &[to]);
         }
     }
 
     /// A place as the source of a port channel: in place, the runtime finds the own part there by the whole buffer
     /// only.
-    pub(super) fn source_of_port(&self, gpu: u32, place: &Value) -> Value {
+    pub(super) fn source_of_port(&self, gpu: u32, place: Slice) -> Slice {
         let c = self.schedule.collective();
         let (part, whole, len) = match c.kind {
-            Kind::Allgather => ("i", "o", c.input_len(gpu)),
-            Kind::ReduceScatter => ("o", "i", c.output_len(gpu)),
-            _ => return place.clone(),
+            Kind::Allgather => (Buffer::Input, Buffer::Output, c.input_len(gpu)),
+            Kind::ReduceScatter => (Buffer::Output, Buffer::Input, c.output_len(gpu)),
+            _ => return place,
         };
-        let mut found = place.clone();
-        if self.form.in_place && place["type"] == part {
-            let index = place["index"].as_u64().unwrap_or(0) + u64::from(gpu * (len / self.form.unit));
-            (found["type"], found["index"]) = (json!(whole), json!(index));
+        if !self.form.in_place || place.buffer != Some(part) {
+            return place;
         }
-        found
-    }
-
-    pub(super) fn local(buffer: &str, index: u32, size: u32) -> Value {
-        json!({"type": buffer, "index": index, "size": size})
+        Slice::local(whole, place.index + gpu * (len / self.form.unit), place.size)
     }
 
     /// The first chunk of the schedule's own scratch memory of a GPU: packets take twice the room.
@@ -280,19 +274,19 @@ impl<'a> Exporter<'a> {
         self.scratch(gpu) + self.own[gpu.index()]
     }
 
-    pub(super) fn temporary(&self, gpu: NodeId, n: u32, size: u32) -> Value {
-        Self::local("s", self.copy_of_input(gpu) + self.copied[gpu.index()] + n * size, size)
+    pub(super) fn temporary(&self, gpu: NodeId, n: u32, size: u32) -> Slice {
+        Slice::local(Buffer::Scratch, self.copy_of_input(gpu) + self.copied[gpu.index()] + n * size, size)
     }
 
-    fn memory(&self, id: InstrId, operand: Operand, size: u32) -> Option<Value> {
+    fn memory(&self, id: InstrId, operand: Operand, size: u32) -> Option<Slice> {
         let (gpu, unit) = (self.flow.node_of(id), self.form.unit);
         match operand {
             Operand::In(start) if self.endangered[id.index()] => {
-                Some(Self::local("s", self.copy_of_input(gpu) + start / unit, size))
+                Some(Slice::local(Buffer::Scratch, self.copy_of_input(gpu) + start / unit, size))
             }
-            Operand::In(start) => Some(Self::local("i", start / unit, size)),
-            Operand::Out(start) => Some(Self::local("o", start / unit, size)),
-            Operand::Tmp(start) => Some(Self::local("s", self.scratch(gpu) + start / unit, size)),
+            Operand::In(start) => Some(Slice::local(Buffer::Input, start / unit, size)),
+            Operand::Out(start) => Some(Slice::local(Buffer::Output, start / unit, size)),
+            Operand::Tmp(start) => Some(Slice::local(Buffer::Scratch, self.scratch(gpu) + start / unit, size)),
             Operand::Stream(_) => None,
         }
     }
@@ -311,22 +305,22 @@ impl<'a> Exporter<'a> {
             let Some((stream, span)) = pops.next() else { continue };
             let switched = self.switches.places.get(&stream);
             let first = switched.copied().unwrap_or_else(|| self.landing[&(stream, node)]);
-            sources.push((Self::local("s", first + span.start / unit, size), self.is_ll()));
+            sources.push((Slice::local(Buffer::Scratch, first + span.start / unit, size), self.is_ll()));
             for piece in Flow::touching(self.flow.writers(stream), span) {
                 let number = self.messages.get(&(piece.instr, at)).copied().unwrap_or(0);
                 waits.push((self.at(piece.instr), number));
             }
         }
-        let mut local: Vec<Value> = s.sinks(id).iter().filter_map(|o| self.memory(id, o, size)).collect();
+        let mut local: Vec<Slice> = s.sinks(id).iter().filter_map(|o| self.memory(id, o, size)).collect();
         let mut remote = Vec::new();
         for (stream, span) in self.flow.pushes(s, id) {
             if let Some(first) = self.switches.places.get(&stream) {
-                local.push(Self::local("s", first + span.start / unit, size));
+                local.push(Slice::local(Buffer::Scratch, first + span.start / unit, size));
                 continue;
             }
             for &sink in s.stream_sinks(stream) {
                 let index = self.landing[&(stream, sink)] + span.start / unit;
-                remote.push((sink.0, json!({"buffer_id": sink.0, "index": index, "size": size})));
+                remote.push((sink.0, Slice::remote(sink.0, index, size)));
             }
         }
         if !self.is_ll() {
@@ -337,7 +331,7 @@ impl<'a> Exporter<'a> {
         self.signal(id, at, &readers, puts);
     }
 
-    /// The thread blocks of other GPUs that read what an instruction pushes.
+    /// Returns the thread blocks of other GPUs that read the data that an instruction pushes.
     pub(super) fn readers(&self, id: InstrId, at: At) -> Vec<At> {
         let mut readers = Vec::new();
         for (stream, span) in self.flow.pushes(self.schedule, id) {

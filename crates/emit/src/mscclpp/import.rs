@@ -245,7 +245,7 @@ impl Making<'_> {
         narrow::<u32>(block) + 1 + if own.gpu == gpu { 0 } else { narrow::<u32>(self.program.blocks.len()) }
     }
 
-    /// A lane for what a switch reads or writes for a thread block.
+    /// Returns a lane for the accesses of a switch on behalf of a thread block.
     fn switch_lane(&self, block: usize, writes: bool) -> u32 {
         narrow(block + 1 + self.program.blocks.len() * if writes { 3 } else { 2 })
     }
@@ -308,7 +308,8 @@ impl Making<'_> {
         self.combine(node, lane, Some(at), len, &[Operand::Stream(stream)], &[sink], &[(write, true)]);
     }
 
-    /// A move through a switch, which reduces what the group has or takes what one GPU has, and sends it to the group.
+    /// Adds a move through a switch, which reduces the data of the group, or takes that of one GPU, and sends it to the
+    /// group.
     fn switched(&mut self, at: At, m: &Move, len: u32) {
         let group: Vec<u32> = m.writes.iter().map(|s| s.gpu).collect();
         let known = self.switches.get(&group).copied();

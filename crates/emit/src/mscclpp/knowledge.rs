@@ -1,9 +1,9 @@
-//! What has certainly happened before each access, in every run of a plan.
+//! The accesses that happen before each access in every run of a plan.
 //!
 //! The threads of a thread block run its operations independently of each other until they meet, so an access is
 //! complete only after the next `nop` or barrier, and a wait holds for the accesses after the next one. A signal passes
-//! on what was complete when the threads met last. Three sets follow. The accesses of a thread block are over in its
-//! order, so the first two are a number for each thread block ([`Clock`]):
+//! on the accesses that were complete when the threads met last. There are three sets. The accesses of a thread block
+//! are over in its order, so the first two are a number for each thread block ([`Clock`]):
 //!
 //! * **strong**: accesses whose writes are visible and whose reads are over;
 //! * **weak**: accesses whose reads are over. Relaxed signals pass this on;
@@ -16,7 +16,7 @@
 //! The access of a put on a port channel is complete for those who wait for a later signal on that channel, and for the
 //! thread block after a flush of it. Later means by the same thread, or after the threads met: the n-th put, the n-th
 //! signal and the n-th flush of an operation have thread n. Signals of several threads on one channel come in any order
-//! until the threads meet, so only who waits for all of them knows what each of them follows.
+//! until the threads meet, so only a thread block that waits for all of them knows the accesses before each of them.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -86,8 +86,8 @@ impl Clock {
 pub struct Known {
     strong: Rc<Clock>,
     weak: Rc<Clock>,
-    /// Writers of packets whose reads are over, by their numbers: who has read a packet knows its writer, and not what
-    /// its thread block did before since its threads met.
+    /// Writers of packets whose reads are over, by their numbers. A reader of a packet knows its writer, but not the
+    /// earlier accesses of the writer's thread block since its threads met.
     writers: Rc<Set>,
     pub entered: Rc<Set>,
 }
@@ -128,7 +128,7 @@ pub struct Event {
     pub at: At,
     pub reads: Vec<Span>,
     pub writes: Vec<Span>,
-    /// What had happened when it began.
+    /// The accesses that had happened when it began.
     pub known: Known,
     tick: Tick,
     /// The number of a writer of packets among these.
@@ -144,7 +144,7 @@ impl Event {
     }
 }
 
-/// The events of a plan, in an order in which they can happen, and what each GPU knows when its kernel ends.
+/// The events of a plan, in an order in which they can happen, and the knowledge of each GPU when its kernel ends.
 pub struct History {
     pub events: Vec<Event>,
     pub ends: Vec<Known>,
@@ -212,7 +212,7 @@ fn mixed(program: &Program) -> FxHashMap<(At, usize), bool> {
 #[derive(Default)]
 struct BlockState {
     known: Known,
-    /// Events since the threads met last, and what waits have brought since then.
+    /// Events since the threads met last, and the knowledge from waits since then.
     own: Vec<usize>,
     brought: Known,
 }
@@ -352,7 +352,7 @@ pub fn history(program: &Program, run: &Run, trust_relaxed: bool) -> Result<Hist
     Ok(made)
 }
 
-/// The threads of a block meet: what they did and waited for holds for all of them.
+/// Ends a meeting of the threads of a block: their accesses and waits now hold for all of them.
 fn meet(block: &mut BlockState, events: &[Event]) {
     let brought = std::mem::take(&mut block.brought);
     block.known.join(&brought);

@@ -1,9 +1,9 @@
-//! Launches one after the other. On a GPU, a launch begins after the one before it has ended; between GPUs nothing
-//! orders launches but what the plan does.
+//! Launches one after the other. On a GPU, a launch begins after the one before it has ended; between GPUs only
+//! the operations of the plan order launches.
 //!
 //! Plain data needs no more than one launch: each access of another GPU's memory begins after that GPU's kernel has
 //! started and is over before that kernel ends, which [`super::race`] proves. Packets need neither. So packets of a
-//! later launch may come while those of the same place are still to be read. Two launches show it, and three where each
+//! later launch may come while those of the same place are still to be read. Two launches show it, and three if each
 //! second launch uses the other half of scratch memory: each launch does the same, so the pair of the first and the
 //! last of them stands for all such pairs. Other plans between two launches are not looked at.
 //!
@@ -71,7 +71,7 @@ fn kept_buffers(plan: &Plan) -> Option<Fault> {
     })
 }
 
-/// Packets between GPUs whose scratch memory has unlike halves: a GPU shifts what it writes by half of its own.
+/// Packets between GPUs whose scratch memory has unlike halves: a GPU shifts its writes by half of its own.
 fn unlike_halves(plan: &Plan, program: &Program) -> Option<Fault> {
     let chunks = |gpu: u32| plan.gpus[gpu as usize].scratch_chunks;
     let (place, to) = program.moves().find_map(|(step, m)| {

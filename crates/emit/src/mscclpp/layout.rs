@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Asked, ImportError};
 
-/// The most grains of a chunk where the file leaves the size open.
+/// The most grains of a chunk if the file does not fix the size.
 const GRAINS: u32 = 1 << 10;
 
 /// The names of collectives in plans.
@@ -23,7 +23,7 @@ pub const COLLECTIVES: &[(&str, Kind)] = &[
 
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// None where the contents of the collective are not known.
+    /// `None` if the contents of the collective are not known.
     pub collective: Option<Collective>,
     /// Grains of a chunk, and elements of a grain.
     pub grains: u32,
@@ -158,7 +158,7 @@ impl Layout {
         u32::try_from((bytes / of).saturating_mul(grains).max(1)).unwrap_or(u32::MAX)
     }
 
-    /// The span with input and output as one memory where the plan runs in place.
+    /// Returns the span; input and output are one memory if the plan runs in place.
     pub fn canonical(&self, span: Span) -> Span {
         let shift = |space, of: Space| Span { space, start: span.start + span.gpu * self.len(span.gpu, of), ..span };
         match (self.in_place, span.space) {
@@ -176,7 +176,7 @@ pub fn message_chunks(plan: &Plan) -> Option<u64> {
     Some(u64::from(if plan.collective == "allgather" { gpu.output_chunks } else { gpu.input_chunks }))
 }
 
-/// Returns the elements, as MPI counts them, of the only size that a plan serves; `None` where it serves several, or a
+/// Returns the elements, as MPI counts them, of the only size that a plan serves; `None` if it serves several, or a
 /// size that its chunks do not share.
 pub fn stated_elements(plan: &Plan, asked: &Asked) -> Option<u64> {
     let size = plan.max_message_size.filter(|&most| plan.min_message_size == Some(most) && most > 0)?;
@@ -191,7 +191,7 @@ pub fn stated_elements(plan: &Plan, asked: &Asked) -> Option<u64> {
 /// Elements of a buffer that are checked at most.
 const BUFFER: u64 = (u32::MAX / 4) as u64;
 
-/// What is too large of the buffers of a GPU, in chunks of so many elements.
+/// Returns the fault of the buffers of a GPU that are too large, in chunks of `each` elements.
 fn too_large(chunks: [u64; 4], each: u64, asked: &Asked, dtype: Dtype) -> Option<String> {
     let elements = |chunks: u64| u128::from(chunks) * u128::from(each);
     let (&chunks, space) = chunks.iter().zip(Space::ALL).find(|(chunks, _)| elements(**chunks) > u128::from(BUFFER))?;
@@ -206,7 +206,7 @@ fn too_large(chunks: [u64; 4], each: u64, asked: &Asked, dtype: Dtype) -> Option
     ))
 }
 
-/// Chunks of what MPI counts: of a rank's part where ranks give or keep parts.
+/// Returns the chunks of the buffer that MPI counts: a rank's part, if ranks contribute or keep parts.
 fn chunks_per_rank(plan: &Plan, kind: Kind) -> Result<u32, ImportError> {
     let ranks = plan.gpus.len() as u64;
     let (of_input, of_output) = match kind {

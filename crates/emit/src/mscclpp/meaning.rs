@@ -14,8 +14,8 @@
 //! | `res`, `rres` | the same, and `dst[1..]` are remote |
 //! | `ppkt` | `dst[i] = src[i]`, remote packets |
 //! | `rppkt` | `dst[i] = src[0]`, packets to remote packets |
-//! | `repkt`, `respkt` | `dst[0] = 0 + src[1] + ... + src[0]`, where `src[1..]` are packets and `dst[1..]` remote packets |
-//! | `recpkt`, `recspkt` | the same, where `dst[1]` are packets here and `dst[2..]` remote packets |
+//! | `repkt`, `respkt` | `dst[0] = 0 + src[1] + ... + src[0]`; `src[1..]` are packets and `dst[1..]` remote packets |
+//! | `recpkt`, `recspkt` | the same; `dst[1]` are packets here and `dst[2..]` remote packets |
 //! | `glres` | the switch adds the buffers of its group, in an order of its own, and multicasts the sum to them |
 //! | `gstore`; `gstorepkt` | the switch multicasts a local buffer; packets to packets |
 //! | `pipeline` | its operations, again for each unit of `num_chunks` chunks; those with packets move the whole slice each time |

@@ -1,49 +1,38 @@
 //! The operations of an exported plan that move and add data.
 
-use serde_json::{Value, json};
 use unisono_base::{NodeId, narrow};
 
 use super::{
-    assemble::slices,
     exchange::PortPut,
     export::{At, Exporter},
     limits,
+    plan::{ChannelType, Name, Slice},
+    step::Step,
 };
 
-/// Remote destinations in the same box, with what goes there, and those in others.
+/// Remote destinations in the same box and in other boxes, and the thread blocks that read them.
 struct Remote<'a> {
-    near: Vec<Value>,
-    far: Vec<(u32, &'a Value)>,
+    near: Vec<Slice>,
+    far: Vec<(u32, Slice)>,
     readers: &'a [At],
 }
 
 impl Exporter<'_> {
-    pub(super) fn op(&mut self, at: At, name: &str, sources: &[Value], sinks: &[Value]) {
+    pub(super) fn op(&mut self, at: At, name: Name, sources: &[Slice], sinks: &[Slice]) {
         self.meet(at);
-        let mut op = json!({"name": name, "src_buff": sources, "dst_buff": sinks});
-        if name.starts_with("re") || name == "glres" {
-            op["reduce_op"] = json!("sum");
-        }
-        if sinks.iter().any(|s| s.get("buffer_id").is_some()) {
-            op["channel_type"] = json!("memory");
-        }
-        if sinks.iter().any(|s| s.get("switch_channel_id").is_some()) {
-            op["channel_type"] = json!("switch");
-        }
-        self.push_pieces(at, op);
+        self.push_pieces(at, Step::moving(name, sources, sinks));
     }
 
     /// Adds an operation, or one for each chunk of its slices.
-    fn push_pieces(&mut self, at: At, op: Value) {
-        let chunks = op["dst_buff"][0]["size"].as_u64().filter(|_| self.form.pieces).unwrap_or(1);
+    fn push_pieces(&mut self, at: At, step: Step) {
+        let chunks = step.sinks.first().map(|sink| sink.size).filter(|_| self.form.pieces).unwrap_or(1);
         if chunks <= 1 {
-            return self.push(at, op);
+            return self.push(at, step);
         }
         for chunk in 0..chunks {
-            let mut piece = op.clone();
-            for slice in slices(&mut piece) {
-                slice["index"] = json!(slice["index"].as_u64().unwrap_or(0) + chunk);
-                slice["size"] = json!(1);
+            let mut piece = step.clone();
+            for slice in piece.slices() {
+                (slice.index, slice.size) = (slice.index + chunk, 1);
             }
             self.push(at, piece);
         }
@@ -56,76 +45,70 @@ impl Exporter<'_> {
         at: At,
         node: NodeId,
         size: u32,
-        sources: Vec<(Value, bool)>,
-        local: &[Value],
-        remote: &[(u32, Value)],
+        sources: Vec<(Slice, bool)>,
+        local: &[Slice],
+        remote: &[(u32, Slice)],
         readers: &[At],
     ) -> Vec<PortPut> {
         let is_far = |to: u32| self.is_port(at.0, to);
-        let far = remote.iter().filter(|r| is_far(r.0)).map(|(to, sink)| (*to, sink)).collect();
-        let near: Vec<Value> = remote.iter().filter(|r| !is_far(r.0)).map(|r| r.1.clone()).collect();
+        let far = remote.iter().copied().filter(|r| is_far(r.0)).collect();
+        let near = remote.iter().filter(|r| !is_far(r.0)).map(|r| r.1).collect();
         let mut remote = Remote { near, far, readers };
-        if let [(from, packets)] = &sources[..] {
-            return self.send(at, from, *packets, local, &remote);
+        if let [(from, packets)] = sources[..] {
+            return self.send(at, from, packets, local, &remote);
         }
-        let result = local.first().cloned().unwrap_or_else(|| self.temporary(node, 0, size));
+        let result = local.first().copied().unwrap_or_else(|| self.temporary(node, 0, size));
         let now = remote.near.len().min(limits::OP_CHANNELS - 1);
-        let sinks: Vec<Value> = std::iter::once(result.clone()).chain(remote.near[..now].iter().cloned()).collect();
+        let sinks: Vec<Slice> = std::iter::once(result).chain(remote.near[..now].iter().copied()).collect();
         let of_packets = sources.iter().filter(|s| s.1).count();
         let mut sent = now;
         if let ([a, b], 1) = (&sources[..], of_packets) {
             // Packets come first in the operation's sum, whose two operands may be swapped.
             let (own, arriving) = if a.1 { (b, a) } else { (a, b) };
-            let name = if now > 0 { "respkt" } else { "repkt" };
-            self.op(at, name, &[own.0.clone(), arriving.0.clone()], &sinks);
+            let name = if now > 0 { Name::Respkt } else { Name::Repkt };
+            self.op(at, name, &[own.0, arriving.0], &sinks);
         } else {
             let mut places = Vec::new();
             for (n, (place, packets)) in sources.into_iter().enumerate() {
                 if packets {
                     let to = self.temporary(node, narrow::<u32>(n) + 1, size);
-                    self.op(at, "upkt", &[place], std::slice::from_ref(&to));
+                    self.op(at, Name::Upkt, &[place], &[to]);
                     places.push(to);
                 } else {
                     places.push(place);
                 }
             }
             let fused = now > 0 && !self.is_ll();
-            let name = if fused { "res" } else { "re" };
+            let name = if fused { Name::Res } else { Name::Re };
             sent = if fused { now } else { 0 };
             self.op(at, name, &places, &sinks[..=sent]);
         }
         remote.near.drain(..sent);
-        self.send(at, &result, false, local.get(1..).unwrap_or_default(), &remote)
+        self.send(at, result, false, local.get(1..).unwrap_or_default(), &remote)
     }
 
     /// Copies a place to local and remote ones.
-    fn send(&mut self, at: At, from: &Value, packets: bool, local: &[Value], remote: &Remote<'_>) -> Vec<PortPut> {
-        for to in local.iter().filter(|&to| packets || to != from) {
-            self.op(at, if packets { "upkt" } else { "copy" }, std::slice::from_ref(from), std::slice::from_ref(to));
+    fn send(&mut self, at: At, from: Slice, packets: bool, local: &[Slice], remote: &Remote<'_>) -> Vec<PortPut> {
+        for &to in local.iter().filter(|&&to| packets || to != from) {
+            self.op(at, if packets { Name::Upkt } else { Name::Copy }, &[from], &[to]);
         }
         for some in remote.near.chunks(limits::OP_CHANNELS) {
             let name = match (self.is_ll(), packets) {
-                (false, _) => "put",
-                (true, true) => "rppkt",
-                (true, false) => "ppkt",
+                (false, _) => Name::Put,
+                (true, true) => Name::Rppkt,
+                (true, false) => Name::Ppkt,
             };
-            let sources = if packets { vec![from.clone()] } else { vec![from.clone(); some.len()] };
-            self.op(at, name, &sources, some);
+            self.op(at, name, &vec![from; if packets { 1 } else { some.len() }], some);
         }
         let mut puts = Vec::new();
         for some in remote.far.chunks(limits::OP_CHANNELS) {
             self.meet(at);
-            let first = puts.len();
-            for &(to, sink) in some {
-                let reader = remote.readers.iter().find(|reader| reader.0 == to);
-                puts.push((sink.clone(), reader.copied().unwrap_or((to, 0))));
-            }
-            let channels: Vec<Value> = puts[first..].iter().map(|put| self.channel(at, put.1)).collect();
-            let sinks: Vec<&Value> = puts[first..].iter().map(|put| &put.0).collect();
-            let from = self.source_of_port(at.0, from);
-            let from = vec![from; sinks.len()];
-            let put = json!({"name": "put", "src_buff": from, "dst_buff": sinks, "channel_ids": channels, "channel_type": "port"});
-            self.push_pieces(at, put);
+            let reader = |to: u32| remote.readers.iter().find(|reader| reader.0 == to).copied().unwrap_or((to, 0));
+            let (sinks, ends): (Vec<Slice>, Vec<At>) = some.iter().map(|&(to, sink)| (sink, reader(to))).unzip();
+            puts.extend(sinks.iter().copied().zip(ends.iter().copied()));
+            self.connect(at, &ends);
+            let sources = vec![self.source_of_port(at.0, from); sinks.len()];
+            self.push_pieces(at, Step { sources, sinks, ..Step::on(ChannelType::Port, Name::Put, ends) });
         }
         puts
     }

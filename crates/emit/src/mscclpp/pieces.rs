@@ -1,10 +1,10 @@
 //! The pieces of moves of packets whose grains are alike.
 //!
-//! A packet is read element by element, each after the element that it was made from, so what one grain of a move
-//! follows may differ from what the next one follows: where a reader takes a part of what a writer wrote, or the parts
-//! of several. So a place in packet memory where some move begins or ends is a cut of every move that crosses it, and
-//! of the other packets of that move at the same distance from their start, and so on. Between two cuts all grains are
-//! written by one move and read by the same moves, grain k of one after grain k of the other.
+//! A packet is read element by element, each after the element that it was made from. So two grains of one move can
+//! follow different moves: a reader may take a part of a written span, or parts of several. Therefore a place in packet
+//! memory where some move begins or ends is a cut of every move that crosses it, and of the other packets of that move
+//! at the same distance from their start, and so on. Between two cuts all grains are written by one move and read by
+//! the same moves, grain k of one after grain k of the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,15 +1,16 @@
-//! An execution plan as its JSON file states it, with the fields that the runtime's loader reads. The loader asks
-//! whether a key is there, and not whether it has a value: an empty list and a null are not the same as no key.
+//! An execution plan as its JSON file states it, to read and to write, with the fields that the runtime's loader reads.
+//! The loader asks whether a key is there, and not whether it has a value: an empty list and a null are not the same as
+//! no key.
 //!
 //! Source: microsoft/mscclpp, `src/core/executor/execution_plan.cc` and `python/mscclpp/language/internal/` at commit
 //! 1f5f065d.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 use unisono_base::keyed;
 
 use crate::ImportError;
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Plan {
     pub name: String,
     pub collective: String,
@@ -24,11 +25,12 @@ pub struct Plan {
     pub buffer_alignment: u32,
     #[serde(default = "default_threads")]
     pub num_threads_per_block: u32,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub min_message_size: Option<u64>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub max_message_size: Option<u64>,
     /// Of a broadcast or a reduce; the loader has no root.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<u64>,
     pub gpus: Vec<Gpu>,
 }
@@ -47,7 +49,7 @@ fn default_alignment() -> u32 {
 }
 
 /// The loader compares the name with `LL`, and takes each other one for `Simple`.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 #[serde(from = "String")]
 pub enum Protocol {
     Simple,
@@ -61,7 +63,7 @@ impl From<String> for Protocol {
     }
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Gpu {
     pub id: u32,
     pub input_chunks: u32,
@@ -74,7 +76,7 @@ pub struct Gpu {
     pub semaphores: Vec<Semaphore>,
 }
 
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum ChannelType {
     Memory,
@@ -83,7 +85,7 @@ pub enum ChannelType {
     None,
 }
 
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Buffer {
     #[serde(rename = "i")]
     Input,
@@ -95,25 +97,24 @@ pub enum Buffer {
 
 /// Memory and port channels have a peer each, and switch channels a buffer and a group of GPUs each. The loader reads
 /// the peers or the groups of each entry, so they are there even if they are empty.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Channels {
     pub channel_type: ChannelType,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub connected_to: Option<Vec<u32>>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub buffer_type: Option<Buffer>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub rank_groups: Option<Vec<RankGroup>>,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RankGroup {
-    #[serde(rename = "size")]
-    pub _size: u32,
+    pub size: u32,
     pub ranks: Vec<u32>,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RemoteBuffer {
     pub rank: u32,
     #[serde(rename = "type")]
@@ -121,12 +122,12 @@ pub struct RemoteBuffer {
     pub access_channel_types: Vec<ChannelType>,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Semaphore {
     pub init_value: u32,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ThreadBlock {
     pub id: u32,
     pub ops: Vec<Op>,
@@ -135,44 +136,45 @@ pub struct ThreadBlock {
     pub remote_buffer_refs: Vec<RemoteBufferIds>,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct ChannelIds {
     pub channel_type: ChannelType,
-    #[serde(rename = "buff", default, deserialize_with = "present")]
-    pub _buffer: Option<Buffer>,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub buff: Option<Buffer>,
     pub channel_ids: Vec<u32>,
 }
 
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct RemoteBufferIds {
     pub access_channel_type: ChannelType,
     pub remote_buffer_ids: Vec<u32>,
 }
 
 /// An operation; its indices of channels and remote buffers count those of its thread block.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Debug)]
 pub struct Op {
     pub name: Name,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub src_buff: Vec<Slice>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dst_buff: Vec<Slice>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channel_ids: Vec<u32>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub channel_type: Option<ChannelType>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reduce_op: Option<String>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub tbg_info: Option<ThreadBlockGroup>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub barrier_id: Option<u32>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub num_threadblocks: Option<u32>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub semaphore_ids: Option<Vec<u32>>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub iter_context: Option<Iterations>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ops: Vec<Op>,
 }
 
@@ -183,7 +185,7 @@ impl Op {
 }
 
 /// The names that the loader accepts.
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[serde(rename_all = "lowercase")]
 pub enum Name {
     Nop,
@@ -282,30 +284,35 @@ impl std::fmt::Display for Name {
 }
 
 /// Chunks `index` to `index + size` of a local buffer, a remote one or one behind a switch.
-#[derive(Deserialize, Clone, Debug)]
+#[derive(Deserialize, Serialize, Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
-    #[serde(rename = "type", default, deserialize_with = "present")]
+    #[serde(rename = "type", default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Buffer>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub buffer_id: Option<u32>,
-    #[serde(default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub switch_channel_id: Option<u32>,
     pub index: u32,
     pub size: u32,
 }
 
 /// The share of a thread block in an operation of several.
-#[derive(Deserialize, Clone, Copy, Debug)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug)]
 pub struct ThreadBlockGroup {
     pub tb_id: u32,
     pub tbg_size: u32,
 }
 
-#[derive(Deserialize, Clone, Copy, Debug)]
+#[derive(Deserialize, Serialize, Clone, Copy, Debug)]
 pub struct Iterations {
     /// Bytes that each operation moves in an iteration.
     pub unit_size: u64,
     pub num_chunks: u32,
+}
+
+/// The text of a plan.
+pub fn text(plan: &Plan) -> String {
+    serde_json::to_string_pretty(plan).expect("numbers and names have a text") + "\n"
 }
 
 /// Reads the text of a plan.

@@ -1,10 +1,10 @@
 //! A plan with its references resolved: thread blocks as steps, channels as pairs of ends, buffers as spans of grains.
 //!
-//! A grain is what thread blocks of a group share an operation by: the buffer alignment of the runtime.
+//! A grain is the unit in which thread blocks of a group share an operation: the buffer alignment of the runtime.
 
 use super::fault::Place;
 
-/// The memories of a GPU. Packets are data with flags in scratch memory, where each takes the room of two.
+/// The memories of a GPU. Packets are data with flags in scratch memory; each takes the room of two.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Space {
     Input,

@@ -84,7 +84,7 @@ impl Races<'_> {
         format!("{place} {does} {}", self.name(a.span))
     }
 
-    /// A span in chunks, or in grains where it is no whole chunk.
+    /// Prints a span in chunks, or in grains if it is not a whole number of chunks.
     fn name(&self, span: Span) -> String {
         let each = self.layout.grains;
         let (first, last) = (span.start / each, (span.end() - 1) / each);

@@ -1,7 +1,7 @@
 //! Runs a plan without data: each thread block goes as far as signals, semaphores, barriers and packets let it.
 //!
 //! Each signal, semaphore and packet has one thread that waits for it, or several in an order that meetings, barriers
-//! and semaphores fix ([`super::shared`]), so no step takes from another what it waits for: if one run ends, every run
+//! and semaphores fix ([`super::shared`]), so no step takes the signal of another one: if one run ends, every run
 //! ends, and if one gets stuck, every run gets stuck at the same steps.
 
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use super::{
 /// A step: thread block, and step of it.
 pub type At = (usize, usize);
 
-/// What a run did.
+/// The steps of a run, and their order.
 pub struct Run {
     /// All steps that completed, in an order in which they can.
     pub order: Vec<At>,
@@ -131,7 +131,7 @@ impl State<'_> {
         self.run.order.push(at);
     }
 
-    /// The steps that a step comes after, and what its waits take; none while it has to wait.
+    /// Returns the steps that a step comes after, and the signals that its waits take; `None` while it has to wait.
     #[expect(clippy::type_complexity, reason = "two lists of one function")]
     fn ready(&self, step: &Step) -> Option<(Vec<At>, Vec<(usize, (At, usize))>)> {
         let (mut after, mut taken) = (Vec::new(), Vec::new());

@@ -3,8 +3,9 @@
 //! after the one before it, by barriers and semaphores of the GPU between meetings of the threads.
 //!
 //! If that holds for one run, it holds for all. Take the first step of another run that gets another signal than here:
-//! the use before it has not happened there. But what orders the two here has happened in the same way there, since all
-//! earlier steps are alike. A step that waits forever counts as a use too, since it could come earlier in another run.
+//! the use before it has not happened there. But the steps that order the two here have happened in the same way there,
+//! since all earlier steps are alike. A step that waits forever counts as a use too, since it could come earlier in
+//! another run.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +18,16 @@ use super::{
     run::{At, Run},
 };
 
-/// The use of a channel end or a semaphore: what is done, and the number of the end or the semaphore.
+/// The use of a channel end or a semaphore: the action, and the number of the end or the semaphore.
 type Use = (&'static str, u32);
 
-/// The uses of a step, each with the thread that does it and the kind of what it tells, if nothing tells two of a kind
-/// apart that have the same meeting before them.
+/// Returns the uses of a step, each with its thread. A signal or release also has its kind (relaxed or not), because
+/// two of one kind after the same meeting are interchangeable.
 fn uses(step: &Step) -> impl Iterator<Item = (Use, u32, Option<bool>)> {
     step.acts.iter().enumerate().filter_map(|(n, act)| {
         let thread = narrow::<u32>(n);
         Some(match act {
-            // Which puts a signal on a port channel follows is for `knowledge`.
+            // `knowledge` finds the puts that a signal on a port channel follows.
             Act::Signal { end, relaxed, thread } => (("signal", *end), *thread, Some(*relaxed)),
             Act::Wait { end, .. } => (("wait on", *end), thread, None),
             Act::Acquire(semaphore) => (("acquire", *semaphore), thread, None),
@@ -36,7 +37,7 @@ fn uses(step: &Step) -> impl Iterator<Item = (Use, u32, Option<bool>)> {
     })
 }
 
-/// For each thread block, up to which step it has met, as another one knows it.
+/// For each thread block, the last step of its last meeting that another one knows of.
 type Clock = BTreeMap<usize, usize>;
 
 fn join(clock: &mut Clock, other: &Clock) {
@@ -49,7 +50,7 @@ fn join(clock: &mut Clock, other: &Clock) {
 #[derive(Default)]
 struct Clocks {
     known: BTreeMap<usize, Clock>,
-    /// What acquires have brought since the threads met last.
+    /// The clocks from acquires since the threads met last.
     brought: BTreeMap<usize, Clock>,
     released: FxHashMap<(At, usize), Clock>,
     arrived: Vec<usize>,
@@ -93,7 +94,7 @@ impl Clocks {
     }
 }
 
-/// The faults of uses that nothing orders, where `done` steps of each thread block have run.
+/// Returns the faults of uses without an order among the first `done` steps of each thread block.
 pub fn unordered(program: &Program, run: &Run, done: &[usize]) -> Vec<Fault> {
     let mut users: BTreeMap<Use, ((usize, u32), bool)> = BTreeMap::new();
     for (b, block) in program.blocks.iter().enumerate() {

@@ -83,7 +83,7 @@ impl Sized {
         ThreadBlocks::new(schedule.all_nodes().flat_map(of_node).collect())
     }
 
-    /// The schedule, its proof, and what is wrong with its contents; none where the collective is not known.
+    /// Returns the schedule, its proof, and the faults of its contents; `None` if the collective is not known.
     ///
     /// # Errors
     /// It does not fit the tables of a schedule.
@@ -101,7 +101,7 @@ impl Sized {
         Ok(Some((imported, proof, faults)))
     }
 
-    /// What is wrong with the output of a broadcast's root, which schedules do not have and GPUs do: it is sent to
+    /// Returns the faults of the output of a broadcast's root, which schedules do not have and GPUs do: it is sent to
     /// another GPU, whose output is proved once more.
     fn output_of_root(&self, plan: &Plan, method: Method) -> Result<Option<Fault>, ImportError> {
         let Some(c) = self.layout.collective.filter(|c| c.kind == Kind::Broadcast && c.ranks > 1) else {

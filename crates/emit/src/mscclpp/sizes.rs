@@ -4,7 +4,7 @@
 //!
 //! With groups, a share begins at `i * (n / s) + min(i, n % s)` of `n` grains for the `i`-th of `s` thread blocks,
 //! which is at most `s / 4` grains after `i * n / s`. Two such places at different fractions of a chunk are `n / L`
-//! grains apart or more, where the sizes of all groups divide `L`. From `n = L * s / 2` on, they keep their order; two
+//! grains apart or more, if the sizes of all groups divide `L`. From `n = L * s / 2` on, they keep their order; two
 //! places at the same fraction change their distance with `n % L` alone. So the sizes up to one `L` further stand for
 //! all.
 //!
@@ -24,7 +24,7 @@ use super::{
 const MOST: u32 = 160;
 /// Grains of a unit, so that chunks of halves and quarters of it can be tried.
 const UNIT: u32 = 4;
-/// Turns of a pipeline, and grains of a chunk, where units are unlike.
+/// Turns of a pipeline, and grains of a chunk, if units are unlike.
 const TURNS: u64 = 256;
 const GRAINS: u64 = 1 << 16;
 
@@ -43,7 +43,7 @@ pub enum Sizes {
 /// The sizes besides the natural one, and the sizes for which they stand.
 pub fn others(plan: &Plan) -> (Vec<Scale>, Sizes) {
     let (scales, sizes) = to_try(plan);
-    // Where a message needs more than the scratch memory that the runtime sets aside, it uses that in a circle.
+    // A message that needs more than the scratch memory of the runtime uses that memory in a circle.
     (scales, if plan.reuse_resources { Sizes::Tried } else { sizes })
 }
 
@@ -67,8 +67,8 @@ fn to_try(plan: &Plan) -> (Vec<Scale>, Sizes) {
     (scales, Sizes::Tried)
 }
 
-/// Grains of a chunk on both sides of those at which some pipeline takes a second or third turn, where the smallest
-/// unit that all units are multiples of has one.
+/// Grains of a chunk on both sides of those at which some pipeline takes a second or third turn. The
+/// smallest unit, of which all others are multiples, has one grain.
 fn turns(plan: &Plan) -> impl Iterator<Item = u32> {
     let all: BTreeSet<(u64, u64)> = plan
         .ops()

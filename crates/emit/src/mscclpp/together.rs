@@ -4,44 +4,38 @@
 //! waits for nothing, so both are as soon, and no wait lies in between that a later signal could hold up. Each share of
 //! such an operation begins with another destination.
 
-use serde_json::{Value, json};
-
-use super::limits;
+use super::{
+    export::At,
+    limits,
+    plan::{ChannelType, Name},
+    step::Step,
+};
 
 /// Puts, and the signals behind them, that are still one operation each.
 struct Window {
-    put: Value,
-    signals: Vec<Value>,
+    put: Step,
+    signals: Vec<At>,
 }
 
-fn list<'a>(op: &'a Value, key: &str) -> &'a [Value] {
-    op[key].as_array().map_or(&[], Vec::as_slice)
-}
-
-fn is_put(op: &Value) -> bool {
-    (op["name"] == "put" || op["name"] == "ppkt") && op["channel_type"] == "memory"
+fn is_put(step: &Step) -> bool {
+    matches!(step.name, Name::Put | Name::Ppkt) && step.is_on(ChannelType::Memory)
 }
 
 impl Window {
-    fn takes(&mut self, op: &Value) -> bool {
-        let fits = |more: &[Value], held: usize| held + more.len() <= limits::OP_CHANNELS;
-        if is_put(op) {
-            let sinks = list(op, "dst_buff");
-            if self.put["name"] != op["name"] || !fits(sinks, list(&self.put, "dst_buff").len()) {
+    fn takes(&mut self, step: &Step) -> bool {
+        let fits = |more: usize, held: usize| held + more <= limits::OP_CHANNELS;
+        if is_put(step) {
+            if self.put.name != step.name || !fits(step.sinks.len(), self.put.sinks.len()) {
                 return false;
             }
-            for key in ["src_buff", "dst_buff"] {
-                if let Some(held) = self.put[key].as_array_mut() {
-                    held.extend_from_slice(list(op, key));
-                }
-            }
+            self.put.sources.extend_from_slice(&step.sources);
+            self.put.sinks.extend_from_slice(&step.sinks);
             return true;
         }
-        let ends = list(op, "channel_ids");
-        let is_signal = op["name"] == "signal" && op["channel_type"] == "memory";
-        let is_new = ends.iter().all(|end| !self.signals.contains(end));
-        if is_signal && is_new && fits(ends, self.signals.len()) {
-            self.signals.extend_from_slice(ends);
+        let is_signal = step.name == Name::Signal && step.is_on(ChannelType::Memory);
+        let is_new = step.ends.iter().all(|end| !self.signals.contains(end));
+        if is_signal && is_new && fits(step.ends.len(), self.signals.len()) {
+            self.signals.extend_from_slice(&step.ends);
             return true;
         }
         false
@@ -49,56 +43,54 @@ impl Window {
 }
 
 /// The operations of a thread block with puts that follow each other in one.
-pub fn fused(ops: Vec<Value>) -> Vec<Value> {
-    let (mut out, mut window, mut met) = (Vec::with_capacity(ops.len()), None::<Window>, false);
-    for op in ops {
-        if op["name"] == "nop" {
+pub fn fused(steps: &[Step]) -> Vec<Step> {
+    let (mut out, mut window, mut met) = (Vec::with_capacity(steps.len()), None::<Window>, false);
+    for step in steps {
+        if step.name == Name::Nop {
             met = true;
             continue;
         }
         if let Some(held) = &mut window
-            && held.takes(&op)
+            && held.takes(step)
         {
             met = false;
             continue;
         }
         close(&mut out, window.take());
         if met {
-            out.push(json!({"name": "nop"}));
+            out.push(Step::meeting());
         }
         met = false;
-        if is_put(&op) {
-            window = Some(Window { put: op, signals: Vec::new() });
+        if is_put(step) {
+            window = Some(Window { put: step.clone(), signals: Vec::new() });
         } else {
-            out.push(op);
+            out.push(step.clone());
         }
     }
     close(&mut out, window);
     if met {
-        out.push(json!({"name": "nop"}));
+        out.push(Step::meeting());
     }
     out
 }
 
-fn close(out: &mut Vec<Value>, window: Option<Window>) {
+fn close(out: &mut Vec<Step>, window: Option<Window>) {
     let Some(Window { put, signals }) = window else { return };
     out.push(put);
     if !signals.is_empty() {
-        out.push(json!({"name": "nop"}));
-        out.push(json!({"name": "signal", "channel_ids": signals, "channel_type": "memory"}));
+        out.push(Step::meeting());
+        out.push(Step::on(ChannelType::Memory, Name::Signal, signals));
     }
 }
 
 /// Lets a share of several begin with a destination of its own.
-pub fn turned(op: &mut Value, share: u32, shares: u32) {
-    let count = list(op, "dst_buff").len();
-    if !is_put(op) || count < 2 {
+pub fn turned(step: &mut Step, share: u32, shares: u32) {
+    let count = step.sinks.len();
+    if !is_put(step) || count < 2 {
         return;
     }
+    // Each destination has a source of its own.
     let by = share as usize * count / shares as usize;
-    for key in ["src_buff", "dst_buff"] {
-        if let Some(held) = op[key].as_array_mut() {
-            held.rotate_left(by);
-        }
-    }
+    step.sources.rotate_left(by);
+    step.sinks.rotate_left(by);
 }

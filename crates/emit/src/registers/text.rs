@@ -11,8 +11,8 @@
 //! name = "..."
 //! ```
 //!
-//! `-` is no port, no operator or no ports at all; `engine` in place of the response's input is what the engine
-//! reduced.
+//! `-` is an absent port, operator or list of ports; `engine` in place of the response's input is the result of the
+//! engine.
 
 use std::{fmt::Write, str::FromStr, sync::Arc};
 
@@ -90,8 +90,7 @@ fn ranges(ranks: &[u32]) -> String {
     text
 }
 
-/// Reads what [`print`] writes; whether the registers are right is for [`unisono_lower::switches::raise`] and the
-/// proof.
+/// Reads the output of [`print`]; [`unisono_lower::switches::raise`] and the proof check the registers.
 ///
 /// # Errors
 /// A line that has none of the forms, or a damaged machine; the message names the line.

@@ -1,8 +1,9 @@
 //! Decision tables as files for the user's own library: one file a target in `targets/`, registered there.
 //!
 //! A target names its own algorithm for ours in one table, whose source stands beside it. A row whose algorithm or
-//! parameters have no counterpart is left to the library's own choice, and the export says so. What is written is
-//! checked against the library's names and ranges first; a library that gets a wrong name falls back in silence.
+//! parameters have no counterpart is left to the library's own choice, and the export reports it. Names and ranges are
+//! checked against those of the library before they are written, because a library that reads a wrong name falls back
+//! in silence.
 
 pub(crate) mod mpich_table;
 mod openmpi;
@@ -22,13 +23,13 @@ pub struct Unsaid {
     pub reason: String,
 }
 
-/// A file, and what its user has to know.
+/// A file, with notes for its user.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Export {
     pub text: String,
     /// How the library loads it: arguments of `mpiexec`, or variables of the environment.
     pub load: Vec<String>,
-    /// What the library does otherwise than one would think.
+    /// Behaviour of the library that surprises its users.
     pub notes: Vec<String>,
     /// Rows that are left to the library's own choice, with the reason.
     pub left: Vec<String>,
@@ -49,14 +50,14 @@ pub struct Spread {
 pub trait Tuning: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
-    /// Where names and grammar come from.
+    /// The source of names and grammar.
     fn reference(&self) -> &'static str;
     /// Whether the file is the library's complete table with our rows in it, so that this table is needed.
     fn needs_table(&self) -> bool {
         false
     }
     /// Returns the reason why the library does not run its counterpart of an algorithm on ranks that are spread like
-    /// this; `None` where it does.
+    /// this; `None` if it does.
     fn skips(&self, _kind: Kind, _algorithm: &str, _spread: Spread) -> Option<String> {
         None
     }

@@ -1,5 +1,5 @@
 //! MPICH's complete selection table: nested conditions, tested in the order of the file; the first that holds is taken.
-//! A file for MPICH must hold all of it, because what is missing aborts the program at its start. The library has
+//! A file for MPICH must be complete, because a missing entry aborts the program at its start. The library has
 //! the table that fits it inside, as text; it is taken from there, and the names of all its algorithms with it.
 //!
 //! ```text
@@ -18,7 +18,7 @@ pub struct Tree(pub Vec<(String, Tree)>);
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LibraryTable {
     pub tree: Tree,
-    /// Names of its algorithms; only those that the table uses where it was read from a file.
+    /// Names of its algorithms; those that the table uses, if it was read from a file.
     pub algorithms: BTreeSet<String>,
 }
 

@@ -106,7 +106,7 @@ fn one_way(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     plain(&params.iter().filter(|p| **p != ("ways".to_owned(), "1".to_owned())).cloned().collect::<Vec<_>>(), ranks)
 }
 
-/// Bytes of a segment of `pipelined-chain` where its parameter is not given.
+/// Bytes of a segment of `pipelined-chain` if its parameter is not given.
 pub const DEFAULT_SEGMENT: u32 = 8192;
 
 /// The length of a segment in bytes.
@@ -131,7 +131,7 @@ pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
     if known.size == Size::OfAll { super::region::of_all(bytes, ranks) } else { bytes }
 }
 
-/// What a user of any of the two forms has to know.
+/// Returns notes for users of either form.
 pub fn notes(used: &[(Kind, &'static str)]) -> Vec<String> {
     let mut notes = vec![
         "on several nodes coll/han comes before coll/tuned and takes no notice of this file: add \

@@ -1,4 +1,5 @@
-//! What a target asks a decision table: the choices of all sizes for one collective on so many ranks, under its names.
+//! A decision table as a target reads it: for a collective and a number of ranks, the choices of all sizes, under the
+//! target's names.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +41,7 @@ pub struct Region {
 /// A decision table under a target's names.
 pub struct View<'a> {
     target: &'static str,
-    /// The algorithms of the user's own library, where the target writes for one library only.
+    /// The algorithms of the user's own library, if the target writes for one library only.
     has: Option<&'a BTreeSet<String>>,
     table: DecisionTable,
     names: &'static [Counterpart],
@@ -83,8 +84,8 @@ impl<'a> View<'a> {
         view
     }
 
-    /// Makes rows for ranks per node that the target cannot express into rows for any, where no others are: those with
-    /// most ranks a node.
+    /// Turns rows for ranks per node that the target cannot express into rows for any placement: the rows with the most
+    /// ranks per node, unless the table has rows for any placement itself.
     fn place(&mut self, tells_nodes: TellsNodes) {
         let rows = self.table.rows().to_vec();
         let said = |row: &Row| row.per_node.is_none_or(|n| tells_nodes(row.ranks, n));
@@ -129,10 +130,10 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The target's algorithm for a row; none where the row says the library's own.
+    /// Returns the target's algorithm for a row; `None` if the row names the library's own choice.
     fn counterpart(&self, row: &Row) -> Result<Option<(&'static str, Settings)>, String> {
         let Choice::Algorithm { name, params } = &row.choice else { return Ok(None) };
-        // Where there are several, each serves its own parameters and numbers of ranks.
+        // Each of several serves its own parameters and numbers of ranks.
         let found = self.names.iter().filter(|c| c.kind == row.kind && c.ours == name);
         let mut said = found.map(|c| match self.has {
             Some(has) if !has.contains(c.theirs) => Err(format!("this library has no algorithm {}", c.theirs)),
@@ -218,7 +219,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// The class to ask for where a target does not tell operators apart.
+/// Returns the class to look up for a target that does not distinguish operators.
 pub fn any_operator(kind: Kind) -> OperatorClass {
     if kind.reduces() && kind != Kind::Barrier { OperatorClass::Commutative } else { OperatorClass::None }
 }

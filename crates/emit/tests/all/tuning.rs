@@ -367,6 +367,23 @@ fn ordered_rows_give_way_where_operators_are_not_told_apart() {
 }
 
 #[test]
+fn one_common_size_is_enough_to_give_way() {
+    for ((first, last), (others_first, others_last), leaves) in [
+        ((0, 4096), (4096, u64::MAX), true),
+        ((0, 4096), (4097, u64::MAX), false),
+        ((4096, u64::MAX), (0, 4096), true),
+        ((4096, u64::MAX), (0, 4095), false),
+    ] {
+        let mut ordered = row(Kind::Allreduce, 4, first, last, "recursive-doubling");
+        ordered.class = OperatorClass::Ordered;
+        let both = table(vec![ordered, row(Kind::Allreduce, 4, others_first, others_last, "ring")]);
+        let export = write("openmpi-rules", &both).unwrap();
+        let says = export.left.iter().any(|left| left.contains("does not distinguish them"));
+        assert_eq!(says, leaves, "{first} to {last} beside {others_first} to {others_last}: {:?}", export.left);
+    }
+}
+
+#[test]
 fn lines_for_nccl_stay_short() {
     let rows = vec![
         row(Kind::Allreduce, 4, 0, 65_536, "ring protocol=ll channels=2"),

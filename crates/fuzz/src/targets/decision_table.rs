@@ -42,7 +42,7 @@ fn run(input: &[u8]) -> bool {
     let mut bytes = Vec::new();
     plan_file::write(&Plan { table: table.clone(), schedules: Vec::new(), uses }, &mut bytes)
         .expect("memory takes all");
-    // A row of an algorithm names a schedule, of which this plan has none.
+    // A row of an algorithm needs a schedule, which this plan does not have.
     let read = PlanFile::read(bytes);
     assert!(!libraries || read.is_ok_and(|file| *file.table() == table), "a plan of the library's own reads back");
     true

@@ -1,4 +1,4 @@
-//! Programs of tasks as programs of ranks.
+//! Programs of tasks, converted to programs of ranks.
 
 use unisono_machine::Machine;
 use unisono_plan::{

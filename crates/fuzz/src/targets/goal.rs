@@ -15,7 +15,7 @@ pub const TARGET: FuzzTarget =
     FuzzTarget::new("goal", "reads a GOAL program, writes it, and simulates it under LogGOPS and on a network", run)
         .seeds(&[("tests/goal", ".goal")]);
 
-/// Bytes of all messages above which packets are not simulated.
+/// The most bytes of all messages for which packets are simulated.
 const MOST_BYTES: u64 = 1 << 20;
 
 fn run(input: &[u8]) -> bool {

@@ -1,6 +1,6 @@
 //! Machine descriptions of all kinds, with the files that they name.
 //!
-//! A line `=== NAME` ends the description; what follows, up to the next such line, is the text of the file NAME.
+//! A line `=== NAME` ends the description. The text up to the next such line is that of the file NAME.
 
 use unisono_collective::Kind;
 use unisono_machine::{
@@ -19,7 +19,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 )
 .seeds(&[("machines", ".toml")]);
 
-/// Networks above it are described and planned on, and no more.
+/// The largest network that is also checked for deadlock and simulated.
 const MOST_ACCELERATORS: u32 = 64;
 
 fn run(input: &[u8]) -> bool {
@@ -31,7 +31,7 @@ fn run(input: &[u8]) -> bool {
     let Some(machine) = uses::read(Machine::from_toml_with(toml, "fuzz", &file)) else { return false };
     let printed = machine.to_toml();
     let again = Machine::from_toml_with(&printed, "printed", &file);
-    // A number that is no number is not equal to itself.
+    // A NaN is not equal to itself.
     let prints_nan = printed.contains("nan");
     assert!(prints_nan || again.as_ref() == Ok(&machine), "a machine reads back: {again:?}");
     if let Some(network) = machine.get::<Network>() {

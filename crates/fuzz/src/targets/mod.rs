@@ -1,4 +1,4 @@
-//! The targets, one a file.
+//! The fuzz targets, one in each file.
 
 mod decision_table;
 mod discovered;

@@ -1,4 +1,4 @@
-//! Whole problems: a collective on a machine, planned, proved, stored and simulated.
+//! Complete problems: a collective on a machine, planned, proved, stored and simulated.
 
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 .form(Form::Draws)
 .quick_runs(150);
 
-/// Values of parameters that some algorithm takes, and others.
+/// Values of parameters, accepted by some algorithm or by none.
 const VALUES: &[&str] = &[
     "0",
     "1",
@@ -64,7 +64,6 @@ fn presets() -> &'static [Machine] {
     READ.get_or_init(|| PRESETS.iter().map(|p| Machine::preset(p.name).expect("a preset reads")).collect())
 }
 
-/// A drawn request.
 struct Drawn {
     kind: Kind,
     elements: u64,
@@ -82,7 +81,7 @@ fn lists(algorithm: &Info, machine: &Machine) -> bool {
 fn run(input: &[u8]) -> bool {
     let mut d = Draws::new(input);
     let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
-    // A machine of a kind whose plans list the algorithm, or in one of eight draws any.
+    // A machine whose plans list the algorithm, or in one of eight draws any machine.
     let any = named.is_none() || d.once_in(8);
     let fits = |machine: &Machine| any || named.is_some_and(|a| lists(a.info(), machine));
     let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();
@@ -136,7 +135,7 @@ impl Drawn {
     }
 }
 
-/// A part of the machine that a drawn problem takes, and the most elements worth planning there.
+/// Draws the part of the machine for a problem, and returns the largest number of elements worth planning there.
 fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     let grid = |d: &mut Draws<'_>, most: u32| Shape::rect(1 + d.below(most), 1 + d.below(most));
     let ranks = |d: &mut Draws<'_>, most: u32| Part::Shape(Shape::line(1 + d.below(most)));
@@ -157,7 +156,7 @@ fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     (machine.clone(), Part::Shape(shape), most)
 }
 
-/// The schedule of a plan is proved.
+/// Asserts that the schedule of a plan can be proved.
 fn holds(schedule: &unisono_schedule::Schedule) {
     let proof = verify(schedule, Method::Auto);
     assert!(proof.holds(), "a planned schedule is not proved: {:?}", proof.diagnostics.first());

@@ -1,6 +1,5 @@
-//! Small schedules from draws: mostly such that do what their collective says, with several lanes, streams with
-//! capacities, multicasts, several sinks, sums in place, and dependencies inside and between nodes; then some of that
-//! is damaged.
+//! Small schedules from draws. Most carry out their collective, with several lanes, streams with capacities,
+//! multicasts, several sinks, sums in place, and dependencies inside and between nodes. Some are then damaged.
 
 use unisono_base::{InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -23,7 +22,7 @@ fn run(input: &[u8]) -> bool {
     true
 }
 
-/// A schedule, before it is finished, with what was made so far.
+/// A schedule under construction, with the instructions added so far.
 struct Made<'a, 'b> {
     b: Builder,
     d: &'a mut Draws<'b>,
@@ -83,7 +82,7 @@ impl Made<'_, '_> {
         Operand::Stream(stream)
     }
 
-    /// Pieces of a vector.
+    /// Draws the pieces of a vector.
     fn chunks(&mut self, elements: u32) -> Vec<(u32, u32)> {
         let (mut chunks, mut start) = (Vec::new(), 0);
         while start < elements {
@@ -94,7 +93,7 @@ impl Made<'_, '_> {
         chunks
     }
 
-    /// Each piece goes up a tree and, where all have the sum, down another.
+    /// Sends each piece up a tree and, if all ranks need the sum, down another.
     fn trees(&mut self, c: &Collective) {
         for (start, len) in self.chunks(c.elements) {
             let mut order: Vec<u32> = (0..c.ranks).collect();
@@ -159,7 +158,7 @@ impl Made<'_, '_> {
         }
     }
 
-    /// Each output takes its parts straight from their inputs.
+    /// Sends the parts of each output directly from their inputs.
     fn messages(&mut self, c: &Collective) {
         use unisono_collective::Source;
         for rank in 0..c.ranks {
@@ -188,7 +187,7 @@ impl Made<'_, '_> {
         }
     }
 
-    /// Something that no collective needs.
+    /// Adds an instruction or a dependency that no collective needs.
     fn damage(&mut self, c: &Collective) {
         let node = NodeId(self.d.below(c.ranks));
         let (lane, len) = (self.lane(), 1 + self.d.below(3));

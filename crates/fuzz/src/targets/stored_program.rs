@@ -1,5 +1,4 @@
-//! Stored programs with changed numbers, written and read back: programs that their proof accepts give the right
-//! results.
+//! Stored programs with changed numbers, written and read back. Programs that can be proved give the right results.
 
 use unisono_collective::{Choice, Collective, DecisionTable, Kind, Row};
 use unisono_runtime::local;
@@ -19,7 +18,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 .form(Form::Draws)
 .quick_runs(3000);
 
-/// Elements that all buffers of a program may have where it is run.
+/// The most elements in all buffers of a program that is run.
 const MOST_RUN: u64 = 1 << 14;
 
 fn run(input: &[u8]) -> bool {
@@ -41,7 +40,7 @@ fn run(input: &[u8]) -> bool {
     true
 }
 
-/// A plan of one row for any size.
+/// Writes a plan with one row for any size.
 fn written(stored: Stored) -> Vec<u8> {
     let c = stored.facts().collective;
     let row = Row {
@@ -60,7 +59,7 @@ fn written(stored: Stored) -> Vec<u8> {
     bytes
 }
 
-/// Runs a schedule of a plan whose proof holds.
+/// Runs a schedule of a plan if it can be proved.
 pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     file.prove(schedule).ok()?;
     let facts = file.facts(schedule);
@@ -69,7 +68,7 @@ pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     outputs(facts, &programs.expect("the proof decoded them"))
 }
 
-/// The outputs of proven programs, where they are small; no order of messages may stop them or change the results.
+/// Returns the outputs of proved programs, if they are small. No order of messages may stop them or change the results.
 fn outputs(facts: &Facts, programs: &[RankProgram]) -> Option<Vec<Vec<i64>>> {
     let c = facts.collective;
     let sizes = (0..c.ranks)
@@ -87,7 +86,7 @@ fn outputs(facts: &Facts, programs: &[RankProgram]) -> Option<Vec<Vec<i64>>> {
     Some(first)
 }
 
-/// One number or row of one program becomes another.
+/// Changes one number or row of one program.
 fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
     let rank = d.below(programs.len() as u32) as usize;
     let p = &mut programs[rank];
@@ -108,7 +107,7 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
         0 => old.start = number(d, old.start),
         _ => old.end = number(d, old.end),
     };
-    // The fields that both ends of a message have.
+    // The fields at both ends of a message.
     let message = |d: &mut Draws<'_>, field, [peer, tag, len, align]: [&mut u32; 4], at: &mut Place| match field {
         0 => *peer = number(d, *peer),
         1 => *tag = number(d, *tag),
@@ -171,7 +170,7 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
         _ => {
             let elements = number(d, facts.collective.elements);
             let c = facts.collective;
-            // A file with more elements than buffers hold is refused before its programs are read.
+            // A file with more elements than buffers can hold is refused before its programs are read.
             let (elements, root) = (u64::from(elements.max(1)), u64::from(c.root));
             facts.collective = Collective::new(c.kind, c.ranks, elements, root, c.operator, c.dtype).unwrap_or(c);
         }

@@ -13,7 +13,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 )
 .form(Form::Draws);
 
-/// A network of 16 accelerators, whose topology may be another.
+/// A network of 16 accelerators. Inputs may replace its topology.
 pub const SMALL: &str = r#"name = "small"
 kind = "network"
 planes = 2
@@ -64,7 +64,7 @@ fn run(input: &[u8]) -> bool {
     let seed = u64::from(d.below(1000));
     drop(flow::alltoall(&interconnect, bytes));
     drop(flow::permutation(&interconnect, &pattern::cycle(ranks, seed), bytes));
-    // Every packet takes its time.
+    // Simulating each packet takes time.
     if bytes / u64::from(packet) > 1 << 12 {
         return true;
     }

@@ -1,5 +1,4 @@
-//! A short run of every target: all inputs of the corpus, then changed ones from a fixed seed. `make fuzz` runs for
-//! longer.
+//! Runs every target briefly: all inputs of the corpus, then changed inputs from a fixed seed. `make fuzz` runs longer.
 
 use crate::soak;
 
@@ -14,7 +13,7 @@ use unisono_fuzz::{
     mutate::Pool,
 };
 
-/// The CPU time of an input depends on the machine, so the bound is far above any that is meant to be admitted.
+/// The CPU time of an input depends on the machine, so the bound is far above that of any admitted work.
 const BOUNDS: Bounds = Bounds { cpu_seconds: 60, base_bytes: 512 << 20, factor: 1 << 10 };
 const SEED: u64 = 13;
 
@@ -30,7 +29,7 @@ pub fn in_turn<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     })
 }
 
-/// What failed, with the input where it is a text.
+/// Describes a failure, with the input as text.
 fn shown(target: &FuzzTarget, input: &[u8], of: &str, fault: &Fault) -> String {
     format!("{}, {of}: {}\n{}", target.name, fault.message, input.escape_ascii())
 }
@@ -56,10 +55,10 @@ fn inputs_of_the_corpus_do_not_fail() {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// Names the inputs of every target that a process of [`changed_inputs_do_not_fail`] takes, as `FIRST/STEP`.
+/// The variable with the part of the inputs for a process of [`changed_inputs_do_not_fail`], as `FIRST/STEP`.
 const PART: &str = "UNISONO_FUZZ_PART";
 
-/// Memory and CPU time are counted by process, so every core gets a process of its own, with every n-th input.
+/// Memory and CPU time are counted for each process, so every core runs its own process, with every n-th input.
 #[test]
 fn changed_inputs_do_not_fail() {
     if let Ok(part) = std::env::var(PART) {
@@ -103,7 +102,7 @@ fn change(first: u32, step: u32) {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// Does what its input says.
+/// A target that executes the command in its input.
 const OBEYS: FuzzTarget = FuzzTarget::new("obeys", "panics, allocates or computes", |input| match input {
     b"panic" => panic!("as asked"),
     b"allocate" => vec![1u8; 3 << 20].iter().all(|&byte| byte == 1),

@@ -1,9 +1,9 @@
-//! The reasons for which a schedule has no registers.
+//! The reasons why a schedule cannot be lowered to registers.
 
 use unisono_base::{Span, StreamId};
 use unisono_collective::Kind;
 
-/// The first sentence of a message names the instruction, so some of these begin in the middle of one.
+/// The first part of a message names the instruction, so some of these texts begin in the middle of a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum RegisterError {
     #[error("a core gives a part of its input to a stream, or takes a part of its output from one")]

@@ -5,7 +5,7 @@ use unisono_machine::in_network::{Layout, MEMORY, Port};
 
 use super::{
     Configured,
-    registers::{ENGINE, NONE, ports},
+    registers::{NONE, ports},
 };
 
 /// Logical edges on each direction of each link.
@@ -34,7 +34,7 @@ impl LinkLoads {
         (node as usize) * self.links as usize + self.first[local as usize] as usize + usize::from(port)
     }
 
-    /// Edges on the link that leaves a switch by a port.
+    /// Returns the edges on the link behind a port of a switch.
     pub fn leaving(&self, switch: u32, port: Port) -> u8 {
         self.loads[self.row(switch, port)]
     }
@@ -43,7 +43,7 @@ impl LinkLoads {
         self.loads.iter().copied().max().unwrap_or(0)
     }
 
-    /// How many directed links carry 1, 2, ... edges.
+    /// Returns the numbers of directed links that carry 1, 2, ... edges.
     pub fn histogram(&self) -> Vec<u64> {
         let mut of = vec![0; usize::from(self.most()) + 1];
         for &load in &self.loads {
@@ -53,12 +53,12 @@ impl LinkLoads {
     }
 }
 
-/// The loads of checked registers: each edge counts at the switch that it leaves.
+/// Returns the loads of checked registers. Each edge counts at the switch that it leaves.
 pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> LinkLoads {
     let mut of = LinkLoads::new(layout);
     for embedding in all.into_iter().flat_map(|c| &c.embeddings) {
         for &(switch, r) in &embedding.registers {
-            let up = Some(r.request_output).filter(|&port| port != NONE && port < ENGINE);
+            let up = Some(r.request_output).filter(|&port| port != NONE);
             for port in up.into_iter().chain(ports(r.response_outputs & !(1 << MEMORY))) {
                 let row = of.row(switch, port);
                 of.loads[row] = of.loads[row].saturating_add(1);
@@ -68,9 +68,9 @@ pub fn loads<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>)
     of
 }
 
-/// Whether collectives that each pass [`super::check`] can be configured together. A switch has one replica of
-/// registers for each identifier, so no two embeddings with one identifier may name the same switch; links and engines
-/// of one identifier are then disjoint too.
+/// Checks whether collectives that each pass [`super::check`] can be configured together. A switch has one replica of
+/// registers for each identifier, so embeddings with the same identifier may not share a switch; their links and
+/// engines are then disjoint too.
 pub fn check_together<'a>(layout: &Layout, all: impl IntoIterator<Item = &'a Configured>) -> Vec<Diagnostic> {
     let mut found = Diagnostics::default();
     let mut used = vec![0_u64; layout.switches() as usize];

@@ -1,9 +1,9 @@
 //! Lowers a schedule with its placement to the registers of switches.
 //!
-//! Of a proved schedule, this is the check of the placement. It refuses, in one sentence, a schedule that registers
+//! For a proved schedule, this is the check of the placement. It refuses, in one sentence, a schedule that registers
 //! cannot express:
 //! 1. each node has a core or switch of its own, and both ends of each stream share a link or a core;
-//! 2. a core only gives a part of its input to its switch, and takes a part of its output from it;
+//! 2. a core only sends a part of its input to its switch, and receives a part of its output from it;
 //! 3. for each identifier a switch has at most one instruction that reduces requests, in the order of its ports, and at
 //!    most one that copies a response;
 //! 4. a response goes back the way that the requests came, or from a switch to its own core; collectives without a
@@ -11,8 +11,8 @@
 //! 5. all instructions of an identifier have one part of the vector, and the parts do not overlap;
 //! 6. the machine has the identifiers and the operator.
 //!
-//! That streams have equal lengths at both ends, that nothing waits in a circle and that outputs are right is for the
-//! proof of the schedule.
+//! The proof of the schedule covers the rest: streams have equal lengths at both ends, no wait is circular, and outputs
+//! are correct.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ pub(crate) fn refused(code: &'static str, node: Option<NodeId>, instr: Option<In
 /// Lowers a proved schedule.
 ///
 /// # Errors
-/// The machine's switches cannot run the schedule where it is placed.
+/// The machine's switches cannot run the schedule with this placement.
 pub fn lower(
     machine: &InNetwork,
     layout: &Layout,
@@ -46,7 +46,7 @@ pub fn lower(
     draft(machine, layout, proven.schedule(), placement)
 }
 
-/// Lowers a schedule that may be wrong, in order to check its placement.
+/// Lowers an unproved schedule, in order to check its placement.
 ///
 /// # Errors
 /// As [`lower`].
@@ -70,7 +70,7 @@ pub(crate) fn draft(
     Ok(Configured { collective: c, ranks: Arc::new(placement.split(c.ranks).0.to_vec()), embeddings })
 }
 
-/// The rules that look at no instruction.
+/// Checks the rules that do not depend on instructions.
 fn check(
     machine: &InNetwork,
     layout: &Layout,
@@ -140,7 +140,7 @@ impl Lowering<'_> {
         self.placement.channels[stream.index()]
     }
 
-    /// Takes an instruction of a core, which exchanges a part of its vector with its switch.
+    /// Lowers an instruction of a core, which exchanges a part of its vector with its switch.
     fn core(&mut self, id: InstrId) -> Result<(), RegisterError> {
         let (sources, sinks) = (self.schedule.sources(id), self.schedule.sinks(id));
         let (stream, first, to_core) = match (single(sources.iter()), single(sinks.iter())) {
@@ -167,7 +167,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Takes an instruction of a switch as a part of its registers.
+    /// Lowers an instruction of a switch to a part of its registers.
     fn switch(&mut self, node: NodeId, id: InstrId) -> Result<(), RegisterError> {
         let switch = self.placement.nodes[node.index()];
         let mut sources = streams(self.schedule.sources(id).iter());
@@ -227,7 +227,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The port of a switch by which a stream comes from or goes to another node.
+    /// Returns the port of a switch through which a stream comes from or goes to another node.
     fn port(&self, switch: u32, stream: StreamId, other: NodeId) -> Result<Port, RegisterError> {
         let there = self.placement.nodes[other.index()];
         match self.is_core(other) {
@@ -275,8 +275,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether a response goes back the way of the requests, or from an engine to its own core; without a reduction,
-/// whether there are no requests.
+/// Returns whether a response takes the way of the requests in reverse, or goes from an engine to its own core. Without
+/// a reduction, there must be no requests.
 fn responds(reduces: bool, r: &Registers) -> bool {
     let back = if r.request_output == NONE { ENGINE } else { r.request_output };
     match (r.response_input, r.response_outputs) {

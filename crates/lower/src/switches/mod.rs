@@ -1,8 +1,7 @@
-//! Switches that reduce: the placement of schedules on them, and their registers, which are what schedules are lowered
-//! to.
+//! Switches that reduce: the placement of schedules on them, and the registers to which schedules are lowered.
 //!
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Configuration Registers" and "Request-response
-//! Mechanism". Requests carry inputs and partial results towards the root of a tree, responses carry results away from
+//! Mechanism". Requests carry inputs and partial results towards the root of a tree. Responses carry results away from
 //! it.
 
 mod error;

@@ -1,7 +1,7 @@
 //! Binds a schedule to switches that reduce: nodes to cores and switches, streams to virtual channels.
 //!
-//! Two switches share at most one link, so the ports on the way of a stream follow from the nodes at its ends. Whether
-//! the machine can run the schedule there is for [`super::lower`].
+//! Two switches share at most one link, so the nodes at the ends of a stream determine the ports on its way.
+//! [`super::lower`] checks whether the machine can run the placed schedule.
 
 use unisono_base::{Diagnostic, Diagnostics};
 use unisono_machine::{InNetwork, Machine};
@@ -10,7 +10,7 @@ use unisono_schedule::Schedule;
 use super::lower::{draft, refused};
 use crate::{PlacementError, placement::refuse_kind};
 
-/// The channel that a stream occupies on the links of its way.
+/// The channel of a stream on the links of its way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VirtualChannel {
     /// The replica of registers that the switches on the way use.
@@ -24,7 +24,6 @@ pub struct SwitchPlacement {
     /// The core of each rank, then the switch of each other node of the schedule; cores and switches have the same
     /// numbers.
     pub nodes: Vec<u32>,
-    /// The channel of each stream.
     pub channels: Vec<VirtualChannel>,
 }
 
@@ -71,7 +70,7 @@ impl SwitchPlacement {
 /// Reads the channels of streams from such runs.
 ///
 /// # Errors
-/// They are more or fewer than the schedule has streams.
+/// The runs have more or fewer streams than the schedule.
 pub(crate) fn channels(
     runs: impl IntoIterator<Item = (VirtualChannel, u64)>,
     streams: usize,

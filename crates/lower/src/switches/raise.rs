@@ -1,7 +1,7 @@
-//! Raises registers to the schedule that they make, with its placement. [`super::lower`] is the inverse.
+//! Raises registers to the schedule that they carry out, with its placement. [`super::lower`] is the inverse.
 //!
-//! Ranks give and take their vectors, and a switch is a node whose instructions have streams on both sides. The
-//! schedule is unproved. Both ends of every link must agree, since a stream has both ends.
+//! Ranks send and receive their vectors, and a switch is a node whose instructions have streams on both sides. The
+//! schedule is unproved. The registers at both ends of every link must agree, since a stream has both ends.
 
 use unisono_base::{Diagnostic, NodeId, StreamId, narrow};
 use unisono_machine::in_network::{Layout, MEMORY, Port};
@@ -21,12 +21,12 @@ pub enum RaiseError {
     Build(#[from] BuildError),
 }
 
-/// Nodes are the ranks, then the switches that take part, ascending; each embedding has two lanes at each, one for
-/// requests and one for responses. Embeddings over no elements have no instructions.
+/// Builds the schedule. Nodes are the ranks, then the switches in use in ascending order. Each embedding has two lanes
+/// at each node, one for requests and one for responses. Embeddings over no elements have no instructions.
 ///
 /// # Errors
-/// The registers of two switches do not agree, or contradict the machine or the collective; more switches and
-/// instructions than the tables hold.
+/// The registers of two switches do not agree, or contradict the machine or the collective; or the tables cannot hold
+/// the switches and instructions.
 pub fn raise(layout: &Layout, configured: &Configured) -> Result<(Schedule, SwitchPlacement), RaiseError> {
     let c = configured.collective;
     let rank_of = rank_of(layout, configured)?;
@@ -64,8 +64,8 @@ fn wrong(switch: u32, what: String) -> RaiseError {
     RaiseError::Registers(refused("registers", Some(NodeId(switch)), None, format!("switch {switch}: {what}")))
 }
 
-/// The rank at each switch, as a node; [`NO_NODE`] where there is none. Whether each rank has a core of its own is for
-/// [`super::lower`].
+/// Returns the rank at each switch, as a node; [`NO_NODE`] if the switch has none. [`super::lower`] checks that each
+/// rank has its own core.
 fn rank_of(layout: &Layout, configured: &Configured) -> Result<Vec<NodeId>, RaiseError> {
     let (places, ranks) = (configured.ranks.len(), configured.collective.ranks);
     if places != ranks as usize {
@@ -81,7 +81,7 @@ fn rank_of(layout: &Layout, configured: &Configured) -> Result<Vec<NodeId>, Rais
     Ok(of)
 }
 
-/// An embedding, and the node of each core and switch.
+/// An embedding with the node of each core and switch.
 struct Tree<'a> {
     layout: &'a Layout,
     configured: &'a Configured,
@@ -97,7 +97,8 @@ impl Tree<'_> {
         self.e.registers.get(place as usize).map(|(_, r)| r)
     }
 
-    /// Checks what a schedule does not express: fields with one value each, and that both ends of every link agree.
+    /// Checks properties that a schedule does not express: fields with only one valid value, and the agreement of both
+    /// ends of every link.
     fn check(&self, switch: u32, r: &Registers) -> Result<(), RaiseError> {
         let fail = |what: String| Err(wrong(switch, what));
         let channels = (r.request_channel, r.response_channel);
@@ -142,7 +143,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Adds streams and instructions of registers that [`Tree::check`] accepts. Streams of requests come before those
+    /// Adds streams and instructions for registers that [`Tree::check`] accepts. Streams of requests come before those
     /// of responses, so that their channels are two runs.
     fn build(&self, b: &mut Builder, number: u32, channels: &mut Vec<VirtualChannel>) {
         let (requests, responses) = (2 * number, 2 * number + 1);
@@ -210,7 +211,7 @@ impl Tree<'_> {
     }
 }
 
-/// Whether the core of a switch gives its vector; a broadcast to nobody gives nothing.
+/// Returns whether the core of a switch sends its vector. In a broadcast without receivers it does not.
 fn gives(r: &Registers) -> bool {
     r.sends() && (r.request_inputs | r.response_outputs) != 0
 }

@@ -1,4 +1,4 @@
-//! Registers of one identifier at one switch, and all of them that make up a collective.
+//! The registers of one identifier at one switch, and all registers of a collective.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use unisono_base::narrow;
 use unisono_collective::{Collective, Operator};
 use unisono_machine::in_network::{MEMORY, Port};
 
-/// In place of a port: nothing.
+/// Marks a missing port.
 pub const NONE: Port = 255;
-/// In place of the port that responses come in by: what this switch's own engine has reduced.
+/// Marks that responses come from this switch's own engine instead of a port.
 pub const ENGINE: Port = 254;
 /// Virtual channels of collective packets.
 pub const REQUEST: u8 = 0;
 pub const RESPONSE: u8 = 1;
 
-/// What one replica of a switch's registers says. Ports are sets of bits, the memory's among them; requests are reduced
-/// in the order of ports once all are there, responses go to all their ports at once.
+/// The contents of one replica of a switch's registers. Ports, including that of the memory, are sets of bits. Requests
+/// are reduced in the order of ports once all have arrived. Responses go to all their ports at once.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Registers {
     pub request_inputs: u64,
@@ -27,12 +27,12 @@ pub struct Registers {
     pub request_channel: u8,
     pub response_channel: u8,
     pub identifier: u8,
-    /// What requests are reduced with; none where none come.
+    /// The operator that reduces requests; None without requests.
     pub operator: Option<Operator>,
 }
 
 impl Registers {
-    /// Neither request nor response.
+    /// Returns registers without requests and responses.
     pub fn idle(identifier: u8) -> Self {
         Self {
             request_inputs: 0,
@@ -46,7 +46,7 @@ impl Registers {
         }
     }
 
-    /// Whether requests meet here: only then is the engine needed.
+    /// Returns whether several requests meet here, which needs the engine.
     pub fn reduces(&self) -> bool {
         self.request_inputs.count_ones() > 1
     }
@@ -60,23 +60,22 @@ impl Registers {
     }
 }
 
-/// The ports of a set, ascending: the order in which an engine reduces.
+/// Returns the ports of a set in ascending order, in which an engine reduces.
 pub fn ports(set: u64) -> impl Iterator<Item = Port> {
     (0..64).filter(move |&port| set & 1 << port != 0)
 }
 
-/// One tree (a chain, for a scan) on one identifier, and the part of the vector that goes through it.
+/// A tree (a chain, for a scan) on one identifier, and the part of the vector that it carries.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Embedding {
     pub identifier: u8,
-    /// First element, and how many.
+    /// The first element and the number of elements.
     pub first: u32,
     pub elements: u32,
-    /// Switches that take part with their registers, ascending.
+    /// The switches of the tree with their registers, in ascending order.
     pub registers: Vec<(u32, Registers)>,
 }
 
-/// A collective on switches.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Configured {
     pub collective: Collective,
@@ -86,7 +85,7 @@ pub struct Configured {
 }
 
 impl Embedding {
-    /// The place of each switch in `registers`; `u32::MAX` where it takes no part.
+    /// Returns the place of each switch in `registers`; `u32::MAX` if it is not in the tree.
     pub fn places(&self, switches: u32) -> Vec<u32> {
         let mut places = vec![u32::MAX; switches as usize];
         for (at, &(switch, _)) in self.registers.iter().enumerate() {

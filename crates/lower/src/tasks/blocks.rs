@@ -1,13 +1,13 @@
 //! The tasks of an instruction that a thread block runs.
 //!
 //! A message is cut into slices. For each slice a thread block receives, then loads and stores (a *pass* for each
-//! stream, one for local work), then sends. The next pass but one waits until the slice has left, so that a full link
-//! holds up the block, and one slice is on its way while the next is prepared. The next instruction waits until the
-//! last slice has left. Passes take the block's own CPU; a sum has no time beside them. Messages are on CPU 0, which
-//! all blocks share, since their arrival keeps no block busy. A switch takes the slices of the GPUs, and reduces each
-//! on its engine.
+//! stream, one for local work), then sends. The next pass but one waits until the slice has left. So a full link delays
+//! the block, and one slice travels while the next is prepared. The next instruction waits until the last slice has
+//! left. Passes take the block's own CPU; a sum takes no additional time. Messages are on CPU 0, which all blocks
+//! share, since their arrival does not occupy a block. A switch receives the slices of the GPUs, and reduces each on
+//! its engine.
 //!
-//! Both ends of a message cut it alike, since the number of slices depends on its bytes and the plan alone.
+//! Both ends cut a message alike, since the number of slices depends only on its bytes and the plan.
 
 use unisono_base::{InstrId, TaskId, narrow, rounded};
 use unisono_machine::network::Protocol;
@@ -19,11 +19,11 @@ use super::{
 };
 use crate::ThreadBlocks;
 
-/// Bytes of a slice in `Simple`, at least: a signal tells of many bytes, of up to 1 MiB in NCCL.
+/// The smallest slice in `Simple`, in bytes: a signal covers many bytes, up to 1 MiB in NCCL.
 const SLICE_BYTES: u64 = 128 << 10;
-/// The same where each word or line has a flag.
+/// The smallest slice in protocols that flag each word or line, in bytes.
 const FLAGGED_BYTES: u64 = 4 << 10;
-/// Slices of a message, at most: the last one leaves after the last pass, which adds its share to the time.
+/// The most slices of a message. The last slice leaves after the last pass, which adds its share to the time.
 const MOST_SLICES: u64 = 16;
 
 /// The thread blocks of a schedule, and the ticks in which they send or receive a byte, by protocol.
@@ -31,22 +31,20 @@ const MOST_SLICES: u64 = 16;
 pub struct Passes<'a> {
     blocks: &'a ThreadBlocks,
     ticks_per_byte: [Option<f64>; 3],
-    /// Bytes of a slice, at least.
     slice_bytes: u64,
 }
 
 impl<'a> Passes<'a> {
-    /// `ticks_per_byte` by [`Protocol`]; none where the block does not limit the rate.
+    /// Makes passes. `ticks_per_byte` is by [`Protocol`]; None if the block does not limit the rate.
     pub fn new(blocks: &'a ThreadBlocks, ticks_per_byte: [Option<f64>; 3]) -> Self {
         let is_plain = blocks.protocols().iter().all(|&protocol| protocol == Protocol::Simple);
         Self { blocks, ticks_per_byte, slice_bytes: if is_plain { SLICE_BYTES } else { FLAGGED_BYTES } }
     }
 
-    /// Tasks of an instruction or a stream, at most.
+    /// The most tasks of an instruction or a stream.
     pub(super) const MOST_TASKS: u128 = 2 * MOST_SLICES as u128;
 }
 
-/// The numbers of bytes of the slices of a message.
 fn slices(bytes: u64, slice_bytes: u64) -> impl ExactSizeIterator<Item = u64> + Clone {
     let count: u32 = narrow((bytes / slice_bytes).clamp(1, MOST_SLICES));
     let (each, more) = (bytes / u64::from(count), bytes % u64::from(count));
@@ -54,8 +52,8 @@ fn slices(bytes: u64, slice_bytes: u64) -> impl ExactSizeIterator<Item = u64> + 
 }
 
 impl Lower<'_> {
-    /// Adds the tasks of an instruction after `before`; gives its first and last tasks. `receives` and `sends` are its
-    /// messages.
+    /// Adds the tasks of an instruction after `before`, and returns its first and last tasks. `receives` and `sends`
+    /// are its messages.
     pub(super) fn of_block(
         &mut self,
         passes: &Passes<'_>,
@@ -84,7 +82,7 @@ impl Lower<'_> {
         for &receive in arrived.iter().flatten() {
             self.builder.requires(receive, TaskId(first.first));
         }
-        // A switch may put more on its links than its part of the vector, and so more slices.
+        // A switch may put more bytes on its links than its part of the vector, and so more slices.
         let leaving: Vec<Vec<u64>> =
             sends.iter().map(|send| slices(send.amount, passes.slice_bytes).collect()).collect();
         let own = slices(bytes, passes.slice_bytes);
@@ -125,7 +123,7 @@ impl Lower<'_> {
         (first, Tasks::one(Kind::Calc, last))
     }
 
-    /// Adds a task that does nothing after `before`.
+    /// Adds an empty task after `before`.
     fn joint(&mut self, before: Tasks) -> Tasks {
         let task = self.builder.task(Task::calc(0));
         let joint = Tasks::one(Kind::Calc, task);

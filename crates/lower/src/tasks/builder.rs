@@ -1,4 +1,4 @@
-//! Builds a task graph rank by rank, so that the edges of one rank at most are held beside the tables.
+//! Builds a task graph rank by rank, so that besides the tables only the edges of one rank are in memory.
 
 use unisono_base::{TaskId, interrupt::poll, narrow};
 
@@ -7,16 +7,16 @@ use super::{
     graph::{Edge, Row},
 };
 
-/// Simulators number tasks and their messages in 30 bits.
+/// The most tasks: simulators number tasks and their messages in 30 bits.
 pub(super) const MOST_TASKS: u64 = (1 << 30) - 1;
-/// So that simulators count the tasks that one task waits for in 30 bits.
+/// The most edges: simulators count the tasks that one task waits for in 30 bits.
 const MOST_EDGES: u64 = (1 << 30) - 256;
 
-/// Errors are kept until [`Builder::finish`], so that loops need not look.
+/// Builds a task graph. Errors are kept until [`Builder::finish`], so that loops need not check them.
 #[derive(Default)]
 pub struct Builder {
     graph: TaskGraph,
-    /// `(task waited for, edge)` of the rank in work, in the order of their making.
+    /// `(task waited for, edge)` of the current rank, in the order in which they were added.
     edges: Vec<(u32, Edge)>,
     greatest_peer: Option<(Kind, u32)>,
     error: Option<TaskError>,
@@ -27,12 +27,11 @@ impl Builder {
         Self::default()
     }
 
-    /// Makes room for a graph of about this size.
+    /// Reserves memory for a graph of about this size.
     pub fn reserve(&mut self, ranks: usize, tasks: usize) {
         self.graph.reserve(ranks, tasks);
     }
 
-    /// Begins the next rank.
     pub fn rank(&mut self) {
         self.end_rank();
         if self.graph.rank_rows.len() as u64 >= u64::from(ANY) {
@@ -42,8 +41,8 @@ impl Builder {
         self.graph.rank_rows.push(narrow(self.graph.rows.len()));
     }
 
-    /// Adds a task to the rank in work. Tasks that are free at one time start in the order: sends, receives, others;
-    /// and within each kind in the order of their making.
+    /// Adds a task to the current rank. Tasks that become free at one time start in this order: sends, receives,
+    /// others; and within each kind in the order in which they were added.
     pub fn task(&mut self, task: Task) -> TaskId {
         poll();
         let count = self.graph.rows.len() as u64;
@@ -69,12 +68,12 @@ impl Builder {
         TaskId(narrow(count))
     }
 
-    /// `later` may start only when `earlier` is done.
+    /// Makes `later` wait until `earlier` is done.
     pub fn requires(&mut self, later: TaskId, earlier: TaskId) {
         self.edge(later, earlier, false);
     }
 
-    /// `later` may start only when `earlier` has started.
+    /// Makes `later` wait until `earlier` has started.
     pub fn irequires(&mut self, later: TaskId, earlier: TaskId) {
         self.edge(later, earlier, true);
     }
@@ -96,7 +95,7 @@ impl Builder {
             self.fail(TaskError::TooMany { what: "edges", found: edges, most: MOST_EDGES });
             self.edges.clear();
         }
-        // Stable: edges of one kind keep the order of their making.
+        // The sort is stable, so edges of one kind keep their order.
         let key = |&(earlier, edge): &(u32, Edge)| (earlier, !edge.started());
         if !self.edges.is_sorted_by_key(key) {
             self.edges.sort_by_key(key);
@@ -113,7 +112,7 @@ impl Builder {
     }
 
     /// # Errors
-    /// The first thing that the tables could not hold, or a rank that does not exist.
+    /// The first value that the tables cannot hold, or a rank that does not exist.
     pub fn finish(mut self) -> Result<TaskGraph, TaskError> {
         self.end_rank();
         self.graph.rank_rows.push(narrow(self.graph.rows.len()));

@@ -4,8 +4,8 @@ use unisono_base::InstrId;
 use unisono_machine::network::Switches;
 use unisono_schedule::{Flow, Schedule};
 
-/// Returns, for each stream, the bytes that cross a link for a byte of it: those of [`Switches::crossings`] at the
-/// switch that sends or receives the stream, 1 between ranks. Node k of the schedule is on `places[k]`.
+/// Returns, for each stream, the bytes that cross a link for each of its bytes: [`Switches::crossings`] of the switch
+/// that sends or receives the stream, and 1 between ranks. Node k of the schedule is on `places[k]`.
 pub fn crossings(schedule: &Schedule, flow: &Flow, switches: &Switches, places: &[u32]) -> Vec<f64> {
     let mut of_streams = vec![1.0; schedule.stream_count()];
     let ranks = schedule.collective().ranks;

@@ -1,4 +1,4 @@
-//! Why there is no task graph.
+//! The reasons why a schedule has no task graph.
 
 use unisono_base::{Diagnostic, NodeId, TaskId, limits::OverLimit};
 use unisono_schedule::MoreNodes;

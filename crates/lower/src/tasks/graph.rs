@@ -1,5 +1,5 @@
-//! The tables of a task graph: a task is 16 bytes and a quarter of one, with its edge if that is a single one to a task
-//! that follows closely. Other edges are 4 bytes, and 4 for each task that has them.
+//! The tables of a task graph. A task takes 16.25 bytes, including its edge if it has only one, to a task that follows
+//! closely. Other edges take 4 bytes each, plus 4 for each task that has them.
 
 use std::ops::Range;
 
@@ -13,9 +13,9 @@ pub const ANY: u32 = u32::MAX;
 pub enum Kind {
     Send,
     Receive,
-    /// Computes for so many ticks of the simulator's clock.
+    /// Computes for a number of ticks of the simulator's clock.
     Calc,
-    /// Reduces so many bytes, at the machine's price.
+    /// Reduces a number of bytes, at the machine's price.
     Reduce,
 }
 
@@ -30,11 +30,11 @@ impl Kind {
     }
 }
 
-/// One task, as the tables hold it.
+/// A task, unpacked from the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Task {
     pub kind: Kind,
-    /// The other rank of a message, or [`ANY`] for a receive that takes it from any; 0 where there is none.
+    /// The other rank of a message, or [`ANY`] for a receive from any rank; 0 for other tasks.
     pub peer: u32,
     /// Messages match receives of the same tag; [`ANY`] matches all.
     pub tag: u32,
@@ -67,14 +67,14 @@ impl Task {
     }
 }
 
-/// A task packed; an amount of 32 bits or more lies in the table of wide amounts, at `amount`.
+/// A packed task. An amount of 32 bits or more is in the table of wide amounts, at index `amount`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Row {
     peer: u32,
     tag: u32,
     amount: u32,
     kind: Kind,
-    /// [`WIDE`], and the edges: none, in the tables ([`FAR`]), or one to the task that follows by so many.
+    /// [`WIDE`], and the edges: none, in the tables ([`FAR`]), or the distance to the only later task that waits.
     flags: u8,
     cpu: u8,
     nic: u8,
@@ -91,14 +91,14 @@ impl Row {
     }
 }
 
-/// Which of 64 tasks have edges in the tables, and how many tasks before them do.
+/// A bit for each of 64 tasks that has edges in the tables, and the number of such tasks before them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct FarTasks {
     tasks: u64,
     before: u32,
 }
 
-/// An edge in the table: the task that waits, and in the top bit whether for the start only.
+/// An edge in the table: the task that waits, and in the top bit whether it waits for the start only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Edge(u32);
 
@@ -114,17 +114,17 @@ impl Edge {
     }
 }
 
-/// Tasks in the order of their ranks, with their edges. [`super::Builder`] makes it.
+/// Tasks in the order of their ranks, with their edges. [`super::Builder`] builds it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TaskGraph {
     pub(super) rows: Vec<Row>,
     pub(super) wide: Vec<u64>,
-    /// First task of each rank, and one past the last.
+    /// The first task of each rank, and the end of the last rank.
     pub(super) rank_rows: Vec<u32>,
     far: Vec<FarTasks>,
-    /// First edge of each task that has edges in the tables; the last one ends with the table of edges.
+    /// The first edge of each task that has edges in the tables; those of the last one end with the table.
     edge_rows: Vec<u32>,
-    /// By the task waited for: those that wait for its start first, each kind in the order of their making.
+    /// By the task waited for: edges to its start first, each kind in the order in which they were added.
     edges: Vec<Edge>,
     near_edges: usize,
     pub(super) cpus: u32,
@@ -143,14 +143,13 @@ impl TaskGraph {
         self.rows.push(Row { peer, tag, amount, kind, flags, cpu, nic });
     }
 
-    /// Makes room for so many tasks.
     pub(super) fn reserve(&mut self, ranks: usize, tasks: usize) {
         self.rank_rows.reserve(ranks + 1);
         self.rows.reserve(tasks);
         self.far.reserve(tasks.div_ceil(64));
     }
 
-    /// Adds all edges of a task, in their order. Tasks come in ascending order.
+    /// Adds all edges of a task, in order. Tasks must come in ascending order.
     pub(super) fn add_edges(&mut self, task: u32, edges: impl ExactSizeIterator<Item = Edge> + Clone) {
         let only = edges.clone().next().filter(|edge| edges.len() == 1 && !edge.started());
         let ahead = only.and_then(|edge| edge.0.checked_sub(task)).filter(|ahead| (1..u32::from(FAR)).contains(ahead));
@@ -169,7 +168,6 @@ impl TaskGraph {
         }
     }
 
-    /// The edges of a task in the tables.
     fn far_edges(&self, id: TaskId) -> &[Edge] {
         let FarTasks { tasks, before } = self.far[id.index() / 64];
         let earlier = tasks & ((1 << (id.0 % 64)) - 1);
@@ -178,7 +176,6 @@ impl TaskGraph {
         &self.edges[self.edge_rows[row] as usize..last]
     }
 
-    /// Edges in the table.
     pub(super) fn far_edge_count(&self) -> usize {
         self.edges.len()
     }
@@ -195,12 +192,12 @@ impl TaskGraph {
         self.edges.len() + self.near_edges
     }
 
-    /// CPUs of each rank: one more than the greatest number in use.
+    /// The number of CPUs of each rank: one more than the greatest number in use.
     pub fn cpus(&self) -> u32 {
         self.cpus
     }
 
-    /// Network interfaces of each rank: one more than the greatest number in use.
+    /// The number of network interfaces of each rank: one more than the greatest number in use.
     pub fn nics(&self) -> u32 {
         self.nics
     }
@@ -212,19 +209,19 @@ impl TaskGraph {
         Task { kind, peer, tag, amount, cpu, nic }
     }
 
-    /// Reads where [`TaskGraph::task`] will read, so that the cache has it by then. The value depends on what was read,
-    /// and means nothing.
+    /// Reads the row of a task, so that the cache has it when [`TaskGraph::task`] reads it. The result only keeps the
+    /// compiler from removing the read.
     #[inline]
     pub fn read_ahead(&self, id: TaskId) -> u32 {
         self.rows[id.index()].peer
     }
 
-    /// The tasks of a rank, by id.
     pub fn tasks(&self, rank: u32) -> Range<u32> {
         self.rank_rows[rank as usize]..self.rank_rows[rank as usize + 1]
     }
 
-    /// The tasks that wait for the start of `id` (`true`) or for its end, in the order in which they are let go.
+    /// Returns the tasks that wait for the start of `id` (`true`) or for its end, in the order in which they are
+    /// released.
     #[inline]
     pub fn waiting(&self, id: TaskId) -> impl Iterator<Item = (TaskId, bool)> + '_ {
         let edges = self.rows[id.index()].edges();

@@ -1,14 +1,15 @@
-//! The task graph of a schedule: what its instructions send, receive and reduce.
+//! Lowers a schedule to a task graph: the sends, receives and reductions of its instructions.
 //!
-//! An instruction becomes its receives, one reduce where it has two sources or more (a calc where it copies and copies
-//! take time), then its sends in the order of its sinks, one for each node that a stream leads to. A message is what
-//! one instruction pushes; who pops it in other pieces receives it with the first piece that needs some of it. The next
-//! instruction of the lane waits until receives and the reduce are done and sends have started: a send leaves its
-//! operand behind when it is issued. All lanes of a rank share one CPU and one network interface. Message i of stream s
-//! is the i-th of tag s.
+//! An instruction becomes its receives, one reduce if it has two or more sources (a calc if it copies and copies take
+//! time), then its sends in the order of its sinks, one for each node that a stream leads to. A message is the data
+//! that one instruction pushes. A node that pops it in other pieces receives it with the first piece that needs some of
+//! it. The next instruction of the lane waits until receives and the reduce are done and sends have started, because a
+//! send no longer needs its operand once it is issued. All lanes of a rank share one CPU and one network interface.
+//! Message i of stream s is the i-th of tag s.
 //!
-//! A switch is a further rank of the graph. Its messages are on CPU 0 and its reduces on the CPUs of its engines, to
-//! which its lanes are dealt. A reduce there counts the bytes of its result, because the operands come in side by side.
+//! A switch is an additional rank of the graph. Its messages are on CPU 0, and its reduces on the CPUs of its engines,
+//! over which its lanes are distributed in turn. A reduce there counts the bytes of its result, because the operands
+//! arrive in parallel.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, TaskId, limits, narrow, rounded, rounded_up};
 use unisono_machine::network::Switches;
@@ -16,11 +17,11 @@ use unisono_schedule::{Flow, Schedule, verify::Verified};
 
 use super::{Builder, Kind, Passes, Task, TaskError, TaskGraph, crossings};
 
-/// Bytes and steps of an instruction or a stream, with the flow of the schedule.
+/// Memory and steps for each instruction or stream, including the flow of the schedule.
 const BYTES_EACH: u128 = 96;
 const STEPS_EACH: u128 = 128;
 
-/// The task graph of a proved schedule whose nodes are all ranks.
+/// Returns the task graph of a proved schedule without switches.
 ///
 /// # Errors
 /// The schedule is too large, has dependencies between nodes, which no message carries, or has nodes that are switches.
@@ -28,18 +29,18 @@ pub fn from_schedule(proven: &Verified) -> Result<TaskGraph, TaskError> {
     draft(proven.schedule())
 }
 
-/// The task graph of a candidate that is ranked by its time before it is proved. Nothing that is run or written may
-/// come of it.
+/// Returns the task graph of a candidate whose time is needed before it is proved. The result must not be run or
+/// written.
 ///
 /// # Errors
-/// As [`from_schedule`]; the schedule is not well-formed, or has nodes that are no ranks.
+/// As [`from_schedule`]; the schedule is not well-formed, or has nodes that are not ranks.
 pub fn draft(schedule: &Schedule) -> Result<TaskGraph, TaskError> {
     schedule.check_ranks_only().map_err(TaskError::Switches)?;
     draft_with_switches(schedule, (&Switches::default(), &[]), Charges::default())
 }
 
-/// The task graph of a schedule some of whose nodes are switches: what the switches of a network compute, and the place
-/// of each node there; without places, node k is on place k.
+/// Returns the task graph of a schedule with switches. `on` has the computing switches of a network and the place of
+/// each node there; without places, node k is on place k.
 ///
 /// # Errors
 /// As [`from_schedule`], which refuses switches.
@@ -47,7 +48,7 @@ pub fn with_switches(proven: &Verified, on: (&Switches, &[u32]), charges: Charge
     draft_with_switches(proven.schedule(), on, charges)
 }
 
-/// As [`draft`], with switches.
+/// Returns the task graph of a [`draft`] with switches.
 ///
 /// # Errors
 /// As [`draft`], which refuses switches.
@@ -59,7 +60,7 @@ pub fn draft_with_switches(
     whole(schedule, on, charges, None)
 }
 
-/// The task graph of a plan that thread blocks execute.
+/// Returns the task graph of a plan that thread blocks execute.
 ///
 /// # Errors
 /// As [`with_switches`].
@@ -97,28 +98,28 @@ fn whole(
     builder.finish()
 }
 
-/// A schedule as a part of a larger task graph: its nodes are some of the ranks there.
+/// A schedule as a part of a larger task graph, in which its nodes are some of the ranks.
 pub struct Subgraph<'a> {
     schedule: &'a Schedule,
     flow: Flow,
-    /// Instructions that others wait for by an explicit dependency, sorted.
+    /// Instructions for which others wait by an explicit dependency, sorted.
     awaited: Vec<InstrId>,
     charges: Charges,
     passes: Option<Passes<'a>>,
-    /// Bytes on a link for a byte of each stream; empty: one each.
+    /// Bytes on a link for each byte of a stream; empty: one for each stream.
     crossings: Vec<f64>,
 }
 
-/// What ranks are charged besides messages and reductions, in ticks of the simulator's clock.
+/// Costs of ranks besides messages and reductions, in ticks of the simulator's clock.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Charges {
-    /// Before a rank begins with the schedule.
+    /// Added before a rank begins the schedule.
     pub launch: u64,
     /// For each byte that an instruction copies ([`Schedule::is_copy`]).
     pub copy_per_byte: f64,
 }
 
-/// Where a part's messages belong in the larger graph.
+/// The ranks, tags, CPUs and interfaces of a part in the larger graph.
 #[derive(Clone, Copy, Default)]
 pub struct Among<'a> {
     /// The rank of each node; `None`: node k is rank k.
@@ -128,7 +129,7 @@ pub struct Among<'a> {
     /// The CPU and the network interface that run it.
     pub cpu: u8,
     pub nic: u8,
-    /// Further CPUs, to which the reduces of the lanes are dealt; of a rank none.
+    /// Additional CPUs, over which the reduces of the lanes are distributed; 0 for a rank.
     pub engines: u8,
 }
 
@@ -157,19 +158,19 @@ impl<'a> Subgraph<'a> {
         Ok(Self { schedule, flow, awaited, charges, crossings: Vec::new(), passes: None })
     }
 
-    /// Counts what messages of switches put on links; node k is on `places[k]`.
+    /// Sets the bytes that messages of switches put on links. Node k is on `places[k]`.
     #[must_use]
     pub fn in_switches(self, switches: &Switches, places: &[u32]) -> Self {
         let crossings = crossings(self.schedule, &self.flow, switches, places);
         Self { crossings, ..self }
     }
 
-    /// Tags that its messages need.
     pub fn tags(&self) -> u32 {
         narrow(self.schedule.stream_count())
     }
 
-    /// Adds what `node` does to the rank in work, all of it after `after`; gives a task that is done when all of it is.
+    /// Adds the tasks of `node` to the current rank, all of them after `after`. Returns a task that is done when all of
+    /// them are.
     pub fn append(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: TaskId) -> TaskId {
         let ends = self.lower(builder, node, among, Some(after));
         let joint = builder.task(Task::calc(0).on(among.cpu, among.nic));
@@ -182,7 +183,7 @@ impl<'a> Subgraph<'a> {
         joint
     }
 
-    /// The last tasks of each lane.
+    /// Returns the last tasks of each lane.
     fn lower(&self, builder: &mut Builder, node: NodeId, among: &Among<'_>, after: Option<TaskId>) -> Vec<Tasks> {
         let mut first = after.map_or(Tasks::NONE, |task| Tasks::one(Kind::Calc, task));
         if self.charges.launch > 0 && node.0 < self.schedule.collective().ranks {
@@ -209,7 +210,7 @@ impl<'a> Subgraph<'a> {
     }
 }
 
-/// Tasks of one kind that follow each other: from the first on, so many.
+/// Consecutive tasks of one kind.
 #[derive(Clone, Copy)]
 pub(super) struct Tasks {
     kind: Kind,
@@ -244,20 +245,20 @@ pub(super) struct Lower<'a> {
     charges: Charges,
     crossings: &'a [f64],
     among: &'a Among<'a>,
-    /// Of the instruction in work.
+    /// Of the current instruction.
     receives: Vec<Task>,
     sends: Vec<Task>,
-    /// The number of the further CPU that reduces for the lane in work; 0: there is none.
+    /// The number of the additional CPU that reduces for the current lane; 0 if there is none.
     pub(super) engine: u8,
     passes: Option<Passes<'a>>,
-    /// The CPU of the thread block that is the lane in work.
+    /// The CPU of the thread block of the current lane.
     pub(super) block: u8,
 }
 
 impl Lower<'_> {
-    /// Every lane begins after `first`; gives the last tasks of each.
+    /// Adds the tasks of a node after `first`, and returns the last tasks of each lane.
     fn node(&mut self, node: NodeId, first: Tasks) -> Vec<Tasks> {
-        // In the order of their ids, since lanes are.
+        // Sorted by id, as the ids ascend over the lanes.
         let mut tied: Vec<Tied> = Vec::new();
         let mut ends = Vec::new();
         let engines = 1..=self.among.engines;
@@ -265,7 +266,7 @@ impl Lower<'_> {
         for lane in self.schedule.lanes(node).map(LaneId::new) {
             let mut before = first;
             self.engine = dealt.next().unwrap_or(0);
-            // Beyond 255 thread blocks a GPU, several share a CPU.
+            // Beyond 255 thread blocks of a GPU, several share a CPU.
             self.block = self.block.checked_add(1).unwrap_or(1);
             for id in self.schedule.lane_instrs(lane).map(InstrId::new) {
                 before = self.instr(id, before, &mut tied);
@@ -282,7 +283,7 @@ impl Lower<'_> {
         ends
     }
 
-    /// Adds an instruction that follows `before` in its lane; gives its last tasks.
+    /// Adds an instruction that follows `before` in its lane, and returns its last tasks.
     fn instr(&mut self, id: InstrId, before: Tasks, tied: &mut Vec<Tied>) -> Tasks {
         let waits = !self.schedule.after(id).is_empty();
         let ties = waits || self.awaited.binary_search(&id).is_ok();
@@ -304,11 +305,11 @@ impl Lower<'_> {
         let copied = if copies { rounded(bytes as f64 * self.charges.copy_per_byte) } else { 0 };
         let work = [if copies { Task::calc(copied) } else { Task::reduce(reduced) }];
         let work = if operands > 1 || copies { &work[..] } else { &[] };
-        // What is copied and sent need not be copied before.
+        // Data that is copied and sent need not be copied before it is sent.
         let stages = if copies { [&[], &sends[..], work] } else { [&receives[..], work, &sends[..]] };
         let heads = stages.iter().find(|s| !s.is_empty()).map_or(0, |s| s.len());
-        // A task that does nothing stands for what has no task but is waited for, and saves an edge from each of many
-        // to each of many.
+        // An empty task represents an instruction that has no task but is waited for. It also replaces the edges
+        // between all pairs of two sets of tasks.
         let joint = (heads == 0 && ties) || (heads > 1 && (before.count > 1 || waits));
         let nothing = [Task::calc(0)];
         let joint = if joint { &nothing[..] } else { &[] };
@@ -330,7 +331,7 @@ impl Lower<'_> {
         self.flow.node_of(id).0 >= self.schedule.collective().ranks
     }
 
-    /// Gathers what an instruction receives and sends.
+    /// Collects the messages that an instruction receives and sends.
     fn messages(&mut self, id: InstrId) {
         let (schedule, flow) = (self.schedule, self.flow);
         let element_bytes = schedule.collective().dtype.bytes();
@@ -347,7 +348,7 @@ impl Lower<'_> {
         self.receives.clear();
         for (stream, span) in flow.pops(schedule, id) {
             let from = rank(schedule.stream(stream).source.0);
-            // What begins before this piece was received with an earlier one.
+            // A message that begins before this piece was received with an earlier piece.
             let new = Flow::touching(flow.writers(stream), span).iter().filter(|p| p.start >= span.start);
             self.receives.extend(
                 new.map(|p| Task::receive(from, bytes(stream, schedule.instr(p.instr).len), among.tag + stream.0)),

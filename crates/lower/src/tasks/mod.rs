@@ -1,9 +1,10 @@
-//! Task graphs: what each rank sends, receives and computes, and what waits for what. There is no data in them: a
-//! schedule is lowered to one for the simulators of messages, and GOAL files and traffic patterns are nothing else.
+//! Task graphs: the sends, receives and computations of each rank, and their dependencies. They contain no data.
+//! Schedules are lowered to task graphs for the simulators of messages; GOAL files and traffic patterns are task
+//! graphs.
 //!
-//! A rank has CPUs and network interfaces, numbered from 0. A task waits for the tasks of its own rank that it
-//! *requires* until they are done, and for those that it *irequires* until they have started (the words of GOAL;
-//! "LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010).
+//! A rank has CPUs and network interfaces, numbered from 0. A task waits for tasks of its own rank: until those that it
+//! *requires* are done, and until those that it *irequires* have started (the terms of GOAL; "LogGOPSim", Hoefler,
+//! Schneider, Lumsdaine, 2010).
 
 mod blocks;
 mod builder;

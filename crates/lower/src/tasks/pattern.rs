@@ -1,13 +1,13 @@
-//! Traffic patterns of collectives, as the generator of LogGOPSim (Schedgen) writes them; tag 0 throughout.
+//! Traffic patterns of collectives, as the generator of LogGOPSim (Schedgen) writes them. All tags are 0.
 //!
-//! They carry no proof and no data. They exist to compare with that simulator, and to load a machine.
+//! They have neither proof nor data. They serve for comparison with that simulator, and to load a machine.
 
 use unisono_base::{limits, mix, narrow};
 
 use super::{Builder, MOST_TASKS, Task, TaskError, TaskGraph};
 
-/// In round k each rank sends to the one 2^k further on and receives from the one 2^k before, ceil(log2 P) rounds; the
-/// next round waits for the receive (barrier, allreduce of short vectors: Hensgen, Finkel, Manber, 1988).
+/// Dissemination: in round k of ceil(log2 P), each rank sends to the rank 2^k ahead and receives from the rank 2^k
+/// behind. The next round waits for the receive (barrier, allreduce of short vectors: Hensgen, Finkel, Manber, 1988).
 ///
 /// # Errors
 /// Too large.
@@ -18,7 +18,7 @@ pub fn dissemination(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     })
 }
 
-/// A binomial tree to rank 0: rank r sends to r less its highest bit, when all its children have sent to it.
+/// A binomial tree to rank 0: rank r sends to r less its highest bit, once all its children have sent to it.
 ///
 /// # Errors
 /// Too large.
@@ -36,7 +36,7 @@ pub fn binomial_reduce(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// Each rank sends to all others, the next one first, and nothing waits for anything.
+/// An all-to-all in which each rank sends to all others, beginning with the next rank. Nothing waits.
 ///
 /// # Errors
 /// Too large.
@@ -52,8 +52,8 @@ pub fn linear_alltoall(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     b.finish()
 }
 
-/// Each rank sends `count` messages to one rank and receives them from one, by a random permutation that leaves no rank
-/// in its place; the same seed draws the same. Nothing waits for anything; a rank alone sends nothing.
+/// Each rank sends `count` messages to one rank and receives as many from one, by a random permutation, drawn by
+/// `seed`, that maps no rank to itself. Nothing waits. A single rank sends nothing.
 ///
 /// # Errors
 /// Too large.
@@ -74,7 +74,7 @@ pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<Task
     b.finish()
 }
 
-/// A random permutation of one cycle, so that no rank is mapped to itself (Sattolo, 1986).
+/// Draws a random permutation of one cycle, so that no rank is mapped to itself (Sattolo, 1986).
 pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
     let mut to: Vec<u32> = (0..ranks).collect();
     for at in (1..to.len()).rev() {
@@ -84,7 +84,7 @@ pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
     to
 }
 
-/// All ranks send to rank 0.
+/// A gather in which all ranks send to rank 0.
 ///
 /// # Errors
 /// Too large.
@@ -115,7 +115,7 @@ pub fn ring(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     })
 }
 
-/// An allreduce of 2^k ranks by halving with the rank 1, 2, 4, ... away, and doubling back.
+/// An allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse.
 ///
 /// # Errors
 /// Too large.
@@ -127,7 +127,7 @@ pub fn halving_doubling(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> 
     })
 }
 
-/// Rounds of one send and one receive, `(to, from, bytes)`; the next round waits for the receive.
+/// Builds rounds of one send and one receive, `(to, from, bytes)`. The next round waits for the receive.
 fn exchanges<I: Iterator<Item = (u32, u32, u64)>>(
     ranks: u32,
     rounds: impl Fn(u32) -> I,
@@ -146,25 +146,26 @@ fn exchanges<I: Iterator<Item = (u32, u32, u64)>>(
     b.finish()
 }
 
-/// The rank `step` further on; both are below `ranks`.
+/// Returns the rank `step` ahead. Both arguments are below `ranks`.
 fn around(rank: u32, step: u32, ranks: u32) -> u32 {
     let left = ranks - step;
     if rank < left { rank + step } else { rank - left }
 }
 
-/// The least k with 2^k >= `n`.
+/// Returns the least k with 2^k >= `n`.
 fn log2_up(n: u32) -> u32 {
     u32::BITS - n.saturating_sub(1).leading_zeros()
 }
 
-/// A builder with room for so many tasks and edges a rank; refused before any loop begins if they cannot fit.
+/// Makes a builder with room for `tasks_each` tasks and `edges_each` edges of each rank. If they cannot fit, it is
+/// refused before any loop begins.
 fn begin(ranks: u32, tasks_each: u64, edges_each: u64) -> Result<Builder, TaskError> {
     let found = u64::from(ranks).saturating_mul(tasks_each);
     if found > MOST_TASKS {
         return Err(TaskError::TooMany { what: "tasks", found, most: MOST_TASKS });
     }
     let edges = u64::from(ranks) * edges_each;
-    // A simulator has as much again beside the graph.
+    // A simulator needs as much memory again.
     limits::admit("the traffic", 64 * u128::from(found) + 4 * u128::from(edges), 16 * u128::from(found))?;
     let mut b = Builder::new();
     b.reserve(ranks as usize, narrow(found));

@@ -1,5 +1,5 @@
-//! Colors: those that the placement gives, and for all other streams one of their own along the whole route, so that
-//! two streams that share a router differ and no router ever switches.
+//! Assigns colors to streams. A stream keeps the color of its placement. Every other stream gets a color that is free
+//! along its whole route, so that two streams that share a router differ and routers never switch between them.
 
 use unisono_base::{StreamId, narrow};
 use unisono_machine::Wafer;
@@ -11,7 +11,6 @@ use super::{
 };
 use crate::OnGrid;
 
-/// The color of each stream.
 pub struct Colors(Vec<Color>);
 
 impl Colors {
@@ -20,7 +19,8 @@ impl Colors {
     }
 }
 
-/// Streams without a color of the placement get the least one that is free at all their routers, long routes first.
+/// Gives each stream without a color of the placement the least color that is free at all its routers, long routes
+/// first.
 pub fn allocate(placed: OnGrid, wafer: &Wafer) -> Result<Colors, LowerError> {
     let schedule = placed.schedule;
     let usable: Vec<Color> =
@@ -37,7 +37,7 @@ pub fn allocate(placed: OnGrid, wafer: &Wafer) -> Result<Colors, LowerError> {
     let mut open = Vec::new();
     for stream in schedule.all_streams() {
         match placed.placement.color(stream) {
-            // The placement counts colors from 0; the machine's usable ones are taken in their order.
+            // The placement counts colors from 0 over the machine's usable colors.
             Some(given) => {
                 let color = *usable.get(usize::from(given)).ok_or_else(|| too_many(usize::from(given) + 1))?;
                 colors[stream.index()] = color;

@@ -1,11 +1,11 @@
-//! From a placed schedule to the program of a wafer.
+//! Lowers a placed schedule to the program of a wafer.
 //!
-//! Streams of one color that meet at a router pass it one after the other, in the order in which their readers come in
-//! the schedule. Where two that follow each other take different ways there, the router must change its position in
-//! between, and what sends the first one says so: its own router advances after the last wavelet (`advance`), or a
-//! control wavelet follows and advances every router of the route (`control`). The second is right only if no other
-//! router of the route still needs its position; that is checked, and so is that waiting for each other's colors
-//! closes no cycle.
+//! Streams of one color that meet at a router pass it one after the other, in the order of their readers in the
+//! schedule. If two consecutive streams take different ways there, the router must change its position in between. The
+//! operation that sends the first stream causes this: either its own router advances after the last wavelet
+//! (`advance`), or a control wavelet follows and advances every router of the route (`control`). A control wavelet is
+//! correct only if no other router of the route still needs its position. This is checked, and also that waits for
+//! colors do not form a cycle.
 //!
 //! For trees in pre-order, colored by the parity of the depth, this gives the routes of the paper's own code: only the
 //! last child of a PE sends a control wavelet. Source: "Near-Optimal Wafer-Scale Reduce", sections 5 and 8.2.
@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{GridPlacement, OnGrid, Placed};
 
-/// Why a placed schedule is no program of this wafer.
+/// The reasons why a placed schedule cannot be lowered to a program of this wafer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum LowerError {
     #[error(transparent)]
@@ -45,7 +45,7 @@ pub enum LowerError {
 /// Proves a schedule on a grid, and lowers it.
 ///
 /// # Errors
-/// As [`lower`]; a schedule that is not proved or not on a grid.
+/// As [`lower`]; a schedule that cannot be proved or that is not on a grid.
 pub fn prove_and_lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
     let wrong =
         |proof: Box<Proof>| LowerError::Wrong(proof.diagnostics.first().map_or_else(String::new, ToString::to_string));
@@ -55,7 +55,7 @@ pub fn prove_and_lower(placed: &Placed, wafer: &Wafer) -> Result<WaferProgram, L
 }
 
 /// # Errors
-/// A placement that is wrong, or a schedule that the wafer's colors, positions, queues or threads cannot hold.
+/// An invalid placement, or a schedule that the wafer's colors, positions, queues or threads cannot hold.
 pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Result<WaferProgram, LowerError> {
     let schedule = proven.schedule();
     let placed = OnGrid { schedule, placement };
@@ -92,7 +92,7 @@ pub fn lower(proven: &Verified, placement: &GridPlacement, wafer: &Wafer) -> Res
 struct Visit {
     pe: u32,
     color: Color,
-    /// Place in the topological order of the stream's first reader: when its turn is.
+    /// The turn of the stream: the place of its first reader in the topological order.
     rank: u32,
     stream: StreamId,
     position: Position,
@@ -112,19 +112,19 @@ fn visits(placed: OnGrid, flow: &Flow, rank: &[u32], colors: &Colors) -> Vec<Vis
     visits
 }
 
-/// How each stream's end switches routers.
+/// The effect of each stream's end on the routers of its route.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Switch {
-    /// Routers of the route that must advance after the stream, with and without the source's own.
+    /// Routers that must advance after the stream, and whether the source's own router is one of them.
     needed: u32,
     own: bool,
-    /// Routers that must not advance after it: a stream of the same position still comes before the next change.
+    /// Routers that must not advance after it, because a stream of the same position follows before the next change.
     harmed: u32,
 }
 
 fn switching(schedule: &Schedule, flow: &Flow, visits: &[Visit], wafer: &Wafer) -> Result<Vec<Switch>, LowerError> {
     let mut switches = vec![Switch::default(); schedule.stream_count()];
-    // Pops of the earlier stream come before the last push of the later one, or the colors close a cycle of waits.
+    // Pops of the earlier stream precede the last push of the later one, or the colors form a cycle of waits.
     let mut turns: FxHashSet<(InstrId, InstrId)> = FxHashSet::default();
     for at in visits.chunk_by(|a, b| (a.pe, a.color) == (b.pe, b.color)) {
         let positions = 1 + at.windows(2).filter(|w| w[0].position != w[1].position).count();
@@ -136,7 +136,7 @@ fn switching(schedule: &Schedule, flow: &Flow, visits: &[Visit], wafer: &Wafer) 
                 most: wafer.switch_positions as usize,
             });
         }
-        // Whether a change still comes after each visit.
+        // Whether a change follows each visit.
         let last_change = at.windows(2).rposition(|w| w[0].position != w[1].position);
         for (n, visit) in at.iter().enumerate() {
             let switch = &mut switches[visit.stream.index()];
@@ -243,8 +243,8 @@ fn step(placed: OnGrid, flow: &Flow, colors: &Colors, switches: &[Switch], id: I
         }
     }
     let mut op = Op { instr: id, phase: narrow(schedule.phase(id).0), ..Op::plain(schedule.instr(id).len) };
-    // Only leaves are paced, which send what they were given; all others take the pace of what arrives, and a flood of
-    // the result after the reduce has none.
+    // Only leaves, which send their inputs, are paced. All other PEs follow the pace of arrivals, and a flood of the
+    // result after the reduce is not paced.
     let memory = |o: Operand| !matches!(o, Operand::Stream(_));
     let given = |o: Operand| matches!(o, Operand::In(_));
     if schedule.sources(id).iter().all(given) && !schedule.sinks(id).iter().all(memory) {
@@ -268,7 +268,7 @@ fn step(placed: OnGrid, flow: &Flow, colors: &Colors, switches: &[Switch], id: I
     Ok((op, schedule.sources(id).iter().map(end).collect(), schedule.sinks(id).iter().map(end).collect()))
 }
 
-/// Explicit dependencies, as operations of the PE counted over its threads.
+/// Adds explicit dependencies, as operations of the PE numbered over its threads.
 fn waits(schedule: &Schedule, flow: &Flow, node: NodeId, pe: &mut PeProgram) -> Result<(), LowerError> {
     let first = narrow::<u32>(schedule.node_instrs(node).start);
     for id in schedule.node_instrs(node).map(InstrId::new) {
@@ -288,7 +288,7 @@ fn check_limits(pe: &PeProgram, node: NodeId, wafer: &Wafer) -> Result<(), Lower
         let fabric = ends.filter_map(|e| if let End::Fabric(c) = e { Some(*c) } else { None });
         fabric.collect::<FxHashSet<_>>().len()
     };
-    // A PE waits on one queue a color; each microthread is that of a queue.
+    // A PE waits on one queue for each color; each microthread belongs to a queue.
     for (what, found, most) in [
         ("input queues", used(true), wafer.input_queues),
         ("output queues", used(false), wafer.output_queues),

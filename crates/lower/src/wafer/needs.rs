@@ -1,18 +1,18 @@
-//! What a target of emitted code needs of a placement: the same schedule, on routes and in an order that the target
-//! has.
+//! Adapts a placement to a target of emitted code: the schedule stays the same, on routes and in an order that the
+//! target supports.
 //!
-//! * Several fabric sources of one instruction, and several sinks, are taken in chunks, as no vector operation has
-//!   three sources or two sinks.
-//! * Leaves are not paced, as a vector operation runs as fast as the datapath.
-//! * No control wavelet is sent: routers switch only where their own PE has sent its last wavelet (`advance`), and on
-//!   some targets a switch changes where wavelets come from or where they go, not both.
+//! * An instruction with several fabric sources or several sinks takes them in chunks, as no vector operation has three
+//!   sources or two sinks.
+//! * Leaves are not paced, as a vector operation runs at the speed of the datapath.
+//! * No control wavelet is sent: routers switch only after their own PE has sent its last wavelet (`advance`). On some
+//!   targets a switch changes the inputs or the outputs of wavelets, but not both.
 //!
-//! The last need is met by colors. The streams of one color that one PE receives from one side are a *group*. Two
-//! groups conflict where they meet at a router that would have to switch otherwise between them. Each color of the
-//! placement is split into as few colors as a greedy coloring of its groups takes, in the order of their turns. Groups
-//! of different colors that meet at no router may share one as well: of three greedy colorings, each color alone, and
-//! all groups in the order of turns or of lengths, the one with the fewest colors is taken. Streams without a color of
-//! the placement never share a color with another one at a router, and keep that.
+//! Colors meet the last need. The streams of one color that one PE receives from one side are a *group*. Two groups
+//! conflict if a router on both would have to switch between them in another way. Each color of the placement is split
+//! by a greedy coloring of its groups, in the order of their turns. Groups of different colors without a common router
+//! may also share a color. Of three greedy colorings (each color separately, and all groups in the order of turns or of
+//! lengths) the one with the fewest colors is chosen. A stream without a color of the placement keeps a color that is
+//! free along its route.
 
 use std::collections::BTreeSet;
 
@@ -27,14 +27,14 @@ use super::{
 };
 use crate::{ANY_COLOR, GridPlacement, OnGrid};
 
-/// The needs of a target.
+/// The restrictions of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Needs {
-    /// Elements that are taken from one of several fabric sources before the next, where the placement takes one.
+    /// The chunk of elements from one of several fabric sources, if the placement takes single elements.
     pub chunk: u32,
-    /// Fabric sources that a vector operation of two sources may have, 1 or 2.
+    /// The number of fabric sources, 1 or 2, that a vector operation with two sources may have.
     pub fabric_sources: usize,
-    /// A switch may change where wavelets come from and where they go at once.
+    /// Whether a switch may change inputs and outputs of wavelets at once.
     pub switches_both_sides: bool,
 }
 
@@ -44,16 +44,16 @@ struct Visit {
     color: u8,
     turn: u32,
     group: u32,
-    /// The PE of the router sends the stream.
+    /// Whether the PE of the router sends the stream.
     own: bool,
     position: Position,
 }
 
 impl Needs {
-    /// The placement that meets the needs: the given one, where it does.
+    /// Returns a placement that meets the needs: the given one, if it does.
     ///
     /// # Errors
-    /// A schedule or placement that is wrong; more colors than a placement can number.
+    /// An invalid schedule or placement; more colors than a placement can number.
     pub fn adapt(&self, placed: OnGrid) -> Result<GridPlacement, LowerError> {
         let mut placement = placed.placement.clone();
         placement.pace = 1;
@@ -66,8 +66,8 @@ impl Needs {
         Ok(placement)
     }
 
-    /// Whether an instruction is no vector operation, because it has several sinks, or several streams as sources and
-    /// three sources or more, or more streams than one may have.
+    /// Returns whether some instruction is not a vector operation: it has several sinks, or several streams among three
+    /// or more sources, or more streams than one operation may have.
     fn takes_turns(&self, schedule: &Schedule) -> bool {
         (0..schedule.instr_count()).map(InstrId::new).any(|id| {
             let sources = schedule.sources(id);
@@ -77,7 +77,7 @@ impl Needs {
     }
 }
 
-/// The colors of a placement without those that would need control wavelets: the coloring that takes the fewest.
+/// Returns colors for a placement without control wavelets, by the coloring with the fewest colors.
 fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     let schedule = placed.schedule;
     let groups = Groups::new(placed)?;
@@ -89,7 +89,7 @@ fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     groups.visits.iter().for_each(|v| routers[v.group as usize] += 1);
     by_turn.sort_by_key(|&g| std::cmp::Reverse(routers[g as usize]));
     let longest_first = coloring(&groups, &together, &by_turn);
-    // A split color is a pair of the placement's color and a place among those that it is split into.
+    // A split color is the placement's color with an index among its parts.
     let colorings = [merged, longest_first].map(|share| share.into_iter().map(|n| (0, n)).collect::<Vec<_>>());
     let apart: Vec<(u8, u32)> = groups.color.iter().copied().zip(apart).collect();
     let count = |c: &[(u8, u32)]| c.iter().collect::<BTreeSet<_>>().len();
@@ -108,7 +108,7 @@ fn split(placed: OnGrid, both_sides: bool) -> Result<Vec<u8>, LowerError> {
     Ok(schedule.all_streams().map(|stream| number(stream).map_or(ANY_COLOR, |&n| narrow(n))).collect())
 }
 
-/// Numbers from 0 for groups, each the least that none of its conflicts has, in an order of groups.
+/// Numbers groups from 0, in the given order. Each gets the least number that none of its conflicts has.
 fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<u32> {
     let mut numbers = vec![u32::MAX; groups.count];
     for &group in order {
@@ -118,8 +118,8 @@ fn coloring(groups: &Groups, conflicts: &[BTreeSet<u32>], order: &[u32]) -> Vec<
     numbers
 }
 
-/// Whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to which
-/// the sender of `earlier` advances it. A position that changes both sides is one only where a target has such.
+/// Returns whether a router may pass `later` after `earlier` on one color: in the same position, or in the next one, to
+/// which the sender of `earlier` advances it. A position that changes both sides requires a target with such switches.
 fn may_follow(earlier: &Visit, later: &Visit, both_sides: bool) -> bool {
     let (a, b) = (earlier.position, later.position);
     match (a.rx == b.rx, a.tx == b.tx) {
@@ -130,24 +130,24 @@ fn may_follow(earlier: &Visit, later: &Visit, both_sides: bool) -> bool {
 }
 
 struct Groups {
-    /// The group of each stream that has a color of the placement.
+    /// The group of each stream with a color of the placement.
     of: Vec<Option<u32>>,
     count: usize,
     /// The placement's color of each group.
     color: Vec<u8>,
-    /// By router, color and turn.
+    /// Sorted by router, color and turn.
     visits: Vec<Visit>,
 }
 
 impl Groups {
-    /// Groups that need different colors: those of one color of the placement between which a router would have to
-    /// switch otherwise than by the advance of the first; and, where colors may be merged, groups of two colors at one
-    /// router, whose turns there have no order.
+    /// Returns, for each group, the groups that need different colors: groups of one color of the placement between
+    /// which a router would have to switch other than by the advance of the first; and, if colors may be merged, groups
+    /// of two colors at one router, whose turns have no order.
     fn conflicts(&self, across: bool, both_sides: bool) -> Vec<BTreeSet<u32>> {
         let mut conflicts = vec![BTreeSet::new(); self.count];
         for at in self.visits.chunk_by(|a, b| a.pe == b.pe) {
             check();
-            // Streams of one group in one position, the last of them.
+            // The last stream of each run of streams with one group and position.
             let same = |a: &Visit, b: &Visit| (a.color, a.group, a.position) == (b.color, b.group, b.position);
             let runs: Vec<&Visit> = at.chunk_by(same).filter_map(<[Visit]>::last).collect();
             for (n, later) in runs.iter().enumerate() {
@@ -186,7 +186,7 @@ impl Groups {
         let mut streams: Vec<StreamId> =
             schedule.all_streams().filter(|&s| placed.placement.color(s).is_some()).collect();
         streams.sort_unstable_by_key(|&s| (turn(s), s));
-        // A color with a PE that receives on it, and the port there.
+        // By color, receiving PE and the port there.
         let mut numbers: FxHashMap<(u8, u32, Option<Port>), u32> = FxHashMap::default();
         let mut all = Self { of: vec![None; schedule.stream_count()], count: 0, color: Vec::new(), visits: Vec::new() };
         let mut way: Vec<Way> = Vec::new();
@@ -197,7 +197,7 @@ impl Groups {
             let sinks = schedule.stream_sinks(stream);
             let last = sinks.last().map_or(u32::MAX, |n| n.0);
             let from = way.iter().find(|w| w.pe == last).and_then(|w| w.position.rx.iter().next());
-            // Floods are groups of their own: they differ by their source.
+            // Each flood is its own group, identified by its source.
             let key = if sinks.len() == 1 { last } else { u32::MAX - schedule.stream(stream).source.0 };
             let next = narrow::<u32>(numbers.len());
             let group = *numbers.entry((color, key, from)).or_insert(next);

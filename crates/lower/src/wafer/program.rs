@@ -1,12 +1,12 @@
-//! Routes and vector operations of every PE.
+//! The routes and vector operations of every PE.
 //!
-//! A *color* names a route through the routers. At each router a color has up to four *positions*; the current one says
-//! from which ports wavelets are accepted and to which ports they go. A position advances to the next when the PE's
-//! own operation says so after its last wavelet ([`Op::advance`]), or when a control wavelet passes ([`Op::control`]);
-//! the last position stays. Source: "Near-Optimal Wafer-Scale Reduce", section 2.2.
+//! A *color* names a route through the routers. At each router a color has up to four *positions*. The current position
+//! defines from which ports wavelets are accepted and to which ports they go. A position advances to the next after the
+//! last wavelet of an operation of the PE ([`Op::advance`]), or when a control wavelet passes ([`Op::control`]). The
+//! last position stays. Source: "Near-Optimal Wafer-Scale Reduce", section 2.2.
 //!
-//! A PE runs *threads* (microthreads); each is a sequence of operations over vectors, and all threads share one
-//! datapath of one element operation a cycle.
+//! A PE runs *threads* (microthreads). Each is a sequence of operations over vectors. All threads share one datapath
+//! with one element operation per cycle.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use unisono_base::{InstrId, narrow};
 use unisono_collective::Collective;
 use unisono_machine::{Direction, Grid};
 
-/// A color, 0 to one less than the machine has.
+/// A color: 0 to one less than the machine's number of colors.
 pub type Color = u8;
 
 /// One of the five links of a router.
@@ -35,23 +35,22 @@ impl Port {
         self as usize
     }
 
-    /// The port that a hop in this direction leaves by.
+    /// Returns the port of a hop in this direction.
     pub fn toward(direction: Direction) -> Self {
         [Port::North, Port::South, Port::West, Port::East][direction.index()]
     }
 
-    /// The direction of a link to a neighbor; none for the ramp.
+    /// Returns the direction of a link to a neighbor; None for the ramp.
     pub fn direction(self) -> Option<Direction> {
         Direction::ALL.get(self.index()).copied()
     }
 
-    /// The neighbor's port at the other end of the link; the ramp's is the ramp.
+    /// Returns the neighbor's port at the other end of the link. The ramp's is the ramp.
     pub fn opposite(self) -> Self {
         [Port::South, Port::North, Port::East, Port::West, Port::Ramp][self.index()]
     }
 }
 
-/// A set of ports.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Ports(u8);
 
@@ -71,7 +70,7 @@ impl Ports {
         self.0 == 0
     }
 
-    /// Bit `Port::index` of each port.
+    /// Returns the set as bits, with bit `Port::index` for each port.
     pub fn bits(self) -> u8 {
         self.0
     }
@@ -91,7 +90,7 @@ impl FromIterator<Port> for Ports {
     }
 }
 
-/// Wavelets that come in by one of `rx` leave by all of `tx`.
+/// A position: wavelets that arrive from a port of `rx` leave through all of `tx`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Position {
     pub rx: Ports,
@@ -108,7 +107,7 @@ pub struct ColorRoute {
 
 impl ColorRoute {
     /// # Panics
-    /// With no position or more than four; lowering checks the machine's limit before.
+    /// Without positions or with more than four; lowering checks the machine's limit first.
     pub fn new(color: Color, positions: &[Position]) -> Self {
         assert!((1..=4).contains(&positions.len()), "a color has one to four positions");
         let mut all = [Position::default(); 4];
@@ -133,38 +132,38 @@ pub enum End {
 /// Element `k` of every sink becomes the reduction, in the order written, of element `k` of every source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Op {
-    /// Elements, each one wavelet.
+    /// The number of elements, each one wavelet.
     pub len: u32,
     pub(crate) first_end: u32,
     pub(crate) sources: u8,
     pub(crate) sinks: u8,
-    /// After the last wavelet sent on this color has entered the PE's own router, that router advances the color.
+    /// After the last wavelet on this color has entered the PE's own router, that router advances the color.
     pub advance: Option<Color>,
-    /// A control wavelet follows the last wavelet sent on this color: every router on its way forwards it by the
-    /// current position and then advances the color. It is not handed to any PE.
+    /// A control wavelet follows the last wavelet sent on this color. Every router on its way forwards it by the
+    /// current position and then advances the color. No PE receives it.
     pub control: Option<Color>,
-    /// Elements taken from one fabric source before the next is turned to, where there are several, and elements that
-    /// one sink takes before the next, where they take turns; at most `len`.
+    /// Elements taken from one of several fabric sources before the next, and elements that one sink receives before
+    /// the next, if sinks take turns. At most `len`.
     pub chunk: u32,
-    /// Sinks in memory take a chunk, and then those on the fabric take it from there, by operations of their own.
+    /// Sinks in memory receive a chunk first, and separate operations then send it from there to those on the fabric.
     /// Otherwise one operation writes an element to all sinks.
     pub sinks_in_turn: bool,
-    /// At least this many cycles lie between two elements; 1 is as fast as the datapath.
+    /// The smallest number of cycles between two elements; 1 is the speed of the datapath.
     pub pace: u16,
-    /// The instruction of the schedule it stems from.
+    /// The instruction of the schedule from which the operation was lowered.
     pub instr: InstrId,
     pub phase: u16,
 }
 
 impl Op {
-    /// Element operations of the datapath for one element: an n-source combine costs max(1, n - 1), and one more where
-    /// sinks take turns.
+    /// Returns the datapath operations for one element: an n-source combine costs max(1, n - 1), and one more if sinks
+    /// take turns.
     pub fn work(&self) -> u32 {
         u32::from(self.sources).saturating_sub(1).max(1) + u32::from(self.sinks_in_turn)
     }
 }
 
-/// Programs of all PEs of a grid, as tables; PE `k` is row-major.
+/// The programs of all PEs of a grid, as tables. PEs are numbered row by row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct WaferProgram {
     pub grid: Grid,
@@ -178,25 +177,24 @@ pub struct WaferProgram {
     pub(crate) ends: Vec<End>,
     /// `(op, op of the same PE that must have completed before it starts)`, sorted.
     pub(crate) waits: Vec<(u32, u32)>,
-    /// Scratch elements of each PE.
     pub(crate) scratch: Vec<u32>,
 }
 
 /// An operation with its sources and sinks.
 pub type Step = (Op, Vec<End>, Vec<End>);
 
-/// What one PE does; [`WaferProgram::assemble`] makes the tables of these.
+/// The program of one PE. [`WaferProgram::assemble`] builds the tables from these.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct PeProgram {
     pub routes: Vec<ColorRoute>,
-    /// Threads of operations with their sources and sinks; `waits` names ops of this PE by number over its threads.
+    /// Threads of operations with their sources and sinks. `waits` numbers the operations of this PE over its threads.
     pub threads: Vec<Vec<Step>>,
     pub waits: Vec<(u32, u32)>,
     pub scratch: u32,
 }
 
 impl Op {
-    /// An operation of `len` elements at full speed that switches nothing.
+    /// Makes an operation of `len` elements at full speed that switches nothing.
     pub fn plain(len: u32) -> Self {
         Self {
             len,
@@ -215,7 +213,7 @@ impl Op {
 }
 
 impl WaferProgram {
-    /// Makes the tables of one program a PE, row-major.
+    /// Builds the tables from one program for each PE, row by row.
     pub fn assemble(
         grid: Grid,
         collective: Collective,
@@ -264,17 +262,17 @@ impl WaferProgram {
         &self.phases
     }
 
-    /// The routes of a PE's router, ascending by color.
+    /// Returns the routes of a PE's router, in ascending order of colors.
     pub fn routes(&self, pe: usize) -> &[ColorRoute] {
         &self.routes[self.pe_routes[pe] as usize..self.pe_routes[pe + 1] as usize]
     }
 
-    /// Numbers of a PE's threads, over the whole program.
+    /// Returns the numbers of a PE's threads in the whole program.
     pub fn threads(&self, pe: usize) -> Range<usize> {
         self.pe_threads[pe] as usize..self.pe_threads[pe + 1] as usize
     }
 
-    /// Numbers of a thread's operations, over the whole program, in the order they run.
+    /// Returns the numbers of a thread's operations in the whole program, in execution order.
     pub fn thread_ops(&self, thread: usize) -> Range<usize> {
         self.thread_ops[thread] as usize..self.thread_ops[thread + 1] as usize
     }
@@ -297,7 +295,7 @@ impl WaferProgram {
         &self.ends[o.first_end as usize + usize::from(o.sources)..][..usize::from(o.sinks)]
     }
 
-    /// Operations that must have completed before `op` starts, beside the earlier ones of its thread.
+    /// Returns the operations that must be complete before `op` starts, besides the earlier ones of its thread.
     pub fn waits(&self, op: usize) -> impl Iterator<Item = usize> + '_ {
         let start = self.waits.partition_point(|w| (w.0 as usize) < op);
         self.waits[start..].iter().take_while(move |w| w.0 as usize == op).map(|w| w.1 as usize)
@@ -307,7 +305,6 @@ impl WaferProgram {
         self.scratch[pe]
     }
 
-    /// Different colors in use, over all routers.
     pub fn colors(&self) -> Vec<Color> {
         let mut used = [false; 256];
         for r in &self.routes {
@@ -316,7 +313,7 @@ impl WaferProgram {
         (0..=255u8).filter(|&c| used[usize::from(c)]).collect()
     }
 
-    /// The same program without its control wavelets: what a forgotten one does.
+    /// Returns the program without its control wavelets, to show the effect of a missing one.
     #[must_use]
     pub fn without_controls(&self) -> Self {
         let mut p = self.clone();

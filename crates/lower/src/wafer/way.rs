@@ -1,4 +1,4 @@
-//! What a stream's route means at each router: where its wavelets come in and where they go.
+//! The inputs and outputs of a stream's route at each router.
 
 use unisono_base::StreamId;
 
@@ -12,7 +12,7 @@ pub struct Way {
     pub position: Position,
 }
 
-/// Replaces `into` by the routers of a stream, ascending.
+/// Replaces `into` by the routers of a stream, in ascending order.
 pub fn ways(placed: OnGrid, stream: StreamId, into: &mut Vec<Way>) {
     let (schedule, grid) = (placed.schedule, placed.placement.grid);
     let mut segments: Vec<Segment> = Vec::new();
@@ -32,7 +32,7 @@ pub fn ways(placed: OnGrid, stream: StreamId, into: &mut Vec<Way>) {
         }
     }
     into.extend(schedule.stream_sinks(stream).iter().map(|n| visit(n.0, None, Some(Port::Ramp))));
-    // Each router was noted once a port; its position is the union.
+    // Each router was recorded once for each port. Its position is the union.
     into.sort_unstable_by_key(|w| w.pe);
     into.dedup_by(|next, kept| {
         let same = next.pe == kept.pe;

@@ -17,7 +17,7 @@ fn among(ranks: u32) -> Schedule {
     Schedule::new(Collective::new(CollectiveKind::Allreduce, ranks, 8, 0, Operator::Sum, Dtype::F32).unwrap())
 }
 
-/// A rank's tasks with what each waits for; `~` for a start only.
+/// Lists a rank's tasks with the tasks for which each waits; `~` marks waits for a start only.
 fn shown(graph: &TaskGraph, rank: u32) -> Vec<String> {
     let first = graph.tasks(rank).start;
     let waits_for = |id: u32| {
@@ -52,7 +52,7 @@ fn an_exchange() {
     assert_eq!(shown(&graph, 1), ["send 32 to 0 tag 1", "recv 32 from 0 tag 0; ~0", "reduce 32; 1"]);
 }
 
-/// Messages are what is pushed; whoever pops the first element of one receives it.
+/// Messages have the sizes of pushes. The instruction that pops the first element of a message receives it.
 #[test]
 fn pieces() {
     let mut b = among(2);
@@ -90,7 +90,7 @@ fn streams_to_several_nodes_and_several_operands() {
     }
     b.combine(NodeId(2), 1, 8, &[stream(one)], &[OUT]);
     let graph = draft(&b.finish().unwrap()).unwrap();
-    // Many follow many: one task that does nothing lies between.
+    // One empty task separates two sets of tasks.
     assert_eq!(
         shown(&graph, 0),
         [
@@ -106,7 +106,7 @@ fn streams_to_several_nodes_and_several_operands() {
     assert_eq!(shown(&graph, 2), ["recv 32 from 0 tag 0", "send 32 to 0 tag 2; 0", "recv 32 from 0 tag 3"]);
 }
 
-/// An instruction waits for others of its node, whichever lane comes first; a copy inside a node is no task of its own.
+/// An instruction waits for others of its node, in any order of lanes. A copy inside a node has no task.
 #[test]
 fn dependencies() {
     let mut b = among(2);
@@ -123,7 +123,7 @@ fn dependencies() {
     assert_eq!(shown(&graph, 0), ["send 32 to 1 tag 0; 1 2", "recv 32 from 1 tag 1", "calc 0; 1"]);
 }
 
-/// An instruction that waits for another begins after the last task of that one, not after its first.
+/// An instruction that waits for another one begins after its last task, not after its first.
 #[test]
 fn waits_are_for_whole_instructions() {
     let mut b = among(2);

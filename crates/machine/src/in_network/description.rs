@@ -1,4 +1,4 @@
-//! Such a machine as its file describes it.
+//! The machine file of a machine whose switches reduce.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::{exact, narrow};
@@ -6,23 +6,23 @@ use unisono_base::{exact, narrow};
 use super::{Layout, Site, balanced};
 use crate::{Description, MachineError, MachineText, Shape};
 
-/// What a round of messages costs a program on the cores, beside the way itself.
+/// The costs of a round of messages for a program on the cores, besides the way through the network.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// Software, a round.
+    /// Software time of a round.
     pub round_ns: f64,
-    /// How often a round goes the way to its partner: data and flags.
+    /// How often a round crosses the way to its partner, for data and flags.
     pub traversals: f64,
 }
 
-/// What a node computes with, for models of applications.
+/// The compute rates of a node, for models of applications.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Device {
-    /// Of a node, at its peak.
+    /// The peak of a node.
     pub tflops: f64,
-    /// Share of the peak that training reaches.
+    /// The share of the peak that training reaches.
     pub efficiency: f64,
 }
 
@@ -35,48 +35,49 @@ pub struct InNetwork {
     #[serde(default)]
     pub summary: String,
     pub cores_per_socket: u32,
-    /// Rows and columns of a socket's mesh; core `k` stands at row `k / columns`, column `k % columns`.
+    /// Rows and columns of a socket's mesh. Core `k` is at row `k / columns`, column `k % columns`.
     #[serde(deserialize_with = "exact::array")]
     pub mesh: [u32; 2],
     pub sockets_per_node: u32,
-    /// Nodes of the HyperX in each dimension; none for a single node.
+    /// Nodes of the HyperX in each dimension; empty for a single node.
     pub node_dims: Vec<u32>,
-    /// Links by level: between cores of a socket, sockets of a node, nodes.
+    /// Latencies of links between cores of a socket, sockets of a node, and nodes.
     pub core_latency_ns: f64,
     pub socket_latency_ns: f64,
     pub node_latency_ns: f64,
-    /// One direction.
+    /// Rates in one direction.
     pub core_gbps: f64,
     pub socket_gbps: f64,
     pub node_gbps: f64,
-    /// A core's memory, reading and writing together; a core that does both gives each a half.
+    /// A core's memory, reading and writing together. A core that does both has half of the rate for each.
     pub memory_gbps: f64,
     /// The link between a switch and its memory, one direction.
     pub memory_port_gbps: f64,
     pub packet_bytes: u32,
-    /// Packets that an input of a switch holds, for each channel; credits count them.
+    /// Packets that an input of a switch holds for each channel. Credits count them.
     pub buffer_packets: u32,
-    /// One unit of the pipelined tree that reduces.
+    /// One stage of the pipelined tree that reduces.
     #[serde(default)]
     pub engine_level_ns: f64,
-    /// Packets that one switch reduces or passes on, in place of as many as its links bring.
+    /// The rate at which one switch reduces or forwards packets; without it, the rate of its links.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub engine_gbps: Option<f64>,
     /// Replicas of the registers in each switch.
     pub identifiers: u32,
-    /// What switches can compute.
+    /// The operators with which switches reduce.
     pub operators: Vec<String>,
-    /// Cores that hold a socket's links to the others: the link to socket `t` is at entry `t` modulo their number.
+    /// Cores with a socket's links to other sockets. The link to socket `t` is at entry `t` modulo the number of
+    /// entries.
     pub socket_ports: Vec<u32>,
-    /// Cores that hold a node's links to others. Links are counted over the coordinates of the first dimension, then
-    /// the next: link `k` is at socket `k` modulo the sockets, at entry `k / sockets` modulo the number of entries.
+    /// Cores with a node's links to other nodes. Links are numbered over the coordinates of the first dimension, then
+    /// the next. Link `k` is at socket `k` modulo the sockets, at entry `k / sockets` modulo the number of entries.
     pub node_ports: Vec<u32>,
     pub host: Host,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<Device>,
 }
 
-/// Tables of switches number cores; a collective has no more ranks either.
+/// The most cores that tables of switches number, and the most ranks of a collective.
 const MOST_CORES: u64 = 1 << 22;
 
 impl Description for InNetwork {
@@ -122,15 +123,15 @@ impl InNetwork {
         self.sockets_per_node * self.cores_per_socket
     }
 
-    /// The most links between two cores of a socket.
+    /// Returns the most links between two cores of a socket.
     pub fn mesh_diameter(&self) -> u32 {
         self.mesh[0] + self.mesh[1] - 2
     }
 
-    /// The same machine with so many nodes, on the HyperX that [`balanced`] gives.
+    /// Returns the same machine with `nodes` nodes, on the HyperX of [`balanced`].
     ///
     /// # Errors
-    /// No nodes, or more than there are numbers for.
+    /// No nodes, or too many to number.
     pub fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         let most = u32::try_from(MOST_CORES).unwrap_or(u32::MAX) / self.cores_per_node();
         if nodes == 0 || nodes > most {
@@ -221,9 +222,9 @@ impl InNetwork {
     }
 }
 
-/// The operators of collectives, by name; this crate knows nothing else of them.
+/// The names of the operators of collectives.
 pub const OPERATORS: [&str; 8] = ["sum", "prod", "min", "max", "and", "or", "xor", "ordered"];
 const OPERATORS_LISTED: &str = "sum, prod, min, max, and, or, xor, ordered";
 
-/// Links of a switch, beside the memory.
+/// The most links of a switch, besides its memory.
 const MEMORY_BELOW: u8 = 60;

@@ -1,18 +1,17 @@
-//! Switches, their ports, and what lies at the other end of each.
+//! Switches, their ports, and the other ends of their links.
 //!
 //! Switches are numbered as cores: node by node, socket by socket, row-major on the mesh. All nodes have the same
-//! ports; of a dimension's ports the one with a node's own coordinate leads nowhere.
+//! ports. In each dimension, the port of a node's own coordinate has no link.
 
 use super::InNetwork;
 
-/// A port of a switch; links are numbered from 0, mesh first, then sockets, then nodes.
+/// A port of a switch. Links are numbered from 0: those of the mesh first, then sockets, then nodes.
 pub type Port = u8;
 
-/// The port to the core's memory. It comes last in the order of ports, so that a chain of switches reduces what comes
-/// from before it first.
+/// The port to the core's memory. It is the last port, so that a chain of switches first reduces the data from earlier
+/// switches.
 pub const MEMORY: Port = 63;
 
-/// The level that a link belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LevelOf {
     Core,
@@ -41,7 +40,7 @@ pub struct Layout {
     locals: u32,
     dims: Vec<u32>,
     strides: Vec<u32>,
-    /// Ports of each switch of a node.
+    /// The ports of each switch of a node.
     ends: Vec<Vec<End>>,
     /// `(switch of the node, port)` of the link to each coordinate of each dimension.
     homes: Vec<Vec<(u32, Port)>>,
@@ -96,7 +95,7 @@ impl Layout {
         Self { locals, dims: machine.node_dims.clone(), strides, ends, homes }
     }
 
-    /// Switches of all nodes: one a core.
+    /// Returns the switches of all nodes, one for each core.
     pub fn switches(&self) -> u32 {
         self.nodes() * self.locals
     }
@@ -105,7 +104,6 @@ impl Layout {
         self.dims.iter().product()
     }
 
-    /// Switches of one node.
     pub fn locals(&self) -> u32 {
         self.locals
     }
@@ -126,22 +124,21 @@ impl Layout {
         node / self.strides[dim] % self.dims[dim]
     }
 
-    /// The node that differs in one coordinate.
+    /// Returns the node that differs in one coordinate.
     pub fn moved(&self, node: u32, dim: usize, coordinate: u32) -> u32 {
         node - self.coordinate(node, dim) * self.strides[dim] + coordinate * self.strides[dim]
     }
 
-    /// The node at these coordinates.
     pub fn node_at(&self, coordinates: &[u32]) -> u32 {
         coordinates.iter().zip(&self.strides).map(|(c, s)| c * s).sum()
     }
 
-    /// The switch of a node, and its port, that lead to another coordinate.
+    /// Returns the switch and the port of a node that lead to another coordinate.
     pub fn home(&self, dim: usize, coordinate: u32) -> (u32, Port) {
         self.homes[dim][coordinate as usize]
     }
 
-    /// Ports of a switch beside its memory; some of them may lead nowhere.
+    /// Returns the number of ports besides the memory, of which some may have no link.
     pub fn ports(&self, switch: u32) -> Port {
         port(&self.ends[self.local_of(switch) as usize])
     }
@@ -150,8 +147,8 @@ impl Layout {
         self.ends.iter().map(Vec::len).max().unwrap_or(0)
     }
 
-    /// What lies at the other end of a port; nothing at the memory, at a node's own coordinate, and at ports that are
-    /// not.
+    /// Returns the other end of a port; None for the memory, for a node's own coordinate, and for ports that do not
+    /// exist.
     pub fn peer(&self, switch: u32, port: Port) -> Option<Peer> {
         let (node, local) = (self.node_of(switch), self.local_of(switch));
         match *self.ends[local as usize].get(usize::from(port))? {
@@ -165,30 +162,30 @@ impl Layout {
         }
     }
 
-    /// The level of the links of a port; none at the memory, and at ports that are not.
+    /// Returns the level of the link of a port; None for the memory and for ports that do not exist.
     pub fn level(&self, switch: u32, port: Port) -> Option<LevelOf> {
         let end = self.ends[self.local_of(switch) as usize].get(usize::from(port))?;
         Some(if let End::Local { level, .. } = end { *level } else { LevelOf::Node })
     }
 
-    /// Returns the port of a switch that leads to another; two switches share at most one link.
+    /// Returns the port of a switch that leads to another switch. Two switches share at most one link.
     pub fn port_to(&self, from: u32, to: u32) -> Option<Port> {
         self.peers(from).find(|(_, peer)| peer.switch == to).map(|(port, _)| port)
     }
 
-    /// Links of a switch with what they lead to.
+    /// Returns the links of a switch with their other ends.
     pub fn peers(&self, switch: u32) -> impl Iterator<Item = (Port, Peer)> + '_ {
         (0..self.ports(switch)).filter_map(move |port| Some((port, self.peer(switch, port)?)))
     }
 }
 
-/// Port lists repeat; a list of cores is never empty, [`InNetwork::check`] sees to it.
-/// The next port of a switch. Numbers end at 255: a machine with more links at one switch than 60 is refused once its
-/// layout is known.
+/// Returns the next port of a switch. Numbers end at 255: a machine with more than 60 links at a switch is refused once
+/// its layout is known.
 fn port(ends: &[End]) -> Port {
     Port::try_from(ends.len()).unwrap_or(Port::MAX)
 }
 
+/// Returns entry `at` of a list of cores that repeats. [`InNetwork::check`] ensures that the list is not empty.
 fn pick(cores: &[u32], at: u32) -> u32 {
     cores.get(at as usize % cores.len().max(1)).copied().unwrap_or(0)
 }

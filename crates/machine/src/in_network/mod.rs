@@ -1,5 +1,5 @@
-//! Machines whose switches reduce: cores with a switch each, on a mesh in a socket; sockets all joined in a node; nodes
-//! on a HyperX. "Accelerating Allreduce with in-network reduction on Intel PIUMA".
+//! Machines whose switches reduce. Each core has a switch, on a mesh in a socket; the sockets of a node are fully
+//! connected; nodes form a HyperX. "Accelerating Allreduce with in-network reduction on Intel PIUMA".
 
 mod description;
 mod layout;

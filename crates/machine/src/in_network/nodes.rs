@@ -1,7 +1,7 @@
-//! The HyperX for a number of nodes: one node none, up to 16 nodes one dimension, up to 256 two, beyond that three.
+//! The HyperX for a number of nodes: no dimension for one node, one for up to 16 nodes, two for up to 256, else three.
 
-/// Dimensions whose product is `nodes`, as equal as that allows, descending; dimensions of one node are left out, so a
-/// prime number of nodes is a line.
+/// Returns dimensions whose product is `nodes`, as equal as possible, descending. Dimensions of one node are omitted,
+/// so a prime number of nodes is a line.
 pub fn balanced(nodes: u32) -> Vec<u32> {
     let mut dims = match nodes {
         0..=16 => vec![nodes],
@@ -21,7 +21,7 @@ fn divisors(n: u32) -> impl Iterator<Item = u32> {
     (1..=n.isqrt()).filter(move |&d| n.is_multiple_of(d))
 }
 
-/// The two factors that are nearest to each other.
+/// Returns the two factors with the smallest difference.
 fn pair(n: u32) -> [u32; 2] {
     let small = divisors(n).last().expect("1 divides every number");
     [n / small, small]

@@ -13,12 +13,12 @@ pub struct Site {
     pub layout: Arc<Layout>,
     /// The core of each rank, ascending.
     pub cores: Arc<Vec<u32>>,
-    /// Replicas of registers that other collectives hold.
+    /// Replicas of registers in use by other collectives.
     pub taken: u8,
 }
 
 impl Site {
-    /// Every core of the machine.
+    /// Selects every core of the machine.
     pub fn all(machine: &InNetwork) -> Self {
         Self {
             layout: Arc::new(machine.layout()),
@@ -28,10 +28,10 @@ impl Site {
         }
     }
 
-    /// The first cores of the machine.
+    /// Selects the first cores of the machine.
     ///
     /// # Errors
-    /// There are fewer.
+    /// The machine has fewer cores.
     pub fn first(machine: &InNetwork, cores: u32) -> Result<Self, MachineError> {
         if cores == 0 || cores > machine.cores() {
             let most = machine.cores();
@@ -40,10 +40,10 @@ impl Site {
         Ok(Self { cores: Arc::new((0..cores).collect()), ..Self::all(machine) })
     }
 
-    /// All cores of some nodes.
+    /// Selects all cores of some nodes.
     ///
     /// # Errors
-    /// A node that is not there, or none at all.
+    /// A node that does not exist, or no nodes.
     pub fn on_nodes(machine: &InNetwork, nodes: &[u32]) -> Result<Self, MachineError> {
         let most = machine.nodes();
         let mut nodes = nodes.to_vec();
@@ -65,7 +65,7 @@ impl Site {
         narrow(self.cores.len())
     }
 
-    /// Nodes with a rank, ascending.
+    /// Returns the nodes with a rank, ascending.
     pub fn nodes(&self) -> Vec<u32> {
         let mut nodes: Vec<u32> = self.cores.iter().map(|&core| self.layout.node_of(core)).collect();
         nodes.dedup();

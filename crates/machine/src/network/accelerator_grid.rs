@@ -43,7 +43,7 @@ impl AcceleratorGrid {
         Ok(Self { nodes: (0..rows * cols).map(node).collect(), extents: dims })
     }
 
-    /// Returns the shape whose part has these accelerators, or `None` for other accelerators.
+    /// Returns the shape whose part has these accelerators; `None` for other sets of accelerators.
     pub fn shape(nodes: &[u32], extents: &[u32]) -> Option<Shape> {
         let consecutive = nodes.chunk_by(|a, b| a.checked_add(1) == Some(*b)).next()?.len();
         let ranks: u32 = narrow(nodes.len());
@@ -56,7 +56,7 @@ impl AcceleratorGrid {
     }
 }
 
-/// The first ranks keep the network's dimensions where they fill whole rows.
+/// Returns the network's dimensions if the first ranks fill whole rows, else a line.
 fn whole_rows(ranks: u32, extents: &[u32]) -> Vec<u32> {
     let row: u32 = extents[1..].iter().product();
     if ranks.is_multiple_of(row) { [&[ranks / row], &extents[1..]].concat() } else { vec![ranks] }

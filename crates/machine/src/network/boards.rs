@@ -1,17 +1,17 @@
-//! Boards of accelerators in rows and columns, of which any rows and columns join to a smaller network.
+//! Boards of accelerators in rows and columns. Any rows and columns of them form a smaller network of the same kind.
 
 use unisono_base::narrow;
 
-/// Row-major everywhere: boards in the grid, accelerators over the global grid.
+/// The boards of a network, row-major in their grid. Accelerators are row-major over the global grid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Boards {
     /// Rows and columns of boards.
     pub count: [u32; 2],
     /// Rows and columns of accelerators on a board.
     pub board: [u32; 2],
-    /// Rows, and columns, of boards that one switch of the lowest level joins.
+    /// Rows and columns of boards that one switch of the lowest level joins.
     pub leaf: [u32; 2],
-    /// Whether a job takes adjacent rows and columns, around the ends, as links between neighbors need it.
+    /// Whether a job takes adjacent rows and columns, with wraparound, as links between neighbors require.
     pub adjacent: bool,
 }
 
@@ -20,9 +20,8 @@ impl Boards {
         u64::from(self.count[0]) * u64::from(self.count[1])
     }
 
-    /// The accelerators of a virtual sub-mesh, the boards at the crossings of some rows and columns, in the order of
-    /// its ranks: row-major over its own grid, which has the second result's extents. Where a rank of a collective
-    /// runs.
+    /// Returns the accelerators of a virtual sub-mesh, which consists of the boards at the crossings of some rows and
+    /// columns, in the order of its ranks: row-major over its own grid. The second result has the extents of that grid.
     pub fn accelerators(&self, rows: &[u32], columns: &[u32]) -> (Vec<u32>, [u32; 2]) {
         let [high, wide] = self.board;
         let along = |boards: &[u32], size: u32| -> Vec<u32> {

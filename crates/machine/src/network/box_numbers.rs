@@ -1,17 +1,17 @@
-//! The numbers of the nodes of equal boxes: accelerators box by box, then the other nodes of the boxes, box by box,
-//! then the shared switches.
+//! Node numbers of equal boxes: accelerators box by box, then the other nodes of the boxes, box by box, then the shared
+//! switches.
 
-/// How the nodes of boxes are numbered.
+/// The numbering of the nodes of boxes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct BoxNumbers {
     pub boxes: u32,
-    /// Of one box: its accelerators, which are its first nodes, and all of its nodes.
+    /// The accelerators of one box, which are its first nodes, and all its nodes.
     pub accelerators: u32,
     pub nodes: u32,
 }
 
 impl BoxNumbers {
-    /// Returns the number of a node of a box. Numbers beyond 32 bits, which no graph accepts, become the largest one.
+    /// Returns the number of a node of a box. Numbers beyond 32 bits saturate, and every graph refuses them.
     pub fn place(&self, of: u32, at: u32) -> u32 {
         match at.checked_sub(self.accelerators) {
             None => of * self.accelerators + at,
@@ -19,7 +19,6 @@ impl BoxNumbers {
         }
     }
 
-    /// Returns the number of a shared switch.
     pub fn shared(&self, at: u32) -> u32 {
         node(self.all() + u64::from(self.boxes) * self.others() + u64::from(at))
     }

@@ -1,4 +1,4 @@
-//! Cuts of a plane into two parts: stated by its family, or the least of all where they can be tried.
+//! Cuts of a plane into two parts: stated by its family, or the least cut, if all can be tried.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,18 @@ use unisono_base::interrupt::poll;
 
 use super::{Plane, Speed, Topology};
 
-/// A cut of a plane into two parts, into halves where its family states one.
+/// A cut of a plane into two parts; into halves, if its family states such a cut.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cut {
     /// Accelerators of the smaller part.
     pub inside: u32,
-    /// The rate of the links from one part to the other over the machine's own rate of one link.
+    /// The rate of the links between the parts, relative to the machine's own rate of one link.
     pub rate: f64,
 }
 
 impl Cut {
-    /// Returns the first of some cuts of `all` accelerators that is best: halves come before other parts, and then the
-    /// cut with the most pairs of accelerators over its rate.
+    /// Returns the best of some cuts of `all` accelerators: halves are preferred, then the cut with the most pairs of
+    /// accelerators relative to its rate. The first of equal cuts is returned.
     pub fn best(all: u32, cuts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let load = |cut: &Self| f64::from(cut.inside) * f64::from(all - cut.inside) / cut.rate;
         let key = |cut: &Self| (cut.is_halves(all), load(cut));
@@ -31,7 +31,7 @@ impl Cut {
     }
 }
 
-/// The least cut of `inside` accelerators below leaves that have `down` accelerators, the last one fewer, and `up`
+/// Returns the least cut of `inside` accelerators below leaves with `down` accelerators (the last one fewer) and `up`
 /// cables: whole leaves, and a part of one more.
 pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
     let (whole, rest) = (inside / down, inside % down);
@@ -39,8 +39,8 @@ pub(super) fn below_leaves(inside: u32, all: u32, down: u32, up: u32) -> u32 {
     whole * up.min(down) + rest.min(others + up)
 }
 
-/// Returns the bisection: the rate of the least cut into halves, or of the one that the family states where there are
-/// more than [`MOST_ACCELERATORS`], over the most injection of the accelerators of the smaller half.
+/// Returns the bisection: the rate of a cut into halves over the largest injection of the accelerators of the smaller
+/// half. The cut is the least one, or the one that the family states for more than [`MOST_ACCELERATORS`].
 pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     let (all, [_, injection]) = (topology.accelerators(), topology.injection());
     let least = || Some(Cut { inside: all / 2, rate: least(&topology.plane().ok()?, own, all / 2)? });
@@ -49,11 +49,11 @@ pub fn bisection_share(topology: &dyn Topology, own: Speed) -> Option<f64> {
     Some(rate / (injection * f64::from(inside)))
 }
 
-/// Parts into halves grow by a factor of four with two more accelerators: with 16 there are 6,435.
+/// The most accelerators for which all cuts are tried. Two more multiply the halves by four; 16 have 6,435.
 pub const MOST_ACCELERATORS: u32 = 16;
 
-/// Returns the least rate from `inside` accelerators to the others over all ways to choose them, over the machine's
-/// `own` rate of a link. Returns `None` for more than [`MOST_ACCELERATORS`], or where a part is empty.
+/// Returns the least rate from `inside` accelerators to the others over all choices, relative to the machine's `own`
+/// rate of a link. Returns `None` for more than [`MOST_ACCELERATORS`], or if a part is empty.
 pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     let n = plane.accelerators();
     if inside == 0 || inside >= n || n > MOST_ACCELERATORS {
@@ -68,10 +68,10 @@ pub fn least(plane: &Plane, own: Speed, inside: u32) -> Option<f64> {
     halves.map(|half| least_cut(plane, &capacities, half)).min_by(f64::total_cmp)
 }
 
-/// Returns the most flow from the accelerators whose bits are set to the others, which is the capacity of the least cut
-/// between them (Ford, Fulkerson, 1956). Flow is added along ways of the fewest links (Edmonds, Karp, 1972), so the
-/// number of ways does not depend on the capacities. A way fills its narrowest link exactly, as nothing but its own
-/// capacity is taken from it.
+/// Returns the largest flow from the accelerators whose bits are set to the others, which is the capacity of the least
+/// cut between them (Ford, Fulkerson, 1956). Flow is added along ways with the fewest links (Edmonds, Karp, 1972), so
+/// the number of ways does not depend on the capacities. A way fills its narrowest link exactly, since only that link's
+/// own capacity is subtracted from it.
 fn least_cut(plane: &Plane, capacities: &[f64], half: u32) -> f64 {
     let accelerator = |node: u32| node < plane.accelerators();
     let inside = |node: u32| accelerator(node) && half >> node & 1 == 1;

@@ -1,9 +1,9 @@
-//! Whether packets can block each other for ever: the channel dependency graph of a routing.
+//! Checks whether packets can block each other for ever, by the channel dependency graph of a routing.
 //!
 //! A channel is a link on a virtual channel. A packet that holds one waits for those that it may take next, so a
-//! routing without a cycle among these dependencies has no deadlock (Dally, Seitz, 1987). All ways that a source may
-//! choose, all hops that a rule allows and all accelerators as ends are followed; only channels that a packet can be on
-//! count.
+//! routing without a cycle among these dependencies has no deadlock (Dally, Seitz, 1987). The check follows all ways
+//! that a source may choose, all hops that a rule allows and all accelerators as destinations. Only channels on which a
+//! packet can be count.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,6 @@ use unisono_base::{
 
 use super::{Header, Hop, Plane, Routing, Topology};
 
-/// What is wrong with a routing.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Fault {
     #[error("packets may wait for each other in a circle: {}", circle(.0))]
@@ -40,7 +39,7 @@ fn circle(channels: &[Channel]) -> String {
     shown.join(", ")
 }
 
-/// What was looked at.
+/// The size of a check without faults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Free {
     /// Channels that packets use.
@@ -57,14 +56,14 @@ pub fn admit(topology: &dyn Topology, plane: &Plane, routing: &dyn Routing) -> R
     const EACH: u128 = 64;
     const STEPS: u128 = 8;
     let channels = plane.links().len() as u128 * u128::from(routing.virtual_channels());
-    // Ways to one end keep to few of the channels where every switch has many.
+    // If every switch has many channels, ways to one destination use only few of them.
     let followed = channels.min(8 * u128::from(plane.nodes()) * u128::from(topology.diameter() + 1));
     let ends = u128::from(plane.accelerators());
     limits::admit("the check for deadlock", EACH * channels, STEPS * ends * (ends + followed))
 }
 
 /// # Errors
-/// The first fault: a cycle, with its channels; or a packet that a rule leaves without a hop.
+/// The first fault: a cycle, with its channels; or a packet for which the routing has no hop.
 pub fn check(plane: &Plane, routing: &dyn Routing) -> Result<Free, Fault> {
     let graph = Dependencies::gather(plane, routing)?;
     match graph.cycle() {
@@ -83,7 +82,7 @@ pub fn check(plane: &Plane, routing: &dyn Routing) -> Result<Free, Fault> {
     }
 }
 
-/// Lists that are longer are sorted instead of searched.
+/// The longest list that is searched; longer ones are sorted.
 const MOST_SEARCHED: usize = 16;
 
 fn distinct(list: &mut Vec<u32>) {
@@ -91,7 +90,7 @@ fn distinct(list: &mut Vec<u32>) {
     list.dedup();
 }
 
-/// Of each channel, link x virtual channels + virtual channel, those that its packets may wait for.
+/// For each channel, numbered link x virtual channels + virtual channel, the channels for which its packets may wait.
 struct Dependencies {
     virtual_channels: u32,
     used: Vec<bool>,
@@ -103,8 +102,8 @@ impl Dependencies {
         let virtual_channels = u32::from(routing.virtual_channels());
         let channels = plane.links().len() * virtual_channels as usize;
         let mut graph = Self { virtual_channels, used: vec![false; channels], next: vec![Vec::new(); channels] };
-        // The packets to one end that chose one way make one search; a channel was met in the search it is stamped
-        // with.
+        // The packets to one destination with one way form one search. A channel is stamped with the last search that
+        // reached it.
         let (mut stamp, mut search) = (vec![0_u32; channels], 0);
         let (mut hops, mut open) = (Vec::new(), Vec::new());
         for to in 0..plane.accelerators() {
@@ -163,7 +162,8 @@ impl Dependencies {
             }
             return;
         }
-        // A long list may hold a channel twice until it is full; then it is at most half full afterwards, or grows.
+        // A long list may hold duplicates until it is full. Removing them leaves it at most half full, or else it
+        // grows.
         if next.len() == next.capacity() {
             distinct(next);
             if next.len() > next.capacity() / 2 {
@@ -177,7 +177,7 @@ impl Dependencies {
         Hop { link: id / self.virtual_channels, vc: narrow(id % self.virtual_channels) }
     }
 
-    /// A cycle, by depth first search with a stack of its own.
+    /// Finds a cycle by depth-first search with an explicit stack.
     fn cycle(&self) -> Option<Vec<u32>> {
         #[derive(Clone, Copy, PartialEq)]
         enum Mark {

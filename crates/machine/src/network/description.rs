@@ -1,4 +1,4 @@
-//! A network as a machine file describes it.
+//! The machine file of a network.
 
 use std::ops::RangeInclusive;
 
@@ -11,10 +11,9 @@ use super::{
 };
 use crate::{Description, MachineError, MachineText, Shape};
 
-/// Rates of links that are accepted.
 pub(super) const RATES_GBPS: RangeInclusive<f64> = 1e-9..=1e15;
 
-/// What is bought, in dollars.
+/// Prices in dollars.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prices {
@@ -23,13 +22,13 @@ pub struct Prices {
     pub aoc_usd: f64,
 }
 
-/// What an accelerator computes, and how fast it reads and writes its memory.
+/// The compute and memory rates of an accelerator.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rates {
-    /// 10^12 arithmetic operations a second.
+    /// 10^12 arithmetic operations per second.
     pub tflops: f64,
-    /// 10^9 bytes a second.
+    /// 10^9 bytes per second.
     pub memory_gb_per_second: f64,
 }
 
@@ -50,16 +49,16 @@ fn is_zero(value: &f64) -> bool {
     *value == 0.0
 }
 
-/// A quarter of an hour for the start of a kernel, a signal or a copied byte.
+/// The longest start of a kernel, signal or copy of a byte: 17 minutes.
 const MOST_NS: f64 = 1e12;
 
-/// What has a number of send machines of its own.
+/// The owner of a number of send machines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MachinesPer {
     #[default]
     Accelerator,
-    /// Each link of an accelerator: messages that leave over different links do not wait for each other.
+    /// Each link of an accelerator: messages over different links do not wait for each other.
     Link,
 }
 
@@ -70,7 +69,7 @@ impl MachinesPer {
     }
 }
 
-/// `kind = "network"`: a topology, how many planes of it, and what its links and packets take.
+/// `kind = "network"`: a topology, its number of planes, and the times and sizes of links and packets.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
@@ -78,65 +77,64 @@ pub struct Network {
     pub kind: String,
     #[serde(default)]
     pub summary: String,
-    /// Equal and independent; a vector is split over them.
+    /// Equal and independent planes, over which a vector is split.
     pub planes: u32,
-    /// One direction of one cable, by its data sheet.
+    /// The rate of one direction of one cable, by its data sheet.
     pub link_gbps: f64,
-    /// The same as programs reached it; without it, `link_gbps` counts.
+    /// The rate that programs reached; by default `link_gbps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_gbps: Option<f64>,
     pub link_latency_ns: f64,
-    /// Of a packet that enters a switch, and of one that leaves it.
+    /// The latency of a packet that enters a switch, and of one that leaves it.
     pub input_latency_ns: f64,
     pub output_latency_ns: f64,
     pub packet_bytes: u32,
-    /// Of each input of a switch, for each virtual channel.
+    /// The buffer of each input of a switch, for each virtual channel.
     pub buffer_bytes: u64,
-    /// Messages that an accelerator, or each of its links, sends at a time; each has one packet ready.
+    /// Messages that an accelerator, or each of its links, sends concurrently. Each has one packet ready.
     #[serde(default = "four")]
     pub send_machines: u32,
     #[serde(default, skip_serializing_if = "MachinesPer::is_accelerator")]
     pub send_machines_per: MachinesPer,
-    /// What a host takes to begin a message, and to end one.
+    /// The time in which a host begins a message, or ends one.
     #[serde(default)]
     pub host_overhead_ns: f64,
-    /// Reduction of one byte of one operand.
+    /// The time to reduce one byte of one operand.
     #[serde(default)]
     pub gamma_ns_per_byte: f64,
     /// From the call of a collective until each rank begins: on GPUs, the start of a kernel.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub launch_ns: f64,
-    /// From the end of a message until its receiver knows of it: a fence, a signal and a wait. It keeps nobody busy.
+    /// From the end of a message until its receiver detects it: a fence, a signal and a wait. It occupies no resource.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub signal_ns: f64,
-    /// A copy of one byte in the memory of a rank.
+    /// The time to copy one byte in the memory of a rank.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copy_ns_per_byte: f64,
-    /// The preset that joins boxes like this one; asked for several nodes, the machine is so many boxes like this one,
-    /// joined as there.
+    /// The preset that joins boxes like this one. With several nodes, the machine is that number of boxes like this
+    /// one, joined as in the preset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<String>,
-    /// Sentences for whoever reads times and bounds on this machine: what an imported file did not state, and what the
-    /// machine may have beside it.
+    /// Sentences about times and bounds on this machine: values that an imported file did not state, and additional
+    /// hardware that the machine may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Links and nodes that are not there, in every plane: [`Failure`].
+    /// Failed links and nodes, in every plane: [`Failure`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
     #[serde(default)]
     pub prices: Prices,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accelerator: Option<Rates>,
-    /// Kind of the accelerators, for the models of their libraries.
+    /// The kind of the accelerators, for the models of their libraries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gpu: Option<Gpu>,
-    /// Times of NCCL that were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nccl: Option<NcclTimes>,
     /// Rates of the thread blocks that execute plans for GPUs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_block: Option<ThreadBlock>,
-    /// `name` of a family, and its keys.
+    /// The `name` of a family, and its keys.
     pub topology: toml::Table,
     /// Switches that copy or reduce; all others forward.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -161,7 +159,7 @@ impl Description for Network {
         &self.summary
     }
 
-    /// A part is checked where the dimensions of the network are known.
+    /// The part is checked later, with the dimensions of the network.
     fn shape(&self, asked: Option<Shape>) -> Result<Option<Shape>, MachineError> {
         match asked {
             Some(shape) => Ok(Some(shape)),
@@ -173,7 +171,7 @@ impl Description for Network {
         if model == Some(DATA_SHEET) && self.is_measured() { self.data_sheet().sentences() } else { self.sentences() }
     }
 
-    /// So many boxes, where the topology is made of boxes or a preset joins boxes like this one.
+    /// Returns this number of boxes, if the topology consists of boxes or a preset joins boxes like this one.
     fn with_nodes(&self, nodes: u32) -> Result<Self, MachineError> {
         self.of_boxes(nodes)
     }
@@ -186,14 +184,14 @@ impl Description for Network {
 }
 
 impl Network {
-    /// Returns whether a buffer holds less than what is under way on a link of the machine's own speed, from when a
-    /// packet starts until its credit is back: long messages then wait for credits.
+    /// Returns whether a buffer holds less than the data on a link of the machine's own speed between the start of a
+    /// packet and the return of its credit. Long messages then wait for credits.
     pub fn has_short_buffers(&self) -> bool {
         let way_ns = self.output_latency_ns + self.input_latency_ns + 2.0 * self.link_latency_ns;
         (self.buffer_bytes as f64) < self.own_speed().gbps / 8.0 * way_ns + f64::from(self.packet_bytes)
     }
 
-    /// Returns what the times on this machine leave out or assume.
+    /// Returns sentences on costs that the times on this machine leave out or assume.
     fn sentences(&self) -> Vec<String> {
         let is_bare = (self.launch_ns, self.signal_ns, self.host_overhead_ns) == (0.0, 0.0, 0.0);
         let bare = is_bare.then(|| {
@@ -210,7 +208,7 @@ impl Network {
     }
 
     /// # Errors
-    /// A value out of range, or a topology that does not close.
+    /// A value out of range, or a topology that cannot be built.
     pub fn check(&self, origin: &str) -> Result<(), MachineError> {
         let wrong =
             |key, found: String, accepted| Err(MachineError::Value { origin: origin.to_owned(), key, found, accepted });
@@ -268,8 +266,7 @@ impl Network {
         self.computing(&*topology).map(|_| ())
     }
 
-    /// Puts the lines of a graph in the place of the file's name, where the file is given, so that the description says
-    /// all.
+    /// Replaces the file's name by the lines of the graph, if the file is given, so that the description is complete.
     fn take_in(&mut self, files: &dyn Fn(&str) -> Option<String>) {
         let named = self.topology.get("file").and_then(toml::Value::as_str);
         if let Some(text) = named.and_then(files) {
@@ -278,24 +275,24 @@ impl Network {
         }
     }
 
-    /// Bytes that one accelerator can send on all links of all planes together in a nanosecond; the most where
-    /// accelerators differ.
+    /// Returns the bytes per nanosecond that one accelerator can send on all links of all planes together; the largest
+    /// if accelerators differ.
     pub fn injection_bytes_per_ns(&self, topology: &dyn Topology) -> f64 {
         self.injection_gbps(topology)[1] / 8.0
     }
 
-    /// Returns the rate of all links of an accelerator on all planes together: the least and the most of all
+    /// Returns the rate of all links of an accelerator on all planes together: the smallest and the largest over all
     /// accelerators.
     pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
         topology.injection().map(|links| self.own_speed().gbps * links * f64::from(self.planes))
     }
 
-    /// Returns the speed of links that state none, with the measured rate where one is stated.
+    /// Returns the speed of links that state none, with the measured rate if the machine has one.
     pub fn own_speed(&self) -> Speed {
         Speed { gbps: self.measured_gbps.unwrap_or(self.link_gbps), latency_ns: self.link_latency_ns }
     }
 
-    /// Returns the speeds of a plane's links by [`super::Link::speed`], with the machine's own in its place.
+    /// Returns the speeds of a plane's links by [`super::Link::speed`], including the machine's own speed.
     pub fn speeds(&self, plane: &Plane) -> Vec<Speed> {
         plane.speeds().iter().map(|speed| speed.unwrap_or(self.own_speed())).collect()
     }
@@ -324,10 +321,10 @@ impl Network {
         Ok(())
     }
 
-    /// One plane's topology, without what failed.
+    /// Returns the topology of one plane, without failed parts.
     ///
     /// # Errors
-    /// An unknown family, sizes that do not close, or failures that are not there or cut off accelerators.
+    /// An unknown family, sizes that do not fit together, or failures that do not exist or that cut off accelerators.
     pub fn topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
         let whole = self.whole_topology(origin)?;
         if self.failed.is_empty() {
@@ -341,10 +338,10 @@ impl Network {
         Ok(Box::new(degraded(&*whole, &failures, self.own_speed()).map_err(refused)?))
     }
 
-    /// One plane's topology as if nothing had failed.
+    /// Returns the topology of one plane as if nothing had failed.
     ///
     /// # Errors
-    /// An unknown family, or sizes that do not close.
+    /// An unknown family, or sizes that do not fit together.
     pub fn whole_topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
         let mut table = self.topology.clone();
         let name = table.remove("name").and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
@@ -358,8 +355,7 @@ impl Network {
         (family.read)(&table, origin, self.own_speed())
     }
 
-    /// What all planes cost, in dollars; nothing where a switch has more ports than any that is sold, or all prices are
-    /// 0.
+    /// Returns the price of all planes in dollars; None if a switch is not on the price list, or all prices are 0.
     pub fn cost_usd(&self, topology: &dyn Topology) -> Option<f64> {
         let (bill, p) = (topology.bill(), self.prices);
         let plane = bill.switches as f64 * p.switch_usd + bill.dac as f64 * p.dac_usd + bill.aoc as f64 * p.aoc_usd;

@@ -1,11 +1,11 @@
-//! What a network is made of and what follows from it, for reports.
+//! The parts of a network and properties derived from them, for reports.
 
 use serde::Serialize;
 
 use super::{Network, Speed, Topology, cut::bisection_share};
 use crate::MachineError;
 
-/// Of all planes where nothing else is said.
+/// The facts of a network, over all planes unless stated otherwise.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Facts {
     pub name: String,
@@ -13,26 +13,25 @@ pub struct Facts {
     pub accelerators: u32,
     pub extents: Vec<u32>,
     pub planes: u32,
-    /// Of an accelerator in one plane.
+    /// The ports of an accelerator in one plane.
     pub ports: u32,
-    /// Of an accelerator; the most where accelerators differ.
+    /// The injection of an accelerator; the largest if accelerators differ.
     pub injection_gbps: f64,
-    /// Of the accelerator that has least.
+    /// The smallest injection of an accelerator.
     pub injection_gbps_least: f64,
-    /// As programs reached it, of the accelerator that has most; nothing where no rate was measured.
+    /// The largest injection of an accelerator that programs reached; None without measured rates.
     pub measured_injection_gbps: Option<f64>,
     pub switches: u64,
     pub cables: Cables,
-    /// Nothing where a switch is larger than any that is sold.
+    /// None if a switch is larger than any on the price list.
     pub cost_usd: Option<f64>,
     pub diameter: u32,
-    /// Nothing where the family states no cut into halves and the plane is too large to try all.
+    /// None if the family states no cut into halves and the plane is too large to try all.
     pub bisection_share: Option<f64>,
-    /// Links and nodes that are not there.
+    /// Failed links and nodes.
     pub failed: Vec<String>,
-    /// The numbers without failures of accelerators, if one failed.
+    /// The numbers of accelerators without failures, if one failed.
     pub kept: Option<Vec<u32>>,
-    /// One of them.
     pub plane: PlaneFacts,
 }
 
@@ -47,13 +46,11 @@ pub struct PlaneFacts {
     pub switches: u64,
     pub cables: Cables,
     pub cost_usd: Option<f64>,
-    /// Of the largest switch.
     pub switch_ports: u32,
-    /// Links that have another speed than the machine's own.
+    /// Links with another speed than the machine's own.
     pub unlike_links: Vec<UnlikeLinks>,
 }
 
-/// The cables of one speed.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct UnlikeLinks {
     pub gbps: f64,
@@ -62,10 +59,10 @@ pub struct UnlikeLinks {
 }
 
 impl Network {
-    /// Reports the rates of the data sheet, beside the measured injection.
+    /// Returns facts by the rates of the data sheet, with the measured injection.
     ///
     /// # Errors
-    /// Sizes that do not close.
+    /// Sizes that do not fit together.
     pub fn facts(&self) -> Result<Facts, MachineError> {
         if self.is_measured() {
             let measured = self.injection_gbps(&*self.topology(&self.name)?)[1];

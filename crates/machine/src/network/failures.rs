@@ -1,13 +1,13 @@
-//! Links and nodes that failed: the plane without them, routed by shortest ways.
+//! Failed links and nodes: the plane without them, and its routing.
 //!
-//! A failure is `A-B`, all cables between two nodes, `A-B:N`, so many of them, or `N`, a node with all of its cables.
-//! Nodes are those of the plane without failures: accelerators first, then switches. Planes are equal, so a failure is
-//! one in every plane.
+//! A failure is `A-B`, all cables between two nodes, `A-B:N`, N of these cables, or `N`, a node with all of its cables.
+//! Nodes are those of the plane without failures: accelerators first, then switches. Planes are equal, so a failure
+//! applies to every plane.
 //!
-//! The rules by which regular families route do not know failures. What is left is a graph: packets take all of its
-//! shortest ways, or the fastest where the whole is a graph whose packets take those, or go up and down a tree where
-//! such ways need more virtual channels than packets can be simulated on. Accelerators that did not fail are numbered
-//! without a gap, in their order.
+//! The routing rules of regular families do not handle failures, so the remaining plane is routed as a graph. Packets
+//! take all of its shortest ways, or the fastest ones if the whole topology is a graph routed that way. If such ways
+//! need more virtual channels than can be simulated, packets go up and down a tree. The remaining accelerators are
+//! numbered without gaps, in order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ use super::{
 /// Cables or a node that failed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Failure {
-    /// Between two nodes, the lower one first; `None` is all of them.
+    /// Cables between two nodes, the lower one first. `None` means all of them.
     Cables([u32; 2], Option<u32>),
     Node(u32),
 }
@@ -61,13 +61,13 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Accelerators that a message lists.
+/// The most accelerators that a message lists.
 const MOST_LISTED: usize = 16;
 
-/// A topology without what failed, drawn and routed as a graph.
+/// Returns a topology without its failed parts, drawn and routed as a graph.
 ///
 /// # Errors
-/// A link or a node that is not there, or accelerators that are cut off, in one sentence.
+/// A link or a node that does not exist, or accelerators that are cut off, in one sentence.
 pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Result<Graph, String> {
     let plane = whole.plane().map_err(|e| e.to_string())?;
     let left = Left::new(&plane, failures)?;
@@ -86,12 +86,12 @@ pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Resul
     Ok(graph.left_of(whole, kept, new))
 }
 
-/// A plane, and what of it did not fail.
+/// A plane with its failed nodes and links.
 struct Left<'a> {
     plane: &'a Plane,
-    /// Of each node.
+    /// Whether each node failed.
     failed: Vec<bool>,
-    /// Of each link.
+    /// Whether each link failed.
     gone: Vec<bool>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Left<'a> {
         };
         let mut left =
             Self { plane, failed: vec![false; plane.nodes() as usize], gone: vec![false; plane.links().len()] };
-        // Cables that are named several times are added up, and all of them include the others.
+        // Cables that are named several times are added up; all cables of a pair include the others.
         let mut cables: BTreeMap<[u32; 2], Option<u64>> = BTreeMap::new();
         for failure in failures {
             match *failure {
@@ -149,7 +149,7 @@ impl<'a> Left<'a> {
     /// Returns for each node whether an accelerator reaches it.
     ///
     /// # Errors
-    /// Accelerators that are not connected with the most.
+    /// Accelerators that are not connected with the largest island.
     fn connected(&self, failures: &[Failure]) -> Result<Vec<bool>, String> {
         let plane = self.plane;
         let mut island = vec![None; plane.nodes() as usize];
@@ -176,7 +176,7 @@ impl<'a> Left<'a> {
             }
             islands.push(members);
         }
-        // The first of the largest.
+        // The first of the largest islands.
         let Some(most) = islands.iter().map(Vec::len).max() else {
             return Err("all accelerators failed".to_owned());
         };
@@ -194,14 +194,14 @@ impl<'a> Left<'a> {
         ))
     }
 
-    /// Returns the plane of what is left, with the new number of each node that has one.
+    /// Returns the remaining plane, with the new number of each node that has one.
     fn plane(&self, reached: &[bool], own: Speed) -> Result<(Plane, Vec<Option<u32>>), String> {
         let plane = self.plane;
         let mut next = 0_u32;
         let mut accelerators = 0;
         let mut new = Vec::with_capacity(plane.nodes() as usize);
         for node in 0..plane.nodes() {
-            // A switch that no accelerator reaches is not there: no packet needs a way to it.
+            // A switch that no accelerator reaches is omitted, because no packet needs a way to it.
             let here = reached[node as usize];
             new.push(here.then_some(next));
             next += u32::from(here);

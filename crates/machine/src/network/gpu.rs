@@ -1,13 +1,12 @@
-//! The GPUs of a network, as far as libraries of collectives distinguish them, and the times of a library that logs
-//! showed.
+//! The properties of GPUs that libraries of collectives distinguish, and the times of a library, fitted to logs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::MachineError;
 
-/// NVLinks that a GPU can have; a bound of the file format.
+/// The most NVLinks of a GPU in a file.
 const MOST_NVLINKS: u32 = 1024;
-/// A quarter of an hour, in microseconds.
+/// The longest time in microseconds: 17 minutes.
 const MOST_US: f64 = 1e9;
 
 /// A generation of GPUs by which NCCL chooses its constants.
@@ -52,12 +51,12 @@ pub enum Cpu {
     Arm,
 }
 
-/// `[gpu]`: the accelerators of the machine, which are alike.
+/// `[gpu]`: the accelerators of the machine, which are equal.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
     pub architecture: Architecture,
-    /// Of one GPU; without a number it follows from the rates of its cables. 0: the GPUs have PCIe only.
+    /// The number of one GPU; by default it follows from the rates of its cables. 0: the GPUs have PCIe only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvlinks: Option<u32>,
     #[serde(default)]
@@ -68,7 +67,7 @@ pub struct Gpu {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NcclTimes {
-    /// The logs, in words.
+    /// A description of the logs.
     #[serde(default)]
     pub measured: String,
     pub fits: Vec<NcclFit>,
@@ -78,22 +77,22 @@ pub struct NcclTimes {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NcclFit {
-    /// As NCCL names them: `ring` and `ll128`.
+    /// Names as NCCL writes them: `ring` and `ll128`.
     pub algorithm: String,
     pub protocol: String,
-    /// True if the prices are those of jobs on several boxes.
+    /// Whether the prices are those of jobs on several boxes.
     #[serde(default)]
     pub across_boxes: bool,
     /// From the call until the first step, and the return.
     pub start_us: f64,
-    /// Of each step that leads to a GPU of the same box, or of another box.
+    /// The time of each step to a GPU of the same box, or of another box.
     pub hop_us: f64,
     #[serde(default)]
     pub network_hop_us: f64,
-    /// Of each byte that a channel sends, and of each byte that it reads, adds or writes.
+    /// The time of each byte that a channel sends, and of each byte that it reads, adds or writes.
     pub sent_ns_per_byte: f64,
     pub worked_ns_per_byte: f64,
-    /// Measurements that the prices were fitted to.
+    /// The number of measurements in the fit.
     #[serde(default)]
     pub points: u32,
 }
@@ -124,7 +123,6 @@ impl NcclTimes {
         }
     }
 
-    /// Returns the prices of an algorithm with a protocol.
     pub fn fit(&self, algorithm: &str, protocol: &str, across_boxes: bool) -> Option<&NcclFit> {
         let is_asked = |f: &&NcclFit| {
             (f.algorithm.as_str(), f.protocol.as_str(), f.across_boxes) == (algorithm, protocol, across_boxes)

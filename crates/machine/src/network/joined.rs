@@ -1,7 +1,7 @@
-//! Several boxes like one that a machine file describes.
+//! Joins several boxes like the one that a machine file describes.
 //!
 //! The key `cluster` of a box names a preset that joins boxes like it. The cluster has the cables, the switches, the
-//! rates and all other values of the box; of the preset it takes the network interfaces, the uplinks and the switches
+//! rates and all other values of the box. From the preset it takes the network interfaces, the uplinks and the switches
 //! outside of the boxes.
 
 use std::fmt::Write;
@@ -18,15 +18,15 @@ use crate::{Machine, MachineError, PRESETS};
 struct Parts {
     accelerators: u32,
     inside: String,
-    /// The nodes that these cables name, the accelerators among them.
+    /// The number of nodes that these cables name, including the accelerators.
     nodes: u32,
 }
 
 impl Network {
-    /// Returns this many boxes like this one; a network of boxes gets this many of them.
+    /// Returns this number of boxes like this one, or of the boxes of which the network already consists.
     ///
     /// # Errors
-    /// Nothing says how boxes are joined, or failures are stated, whose nodes would have other numbers.
+    /// The machine does not state how boxes are joined, or it states failures, whose nodes would have other numbers.
     pub(super) fn of_boxes(&self, boxes: u32) -> Result<Self, MachineError> {
         if boxes == 0 {
             return Err(MachineError::Nodes { machine: self.name.clone(), found: boxes, most: u32::MAX });
@@ -62,7 +62,7 @@ impl Network {
         let cluster = self.cluster.as_deref().ok_or_else(none)?;
         let preset = Machine::preset(cluster)?;
         let of = preset.get::<Self>().filter(|of| of.topology.contains_key("boxes")).ok_or_else(none)?;
-        // The box that the preset was made from says which nodes inside are those of the box alone.
+        // The single box of the preset determines which nodes inside belong to the box alone.
         let joins = |preset: &crate::Preset| {
             Machine::preset(preset.name)
                 .ok()?
@@ -100,7 +100,7 @@ impl Network {
         topology.extend(of.topology.get("outside").map(|outside| ("outside".to_owned(), outside.clone())));
         topology.extend(self.topology.get("routing").map(|routing| ("routing".to_owned(), routing.clone())));
         if let Some(root) = self.topology.get("root").and_then(toml::Value::as_integer) {
-            // The numbers of nodes inside do not depend on the interfaces behind them in the box of number 0.
+            // The numbers of nodes inside box 0 do not depend on the interfaces, which follow them.
             let numbers = BoxNumbers { boxes, accelerators: own.accelerators, nodes: own.nodes };
             topology.insert("root".to_owned(), i64::from(numbers.place(0, narrow(root))).into());
         }
@@ -109,7 +109,7 @@ impl Network {
             nodes: Vec::new(),
             ..class.clone()
         };
-        // A box without switches has none that an entry for all could be about.
+        // In a box without switches, an entry for all switches applies to none.
         let of_box = self.switches.iter().map(inside).filter(|class| !class.inside.is_empty());
         let outside = of.switches.iter().filter(|class| !class.outside.is_empty());
         let outside = outside.map(|class| SwitchClass { inside: Vec::new(), ..class.clone() });
@@ -117,7 +117,7 @@ impl Network {
         Ok(Self { cluster: None, topology, switches, ..self.clone() })
     }
 
-    /// Returns the parts of one box that a graph describes.
+    /// Returns the parts of one box, which a graph must describe.
     fn alone(&self) -> Result<Parts, MachineError> {
         let family = self.topology.get("name").and_then(toml::Value::as_str).unwrap_or_default();
         let refused = |message| MachineError::Toml { origin: self.name.clone(), message };

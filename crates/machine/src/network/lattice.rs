@@ -8,16 +8,16 @@ use crate::MachineError;
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lattice {
-    /// Accelerators a dimension.
+    /// Accelerators of each dimension.
     pub dims: Vec<u32>,
-    /// Accelerators of a board a dimension; 1 where it says nothing.
+    /// Accelerators of a board in each dimension; 1 by default.
     #[serde(default)]
     board: Vec<u32>,
 }
 
-/// No network has more, and tables hold a row for each.
+/// The most dimensions, because tables hold a row for each.
 const MOST_DIMENSIONS: usize = 255;
-/// Numbers of a list that a message shows.
+/// The most numbers of a list that a message shows.
 const MOST_SHOWN: usize = 16;
 
 /// A list of numbers for a message.
@@ -30,7 +30,7 @@ pub fn listed(numbers: &[u32]) -> String {
 
 impl Lattice {
     /// # Errors
-    /// An extent below the least, or a board that does not divide its extent.
+    /// An extent below `least`, or a board that does not divide its extent.
     pub fn read(table: &toml::Table, origin: &str, least: u32) -> Result<Self, MachineError> {
         let lattice: Self = topology::parse(table, origin)?;
         let Self { dims, board } = &lattice;
@@ -50,7 +50,7 @@ impl Lattice {
         Ok(lattice)
     }
 
-    /// Without boards.
+    /// Makes a lattice without boards.
     pub fn of(dims: Vec<u32>) -> Self {
         Self { dims, board: Vec::new() }
     }
@@ -67,23 +67,21 @@ impl Lattice {
         node / self.stride(dim) % self.dims[dim]
     }
 
-    /// Whether the next coordinate lies on the same board.
+    /// Returns whether the next coordinate is on the same board.
     pub fn on_board(&self, coordinate: u32, dim: usize) -> bool {
         !(coordinate + 1).is_multiple_of(self.board(dim))
     }
 
-    /// Boards along a dimension.
     pub fn boards(&self, dim: usize) -> u32 {
         self.dims[dim] / self.board(dim)
     }
 
-    /// Lines along a dimension.
     pub fn lines(&self, dim: usize) -> u64 {
         u64::from(self.count() / self.dims[dim])
     }
 
-    /// The least cut of an array into halves, where a line of nodes is cut by `links` of them: a layer across the
-    /// longest extent, and where that is odd, half of the layer that is left is cut likewise.
+    /// Returns the least cut of an array into halves, if cutting a line of nodes cuts `links` links. The cut is a layer
+    /// across the longest extent; if it is odd, half of the remaining layer is cut likewise.
     ///
     /// Source: Aroca, Fernandez Anta, "Bisection (Band)Width of Product Networks", 2014, for arrays and tori.
     pub fn halves(&self, links: u32) -> Cut {
@@ -105,7 +103,7 @@ impl Lattice {
     }
 }
 
-/// The coordinates of all accelerators, for routings: no division on a packet's way.
+/// The coordinates of all accelerators, so that routings need no division on a packet's way.
 pub struct Coordinates {
     dims: usize,
     all: Vec<u32>,
@@ -123,7 +121,7 @@ impl Coordinates {
         &self.all[node as usize * self.dims..][..self.dims]
     }
 
-    /// The first dimension in which two nodes differ.
+    /// Returns the first dimension in which two nodes differ.
     #[inline]
     pub fn first_apart(&self, a: u32, b: u32) -> Option<usize> {
         let (a, b) = (self.of(a), self.of(b));

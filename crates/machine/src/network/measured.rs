@@ -1,9 +1,8 @@
-//! The two sides of a network: the rates of the data sheet, and those that programs reached.
+//! The two sets of rates of a network: those of the data sheet, and those that programs reached.
 //!
-//! The data sheet is what the hardware can do at most, so that lower bounds read it. Predictions and simulations read
-//! the measured side: `measured_gbps`, `measured=` of a cable, `measured_share` of a switch, `launch_ns`, `signal_ns`
-//! and `[thread_block]`. A machine file states each value once, so the data sheet is the file without the measured
-//! ones.
+//! The data sheet states the limits of the hardware, so lower bounds use it. Predictions and simulations use the
+//! measured values: `measured_gbps`, `measured=` of a cable, `measured_share` of a switch, `launch_ns`, `signal_ns` and
+//! `[thread_block]`. A machine file states each value once, so the data sheet is the file without the measured values.
 
 use super::{
     Network, SwitchClass,
@@ -12,7 +11,7 @@ use super::{
 };
 use crate::MachineError;
 
-/// The model of networks that reads the data sheet.
+/// The model of networks that uses the data sheet.
 pub const DATA_SHEET: &str = "data-sheet";
 
 /// Keys of a topology that are lists of cables.
@@ -32,8 +31,8 @@ impl Network {
             || of_cables()
     }
 
-    /// Returns the same network with the rates of the data sheet alone, without the times of kernels, signals and
-    /// thread blocks.
+    /// Returns the same network with only the rates of the data sheet, without the times of kernels, signals and thread
+    /// blocks.
     pub fn data_sheet(&self) -> Self {
         let mut sheet = Self {
             measured_gbps: None,
@@ -51,12 +50,12 @@ impl Network {
         sheet
     }
 
-    /// Returns the side that times come from: `measured` or `data-sheet`.
+    /// Returns the source of times: `measured` or `data-sheet`.
     pub fn rates(&self) -> &'static str {
         if self.is_measured() { "measured" } else { DATA_SHEET }
     }
 
-    /// Returns the sentence on the side that times come from, where a reader could take one for the other.
+    /// Returns a sentence on the source of times, if it could be mistaken.
     pub(super) fn rates_note(&self) -> Option<String> {
         let note = if self.is_measured() { Some(MEASURED) } else { self.accelerator.is_some().then_some(NOTHING) };
         note.map(str::to_owned)
@@ -76,7 +75,7 @@ impl Network {
         {
             return wrong("measured_gbps", format!("{found:?}"), accepted);
         }
-        // A line that is no cable is refused where the topology is read.
+        // An invalid line is refused when the topology is read.
         let cables = CABLES.iter().filter_map(|key| parse(self.cables(key)?).ok()).flatten();
         let is_faster = |edge: &Edge| edge.measured.is_some_and(|rate| rate > edge.gbps.unwrap_or(self.link_gbps));
         match cables.into_iter().find(is_faster) {

@@ -1,4 +1,4 @@
-//! Networks: topologies with their routing and price, one file each, and the numbers of their links and packets.
+//! Networks: topologies with their routing and price, one in each file, and the properties of their links and packets.
 
 mod accelerator_grid;
 pub mod allocate;

@@ -8,11 +8,11 @@ use unisono_base::{interrupt::poll, limits, narrow};
 
 use crate::MachineError;
 
-/// What a link runs over, as far as price and place depend on it.
+/// The medium of a link, which determines its price and place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u8)]
 pub enum Cable {
-    /// A trace of a board, or a way inside one switch: no cable to buy.
+    /// A trace of a board, or a way inside a switch, which costs nothing.
     Board,
     /// Passive copper.
     Dac,
@@ -47,12 +47,12 @@ pub struct Link {
 
 const _: () = assert!(size_of::<Link>() == 16);
 
-/// Accelerators are the nodes `0..accelerators`, switches follow. Links are sorted by the node they leave, in the order
-/// of its ports; several may join the same two nodes.
+/// A plane. Accelerators are the nodes `0..accelerators`, followed by switches. Links are sorted by the node that they
+/// leave, in the order of its ports. Several links may join two nodes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plane {
     accelerators: u32,
-    /// First link of each node, and one past the last.
+    /// The first link of each node, and the end of the last.
     first: Vec<u32>,
     links: Vec<Link>,
     /// The first is `None`.
@@ -90,20 +90,19 @@ impl Plane {
         self.speeds.len() == 1
     }
 
-    /// The links that leave a node: one a port.
+    /// Returns the links that leave a node, one for each port.
     pub fn leaving(&self, node: u32) -> std::ops::Range<u32> {
         self.first[node as usize]..self.first[node as usize + 1]
     }
 
-    /// The links from one node to another.
     pub fn links_between(&self, from: u32, to: u32) -> impl Iterator<Item = u32> + '_ {
         self.leaving(from).filter(move |&id| self.links[id as usize].to == to)
     }
 
-    /// The link that leaves a node by a port.
+    /// Returns the link that leaves a node by a port.
     ///
     /// # Panics
-    /// The node has no such port: a fault of a routing.
+    /// The node has no such port, which is a fault of a routing.
     #[inline]
     pub fn port(&self, node: u32, port: u32) -> u32 {
         let link = self.first[node as usize] + port;
@@ -115,7 +114,7 @@ impl Plane {
 /// Builds a plane cable by cable.
 pub struct PlaneBuilder {
     accelerators: u32,
-    /// Ports of each node so far.
+    /// The number of ports of each node so far.
     ports: Vec<u32>,
     cables: Vec<([End; 2], Cable, u8)>,
     /// The first is `None`.
@@ -125,15 +124,15 @@ pub struct PlaneBuilder {
 /// A node and one of its ports.
 type End = (u32, u32);
 
-/// Simulators number links in 30 bits.
+/// The most cables, because simulators number links in 30 bits.
 const MOST_CABLES: u64 = 1 << 29;
-/// Bytes that a cable takes while a plane is built and in the plane, and again in a routing that keeps the plane.
+/// Bytes of a cable while a plane is built, in the plane, and in a routing that keeps the plane.
 const CABLE_BYTES: u128 = 100;
-/// Bytes that a node takes in the same.
+/// Bytes of a node in the same tables.
 const NODE_BYTES: u128 = 32;
 
 impl PlaneBuilder {
-    /// `cables` is the number of cables that will be joined.
+    /// Begins a plane. `cables` is the number of cables that will be added.
     ///
     /// # Errors
     /// More cables than the tables hold, or than the limit on memory admits.
@@ -161,23 +160,23 @@ impl PlaneBuilder {
         Some(index)
     }
 
-    /// Between the next port of each, at the machine's own speed.
+    /// Joins the next ports of two nodes at the machine's own speed.
     pub fn cable(&mut self, a: u32, b: u32, cable: Cable) {
         self.cable_at(a, b, cable, 0);
     }
 
-    /// Between the next port of each, at a speed that [`PlaneBuilder::speed`] returned.
+    /// Joins the next ports of two nodes at a speed from [`PlaneBuilder::speed`].
     pub fn cable_at(&mut self, a: u32, b: u32, cable: Cable, speed: u8) {
         self.add((a, self.ports[a as usize]), (b, self.ports[b as usize]), cable, speed);
     }
 
-    /// Between two ports that the caller numbers, so that a routing finds a link by arithmetic. The ports of every node
-    /// are numbered from 0 without a gap.
+    /// Joins two ports that the caller numbers, so that a routing finds a link by arithmetic. The ports of every node
+    /// must be numbered from 0 without a gap.
     pub fn join(&mut self, a: (u32, u32), b: (u32, u32), cable: Cable) {
         self.add(a, b, cable, 0);
     }
 
-    /// The same at a speed that [`PlaneBuilder::speed`] returned.
+    /// Joins two ports as [`PlaneBuilder::join`], at a speed from [`PlaneBuilder::speed`].
     pub fn join_at(&mut self, a: (u32, u32), b: (u32, u32), cable: Cable, speed: u8) {
         self.add(a, b, cable, speed);
     }
@@ -195,7 +194,7 @@ impl PlaneBuilder {
     /// More cables than the tables hold.
     ///
     /// # Panics
-    /// Ports that [`PlaneBuilder::join`] numbered have a gap, or are taken twice: a fault of a topology.
+    /// Ports that [`PlaneBuilder::join`] numbered have a gap, or are used twice, which is a fault of a topology.
     pub fn finish(self) -> Result<Plane, MachineError> {
         let found = self.cables.len() as u64;
         if found > MOST_CABLES {

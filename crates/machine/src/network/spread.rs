@@ -1,13 +1,14 @@
-//! Cables from a row of switches to a row of switches above, one after the other to each: how trees are wired.
+//! Cables from a row of switches to a row of switches above, dealt to these in turn: the wiring of trees.
 
 use std::ops::Range;
 
-/// Cable `u = source * each + i` joins port `i` of a source to target `u mod targets`, where it is port `u / targets`.
-/// So targets differ by one port at most, and the cables of neighboring sources are neighbors at each target.
+/// Cable `u = source * each + i` joins port `i` of a source to target `u mod targets`, at its port `u / targets`. So
+/// the numbers of cables of targets differ by at most one, and the cables of neighboring sources are adjacent at each
+/// target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spread {
     pub sources: u32,
-    /// Cables of a source.
+    /// Cables of each source.
     pub each: u32,
     pub targets: u32,
 }
@@ -17,19 +18,19 @@ impl Spread {
         self.sources * self.each
     }
 
-    /// Of the i-th cable of a source: its target, and the port there.
+    /// Returns the target of the i-th cable of a source, and the port there.
     pub fn end(self, source: u32, i: u32) -> (u32, u32) {
         let u = source * self.each + i;
         (u % self.targets, u / self.targets)
     }
 
-    /// The ports of a target that lead to one of these sources.
+    /// Returns the ports of a target that lead to some sources.
     #[inline]
     pub fn towards(self, target: u32, sources: Range<u32>) -> Range<u32> {
         self.below(target, sources.start * self.each)..self.below(target, sources.end * self.each)
     }
 
-    /// Cables of a target among the first `u` of all.
+    /// Returns the number of cables of a target among the first `u` cables.
     #[inline]
     fn below(self, target: u32, u: u32) -> u32 {
         (u + self.targets - 1 - target) / self.targets

@@ -1,8 +1,8 @@
-//! The computing of a network's switches: which of them copy or reduce messages, and how fast.
+//! The computing of a network's switches: which switches copy or reduce messages, and how fast.
 //!
 //! A switch without an entry forwards: it sends each message that it receives to one node. A switch that multicasts
-//! sends it to several. A switch that reduces combines messages of several nodes, for the operators and datatypes of
-//! its entry. Sources of numbers stand in the machine files.
+//! sends it to several nodes. A switch that reduces combines messages of several nodes, for the operators and datatypes
+//! of its entry. The machine files state the sources of the numbers.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,10 +12,10 @@ use crate::MachineError;
 /// Operators by name. Trees over switches do not keep the order of operands, so `ordered` is not among them.
 const OPERATORS: [&str; 7] = ["sum", "prod", "min", "max", "and", "or", "xor"];
 
-/// Datatypes of collectives, by name; this crate knows nothing else of them.
+/// The names of the datatypes of collectives.
 const DTYPES: [&str; 6] = ["f32", "f64", "f16", "bf16", "i32", "i64"];
 
-/// Entries of a machine file.
+/// The most entries of a machine file.
 const MOST_CLASSES: usize = 255;
 
 /// 17 minutes, so that times of simulations keep their range.
@@ -25,43 +25,42 @@ fn one() -> u8 {
     1
 }
 
-/// Switches of a network that compute alike: an entry `[[switches]]` of a machine file.
+/// Switches of a network with the same computing: an entry `[[switches]]` of a machine file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SwitchClass {
-    /// The switches, as nodes of the plane without failures. An entry that lists no switch is for all of them.
+    /// The switches, as nodes of the plane without failures. An entry without any switch applies to all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<u32>,
-    /// Of boxes: nodes of each box.
+    /// For boxes: nodes of each box.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inside: Vec<u32>,
-    /// Of boxes: shared switches.
+    /// For boxes: shared switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<u32>,
     /// Whether they copy a message to several nodes.
     #[serde(default)]
     pub multicast: bool,
-    /// What they reduce with; nothing: they do not reduce.
+    /// The operators with which they reduce; empty: they do not reduce.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<String>,
-    /// What they reduce; nothing listed: every datatype.
+    /// The datatypes that they reduce; empty: every datatype.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dtypes: Vec<String>,
-    /// Reductions that one switch works on at a time.
+    /// Reductions that one switch carries out concurrently.
     #[serde(default = "one")]
     pub engines: u8,
-    /// Results of one engine; without a number as fast as messages arrive.
+    /// The rate of results of one engine; by default the rate of arrivals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce_gbps: Option<f64>,
     /// From the last operand of a message until its result, or its copies, can leave.
     #[serde(default)]
     pub latency_ns: f64,
-    /// True if one node asks for a sum and then stores it to all, so that what is summed and spread crosses the links
-    /// of that node once more. Of n nodes each does so with a share of 1/n (`multimem.ld_reduce` and `multimem.st` of
-    /// PTX).
+    /// Whether one node requests a sum and then stores it to all nodes, so that the sum crosses the links of that node
+    /// once more. Each of n nodes does so with a share of 1/n (`multimem.ld_reduce` and `multimem.st` of PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,
-    /// The share of the rate of its links that sums and copies reached.
+    /// The share of the rate of its links that reductions and copies reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_share: Option<f64>,
 }
@@ -125,7 +124,7 @@ impl Default for SwitchClass {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Switches {
     classes: Vec<SwitchClass>,
-    /// Of the nodes from the first switch on: one more than their class, 0 where they only forward.
+    /// For each node from the first switch on, its class plus one, or 0 if it only forwards.
     of: Vec<u8>,
     accelerators: u32,
 }
@@ -136,7 +135,7 @@ impl Switches {
         self.of.iter().all(|&class| class == 0)
     }
 
-    /// Returns the number of accelerators, which come before the switches; 0 if the machine says nothing of its
+    /// Returns the number of accelerators, which come before the switches; 0 if the machine has no entries for
     /// switches.
     pub fn accelerators(&self) -> u32 {
         self.accelerators
@@ -148,19 +147,19 @@ impl Switches {
         Some(&self.classes[usize::from(at.checked_sub(1)?)])
     }
 
-    /// Returns the nanoseconds from the last operand of a message at a node until its result can leave; 0 where nothing
-    /// is computed.
+    /// Returns the nanoseconds from the last operand of a message at a node until its result can leave; 0 without
+    /// computing.
     pub fn latency_ns(&self, node: u32) -> f64 {
         self.class(node).map_or(0.0, |class| class.latency_ns)
     }
 
-    /// Returns the nanoseconds that an engine of a node takes for a byte of a result in its plane.
+    /// Returns the nanoseconds in which an engine of a node produces a byte of a result in its plane.
     pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
     }
 
     /// Returns the bytes that cross a link of a node for a byte of a message that it reduces from `operands` nodes and
-    /// sends to `sinks` nodes; 1 where nothing is computed.
+    /// sends to `sinks` nodes; 1 without computing.
     pub fn crossings(&self, node: u32, operands: usize, sinks: usize) -> f64 {
         self.class(node).map_or(1.0, |class| {
             let asked = if class.pulls && operands > 1 && sinks > 1 { 1.0 / operands as f64 } else { 0.0 };
@@ -168,7 +167,7 @@ impl Switches {
         })
     }
 
-    /// Returns the number of reductions that a node works on at a time.
+    /// Returns the number of reductions that a node carries out concurrently.
     pub fn engines(&self, node: u32) -> u8 {
         self.class(node).map_or(1, |class| class.engines)
     }
@@ -185,7 +184,7 @@ impl Network {
     }
 
     /// Returns the computing of the switches of a topology of this network. If several entries list a switch, the last
-    /// one counts.
+    /// entry applies.
     ///
     /// # Errors
     /// An entry lists a node that is not a switch.

@@ -1,8 +1,8 @@
 //! The rate of a thread block, which executes a part of a communication plan on a GPU.
 //!
-//! A thread block runs its instructions in order. It moves data with loads and stores, so that one block does not fill
-//! a link: `gb_per_second` counts the data that a block sends while it receives as much. A block that only sends or
-//! only receives moves twice as much, because each takes its time.
+//! A thread block runs its instructions in order. It moves data with loads and stores, so one block does not fill a
+//! link: `gb_per_second` is the rate of sending while it receives at the same rate. A block that only sends or only
+//! receives moves twice as much, because sending and receiving each take time.
 //!
 //! Source of the protocols: NCCL, `src/device/prims_simple.h`, `prims_ll.h` and `prims_ll128.h`.
 
@@ -10,21 +10,21 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
-/// Rates of a thread block that are accepted, in 10^9 bytes a second.
+/// The accepted rates of a thread block, in 10^9 bytes per second.
 const RATES: RangeInclusive<f64> = 1e-6..=1e9;
 
-/// Nanoseconds that are accepted.
+/// The accepted nanoseconds.
 const NS: RangeInclusive<f64> = 0.0..=1e12;
 
 /// The form in which a thread block sends data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Protocol {
-    /// Plain data, with a signal behind it.
+    /// Plain data, followed by a signal.
     Simple,
-    /// A flag of 4 bytes behind each 4 bytes.
+    /// A flag of 4 bytes after each 4 bytes.
     Ll,
-    /// A flag of 8 bytes behind each 120 bytes.
+    /// A flag of 8 bytes after each 120 bytes.
     Ll128,
 }
 
@@ -32,7 +32,7 @@ impl Protocol {
     /// In the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Simple, Self::Ll, Self::Ll128];
 
-    /// The protocol of a name as MSCCL and MSCCL++ write it; unknown names run as `Simple`.
+    /// Returns the protocol of a name as MSCCL and MSCCL++ write it. Unknown names run as `Simple`.
     pub fn of_name(name: &str) -> Self {
         match name {
             "LL" => Self::Ll,
@@ -49,7 +49,7 @@ impl Protocol {
         }
     }
 
-    /// Returns the bytes on the wire of so many bytes of data.
+    /// Returns the bytes on the wire for `bytes` bytes of data.
     pub fn wire_bytes(self, bytes: u64) -> u64 {
         match self {
             Self::Simple => bytes,
@@ -59,27 +59,28 @@ impl Protocol {
     }
 }
 
-/// A protocol of thread blocks.
+/// The rate and the times of a protocol of thread blocks.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BlockRate {
-    /// Data that a block sends while it receives as much, 10^9 bytes a second; without it blocks do not limit the rate.
+    /// The rate of sending while a block receives as much, in 10^9 bytes per second; without it blocks do not limit the
+    /// rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gb_per_second: Option<f64>,
-    /// From the call until the thread blocks begin, beside `launch_ns`.
+    /// From the call until the thread blocks begin, in addition to `launch_ns`.
     pub start_ns: f64,
-    /// From the end of a message until its receiver goes on, beside the latency of links and `signal_ns`.
+    /// From the end of a message until its receiver continues, in addition to the latency of links and `signal_ns`.
     pub message_ns: f64,
 }
 
 impl BlockRate {
-    /// Returns the nanoseconds in which a block sends a byte, or receives one; `None` where there is no rate.
+    /// Returns the nanoseconds in which a block sends a byte, or receives one; `None` without a rate.
     pub fn pass_ns_per_byte(&self) -> Option<f64> {
         self.gb_per_second.map(|rate| 0.5 / rate)
     }
 }
 
-/// `[thread_block]` of a network. A protocol that is not stated takes no time beside that of links.
+/// `[thread_block]` of a network. A protocol that is not stated takes no time in addition to that of links.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ThreadBlock {
@@ -102,7 +103,7 @@ impl ThreadBlock {
         stated.unwrap_or_default()
     }
 
-    /// Returns the rates of so many thread blocks that share the work of one.
+    /// Returns the rates of `blocks` thread blocks that share the work of one.
     #[must_use]
     pub fn times(self, blocks: u32) -> Self {
         let of = |rate: BlockRate| {
@@ -112,7 +113,7 @@ impl ThreadBlock {
         Self { simple: self.simple.map(of), ll: self.ll.map(of), ll128: self.ll128.map(of) }
     }
 
-    /// The key of a value out of range, with the value and the values that are accepted.
+    /// Returns the key of a value out of range, with the value and the accepted values.
     pub(super) fn wrong(&self) -> Option<(&'static str, f64, &'static str)> {
         let rate =
             Protocol::ALL.into_iter().filter_map(|p| self.of(p).gb_per_second).find(|rate| !RATES.contains(rate));

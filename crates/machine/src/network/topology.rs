@@ -1,4 +1,4 @@
-//! What every topology answers, and the registry of those there are.
+//! The interface of topologies, and their registry.
 
 use std::fmt;
 
@@ -11,109 +11,109 @@ use unisono_base::{
 use super::{Boards, BoxNumbers, Plane, Routing, Speed, cut::Cut};
 use crate::{MachineError, machine::of_value};
 
-/// What one plane is made of, as a bill counts it: every cabled port, also those that the simulated plane leaves
-/// unused.
+/// The parts of one plane for its price. The bill counts every cabled port, including those that the simulated plane
+/// leaves unused.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Bill {
     pub switches: u64,
     pub dac: u64,
     pub aoc: u64,
-    /// Of the largest switch; what has more ports than [`SWITCH_PORTS`] cannot be bought.
+    /// The ports of the largest switch; more than [`SWITCH_PORTS`] are not on the price list.
     pub switch_ports: u32,
 }
 
-/// Of the switch that the price list has: "HammingMesh", section 5.
+/// The ports of the switch on the price list: "HammingMesh", section 5.
 pub const SWITCH_PORTS: u32 = 64;
 
-/// Nodes are numbered in 32 bits, and tables of larger planes would not fit a usual machine.
+/// Nodes have 32-bit numbers, and tables of larger planes exceed the memory of a usual machine.
 const MOST_ACCELERATORS: u64 = 1 << 24;
 
-/// A topology of a given size; one plane of it.
+/// One plane of a topology with a given size.
 pub trait Topology: Send + Sync + fmt::Debug {
-    /// Of its family: `hxmesh`, `torus`.
+    /// The family, such as `hxmesh`.
     fn name(&self) -> &'static str;
 
     fn accelerators(&self) -> u32;
 
-    /// Links that an accelerator has into the plane, the most where accelerators differ; their bandwidth is its
-    /// injection.
+    /// The links of an accelerator into the plane, whose bandwidth is its injection; the largest number if accelerators
+    /// differ.
     fn ports(&self) -> u32;
 
-    /// Returns the rate of all links of an accelerator over the machine's own rate of one link: the least and the most
-    /// of all accelerators.
+    /// Returns the rate of all links of an accelerator, relative to the machine's own rate of one link: the smallest
+    /// and the largest over all accelerators.
     fn injection(&self) -> [f64; 2] {
         [f64::from(self.ports()); 2]
     }
 
-    /// Returns the speeds of links that have another speed than the machine's own, with the number of their cables.
+    /// Returns the speeds of links that differ from the machine's own, with the number of their cables.
     fn unlike(&self) -> Vec<(Speed, u64)> {
         Vec::new()
     }
 
     fn bill(&self) -> Bill;
 
-    /// The most cables between two accelerators, by shortest paths; ways on a board count as cables.
+    /// The most cables between two accelerators on a shortest path. Ways on a board count as cables.
     fn diameter(&self) -> u32;
 
-    /// Returns a cut into halves, or nearly: the least where sizes are even. Nothing where no form gives one.
+    /// Returns a cut into halves, or nearly; the least if sizes are even. None without a closed form.
     fn halves(&self) -> Option<Cut>;
 
-    /// Accelerators are numbered row-major over these extents, where the topology has such an order; a line otherwise.
+    /// The extents over which accelerators are numbered row-major; a line if the topology has no such order.
     fn extents(&self) -> Vec<u32> {
         vec![self.accelerators()]
     }
 
-    /// Its boards, where any rows and columns of them join to a smaller network of the same kind.
+    /// The boards of the topology, if any rows and columns of them form a smaller network of the same kind.
     fn boards(&self) -> Option<Boards> {
         None
     }
 
-    /// Returns the root of the tree by which a graph is routed, if it is.
+    /// Returns the root of the tree by which a graph is routed, if there is one.
     fn tree_root(&self) -> Option<u32> {
         None
     }
 
-    /// Returns the length of each link of the plane, where packets take ways of the least length and not of the fewest
+    /// Returns the length of each link of the plane, if packets take ways of the least length instead of the fewest
     /// links.
     fn lengths(&self) -> Option<Vec<u64>> {
         None
     }
 
-    /// Returns the number that each accelerator has without failures, if an accelerator failed.
+    /// Returns the number of each accelerator without failures, if an accelerator failed.
     fn kept(&self) -> Option<&[u32]> {
         None
     }
 
-    /// Returns the number of each node of the plane without failures in the plane that is left, if something failed.
+    /// Returns the new number of each node of the plane without failures, if something failed.
     fn renumbered(&self) -> Option<&[Option<u32>]> {
         None
     }
 
-    /// Returns how nodes are numbered, if the topology is made of equal boxes.
+    /// Returns the numbering of nodes, if the topology consists of equal boxes.
     fn numbers_of_boxes(&self) -> Option<BoxNumbers> {
         None
     }
 
     /// # Errors
-    /// It is larger than the tables hold.
+    /// The plane is larger than the tables hold.
     fn plane(&self) -> Result<Plane, MachineError>;
 
-    /// The routing of the plane that [`Topology::plane`] gives.
+    /// Returns the routing of the plane from [`Topology::plane`].
     fn routing(&self) -> Box<dyn Routing>;
 }
 
-/// Reads the table of a machine file. The second argument opens the message of an error, the third is the machine's own
-/// speed of links.
+/// Reads the table of a machine file. The second argument begins the message of an error. The third is the machine's
+/// own speed of links.
 pub type Read = fn(&toml::Table, &str, Speed) -> Result<Box<dyn Topology>, MachineError>;
 
-/// The table of a family as its own type.
+/// Converts the table of a family to its type.
 ///
 /// # Errors
 /// A key that is missing, unknown or of another type.
 pub(super) fn parse<T: DeserializeOwned>(table: &toml::Table, origin: &str) -> Result<T, MachineError> {
     keyed::read(toml::Value::Table(table.clone())).map_err(|e: toml::de::Error| {
         let message = of_value(&with_nearest(&e.message().trim().replace('\n', ", ")));
-        // The reader names the key of a wrong value behind its message.
+        // The reader names the key of a wrong value after its message.
         let shown = e.to_string();
         let key = shown.split_once("in `").and_then(|(_, rest)| rest.split_once('`')).map(|(key, _)| key);
         let message = key.map_or_else(|| message.clone(), |key| format!("{key}: {message}"));
@@ -121,10 +121,10 @@ pub(super) fn parse<T: DeserializeOwned>(table: &toml::Table, origin: &str) -> R
     })
 }
 
-/// That many accelerators, where tables hold them.
+/// Returns the product of `sizes`, if tables can hold that many accelerators.
 ///
 /// # Errors
-/// None, or too many.
+/// The product is 0 or too large.
 pub(super) fn accelerators(sizes: &[u32], origin: &str) -> Result<u32, MachineError> {
     let product = sizes.iter().try_fold(1_u64, |n, &size| n.checked_mul(u64::from(size)));
     match product {
@@ -139,18 +139,17 @@ pub(super) fn accelerators(sizes: &[u32], origin: &str) -> Result<u32, MachineEr
     }
 }
 
-/// Sizes that do not close.
+/// Makes the error for sizes that do not fit together.
 pub(super) fn refused(origin: &str, message: impl Into<String>) -> MachineError {
     MachineError::Toml { origin: format!("{origin}, topology"), message: message.into() }
 }
 
-/// A family of topologies, by name.
 #[derive(Serialize)]
 pub struct Family {
     pub name: &'static str,
     pub summary: &'static str,
     pub reference: &'static str,
-    /// Keys of its table in a machine file.
+    /// The keys of its table in a machine file.
     pub keys: &'static [&'static str],
     #[serde(skip)]
     pub read: Read,

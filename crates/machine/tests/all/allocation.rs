@@ -1,5 +1,5 @@
-//! Allocations over random machines, failures and jobs: no board is failed or taken twice, all rows of a job have its
-//! columns, a job has the boards it asked for, and what is used is never more than what is healthy.
+//! Allocations over random machines, failures and jobs. No board is failed or taken twice, all rows of a job have its
+//! columns, a job has the requested boards, and utilization never exceeds the healthy boards.
 
 use unisono_base::mix;
 use unisono_machine::network::Network;
@@ -45,7 +45,7 @@ fn check(boards: &Boards, outcome: &Outcome) {
             );
         }
         used += u64::from(job.boards);
-        // Every row has all columns of the job, and nobody else has them.
+        // Every row has all columns of the job, and no other job has them.
         for &row in &placed.rows {
             for &column in &placed.columns {
                 assert!(row < boards.count[0] && column < boards.count[1]);
@@ -126,7 +126,7 @@ fn heuristics_help() {
     let all: Vec<f64> = Heuristic::ALL.iter().map(|&h| mean(h)).collect();
     assert!(all[0] <= all[1] && all[1] <= all[2] && all[2] < all[3], "{all:?}");
     assert!(all[3] > 0.97, "{all:?}");
-    // Locality gives up little of it for less traffic above the leaves.
+    // Locality loses little utilization for less traffic above the leaves.
     let upper = |heuristic| outcome(&boards, traced(), heuristic, 0, 20, 1).upper_level.alltoall;
     assert!(upper(Heuristic::Locality) < upper(Heuristic::Sort));
 }

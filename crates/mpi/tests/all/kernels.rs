@@ -5,7 +5,7 @@ use unisono_mpi::{Element, Number, Op, combine};
 fn run<T: Copy + Default>(number: Number, op: Op, left: &[T], right: &[T]) -> Option<Vec<T>> {
     let mut to = vec![T::default(); left.len()];
     let element = Element { number, bytes: size_of::<T>() };
-    // SAFETY: three slices of one length, of elements of so many bytes.
+    // SAFETY: three slices of one length, with elements of this size.
     let known = unsafe {
         combine(element, op, left.as_ptr().cast(), right.as_ptr().cast(), to.as_mut_ptr().cast(), left.len())
     };
@@ -34,13 +34,13 @@ fn kernels_stay_within_unaligned_memory() {
     for number in [Number::Signed, Number::Unsigned, Number::Float, Number::Bits, Number::LongDouble] {
         for bytes in [1, 2, 4, 8, 16] {
             for (count, at) in (0..20).flat_map(|count| (0..3).map(move |at| (count, at))) {
-                // Boxed slices have no spare room, so that a tool that watches memory sees what lies beyond.
+                // Boxed slices have no spare capacity, so memory checkers detect accesses beyond their ends.
                 let given = || vec![1u8; at + count * bytes].into_boxed_slice();
                 let (left, right, mut to) = (given(), given(), given());
                 for op in ops {
                     let element = Element { number, bytes };
                     let (a, b) = (left[at..].as_ptr(), right[at..].as_ptr());
-                    // SAFETY: from `at` on, each slice has `count` elements of so many bytes.
+                    // SAFETY: from `at` on, each slice has `count` elements of this size.
                     let known = unsafe { combine(element, op, a, b, to[at..].as_mut_ptr(), count) };
                     assert!(!known || bytes == 4 || bytes == 8 || number == Number::Bits);
                 }

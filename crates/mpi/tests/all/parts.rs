@@ -5,7 +5,7 @@ use unisono_mpi::{
     internals::parts::{extents, volume},
 };
 
-/// Every box of small arrays, packed within every box around it, against a loop over elements.
+/// Every box of small arrays, packed within every enclosing box, against a loop over elements.
 #[test]
 fn parts_are_those_of_a_loop_over_elements() {
     for shape in [[4, 3, 2], [5, 3, 1], [7, 1, 1], [2, 1, 3]] {
@@ -60,7 +60,7 @@ fn compare(layout: &Layout, array: &[u8], part: &Corners, outer: &Corners) {
     }
     let mut packed = vec![255; expected.len()];
     assert!(parts.packed_bytes() <= packed.len() && parts.array_bytes() <= array.len());
-    // SAFETY: both memories have the bytes that the parts need, as just seen.
+    // SAFETY: the assertions above checked the sizes of both memories.
     unsafe { parts.pack(array.as_ptr(), packed.as_mut_ptr()) };
     assert_eq!(packed, expected, "{layout:?} {part:?} {outer:?}");
     let mut back = vec![255; array.len()];

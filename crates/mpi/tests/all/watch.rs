@@ -16,7 +16,7 @@ use unisono_mpi::{
     noted_length,
 };
 
-/// Two ranks on one node, and one elsewhere.
+/// Notes of two ranks on one node; a third rank is on another node.
 fn notes() -> Arc<Notes> {
     let page = || -> &'static Page { Box::leak(Box::new([const { [const { AtomicU64::new(0) }; WORDS] }; NOTES])) };
     let (first, own) = (page(), page());

@@ -1,4 +1,4 @@
-//! What a program submits, as Python gives it, converted.
+//! Conversion of buffers, tasks and fences that a Python program submits.
 
 use pyo3::prelude::*;
 use unisono_base::BufferId;
@@ -85,7 +85,6 @@ pub(super) fn submitted(
     Ok((geometry, accesses.into_iter().map(access).collect::<PyResult<_>>()?))
 }
 
-/// The box that a fence reads.
 pub(super) fn fenced(low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<Box3> {
     Ok(Box3::new(point("low", low, 0)?, point("high", high, 1)?))
 }

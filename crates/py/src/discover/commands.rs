@@ -1,4 +1,4 @@
-//! This rank's commands, as the engine has them and as Python sees them.
+//! Conversion of this rank's commands to Python.
 
 use pyo3::{
     intern,
@@ -10,7 +10,7 @@ use unisono_discover::{Action, Command, Waits};
 use super::Discovery;
 
 impl Discovery {
-    /// This rank's commands since last time, each with the name of the schedule of its messages; see
+    /// Returns this rank's commands since the last call, each with the name of the schedule of its messages; see
     /// `Discovery.commands` of Python.
     pub fn take(&mut self, py: Python<'_>, prove: bool) -> PyResult<Vec<(Command, Option<Py<PyString>>)>> {
         self.take_repeated(py)?;
@@ -27,7 +27,6 @@ impl Discovery {
         commands.into_iter().map(named).collect()
     }
 
-    /// A command as a tuple.
     pub fn tuple<'py>(
         &mut self,
         py: Python<'py>,

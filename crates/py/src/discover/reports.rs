@@ -12,7 +12,8 @@ use crate::{
     moved::Moved,
 };
 
-/// A program of tasks as JSON text, on so many nodes: its forwards, in the order of issue, and its messages.
+/// Reports on a program of tasks, given as JSON text, on `nodes` nodes: its forwards in the order of issue, and its
+/// messages.
 #[pyfunction]
 #[pyo3(signature = (program, nodes, rules="full"))]
 pub fn discover<'py>(
@@ -26,7 +27,7 @@ pub fn discover<'py>(
     to_python(py, &made.map_err(refused)?)
 }
 
-/// The same report, and what is moved.
+/// Returns the report of `discover`, and the data moved.
 #[pyfunction]
 #[pyo3(signature = (program, nodes, rules="full"))]
 pub fn discover_moved<'py>(
@@ -45,7 +46,7 @@ pub fn discover_moved<'py>(
     Ok((to_python(py, &report)?, moved.into_iter().map(Moved).collect()))
 }
 
-/// Tasks of an example that rank 0 reads in a second: the best of `rounds` runs.
+/// Returns how many tasks of an example rank 0 reads in a second: the best of `rounds` runs.
 #[pyfunction]
 pub fn discovery_rate(
     py: Python<'_>,

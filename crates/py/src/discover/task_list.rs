@@ -1,4 +1,4 @@
-//! A program of tasks that is only listed, in the place of a `Discovery`.
+//! A program of tasks that is only listed, instead of read by a `Discovery`.
 
 use pyo3::prelude::*;
 use unisono_base::BufferId;
@@ -28,13 +28,13 @@ impl TaskList {
         Ok(Self(Program::parse(program).and_then(|program| program.list()).map_err(refused)?))
     }
 
-    /// Arrays may have more dimensions than ranges, which then stand for whole rows.
+    /// Makes an empty list. If arrays have more dimensions than ranges, a point covers whole rows.
     #[new]
     fn new() -> Self {
         Self(List { rows: true, ..List::default() })
     }
 
-    /// Declares a buffer and returns its number, as `Discovery.buffer`.
+    /// Declares a buffer and returns its number, like `Discovery.buffer`.
     #[pyo3(signature = (name, shape, element_bytes=8, initialized=false))]
     fn buffer(
         &mut self,
@@ -48,8 +48,8 @@ impl TaskList {
         Ok(self.0.buffers.len() - 1)
     }
 
-    /// Lists a task and returns its number, as `Discovery.task`. `operations` are those for a point of its range;
-    /// `on_host`: its kernel runs on the host although processes have devices.
+    /// Lists a task and returns its number, like `Discovery.task`. `operations` counts those of one point of the range.
+    /// `on_host`: the kernel runs on the host although processes have devices.
     #[pyo3(signature = (
         name, sizes, accesses, offset=None, granularity=None, split="1d", operations=None, on_host=false
     ))]
@@ -70,13 +70,13 @@ impl TaskList {
         Ok(self.add(name, operations, on_host, Submitted::Task { geometry, accesses }))
     }
 
-    /// Lists a fence and returns its number, as `Discovery.fence`.
+    /// Lists a fence and returns its number, like `Discovery.fence`.
     fn fence(&mut self, name: &str, buffer: u32, low: &Bound<'_, PyAny>, high: &Bound<'_, PyAny>) -> PyResult<usize> {
         let window = fenced(low, high)?;
         Ok(self.add(name, None, false, Submitted::Fence { buffer: BufferId(buffer), window }))
     }
 
-    /// The copies among the memories of process `rank` with `count` devices: their report, and what is moved.
+    /// Reports the copies among the memories of process `rank` with `count` devices, and the data that they move.
     fn devices<'py>(
         &self,
         py: Python<'py>,

@@ -32,7 +32,7 @@ pub struct Channel {
     per_node: u32,
 }
 
-/// The answer of [`Channel::find`]: a number or a word.
+/// The number of a row, or the reason why no row serves.
 #[derive(IntoPyObject)]
 enum Found {
     Row(usize),
@@ -44,7 +44,7 @@ const IN_USE: &str =
 
 #[pymethods]
 impl Channel {
-    /// All ranks of the communicator make one together.
+    /// Makes a channel. All ranks of the communicator call this together.
     #[new]
     fn new(py: Python<'_>, comm: usize) -> PyResult<Self> {
         let Some(library) = library() else { return Err(input("no MPI library is loaded in this process")) };
@@ -72,8 +72,8 @@ impl Channel {
         Ok(Self { shared: Arc::new(Shared { library, level, state, rows, left }), ranks, rank, per_node })
     }
 
-    /// Adds a plan, the same on all ranks, which all do this together. Its number. `anywhere` permits rows that were
-    /// measured under other conditions; it is the same on all ranks, too.
+    /// Adds a plan and returns its number. All ranks call this together, with the same plan. `anywhere` permits rows
+    /// that were measured under other conditions; it must be equal on all ranks.
     #[pyo3(signature = (plan, anywhere = false))]
     fn add(&self, py: Python<'_>, plan: &[u8], anywhere: bool) -> PyResult<usize> {
         let plan = detached(py, || PlanFile::read(plan.to_vec()))?;
@@ -83,7 +83,7 @@ impl Channel {
         carry_on(py)?;
         let mut work = shared.work().ok_or_else(|| refused(IN_USE))?;
         let state = work.state();
-        // A call under way has messages of its own, which collectives on its communicator never meet.
+        // A call under way uses its own messages, which collectives on its communicator cannot match.
         if let Some(refusal) = state.phase.refusal().filter(|_| !matches!(state.phase, Phase::Running(_))) {
             return Err(refused(refusal));
         }
@@ -96,7 +96,7 @@ impl Channel {
         Ok(state.plans.len() - 1)
     }
 
-    /// The row of a plan that serves a call, or the reason why none does. `unit` is the bytes of an element.
+    /// Returns the row of a plan that serves a call, or the reason why no row does. `unit` is the bytes of an element.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype = 0, op = None))]
     #[expect(clippy::too_many_arguments, reason = "what all ranks of a call know")]
     fn find(
@@ -118,8 +118,8 @@ impl Channel {
         })
     }
 
-    /// Begins a call that [`Channel::find`] found a row for, and says whether it is over; with `wait` it is. An input
-    /// that is in place is that of the output.
+    /// Begins a call with a row from [`Channel::find`], and returns whether it is complete; with `wait` it polls until
+    /// then. With `in_place` the input is in the output's array.
     #[pyo3(signature = (plan, collective, root, elements, unit, datatype, op, given, got, in_place, wait))]
     #[expect(clippy::too_many_arguments, reason = "a call and its memory")]
     fn start(
@@ -164,14 +164,14 @@ impl Channel {
                 let words = given_bytes.div_ceil(size_of::<u128>());
                 state.copy.resize(state.copy.len().max(words), 0);
                 let to = state.copy.as_mut_ptr().cast::<u8>();
-                // SAFETY: the input has so many bytes, as `address` saw, and the copy was made for them.
+                // SAFETY: `address` checked that the input has this number of bytes, and the copy has at least as many.
                 unsafe { std::ptr::copy_nonoverlapping(call.input, to, given_bytes) };
                 call.input = to;
             }
         }
         state.held = given.into_iter().chain(got).collect();
         state.phase = Phase::Running(plan);
-        // From here on the list keeps the memory, whatever happens to this thread.
+        // From here on the list keeps the memory, even if this thread is interrupted.
         lock(&UNDER_WAY).push(Arc::clone(shared));
         let watches = wait && may_have_signals(py);
         let waited = detached(py, move || {
@@ -203,7 +203,7 @@ impl Channel {
         Ok(true)
     }
 
-    /// Carries on the call under way, and says whether it is over. Where another thread carries it on, it is not.
+    /// Advances the call under way and returns whether it is complete. While another thread advances it, returns false.
     fn poll(&self, py: Python<'_>) -> PyResult<bool> {
         let shared = &self.shared;
         let _inside = enter(shared.library, shared.level)?;
@@ -226,7 +226,7 @@ impl Channel {
         Ok(done)
     }
 
-    /// Frees the communicator; all ranks do this together, after which no call can be made.
+    /// Frees the communicator. All ranks call this together, and no call can be made afterwards.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let shared = &self.shared;
         let library = shared.library;
@@ -248,7 +248,7 @@ impl Channel {
         detached(py, || library.free(comm))?.map_err(mpi_error)
     }
 
-    /// Keeps an object for as long as the process lives: what MPI may still write to when Python ends.
+    /// Leaks an object, because MPI may still write to its memory when Python ends.
     #[staticmethod]
     fn keep_for_good(kept: Py<PyAny>) {
         mem::forget(kept);
@@ -289,7 +289,7 @@ impl Channel {
                 let asks = op.is_none() || element.is_none();
                 let _inside = if asks { Some(enter(library, self.shared.level)?) } else { None };
                 let commutes = op.is_some() || library.commutes(op_handle).map_err(mpi_error)?;
-                // The sums go by the datatype, so elements of another size would reach beyond the arrays.
+                // MPI combines by the datatype, so elements of another size would reach beyond the arrays.
                 let (bytes, plain) = library.layout(datatype).map_err(mpi_error)?;
                 if !plain || bytes != unit {
                     return Err(input(format!("elements of {unit} bytes are none of a datatype of {bytes} bytes")));
@@ -301,7 +301,7 @@ impl Channel {
         Ok(Call { kind, root, elements, element_bytes: unit, reduction, input, output, in_place: false })
     }
 
-    /// Bytes of the input and the output of this rank.
+    /// Returns the bytes of the input and the output of this rank.
     fn sizes(&self, call: &Call) -> PyResult<(usize, usize)> {
         let too_large = || input(format!("{} elements of {} bytes are too many", call.elements, call.element_bytes));
         let (given, got) = call.sizes(self.ranks).ok_or_else(too_large)?;
@@ -314,7 +314,7 @@ impl Channel {
         })
     }
 
-    /// Refuses arrays that overlap, and an input in place that does not lie in the output as MPI has it.
+    /// Refuses arrays that overlap, and an in-place input that is not at its MPI position in the output.
     fn check_places(&self, call: &Call, (given, got): (usize, usize), in_place: bool, room: usize) -> PyResult<()> {
         let (from, to) = (call.input.addr(), call.output.addr());
         if !in_place {
@@ -331,7 +331,7 @@ impl Channel {
     }
 }
 
-/// The address of an array of so many bytes at least; none is asked for where there are no bytes.
+/// Returns the address of an array of at least `bytes` bytes; null if `bytes` is 0.
 fn address(buffer: Option<&PyUntypedBuffer>, bytes: usize, writes: bool) -> PyResult<*mut u8> {
     let Some(buffer) = buffer.filter(|_| bytes > 0) else {
         return match bytes {

@@ -1,15 +1,15 @@
 //! Planned collectives on memory of this process: one communicator with plans, one call at a time.
 //!
-//! The calls of a channel are made in the same order on all ranks. Calls that are to overlap take channels of their
-//! own, each with its private communicator, so that their messages never meet.
+//! All ranks make the calls of a channel in the same order. Overlapping calls use separate channels, whose private
+//! communicators keep their messages apart.
 //!
-//! Lifetimes: MPI may write to the memory of a call until the call is over. So a channel with a call under way is held
-//! by the list [`under_way::UNDER_WAY`], not by Python alone, together with the arrays, the scratch memory and the
-//! communicator. Where Python drops the channel, or a signal ends the wait, later calls of this module carry the call
-//! on, and `finish` does when the program ends. What never ends is never freed.
+//! Lifetimes: MPI may write to the memory of a call until the call is complete. So the list [`under_way::UNDER_WAY`]
+//! holds a channel with a call under way, with its arrays, scratch memory and communicator. If Python drops the
+//! channel, or a signal ends the wait, later calls of this module advance the call, and `finish` does at the end of the
+//! program. A call that never completes is never freed.
 //!
-//! Locks: a mutex here is held to move a value in or out, and never while anything waits, calls MPI or runs Python. A
-//! thread that works on a channel takes the state out ([`under_way::Work`]); another one finds none there and is
+//! Locks: a mutex here is locked only to move a value in or out, never during a wait, a call of MPI or Python code. A
+//! thread that works on a channel takes the state out ([`under_way::Work`]); another thread then finds no state and is
 //! refused.
 
 mod channel;
@@ -33,7 +33,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a switch of the environment is on, and a line about a value that is neither on nor off.
+/// Returns whether a switch of the environment is on, and a message about a value that means neither on nor off.
 #[pyfunction]
 pub fn is_switched_on(name: &str) -> (bool, Option<String>) {
     let mut complaint = None;
@@ -47,7 +47,7 @@ pub fn variables_of_programs() -> [&'static str; 8] {
     OF_PROGRAMS
 }
 
-/// A sentence on variables of the environment that nothing reads, and the variable that keeps it once it is printed.
+/// Returns a sentence about unknown environment variables, and the variable that records that it was printed.
 #[pyfunction]
 pub fn unknown_variables() -> Option<(String, &'static str)> {
     Some((unisono_mpi::unknown_variables()?, REPORTED))

@@ -1,4 +1,4 @@
-//! Threads that call MPI: which ones may, and what becomes of them when the program ends.
+//! Threads that call MPI: their admission, and their end with the program.
 
 use std::{
     cell::Cell,
@@ -14,16 +14,16 @@ use unisono_mpi::{Library, ThreadLevel};
 
 use super::{lock, mpi_error, refused};
 
-/// The program ends: no thread may call MPI any more.
+/// The program is ending: threads may no longer call MPI.
 pub static ENDING: AtomicBool = AtomicBool::new(false);
-/// Threads that are in a call of this module.
+/// The number of threads in a call of this module.
 pub static INSIDE: AtomicUsize = AtomicUsize::new(0);
-/// The one thread in a call, where MPI serves one at a time.
+/// The one thread in a call, if MPI serves one thread at a time.
 pub static ALONE: Mutex<Option<ThreadId>> = Mutex::new(None);
 
-/// A thread that may call MPI now.
+/// The permission of a thread to call MPI.
 pub struct Inside {
-    /// It took the place in [`ALONE`].
+    /// The thread is recorded in [`ALONE`].
     alone: bool,
 }
 
@@ -38,12 +38,12 @@ impl Drop for Inside {
 
 pub const NOT_RUNNING: &str = "MPI was finalized or never initialised; no call can be made";
 
-/// The right of this thread to call MPI.
+/// Returns the permission for this thread to call MPI.
 ///
 /// # Errors
-/// MPI has ended, or does not serve this thread now.
+/// MPI has ended, or cannot serve this thread now.
 pub fn enter(library: &Library, level: ThreadLevel) -> PyResult<Inside> {
-    // Counted before the flag is read: the end of the program sets the flag before it reads the count.
+    // Increment before the flag is read: the end of the program sets the flag before it reads the count.
     INSIDE.fetch_add(1, Ordering::SeqCst);
     let mut inside = Inside { alone: false };
     if ENDING.load(Ordering::SeqCst) || !library.is_running() {
@@ -72,7 +72,7 @@ pub fn enter(library: &Library, level: ThreadLevel) -> PyResult<Inside> {
     Ok(inside)
 }
 
-/// Ends this thread's part in the program: MPI is about to end, and Python takes no thread back.
+/// Blocks this thread for ever: MPI is about to end, and Python cannot take the thread back.
 pub fn park() -> ! {
     INSIDE.fetch_sub(1, Ordering::SeqCst);
     loop {
@@ -80,7 +80,7 @@ pub fn park() -> ! {
     }
 }
 
-/// Whether signal handlers run in this thread: in Python's main one.
+/// Returns whether signal handlers run in this thread, which is Python's main thread.
 pub fn may_have_signals(py: Python<'_>) -> bool {
     thread_local! {
         static IS_MAIN: Cell<Option<bool>> = const { Cell::new(None) };

@@ -1,4 +1,4 @@
-//! Calls that are under way: the list that keeps them, and who carries them on.
+//! Calls under way: the list that keeps them, and the threads that advance them.
 
 use std::{
     io::Write,
@@ -22,14 +22,14 @@ use crate::errors::detached;
 
 /// Channels with a call under way.
 pub static UNDER_WAY: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
-/// Some channel under way may have nobody who polls it.
+/// Whether a channel under way may have lost the thread that polls it.
 static LEFT: AtomicBool = AtomicBool::new(false);
-/// Polls of a call that waits, before each of them lets other threads and ranks of this core have their turn.
+/// Polls of a waiting call before each further poll yields to other threads and ranks of this core.
 const SPINS: u32 = 32;
-/// Polls between two looks at the clock, and the time between two looks for signals.
+/// Polls between two readings of the clock, and the time between two checks for signals.
 const POLLS: u32 = 16;
 const SIGNALS: Duration = Duration::from_millis(50);
-/// How long the end of the program waits for calls that do not move, unless [`PATIENCE_VARIABLE`] has other seconds.
+/// How long the end of the program waits for calls without progress. [`PATIENCE_VARIABLE`] sets other seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_VARIABLE: &str = "UNISONO_PATIENCE";
 
@@ -38,9 +38,9 @@ pub struct Shared {
     pub level: ThreadLevel,
     /// None while a thread works with it.
     pub state: Mutex<Option<Box<State>>>,
-    /// For threads that only look. None: the plan says nothing of this number of ranks.
+    /// Rows of each plan, for threads that only read. None: the plan does not serve this number of ranks.
     pub rows: Mutex<Vec<Option<Arc<Rows>>>>,
-    /// Nobody polls it any more: Python dropped the channel, or a signal ended the wait.
+    /// Nobody polls the call any more: Python dropped the channel, or a signal ended the wait.
     pub left: AtomicBool,
 }
 
@@ -48,22 +48,22 @@ pub struct State {
     pub comm: Comm,
     pub plans: Vec<Option<Planned>>,
     pub phase: Phase,
-    /// What the input was copied to.
+    /// A copy of the input, if the call cannot run in place.
     pub copy: Vec<u128>,
-    /// The program's memory, which stays while the call runs.
+    /// The program's arrays, held while the call runs.
     pub held: Vec<PyUntypedBuffer>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     Idle,
-    /// The call under way is one of this plan.
+    /// A call by this plan is under way.
     Running(usize),
-    /// The same, and the program no longer waits for it.
+    /// The call is under way, but the program no longer waits for it.
     Interrupted(usize),
-    /// The call that was interrupted is over.
+    /// The call that was interrupted is complete.
     Broken,
-    /// MPI or this module failed in the midst of a call. Its memory is never freed.
+    /// MPI or this module failed during a call. The memory of the call is never freed.
     Failed,
     Closed,
 }
@@ -82,7 +82,7 @@ impl Phase {
     }
 }
 
-/// The state of a channel while one thread works with it; it goes back when this is dropped.
+/// The state of a channel while one thread works with it. Dropping this value puts the state back.
 pub struct Work<'a> {
     shared: &'a Arc<Shared>,
     state: Option<Box<State>>,
@@ -103,13 +103,13 @@ pub enum Waited {
 }
 
 impl Shared {
-    /// None while another thread works with the channel.
+    /// Takes the state; None while another thread works with it.
     pub fn work<'a>(self: &'a Arc<Self>) -> Option<Work<'a>> {
         let state = lock(&self.state).take()?;
         Some(Work { shared: self, state: Some(state) })
     }
 
-    /// Nobody polls the channel from here on; where a call is under way, others carry it on.
+    /// Marks the channel as no longer polled. Other threads then advance its call.
     pub fn leave(&self) {
         self.left.store(true, Ordering::SeqCst);
         LEFT.store(true, Ordering::SeqCst);
@@ -121,8 +121,8 @@ impl Work<'_> {
         self.state.as_mut().expect("it goes back only when this is dropped")
     }
 
-    /// The call is over: the program's memory is the program's again. Called where nothing is locked, as what Python
-    /// frees may run code of the program.
+    /// Ends a completed call and releases the program's arrays. No lock may be held: releasing a Python object may run
+    /// code of the program.
     pub fn end(mut self) {
         let held = mem::take(&mut self.state().held);
         let shared = Arc::clone(self.shared);
@@ -137,7 +137,7 @@ impl Work<'_> {
 }
 
 impl State {
-    /// Polls the call under way. True: there is none any more.
+    /// Polls the call under way and returns whether none is left.
     pub fn poll(&mut self, library: &Library) -> Outcome<bool> {
         let (Phase::Running(plan) | Phase::Interrupted(plan)) = self.phase else { return Ok(true) };
         let planned = self.plans[plan].as_mut().expect("a call runs only by a plan that serves it");
@@ -151,7 +151,7 @@ impl State {
         done
     }
 
-    /// How often the call under way moved on; none where nothing will move it.
+    /// Returns the progress count of the call under way, or None if it cannot progress.
     fn moves(&self) -> Option<u64> {
         let (Phase::Running(plan) | Phase::Interrupted(plan)) = self.phase else { return None };
         self.plans[plan].as_ref().map(Planned::moves)
@@ -184,7 +184,7 @@ pub fn wait_for(planned: &mut Planned, library: &Library, watches: bool) -> Wait
     }
 }
 
-/// Carries on the calls that nobody polls, and frees what has ended.
+/// Advances the calls that nobody polls, and frees those that have ended.
 pub fn carry_on(py: Python<'_>) -> PyResult<()> {
     if LEFT.load(Ordering::Relaxed) {
         detached(py, poll_left)?;
@@ -192,7 +192,7 @@ pub fn carry_on(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// Polls each call under way that nobody else polls. The caller may call MPI now.
+/// Polls each call under way that nobody else polls. The caller must have permission to call MPI.
 fn poll_left() {
     if !LEFT.load(Ordering::Relaxed) || !LEFT.swap(false, Ordering::SeqCst) {
         return;
@@ -217,7 +217,7 @@ fn poll_left() {
     }
 }
 
-/// Has Python call [`finish`] when it ends, which is before mpi4py finalizes MPI.
+/// Registers [`finish`] to run when Python ends, which is before mpi4py finalizes MPI.
 pub fn finish_at_exit(py: Python<'_>) -> PyResult<()> {
     static DONE: AtomicBool = AtomicBool::new(false);
     if !DONE.swap(true, Ordering::SeqCst) {
@@ -231,7 +231,8 @@ fn patience() -> Duration {
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(PATIENCE)
 }
 
-/// Carries on every call under way until it is over, or until nothing moved for [`patience`]. No call can be made then.
+/// Advances every call under way until it is complete, or until no call progressed for [`patience`]. Later calls are
+/// refused.
 #[pyfunction]
 fn finish(py: Python<'_>) -> PyResult<()> {
     let Some(library) = library().filter(|library| library.is_running()) else {
@@ -259,8 +260,7 @@ fn finish(py: Python<'_>) -> PyResult<()> {
         }
     };
     ENDING.store(true, Ordering::SeqCst);
-    // Threads that wait see the flag at their next poll. One may be in an operator of the program, which takes its
-    // time.
+    // Waiting threads see the flag at their next poll. A thread may still be in an operator of the program.
     detached(py, || {
         let since = Instant::now();
         while INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < patience {
@@ -275,7 +275,7 @@ fn finish(py: Python<'_>) -> PyResult<()> {
     ended
 }
 
-/// Polls every call under way once: how many there are, without those that failed, and how often they moved on.
+/// Polls every call under way once. Returns the number of these calls, without failed ones, and their progress count.
 fn poll_all(library: &Library) -> (usize, u64) {
     let all = lock(&UNDER_WAY).clone();
     let (mut under_way, mut moves) = (0, 0u64);

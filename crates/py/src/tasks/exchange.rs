@@ -9,7 +9,7 @@ use super::{
     ways::LibraryWay,
 };
 
-/// Pushes, and the messages of collectives that are done by messages, keep apart.
+/// The tag of pushes, which separates them from messages of collectives.
 pub const PUSH: i32 = 0;
 const EXCHANGE: i32 = 1;
 
@@ -17,15 +17,15 @@ const EXCHANGE: i32 = 1;
 pub struct Exchange {
     pub begun: Vec<Begun>,
     pub array: Arc<Held>,
-    /// What arrives apart from the array, and its places there.
+    /// Data received in separate memory, and its places in the array.
     pub apart: Vec<(Unpacked, Room)>,
-    /// What is sent from memory apart from the array.
+    /// Separate memory from which data is sent.
     pub kept: Vec<Room>,
-    /// The counts that the library reads meanwhile.
+    /// Keeps the counts that the library reads.
     pub way: Option<Arc<LibraryWay>>,
 }
 
-/// The places of packed data.
+/// The destination of packed data in the array.
 pub enum Unpacked {
     Region(Arc<Parts>),
     /// The result of the exchange's collective.
@@ -37,7 +37,7 @@ impl Exchange {
         Self { begun: Vec::new(), array, apart: Vec::new(), kept: Vec::new(), way: None }
     }
 
-    /// Whether all messages are over.
+    /// Returns whether all messages are complete.
     pub fn is_over(&mut self, library: &Library) -> Outcome<bool> {
         while let Some(last) = self.begun.last_mut() {
             if !library.is_over(last)? {
@@ -48,7 +48,7 @@ impl Exchange {
         Ok(true)
     }
 
-    /// Puts what arrived apart in its place.
+    /// Unpacks received data to its places in the array.
     pub fn finish(&mut self) {
         let array = std::ptr::with_exposed_provenance_mut(self.array.address);
         for (places, mut room) in self.apart.drain(..) {
@@ -57,14 +57,14 @@ impl Exchange {
                 Unpacked::Result => self.way.as_ref().and_then(|way| way.result()),
             };
             if let Some(parts) = parts {
-                // SAFETY: the parts were made for this array's layout and the room for their bytes; all messages are
-                // over, and commands that touch the region wait for this exchange.
+                // SAFETY: the parts were made for this array's layout and the room has their bytes. All messages are
+                // complete, and commands that touch the region wait for this exchange.
                 unsafe { parts.unpack(array, room.address()) }
             }
         }
     }
 
-    /// The bytes that are copied when the exchange ends.
+    /// Returns the bytes that are copied when the exchange ends.
     pub fn bytes_apart(&self) -> usize {
         let bytes = |(places, _): &(Unpacked, Room)| match places {
             Unpacked::Region(parts) => parts.packed_bytes(),
@@ -83,7 +83,7 @@ impl Drop for Exchange {
     }
 }
 
-/// A message from packed memory of its own.
+/// A message that is sent from a packed copy.
 pub struct Departure {
     begun: Vec<Begun>,
     room: Option<Room>,
@@ -94,7 +94,7 @@ impl Departure {
         Self { begun, room: Some(room) }
     }
 
-    /// Whether it has left.
+    /// Returns whether the message was sent.
     pub fn is_over(&mut self, library: &Library) -> Outcome<bool> {
         while let Some(last) = self.begun.last_mut() {
             if !library.is_over(last)? {
@@ -114,7 +114,7 @@ impl Drop for Departure {
     }
 }
 
-/// Sends a copy, so that the array is free at once.
+/// Sends a packed copy, so that the array can be written at once.
 pub fn push(memory: &TaskMemory, array: &Held, to: u32, parts: &Parts) -> Outcome<Departure> {
     let (mut begun, room) = (Vec::new(), packed(array, parts));
     let mut room = room;
@@ -131,7 +131,8 @@ fn packed(array: &Held, parts: &Parts) -> Room {
     room
 }
 
-/// Begins to receive, in its place at once where that is contiguous: nothing else touches it before all is over.
+/// Begins to receive. A contiguous region is received in place, since nothing else touches it until the exchange is
+/// over.
 pub fn receive(memory: &TaskMemory, made: &mut Exchange, rows: &Rows, tag: i32) -> Outcome {
     for (from, parts) in rows.iter() {
         let (at, bytes) = match parts.in_place() {
@@ -143,8 +144,8 @@ pub fn receive(memory: &TaskMemory, made: &mut Exchange, rows: &Rows, tag: i32) 
                 (at, parts.packed_bytes())
             }
         };
-        // SAFETY: a room of so many bytes, or a part of the array, which the exchange keeps until it is over; commands
-        // that touch the region wait for it.
+        // SAFETY: a room of this size, or a part of the array, which the exchange keeps until it is over. Commands that
+        // touch the region wait for it.
         unsafe { memory.receive(at, bytes, *from, tag, &mut made.begun) }?;
     }
     Ok(())
@@ -155,7 +156,7 @@ pub fn exchange(memory: &TaskMemory, array: Arc<Held>, sends: &Rows, receives: &
     let mut made = Exchange::on(array);
     for (to, parts) in sends.iter() {
         let (at, bytes) = match parts.in_place() {
-            // The region sent does not change until the exchange is over.
+            // The region does not change until the exchange is over.
             Some((first, bytes)) => (made.array.address + first, bytes),
             None => {
                 let mut room = packed(&made.array, parts);
@@ -164,8 +165,8 @@ pub fn exchange(memory: &TaskMemory, array: Arc<Held>, sends: &Rows, receives: &
                 (at, parts.packed_bytes())
             }
         };
-        // SAFETY: a room of so many bytes, or a part of the array, which the exchange keeps until it is over; commands
-        // that write the region wait for it.
+        // SAFETY: a room of this size, or a part of the array, which the exchange keeps until it is over. Commands that
+        // write the region wait for it.
         unsafe { memory.send(at, bytes, *to, EXCHANGE, &mut made.begun) }?;
     }
     receive(memory, &mut made, receives, EXCHANGE)?;

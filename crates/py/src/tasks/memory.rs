@@ -1,4 +1,4 @@
-//! The arrays of a program as a rank holds them, and the communicator of its messages.
+//! The arrays of a program in the memory of a rank, and the communicator of its messages.
 
 use std::{
     ffi::c_int,
@@ -16,18 +16,18 @@ use crate::{
     mpi::{NOT_RUNNING, lock, mpi_error, refused},
 };
 
-/// Regions whose places are kept; more are forgotten.
+/// The most regions whose places are cached. A full cache is emptied.
 const MOST_KEPT: usize = 1 << 16;
 
 /// An array in memory, with all its elements.
 pub struct Held {
-    /// Keeps the memory where it is.
+    /// Keeps the buffer alive at its address.
     _buffer: PyUntypedBuffer,
     pub address: usize,
     pub layout: Layout,
 }
 
-/// Memory for packed data, which nothing has written yet.
+/// Uninitialized memory for packed data.
 pub struct Room(Vec<u128>);
 
 impl Room {
@@ -40,15 +40,15 @@ impl Room {
     }
 }
 
-/// A message that was begun: whether it is sent, the other rank, the bytes.
+/// A message that was begun: whether this rank sends it, the other rank, the bytes.
 type Logged = (bool, u32, usize);
-/// From ranks, or to ranks, the parts of an array.
+/// The parts of an array by the rank that sends or receives them.
 pub type Rows = Arc<[(u32, Arc<Parts>)]>;
 
 #[derive(Default)]
 struct Inner {
     arrays: Vec<Arc<Held>>,
-    /// By address and array; what is kept here keeps its address.
+    /// By address and array. The value keeps the object alive, so its address stays in use.
     regions: FxHashMap<(usize, usize), (Arc<Region>, Arc<Parts>)>,
     rows: FxHashMap<(usize, usize), (AwaitedRegions, Rows)>,
     log: Option<Vec<Logged>>,
@@ -56,7 +56,7 @@ struct Inner {
 
 type AwaitedRegions = Arc<[(u32, Arc<Region>)]>;
 
-/// The arrays of a program, and a communicator that nothing else sends on with the same tags.
+/// The arrays of a program, and a communicator on which nothing else uses the same tags.
 #[pyclass(frozen, module = "unisono")]
 pub struct TaskMemory {
     pub(super) library: &'static Library,
@@ -94,7 +94,7 @@ impl TaskMemory {
         Ok(())
     }
 
-    /// The messages that were begun since the last call, `(sent, rank, bytes)`. The first call starts the list.
+    /// Returns the messages begun since the last call, `(sent, rank, bytes)`. The first call starts the list.
     fn begun(&self) -> Vec<Logged> {
         lock(&self.inner).log.replace(Vec::new()).unwrap_or_default()
     }
@@ -106,7 +106,7 @@ impl TaskMemory {
         found.ok_or_else(|| input(format!("there is no array {number} in memory")))
     }
 
-    /// The places of a region of an array.
+    /// Returns the places of a region of an array.
     pub fn parts(&self, region: &Arc<Region>, array: usize) -> PyResult<Arc<Parts>> {
         let key = (Arc::as_ptr(region).addr(), array);
         if let Some((_, parts)) = lock(&self.inner).regions.get(&key) {
@@ -121,7 +121,7 @@ impl TaskMemory {
         Ok(parts)
     }
 
-    /// The places of regions that ranks push.
+    /// Returns the places of the regions that ranks push.
     pub fn rows(&self, from: &AwaitedRegions, array: usize) -> PyResult<Rows> {
         let key = (Arc::as_ptr(from).addr(), array);
         if let Some((_, rows)) = lock(&self.inner).rows.get(&key) {
@@ -137,31 +137,31 @@ impl TaskMemory {
         Ok(rows)
     }
 
-    /// Begins to send memory, in pieces where it is longer than a message.
+    /// Begins to send memory, in pieces of at most the longest message.
     ///
     /// # Safety
-    /// The memory is there and does not change until all pieces are over.
+    /// The memory must be valid and unchanged until all pieces are sent.
     pub unsafe fn send(&self, at: usize, bytes: usize, to: u32, tag: c_int, begun: &mut Vec<Begun>) -> Outcome {
         self.log(true, to, bytes);
         for first in (0..bytes).step_by(self.largest) {
             let piece = (bytes - first).min(self.largest);
             let from = std::ptr::with_exposed_provenance(at + first);
-            // SAFETY: a part of the memory that the caller promises.
+            // SAFETY: a part of the memory that the caller guarantees.
             begun.push(unsafe { self.library.begin_send(from, piece, to, tag, self.comm) }?);
         }
         Ok(())
     }
 
-    /// Begins to receive into memory, in pieces as [`Self::send`] has them.
+    /// Begins to receive into memory, in the pieces of [`Self::send`].
     ///
     /// # Safety
-    /// The memory is there, and nothing else reads or writes it, until all pieces are over.
+    /// The memory must be valid, and nothing else may read or write it, until all pieces are received.
     pub unsafe fn receive(&self, at: usize, bytes: usize, from: u32, tag: c_int, begun: &mut Vec<Begun>) -> Outcome {
         self.log(false, from, bytes);
         for first in (0..bytes).step_by(self.largest) {
             let piece = (bytes - first).min(self.largest);
             let into = std::ptr::with_exposed_provenance_mut(at + first);
-            // SAFETY: a part of the memory that the caller promises.
+            // SAFETY: a part of the memory that the caller guarantees.
             begun.push(unsafe { self.library.begin_receive(into, piece, from, tag, self.comm) }?);
         }
         Ok(())
@@ -174,7 +174,7 @@ impl TaskMemory {
     }
 }
 
-/// An array of one to three dimensions.
+/// Returns the layout of an array of one to three dimensions.
 pub fn layout(shape: &[usize], element_bytes: usize) -> PyResult<Layout> {
     let mut full = [1; 3];
     if shape.len() > full.len() {
@@ -201,7 +201,7 @@ fn corners(part: &Box3) -> Option<Corners> {
     Some([point(part.min)?, point(part.max)?])
 }
 
-/// Never frees what MPI may still use.
+/// Leaks a value whose memory MPI may still use.
 pub fn keep_for_good<T>(kept: T) {
     mem::forget(kept);
 }

@@ -1,32 +1,31 @@
-//! Which commands of a rank are done, and which may begin.
+//! The order of a rank's commands: which are complete, and which may begin.
 
-/// Commands by number, from the first of a run on.
+/// Commands by number, from the first command of a run on.
 pub struct Order {
     first: u32,
     open: Vec<bool>,
     left: usize,
-    /// All commands before this place are done.
+    /// All commands before this place are complete.
     lowest: usize,
 }
 
 impl Order {
-    /// All commands open; the numbers ascend without gaps.
+    /// Makes an order of open commands, whose numbers ascend without gaps.
     pub fn new(first: u32, count: usize) -> Self {
         Self { first, open: vec![true; count], left: count, lowest: 0 }
     }
 
-    /// Whether anything is left to do.
     pub fn is_open(&self) -> bool {
         self.left > 0
     }
 
-    /// Whether the commands of a list, and all up to a number, are done.
+    /// Returns whether the commands of a list, and all commands up to a number, are complete.
     pub fn are_done(&self, on: &[u32], until: Option<u32>) -> bool {
         until.is_none_or(|until| self.place(until).is_none_or(|at| at < self.lowest))
             && on.iter().all(|&number| self.place(number).is_none_or(|at| !self.open[at]))
     }
 
-    /// A command is done.
+    /// Marks a command as complete.
     pub fn close(&mut self, number: u32) {
         if let Some(at) = self.place(number) {
             self.left -= usize::from(std::mem::replace(&mut self.open[at], false));
@@ -36,7 +35,7 @@ impl Order {
         }
     }
 
-    /// None for commands of earlier runs, which are done.
+    /// Returns None for commands of earlier runs, which are complete.
     fn place(&self, number: u32) -> Option<usize> {
         let at = number.checked_sub(self.first)? as usize;
         (at < self.open.len()).then_some(at)

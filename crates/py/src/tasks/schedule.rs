@@ -1,13 +1,13 @@
 //! The order in which a rank carries out its commands.
 //!
-//! Exchanges begin in the order of commands, which is one order for all ranks, and kernels run in it. An exchange does
-//! not wait for kernels that it does not depend on: it begins as soon as what it sends is there, and goes on while they
-//! run. So nothing can wait in a circle: the first command that is not done is under way, or can begin, on every rank,
-//! and whatever it needs of others was begun by them before.
+//! Exchanges begin in the order of commands, which is the same on all ranks, and kernels run in this order. An exchange
+//! does not wait for kernels on which it does not depend: it begins as soon as its data is ready, and proceeds while
+//! they run. So commands cannot wait in a cycle: on every rank the first incomplete command is under way or can begin,
+//! and the other ranks have begun all that it needs before.
 //!
-//! While a kernel runs, its command is open, and everything that would write what it touches, or read what it writes,
-//! waits for it, at once or by way of what waits for it (`Waits` of the commands). So whatever else begins, ends and is
-//! put in its place meanwhile touches other memory, and may do so in another thread.
+//! While a kernel runs, its command is open. Every command that would write data that the kernel touches, or read data
+//! that it writes, waits for the kernel, directly or through other commands (`Waits` of the commands). So all other
+//! exchanges that begin, end or unpack meanwhile touch other memory, and may do so in another thread.
 
 use std::{
     collections::VecDeque,
@@ -33,25 +33,25 @@ use crate::{
     mpi::{enter, lock, mpi_error},
 };
 
-/// Polls of exchanges that do not move, before each of them lets other threads and ranks of this core have their turn.
+/// Polls without progress before each further poll yields to other threads and ranks of this core.
 const SPINS: u32 = 32;
-/// Bytes from which on a copy is made without Python's lock.
+/// The smallest copy, in bytes, that is made without Python's lock.
 const LONG: usize = 1 << 16;
 
-/// The commands of a rank that are open, and those that are under way.
+/// The commands of a rank that have not begun, and those under way.
 #[pyclass(frozen, module = "unisono")]
 pub struct TaskSchedule {
     memory: Py<TaskMemory>,
-    /// Makes ways of collectives, and sends by Python.
+    /// The Python object that finds ways of collectives and sends data itself.
     exchanges: Py<PyAny>,
-    /// The arrays as Python has them.
+    /// The Python objects of the arrays.
     held: Py<PyList>,
     trace: Option<Py<PyAny>>,
     /// None while a thread works with it.
     state: Mutex<Option<Box<State>>>,
 }
 
-/// The state while one thread works with it; it goes back when this is dropped.
+/// The state while one thread works with it. Dropping this value puts the state back.
 struct Work<'a> {
     schedule: &'a TaskSchedule,
     state: Option<Box<State>>,
@@ -71,8 +71,8 @@ impl Work<'_> {
 
 #[pymethods]
 impl TaskSchedule {
-    /// This rank's commands since last time, whose messages are proved. `detailed` asks for what devices need; a trace
-    /// needs it too.
+    /// Takes this rank's commands since the last call, with proved messages. `detailed` adds the details that devices
+    /// and traces need.
     #[new]
     fn new(
         py: Python<'_>,
@@ -121,10 +121,10 @@ impl TaskSchedule {
         Ok(Self { memory, exchanges, held, trace, state: Mutex::new(Some(Box::new(state))) })
     }
 
-    /// Finds a way for each collective. All ranks call it together.
+    /// Finds a way for each collective. All ranks call this together.
     ///
-    /// Communicators are made here and schedules planned, for which ranks wait for each other: with nothing under way,
-    /// and in one order. So what begins later never waits.
+    /// This makes communicators and plans schedules, for which ranks wait for each other. Nothing is under way and the
+    /// order is the same on all ranks, so exchanges that begin later never wait.
     fn prepare(&self, py: Python<'_>, discovery: &Bound<'_, Discovery>) -> PyResult<()> {
         let Some(mut work) = self.work() else { return Ok(()) };
         let state = work.state();
@@ -136,7 +136,7 @@ impl TaskSchedule {
         Ok(())
     }
 
-    /// Whether nothing is under way. Then nothing can begin either before the next kernel has ended.
+    /// Whether nothing is under way. Then nothing can begin before the next kernel has ended.
     #[getter]
     fn idle(&self, py: Python<'_>) -> PyResult<bool> {
         match self.work() {
@@ -145,13 +145,14 @@ impl TaskSchedule {
         }
     }
 
-    /// The exchanges that have not begun.
+    /// The number of exchanges that have not begun.
     #[getter]
     fn waiting(&self) -> usize {
         self.work().map_or(0, |mut work| work.state().others.len())
     }
 
-    /// Ends what is over and begins what may begin, of exchanges; whether there was any. Nothing waits here.
+    /// Completes the exchanges that are over, begins those that may begin, and returns whether there were any. It never
+    /// waits.
     fn advance(&self, py: Python<'_>) -> PyResult<bool> {
         let memory = self.memory.get();
         let _inside = enter(memory.library, memory.level)?;
@@ -161,9 +162,9 @@ impl TaskSchedule {
         }
     }
 
-    /// All commands, once [`Self::prepare`] found ways; `execute` runs the kernel of a task, given its number and its
-    /// command where there are details, within `attendant` where exchanges are under way. Returns once all that was
-    /// sent has left.
+    /// Carries out all commands, after [`Self::prepare`] found ways. `execute` runs the kernel of a task, given its
+    /// number and, with details, its command. The kernel runs within `attendant` while exchanges are under way. Returns
+    /// when all data was sent.
     fn carry_out(&self, py: Python<'_>, execute: &Bound<'_, PyAny>, attendant: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = self.memory.get();
         let mut polls = 0u32;
@@ -207,7 +208,7 @@ impl TaskSchedule {
 }
 
 impl TaskSchedule {
-    /// None while another thread works with the state.
+    /// Takes the state; None while another thread works with it.
     fn work(&self) -> Option<Work<'_>> {
         let state = lock(&self.state).take()?;
         Some(Work { schedule: self, state: Some(state) })
@@ -220,7 +221,8 @@ impl TaskSchedule {
         Ok(!state.sends_elsewhere || !self.exchanges.bind(py).getattr("sending")?.extract::<bool>()?)
     }
 
-    /// `apart`: a kernel runs beside, to which Python's lock is lent during copies and calls of MPI.
+    /// Completes and begins exchanges. `apart`: a kernel runs meanwhile, so copies and calls of MPI release Python's
+    /// lock.
     fn advance_state(&self, py: Python<'_>, state: &mut State, apart: bool) -> PyResult<bool> {
         let memory = self.memory.get();
         let mut moved = false;
@@ -287,7 +289,7 @@ impl TaskSchedule {
         Ok(())
     }
 
-    /// Tells the trace, if there is one, that a command is over.
+    /// Records in the trace, if there is one, that a command is complete.
     fn traced(
         &self,
         py: Python<'_>,
@@ -315,7 +317,7 @@ impl TaskSchedule {
         Ok(())
     }
 
-    /// Whether a command that is ready may begin without waiting.
+    /// Returns whether a command that is ready may begin without waiting.
     fn can_begin(&self, py: Python<'_>, state: &State, command: &Command) -> PyResult<bool> {
         if state.taken.contains(&command.array) {
             return Ok(false);
@@ -329,7 +331,7 @@ impl TaskSchedule {
         }
     }
 
-    /// Begins a command. Of a push nothing then is under way, since its data is copied.
+    /// Begins a command. A push is complete at once, since its data is copied.
     fn begin(&self, py: Python<'_>, state: &mut State, command: Command, apart: bool) -> PyResult<()> {
         let memory = self.memory.get();
         let array = memory.array(command.array)?;
@@ -385,7 +387,7 @@ impl TaskSchedule {
     }
 }
 
-/// Runs without Python's lock where that is worth it.
+/// Runs a function without Python's lock if `worth` is true.
 fn free<R: Send>(py: Python<'_>, worth: bool, act: impl FnOnce() -> R + Send) -> R {
     if worth { py.detach(act) } else { act() }
 }

@@ -1,4 +1,4 @@
-//! The commands of a rank, what is under way of them, and the ways of their collectives.
+//! The commands of a rank, those under way, and the ways of their collectives.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -17,7 +17,6 @@ use super::{
     ways::{LibraryCollective, LibraryWay, PairMessages},
 };
 
-/// What a command does.
 pub enum Act {
     Execute,
     Push { to: u32, parts: Arc<Parts> },
@@ -32,7 +31,7 @@ pub struct Command {
     pub on: Vec<u32>,
     pub until: Option<u32>,
     pub act: Act,
-    /// As Python has it, for traces and devices.
+    /// The Python tuple of the command, for traces and devices.
     pub tuple: Option<Py<PyTuple>>,
 }
 
@@ -47,11 +46,11 @@ pub struct Way {
 pub enum Kind {
     Library(Arc<LibraryWay>),
     Messages(Rows, Rows),
-    /// A function of Python begins it.
+    /// A Python function begins the collective.
     Python,
 }
 
-/// An exchange that was begun, by itself or by Python.
+/// An exchange that was begun here or by Python.
 pub enum Pending {
     Here(Exchange),
     Python { pending: Py<PyAny>, poll: Py<PyAny> },
@@ -60,7 +59,6 @@ pub enum Pending {
 pub struct UnderWay {
     pub command: Command,
     pub pending: Pending,
-    /// The event of a trace.
     pub event: Option<Py<PyAny>>,
 }
 
@@ -70,14 +68,14 @@ pub struct State {
     pub others: VecDeque<Command>,
     pub under_way: Vec<UnderWay>,
     pub departures: VecDeque<Departure>,
-    /// The collectives, each once, and their ways.
+    /// The distinct collectives, and their ways.
     pub operations: Vec<(Arc<Operation>, BufferId)>,
     pub ways: Vec<Way>,
-    /// Arrays that one exchange has for itself.
+    /// Arrays that are reserved for one exchange.
     pub taken: Vec<usize>,
-    /// A kernel runs.
+    /// Whether a kernel runs.
     pub running: bool,
-    /// Some way sends by Python.
+    /// Whether a way sends through Python.
     pub sends_elsewhere: bool,
 }
 
@@ -100,7 +98,7 @@ impl Command {
 }
 
 impl Way {
-    /// The way that `exchanges` finds for an operation on an array, which ranks find together.
+    /// Returns the way that `exchanges` chooses for an operation on an array. All ranks call this together.
     pub fn of<T>(exchanges: &Bound<'_, PyAny>, operation: T, array: u32, held: &Py<PyList>) -> PyResult<Self>
     where
         T: for<'py> IntoPyObject<'py>,
@@ -124,7 +122,7 @@ impl State {
         self.order.are_done(&command.on, command.until)
     }
 
-    /// The next kernel, if it may run.
+    /// Returns the next kernel, if it may run.
     pub fn take_kernel(&mut self) -> Option<Command> {
         let next = self.kernels.front()?;
         if !self.is_ready(next) {
@@ -134,7 +132,7 @@ impl State {
         self.kernels.pop_front()
     }
 
-    /// Whether no kernel runs before the exchange is over, and none of the array is under way.
+    /// Returns whether no kernel runs before the exchange is over, and no other exchange of its array is under way.
     pub fn is_alone(&self, command: &Command) -> bool {
         let next = self.kernels.front().is_some_and(|kernel| kernel.on.contains(&command.number));
         !self.running && next && self.under_way.iter().all(|other| other.command.array != command.array)

@@ -13,9 +13,9 @@ use crate::{errors::input, mpi::mpi_error};
 
 /// A box of Python: its first and its last corner.
 type PyBox = (Vec<usize>, Vec<usize>);
-/// A part, the element at which the box around it is packed, and that box.
+/// A part, the first element of its enclosing box in packed memory, and that box.
 type PyPart = (PyBox, usize, PyBox);
-/// Parts, the bytes of packed memory, and for each rank the count and the place.
+/// Parts, the bytes of packed memory, and the count and the place of each rank.
 type PySide = (Vec<PyPart>, usize, Vec<u64>, Vec<u64>);
 
 /// One side of a collective: parts of the array in packed memory.
@@ -43,7 +43,7 @@ impl Side {
         Shares { address, counts: &self.counts, places: &self.places, in_place: false }
     }
 
-    /// The end of the last rank's part in elements of the call.
+    /// Returns the end of the last rank's part in elements of the call.
     fn end(&self) -> Option<usize> {
         let rows = self.counts.iter().enumerate().map(|(k, &count)| (self.places.get(k).copied().unwrap_or(0), count));
         rows.map(|(at, count)| usize::try_from(at).ok()?.checked_add(usize::try_from(count).ok()?))
@@ -57,13 +57,13 @@ pub struct LibraryWay {
     layout: Layout,
     given: Option<Side>,
     got: Option<Side>,
-    /// What packed memory holds before the parts are packed, an element.
+    /// The element that fills packed memory before the parts are packed.
     neutral: Vec<u8>,
-    /// Input and result are one memory.
+    /// Input and result share memory.
     shared: bool,
-    /// The first byte of that memory in the array, where it lies there.
+    /// The first byte of the shared memory in the array, if it is there.
     at: Option<usize>,
-    /// The first byte of the result in the array and the places there, where nothing else looks at the array.
+    /// The first byte of the result in the array and the places from there, if nothing else reads the array.
     in_place: Option<(usize, Vec<c_int>)>,
 }
 
@@ -79,17 +79,17 @@ impl LibraryWay {
         if !self.neutral.is_empty() {
             for at in (0..side.bytes).step_by(self.neutral.len()) {
                 let bytes = self.neutral.len().min(side.bytes - at);
-                // SAFETY: the room has so many bytes, and `at + bytes` are no more.
+                // SAFETY: the room has this number of bytes, and `at + bytes` is not larger.
                 unsafe { std::ptr::copy_nonoverlapping(self.neutral.as_ptr(), to.wrapping_add(at), bytes) };
             }
         }
-        // SAFETY: the parts were made for this layout, the room for the side's bytes, which are as many as the parts
-        // need; kernels that write the region wait for this exchange.
+        // SAFETY: the parts were made for this layout and the room for the side's bytes, which are as many as the parts
+        // need. Kernels that write the region wait for this exchange.
         unsafe { side.parts.pack(std::ptr::with_exposed_provenance(array.address), to) };
         Some(room)
     }
 
-    /// Begins the rank's part.
+    /// Begins this rank's part.
     pub fn begin(self: &Arc<Self>, memory: &TaskMemory, array: Arc<Held>, in_place: bool) -> Outcome<Exchange> {
         let there = |at: usize| std::ptr::with_exposed_provenance_mut(array.address + at);
         let mut made = Exchange::on(array.clone());
@@ -120,10 +120,10 @@ impl LibraryWay {
             });
             (from, to)
         };
-        // SAFETY: rooms have the bytes of their sides, and `new` compared those, and places in the array, with counts
-        // and places. The exchange keeps array, rooms and this way with its counts until it is over. Commands that
-        // touch the regions wait for it; where the result lies in the array, all of it is wanted, and nothing else
-        // looks at it.
+        // SAFETY: rooms have the bytes of their sides, and `new` compared those, and the places in the array, with the
+        // counts and places. The exchange keeps the array, the rooms and this way with its counts until it is over.
+        // Commands that touch the regions wait for it. If the result is in the array, all of it is wanted and nothing
+        // else reads the array.
         made.begun.push(unsafe { memory.library.begin_collective(&self.collective, from, to) }?);
         Ok(made)
     }
@@ -135,9 +135,9 @@ pub struct LibraryCollective(pub Arc<LibraryWay>);
 
 #[pymethods]
 impl LibraryCollective {
-    /// `datatype` 0 is that of bytes. `given` and `got` are `(parts, bytes, counts, places)` of packed memory, where a
-    /// part is `(box, start, box around it)`. With `shared` both are one memory, which begins at byte `at` of the array
-    /// if given. `in_place` is the first byte of the result in the array, and the places from there.
+    /// Makes the collective. `datatype` 0 is that of bytes. `given` and `got` are `(parts, bytes, counts, places)` of
+    /// packed memory; a part is `(box, start, enclosing box)`. With `shared` both are one memory, which begins at byte
+    /// `at` of the array if given. `in_place` is the first byte of the result in the array, and the places from there.
     #[new]
     #[pyo3(signature = (
         function, comm, shape, element_bytes, *, root=0, datatype=0, op=0, given=None, got=None, neutral=None, shared=false,
@@ -178,7 +178,7 @@ impl LibraryCollective {
 }
 
 impl LibraryWay {
-    /// Compares the memory of both sides with what the library will read and write there.
+    /// Compares the memory of both sides with the memory that the library will read and write.
     fn check(&self, ranks: usize, is_root: bool, unit: usize) -> PyResult<()> {
         let function = self.collective.function;
         let bytes = |side: &Side| side.end().and_then(|end| end.checked_mul(unit));
@@ -187,7 +187,7 @@ impl LibraryWay {
         for (side, divides) in sides.into_iter().filter_map(|(side, divides)| Some((side.as_ref()?, divides))) {
             let rows = if divides { ranks } else { 1 };
             let lists = side.counts.len() == rows && (side.places.is_empty() || side.places.len() == rows);
-            // Of equal parts, the count is that of one.
+            // If all parts are equal, the count is that of one part.
             let many = match function {
                 Function::Allgather => self.got.as_ref().is_some_and(|got| std::ptr::eq(got, side)),
                 Function::ReduceScatterBlock => self.given.as_ref().is_some_and(|given| std::ptr::eq(given, side)),
@@ -231,7 +231,7 @@ impl LibraryWay {
     }
 }
 
-/// Messages between pairs that make a collective of moves.
+/// Messages between pairs that carry out a collective without a reduction.
 #[pyclass(frozen, module = "unisono")]
 pub struct PairMessages {
     pub sends: Rows,
@@ -240,7 +240,7 @@ pub struct PairMessages {
 
 #[pymethods]
 impl PairMessages {
-    /// Of an array: to whom and from whom which regions go, tuples of boxes.
+    /// Makes messages from the regions of an array to send and to receive, by rank.
     #[new]
     fn new(
         shape: Vec<usize>,
@@ -261,14 +261,14 @@ impl PairMessages {
     }
 }
 
-/// Numbers as MPI has them.
+/// Converts numbers to MPI's integers.
 fn counted(list: Vec<u64>) -> PyResult<Vec<c_int>> {
     let one =
         |n: u64| int(n).map_err(|_| input(format!("a count or a place is {n}; accepted are up to {}", c_int::MAX)));
     list.into_iter().map(one).collect()
 }
 
-/// The corners of a box, with the dimensions that it lacks.
+/// Returns the corners of a box in three dimensions.
 fn corners((low, high): &PyBox) -> PyResult<Corners> {
     let (mut first, mut last) = ([0; 3], [1; 3]);
     if low.len() != high.len() || low.len() > 3 {

@@ -1,5 +1,6 @@
-//! Every algorithm among ranks, stored in blocks and run over the local transport: counts that the blocks divide and
-//! that they do not, messages in many orders, against plain arithmetic; and bit for bit against the interpreter.
+//! Runs every algorithm among ranks, stored in blocks, over the local transport, with counts that blocks do and do not
+//! divide and with messages in many orders. Results are compared with plain arithmetic, and bit by bit with the
+//! interpreter.
 
 use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
@@ -38,7 +39,7 @@ fn stored(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Option<(Ve
     Some((proven, stored))
 }
 
-/// Elements of `(input, output)` of a rank in a call with `n`.
+/// Returns the elements of `(input, output)` of a rank in a call with `n`.
 fn sizes(c: &Collective, n: usize, rank: u32) -> (usize, usize) {
     let c = Collective { elements: n.max(1) as u32, ..*c };
     let of = |len: u32| if n == 0 { 0 } else { len as usize };
@@ -131,7 +132,8 @@ fn every_count_gives_what_arithmetic_gives() {
     assert!(runs > soak::cases(5000), "{runs}");
 }
 
-/// Every schedule that may, on all ranks and on every other one; a rank's output may hold more than its input gives.
+/// All schedules that run in place do so on all ranks and on every other one. A rank's output may be longer than its
+/// input.
 #[test]
 fn inputs_may_lie_in_outputs() {
     let (mut runs, mut copied) = (0, std::collections::BTreeSet::new());
@@ -179,8 +181,8 @@ fn whole_vectors_take_any_count() {
     });
 }
 
-/// Ranks of an allreduce have the same bits under every operator of the plan, minima of zeros of either sign among
-/// them.
+/// The ranks of an allreduce have the same bits under every operator of the plan, also for minima of zeros of either
+/// sign.
 #[test]
 fn repeatable_schedules_stay_repeatable() {
     let mut kept = 0;
@@ -198,7 +200,7 @@ fn floats_have_the_bits_of_the_interpreter() {
         if !c.kind.reduces() || c.kind == Kind::Barrier {
             return;
         }
-        // Sums of these round differently in every order.
+        // The rounding of these sums depends on the order.
         let value = |r: u32, k: u32| 1.0 / (1.0 + f64::from(r * 131 + k * 17)) as f32;
         let inputs: Vec<Vec<f32>> = (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect();
         let expected = interpret::run(proven.schedule(), &inputs, interpret::Options::default()).unwrap();

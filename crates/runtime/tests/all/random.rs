@@ -1,6 +1,6 @@
 //! Random allreduces: the vector in random chunks, each summed up a random tree and sent down another, by random lanes,
-//! with multicasts, accumulation in place and scratch memory that several chunks share. Whatever order messages come
-//! in, the bits are the interpreter's; and any count of elements is served.
+//! with multicasts, accumulation in place and scratch memory that several chunks share. For any order of messages, the
+//! bits are those of the interpreter, and any count of elements is served.
 
 use proptest::prelude::*;
 use unisono_base::NodeId;
@@ -20,9 +20,9 @@ impl Draws<'_> {
     }
 }
 
-/// One chunk: every rank hands what it has to a parent, and gets the sum from one.
+/// Adds one chunk: every rank sends its data to a parent, and receives the sum from one.
 fn chunk(b: &mut Builder, d: &mut Draws<'_>, ranks: u32, lanes: u32, start: u32, len: u32) {
-    // A random order of the ranks; each one's parent stands before it.
+    // A random order of the ranks, in which each one's parent precedes it.
     let mut order: Vec<u32> = (0..ranks).collect();
     for n in (1..ranks).rev() {
         order.swap(n as usize, d.below(n + 1) as usize);
@@ -51,7 +51,7 @@ fn chunk(b: &mut Builder, d: &mut Draws<'_>, ranks: u32, lanes: u32, start: u32,
         }
     }
     let down_lane = if d.below(2) == 0 { lane } else { lanes + d.below(lanes) };
-    // The root's other lane must wait until the sum is there.
+    // The root's other lane must wait for the sum.
     let last = b.lane_ends(node(0));
     for n in 0..ranks {
         let children: Vec<NodeId> = (n + 1..ranks).filter(|&m| parent[m as usize] == n).map(node).collect();
@@ -106,7 +106,7 @@ proptest! {
         let n = (blocks * factor).saturating_sub(short);
         let inputs: Vec<Vec<f32>> = (0..ranks as usize).map(|r| (0..n).map(|k| value(r, k)).collect()).collect();
         let got = local::run(stored.facts(), stored.programs(), n, &inputs, seed).unwrap();
-        // Element k of the vector is element j of some run of the interpreter, whose block holds it.
+        // Element k of the vector is element j of a run of the interpreter, over the same element of each block.
         let pitch = n.div_ceil(blocks);
         for offset in 0..pitch {
             let at = |b: usize| (b * pitch + offset).min(n - 1);

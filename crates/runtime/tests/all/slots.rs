@@ -1,16 +1,16 @@
-//! Landing slots are added until nobody waits in a circle, and only then.
+//! Landing slots are added until there is no cycle of waits, and not further.
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_runtime::local;
+use unisono_runtime::{Blocks, Executor, Slice, Transport, local};
 use unisono_schedule::{
     Builder, Operand,
     stored::{Stored, store},
     verify::{Method, Verified},
 };
 
-/// Two ranks send five messages each before they read one. `through_one_place`: each leaves from the same element of
-/// scratch memory, so it must be gone before the next is made.
+/// Two ranks send five messages each before they read one. With `through_one_place`, all are sent from the same element
+/// of scratch memory, so each must have left before the next is written.
 fn exchange(kind: Kind, through_one_place: bool) -> Stored {
     let c = Collective::new(kind, 2, 5, 0, Operator::Sum, Dtype::I64).unwrap();
     let mut b = Builder::new(c);
@@ -60,4 +60,53 @@ fn two_slots_serve_where_nothing_waits_for_its_send() {
 fn slots_are_added_where_two_would_wait_in_a_circle() {
     // With two slots neither rank could send its fourth message before it has read one, which comes after all sends.
     assert_eq!(exchange(Kind::Allreduce, true).programs()[0].scratch_blocks, 1 + 5);
+}
+
+/// A message layer whose receives end only inside of `wait`, as where a library moves messages while it waits.
+struct EndsInWait;
+
+impl Transport for EndsInWait {
+    /// True for a send.
+    type Request = bool;
+    type Error = &'static str;
+
+    fn send(&mut self, _: u32, _: u32, _: Slice) -> Result<bool, Self::Error> {
+        Ok(true)
+    }
+
+    fn receive(&mut self, _: u32, _: u32, _: Slice) -> Result<bool, Self::Error> {
+        Ok(false)
+    }
+
+    fn test(&mut self, request: &mut bool) -> Result<bool, Self::Error> {
+        Ok(*request)
+    }
+
+    fn wait(&mut self, _: &mut bool) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    fn idle(&mut self) -> Result<(), Self::Error> {
+        Err("the rank polls, and could wait inside of the message layer")
+    }
+
+    fn give_up(&mut self, _: &mut bool) {}
+
+    fn copy(&mut self, _: Slice, _: Slice) {}
+
+    fn combine(&mut self, _: Slice, _: Slice, _: Slice) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_rank_with_one_lane_waits_inside_the_message_layer() {
+    for (kind, through_one_place) in [(Kind::Allreduce, false), (Kind::Allreduce, true), (Kind::Allgather, true)] {
+        let stored = exchange(kind, through_one_place);
+        let blocks = Blocks::new(stored.facts(), 5).unwrap();
+        for program in stored.programs() {
+            assert_eq!(program.lanes.len(), 1);
+            assert_eq!(Executor::new(program.clone()).run(&blocks, &mut EndsInWait), Ok(()));
+        }
+    }
 }

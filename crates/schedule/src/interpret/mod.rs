@@ -1,8 +1,8 @@
-//! The reference interpreter: pushes real data through a schedule.
+//! The reference interpreter, which pushes real data through a schedule.
 //!
-//! Lanes advance chunk by chunk, in an order drawn from a seed, whenever their input is there and their output fits
-//! the capacities. So one interpreter stands for every machine: a chunk of one element is a wafer, the whole span is
-//! store-and-forward, and a schedule that depends on luck shows it under some seed.
+//! Lanes advance chunk by chunk, in an order drawn from a seed, as soon as their input is available and their output
+//! fits the capacities. So one interpreter models every machine: a chunk of one element is a wafer, the whole span is
+//! store-and-forward, and a schedule whose result depends on timing fails under some seed.
 
 mod element;
 
@@ -15,14 +15,15 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// How to run: elements per step (`None`: the whole span of each instruction), and the seed of the order of lanes.
+/// The parameters of a run: elements per step (`None`: the whole span of each instruction), and the seed of the order
+/// of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     pub chunk: Option<u32>,
     pub seed: u64,
 }
 
-/// The most memory that a run may take: a damaged schedule must not end the process.
+/// The memory limit of a run, so that a damaged schedule does not end the process.
 const MOST_BYTES: u64 = 8 << 30;
 
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -41,10 +42,10 @@ pub enum InterpretError {
     Operator { operator: &'static str },
 }
 
-/// Runs the schedule on one input a rank and returns one output a rank (empty where a rank has none).
+/// Runs the schedule on one input per rank and returns one output per rank (empty if a rank has none).
 ///
 /// # Errors
-/// Inputs that do not fit, a schedule that is not well-formed, and a deadlock with the instructions that are stuck.
+/// Inputs that do not fit, a schedule that is not well-formed, or a deadlock, with the instructions that are stuck.
 pub fn run<T: Element>(
     schedule: &Schedule,
     inputs: &[Vec<T>],
@@ -85,7 +86,7 @@ pub fn run<T: Element>(
 struct Channel<T> {
     data: Vec<T>,
     pushed: u32,
-    /// Elements each sink has popped, in the order of the stream's sinks.
+    /// The elements that each sink has popped, in the order of the stream's sinks.
     popped: Vec<u32>,
 }
 
@@ -99,10 +100,10 @@ struct Machine<'a, T> {
     out: Vec<Vec<T>>,
     tmp: Vec<Vec<T>>,
     channels: Vec<Channel<T>>,
-    /// Next instruction of each lane and the elements of it that are done.
+    /// For each lane, the next instruction and the number of its elements that are done.
     lanes: Vec<(usize, u32)>,
     done: Vec<bool>,
-    /// Lanes that may be able to advance, and whether each lane is among them.
+    /// The lanes that may be able to advance, and for each lane whether it is among them.
     ready: Vec<LaneId>,
     queued: Vec<bool>,
     buffer: Vec<T>,
@@ -138,7 +139,7 @@ impl<'a, T: Element> Machine<'a, T> {
 
     fn run(&mut self) {
         while !self.ready.is_empty() {
-            // SplitMix64: every seed gives another order of lanes.
+            // SplitMix64: each seed gives a different order of lanes.
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let pick = narrow(unisono_base::mix(self.random) % self.ready.len() as u64);
             let lane = self.ready.swap_remove(pick);
@@ -168,7 +169,7 @@ impl<'a, T: Element> Machine<'a, T> {
         self.lanes[lane.index()] = if finished { (at + 1, 0) } else { (at, progress + count) };
         self.done[at] = finished;
         self.wake(lane);
-        // One lane a sink reads a stream, and one lane writes it.
+        // Each end of a stream belongs to one lane.
         for (stream, _) in self.flow.pushes(self.schedule, id) {
             for readers in self.flow.readers_by_sink(stream) {
                 self.wake(self.flow.lane_of(readers[0].instr));

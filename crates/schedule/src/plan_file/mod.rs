@@ -1,4 +1,4 @@
-//! The `.plan` file: a decision table with the stored schedules that its rows run.
+//! The `.plan` file: a decision table and the stored schedules of its rows.
 //!
 //! ```text
 //! "UNISPLAN"  version u32  0 u32  header length u64  header checksum u64
@@ -6,11 +6,11 @@
 //!             rank, offset, length and checksum of its program
 //! programs    one after the other
 //! ```
-//! Version 2 added the ranks per node of a row, and whether a schedule runs in place; in version 1 rows hold for any,
-//! and schedules do not. Numbers are little-endian; texts have their length before them. The header's checksum covers
-//! those of the programs. Checksums find damage; a file that is damaged, truncated or newer is refused as a whole. A
-//! program that reaches outside its buffers is refused when it is decoded, and [`PlanFile::prove`] proves the programs
-//! of all ranks together, whatever wrote them; nothing runs unproven.
+//! Version 2 added the ranks per node of a row, and whether a schedule runs in place. In version 1 rows apply to any
+//! number of ranks per node, and schedules do not run in place. Numbers are little-endian; texts are preceded by their
+//! length. The header's checksum covers the programs' checksums. Checksums detect damage; a file that is damaged,
+//! truncated or newer is refused as a whole. A program that reaches outside its buffers is refused when it is decoded.
+//! [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them, and only proven programs run.
 
 pub(crate) mod read;
 pub(crate) mod wire;
@@ -25,7 +25,7 @@ use crate::stored::{Facts, RankProgram, Stored, Unsound};
 pub use write::write;
 
 pub const MAGIC: &[u8; 8] = b"UNISPLAN";
-/// The version that [`write`] writes, and the latest that [`PlanFile::read`] reads.
+/// The version that [`write`] writes, and the latest one that [`PlanFile::read`] reads.
 pub const VERSION: u32 = 2;
 pub const PREAMBLE_BYTES: usize = 32;
 
@@ -47,7 +47,8 @@ pub enum PlanFileError {
     Table(#[from] CollectiveError),
 }
 
-/// A plan to be written: the table, and for each of its rows the schedule that serves it (none: the library's own).
+/// A plan to be written: the table, and for each of its rows the schedule that serves it, or none for the library's own
+/// algorithm.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub table: DecisionTable,
@@ -55,7 +56,7 @@ pub struct Plan {
     pub uses: Vec<Option<usize>>,
 }
 
-/// Where a rank's program lies in the file.
+/// The position of a rank's program in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Section {
     start: u64,
@@ -63,7 +64,7 @@ struct Section {
     checksum: u64,
 }
 
-/// A plan in memory, checked; programs are decoded when asked for.
+/// A checked plan in memory; programs are decoded on demand.
 #[derive(Clone, Debug)]
 pub struct PlanFile {
     bytes: Vec<u8>,
@@ -71,19 +72,19 @@ pub struct PlanFile {
     table: DecisionTable,
     uses: Vec<Option<usize>>,
     schedules: Vec<(Facts, Vec<Section>)>,
-    /// Of each schedule, once [`PlanFile::prove`] was called.
+    /// For each schedule, the result of [`PlanFile::prove`] once it was called.
     proofs: Vec<OnceLock<Result<(), PlanFileError>>>,
 }
 
 impl PlanFile {
     /// # Errors
-    /// What is wrong with the file, in one sentence.
+    /// The first defect of the file.
     pub fn read(bytes: Vec<u8>) -> Result<Self, PlanFileError> {
         read::read(bytes)
     }
 
-    /// The first 128 bits of the SHA-256 digest of the file. Files of ranks that have the same digest are the same,
-    /// which checksums do not show: their author can choose them.
+    /// Returns the first 128 bits of the SHA-256 digest of the file. Ranks compare it to make sure that they read the
+    /// same file; checksums are not enough for this, because the author of a file can choose them.
     pub fn digest(&self) -> [u64; 2] {
         self.digest
     }
@@ -92,7 +93,7 @@ impl PlanFile {
         &self.table
     }
 
-    /// The schedule that serves a row, if the row is not the library's own.
+    /// Returns the schedule that serves a row, or none for the library's own algorithm.
     pub fn schedule(&self, row: usize) -> Option<usize> {
         self.uses[row]
     }
@@ -105,11 +106,11 @@ impl PlanFile {
         self.schedules.len()
     }
 
-    /// Proves the programs of a schedule and what its facts claim, once: a checksum shows that a file is whole, not
-    /// that it is right. One rank does this for all, which then compare their checksums.
+    /// Proves the programs and the facts of a schedule, once. A checksum shows only that a file is undamaged, not that
+    /// it is right. One rank proves for all, which then compare their digests.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The first property that does not hold.
     pub fn prove(&self, schedule: usize) -> Result<(), PlanFileError> {
         let proof = self.proofs[schedule].get_or_init(|| {
             let facts = self.facts(schedule);
@@ -122,20 +123,20 @@ impl PlanFile {
         proof.clone()
     }
 
-    /// Proves the schedules of all rows, or of those for one number of ranks.
+    /// Proves the schedules of all rows, or of the rows for one number of ranks.
     ///
     /// # Errors
-    /// The first that fails.
+    /// The first failed proof.
     pub fn prove_rows(&self, ranks: Option<u32>) -> Result<(), PlanFileError> {
         let rows = self.table.rows().iter().zip(&self.uses);
         let asked = rows.filter(|(row, _)| ranks.is_none_or(|ranks| row.ranks == ranks));
         asked.filter_map(|(_, used)| *used).try_for_each(|schedule| self.prove(schedule))
     }
 
-    /// The program of `rank` in a schedule.
+    /// Decodes the program of `rank` in a schedule.
     ///
     /// # Errors
-    /// The program reaches outside its buffers or names what does not exist.
+    /// The program reaches outside its buffers or has an invalid row.
     pub fn program(&self, schedule: usize, rank: u32) -> Result<RankProgram, PlanFileError> {
         let (facts, sections) = &self.schedules[schedule];
         let section = sections[rank as usize];

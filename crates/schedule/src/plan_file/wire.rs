@@ -1,4 +1,4 @@
-//! Little-endian numbers and texts, and the checksum over them.
+//! Little-endian numbers and texts, and a checksum.
 
 use unisono_base::mix;
 
@@ -78,7 +78,7 @@ impl<'a> In<'a> {
         }
     }
 
-    /// A number of rows, each of at least `row_bytes`: what follows must be able to hold them.
+    /// Reads a number of rows of at least `row_bytes` each, and checks that the rest of the file can hold them.
     pub fn count(&mut self, row_bytes: usize) -> Got<usize> {
         let count = self.u32()? as usize;
         if count.saturating_mul(row_bytes) > self.bytes.len() - self.at {
@@ -92,7 +92,7 @@ impl<'a> In<'a> {
     }
 }
 
-/// 64 bits that change with any byte; for damage, not against forgery.
+/// Returns 64 bits that change with any byte. They detect damage, not forgery.
 pub fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = mix(bytes.len() as u64 ^ 0x756e_6973_6f6e_6f00);
     for chunk in bytes.chunks(8) {
@@ -100,6 +100,6 @@ pub fn checksum(bytes: &[u8]) -> u64 {
         word[..chunk.len()].copy_from_slice(chunk);
         sum = mix(sum ^ u64::from_le_bytes(word)).wrapping_add(sum.rotate_left(23));
     }
-    // 0 says "no plan" among ranks.
+    // Ranks use 0 for "no plan".
     sum.max(1)
 }

@@ -1,4 +1,4 @@
-//! Writing a `.plan`.
+//! Writes a `.plan`.
 
 use std::io;
 
@@ -10,18 +10,18 @@ use super::{
 };
 use crate::stored::{Blocking, Facts, Place, RankProgram, Wait};
 
-/// No schedule: the row is the library's own.
+/// The library's own algorithm serves the row.
 pub(super) const LIBRARY: u32 = u32::MAX;
-/// A row for any ranks per node.
+/// The row applies to any number of ranks per node.
 pub(super) const ANY_PER_NODE: u32 = 0;
-/// No place, in a step.
+/// The step lacks this place.
 pub(super) const NO_PLACE: u8 = 3;
 
 /// # Errors
 /// Those of the writer.
 ///
 /// # Panics
-/// If the rows and uses of the plan do not fit each other.
+/// If the plan has not one use per row.
 pub fn write(plan: &Plan, to: &mut impl io::Write) -> io::Result<()> {
     assert_eq!(plan.table.rows().len(), plan.uses.len(), "each row says which schedule serves it");
     let mut header = Out::default();

@@ -5,19 +5,19 @@ use unisono_base::{InstrId, StreamId, interrupt};
 use super::StoreError;
 use crate::{flow::Flow, schedule::Schedule};
 
-/// Parts that any schedule may have, and a longer one for each of its instructions 64.
+/// The number of parts that every schedule may have; a schedule of many instructions may have 64 for each.
 const MOST_PARTS: u64 = 1 << 21;
 
-/// Where instructions are divided, and the order that a proven schedule runs in.
+/// The cuts of instructions, and the order in which a proven schedule runs.
 pub struct Cut {
     pub flow: Flow,
     pub order: Vec<InstrId>,
-    /// Of each instruction the inner cuts, ascending, in elements from its start.
+    /// The inner cuts of each instruction, ascending, in elements from its start.
     inner: Vec<Vec<u32>>,
 }
 
 impl Cut {
-    /// The parts of an instruction, `(start, len)` from its own start.
+    /// Returns the parts of an instruction, `(start, len)` from its own start.
     pub fn parts(&self, schedule: &Schedule, id: InstrId) -> impl Iterator<Item = (u32, u32)> + use<'_> {
         let len = schedule.instr(id).len;
         let cuts = &self.inner[id.index()];
@@ -29,7 +29,7 @@ impl Cut {
 }
 
 /// # Errors
-/// More parts than a schedule of this size should have.
+/// Too many parts for a schedule of this size.
 pub fn cut(schedule: &Schedule) -> Result<Cut, StoreError> {
     let mut none = unisono_base::Diagnostics::default();
     let flow = Flow::new(schedule, &mut none);
@@ -63,7 +63,7 @@ pub fn cut(schedule: &Schedule) -> Result<Cut, StoreError> {
                 return Err(StoreError::Parts { most });
             }
             inner[end.instr.index()] = places[from..to].iter().map(|p| p - end.start).collect();
-            // The instruction's other streams are now cut there too.
+            // This also cuts the instruction's other streams.
             let touched = flow.pops(schedule, end.instr).chain(flow.pushes(schedule, end.instr));
             for (other, _) in touched.filter(|(other, _)| *other != stream) {
                 if !std::mem::replace(&mut queued[other.index()], true) {

@@ -1,20 +1,20 @@
-//! Programs that may be given the memory of their output as that of their input, as `MPI_IN_PLACE` has it.
+//! Programs whose input and output may be the same memory, as with `MPI_IN_PLACE`.
 //!
-//! A proven schedule may write its output while it still reads its input. In one memory each such write has to wait for
-//! the reads before it: a step for the steps and departures that read the place, a receive likewise before it is
-//! posted. [`in_place`] adds these waits; where a read comes after a write of its own lane, none help, and the input
-//! has to be copied. Ranks that do not run in place wait for less, so a mixture has no circle that all ranks in place
-//! do not have. The proof checks programs with these waits like any other (`prove.rs`).
+//! A proven schedule may write its output while it still reads its input. If both are one memory, each such write has
+//! to wait for the reads before it: a step waits for the steps and departures that read the place, and a receive does
+//! so before it is posted. [`in_place`] adds these waits. If a read follows a write of its own lane, waits do not help,
+//! and the input has to be copied. Ranks that do not run in place wait for less, so a mixture has no cycle that all
+//! ranks in place do not have. The proof checks programs with these waits like any other (`prove.rs`).
 
 use unisono_base::Span;
 use unisono_collective::{Collective, Kind};
 
 use super::{Arrival, Place, RankProgram, Step, Wait, runs::Runs, touches::region};
 
-/// Tables of more entries are not made: the input is copied then.
+/// The most table entries; beyond it the input is copied.
 const MOST_ENTRIES: usize = 1 << 22;
 
-/// Which output block the first input block is, where a collective may be called in place.
+/// Returns the output block in which the first input block lies, if the collective can be called in place.
 pub fn offset(c: &Collective, rank: u32) -> Option<u32> {
     match c.kind {
         Kind::Allgather => Some(rank * c.elements),
@@ -25,7 +25,6 @@ pub fn offset(c: &Collective, rank: u32) -> Option<u32> {
     }
 }
 
-/// A read of the input.
 #[derive(Clone, Copy)]
 struct Read {
     /// The step that reads, or that sends the departure.
@@ -34,7 +33,7 @@ struct Read {
     span: Span,
 }
 
-/// The program for a rank whose input lies in its output; none where it needs a copy.
+/// Returns the program for a rank whose input is in its output, or none if the rank needs a copy.
 pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<RankProgram> {
     let offset = offset(c, rank)?;
     let reads = reads(program)?;
@@ -47,11 +46,11 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
     let mut entries = 0;
-    // The waits of a write to `place` by step `by`, or by a message that it consumes.
+    // Returns the waits of a write to `place` by step `by`, or by a message that the step consumes.
     let mut waits = |place: Place, len: u32, by: u32, as_step: bool| -> Option<Vec<Wait>> {
         let (1, span) = region(place, len) else { return Some(Vec::new()) };
         let mut waits = Vec::new();
-        // The part of the write that lies over the input, in blocks of the input.
+        // The part of the write that overlaps the input, in blocks of the input.
         let start = u64::from(span.start).max(u64::from(offset)) - u64::from(offset);
         let end = span.end().saturating_sub(u64::from(offset));
         let over = Span::new(u32::try_from(start).ok()?, u32::try_from(end.saturating_sub(start)).ok()?);
@@ -61,7 +60,7 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
                 let same_lane = lanes[read.step as usize] == lanes[by as usize];
                 match read.departure {
                     None if as_step && read.step == by => {
-                        // Element by element, each is read before it is written.
+                        // Each element is read before it is written.
                         let moved = u64::from(read.span.start) + u64::from(offset);
                         if (moved, read.span.len) != (u64::from(span.start), len) {
                             return None;
@@ -98,7 +97,7 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
     Some(RankProgram { steps, arrivals, waits: rows, ..program.clone() })
 }
 
-/// The reads of each stretch of the input.
+/// Returns the reads of each part of the input.
 fn reads(program: &RankProgram) -> Option<Runs<Vec<Read>>> {
     let mut reads: Runs<Vec<Read>> = Runs::default();
     let mut entries = 0;

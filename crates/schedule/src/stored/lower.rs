@@ -1,8 +1,9 @@
-//! Instructions to steps: where messages land, and which steps an instruction becomes. See the head of [`super`].
+//! Lowers instructions to steps: chooses the places of messages, and the steps of each instruction. See the head of
+//! [`super`].
 //!
-//! Parts of instructions are lowered in an order in which the schedule may run. [`super::rank`] adds the waits, so the
-//! order of memory is that of the proof whatever ordered it there: lanes, dependencies of one node or of several, or
-//! streams.
+//! Parts of instructions are lowered in an order in which the schedule may run. [`super::rank`] adds the waits. So
+//! memory is accessed in the proven order, whether lanes, dependencies (of one node or of several) or streams defined
+//! it.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, Span, StreamId, interrupt};
@@ -24,7 +25,7 @@ pub struct Lowered {
     pub most_arrivals: u32,
 }
 
-/// Lowers a proven schedule with at most `slots` landing slots a lane.
+/// Lowers a proven schedule with at most `slots` landing slots per lane.
 pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, StoreError> {
     let whole = serves_whole_vectors(schedule.collective().kind);
     let mut lowering = Lowering {
@@ -51,12 +52,12 @@ pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, Stor
     })
 }
 
-/// Whether a collective has whole vectors, whose blocks may be cut off at any count.
+/// Returns whether a collective has whole vectors, whose blocks may be cut off at any count.
 pub fn serves_whole_vectors(kind: Kind) -> bool {
     matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Barrier)
 }
 
-/// The tag of each stream at each sink: streams from one rank to another are counted.
+/// Returns the tag of each stream at each sink: the streams from one rank to another are counted.
 fn tags(schedule: &Schedule) -> Result<FxHashMap<(StreamId, NodeId), u32>, StoreError> {
     let mut counts: FxHashMap<(NodeId, NodeId), u32> = FxHashMap::default();
     let mut tags = FxHashMap::default();
@@ -78,12 +79,12 @@ struct Lowering<'a> {
     schedule: &'a Schedule,
     cut: &'a Cut,
     tags: FxHashMap<(StreamId, NodeId), u32>,
-    /// So far every instruction kept to blocks of one alignment, and outputs to their place.
+    /// True if every instruction so far used blocks of one alignment, and wrote outputs at their own place.
     aligned: bool,
-    /// The first input block that a message carries, by its stream and first element.
+    /// The first input block of each message, by its stream and first element.
     messages: FxHashMap<(StreamId, u32), u32>,
     ranks: Vec<Rank>,
-    /// Row of each instruction's last step in its lane.
+    /// The row of each instruction's last step in its lane.
     last_step: Vec<u32>,
 }
 
@@ -118,7 +119,7 @@ impl Lowering<'_> {
                 Operand::Tmp(at) => Place::Tmp(at + start),
                 Operand::Stream(stream) => {
                     let direct = memory.iter().copied().find(|&sink| alone && self.is_fresh(node, id, sink, len));
-                    // The first step takes the first two sources, each further one takes one more.
+                    // The first step has the first two sources, each further step has one more.
                     let consumer = first_step + sources.len().saturating_sub(1) as u32;
                     let place = self.receive(node, &part, stream, direct, consumer)?;
                     if sources.len() < 2 {
@@ -129,7 +130,7 @@ impl Lowering<'_> {
             };
             sources.push(place);
         }
-        // A message that lands where it is wanted need not be copied there.
+        // A message received at a target place need not be copied there.
         if let Some(at) = memory.iter().position(|sink| sources[0] == *sink) {
             memory.swap(0, at);
         }
@@ -156,7 +157,7 @@ impl Lowering<'_> {
         &mut self.ranks[node.index()].lanes[lane as usize]
     }
 
-    /// The input block that the part starts with; notes it for what the part writes.
+    /// Returns the input block at the start of the part, and stores it for the places that the part writes.
     fn align(
         &mut self,
         node: NodeId,
@@ -190,19 +191,19 @@ impl Lowering<'_> {
             let (buffer, span) = region(sink, len);
             let shift = i64::from(align) - i64::from(span.start);
             self.ranks[node.index()].shift[buffer - 1].set(span, shift);
-            // A late block is cut off, so an earlier one has no room at its place.
+            // Late blocks are cut off, so an output block must not hold an earlier input block.
             self.aligned &= buffer == 2 || shift == 0;
         }
         align
     }
 
-    /// Whether `id` is the first of its rank to touch `place`, and its lane the only one.
+    /// Returns whether `id` is the first instruction of its rank that touches `place`, and no other lane does.
     fn is_fresh(&self, node: NodeId, id: InstrId, place: Place, len: u32) -> bool {
         let (buffer, span) = region(place, len);
         self.ranks[node.index()].first[buffer - 1].over(span).all(|(_, _, first)| !first.shared && first.instr == id.0)
     }
 
-    /// Adds the arrival of the next message of a stream and returns where it lands.
+    /// Adds the arrival of the next message of a stream and returns its place.
     fn receive(
         &mut self,
         node: NodeId,
@@ -236,7 +237,7 @@ impl Lowering<'_> {
         Ok(place)
     }
 
-    /// Where the lane computes what only leaves.
+    /// Returns scratch memory in which the lane computes data that it only sends.
     fn staging(&mut self, node: NodeId, lane: u32) -> Result<Place, StoreError> {
         let rank = &mut self.ranks[node.index()];
         let (known, largest) = (rank.lanes[lane as usize].staging, rank.lanes[lane as usize].largest);
@@ -248,7 +249,7 @@ impl Lowering<'_> {
         Ok(Place::Tmp(start))
     }
 
-    /// The sources in a chain of steps, two at a time, from left to right.
+    /// Adds a chain of steps that combine the sources from left to right, two at a time.
     #[expect(clippy::too_many_arguments, reason = "one call, beside what prepares it")]
     fn steps(
         &mut self,
@@ -263,7 +264,7 @@ impl Lowering<'_> {
         let arrivals = first_arrival..self.lane(node, part.lane).arrivals.len() as u32;
         let mut first_wait = self.ranks[node.index()].waits.len();
         if first {
-            // A dependency on another node orders memory only, and memory is ordered by the accesses themselves.
+            // A dependency on another node only orders memory, and the waits of accesses do that.
             for &(_, earlier) in self.schedule.after(id) {
                 let lane = self.cut.flow.lane_of(earlier).0.wrapping_sub(self.ranks[node.index()].first_lane);
                 if self.cut.flow.node_of(earlier) == node && lane != part.lane {
@@ -278,11 +279,11 @@ impl Lowering<'_> {
             return Ok(());
         }
         let target = target.expect("what is combined has a target");
-        // What a later step still reads must not be overwritten by an earlier sum.
+        // An earlier sum must not overwrite a source of a later step.
         let sum =
             if sources[2.min(sources.len())..].contains(&target) { self.staging(node, part.lane)? } else { target };
         let mut left = sources[0];
-        // Messages come in the order of the sources that they are, so each step waits for its own.
+        // Messages arrive in the order of their sources, so each step waits for its own messages only.
         let landing: Vec<Place> =
             self.lane(node, part.lane).arrivals[first_arrival as usize..].iter().map(|a| a.place).collect();
         let mut taken = 0;
@@ -302,14 +303,15 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// The messages that leave from `place` after the last step so far.
+    /// Adds the messages that are sent from `place` after the last step so far.
     fn depart(&mut self, node: NodeId, part: &LanePiece, place: Place, streams: &[(StreamId, u32)]) {
         let rank = &mut self.ranks[node.index()];
         for &(stream, _) in streams {
             for &sink in self.schedule.stream_sinks(stream) {
                 let (buffer, span) = region(place, part.len);
                 if buffer > 0 {
-                    // The step before read or wrote the place, so it has waited for whatever this read clashes with.
+                    // The previous step read or wrote the place, so it has already waited for the accesses that clash
+                    // with this read.
                     rank.touches[buffer - 1].read(span, Access::Departure(rank.departures.len() as u32), |_| {});
                 }
                 let tag = self.tags[&(stream, sink)];

@@ -1,33 +1,33 @@
-//! A proven schedule in the form that message passing runs: for every rank its lanes of steps over memory, with the
-//! messages that must have arrived before a step and those that leave after it.
+//! A proven schedule as programs for message passing: each rank has lanes of steps over memory. A step starts after its
+//! messages have arrived, and messages may leave after it.
 //!
 //! # One schedule for every count
-//! A stored schedule is proven over vectors of K *blocks*, and a block stands for any number of elements. That keeps
-//! the proof: it is made element by element, every combination it accepts aligns equal input blocks, and the ranks it
-//! finds in an output block are those of each element of the block. Two rules say which elements a block has:
+//! A stored schedule is proven over vectors of K *blocks*, and a block stands for any number of elements. The proof
+//! remains valid: it is made element by element, every accepted combination aligns equal input blocks, and the ranks in
+//! an output block are those of each element of the block. Two rules define the elements of a block:
 //!
 //! * [`Blocking::Any`]: of `n` elements block `b` holds `b m .. (b + 1) m`, with `m = ceil(n / K)`, cut off at `n`.
-//!   Late blocks may be short or empty. It needs every instruction to keep to blocks of one alignment, and whole
-//!   vectors.
-//! * [`Blocking::Equal`]: every block has `n / K` elements, and only such counts are served. It fits whatever is
-//!   proven, and is how collectives of one piece a rank are stored, mostly with K = 1: then it serves every count as
-//!   well.
+//!   Late blocks may be short or empty. It requires whole vectors, and that every instruction uses blocks of one
+//!   alignment.
+//! * [`Blocking::Equal`]: every block has `n / K` elements, and only multiples of K are served. It is possible for all
+//!   proven schedules. Collectives of one piece per rank are stored in this way, mostly with K = 1, which serves every
+//!   count.
 //!
 //! # Messages
-//! A stream becomes one message for each stretch that no end of it divides, so an instruction is cut where another one
-//! would take only a part of its message; the proof holds at every granularity. Sums of three and more become chains of
-//! two. A message lands where a copy would put it, if nothing used that place before; else in a slot of scratch memory.
+//! Both ends of a stream are cut wherever one of them is cut, and each piece becomes one message. So an instruction is
+//! cut if another one would take only a part of its message; the proof holds at every granularity. Sums of three and
+//! more become chains of two. If nothing has used the destination of a copy before, the message is received there;
+//! otherwise it is received in a slot of scratch memory.
 //!
 //! # No deadlock without buffers
-//! Streams hold their whole length, but a message of MPI may be passed on only when its receiver has asked for it. In
-//! the programs a send ends after its receive was posted, a place that is sent from is overwritten after the send has
-//! ended, and a landing slot is posted again after its last use. Slots are
-//! added until that order has no cycle; with a slot for each message it cannot have one, because receives are then
-//! posted at the start, and all else follows the proven order.
+//! Streams can hold their whole length, but MPI may delay a message until its receive is posted. In the programs a send
+//! ends after its receive was posted, a place is overwritten after the send from it has ended, and a landing slot is
+//! posted again after its last use. Slots are added until this order has no cycle. With a slot for each message there
+//! is no cycle, because receives are then posted at the start, and the rest follows the proven order.
 //!
 //! # Proven again
-//! The proof of the schedule is not carried over. `prove.rs` proves the programs themselves, and only what it proves
-//! becomes a [`Stored`]; programs that are read from a file go the same way ([`Stored::check`]).
+//! The proof of the schedule is not carried over. `prove.rs` proves the programs themselves, and only proven programs
+//! become a [`Stored`]; [`Stored::check`] does the same for programs that are read from a file.
 
 mod align;
 mod condense;
@@ -61,34 +61,34 @@ pub enum Place {
     Tmp(u32),
 }
 
-/// One step of a lane: `b` missing copies `a`, both missing their target only sends.
+/// One step of a lane. Without `b` it copies `a`; without `b` and `to` it only sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Blocks of every place of the step.
+    /// The number of blocks of every place of the step.
     pub len: u32,
-    /// Input block that the first block belongs to; 0 where blocks are equal.
+    /// The input block of the first block; 0 if blocks are equal.
     pub align: u32,
     pub a: Place,
     pub b: Option<Place>,
     pub to: Option<Place>,
-    /// Rows of [`RankProgram::arrivals`] that must have arrived.
+    /// The rows of [`RankProgram::arrivals`] that must have arrived.
     pub arrivals: Range<u32>,
-    /// Rows of [`RankProgram::departures`] that leave once the step is done.
+    /// The rows of [`RankProgram::departures`] that are sent after the step.
     pub departures: Range<u32>,
-    /// Rows of [`RankProgram::waits`].
+    /// The rows of [`RankProgram::waits`].
     pub waits: Range<u32>,
 }
 
-/// What must have happened before.
+/// An event that must have happened before.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Wait {
-    /// The step with this number is done.
+    /// The step with this number has completed.
     Step(u32),
     /// The message with this number has left its place.
     Departure(u32),
 }
 
-/// A message to receive. A lane posts its arrivals in their order.
+/// A message to receive. A lane posts its arrivals in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Arrival {
     pub peer: u32,
@@ -96,7 +96,7 @@ pub struct Arrival {
     pub place: Place,
     pub len: u32,
     pub align: u32,
-    /// Rows of [`RankProgram::waits`] before it is posted.
+    /// The rows of [`RankProgram::waits`] before it is posted.
     pub waits: Range<u32>,
 }
 
@@ -109,14 +109,13 @@ pub struct Departure {
     pub align: u32,
 }
 
-/// Consecutive rows of the tables that one lane runs.
+/// The consecutive rows of the tables that belong to one lane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lane {
     pub steps: Range<u32>,
     pub arrivals: Range<u32>,
 }
 
-/// What one rank does.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct RankProgram {
     pub scratch_blocks: u32,
@@ -127,33 +126,32 @@ pub struct RankProgram {
     pub waits: Vec<Wait>,
 }
 
-/// Which elements a block holds.
+/// The rule for the elements of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blocking {
     Any,
     Equal,
 }
 
-/// What a stored schedule is, beside its programs. `collective.elements` counts blocks.
+/// The properties of a stored schedule beside its programs. `collective.elements` counts blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
     pub collective: Collective,
     pub blocking: Blocking,
     pub class: OperatorClass,
-    /// All ranks end with the same bits, also of floating point.
+    /// True if all ranks get the same bits, also in floating point.
     pub repeatable: bool,
-    /// Ranks may run it with their input in their output, as [`in_place()`] gives it.
+    /// True if the input may be in the output, in the way of [`in_place()`].
     pub in_place: bool,
     /// The class of the results' expression, as the proof names it.
     pub expression: String,
-    /// How it was proved: `exact` or `fingerprint`.
+    /// The method of the proof: `exact` or `fingerprint`.
     pub method: String,
-    /// What made it.
     pub origin: String,
 }
 
 impl Facts {
-    /// Whether it can run on `elements`, counted as the collective counts.
+    /// Returns whether it can run on `elements`, in the unit of the collective.
     pub fn serves(&self, elements: u64) -> bool {
         self.blocking == Blocking::Any || elements.is_multiple_of(u64::from(self.collective.elements.max(1)))
     }
@@ -171,7 +169,6 @@ impl Stored {
         &self.facts
     }
 
-    /// The program of each rank.
     pub fn programs(&self) -> &[RankProgram] {
         &self.programs
     }
@@ -199,13 +196,13 @@ pub enum StoreError {
     NotProved(#[from] Unsound),
 }
 
-/// MPI promises tags up to 32767.
+/// MPI guarantees tags up to 32767.
 const MOST_TAGS: u32 = 32_767;
 
-/// Turns a proven schedule into programs of messages, and proves these in turn.
+/// Converts a proven schedule into programs of messages, and proves these.
 ///
 /// # Errors
-/// Switches, collectives that no plan serves, tables that grow past their limits.
+/// Switches, collectives that no plan serves, or tables that exceed their limits.
 pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let schedule = proven.schedule();
     let c = *schedule.collective();
@@ -222,7 +219,7 @@ pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let mut slots = 2;
     loop {
         let mut lowered = lower::lower(schedule, &cut, slots)?;
-        // With a slot for each message, receives are posted at the start, and all else follows the proven order.
+        // With a slot for each message, receives are posted at the start, and the rest follows the proven order.
         let endless = slots >= lowered.most_arrivals;
         if endless || order::order(&lowered.programs).is_ok() {
             let origin = schedule.origin().to_owned();

@@ -1,19 +1,17 @@
-//! The order in which programs run when no message is buffered: steps, receives and sends of all ranks.
+//! The order in which programs run if no message is buffered: steps, receives and sends of all ranks.
 //!
-//! Edges go from a step to the next one of its lane, and from a receive to the next; from a step or a send to whatever
-//! waits for it; from a receive to the step that consumes it and from a step to its sends; and for each message from
-//! the sending step to the consuming one, and from the receive to the end of the send. The last edge is what a
-//! rendezvous adds. A library that buffers some messages has fewer edges, so an order without a cycle serves every
-//! library.
+//! Edges lead from a step to the next one of its lane, and from a receive to the next; from a step or a send to the
+//! events that wait for it; from a receive to the step that consumes it and from a step to its sends; and for each
+//! message from the sending step to the consuming one, and from the receive to the end of the send. The last edge
+//! models a rendezvous. A library that buffers some messages has fewer edges, so an order without a cycle is valid for
+//! every library.
 
 use super::{RankProgram, Unsound, Wait};
 
-/// Something that happens on one rank.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A step is done and its messages are handed over.
+    /// A step has completed and its messages are handed over.
     Step(u32),
-    /// A receive is posted.
     Posted(u32),
     /// A send has ended: its place may be overwritten.
     Ended(u32),
@@ -29,12 +27,12 @@ pub struct Message {
 }
 
 pub struct Order {
-    /// All events, each after what it waits for, with their ranks.
+    /// All events in order, with their ranks.
     pub events: Vec<(u32, Event)>,
     pub messages: Vec<Message>,
 }
 
-/// Numbers of events: per rank its steps, then its receives, then its sends.
+/// Numbers events: per rank its steps, then its receives, then its sends.
 struct Numbers {
     first: Vec<usize>,
 }
@@ -62,11 +60,11 @@ impl Numbers {
     }
 }
 
-/// An end of a message: by sender, receiver and tag, in the order of its lane.
+/// An end of a message, with the key of sender, receiver and tag.
 struct End {
     key: (u32, u32, u32),
     lane: u32,
-    /// Row of the departure or arrival, and of the step that sends or consumes it.
+    /// The row of the departure or arrival, and of the step that sends or consumes it.
     row: u32,
     step: u32,
     len: (u32, u32),
@@ -159,8 +157,8 @@ pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
     Ok(Order { events: ordered, messages })
 }
 
-/// Pairs sends with receives as MPI does: those of one sender, receiver and tag in the order in which they are posted.
-/// One lane posts them at each end, else that order would not be defined.
+/// Pairs sends with receives as MPI does: those of one sender, receiver and tag in the order of posting. One lane must
+/// post them at each end, because otherwise that order is not defined.
 fn pair(
     mut senders: Vec<End>,
     mut receivers: Vec<End>,
@@ -196,7 +194,7 @@ fn pair(
     Ok(messages)
 }
 
-/// A topological order; shorter than `count` where there is a cycle.
+/// Returns a topological order; it has fewer than `count` events if there is a cycle.
 fn sort(count: usize, edges: &[(u32, u32)]) -> Vec<u32> {
     let mut first = vec![0u32; count + 1];
     let mut waiting = vec![0u32; count];

@@ -1,19 +1,19 @@
-//! The proof of stored programs. Only this module makes a [`Stored`]; plan files, the runtime and MPI run nothing else.
+//! The proof of stored programs. Only this module creates a [`Stored`]; plan files, the runtime and MPI run nothing
+//! else.
 //!
-//! Programs are proven as they are, whatever made them: the lowering of a proven schedule, or a file. It proves, in
+//! The proof starts from the programs alone, whether they come from a proven schedule or from a file. It proves, in
 //! this order:
 //!
-//! 1. **bounds**: no row leads outside its table, no place outside its buffer;
-//! 2. **messages and order** ([`super::order`]): each has one sender and one receiver, of equal length, in an order
-//!    that the library keeps, and nothing waits in a circle even if no message is buffered;
-//! 3. **memory** ([`super::windows`]): accesses that clash are ordered on their rank, whenever messages are read or
-//!    land;
-//! 4. **alignment** ([`super::align`]): blocks are cut off alike wherever they go;
-//! 5. **contents** ([`super::raise`]): the programs, read back as a schedule, are complete and free of races; whether
-//!    they are repeatable, and by which method, is taken from there;
-//! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input comes before the
-//!    write that replaces it. So contents are those of 5, and ranks that run in place and ranks that do not may be
-//!    mixed.
+//! 1. **bounds**: no row is outside its table, no place outside its buffer;
+//! 2. **messages and order** ([`super::order`]): each message has one sender and one receiver, of equal length, in an
+//!    order that the library keeps, and there is no cycle of waits even if no message is buffered;
+//! 3. **memory** ([`super::windows`]): accesses that clash are ordered on their rank, at whatever time messages are
+//!    read or written;
+//! 4. **alignment** ([`super::align`]): blocks are cut off equally in all places;
+//! 5. **contents** ([`super::raise`]): the programs, converted back to a schedule, are complete and free of races.
+//!    Repeatability and the method are those of this proof;
+//! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input precedes the write
+//!    that replaces it. So contents are those of 5, and ranks that run in place and ranks that do not may be mixed.
 
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::verify::{Method, verify};
 
-/// Why programs are not proven.
+/// The reasons for which programs are not proven.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsound {
     #[error("there are programs for {found} ranks; the collective has {ranks}")]
@@ -65,7 +65,7 @@ pub enum Unsound {
     Claim { what: &'static str },
 }
 
-/// What operators a collective's schedule serves.
+/// Returns the class of operators that a collective's schedule serves.
 pub fn class_of(c: &Collective) -> OperatorClass {
     match c.kind {
         Kind::Barrier => OperatorClass::None,
@@ -100,7 +100,7 @@ impl Stored {
         if blocking == Blocking::Any {
             align::check(&programs, &order)?;
         }
-        // A plan serves all operators of its class. Minima of floating point ask the most of repeatable results.
+        // A plan serves all operators of its class. Floating-point minima are the hardest for repeatable results.
         let strictest = match class_of(&c) {
             OperatorClass::Commutative => Collective { operator: Operator::Min, dtype: Dtype::F32, ..c },
             OperatorClass::None | OperatorClass::Ordered => c,
@@ -127,7 +127,7 @@ impl Stored {
     /// Proves programs that claim `facts`, such as those of a file.
     ///
     /// # Errors
-    /// The first property that does not hold, or a claim that goes beyond what was proved.
+    /// The first property that does not hold, or a claim beyond the proof.
     pub fn check(facts: &Facts, programs: Vec<RankProgram>) -> Result<Self, Unsound> {
         let proven = Self::prove(facts.collective, facts.blocking, facts.origin.clone(), programs)?;
         let claims = [
@@ -147,7 +147,7 @@ impl Stored {
     }
 }
 
-/// Checks the memory of every rank, with the input at `offset` of the output where that is given.
+/// Checks the memory of every rank, with the input at `offset` of the output if it is given.
 fn check_windows(
     programs: &[RankProgram],
     order: &order::Order,
@@ -166,7 +166,7 @@ fn check_windows(
     Ok(())
 }
 
-/// Blocks of scratch memory up to the last one that a program touches.
+/// Returns the blocks of scratch memory up to the last one that a program touches.
 pub fn used_scratch(p: &RankProgram) -> u32 {
     let steps = p.steps.iter().flat_map(|s| [Some(s.a), s.b, s.to].map(|place| (place, s.len)));
     let arrivals = p.arrivals.iter().map(|a| (Some(a.place), a.len));
@@ -178,7 +178,7 @@ pub fn used_scratch(p: &RankProgram) -> u32 {
     ends.max().unwrap_or(0)
 }
 
-/// Whether all ranks may have their input in their output.
+/// Returns whether all ranks may have their input in their output.
 fn runs_in_place(programs: &[RankProgram], c: &Collective) -> bool {
     if (0..c.ranks).any(|rank| offset(c, rank).is_none()) {
         return false;
@@ -189,10 +189,10 @@ fn runs_in_place(programs: &[RankProgram], c: &Collective) -> bool {
     order::order(&aliased).is_ok_and(|order| check_windows(&aliased, &order, |rank| offset(c, rank)).is_ok())
 }
 
-/// Checks that no number leads outside its table or buffer.
+/// Checks that no number is outside its table or buffer.
 ///
 /// # Errors
-/// The rank whose program does.
+/// The rank whose program has such a number.
 pub fn bounds(p: &RankProgram, c: &Collective, blocking: Blocking, rank: u32) -> Result<(), Unsound> {
     if blocking == Blocking::Any && !serves_whole_vectors(c.kind) {
         return Err(Unsound::Claim { what: "to serve any count, which needs whole vectors" });
@@ -203,7 +203,7 @@ pub fn bounds(p: &RankProgram, c: &Collective, blocking: Blocking, rank: u32) ->
             Place::Out(start) => (start, c.output_len(rank)),
             Place::Tmp(start) => (start, p.scratch_blocks),
         };
-        // Cut off with the vector: then a place of the user's is that of its input block.
+        // If blocks are cut off with the vector, a block of the user's buffers must be at the place of its input block.
         let aligned = match (blocking, place) {
             (Blocking::Equal, _) => align == 0,
             (Blocking::Any, Place::Tmp(_)) => u64::from(align) + u64::from(len) <= u64::from(c.elements),

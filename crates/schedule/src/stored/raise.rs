@@ -1,8 +1,8 @@
-//! Programs as a schedule, so that the proof of schedules proves them: order, completeness and repeatability.
+//! Converts programs to a schedule, so that the proof of schedules covers them: order, completeness and repeatability.
 //!
-//! A message becomes a stream that is pushed by an instruction right after the step that sends it, and popped by one
-//! right before the step that consumes it. Both moments lie within the time in which the message may be read or
-//! written; that nothing else touches its place in all of that time is checked by [`super::windows`].
+//! A message becomes a stream. One instruction pushes it directly after the step that sends it, and one pops it
+//! directly before the step that consumes it. Both moments are within the time in which the message may be read or
+//! written; [`super::windows`] checks that nothing else touches its place in that time.
 
 use unisono_base::{InstrId, NodeId, StreamId};
 use unisono_collective::Collective;
@@ -21,20 +21,19 @@ fn operand(place: Place) -> Operand {
     }
 }
 
-/// The instructions of one rank.
 struct Raised {
     /// The last instruction of each step.
     steps: Vec<InstrId>,
     /// The push of each departure.
     departures: Vec<InstrId>,
-    /// Who waits, and for the rows that it waits for.
+    /// The instructions that wait, each with its rows of waits.
     waits: Vec<(InstrId, std::ops::Range<u32>)>,
 }
 
-/// The schedule that programs with these messages run.
+/// Returns the schedule of programs with these messages.
 ///
 /// # Errors
-/// More rows than a schedule holds.
+/// More rows than a schedule can have.
 pub fn raise(programs: &[RankProgram], c: &Collective, messages: &[Message]) -> Result<Schedule, Unsound> {
     let mut b = Builder::new(*c);
     let row = |count: usize| vec![StreamId(0); count];
@@ -106,7 +105,7 @@ impl Raised {
             main = main.or(Some(push));
             last = Some(push);
         }
-        // A step that neither writes nor sends still has a place in its lane.
+        // A step that neither writes nor sends keeps its place in the lane.
         let last = last.unwrap_or_else(|| {
             let nowhere = b.scratch(node, step.len);
             b.combine(node, lane, step.len, &[operand(step.a)], &[Operand::Tmp(nowhere)])

@@ -1,8 +1,8 @@
-//! The program of one rank while it is built.
+//! The program of one rank under construction.
 //!
-//! Each step, receive and send notes the memory that it touches, and waits for the earlier accesses that it clashes
-//! with. Lanes grow side by side, so accesses and waits name a lane and a row; [`Rank::finish`] numbers the steps of
-//! all lanes.
+//! Each step, receive and send records the memory that it touches, and waits for earlier accesses that clash with it.
+//! Lanes grow side by side, so accesses and waits name a lane and a row; [`Rank::finish`] numbers the steps of all
+//! lanes.
 
 use unisono_base::{InstrId, LaneId, NodeId};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::schedule::Schedule;
 
-/// The first instruction that touches a block, its lane, and whether those of another lane do too.
+/// The first instruction that touches a block, its lane, and whether other lanes touch the block too.
 #[derive(Clone, Copy)]
 pub struct First {
     pub lane: u32,
@@ -26,13 +26,13 @@ pub struct First {
 pub enum Access {
     /// Lane and row.
     Step(u32, u32),
-    /// A message that lands, by the lane and row of the step that consumes it.
+    /// A received message, by the lane and row of the step that consumes it.
     Arrival(u32, u32),
-    /// A message that leaves.
+    /// A sent message.
     Departure(u32),
 }
 
-/// As [`Wait`], before steps of all lanes are numbered.
+/// A wait as in [`Wait`], before steps of all lanes are numbered.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Await {
     Step(u32, u32),
@@ -44,13 +44,13 @@ pub enum Await {
 pub struct LaneBuild {
     pub steps: Vec<Step>,
     pub arrivals: Vec<Arrival>,
-    /// Where each landing slot starts.
+    /// The first block of each landing slot.
     pub slots: Vec<u32>,
     pub next_slot: u32,
-    /// As many slots as one instruction needs at once, at least.
+    /// The number of slots, at least as many as one instruction needs.
     pub most_slots: u32,
     pub staging: Option<u32>,
-    /// Blocks of the longest instruction.
+    /// The blocks of the longest instruction.
     pub largest: u32,
 }
 
@@ -61,15 +61,14 @@ pub struct Rank {
     pub lanes: Vec<LaneBuild>,
     pub departures: Vec<Departure>,
     pub waits: Vec<Await>,
-    /// Accesses to `out` and `tmp` so far.
+    /// The accesses to `out` and `tmp` so far.
     pub touches: [Touches<Access>; 2],
     /// The first instructions that touch `out` and `tmp`.
     pub first: [Runs<First>; 2],
-    /// Input block of each block that `out` and `tmp` hold, less the place.
+    /// For each block of `out` and `tmp`, the input block in it minus its own index.
     pub shift: [Runs<i64>; 2],
 }
 
-/// A step to be added.
 pub struct Sum {
     pub a: Place,
     pub b: Option<Place>,
@@ -78,7 +77,7 @@ pub struct Sum {
 }
 
 impl Rank {
-    /// A rank without steps, whose lanes have at least `slots` landing slots.
+    /// Creates a rank without steps, whose lanes have at least `slots` landing slots.
     pub fn new(schedule: &Schedule, node: NodeId, slots: u32) -> Self {
         let lanes = schedule.lanes(node);
         let mut first: [Runs<First>; 2] = Default::default();
@@ -110,7 +109,6 @@ impl Rank {
         }
     }
 
-    /// Takes scratch memory that nothing else uses; returns its first block.
     pub fn take_scratch(&mut self, blocks: u32, rank: u32) -> Result<u32, StoreError> {
         let start = self.scratch;
         let most = u64::from(u32::MAX);
@@ -123,14 +121,14 @@ impl Rank {
         Ok(start)
     }
 
-    /// Adds a wait to the rows from `first` on, unless it is there.
+    /// Adds a wait to the rows from `first`, unless it is among them.
     pub fn wait(&mut self, first: usize, wait: Await) {
         if !self.waits[first..].contains(&wait) {
             self.waits.push(wait);
         }
     }
 
-    /// Notes the write of a message that lands at `place`, with the waits before it is posted.
+    /// Records that a message is written at `place`, and adds the waits before its receive is posted.
     pub fn lands(&mut self, place: Place, len: u32, access: Access, first_wait: usize) {
         let mut found = Vec::new();
         let (buffer, span) = region(place, len);
@@ -145,7 +143,7 @@ impl Rank {
         }
     }
 
-    /// Notes an access of the step with this lane and row, with the step's waits.
+    /// Records an access of the step with this lane and row, and adds the step's waits.
     fn touch(&mut self, place: Place, len: u32, writes: bool, (lane, row): (u32, u32), first_wait: usize) {
         let (buffer, span) = region(place, len);
         if buffer == 0 {
@@ -162,14 +160,14 @@ impl Rank {
                 Access::Step(other, earlier) | Access::Arrival(other, earlier) if other != lane => {
                     self.wait(first_wait, Await::Step(other, earlier));
                 }
-                // Earlier in its own lane, or a message that it consumes.
+                // The access precedes it in its own lane, or is a message that it consumes.
                 Access::Step(..) | Access::Arrival(..) => {}
                 Access::Departure(departure) => self.wait(first_wait, Await::Departure(departure)),
             }
         }
     }
 
-    /// Adds a step, whose waits begin at row `first_wait`.
+    /// Adds a step whose waits begin at row `first_wait`.
     pub fn step(&mut self, part: &LanePiece, sum: Sum, first_wait: usize) {
         let row = (part.lane, self.lanes[part.lane as usize].steps.len() as u32);
         for place in [Some(sum.a), sum.b].into_iter().flatten() {
@@ -185,7 +183,8 @@ impl Rank {
         self.lanes[part.lane as usize].steps.push(step);
     }
 
-    /// The finished program: steps of all lanes are numbered, and alignments left out unless all parts are aligned.
+    /// Returns the finished program: numbers the steps of all lanes, and clears alignments unless all parts are
+    /// aligned.
     pub fn finish(mut self, aligned: bool) -> RankProgram {
         let mut program = RankProgram { scratch_blocks: self.scratch, ..RankProgram::default() };
         let mut first_step = Vec::new();
@@ -221,7 +220,7 @@ impl Rank {
     }
 }
 
-/// One part of an instruction, as its node sees it.
+/// One part of an instruction on its node.
 pub struct LanePiece {
     pub lane: u32,
     pub len: u32,

@@ -1,10 +1,10 @@
-//! Stretches of blocks that have a value: an interval map. Its cost follows the number of stretches, not of blocks.
+//! An interval map from blocks to values. Its cost depends on the number of intervals, not of blocks.
 
 use std::collections::BTreeMap;
 
 use unisono_base::Span;
 
-/// Disjoint stretches by their start, each with its end and its value.
+/// Disjoint intervals by their start, each with its end and its value.
 #[derive(Clone, Debug)]
 pub struct Runs<T>(BTreeMap<u64, (u64, T)>);
 
@@ -15,7 +15,7 @@ impl<T> Default for Runs<T> {
 }
 
 impl<T: Clone> Runs<T> {
-    /// The stretches that overlap `span`, cut to it, in ascending order.
+    /// Returns the intervals that overlap `span`, cut to it, ascending.
     pub fn over(&self, span: Span) -> impl Iterator<Item = (u64, u64, &T)> {
         let (start, end) = (u64::from(span.start), span.end());
         let before = self.0.range(..start).next_back().filter(|(_, (to, _))| *to > start && end > start);
@@ -23,7 +23,6 @@ impl<T: Clone> Runs<T> {
         before.into_iter().chain(within).map(move |(&from, (to, value))| (from.max(start), (*to).min(end), value))
     }
 
-    /// Gives `span` one value; what it had is forgotten.
     pub fn set(&mut self, span: Span, value: T) {
         if span.is_empty() {
             return;
@@ -37,7 +36,7 @@ impl<T: Clone> Runs<T> {
         self.0.insert(start, (end, value));
     }
 
-    /// Calls `f` with the value of every stretch in `span`; parts without a value get `empty` first.
+    /// Calls `f` with the value of every interval in `span`; parts without a value get `empty` first.
     pub fn update(&mut self, span: Span, empty: impl Fn() -> T, mut f: impl FnMut(&mut T)) {
         let (start, end) = (u64::from(span.start), span.end());
         self.cut(start);
@@ -56,7 +55,7 @@ impl<T: Clone> Runs<T> {
         }
     }
 
-    /// Parts the stretch that holds `at` in two, the second of which starts there.
+    /// Cuts the interval that contains `at` in two, the second of which starts there.
     fn cut(&mut self, at: u64) {
         if let Some((_, (end, value))) = self.0.range_mut(..at).next_back()
             && *end > at

@@ -1,8 +1,8 @@
-//! Accesses to memory that clash: two that overlap, one of which writes.
+//! Accesses to memory that clash: two that overlap, at least one of which writes.
 //!
-//! Accesses are added in an order in which the program may run. Each is compared with the latest ones at its place
-//! only: the last write, and for a write the reads since. Whoever orders these pairs has ordered all, because the
-//! earlier ones were ordered against them in turn.
+//! Accesses are added in an order in which the program may run. Each is compared only with the latest ones at its
+//! place: the last write and, for a write, the reads since. If all these pairs are ordered, all pairs are, because each
+//! access was compared with its predecessors in turn.
 
 use unisono_base::Span;
 
@@ -24,7 +24,7 @@ impl<A> Default for Touches<A> {
 }
 
 impl<A: Copy + PartialEq> Touches<A> {
-    /// Adds a read; `clash` is called with the writes that it follows.
+    /// Adds a read, and calls `clash` with the writes that precede it.
     pub fn read(&mut self, span: Span, by: A, mut clash: impl FnMut(A)) {
         let empty = || Touch { write: None, reads: Vec::new() };
         self.0.update(span, empty, |touch| {
@@ -35,7 +35,7 @@ impl<A: Copy + PartialEq> Touches<A> {
         });
     }
 
-    /// Adds a write; `clash` is called with the reads and writes that it follows.
+    /// Adds a write, and calls `clash` with the reads and writes that precede it.
     pub fn write(&mut self, span: Span, by: A, mut clash: impl FnMut(A)) {
         for (_, _, touch) in self.0.over(span) {
             touch.write.into_iter().for_each(&mut clash);
@@ -45,7 +45,7 @@ impl<A: Copy + PartialEq> Touches<A> {
     }
 }
 
-/// The buffer (0 `in`, 1 `out`, 2 `tmp`) and the blocks of a place.
+/// Returns the buffer (0 `in`, 1 `out`, 2 `tmp`) and the blocks of a place.
 pub fn region(place: Place, len: u32) -> (usize, Span) {
     match place {
         Place::In(start) => (0, Span::new(start, len)),

@@ -1,15 +1,17 @@
-//! The memory of one rank: whatever overlaps, one of it writing, is ordered by the rank's own lanes and waits.
+//! Checks the memory of one rank: accesses that overlap, if one of them writes, must be ordered by the rank's own lanes
+//! and waits.
 //!
-//! A step touches its places while it runs; a message may land at any moment between the posting of its receive and the
-//! step that consumes it; and a message may be read from its place at any moment between the step that sends it and the
-//! end of the send. A later access is ordered after
+//! A step touches its places while it runs. A message may be written at any moment between the posting of its receive
+//! and the step that consumes it. A message may be read from its place at any moment between the step that sends it and
+//! the end of the send. A later access is ordered after
 //!
 //! * a step, if that step comes before it;
 //! * an arrival, if the step that consumes it comes before it, or is the access itself;
-//! * a departure, if some step or receive that waits for its end comes before it, or is the access itself.
+//! * a departure, if a step or receive that waits for its end comes before it, or is the access itself.
 //!
 //! *Comes before* is the closure of lanes (steps in order, receives posted in order), waits, and receives before the
-//! steps that consume them. Messages between ranks are not used, so the result does not depend on how other ranks run.
+//! steps that consume them. Messages between ranks are not used, so the result does not depend on the progress of other
+//! ranks.
 
 use unisono_base::{Span, interrupt};
 
@@ -19,7 +21,7 @@ use super::{
     touches::{Touches, region},
 };
 
-/// Entries of the clocks of one rank that are affordable.
+/// The most entries in the clocks of one rank.
 const MOST_ENTRIES: usize = 1 << 27;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -29,7 +31,7 @@ enum Access {
     Departure(u32),
 }
 
-/// What comes before each step and each receive: per lane the number of its steps, then of its receives.
+/// The predecessors of each step and each receive: per lane the number of its steps, then of its receives.
 struct Clocks {
     lanes: usize,
     steps: usize,
@@ -80,7 +82,7 @@ impl Clocks {
         Ok(clocks)
     }
 
-    /// Adds a step, and all that comes before it, to what comes before `to`.
+    /// Adds a step and its predecessors to the predecessors of `to`.
     fn add_step(&mut self, to: usize, step: u32) {
         let lane = self.step_lane[step as usize] as usize;
         self.add(to, step as usize, lane, step + 1);
@@ -111,11 +113,11 @@ impl Clocks {
     }
 }
 
-/// Checks one rank, whose events stand in an order in which they may happen. With `offset` the input lies in the output
-/// from that block on, and must have been read before it is overwritten.
+/// Checks one rank. `events` is an order in which its events may happen. With `offset` the input is in the output from
+/// that block on, and must be read before it is overwritten.
 ///
 /// # Errors
-/// Two accesses that nothing orders.
+/// Two accesses that are not ordered.
 pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) -> Result<(), Unsound> {
     let mut producers = vec![0u32; p.departures.len()];
     let mut consumers = vec![0u32; p.arrivals.len()];
@@ -124,7 +126,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
     let clocks = Clocks::new(p, rank, events, &producers)?;
-    // Who waits for the end of each departure: steps, and receives numbered after them.
+    // The steps and receives that wait for the end of each departure; receives are numbered after steps.
     let mut waiters: Vec<(u32, usize)> = Vec::new();
     let step_waits = p.steps.iter().map(|s| &s.waits);
     for (row, waits) in step_waits.chain(p.arrivals.iter().map(|a| &a.waits)).enumerate() {
@@ -159,7 +161,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
             }
         }
     };
-    // Where the places of a step lie, with the input at its place in the output.
+    // The places of a step; with `offset` the input is a part of the output.
     let place = |place: Place, len: u32| match (region(place, len), offset) {
         ((0, span), Some(offset)) => {
             let start = u64::from(span.start) + u64::from(offset);
@@ -189,7 +191,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
                 if step.to.is_some() {
                     for source in [Some(step.a), step.b].into_iter().flatten() {
                         let (buffer, span) = place(source, step.len)?;
-                        // Element by element each is read before it is written, if both begin at one place.
+                        // If both begin at one place, each element is read before it is written.
                         if to.is_some_and(|(b, t)| b == buffer && t != span && t.overlaps(span)) {
                             return Err(Unsound::Shifted { rank, step: s });
                         }

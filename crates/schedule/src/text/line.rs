@@ -1,4 +1,4 @@
-//! A line of the text form as a cursor, and the error that names it.
+//! A line of the text form as a cursor, and the error that names the line.
 
 use std::str::FromStr;
 
@@ -13,23 +13,23 @@ pub struct ParseError {
 pub struct Line<'a> {
     pub number: usize,
     rest: &'a str,
-    /// White space stands only where a token has a space, and there it must stand.
+    /// True if white space is required at each space of a token and forbidden elsewhere.
     exact: bool,
 }
 
-/// Digits of a number, leading zeros included.
+/// The most digits of a number, including leading zeros.
 const MOST_DIGITS: usize = 10;
-/// White space of a schedule; a carriage return stands in line ends only.
+/// The white space of a schedule; a carriage return is allowed only at line ends.
 const BLANKS: [char; 2] = [' ', '\t'];
 
 impl<'a> Line<'a> {
-    /// A line of a section, in which white space may follow every token.
+    /// Returns a line of a section, in which white space may follow every token.
     pub fn new(number: usize, text: &'a str) -> Self {
         let code = text.split_once(';').map_or(text, |(code, _)| code);
         Self { number, rest: code.trim(), exact: false }
     }
 
-    /// A line of the schedule itself, which every reader reads alike.
+    /// Returns a line of the schedule itself, whose white space is fixed so that all readers agree on it.
     pub(super) fn exact(number: usize, text: &'a str) -> Result<Self, ParseError> {
         let code = text.split_once(';').map_or(text, |(code, _)| code);
         let line = Self { number, rest: code.trim_matches(BLANKS), exact: true };
@@ -63,8 +63,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Takes `token` if it comes next, and on a line of a section white space after it; on an exact line each space of
-    /// the token stands for any white space.
+    /// Consumes `token` if it is next. On a line of a section, also consumes white space after it; on an exact line,
+    /// each space of the token stands for any white space.
     pub fn take(&mut self, token: &str) -> bool {
         let mut rest = self.rest;
         for (n, word) in token.split(' ').enumerate() {
@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
         if self.take(token) { Ok(()) } else { Err(self.expected(&format!("'{token}'"))) }
     }
 
-    /// The next word up to white space or one of `:,=`.
+    /// Returns the next word, up to white space or one of `:,=`.
     pub fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
         let end = self.rest.find(|c: char| c.is_whitespace() || ":,=".contains(c)).unwrap_or(self.rest.len());
         if end == 0 {
@@ -113,7 +113,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// ` key=VALUE` with a number for a value.
+    /// Reads ` key=VALUE` with a number as its value.
     pub(super) fn key<T: FromStr>(&mut self, key: &str) -> Result<T, ParseError> {
         self.expect(&format!(" {key}="))?;
         self.number(&format!("the value of {key}"))

@@ -13,13 +13,13 @@
 //!   i1 p1: out[0..8] -> s1              ; in phase 1, "broadcast"
 //! node 1:
 //!   i2: in[0..8] -> s0
-//!   lane                                ; what follows runs in a lane of its own
+//!   lane                                ; the next instructions run in another lane
 //!   i3 p1: s1 -> out[0..8] after=i2     ; starts when i2 has completed
 //! ```
 //!
-//! An instruction whose operands are all streams says its length: `i4: s1 -> s2 len=8`. Ids count from 0 in the order
-//! of the file; nodes come in ascending order. `;` starts a comment. Sections `machine` and `placement` may follow;
-//! they belong to a placed schedule and are left to its reader.
+//! An instruction whose operands are all streams states its length: `i4: s1 -> s2 len=8`. Ids count from 0 in the order
+//! of the file; nodes are in ascending order. `;` starts a comment. Sections `machine` and `placement` may follow; they
+//! belong to a placed schedule, whose reader parses them.
 
 mod line;
 mod parse;

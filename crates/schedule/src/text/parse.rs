@@ -1,4 +1,4 @@
-//! Reads the text form. Every error names its line, what was found and what is accepted.
+//! Reads the text form. Every error names its line, the text found and the accepted text.
 
 use unisono_base::{InstrId, NodeId, StreamId};
 use unisono_collective::Collective;
@@ -10,15 +10,15 @@ use crate::{
 
 use super::line::{Line, ParseError};
 
-/// What stands behind the schedule: sections of a placed schedule.
+/// The text after the schedule: sections of a placed schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tail<'a> {
-    /// Number of the first line of `text`, counted from 1.
+    /// The number of the first line of `text`, counted from 1.
     pub line: usize,
     pub text: &'a str,
 }
 
-/// Reads one schedule, and returns what follows it.
+/// Reads one schedule, and returns the text that follows it.
 ///
 /// # Errors
 /// The first line that does not fit the grammar of [`crate::text`].
@@ -54,8 +54,8 @@ pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
     Ok((schedule, tail))
 }
 
-/// Refuses control characters, also in comments and sections, so that every reader sees the same lines: only tabs and
-/// line ends, `\n` or `\r\n`, are accepted.
+/// Refuses control characters, also in comments and sections, so that all readers split the text into the same lines:
+/// only tabs and line ends, `\n` or `\r\n`, are accepted.
 fn check_characters(text: &str) -> Result<(), ParseError> {
     let is_wrong = |at: usize, c: char| match c {
         '\n' | '\t' => false,
@@ -99,7 +99,7 @@ fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
 struct Reader {
     builder: Builder,
     phases: Vec<String>,
-    /// The node whose instructions are read, with its current lane.
+    /// The node whose instructions are being read, with its current lane.
     node: Option<(NodeId, u32)>,
     ranks: u32,
     instrs: u32,

@@ -9,7 +9,7 @@ use crate::schedule::{Operand, Schedule};
 /// Writes the text form.
 ///
 /// # Errors
-/// Whatever the writer answers.
+/// Those of the writer.
 pub fn print(schedule: &Schedule, to: &mut impl Write) -> fmt::Result {
     let c = schedule.collective();
     writeln!(to, "unisono-schedule 1")?;
@@ -88,7 +88,7 @@ fn print_instr(schedule: &Schedule, id: InstrId, to: &mut impl Write) -> fmt::Re
     writeln!(to)
 }
 
-/// Whether the operand was a slice, from which a reader learns the length.
+/// Prints an operand and returns whether it is a slice, which implies the length.
 fn print_operand(operand: Operand, len: u32, to: &mut impl Write) -> Result<bool, fmt::Error> {
     let Some((buffer, span)) = operand.slice(len) else {
         if let Operand::Stream(s) = operand {

@@ -1,14 +1,14 @@
-//! The memory and the steps that one proof may take.
+//! The limits of memory and steps of one proof.
 //!
-//! A short schedule can mean very much: thirty copies, each of twice the length, have a billion segments. So
-//! the contents are counted while they grow. A schedule of at most [`SHORT`] instructions, as files under a megabyte
-//! have, gets half a gigabyte of contents and about half a minute; longer ones the limits of the process.
+//! A short schedule can have very large contents: thirty copies, each of twice the length, make a billion segments. So
+//! the contents are counted while they grow. A schedule of at most [`SHORT`] instructions, as in files under a
+//! megabyte, gets 0.67 GB of contents and about half a minute; longer schedules get the limits of the process.
 
 use unisono_base::limits;
 
-/// A schedule with no more instructions is short.
+/// The most instructions of a short schedule.
 const SHORT: usize = 1 << 16;
-/// Units of 8 bytes, and steps of about 3 ns, of the contents of a short schedule.
+/// The limits of a short schedule, in units of 8 bytes and in steps of about 3 ns.
 const SHORT_UNITS: u64 = 10 << 23;
 const SHORT_STEPS: u64 = 1 << 33;
 
@@ -30,7 +30,7 @@ impl Allowance {
         Self { units, steps, instructions, short }
     }
 
-    /// Takes units of 8 bytes and steps; `false` if they are not there.
+    /// Consumes units of 8 bytes and steps, and returns whether enough were left.
     #[inline]
     #[must_use]
     pub fn take(&mut self, units: u64, steps: u64) -> bool {
@@ -40,7 +40,6 @@ impl Allowance {
         enough
     }
 
-    /// Returns the steps that are left.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -50,13 +49,12 @@ impl Allowance {
         self.units = self.units.saturating_add(units);
     }
 
-    /// The segments, of two units each, that may still be made.
+    /// Returns the number of segments, of two units each, that may still be created.
     #[inline]
     pub fn segments(&self) -> usize {
         usize::try_from(self.units / 2).unwrap_or(usize::MAX)
     }
 
-    /// The message for a proof that was given up.
     pub fn refusal(&self) -> String {
         let (bytes, steps) = limits::get();
         let limit = if self.short {

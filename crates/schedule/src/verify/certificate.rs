@@ -1,12 +1,11 @@
-//! The certificate of a proof: evidence with which a program that shares no code with this one checks the proof in one
-//! pass over the instructions. `docs/certificates.md` has the format and the rules, and
-//! `python/unisono/certificate_checker.py` is such a program.
+//! The certificate of a proof: evidence that lets an independent program check the proof in one pass over the
+//! instructions. `docs/certificates.md` defines the format and the rules, and `python/unisono/certificate_checker.py`
+//! is such a program.
 //!
-//! A certificate has a topological order of all instructions and facts. A fact reads "I is over when J starts" or "I is
-//! over when J ends", and follows from a direct predecessor of J and from an earlier fact by the rules of
-//! [`super::clock`]. Two lanes of a node may touch one slice only where a fact orders them, and facts are written for
-//! exactly the pairs that need one. Contents need no evidence: with the order given, they are computed and not
-//! searched.
+//! A certificate has a topological order of all instructions and facts. A fact states "I is over when J starts" or "I
+//! is over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the rules of
+//! [`super::clock`]. Two lanes of a node may touch one slice only if a fact orders them, and facts are written for
+//! exactly the pairs that need one. Contents need no evidence: with a given order they are computed without a search.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -22,7 +21,7 @@ use crate::{
     schedule::Schedule,
 };
 
-/// Characters after which a line of the order ends.
+/// The number of characters after which a line of the order ends.
 const LINE: usize = 100;
 
 /// Writes the certificate of a schedule whose proof holds; `digest` is the SHA-256 of the text form, in hexadecimal.
@@ -47,7 +46,7 @@ pub fn certificate(schedule: &Schedule, repeatable: bool, digest: &str) -> Resul
     Ok(print(&evidence, &order, repeatable, digest))
 }
 
-/// The completion of `of` comes before the start or the end of `at`.
+/// A statement that `of` completes before the start or the end of `at`.
 struct Fact {
     at: InstrId,
     /// The direct predecessor of `at` from which the fact follows.
@@ -56,25 +55,25 @@ struct Fact {
     of: InstrId,
 }
 
-/// What is over at the predecessor of a fact.
+/// The completed instruction at the predecessor of a fact.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Reason {
-    /// The predecessor itself, when it ends.
+    /// The predecessor itself, at its end.
     End,
-    /// The instruction before the predecessor in its lane, when the predecessor starts.
+    /// The instruction before the predecessor in its lane, at the predecessor's start.
     Start,
     /// The instruction of this fact, which is about the predecessor or an earlier instruction of its lane.
     Fact(u32),
 }
 
-/// How much of `of` is known at an instruction that a search has reached.
+/// The moment of an instruction by which `of` is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Over {
     AtEnd,
     AtStart,
 }
 
-/// An instruction that a search has reached, as an index of tables with two rows an instruction.
+/// Returns the index of a search state in tables with two rows per instruction.
 fn state(id: InstrId, over: Over) -> usize {
     2 * id.index() + usize::from(over == Over::AtStart)
 }
@@ -83,13 +82,13 @@ struct Evidence<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
     dependents: Dependents,
-    /// Place of each instruction in the order.
+    /// The position of each instruction in the order.
     rank: Vec<u32>,
     facts: Vec<Fact>,
     numbers: FxHashMap<(InstrId, InstrId, Reason), u32>,
-    /// Of the second lane the latest instruction that is over before what comes next in the first lane.
+    /// For lanes (first, second): the latest instruction of the second that is over before the next one of the first.
     known: FxHashMap<(LaneId, LaneId), InstrId>,
-    /// The search that reached a state last, the state before it there, and whether a lane leads from that to this one.
+    /// For each state: the last search that reached it, the state before it, and whether a lane leads from there to it.
     reached: Vec<u32>,
     before: Vec<(u32, bool)>,
     search: u32,
@@ -151,9 +150,9 @@ impl<'a> Evidence<'a> {
         *known = over.max(*known);
     }
 
-    /// Finds facts from which the completion of `earlier` before the start of `later` follows.
+    /// Finds facts that imply the completion of `earlier` before the start of `later`.
     fn explain(&mut self, earlier: InstrId, later: InstrId) -> bool {
-        // Most orders are made on the node alone, and the search there is short.
+        // Most orders result from the node alone, and the search within one node is short.
         match self.find(earlier, later, false).or_else(|| self.find(earlier, later, true)) {
             Some(last) => {
                 self.keep(earlier, last);
@@ -163,7 +162,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// The state through which `later` is reached from the end of `earlier`.
+    /// Searches from the end of `earlier` for a state in the lane of `later` that precedes its start.
     fn find(&mut self, earlier: InstrId, later: InstrId, streams: bool) -> Option<usize> {
         let (schedule, flow) = (self.schedule, self.flow);
         self.reached.resize(2 * self.rank.len(), 0);
@@ -206,7 +205,7 @@ impl<'a> Evidence<'a> {
         None
     }
 
-    /// Turns the way back from a state into facts.
+    /// Converts the path to a state into facts.
     fn keep(&mut self, earlier: InstrId, last: usize) {
         let lane = self.flow.lane_of(earlier);
         let mut hops = Vec::new();
@@ -238,7 +237,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// What the edges from `via` to `at` carry of something that is over at `via`.
+    /// Returns the moment of `at` by which an instruction is over, if it is over at `over` of `via`.
     fn level(&self, via: InstrId, at: InstrId, over: Over) -> Option<Over> {
         if self.schedule.after(at).iter().any(|d| d.1 == via) {
             return Some(Over::AtStart);
@@ -252,7 +251,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// What a stream carries from an instruction that pushes a span to one that pops some of it.
+/// Returns the moment that a stream implies, from an instruction that pushes a span to one that pops some of it.
 fn across(pushed: Span, popped: Span, over: Over) -> Option<Over> {
     let last = u64::from(popped.start) + 1 >= pushed.end();
     if last || over == Over::AtStart && popped.start >= pushed.start {
@@ -264,8 +263,8 @@ fn across(pushed: Span, popped: Span, over: Over) -> Option<Over> {
     }
 }
 
-/// What touched a buffer so far: disjoint stretches by their start, each with its end, and of each lane the latest read
-/// and the latest write.
+/// The accesses to a buffer so far: disjoint intervals by their start, each with its end and with the latest read and
+/// write of each lane.
 #[derive(Default)]
 struct Touched(BTreeMap<u64, (u64, Vec<Touch>)>);
 
@@ -304,7 +303,7 @@ impl Touched {
         latest.into_values().collect()
     }
 
-    /// Makes a stretch that holds `at` two, of which the second starts there.
+    /// Cuts the interval that contains `at` in two, the second of which starts there.
     fn cut(&mut self, at: u64) {
         if let Some((_, (end, touches))) = self.0.range_mut(..at).next_back()
             && *end > at
@@ -325,7 +324,7 @@ fn note(touches: &mut Vec<Touch>, lane: LaneId, id: InstrId, writes: bool) {
 
 fn print(evidence: &Evidence<'_>, order: &[InstrId], repeatable: bool, digest: &str) -> String {
     let facts = &evidence.facts;
-    // Facts are numbered as they are printed: by the place of their instruction in the order.
+    // Facts are numbered as they are printed: by the position of their instruction in the order.
     let mut printed: Vec<u32> = (0..facts.len() as u32).collect();
     printed.sort_by_key(|&n| evidence.rank[facts[n as usize].at.index()]);
     let mut number = vec![0; facts.len()];

@@ -1,17 +1,18 @@
-//! What is over when an instruction starts: clocks of lanes, pushed forward through a topological order.
+//! Clocks of lanes, pushed forward through a topological order: the instructions that are over when an instruction
+//! starts.
 //!
-//! An instruction touches memory from its start to its completion, at any granularity. `J` is ordered after `I` if
-//! the completion of `I` comes before the start of `J`, by these facts, closed under each other (`done` = comes after
-//! the completion of `I` at its end, `whole` = with all it does):
+//! An instruction touches memory from its start to its completion, at any granularity. `J` is ordered after `I` if the
+//! completion of `I` precedes the start of `J`. This follows from two rules, closed under each other. An instruction is
+//! `done` with respect to `I` if its end comes after the completion of `I`, and `whole` if its start does:
 //!
-//! * the next instruction of a lane, and whatever waits for an instruction that is done, is whole;
-//! * whoever pops the last element of a done instruction's push is done, and whole too if that element, or anything of
-//!   an instruction that is whole, is the first it pops of the stream.
+//! * the next instruction of a lane after a done one, and an instruction that waits for a done one, is whole;
+//! * an instruction that pops the last element of a done instruction's push, or any element of a whole one, is done. It
+//!   is whole if such an element is the first that it pops of the stream.
 //!
-//! A lane runs in order, so the instructions of a lane that `J` is ordered after are all up to one of them: the lane's
-//! clock at `J`, of which there is one for its start (`whole`) and one for its end (`done`). A sweep carries the clocks
-//! of [`LANES`] lanes at once over what can be reached from them, and keeps those of its front only. The idea of the
-//! clocks: Mattern, "Virtual Time and Global States of Distributed Systems" (1989).
+//! A lane runs in order, so the instructions of a lane before `J` are all instructions up to one of them: the lane's
+//! clock at `J`. There is one clock for the start of `J` (`whole`) and one for its end (`done`). A sweep propagates the
+//! clocks of [`LANES`] lanes at once to all instructions that they reach, and stores only those of its front. The idea
+//! of the clocks: Mattern, "Virtual Time and Global States of Distributed Systems" (1989).
 
 use unisono_base::{InstrId, LaneId, interrupt};
 
@@ -22,36 +23,33 @@ use crate::{
     schedule::Schedule,
 };
 
-/// Lanes whose clocks a sweep carries.
+/// The number of lanes whose clocks a sweep propagates.
 pub const LANES: usize = 128;
 
 /// Two accesses that clash, the earlier one in the topological order first.
 pub struct Clash {
     pub earlier: InstrId,
     pub later: InstrId,
-    /// Whether the completion of the earlier one was found to come before the start of the later one.
+    /// True if the completion of the earlier one is proved to precede the start of the later one.
     pub ordered: bool,
 }
 
-/// An instruction as a sweep meets it.
 struct Step {
     id: InstrId,
     lane: LaneId,
-    /// Of those that come directly after it, the first edge.
+    /// The first edge to its direct successors.
     first_edge: u32,
 }
 
-/// From an instruction to one that comes directly after it.
 struct Edge {
-    /// Its place in the order.
+    /// The successor's position in the order.
     to: u32,
-    /// What is over at the start of the later one, and at its end.
+    /// The predecessor's clock that applies at the start of the successor, and at its end.
     whole: Over,
     done: Over,
 }
 
-/// What comes before the start or the end of an instruction: nothing that is known here, what came before the start of
-/// the one before it, or what came before that one's end.
+/// The clock that an edge passes on: none, that at the start of the predecessor, or that at its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     Nothing,
@@ -59,13 +57,13 @@ enum Over {
     Done,
 }
 
-/// The sweeps would take more than the proof may.
+/// The error of sweeps that exceed the limits of the proof.
 pub struct OverAllowance;
 
-/// Instructions in their topological order. Sweeps read it from front to back, so all they need lies together.
+/// Instructions in topological order. Sweeps read them from front to back, so their data is contiguous.
 pub struct Clocks<'a> {
     flow: &'a Flow,
-    /// The first instruction, and the place of each one from there in the order.
+    /// The first instruction, and the position of each one from there in the order.
     first: usize,
     rank: Vec<u32>,
     steps: Vec<Step>,
@@ -74,7 +72,7 @@ pub struct Clocks<'a> {
 }
 
 impl<'a> Clocks<'a> {
-    /// The clocks of all instructions from `first` on that `order` holds; `streams` says whether streams order them
+    /// Creates the clocks of all instructions from `first` on in `order`; `streams` selects whether streams order them
     /// too.
     pub fn new(
         schedule: &'a Schedule,
@@ -102,7 +100,7 @@ impl<'a> Clocks<'a> {
             let after = next_in_lane(schedule, flow, id).into_iter().chain(dependents.of(id).iter().copied());
             let after = after.filter_map(|next| rank.get(next.index().checked_sub(first)?));
             edges.extend(after.map(|&to| Edge { to, whole: Over::Done, done: Over::Done }));
-            // No stream leads to its own node.
+            // A stream never leads to its own node.
             for (stream, span) in flow.pushes(schedule, id).filter(|_| streams) {
                 let last = span.start + (span.len - 1);
                 let readers = flow.readers_by_sink(stream).flat_map(|r| Flow::touching(r, span));
@@ -132,7 +130,7 @@ impl<'a> Clocks<'a> {
         self.rank[id.index() - self.first]
     }
 
-    /// Finds which clashes are ordered. The earlier accesses lie in few lanes, such as [`LANES`].
+    /// Sets which clashes are ordered. The earlier accesses must be in at most [`LANES`] lanes.
     pub fn settle(&mut self, clashes: &mut [Clash], allowance: &mut Allowance) -> Result<(), OverAllowance> {
         clashes.sort_unstable_by_key(|c| (self.rank(c.later), c.earlier));
         let Some(last) = clashes.last().map(|c| self.rank(c.later)) else { return Ok(()) };
@@ -175,7 +173,7 @@ impl<'a> Clocks<'a> {
                 }
             }
         }
-        // The front was emptied in any case, so another sweep may follow.
+        // The front is empty in either case, so another sweep may follow.
         if over { Err(OverAllowance) } else { Ok(()) }
     }
 }
@@ -184,15 +182,14 @@ fn raise(clock: &mut [u32], to: &[u32]) {
     clock.iter_mut().zip(to).for_each(|(mine, &other)| *mine = other.max(*mine));
 }
 
-/// The instructions that are reached and not passed on yet, by their rank, each with its clock.
+/// The instructions that were reached and not visited yet, by their position, each with its clock.
 struct Front {
-    /// Bit per rank, and bit per word of these.
+    /// One bit per position, and one bit per word of these.
     reached: Vec<u64>,
     filled: Vec<u64>,
-    /// No word of `filled` before this one holds anything.
+    /// All words of `filled` before this one are 0.
     from: usize,
-    /// Where the clock of each rank that is reached stands: `width` numbers, `whole` of each
-    /// lane and then `done`.
+    /// The place of each reached position's clock: `width` numbers, `whole` of each lane and then `done`.
     slot: Vec<u32>,
     width: usize,
     clocks: Vec<u32>,
@@ -212,14 +209,14 @@ impl Front {
         }
     }
 
-    /// Clocks of so many lanes; nothing is reached yet.
+    /// Starts clocks of `lanes` lanes, with nothing reached.
     fn start(&mut self, lanes: usize) {
         self.width = 2 * lanes;
         self.clocks.clear();
         self.free.clear();
     }
 
-    /// The clock of an instruction that is reached now, or was before.
+    /// Returns the clock of a position, and marks it as reached.
     fn reach(&mut self, rank: u32) -> &mut [u32] {
         let (at, word) = (rank as usize, rank as usize / 64);
         if self.reached[word] >> (at % 64) & 1 == 0 {
@@ -239,7 +236,7 @@ impl Front {
         &mut self.clocks[self.slot[at] as usize * self.width..][..self.width]
     }
 
-    /// The first rank that is reached, which then is no more, and its clock in `into`.
+    /// Removes the first reached position, and copies its clock to `into`.
     fn pop(&mut self, into: &mut [u32]) -> Option<u32> {
         let ahead = self.filled[self.from..].iter().position(|&w| w != 0);
         self.from = ahead.map_or(self.filled.len(), |ahead| self.from + ahead);

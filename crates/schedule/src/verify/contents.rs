@@ -1,11 +1,10 @@
-//! Runs a schedule on symbolic contents: buffers and streams hold segments of equal expression, and each instruction
-//! moves or combines segments, so the cost follows the number of segments and not of elements.
+//! Runs a schedule on symbolic contents. Buffers and streams hold segments of equal expression, and each instruction
+//! moves or combines segments, so the cost depends on the number of segments and not of elements.
 //!
-//! Every combination that a collective can ask for aligns equal input indices (element `i` with element `i`), so a
+//! Every combination that a collective can require aligns equal input indices (element `i` with element `i`), so a
 //! segment is an expression over ranks and the input index of its first element.
 //!
-//! A combination that no collective asks for is a fault, which is kept in place of a value and reported if it reaches
-//! an output that must hold something.
+//! Any other combination is a fault. It is stored in place of a value, and reported if it reaches a required output.
 
 use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt};
 use unisono_collective::{Kind, Required, Source};
@@ -23,22 +22,21 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// A run that ended early.
 pub enum Stopped {
-    /// The sets of contributions need more memory than was allowed. The findings so far are definite.
+    /// The sets of contributions need more memory than allowed. The findings so far are definite.
     OverBudget(Diagnostics),
-    /// The proof needs more memory or time than it may take.
+    /// The proof needs more memory or time than allowed.
     OverAllowance,
 }
 
-/// Why two values cannot be combined.
 pub enum Fault {
     /// A contribution of this rank is in both.
     Twice(u32),
     OverBudget,
 }
 
-/// What an output span must hold: a source that a collective states, or the inputs of listed ranks, each once.
+/// The required contents of an output span: a source that a collective states, or the inputs of listed ranks, each
+/// once.
 #[derive(Clone, Copy)]
 pub enum Wanted<'a> {
     Source(Source),
@@ -66,23 +64,23 @@ impl<'a> From<&'a Expected> for Demanded<'a> {
     }
 }
 
-/// The ranks that expressions hold, in the order in which expressions are made.
+/// The ranks in expressions, in the order in which expressions are created.
 pub trait Contributions {
     const METHOD: &'static str;
 
-    /// Adds the next expression, of two that exist, and returns the units of 8 bytes that it takes.
+    /// Adds a combination of two expressions, and returns the units of 8 bytes that it takes.
     fn add(&mut self, a: u32, b: u32) -> Result<u64, Fault>;
-    /// Adds the next expression with the ranks of one that exists, and returns the units that it takes.
+    /// Adds an expression with the ranks of another, and returns the units that it takes.
     fn again(&mut self, id: u32) -> Result<u64, Fault>;
-    /// The lowest rank of an expression.
+    /// Returns the lowest rank of an expression.
     fn first_rank(&self, id: u32) -> u32;
-    /// Whether an expression is what an output must hold; else a description of the difference.
+    /// Compares an expression with the required contents; the error describes the difference.
     fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String>;
-    /// The probability that a wrong schedule passes; none if it cannot.
+    /// Returns the probability that a wrong schedule passes; none if it cannot.
     fn error_probability(&self) -> Option<f64>;
 }
 
-/// A value that is no expression.
+/// A value that is not an expression.
 #[derive(Clone, Copy)]
 enum Wrong {
     /// The instruction adds a rank to an element a second time.
@@ -101,9 +99,9 @@ struct Machine<'a, C> {
     out: Vec<Memory>,
     tmp: Vec<Memory>,
     streams: Vec<Queue>,
-    /// Sinks that have yet to pop some of each stream; none, and its contents are gone.
+    /// For each stream, the number of sinks that have not popped all of it. At 0 its contents are freed.
     waiting_sinks: Vec<u32>,
-    /// Values from `END` on are rows of this table.
+    /// Values of at least `END` are rows of this table.
     wrong: Vec<(Wrong, bool)>,
     findings: Diagnostics,
 }
@@ -153,7 +151,7 @@ pub fn run<C: Contributions>(
             if let Some(own @ Rounding::Own(_)) = rounding {
                 machine.mark(&mut left, own.mark())?;
             }
-            // What an instruction holds besides what it leaves.
+            // The temporary memory of an instruction.
             machine.spend(2 * most as u64, 0)?;
             for row in sinks {
                 machine.write(node, row, len, &left)?;
@@ -165,8 +163,8 @@ pub fn run<C: Contributions>(
 }
 
 impl<C: Contributions> Machine<'_, C> {
-    /// Replaces `into` by the contents of a source, with places counted from 0; a stream gives them up. Gaps get no
-    /// value and are reported here, once.
+    /// Replaces `into` by the contents of a source, with places counted from 0; popped elements leave their stream.
+    /// Gaps get no value and are reported here, once.
     #[inline]
     fn read(
         &mut self,
@@ -226,7 +224,7 @@ impl<C: Contributions> Machine<'_, C> {
             let end = a.end().min(b.end());
             let (x, y) = (a.index.wrapping_add(at - a.start), b.index.wrapping_add(at - b.start));
             let value = if a.value >= END || b.value >= END {
-                // Lost values were reported, so they hide faults and not the other way round.
+                // Lost values were reported already, so they take precedence over faults.
                 if a.value >= END && (b.value < END || a.value >= b.value) { a.value } else { b.value }
             } else if x != y {
                 let wrong = Wrong::Misaligned { instr: id, elements: (x, y) };
@@ -251,7 +249,6 @@ impl<C: Contributions> Machine<'_, C> {
         self.spend(0, 16 * into.len() as u64)
     }
 
-    /// Marks the values of a result.
     fn mark(&mut self, values: &mut [Segment], mark: u32) -> Result<(), Stopped> {
         for segment in values.iter_mut().filter(|s| s.value < END) {
             segment.value = self.marked(segment.value, mark)?;
@@ -275,7 +272,7 @@ impl<C: Contributions> Machine<'_, C> {
         self.expressions.add(key).ok_or(Stopped::OverAllowance)
     }
 
-    /// The expression of two; if a rank would come twice, that rank.
+    /// Returns the expression of a combination, or the rank that would be in it twice.
     #[inline]
     fn expression(&mut self, a: u32, b: u32) -> Result<Result<u32, u32>, Stopped> {
         if self.roundings.is_empty() {
@@ -334,7 +331,7 @@ impl<C: Contributions> Machine<'_, C> {
         if self.allowance.take(units, steps) { Ok(()) } else { Err(Stopped::OverAllowance) }
     }
 
-    /// Drops what no sink of a stream reads any more, now that one has popped up to where it stands.
+    /// Drops the elements that no sink of a stream will read, after one of them has popped some.
     #[inline]
     fn popped(&mut self, stream: StreamId, sink: usize) {
         let (queue, popped) = (&mut self.streams[stream.index()], self.passed.popped[sink]);
@@ -410,7 +407,7 @@ impl<C: Contributions> Machine<'_, C> {
             let span = Span::new(segment.start, segment.len);
             let wanted = required.input_start + (span.start - required.span.start);
             if segment.value == LOST {
-                // It was reported where it was read.
+                // The read of this value was reported.
             } else if segment.value >= END {
                 self.report(segment.value);
             } else if segment.index != wanted {
@@ -440,7 +437,7 @@ impl<C: Contributions> Machine<'_, C> {
         }
     }
 
-    /// Reports a fault that has reached an output, at the instruction that made it, once.
+    /// Reports a fault that has reached an output, once, at its instruction.
     fn report(&mut self, value: u32) {
         let (wrong, reported) = &mut self.wrong[(value - END) as usize];
         if std::mem::replace(reported, true) {
@@ -467,8 +464,8 @@ fn write(memory: &mut Memory, span: Span, contents: &[Segment]) -> (usize, usize
     (before, memory.allocated(), steps)
 }
 
-/// Appends segments of the places `start .. start + len`, counted from there. Gaps have no value; the first is
-/// returned. With more than `most` segments it ends early.
+/// Appends the segments of `start .. start + len`, with places counted from `start`. Gaps have no value; the first one
+/// is returned. It ends early after more than `most` segments.
 #[inline]
 fn fill<'a>(
     segments: impl Iterator<Item = &'a Segment>,

@@ -1,10 +1,10 @@
-//! The ranks of an expression exactly, as sorted disjoint intervals, and whether they ascend from left to right.
+//! The exact ranks of an expression, as sorted disjoint intervals, and whether they ascend from left to right.
 
 use unisono_collective::{Collective, Kind, Source};
 
 use super::contents::{Contributions, Fault, Wanted};
 
-/// Intervals of ranks that [`super::Method::Auto`] spends before it turns to fingerprints: 8 bytes each.
+/// The intervals of ranks, 8 bytes each, after which [`super::Method::Auto`] changes to fingerprints.
 pub const DEFAULT_BUDGET: usize = 1 << 25;
 
 pub struct Exact {
@@ -12,11 +12,11 @@ pub struct Exact {
     commutative: bool,
     idempotent: bool,
     budget: usize,
-    /// `start .. end` of ranks, of each combination after the other.
+    /// Intervals `start .. end` of ranks, combination after combination.
     intervals: Vec<(u32, u32)>,
-    /// The first interval of each combination and one past the last of all.
+    /// The first interval of each combination, and the end of the last.
     rows: Vec<u32>,
-    /// Whether the ranks of each combination ascend from left to right; kept where the operator demands it.
+    /// For each combination, true if its ranks ascend from left to right; stored only if the operator requires it.
     ordered: Vec<bool>,
 }
 
@@ -45,12 +45,12 @@ impl Exact {
         }
     }
 
-    /// Interval `n` of an expression, of `count`.
+    /// Returns interval `n` of an expression whose first interval is row `first`.
     fn interval(&self, id: u32, first: usize, n: usize) -> (u32, u32) {
         if id < self.ranks { (id, id + 1) } else { self.intervals[first + n] }
     }
 
-    /// Appends the union of two sets; the first rank in both is a fault unless that is allowed.
+    /// Appends the union of two sets. A rank in both is a fault, unless the operator is idempotent.
     fn unite(&mut self, a: u32, b: u32) -> Result<(), Fault> {
         let first = self.intervals.len();
         let [x, y] = [a, b].map(|id| self.range(id).unwrap_or(0..1));
@@ -83,7 +83,7 @@ impl Exact {
         Ok(())
     }
 
-    /// Compares the ranks of an expression with those it must hold.
+    /// Compares the ranks of an expression with the required ones.
     fn holds(&self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
         self.with_ranks(id, |held| {
             if held != wanted {

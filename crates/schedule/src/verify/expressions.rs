@@ -1,27 +1,26 @@
-//! Expressions over ranks, each kept once: two expressions are the same one exactly if their ids are equal.
+//! Expressions over ranks, each stored once: two expressions are the same exactly if their ids are equal.
 //!
 //! An expression is the input of a rank, whose id is the rank, or a combination of two expressions, whose id is its row
-//! plus `ranks`. Rows are looked up by their operands and compared with them (hash-consing), so equality is exact and
-//! no hash decides it. Where operands may be swapped without another result, the smaller id comes first. A row whose
-//! second operand is [`END`] or more marks its first: a value whose bits are not those of the plain combination
-//! ([`super::Rounding`]).
+//! plus `ranks`. Rows are found by the hash of their operands and compared with them (hash-consing), so equality is
+//! exact and does not depend on hashes. If operands may be swapped without changing the result, the smaller id comes
+//! first. A row whose second operand is [`END`] or more marks its first: a value whose bits are not those of the plain
+//! combination ([`super::Rounding`]).
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 
-/// Ids from here on are free for other uses.
+/// Ids from this value on are free for other uses.
 pub const END: u32 = 1 << 31;
 
-/// No row.
 const EMPTY: u32 = u32::MAX;
 
 pub struct Expressions {
     ranks: u32,
-    /// Whether `a, b` and `b, a` are the same expression.
+    /// True if `a, b` and `b, a` are the same expression.
     pub swaps: bool,
     rows: Vec<(u32, u32)>,
-    /// Open addressing: rows at the place of their hash or after it.
+    /// A hash table with open addressing.
     table: Vec<u32>,
-    /// Odd numbers that nobody knows ahead, so that nobody can choose expressions that share a place.
+    /// Odd random numbers, so that nobody can construct expressions whose hashes collide.
     keys: (u64, u64),
 }
 
@@ -35,12 +34,12 @@ impl Expressions {
         self.ranks as usize + self.rows.len()
     }
 
-    /// The operands of an expression; none for the input of a rank.
+    /// Returns the operands of an expression; none for the input of a rank.
     pub fn operands(&self, id: u32) -> Option<(u32, u32)> {
         id.checked_sub(self.ranks).map(|row| self.rows[row as usize])
     }
 
-    /// An expression without the mark `mark`, and whether it had that.
+    /// Returns an expression without the mark `mark`, and whether it had the mark.
     pub fn unmarked(&self, id: u32, mark: u32) -> (u32, bool) {
         match self.operands(id) {
             Some((of, found)) if found == mark => (of, true),
@@ -48,12 +47,11 @@ impl Expressions {
         }
     }
 
-    /// The operands of a combination in the order that is kept for them.
+    /// Returns the operands of a combination in the stored order.
     pub fn key(&self, a: u32, b: u32) -> (u32, u32) {
         if self.swaps && a > b { (b, a) } else { (a, b) }
     }
 
-    /// The combination of a key, if it was added.
     #[inline]
     pub fn find(&self, key: (u32, u32)) -> Option<u32> {
         let mut at = self.place(key);

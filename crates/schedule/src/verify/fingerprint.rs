@@ -1,17 +1,17 @@
-//! The ranks of an expression by fingerprint, where exact sets cost too much.
+//! The ranks of an expression by fingerprint, if exact sets cost too much.
 //!
-//! Rank `r` gets a random number `x_r` of 192 bits from ChaCha20, seeded when the proof is made. An expression that
+//! Rank `r` gets a random number `x_r` of 192 bits from ChaCha20, seeded at the time of the proof. An expression that
 //! holds rank `r` `m_r` times has the fingerprint `sum of m_r x_r` modulo 2^192, and the exact count `sum of m_r`.
 //!
-//! **Error.** Let an expression be asked for `n` ranks once each, and have the right count `n` but other
-//! multiplicities: `d_r = m_r - (1 if r is one of them else 0)` is not 0 for some `r`, and `|d_r| <= n` because the
-//! count is exact. Fix all other numbers: at most `2^k` of the 2^192 values of `x_r` give the sum, where `2^k` is the
-//! largest power of two that divides `d_r`, so `2^k <= n`. One wrong expression passes with a probability of at most `n
-//! / 2^192`, and any of `c` expressions with `c n / 2^192`. There are fewer than 2^31 expressions and at most 2^22
-//! ranks: below 2^-139. No choice of multiplicities helps, as long as the schedule was fixed before the seed was drawn.
+//! **Error.** Let `n` ranks be required once each, and let an expression have the right count `n` but other
+//! multiplicities: `d_r = m_r - (1 if r is required else 0)` is not 0 for some `r`, and `|d_r| <= n` because the count
+//! is exact. Fix all other numbers: at most `2^k` of the 2^192 values of `x_r` give the sum, where `2^k` is the largest
+//! power of two that divides `d_r`, so `2^k <= n`. One wrong expression passes with a probability of at most `n /
+//! 2^192`, and any of `c` expressions with `c n / 2^192`. There are fewer than 2^31 expressions and at most 2^22 ranks:
+//! below 2^-139. This holds for all multiplicities, if the schedule was fixed before the seed was drawn.
 //!
-//! Everything else is exact here too: copies and repeatability by the ids of expressions, order by the first and last
-//! rank of each expression.
+//! The rest is exact: copies and repeatability by the ids of expressions, order by the first and last rank of each
+//! expression.
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 use unisono_collective::{Collective, Source};
@@ -37,21 +37,21 @@ impl Sum {
 #[derive(Clone, Copy)]
 struct Row {
     sum: Sum,
-    /// Contributions, saturating.
+    /// The number of contributions, saturating.
     count: u32,
     first: u32,
     last: u32,
-    /// The ranks ascend from left to right.
+    /// True if the ranks ascend from left to right.
     ordered: bool,
 }
 
 pub struct Fingerprint {
     ranks: u32,
     commutative: bool,
-    /// Sums of the ranks `0 .. i`.
+    /// The sums of the ranks `0 .. i`.
     prefixes: Vec<Sum>,
     rows: Vec<Row>,
-    /// Combinations that were compared already.
+    /// True for combinations that were compared already.
     compared: Vec<bool>,
     comparisons: u64,
 }
@@ -70,8 +70,8 @@ impl Fingerprint {
         Self { ranks: c.ranks, commutative, prefixes, rows: Vec::new(), compared, comparisons: 0 }
     }
 
-    /// Compares an expression with the inputs of some ranks, each once. Every comparison counts, since an expression
-    /// may be compared with several sets of equally many ranks.
+    /// Compares an expression with the inputs of some ranks, each once. Every comparison is counted, because an
+    /// expression may be compared with several sets of the same size.
     fn holds(&mut self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
         let row = self.row(id);
         let count: u32 = wanted.iter().map(|(a, b)| b - a).sum();
@@ -143,7 +143,7 @@ impl Contributions for Fingerprint {
                     None => id == 0 && ranks == 1,
                     Some(_) if row.count != ranks => false,
                     Some(at) => {
-                        // An expression has one count, so it is compared with one sum, however often that is asked.
+                        // An expression has one count, so repeated comparisons use the same sum.
                         self.compared.resize(self.rows.len(), false);
                         self.comparisons += u64::from(!std::mem::replace(&mut self.compared[at as usize], true));
                         row.sum == self.prefixes[ranks as usize]

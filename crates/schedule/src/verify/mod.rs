@@ -5,14 +5,15 @@
 //! 2. **no deadlock** with the declared capacities at any granularity ([`crate::order`] has the argument), and **no
 //!    race** between lanes on a slice;
 //! 3. **complete**: each output element holds each required contribution exactly once, in an order the operator allows;
-//! 4. **repeatable**, a fact that is not required: outputs that must be equal are the same expression up to swapping
-//!    the two operands of a commutative operator, hence bit-identical in floating point but for the bits of a NaN.
-//!    `min` and `max` on floating point may return either of +0 and -0, so their operands may not be swapped;
+//! 4. **repeatable**, a property that is not required: outputs that must be equal are the same expression up to
+//!    swapping the two operands of a commutative operator. So they are bit-identical in floating point, except for the
+//!    bits of a NaN. `min` and `max` on floating point may return either of +0 and -0, so their operands may not be
+//!    swapped;
 //! 5. **memory**: the most scratch a node needs.
 //!
-//! Expressions are kept once each and compared by their ids ([`expressions`]), so repeatability is exact. The ranks of
-//! an expression are exact sets ([`exact`]) while these stay affordable, and fingerprints ([`fingerprint`]) beyond
-//! that; the proof says which, and with which probability it is wrong.
+//! Expressions are stored once each and compared by their ids ([`expressions`]), so repeatability is exact. The ranks
+//! of an expression are exact sets ([`exact`]) as long as these are affordable, otherwise fingerprints
+//! ([`fingerprint`]); the proof records the method and the probability that it is wrong.
 
 pub(crate) mod allowance;
 pub mod certificate;
@@ -46,17 +47,16 @@ use crate::{
 pub use exact::DEFAULT_BUDGET;
 pub use seed::Seed;
 
-/// How contents are proved.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Method {
-    /// Exact while at most [`DEFAULT_BUDGET`] intervals of ranks are needed, else by fingerprint.
+    /// Exact up to [`DEFAULT_BUDGET`] intervals of ranks, otherwise by fingerprint.
     #[default]
     Auto,
     Exact,
     Fingerprint,
 }
 
-/// A choice of how to prove that does not exist.
+/// The error for a method or a seed that does not exist.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProofOptionError {
     #[error("'{0}' is not a method of proof; accepted are auto, exact, fingerprint")]
@@ -78,7 +78,6 @@ impl FromStr for Method {
     }
 }
 
-/// What was proved, and what was found wrong.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Proof {
     pub complete: bool,
@@ -89,26 +88,25 @@ pub struct Proof {
     pub method: &'static str,
     /// The probability that a wrong schedule passes the proof by fingerprint; none for an exact proof.
     pub error_probability: Option<f64>,
-    /// The seed of a proof by fingerprint, with which it can be repeated; none for an exact proof.
+    /// The seed of a proof by fingerprint, which repeats it; none for an exact proof.
     pub seed: Option<Seed>,
     pub scratch_bytes_max: Bytes,
-    /// Names the expressions of the results by a digest of 128 bits: two schedules of one collective with the same
-    /// class give the same bits as far as `repeatable` promises. None if the results are not proved, or of too many
+    /// A digest of 128 bits of the results' expressions: two schedules of one collective with the same class give the
+    /// same bits, under the conditions of `repeatable`. None if the results are not proved, or of too many
     /// combinations.
     pub expression_class: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
 impl Proof {
-    /// Whether the schedule is proved.
     pub fn holds(&self) -> bool {
         self.diagnostics.is_empty()
     }
 }
 
-/// The required contents of one output span, where no collective states them: the inputs of some ranks combined, each
-/// of them exactly once and in an order that the operator allows. Of one rank that is its input, unchanged. Output
-/// element `k` of the span is made of input elements `input_start + k`.
+/// The required contents of one output span that no collective defines: the inputs of some ranks combined, each exactly
+/// once and in an order that the operator allows. For one rank it is its input, unchanged. Output element `k` of the
+/// span is made of input elements `input_start + k`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
     pub span: Span,
@@ -117,7 +115,7 @@ pub struct Expected {
     pub ranks: Vec<(u32, u32)>,
 }
 
-/// A schedule that was proved. Lowering, emission and storing take nothing else.
+/// A proved schedule. Lowering, emission and storing accept nothing else.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verified<'a> {
     schedule: Cow<'a, Schedule>,
@@ -126,7 +124,7 @@ pub struct Verified<'a> {
 
 impl<'a> Verified<'a> {
     /// # Errors
-    /// The failed proof, whose diagnostics say what is wrong where.
+    /// The failed proof, whose diagnostics name each fault and its place.
     pub fn new(schedule: Schedule, method: Method) -> Result<Self, Box<Proof>> {
         Self::holding(verify(&schedule, method), Cow::Owned(schedule))
     }
@@ -137,7 +135,7 @@ impl<'a> Verified<'a> {
         Self::holding(verify(schedule, method), Cow::Borrowed(schedule))
     }
 
-    /// Proves messages that are no collective; see [`verify_with`].
+    /// Proves messages that are not a collective; see [`verify_with`].
     ///
     /// # Errors
     /// As [`Verified::new`].
@@ -158,18 +156,18 @@ impl<'a> Verified<'a> {
     }
 }
 
-/// The bits of a sum that are not those of an ordinary instruction, whose sources are added from the left.
+/// The rounding of an instruction that does not simply add its sources from the left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
     /// The sum starts from +0, so a sum of -0 alone is +0.
     FromZero,
-    /// The order of the additions is that of a foreign program: results are the same only of equal operands, and of
-    /// instructions with one number, below 2^30.
+    /// A foreign program defines the order of the additions. Results are equal only for equal operands and instructions
+    /// with the same number, below 2^30.
     Own(u32),
 }
 
 impl Rounding {
-    /// The second operand of the row of an expression that is so marked.
+    /// Returns the second operand of the row that marks an expression.
     fn mark(self) -> u32 {
         match self {
             Self::FromZero => expressions::END,
@@ -178,40 +176,39 @@ impl Rounding {
     }
 }
 
-/// The instructions that do not add in the ordinary way. Only floating-point sums have such.
+/// The instructions with a rounding of their own. Only floating-point sums have such.
 pub type Roundings = BTreeMap<InstrId, Rounding>;
 
-/// Checks everything and collects what it finds; later checks are left out where earlier ones took their ground away.
-/// Random numbers are seeded by the operating system.
+/// Proves a schedule and collects all findings. Later checks are skipped if they depend on a failed one. The operating
+/// system seeds the random numbers.
 pub fn verify(schedule: &Schedule, method: Method) -> Proof {
     verify_seeded(schedule, method, Seed::random())
 }
 
-/// The same for a schedule whose instructions are run by a program with sums of its own.
+/// Proves a schedule whose instructions are run by a program with its own order of additions.
 pub fn verify_rounded(schedule: &Schedule, method: Method, roundings: &Roundings) -> Proof {
     let demand = |rank| schedule.collective().required(rank).map(Demanded::from).collect();
     prove((schedule, roundings), method, Seed::random(), &demand)
 }
 
-/// The same with the seed of an earlier proof, which it repeats. A seed that the author of the schedule knew beforehand
-/// proves nothing by fingerprint.
+/// Proves a schedule with a given seed, to repeat an earlier proof. A proof by fingerprint is worthless if the author
+/// of the schedule could know the seed.
 pub fn verify_seeded(schedule: &Schedule, method: Method, seed: Seed) -> Proof {
     let demand = |rank| schedule.collective().required(rank).map(Demanded::from).collect();
     prove((schedule, &Roundings::new()), method, seed, &demand)
 }
 
-/// The same where outputs must hold something else than the collective requires: of each rank ascending spans, which
-/// need not cover its output. The collective then only gives the lengths of the buffers.
+/// Proves a schedule against expected contents instead of those of the collective: for each rank ascending spans, which
+/// need not cover its output. The collective then only defines the lengths of the buffers.
 pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[Vec<Expected>]) -> Proof {
     prove((schedule, &Roundings::new()), method, seed, &|rank| {
         expected.get(rank as usize).into_iter().flatten().map(Demanded::from).collect()
     })
 }
 
-/// The requirements on the output of each rank.
 type Demand<'a> = &'a dyn Fn(u32) -> Vec<Demanded<'a>>;
 
-/// A schedule, and the instructions of it that round in another way.
+/// A schedule, and its instructions with their own rounding.
 type Run<'a> = (&'a Schedule, &'a Roundings);
 
 fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Demand<'_>) -> Proof {
@@ -268,7 +265,7 @@ impl Outcome {
     }
 }
 
-/// Whether swapping the operands of a combination leaves the result as it is, up to the bits of a NaN.
+/// Returns whether swapping the operands of a combination does not change the result, except for the bits of a NaN.
 fn swaps(c: &Collective) -> bool {
     let picks = matches!(c.operator, Operator::Min | Operator::Max) && !c.dtype.is_integer();
     c.operator.commutative() && !picks
@@ -296,14 +293,14 @@ fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: 
     }
     let c = run.0.collective();
     let mut random = seed.generator();
-    // A barrier may hear of a rank more than once. Counts and fingerprints cannot tell that from a missing rank.
+    // A barrier may combine a rank more than once. Counts and fingerprints cannot distinguish that from a missing rank.
     let is_barrier = c.kind == Kind::Barrier;
     if method != Method::Fingerprint || is_barrier {
         let budget = if method == Method::Exact || is_barrier { usize::MAX } else { DEFAULT_BUDGET };
         let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
         match attempt(run, order, expressions, exact::Exact::new(c, budget), demand) {
             Ok(outcome) => return outcome,
-            // Findings before the budget ran out are definite, and nothing that follows can mend them.
+            // Findings before the budget ran out are definite, so another method cannot change the result.
             Err(findings) if !findings.is_empty() => return Outcome::failed("exact", findings),
             Err(_) => {}
         }

@@ -1,9 +1,9 @@
 //! The name of the results of a schedule: a digest of their expressions.
 //!
-//! The expressions of all outputs are written down one after the other, operands before their combination, each
-//! expression once and by its number afterwards. Operands that may be swapped stand in the order of their lowest ranks;
-//! no rank is in both. So equal expressions are written equally, other ones differently, and the name is the first half
-//! of the SHA-256 of the text.
+//! The expressions of all outputs are written one after the other, operands before their combination; an expression
+//! that was written before is replaced by its number. Operands that may be swapped are sorted by their lowest ranks,
+//! which differ because no rank is in both. So equal expressions have equal texts, other expressions different ones,
+//! and the name is the first half of the SHA-256 of the text.
 
 use sha2::{Digest, Sha256};
 use unisono_base::{Span, interrupt};
@@ -13,10 +13,10 @@ use super::{
     expressions::{END, Expressions},
 };
 
-/// Results of more combinations get no name.
+/// The most combinations that get a name.
 const MOST: usize = 1 << 22;
 
-/// Words that are no rank; a number of an expression has the highest bit.
+/// Words that are not ranks; a number of an expression has the highest bit set.
 const COMBINE: u32 = (1 << 30) | 1;
 const OUTPUT: u32 = (1 << 30) | 2;
 const SPAN: u32 = (1 << 30) | 3;
@@ -24,13 +24,13 @@ const MARK: u32 = (1 << 30) | 4;
 const NUMBER: u32 = 1 << 31;
 
 pub struct Name {
-    /// None once the results are too many.
+    /// None if there are too many combinations.
     digest: Option<Sha256>,
     words: Vec<u8>,
-    /// The number of each expression that was written; 0 for the others.
+    /// The number of each written expression; 0 for the others.
     numbers: Vec<u32>,
     written: u32,
-    /// Whether the expressions matter: what a barrier sends means nothing.
+    /// True if the expressions matter; those of a barrier do not.
     expressions: bool,
 }
 
@@ -40,7 +40,6 @@ impl Name {
         Self { digest, words: Vec::new(), numbers: Vec::new(), written: 0, expressions }
     }
 
-    /// Adds the output of a rank.
     pub fn add<C: Contributions>(
         &mut self,
         rank: u32,
@@ -49,7 +48,7 @@ impl Name {
         contributions: &C,
     ) {
         if self.numbers.is_empty() {
-            // Takes memory only where it is written, which `resize` would do everywhere.
+            // `resize` would touch all pages; this takes memory only for written entries.
             self.numbers = vec![0; expressions.len()];
         }
         self.word(OUTPUT);
@@ -117,7 +116,7 @@ impl Name {
         }
     }
 
-    /// 32 hexadecimal digits.
+    /// Returns the name as 32 hexadecimal digits.
     pub fn finish(self) -> Option<String> {
         let mut digest = self.digest?;
         digest.update(&self.words);

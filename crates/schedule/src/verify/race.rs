@@ -1,12 +1,12 @@
-//! No race between lanes: two lanes of a node touch one slice, one of them writing, only if one access is ordered
+//! No race between lanes: if two lanes of a node touch one slice and one of them writes, one access must be ordered
 //! before the other.
 //!
-//! The order of instructions is found by `clock.rs`. Most orders are made on the node itself, by its lanes and
-//! dependencies; only what these leave open is looked for over all nodes, for the lanes of several nodes at once.
+//! `clock.rs` finds the order of instructions. Lanes and dependencies of the node itself define most orders; the
+//! remaining pairs are searched over all nodes, for the lanes of several nodes at once.
 //!
-//! A read is compared with the last write before it, a write with the reads since the last write, or with that write if
-//! there are none: "before" is transitive, so if all these are ordered, all pairs are. There are at most two
-//! comparisons for each access and stretch, however many lanes there are.
+//! A read is compared with the last write before it; a write with the reads since the last write, or with that write if
+//! there are none. "Before" is transitive, so if all these pairs are ordered, all pairs are. There are at most two
+//! comparisons for each access and interval, for any number of lanes.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ struct Access {
     writes: bool,
 }
 
-/// Checks all nodes; `Err` if that takes more than the proof may.
+/// Checks all nodes; `Err` if this exceeds the limits of the proof.
 pub fn check(
     schedule: &Schedule,
     order: &Runs,
@@ -88,7 +88,7 @@ fn report(schedule: &Schedule, flow: &Flow, clash: &Clash, found: &mut Diagnosti
     });
 }
 
-/// The first place at which two instructions meet, one of them writing.
+/// Returns the first place that two instructions touch and one of them writes.
 fn place(schedule: &Schedule, first: InstrId, second: InstrId) -> Option<(usize, Span)> {
     let slices = |id: InstrId| {
         let len = schedule.instr(id).len;
@@ -103,7 +103,8 @@ fn place(schedule: &Schedule, first: InstrId, second: InstrId) -> Option<(usize,
     })
 }
 
-/// The clashes by the lane of the earlier access, parted so that no part has more such lanes than a sweep takes.
+/// Splits the clashes, sorted by the lane of the earlier access, into batches of at most as many lanes as a sweep
+/// takes.
 fn batches<'a>(flow: &Flow, clashes: &'a mut Vec<Clash>) -> Vec<&'a mut [Clash]> {
     clashes.sort_unstable_by_key(|c| (flow.lane_of(c.earlier), c.earlier, c.later));
     clashes.dedup_by_key(|c| (c.earlier, c.later));
@@ -118,8 +119,8 @@ fn batches<'a>(flow: &Flow, clashes: &'a mut Vec<Clash>) -> Vec<&'a mut [Clash]>
     batches
 }
 
-/// The pairs of accesses of a node, whose instructions come in topological order, of which one must come before the
-/// other.
+/// Returns the pairs of accesses of a node of which one must come before the other. `ids` are its instructions in
+/// topological order.
 fn clashes(
     schedule: &Schedule,
     flow: &Flow,
@@ -149,24 +150,24 @@ fn clashes(
     Ok(clashes)
 }
 
-/// The latest accesses to a stretch of a buffer.
+/// The latest accesses to an interval of a buffer.
 #[derive(Clone, Default)]
 struct Stretch {
     end: u64,
     write: Option<(LaneId, InstrId)>,
-    /// The reads since then, the latest of a lane at least.
+    /// The reads since then: at least the latest one of each lane.
     reads: Vec<(LaneId, InstrId)>,
-    /// Reads at which those that a later one of their lane covers are dropped again.
+    /// The number of reads at which covered reads (those before a later one of their lane) are dropped.
     full: usize,
 }
 
-/// The accesses to a buffer so far: disjoint stretches by their start.
+/// The accesses to a buffer so far: disjoint intervals by their start.
 #[derive(Default)]
 struct Touched(BTreeMap<u64, Stretch>);
 
 impl Touched {
-    /// Adds an access, which comes after all so far, and what it must be compared with. Returns the units of 8 bytes
-    /// and steps that it took.
+    /// Adds an access after all earlier ones, and the clashes to be compared. Returns its cost, both in units of 8
+    /// bytes and in steps.
     fn note(&mut self, a: &Access, clashes: &mut Vec<Clash>) -> u64 {
         let (start, end) = (u64::from(a.span.start), a.span.end());
         let mut spent = self.cut(start) + self.cut(end);
@@ -197,7 +198,7 @@ impl Touched {
             self.0.insert(from, stretch);
             spent += 8;
         }
-        // Stretches side by side mostly had the same accesses.
+        // Adjacent intervals mostly have the same accesses.
         clashes[first..].sort_unstable_by_key(|c| c.earlier);
         let mut kept = first;
         for next in first..clashes.len() {
@@ -210,7 +211,7 @@ impl Touched {
         spent
     }
 
-    /// Makes a stretch that holds `at` two, of which the second starts there.
+    /// Cuts the interval that contains `at` in two, the second of which starts there.
     fn cut(&mut self, at: u64) -> u64 {
         if let Some((_, stretch)) = self.0.range_mut(..at).next_back()
             && stretch.end > at

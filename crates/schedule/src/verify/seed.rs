@@ -12,10 +12,10 @@ use super::ProofOptionError;
 pub struct Seed(u128);
 
 impl Seed {
-    /// A seed from the operating system.
+    /// Returns a seed from the operating system.
     ///
     /// # Panics
-    /// The operating system gives no random numbers, without which a proof by fingerprint would mean nothing.
+    /// The operating system provides no random numbers, without which a proof by fingerprint is worthless.
     pub fn random() -> Self {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("the operating system gives random numbers");

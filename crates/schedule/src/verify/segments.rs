@@ -1,8 +1,8 @@
-//! The contents of a buffer or a stream: stretches of places that hold one expression each.
+//! The contents of a buffer or a stream: intervals of places with one expression each.
 
 use unisono_base::Span;
 
-/// No value: what was read there had not been written, which is reported.
+/// The value of a read place that was not written before, which is reported.
 pub const LOST: u32 = u32::MAX;
 
 /// Places `start .. start + len` hold the expression `value` of input elements `index .. index + len`.
@@ -19,7 +19,7 @@ impl Segment {
         self.start + self.len
     }
 
-    /// The part inside `span`, with places counted from `base` in place of the start of the span.
+    /// Returns the part inside `span`, with its places moved so that `span` starts at `base`.
     pub fn cut(&self, span: Span, base: u32) -> Segment {
         let start = self.start.max(span.start);
         let end = u64::from(self.end()).min(span.end());
@@ -31,7 +31,6 @@ impl Segment {
         }
     }
 
-    /// The same contents at places that start `by` later.
     pub fn moved(&self, by: u32) -> Segment {
         Segment { start: self.start + by, ..*self }
     }
@@ -42,7 +41,7 @@ impl Segment {
     }
 }
 
-/// Appends a segment, to the last one where that goes on in it.
+/// Appends a segment, or extends the last one if the segment continues it.
 #[inline]
 pub fn push_merged(into: &mut Vec<Segment>, segment: Segment) {
     match into.last_mut() {
@@ -51,11 +50,11 @@ pub fn push_merged(into: &mut Vec<Segment>, segment: Segment) {
     }
 }
 
-/// The segments of a buffer, ascending. A gap between them lies at the place of the last write, so writes that go up or
-/// down through a buffer cost a step each, however many segments there are.
+/// The segments of a buffer, ascending. The free gap in the array is at the place of the last write, so writes that
+/// ascend or descend through a buffer cost one step each, for any number of segments.
 #[derive(Default)]
 pub struct Memory {
-    /// Segments up to `below` and from `above` on; those between are the gap and mean nothing.
+    /// Segments before `below` and from `above` on; those between are the unused gap.
     segments: Vec<Segment>,
     below: usize,
     above: usize,
@@ -70,7 +69,7 @@ impl Memory {
         self.len() == 0
     }
 
-    /// The segments that there is memory for.
+    /// Returns the number of segments for which there is memory.
     pub fn allocated(&self) -> usize {
         self.segments.len()
     }
@@ -83,7 +82,7 @@ impl Memory {
         &self.segments[self.above..]
     }
 
-    /// The segments that touch `span`, ascending.
+    /// Returns the segments that touch `span`, ascending.
     #[inline]
     pub fn touching(&self, span: Span) -> impl Iterator<Item = &Segment> {
         let (below, above) = (self.below(), self.above());
@@ -99,8 +98,8 @@ impl Memory {
         all.take_while(move |s| u64::from(s.start) < span.end())
     }
 
-    /// Replaces the contents of `span` by `contents`, whose places count from the start of the span. Returns the number
-    /// of segments that were touched.
+    /// Replaces the contents of `span` by `contents`, whose places are relative to the start of the span. Returns the
+    /// number of segments that were touched.
     #[inline]
     pub fn overwrite(&mut self, span: Span, contents: &[Segment]) -> u64 {
         if let [one] = contents
@@ -113,7 +112,7 @@ impl Memory {
         while let Some(last) = self.below().last().copied().filter(|s| s.end() > span.start) {
             steps += 1;
             self.below -= 1;
-            // What starts before the span and goes on in it is cut in two.
+            // A segment that starts before the span and continues in it is cut in two.
             if last.start < span.start {
                 self.push_below(Segment { len: span.start - last.start, ..last });
                 let rest = Span::new(span.start, last.end() - span.start);
@@ -165,11 +164,11 @@ impl Memory {
         self.segments[self.above] = segment;
     }
 
-    /// Widens a gap in which nothing fits any more.
+    /// Enlarges a gap that is full.
     fn make_room(&mut self) {
         if self.below == self.above {
             let len = self.segments.len();
-            // A large buffer grows slowly, so that it never takes much more memory than it was allowed.
+            // A large buffer grows slowly, so that it never takes much more memory than allowed.
             let more = if len < 1 << 16 { len.max(4) } else { len / 8 };
             self.segments.reserve_exact(more);
             self.segments.resize(len + more, Segment { start: 0, len: 0, value: LOST, index: 0 });
@@ -178,7 +177,7 @@ impl Memory {
         }
     }
 
-    /// The segment over just the places of `span`, if there is one.
+    /// Returns the segment over exactly the places of `span`, if there is one.
     fn exactly(&mut self, span: Span) -> Option<&mut Segment> {
         let is = |s: &Segment| s.start == span.start && s.len == span.len;
         let side = if self.below().last().is_some_and(|s| s.end() > span.start) {
@@ -195,7 +194,6 @@ impl Memory {
 #[derive(Default)]
 pub struct Queue {
     segments: Vec<Segment>,
-    /// Segments at the front that are popped.
     popped: usize,
 }
 
@@ -208,7 +206,6 @@ impl Queue {
         push_merged(&mut self.segments, segment);
     }
 
-    /// The segments that touch `span`, ascending.
     pub fn touching(&self, span: Span) -> impl Iterator<Item = &Segment> {
         let rest = &self.segments[self.popped..];
         let from = match rest.first() {
@@ -218,16 +215,16 @@ impl Queue {
         rest[from..].iter().take_while(move |s| u64::from(s.start) < span.end())
     }
 
-    /// Nothing before place `end` is read again.
+    /// Drops segments before `end`, which are not read again.
     pub fn drop_before(&mut self, end: u64) {
         let rest = &self.segments[self.popped..];
         self.popped += rest.iter().take_while(|s| u64::from(s.end()) <= end).count();
-        // Some that are popped stay, but never the last one, which the next may go on in.
+        // Some popped segments remain, and always the last one, which the next push may extend.
         self.popped = self.popped.min(self.segments.len().saturating_sub(1));
         if self.popped >= 16 && 2 * self.popped >= self.segments.len() {
             self.segments.drain(..self.popped);
             self.popped = 0;
-            // A stream that is full once and then empty must not keep its memory while all others are full once, too.
+            // Frees memory, because each of many streams may be full at a different time.
             if self.segments.capacity() >= 4 * self.segments.len() {
                 self.segments.shrink_to(2 * self.segments.len());
             }

@@ -32,7 +32,7 @@ fn lanes_meet_at_a_join() {
     let mut push = |node, lane| b.combine(NodeId(node), lane, 8, &[Operand::In(0)], &[Operand::Out(0)]);
     let [d, _, e, _] = [push(0, 0), push(0, 0), push(0, 2), push(1, 0)];
     assert_eq!(alone, InstrId(3));
-    // Renamed by node and lane: a is 1, d is 2, c is 4, e is 5.
+    // After renumbering by node and lane, a is 1, d is 2, c is 4 and e is 5.
     assert_eq!([a, c, d, e].map(|i| i.0), [1, 2, 4, 6]);
     let s = b.finish().unwrap();
     assert_eq!(s.dependencies(), [(2, 4), (5, 1), (5, 4)].map(|(x, y)| (InstrId(x), InstrId(y))));
@@ -46,7 +46,7 @@ fn phases_are_found_by_name_among_very_many() {
             assert_eq!(b.phase(&format!("phase-{}", n % names)), PhaseId(n % names));
         }
     };
-    // A search through all names would take 30 times as long among 60,000 as among 2,000.
+    // A linear search through all names would take 30 times as long among 60,000 as among 2,000.
     let [few, many] = [2_000, 60_000].map(|names| crate::cpu::least_ns(|| found(names)));
     assert!(many < 10 * few, "{few} ns among few names, {many} ns among many");
     let mut resumed = Builder::resume(b.finish().unwrap(), *builder(1).collective());

@@ -1,15 +1,14 @@
 //! CPU time, for tests that compare the growth of two sizes. Other crates include this file.
 
-/// Returns the nanoseconds that this thread has run.
 fn thread_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");
     stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("the first number of schedstat")
 }
 
-/// The kernel counts the time of a thread that runs on at each tick, of 4 ms or less.
+/// The kernel updates the time of a running thread at each tick, of 4 ms or less.
 const TICK_NS: u64 = 4_000_000;
 
-/// Returns the least CPU time of three runs of `work` in nanoseconds, and a tick at least.
+/// Returns the least CPU time of three runs of `work` in nanoseconds, and at least one tick.
 pub fn least_ns(mut work: impl FnMut()) -> u64 {
     let time = |_| {
         let begin = thread_ns();

@@ -1,4 +1,4 @@
-//! Schedules as parts of others: an allreduce of a reduce, an exchange of leaders and a broadcast, in two groups.
+//! Schedules as parts of others: an allreduce in two groups, from a reduce, an exchange of leaders and a broadcast.
 
 use unisono_base::{InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -12,7 +12,7 @@ fn of(kind: Kind, ranks: u32, operator: Operator) -> Collective {
     Collective::new(kind, ranks, 4, 0, operator, Dtype::I64).unwrap()
 }
 
-/// All send to rank 0, which adds in two lanes, halves of the vector each, with one element on its way.
+/// All ranks send to rank 0, which adds the halves of the vector in two lanes; streams have capacity for one element.
 fn reduce(ranks: u32, operator: Operator) -> Schedule {
     let mut b = Builder::new(of(Kind::Reduce, ranks, operator));
     b.phase("up");
@@ -33,7 +33,7 @@ fn reduce(ranks: u32, operator: Operator) -> Schedule {
     b.finish().unwrap()
 }
 
-/// Rank 0 sends to all others at once, by way of a switch.
+/// Rank 0 sends to all others at once, through a switch.
 fn broadcast(ranks: u32, operator: Operator) -> Schedule {
     let mut b = Builder::new(of(Kind::Broadcast, ranks, operator));
     b.phase("down");
@@ -47,7 +47,7 @@ fn broadcast(ranks: u32, operator: Operator) -> Schedule {
     b.finish().unwrap()
 }
 
-/// Groups of three reduce to their first ranks, those reduce to rank 0, and the same way back.
+/// Groups of three reduce to their first ranks, which reduce to rank 0; broadcasts go the same way back.
 fn two_levels(operator: Operator) -> Schedule {
     let mut b = Builder::new(of(Kind::Allreduce, 6, operator));
     let groups = [[0, 1, 2].map(NodeId), [3, 4, 5].map(NodeId)];

@@ -1,4 +1,4 @@
-//! The reader against damage of every kind: by the checksums, and past them.
+//! The reader against every kind of damage: with wrong checksums, and with adjusted ones.
 
 use proptest::prelude::*;
 use unisono_base::NodeId;
@@ -57,7 +57,7 @@ fn what_is_written_is_read() {
     assert_eq!(read.digest(), PlanFile::read(file()).unwrap().digest());
 }
 
-/// Written by the version before; two rows, the library's own and recursive doubling from 64 bytes on.
+/// Written in version 1; two rows, the library's own and recursive doubling from 64 bytes on.
 #[test]
 fn the_version_before_is_read() {
     let read = PlanFile::read(include_bytes!("plan_file/version_1.plan").to_vec()).unwrap();
@@ -95,7 +95,7 @@ fn no_byte_can_change_unseen() {
     }
 }
 
-/// The file with its header's checksum made to fit.
+/// Returns the file with an adjusted checksum of its header.
 fn forged(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
     if let Some(header) = bytes.get(PREAMBLE_BYTES..PREAMBLE_BYTES.saturating_add(len)) {
@@ -105,7 +105,7 @@ fn forged(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A file whose rank 0 runs another program of the same length, with all checksums made to fit.
+/// Returns a file whose rank 0 runs another program of the same length, with all checksums adjusted.
 fn with_program(change: impl Fn(&mut RankProgram)) -> Vec<u8> {
     let (mut bytes, read) = (file(), PlanFile::read(file()).unwrap());
     let mut program = read.program(0, 0).unwrap();
@@ -126,7 +126,7 @@ fn with_program(change: impl Fn(&mut RankProgram)) -> Vec<u8> {
     forged(bytes)
 }
 
-/// Checksums that fit show nothing of the programs: they are proven before they run.
+/// Right checksums show nothing about the programs: these are proven before they run.
 #[test]
 fn forged_programs_fail_their_proof() {
     let good = PlanFile::read(with_program(|_| {})).unwrap();
@@ -153,7 +153,6 @@ fn forged_programs_fail_their_proof() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: crate::soak::cases(4000), failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Past the checksums the reader neither panics nor lets a program reach outside its buffers.
     #[test]
     fn forged_programs_stay_inside(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), cut in any::<prop::sample::Index>(), shortens: bool) {
         let stored = stored();

@@ -1,4 +1,4 @@
-//! Many accesses of two lanes to one place: judged in a time that follows the accesses, not their pairs.
+//! Many accesses of two lanes to one place. The cost of the check must depend on the accesses, not on their pairs.
 
 use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -10,7 +10,7 @@ use unisono_schedule::{
 
 const WRITES: u32 = 20_000;
 
-/// Returns the steps that the search for races takes of its allowance.
+/// Returns the steps of the allowance that the search for races takes.
 fn steps(schedule: &Schedule) -> u64 {
     let mut found = Diagnostics::default();
     let order = depth_first(schedule, &mut found);
@@ -20,7 +20,7 @@ fn steps(schedule: &Schedule) -> u64 {
     before - allowance.steps()
 }
 
-/// Two lanes of one rank write the same slice by turns; `after` adds what a write waits for.
+/// Two lanes of one rank write the same slice by turns; `after` adds the waits of each write.
 fn by_turns(mut after: impl FnMut(&mut Builder, InstrId, Option<InstrId>)) -> Schedule {
     let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 8, 0, Operator::Sum, Dtype::F32).unwrap());
     let mut before = None;
@@ -40,8 +40,7 @@ fn without_any_order_there_is_a_race() {
     assert!(proof.diagnostics.iter().any(|d| d.code == "race"));
 }
 
-/// Lanes of one rank, each with one write to the same slice, and each with a wait for the one before it but for lane
-/// `unordered`.
+/// Lanes of one rank with one write each to the same slice. Each except lane `unordered` waits for the one before it.
 fn lanes(count: u32, unordered: Option<u32>) -> Schedule {
     let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 8, 0, Operator::Sum, Dtype::F32).unwrap());
     let mut before = None;
@@ -60,7 +59,6 @@ fn many_lanes_at_one_slice_take_few_comparisons() {
     assert!(!proof.race_free && proof.diagnostics.iter().all(|d| d.code == "race"), "{:?}", proof.diagnostics);
 }
 
-/// Lanes that all read one slice, and lanes that all write it afterwards.
 #[test]
 fn a_write_waits_for_all_reads() {
     for missing in [None, Some(3)] {
@@ -90,7 +88,7 @@ fn in_order_there_is_no_race() {
     let schedule = by_turns(|b, id, before| before.into_iter().for_each(|before| b.after(id, before)));
     let proof = verify(&schedule, Method::Auto);
     assert!(proof.holds(), "{:?}", proof.diagnostics);
-    // Pairs of accesses would be 8e8.
+    // The number of pairs of accesses is 8e8.
     let steps = steps(&schedule);
     assert!(steps < 200 * u64::from(WRITES), "{steps}");
 }
@@ -112,8 +110,9 @@ fn one_missing_order_among_many_is_found() {
     assert!(races[0].message.contains("i10000 ") && races[0].message.contains("i29999 "), "{races:?}");
 }
 
-/// A ring in two lanes: one receives a slice for each rank, adds to it and stores it, one sends it on; then the slices
-/// go round once more. Only the way round the whole ring orders the second write of a slice after the first was sent.
+/// A ring in two lanes: one receives a slice for each rank, adds to it and stores it, and one sends it; then the slices
+/// pass through the ring once more. Only the path through the whole ring orders the second write of a slice after its
+/// first send.
 fn ring(ranks: u32) -> Schedule {
     let elements = u64::from(ranks);
     let mut b = Builder::new(Collective::new(Kind::Allreduce, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap());

@@ -1,7 +1,7 @@
 //! Random schedules with bounded streams, several lanes and dependencies, judged by the interpreter.
 //!
-//! * `deadlock_free` holds exactly if the interpreter finishes at the granularity of whole spans, and then it finishes
-//!   at every granularity: the theorem of `order.rs`.
+//! * `deadlock_free` holds exactly if the interpreter finishes at the granularity of whole spans. It then finishes at
+//!   every granularity: the theorem of `order.rs`.
 //! * Without deadlock and race the outputs are the same under every order and granularity.
 
 use proptest::prelude::*;
@@ -15,7 +15,8 @@ use unisono_schedule::{
 
 const ELEMENTS: u32 = 6;
 
-/// One stream: source, sink, its lanes at both ends, the lengths its source pushes and its sink pops, its capacity.
+/// One stream: source, sink, its lanes at both ends, the lengths that its source pushes and its sink pops, its
+/// capacity.
 type StreamPlan = (u32, u32, u32, u32, Vec<u32>, Vec<u32>, u32);
 
 fn lengths() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {
@@ -38,7 +39,7 @@ fn streams(nodes: u32) -> impl Strategy<Value = Vec<StreamPlan>> {
     prop::collection::vec(one, 1..6)
 }
 
-/// Lays the ends of all streams into their lanes in an order drawn from `order`, with operands drawn from `places`.
+/// Assigns the ends of all streams to their lanes in an order drawn from `order`, with operands drawn from `places`.
 fn schedule(nodes: u32, streams: &[StreamPlan], order: &[u32], places: &[u32], waits: &[(u32, u32)]) -> Schedule {
     let c = Collective::new(Kind::Allreduce, nodes, u64::from(ELEMENTS), 0, Operator::Sum, Dtype::I64).unwrap();
     let mut b = Builder::new(c);

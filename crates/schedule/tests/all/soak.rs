@@ -1,8 +1,8 @@
-//! The number of cases that tests run: a tenth in `cargo test`, all where `UNISONO_SOAK=1` is set. Other crates include
+//! The number of cases that tests run: a tenth in `cargo test`, all if `UNISONO_SOAK=1` is set. Other crates include
 //! this file.
 #![allow(dead_code, reason = "each crate uses a part of it")]
 
-/// Returns whether the long run is asked for.
+/// Returns whether the long run is selected.
 pub fn is_on() -> bool {
     std::env::var_os("UNISONO_SOAK").is_some_and(|value| value == "1")
 }
@@ -12,13 +12,13 @@ pub fn cases(many: u32) -> u32 {
     if is_on() { many } else { many.div_ceil(10) }
 }
 
-/// Returns whether a sweep runs its case of this number: each in the long run, otherwise a tenth, drawn by the number
-/// so that no loop of the sweep loses the same values each time.
+/// Returns whether a sweep runs its case of this number: always in the long run, otherwise for a tenth of the cases.
+/// These are drawn by the number so that no loop of the sweep always loses the same values.
 pub fn runs(case: u64) -> bool {
     is_on() || unisono_base::mix(case).is_multiple_of(10)
 }
 
-/// As [`runs`], a fifth: for sweeps whose rare cases a tenth would miss.
+/// Like [`runs`] for a fifth of the cases, in sweeps whose rare cases a tenth would miss.
 pub fn runs_often(case: u64) -> bool {
     is_on() || unisono_base::mix(case).is_multiple_of(5)
 }

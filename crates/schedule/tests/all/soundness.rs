@@ -1,4 +1,4 @@
-//! Proofs that were forged once, and promises that a proof makes beside completeness.
+//! Proofs that were once forged, and further promises of a proof.
 
 use unisono_base::{NodeId, limits};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -17,7 +17,7 @@ fn codes(proof: &Proof) -> Vec<&str> {
     proof.diagnostics.iter().map(|d| d.code).collect()
 }
 
-/// Each of these adds ranks more than once so that sums of residues of the hash that once seeded them agree.
+/// The schedule adds ranks more than once, so that sums of residues of the earlier hash agree, whose seed was known.
 #[test]
 fn a_sum_that_fitted_known_residues_is_refused() {
     let forged = read(include_str!("forged/fingerprint.sched"));
@@ -27,7 +27,6 @@ fn a_sum_that_fitted_known_residues_is_refused() {
     }
 }
 
-/// Two expressions whose 64-bit hashes collide.
 #[test]
 fn expressions_are_compared_and_not_their_hashes() {
     let forged = read(include_str!("forged/repeatable.sched"));
@@ -41,7 +40,7 @@ fn allreduce(ranks: u32, operator: Operator, dtype: Dtype) -> Builder {
     Builder::new(Collective::new(Kind::Allreduce, ranks, 8, 0, operator, dtype).unwrap())
 }
 
-/// Two ranks exchange their inputs; each has its own operand first, or both that of rank 0.
+/// Two ranks exchange their inputs. Either each has its own operand first, or both have that of rank 0 first.
 fn exchange(operator: Operator, dtype: Dtype, own_first: bool) -> Schedule {
     let mut b = allreduce(2, operator, dtype);
     let streams = [b.stream(NodeId(0), &[NodeId(1)]), b.stream(NodeId(1), &[NodeId(0)])].map(Operand::Stream);
@@ -79,14 +78,14 @@ fn a_seed_repeats_a_proof() {
     let seed = proof.seed.unwrap();
     assert_eq!(verify_seeded(&schedule, Method::Fingerprint, seed), proof);
     assert_ne!(verify(&schedule, Method::Fingerprint).seed, Some(seed));
-    // One expression was compared, of two ranks.
+    // One expression of two ranks was compared.
     assert_eq!(proof.error_probability, Some(2.0 * 2f64.powi(-192)));
     let exact = verify(&schedule, Method::Exact);
     assert_eq!((exact.seed, exact.error_probability), (None, None));
     assert_eq!(exact, verify(&schedule, Method::Exact));
 }
 
-/// Three ranks reduce to rank 0 in one of several ways.
+/// Returns the name of the result of a reduction of three ranks to rank 0 with the given order of sources.
 fn reduced(sources: impl Fn(Operand, Operand, Operand) -> [Operand; 3]) -> Option<String> {
     let mut b = Builder::new(Collective::new(Kind::Reduce, 3, 8, 0, Operator::Sum, Dtype::F32).unwrap());
     let streams = [1, 2].map(|rank| b.stream(NodeId(rank), &[NodeId(0)])).map(Operand::Stream);
@@ -109,7 +108,7 @@ fn a_name_is_the_same_for_swapped_operands_only() {
     assert_ne!(reduced(|a, b, c| [a, c, b]), name);
 }
 
-/// Rank 0 adds its input twice: into a place that nobody needs, or into its output.
+/// Rank 0 adds its input twice, into an unused place or into its output.
 #[test]
 fn a_rank_that_is_added_twice_is_refused_where_it_counts() {
     for (needed, method) in [(false, BOTH[0]), (false, BOTH[1]), (true, BOTH[0]), (true, BOTH[1])] {
@@ -132,7 +131,6 @@ fn a_rank_that_is_added_twice_is_refused_where_it_counts() {
     }
 }
 
-/// What was never written may not be read, whether anybody needs it or not.
 #[test]
 fn a_read_of_nothing_is_refused_always() {
     for method in BOTH {
@@ -144,7 +142,7 @@ fn a_read_of_nothing_is_refused_always() {
     }
 }
 
-/// Each copy is twice as long as the one before, and no two elements beside each other go on.
+/// Each copy is twice as long as the one before, and no adjacent elements can be merged.
 #[test]
 fn contents_that_double_with_each_instruction_are_refused() {
     let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 2, 0, Operator::Sum, Dtype::F32).unwrap());

@@ -1,8 +1,8 @@
-//! The data: every switch reduces what its inputs bring, in the order of ports, and passes it on as its registers say.
+//! The data: every switch reduces its inputs in the order of ports, and forwards the result by its registers.
 //!
-//! Values are drawn from rank and element; floating point ones round at every step, so that another order gives other
-//! bits. The results are held against arithmetic without the network: exactly for integers, minima and maxima, within
-//! the rounding of so many operations otherwise.
+//! Values are drawn from rank and element; floating-point values round at every step, so that another order gives other
+//! bits. The results are compared with arithmetic without the network: exactly for integers, minima and maxima,
+//! otherwise within the rounding of the number of operations.
 
 use std::ops::Range;
 
@@ -13,32 +13,32 @@ use unisono_lower::switches::{Configured, ENGINE, Embedding, NONE, ports};
 use unisono_machine::in_network::{Layout, MEMORY};
 use unisono_schedule::interpret::Element;
 
-/// What the data did.
+/// The result of the data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataReport {
     pub result_correct: bool,
     /// The first output that differs from plain arithmetic.
     pub mismatch: Option<String>,
-    /// Elements of the vector that flowed: all, unless the machine is very large. There the first ones of each
+    /// Elements of the vector that flowed: all, unless the machine is very large. Then the first elements of each
     /// embedding stand for the others.
     pub elements: u32,
-    /// Of the bits of the outputs of these elements.
+    /// Digest of the bits of the outputs of these elements.
     pub digest: u64,
 }
 
-/// The part of one value in [`DataReport::digest`]; `place` is `rank << 32 | element`.
+/// Returns the part of one value in [`DataReport::digest`]; `place` is `rank << 32 | element`.
 pub fn digest(place: u64, bits: u64) -> u64 {
     mix(mix(place) ^ bits)
 }
 
-/// Ranks times elements that flow at most. Registers treat all elements of an embedding alike.
+/// The most ranks times elements that flow. Registers treat all elements of an embedding alike.
 const MOST_VALUES: u64 = 1 << 24;
 /// Values of all switches at a time.
 const AT_ONCE: usize = 1 << 24;
 
 /// A value that switches reduce.
 pub trait Sample: Element {
-    /// The unit of rounding; 0 for what does not round.
+    /// The unit of rounding; 0 if values do not round.
     const EPSILON: f64;
     fn of(bits: u64, operator: Operator) -> Self;
     fn real(self) -> f64;
@@ -52,7 +52,7 @@ macro_rules! float {
 
             fn of(bits: u64, operator: Operator) -> Self {
                 let part = (bits >> 40) as f64 / f64::from(1 << 24);
-                // Products of millions stay near 1.
+                // Factors near 1, so that products of millions stay near 1.
                 let value = if operator == Operator::Prod {
                     (1.0 + (part - 0.5) * 1e-6) * if bits & 1 == 0 { 1.0 } else { -1.0 }
                 } else {
@@ -84,7 +84,7 @@ float!(bf16, 3.91e-3, bf16::from_f64, bf16::to_f64);
 
 macro_rules! integer {
     ($t:ty) => {
-        // Integers are any bits, as many as there are.
+        // Any bits are an integer.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         impl Sample for $t {
             const EPSILON: f64 = 0.0;
@@ -107,7 +107,7 @@ macro_rules! integer {
 integer!(i32);
 integer!(i64);
 
-/// The input of a rank at an element.
+/// Returns the input of a rank at an element.
 pub fn input<T: Sample>(rank: u32, element: u32, operator: Operator) -> T {
     T::of(mix(u64::from(rank) << 32 | u64::from(element) | 1 << 63), operator)
 }
@@ -153,8 +153,7 @@ fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
 
 struct Flow<'a, T> {
     c: &'a Collective,
-    /// Switches in the order in which responses pass; requests pass in the reverse order. Those that nothing reaches
-    /// follow.
+    /// Switches in the order in which responses pass; requests pass in the reverse order. Unreached switches follow.
     switches: Vec<At>,
     reached: usize,
     /// The inputs of each switch, in the order of ports, as indices of `switches`.
@@ -166,7 +165,7 @@ struct Flow<'a, T> {
 /// A switch of an embedding.
 struct At {
     rank: u32,
-    /// Of [`Flow::inputs`].
+    /// Range in [`Flow::inputs`].
     inputs: Range<usize>,
     response: Response,
     receives: bool,
@@ -257,7 +256,7 @@ impl<'a, T: Sample> Flow<'a, T> {
         let backwards = chain.is_some();
         for k in 0..self.reached {
             poll();
-            // A scan's ranks are checked in their order, which is that of requests.
+            // The ranks of a scan are checked in their order, which is that of requests.
             let at = if backwards { self.reached - 1 - k } else { k };
             let &At { rank, ref response, receives, .. } = &self.switches[at];
             match *response {
@@ -301,9 +300,9 @@ impl<'a, T: Sample> Flow<'a, T> {
     }
 }
 
-/// What every rank that gets something must get.
+/// The output of every rank that receives a result.
 struct Expected<T> {
-    /// In the order of ranks, and in double precision with the sum of magnitudes.
+    /// The reduction in the order of ranks; and in double precision with the sum of magnitudes.
     values: Vec<T>,
     real: Vec<(f64, f64)>,
     rounds: f64,

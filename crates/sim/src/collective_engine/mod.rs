@@ -1,16 +1,16 @@
-//! Switches that reduce: a schedule is lowered to their registers, and packets flow through the trees (or the chain) of
-//! these.
+//! Switches that reduce: a schedule is lowered to their registers, and packets flow through the trees or the chain of
+//! the registers.
 //!
 //! A *unit* is one part of one switch's registers: its engine, or the copying of responses. It waits for a packet at
-//! all of its inputs, reduces them in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and lets the
-//! result go when all of its outputs have a credit; then the input slots are free again. Packets cut through. What a
-//! link's identifiers share they have in fixed time slots, and so do embeddings that share a memory; a core that reads
-//! and writes gives half of its memory's bandwidth to each.
+//! all of its inputs, reduces them in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and sends the
+//! result when all of its outputs have a credit; then the input slots are free again. Packets cut through. The
+//! identifiers of a link share it in fixed time slots, and so do embeddings that share a memory; a core that reads and
+//! writes gives half of its memory's bandwidth to each.
 //!
-//! So when packet `k` leaves a unit is a maximum over sums of times of packets `k`, `k - 1` and `k - buffers`: no queue
-//! of events is needed, packets are swept one by one over the units in their order (`sweep.rs`). Such a system is
-//! homogeneous: once all times that the next packet depends on have moved by one constant, they do so for ever, and
-//! whole packets are skipped.
+//! So the time at which packet `k` leaves a unit is a maximum over sums of times of packets `k`, `k - 1` and `k -
+//! buffers`. No queue of events is needed: packets are swept one by one over the units in their order (`sweep.rs`).
+//! Such a system is homogeneous: once all times on which the next packet depends have moved by one constant, they do so
+//! for ever, and whole packets are skipped.
 //!
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Switch Architecture for In-network Computing".
 //! Times are whole picoseconds.
@@ -41,18 +41,18 @@ pub enum EngineError {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     pub picoseconds: u64,
-    /// When the head of a first packet was at the last memory: the latency alpha.
+    /// Time at which the head of a first packet reached the last memory: the latency alpha.
     pub latency: u64,
-    /// When each rank has given and got everything.
+    /// Time at which each rank has sent and received everything.
     pub finish: Vec<u64>,
-    /// Packets of all embeddings, and the times that one left a unit.
+    /// Packets of all embeddings, and departures of a packet from a unit.
     pub packets: u64,
     pub events: u64,
-    /// Of these, events that were computed one by one; the others repeat.
+    /// Events that were computed one by one; the others repeat.
     pub computed: u64,
-    /// Directed links by the number of logical edges on them, from one on.
+    /// Numbers of directed links by the number of logical edges on them, from one on.
     pub link_loads: Vec<u64>,
-    /// Trees at the same time, each on an identifier of its own.
+    /// Trees that run at the same time, each with its own identifier.
     pub embeddings: usize,
     /// The identifier of each tree.
     pub identifiers: Vec<u8>,
@@ -62,7 +62,7 @@ pub struct Run {
 /// Runs a schedule alone on the machine.
 ///
 /// # Errors
-/// The machine's switches cannot run it where it is placed; the clock is too short.
+/// The machine's switches cannot run the schedule with its placement, or the clock is too short.
 pub fn run(machine: &InNetwork, proven: &Verified, placement: &SwitchPlacement) -> Result<Run, EngineError> {
     Ok(run_together(machine, &[(proven, placement)])?.remove(0))
 }
@@ -80,8 +80,8 @@ pub fn run_together(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) 
     together(machine, &layout, &all)
 }
 
-/// Runs schedules that start at the same time, and that were placed without regard to each other: each tree gets the
-/// first identifier that is free at all of its switches.
+/// Runs schedules that start at the same time and were placed independently: each tree gets the first identifier that
+/// is free at all of its switches.
 ///
 /// # Errors
 /// As [`run`], or the identifiers of the machine are used up.

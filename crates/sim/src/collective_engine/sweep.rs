@@ -1,13 +1,13 @@
-//! When each packet leaves each unit.
+//! Departure times of each packet from each unit.
 //!
-//! With H(u, k) and T(u, k) the times at which head and tail of packet k leave unit u, s(u) what its slowest output
-//! takes for a packet, and b the packets that a buffer holds:
+//! H(u, k) and T(u, k) are the times at which head and tail of packet k leave unit u, s(u) is the time of its slowest
+//! output for a packet, and b the packets that a buffer holds:
 //!
 //! ```text
 //! H(u, k) = max of  H(v, k) + latency + engine     over inputs v
 //!                   T(u, k - 1)                    the links are free
 //!                   T(w, k - b) + latency          over outputs w: the credit came back
-//!                   W(u, k - 1)                    where u writes: the memory is free
+//!                   W(u, k - 1)                    if u writes: the memory is free
 //! T(u, k) = max of  H(u, k) + s(u) and T(v, k) + latency + engine
 //! a memory that is read:     head max(R(u, k - 1), T(u, k - b)), tail R(u, k) = head + s(read)
 //! a memory that is written:  W(u, k) = max(T(u, k), H(u, k) + s(write))
@@ -16,9 +16,9 @@
 use super::units::{TO_MEMORY, Units};
 
 pub struct Swept {
-    /// When the head of the first packet was at the last memory.
+    /// Time at which the head of the first packet reached the last memory.
     pub head: u64,
-    /// When each unit's memory is done with the last packet; 0 where it has none.
+    /// Time at which each unit's memory has ended the last packet; 0 if it has none.
     pub finish: Vec<u64>,
     pub computed: u64,
 }
@@ -48,7 +48,7 @@ pub fn sweep(units: &Units, buffers: usize, packets: u64) -> Option<Swept> {
         }
         computed += 1;
         steady.saw(step);
-        // Everything that the next packet depends on has moved by one constant: so will all that follow.
+        // All times on which the next packet depends have moved by one constant, so all later packets will too.
         if steady.packets > buffers as u64 && state.done < full {
             let rest = full - state.done;
             let by = rest.checked_mul(steady.step).filter(|by| *by < END)?;
@@ -67,7 +67,7 @@ pub fn sweep(units: &Units, buffers: usize, packets: u64) -> Option<Swept> {
 #[derive(Default)]
 struct Steady {
     step: u64,
-    /// Packets in a row whose times all moved by `step`.
+    /// Consecutive packets whose times all moved by `step`.
     packets: u64,
 }
 
@@ -93,8 +93,8 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    /// One packet through all units; `size` is 0 for a full one, 1 for the last. By what all times moved since the
-    /// packet before, if all by the same.
+    /// Moves one packet through all units; `size` is 0 for a full packet, 1 for the last. Returns the constant by which
+    /// all times moved since the packet before, if there is one.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn packet(&mut self, size: usize) -> Option<u64> {
         let count = self.units.count();
@@ -148,24 +148,24 @@ impl State<'_> {
         same.filter(|_| steady)
     }
 
-    /// The latest head of the current packet at a unit that writes.
+    /// Returns the latest head of the current packet at a unit that writes.
     fn reached(&self) -> u64 {
         let writes = |u: usize| self.units.outputs(u).iter().any(|o| o.unit == TO_MEMORY);
         (0..self.units.count()).filter(|&u| writes(u)).map(|u| self.head[u]).max().unwrap_or(0)
     }
 
-    /// Lets `packets` pass, each as far after the one before as the last one was.
+    /// Skips `packets` packets, each of which moves all times by the step of the last one.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn skip(&mut self, packets: u64, by: u64) {
         let count = self.units.count();
         for t in self.left.iter_mut().chain(&mut self.read).chain(&mut self.wrote) {
             *t += by;
         }
-        // The ring turns with the packets, so that its slots stay those of `done`.
+        // The ring turns with the packets, so that its slots match `done`.
         let turn = (packets % self.buffers as u64) as usize;
         self.left.rotate_right(turn * count);
         self.done += packets;
-        // Memories that no packet touches stay at 0.
+        // Memories that no packet uses stay at 0.
         for u in 0..count {
             if !self.units.inputs(u).iter().any(|i| i.unit == TO_MEMORY) {
                 self.read[u] = 0;

@@ -1,4 +1,4 @@
-//! The units of an embedding and what lies between them, in an order in which every unit follows what it waits for.
+//! The units of an embedding and the edges between them, in an order in which every unit follows its inputs.
 
 use unisono_base::{narrow, rounded_up};
 use unisono_lower::switches::{Configured, ENGINE, Embedding, LinkLoads, NONE, Registers, loads, ports};
@@ -7,13 +7,13 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, MEMORY, Port},
 };
 
-/// In place of a unit: the core's memory.
+/// The core's memory, in place of a unit.
 pub const TO_MEMORY: u32 = u32::MAX;
 
-/// What all embeddings that run at the same time share.
+/// The resources that embeddings share while they run at the same time.
 pub struct Shared {
     loads: LinkLoads,
-    /// Embeddings that read from and write to each core's memory, and that use its switch.
+    /// For each core: the embeddings that read from its memory, write to it, and use its switch.
     reads: Vec<u8>,
     writes: Vec<u8>,
     uses: Vec<u8>,
@@ -32,10 +32,10 @@ impl Shared {
     }
 }
 
-/// Times of a packet of full and of last length, picoseconds.
+/// Times of a packet of full and of last length, in picoseconds.
 pub type Both = [u64; 2];
 
-/// One way into a unit or out of it.
+/// An input or output of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
     /// The unit at the other end, or [`TO_MEMORY`].
@@ -47,19 +47,19 @@ pub struct Edge {
 #[derive(Default)]
 pub struct Units {
     pub switch: Vec<u32>,
-    /// Of the tree that reduces.
+    /// Latency of the reduction tree.
     pub engine_latency: Vec<u64>,
-    /// What the slowest output takes for a packet.
+    /// Time of a packet on the slowest output.
     pub serial: Vec<Both>,
     pub first_input: Vec<u32>,
     pub inputs: Vec<Edge>,
     pub first_output: Vec<u32>,
     pub outputs: Vec<Edge>,
-    /// What the memory takes to write a packet, where a unit writes.
+    /// Time in which the memory writes a packet; 0 if the unit does not write.
     pub write: Vec<Both>,
 }
 
-/// Which unit of a switch: its engine or its copying of responses.
+/// The two units of a switch: its engine and its copying of responses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SwitchUnit {
     Engine,
@@ -115,12 +115,12 @@ impl Making<'_> {
         self.places[switch as usize] as usize
     }
 
-    /// The unit whose packets leave a switch as responses.
+    /// Returns the unit whose packets leave a switch as responses.
     fn responds(r: &Registers) -> SwitchUnit {
         if r.response_input == ENGINE { SwitchUnit::Engine } else { SwitchUnit::Copy }
     }
 
-    /// Units from the roots of responses back: what a unit waits for comes before it.
+    /// Returns the units in an order in which each follows the units for which it waits.
     fn order(&self) -> Vec<(u32, SwitchUnit)> {
         let mut waits = vec![0_u8; 2 * self.e.registers.len()];
         let mut ready = Vec::new();
@@ -215,7 +215,7 @@ impl Making<'_> {
         units.serial.push(slowest);
     }
 
-    /// The link that leaves a switch by a port, towards or from the unit at its other end.
+    /// Returns the link that leaves a switch by a port; `unit` is the unit at its other end.
     fn edge(&self, unit: u32, from: u32, port: Port, level: LevelOf) -> Edge {
         let m = self.machine;
         let (ns, gbps) = match level {
@@ -231,7 +231,7 @@ impl Making<'_> {
         self.bytes.map(|bytes| rounded_up(bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))))
     }
 
-    /// A core's memory gives half of its bandwidth to each direction that is in use.
+    /// Returns the bandwidth of a core's memory for each direction in use, half of it if both are.
     fn memory_gbps(&self, switch: u32) -> f64 {
         let at = switch as usize;
         let directions = u8::from(self.shared.reads[at] > 0) + u8::from(self.shared.writes[at] > 0);

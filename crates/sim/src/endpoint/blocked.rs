@@ -1,30 +1,30 @@
 //! Events that wait for a busy CPU or network interface.
 //!
-//! The rule is that such an event comes again, with its old stamp, at the time that its resources are free as far as is
-//! known now; if others keep them busy, it comes again and again, which is quadratic in the events that wait. Events of
-//! one rank that wait for the same resources in the same way form a *class*. All of them come again at the same times,
-//! and the one of the lowest stamp first: as long as the times at which resources are free never fall, none of the
-//! others can start before it. So only that one, the head of its class, is in the queue; the others lie in a heap by
-//! stamp, and cost a logarithm each.
+//! By the rule of LogGOPSim such an event is queued again, with its old stamp, for the time at which its resources are
+//! free as far as is known. If others keep them busy, it is queued again and again, which is quadratic in the waiting
+//! events. Events of one rank that wait for the same resources in the same way form a *class*. All of them would be
+//! examined at the same times, the one of the lowest stamp first. As long as the times at which resources are free
+//! never fall, no other event of the class can start before it. So only this one, the head of its class, is in the
+//! queue; the others are in a heap by stamp, and cost a logarithm each.
 //!
 //! (Proof: let e be examined at time t while e' of its class and of a lower stamp waits. e' is due at some t' > t, or
-//! it would have come first; t' is when the resources were free by the time e' was last examined; they are not free
-//! earlier now, so not at t.) The engine falls back on the rule itself where such a time does fall.
+//! it would have been examined first; t' is the time at which the resources were free when e' was last examined; they
+//! are not free earlier now, so not at t.) If such a time does fall, the engine uses the rule itself.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 
-/// A task that waits in a heap. An index is 1 more than the place it names, and 0 names none.
+/// A waiting task in a heap. Indices are 1 more than the place; 0 is none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     task: u32,
     stamp: u32,
-    /// The next sibling in the heap, or the next of the places that are free.
+    /// The next sibling in the heap, or the next free place.
     next: u32,
     child: u32,
 }
 
-/// How an event uses the resources of its rank.
+/// The use that an event makes of the resources of its rank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Use {
@@ -33,7 +33,7 @@ pub(super) enum Use {
     Arrive,
 }
 
-/// The rank and the resources that events of a class wait for.
+/// The rank and the resources of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ClassKey {
     pub rank: u32,
@@ -44,21 +44,21 @@ pub(super) struct ClassKey {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
-    /// When the head is due.
+    /// Time at which the head is due.
     time: u64,
     stamp: u32,
-    /// The head; 0: nobody waits.
+    /// The head; 0 if no event waits.
     head: u32,
     /// Root of the heap of the others.
     others: u32,
 }
 
 pub(super) struct Blocked {
-    /// Of ranks with one CPU and one interface: three a rank.
+    /// Classes of ranks with one CPU and one interface: three a rank.
     dense: Vec<Class>,
     sparse: FxHashMap<ClassKey, Class>,
     waiters: Vec<Waiter>,
-    /// The first of the places of `waiters` that are free.
+    /// The first free place of `waiters`.
     free: u32,
     /// Heaps that are being melded.
     melding: Vec<u32>,
@@ -80,7 +80,7 @@ impl Blocked {
         }
     }
 
-    /// `task` has to wait until `time`. Whether it is now the head and has to be queued.
+    /// Makes `task` wait until `time`; returns whether it is now the head and must be queued.
     pub fn wait(&mut self, key: ClassKey, time: u64, stamp: u32, task: u32) -> bool {
         let class = self.class(key);
         let is_head = class.head == 0 || stamp < class.stamp;
@@ -96,7 +96,7 @@ impl Blocked {
         is_head
     }
 
-    /// A place for one that waits.
+    /// Stores a waiter in a free place.
     fn place(&mut self, waiter: Waiter) -> u32 {
         let place = self.free;
         if place == 0 {
@@ -107,18 +107,19 @@ impl Blocked {
         place
     }
 
-    /// Whether the event of this time and stamp is the head's; heads that were overtaken left events behind.
+    /// Returns whether the event of this time and stamp is the head's. Heads that were overtaken leave stale events
+    /// behind.
     pub fn is_head(&mut self, key: ClassKey, time: u64, stamp: u32) -> bool {
         let class = self.class(key);
         class.head != 0 && (class.time, class.stamp) == (time, stamp)
     }
 
-    /// The head has to wait on, until `time`.
+    /// Makes the head wait longer, until `time`.
     pub fn wait_on(&mut self, key: ClassKey, time: u64) {
         self.class(key).time = time;
     }
 
-    /// The head has started. The next one is due at `time`: its stamp and task.
+    /// Replaces the head, which has started, by the next event, due at `time`; returns its stamp and task.
     pub fn next(&mut self, key: ClassKey, time: u64) -> Option<(u32, u32)> {
         let root = self.class(key).others;
         if root == 0 {
@@ -133,7 +134,7 @@ impl Blocked {
     }
 }
 
-// The heap is a pairing heap (Fredman, Sedgewick, Sleator, Tarjan, 1986), whose places are used again.
+// The heap is a pairing heap (Fredman, Sedgewick, Sleator, Tarjan, 1986), whose places are reused.
 
 fn meld(waiters: &mut [Waiter], a: u32, b: u32) -> u32 {
     if a == 0 || b == 0 {

@@ -2,39 +2,39 @@
 
 use super::SimError;
 
-/// What a carrier reports of a message.
+/// A report of a carrier about a message. `Begun` and `Left` are reported for the sends of `Options::leaving`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carried {
-    /// Its sender begins to work on it. Of sends that are done when they have left.
+    /// The sender begins to work on the message.
     Begun,
-    /// It has left, or will have left at a time that is not before what was reported. Of the same.
+    /// The message has left, or will have left at a time that is not before those reported so far.
     Left,
     Arrived,
 }
 
-/// What brings messages from rank to rank, where that is more than a price.
+/// The transport of messages from rank to rank.
 pub(crate) trait Carrier {
-    /// Nothing does: a message is there when its price says.
+    /// True if messages only take their price, so that nothing is reported.
     const PRICED: bool;
 
-    /// Message `id` leaves its sender at `time`, which is not before any time that `arrival` was asked about.
+    /// Accepts message `id`, which leaves its sender at `time`. `time` is not before any time passed to `report`.
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64);
 
-    /// The next that is known of a message, with its time and id. Arrivals are reported if they are by `until`, in
+    /// Returns the next report about a message, with its time and id. Arrivals are reported if they are by `until`, in
     /// their order.
     fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)>;
 
-    /// A rank began, which made so many stamps of the ranks' events.
+    /// Notes that a rank began and made `made` stamps.
     fn began(&mut self, _rank: u32, _made: u32) {}
 
-    /// An event of the ranks is over, which made so many stamps of the ranks' events.
+    /// Notes that an event of the ranks ended and made `made` stamps.
     fn stepped(&mut self, _time: u64, _stamp: u32, _made: u32) {}
 
-    /// What is under way for ever, once nothing more happens.
+    /// Returns an error about messages that never arrive, after the last event.
     fn jam(&self) -> Option<SimError>;
 }
 
-/// Messages take what their prices say.
+/// The carrier of messages that take their price.
 pub(super) struct AsPriced;
 
 impl Carrier for AsPriced {

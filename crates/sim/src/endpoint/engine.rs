@@ -1,4 +1,4 @@
-//! The event engine: its state, and the loop over its events. The rules of the module are in the files beside this one.
+//! The event engine: its state, and the loop over its events. The other files of the module implement its rules.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::queue::{Event, Queue};
 
-/// The event is the message of its task, not the task itself.
+/// Flag of an event about the message of its task.
 pub(super) const MESSAGE: u32 = 1 << 31;
-/// The event is the head of its class of those that wait.
+/// Flag of the event of the head of a class.
 pub(super) const WAITED: u32 = 1 << 30;
-/// Clocks of all ranks together: half a gigabyte.
+/// The most clocks of all ranks together: half a gigabyte.
 const MOST_CLOCKS: u64 = 1 << 26;
 /// Bytes of the tables of an engine beside its graph, for estimates: of a task, and of a rank with one CPU and one
 /// interface, which has three clocks.
@@ -33,7 +33,7 @@ pub(super) fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -
     run_with(graph, prices, options, || AsPriced).map(|done| done.0)
 }
 
-/// Runs the tasks of the ranks, with what brings their messages; gives that back too.
+/// Runs the tasks of the ranks with a carrier of their messages; returns the carrier too.
 pub(crate) fn run_with<P: Prices, C: Carrier>(
     graph: &TaskGraph,
     prices: &P,
@@ -74,17 +74,17 @@ pub(crate) fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError
             format!("at most {MOST_CLOCKS}; number CPUs and interfaces from 0"),
         );
     }
-    // Beside the graph: the link and at times the due time of each task, its place among those that wait, and the
-    // events of the queue and of its buckets.
+    // Beside the graph: each task's link, due time, place among the waiters, and events in the queue and its buckets.
     let tasks = graph.task_count() as u128;
     let each = size_of::<Link>() + size_of::<u64>() + size_of::<Waiter>() + 2 * size_of::<Event>();
     limits::admit("the simulation of the tasks", each as u128 * tasks + 8 * u128::from(clocks), STEPS_A_TASK * tasks)?;
     Ok(())
 }
 
-/// Why a run ends before its events do.
+/// The reason why a run ends early.
 pub(super) enum Halt {
-    /// A clock fell (prices below 0, which only 0 bytes in LogGOPSim's arithmetic bring about): classes do not hold.
+    /// A clock fell, so classes do not hold. Only negative prices cause this, which in LogGOPSim's arithmetic 0 bytes
+    /// have.
     Fell,
     Failed(SimError),
 }
@@ -94,13 +94,13 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) carrier: C,
     pub(super) prices: &'a P,
     pub(super) options: &'a Options,
-    /// Events that wait form classes; else each comes again by itself.
+    /// True if waiting events form classes; else each is queued again by itself.
     pub(super) classes: bool,
-    /// Some message's prices may be less than 0: then clocks count modulo 2^64.
+    /// True if a message's price may be negative; then clocks count modulo 2^64.
     pub(super) wraps: bool,
     pub(super) slack: u64,
     pub(super) eager: u64,
-    /// Of each rank: CPUs, interfaces receiving, interfaces sending.
+    /// Clocks of each rank: CPUs, interfaces receiving, interfaces sending.
     pub(super) clocks: Vec<u64>,
     pub(super) clocks_each: usize,
     pub(super) links: Vec<Link>,
@@ -110,10 +110,9 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) stamp: u32,
     /// Tasks that this event has made free, at its rank and at the rank of the other end.
     pub(super) freed: [Vec<u32>; 2],
-    /// When each task may start for what it waited for on another CPU; empty where there is one, or all clocks are
-    /// apart.
+    /// Earliest start of each task after tasks on other CPUs; empty if there is one CPU, or if CPUs are independent.
     pub(super) due: Vec<u64>,
-    /// When what the event is about is over.
+    /// Time at which the task or message of the event ends.
     pub(super) until: u64,
     pub(super) done: u64,
     pub(super) counts: [u64; 4],
@@ -122,13 +121,13 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) trace: Vec<TraceEvent>,
     pub(super) watched: Vec<u64>,
     pub(super) sent: Vec<[u64; 2]>,
-    /// Messages that will have left.
+    /// Messages that leave later.
     pub(super) leaves: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Of each clock of a CPU, whether it waits for a message to leave; empty unless sends block.
+    /// For each clock of a CPU, whether it waits for a message to leave; empty unless sends block.
     pub(super) held: Vec<bool>,
-    /// What waits for a CPU that waits, in the order in which it came.
+    /// Events that wait for a held CPU, in the order of their arrival.
     pub(super) parked: FxHashMap<usize, Vec<(Event, ClassKey)>>,
-    /// Events that are still to be taken of those read ahead.
+    /// Events that were read ahead and not taken yet.
     ahead: usize,
 }
 
@@ -190,7 +189,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         }
     }
 
-    /// Queues the tasks of a rank that wait for nothing.
+    /// Queues the tasks of a rank that wait for no other task.
     pub(super) fn begin(&mut self, rank: u32) {
         let tasks = self.graph.tasks(rank);
         poll();
@@ -214,7 +213,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         self.finish().map_err(Halt::Failed)
     }
 
-    /// The next event of the ranks.
+    /// Returns the next event of the ranks.
     #[inline]
     fn next(&mut self) -> Option<Event> {
         let event = self.queue.pop();
@@ -226,7 +225,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         event
     }
 
-    /// Runs all events up to the time `last`. What arrives or leaves by the time of the ranks' next event comes before
+    /// Runs all events up to the time `last`. Arrivals and departures by the time of the ranks' next event come before
     /// it.
     pub(super) fn run_carried(&mut self, last: u64) -> Result<(), Halt> {
         loop {
@@ -257,14 +256,14 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         }
     }
 
-    /// The sender of a message begins to work on it.
+    /// Notes that the sender of a message begins to work on it.
     pub(super) fn begun(&mut self, time: u64, id: u32) {
         if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
             self.sent[at][0] = time;
         }
     }
 
-    /// A message has left.
+    /// Notes that a message has left.
     fn left(&mut self, time: u64, id: u32) {
         if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
             self.sent[at][1] = time;

@@ -1,4 +1,4 @@
-//! Why a run did not end well.
+//! Reasons why a run fails.
 
 use std::fmt;
 
@@ -37,7 +37,7 @@ pub enum SimError {
     #[error("deadlock: {count} tasks are never done, among them {}", stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock {
         count: u64,
-        /// At most [`super::STUCK_KEPT`], first those that wait for another rank.
+        /// At most [`super::STUCK_KEPT`], first the tasks that wait for another rank.
         stuck: Vec<Stuck>,
     },
     #[error("deadlock in the network: {packets} packets wait for each other for ever, among them {}", stuck.join("; "))]

@@ -1,22 +1,21 @@
-//! What the engine keeps for each task: 8 bytes.
+//! The engine's state of a task, in 8 bytes.
 
 /// The state of a task, and its rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
-    /// Flags, and in the bits below them the number of tasks that it still waits for, or once it is free the next task
-    /// of its list of the matching: 1 more than that task, 0 for none. A task that waits for others is in no list.
+    /// Flags, and below them a number. Before the task is free, it counts the tasks for which the task waits; then it
+    /// is the next task of its list of the matching, 1 more than that task, 0 for none. A waiting task is in no list.
     state: u32,
     pub owner: u32,
 }
 
-/// The task is done.
 const DONE: u32 = 1 << 31;
 /// The task waits for no other task.
 const FREE: u32 = 1 << 30;
 const BELOW: u32 = FREE - 1;
 
 impl Link {
-    /// A task of rank `owner` that waits for nothing.
+    /// Creates a task of rank `owner` that waits for no task.
     pub fn new(owner: u32) -> Self {
         Self { state: FREE, owner }
     }
@@ -29,17 +28,17 @@ impl Link {
         self.state & FREE != 0
     }
 
-    /// The tasks that it waits for.
+    /// Returns the number of tasks for which it waits.
     pub fn pending(self) -> u32 {
         if self.is_free() { 0 } else { self.state & BELOW }
     }
 
-    /// Waits for one task more; before the run.
+    /// Adds a task for which it waits; before the run only.
     pub fn wait(&mut self) {
         self.state = (self.state & !FREE) + 1;
     }
 
-    /// Waits for one task less; returns whether that was the last one.
+    /// Removes a task for which it waits; returns whether it was the last one.
     #[inline]
     pub fn let_go(&mut self) -> bool {
         self.state -= 1;
@@ -49,7 +48,7 @@ impl Link {
         self.state == FREE
     }
 
-    /// Marks the task as done; returns whether it was not before.
+    /// Marks the task as done; returns false if it was done before.
     #[inline]
     pub fn finish(&mut self) -> bool {
         let was_done = self.is_done();
@@ -57,7 +56,7 @@ impl Link {
         !was_done
     }
 
-    /// The next task of its list, of a free task.
+    /// Returns the next task of a free task's list.
     #[inline]
     pub fn next(self) -> u32 {
         self.state & BELOW

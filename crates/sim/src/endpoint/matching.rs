@@ -1,15 +1,15 @@
 //! Receives that wait for messages, and messages that wait for receives: first come, first served, by source and tag.
 //!
 //! Each rank has a list of both kinds, searched from its start. A list whose search once took long gets an index by
-//! (source, tag), so that a rank with very many receives does not take quadratic time. In a list with an index what was
-//! matched is marked only, and leaves when a search passes it.
+//! (source, tag), so that a rank with very many receives does not take quadratic time. In an indexed list, matched
+//! tasks are only marked, and are removed when a search passes them.
 
 use rustc_hash::FxHashMap;
 use unisono_lower::tasks::ANY;
 
 use super::link::Link;
 
-/// A source and a tag, either of them perhaps [`ANY`].
+/// A source and a tag, each of which may be [`ANY`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Envelope {
     pub source: u32,
@@ -35,7 +35,7 @@ pub(super) enum Side {
     Messages,
 }
 
-/// Ends of a list, 1 more than a task; 0: empty.
+/// Ends of a list, 1 more than a task; 0 if it is empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct List {
     head: u32,
@@ -44,7 +44,7 @@ struct List {
 
 #[derive(Default)]
 struct Index {
-    /// Lists that have an index, by number.
+    /// Chains of indexed lists, by the number of the list and the envelope.
     lists: FxHashMap<(u32, Envelope), List>,
     /// Order of arrival of each task; `TAKEN` once it is matched.
     order: Vec<u32>,
@@ -54,7 +54,7 @@ struct Index {
 }
 
 const TAKEN: u32 = u32::MAX;
-/// A search that passes more than this makes an index.
+/// A search that passes more tasks than this builds an index.
 const LONG: u32 = 64;
 
 pub(super) struct Matching {
@@ -75,13 +75,13 @@ impl Matching {
         !self.indexed.is_empty() && self.indexed[rank as usize][side as usize]
     }
 
-    /// The task that waits first at a rank; the first of all tasks if none waits.
+    /// Returns the task that waits first at a rank, or task 0 if none waits.
     #[inline]
     pub fn first(&self, rank: u32, side: Side) -> u32 {
         self.lists[rank as usize][side as usize].head.saturating_sub(1)
     }
 
-    /// `task` waits from now on.
+    /// Appends `task` to a list.
     pub fn append(&mut self, links: &mut [Link], rank: u32, side: Side, task: u32, envelope: Envelope) {
         links[task as usize].set_next(0);
         let list = &mut self.lists[rank as usize][side as usize];
@@ -96,7 +96,7 @@ impl Matching {
         }
     }
 
-    /// The first that waits and matches; it waits no longer. `of` gives the envelope of what waits.
+    /// Removes and returns the first matching task of a list. `of` returns the envelope of a task.
     #[inline]
     pub fn take(
         &mut self,
@@ -176,7 +176,7 @@ enum Step {
     Pass,
 }
 
-/// Walks a list, drops what `step` says, and takes out the first that it takes.
+/// Walks a list, removes tasks for which `step` returns `Drop`, and takes out the first for which it returns `Take`.
 #[inline]
 fn take_from(links: &mut [Link], list: &mut List, mut step: impl FnMut(u32, Link) -> Step) -> Option<u32> {
     let (mut before, mut at) = (0, list.head);
@@ -205,7 +205,7 @@ fn take_from(links: &mut [Link], list: &mut List, mut step: impl FnMut(u32, Link
 }
 
 impl Index {
-    /// What waits for anything, or for any source or tag, shares one chain of its list.
+    /// Adds a task. Tasks with any source or any tag share one chain of their list.
     fn add(&mut self, number: u32, task: u32, envelope: Envelope) {
         let envelope = if envelope.exact() { envelope } else { Envelope::ANYTHING };
         self.order[task as usize] = self.arrived;
@@ -220,7 +220,7 @@ impl Index {
         list.tail = task + 1;
     }
 
-    /// The first of a chain that fits; those matched meanwhile leave it.
+    /// Returns the first task of a chain that fits; removes matched tasks on the way.
     fn first(&mut self, number: u32, envelope: Envelope, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let list = self.lists.get_mut(&(number, envelope))?;
         let (mut before, mut at) = (0, list.head);

@@ -1,12 +1,12 @@
 //! Messages among endpoints: a task graph, priced by any model of `cost::endpoint`.
 //!
-//! The rules are those of LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010) with its operations that are
-//! free at one time ordered stably. What a model prices stands at [`unisono_cost::endpoint::Prices`]; here is what the
-//! prices mean. A rank keeps for each CPU, and for each network interface in both directions, the time at which it is
-//! free.
+//! The rules are those of LogGOPSim ("LogGOPSim", Hoefler, Schneider, Lumsdaine, 2010), with a stable order of
+//! operations that become free at the same time. [`unisono_cost::endpoint::Prices`] documents the prices of a model;
+//! the rules below define their effects. For each CPU of a rank, and for each network interface in both directions, the
+//! simulator keeps the time at which it is free.
 //!
-//! * Events are ordered by (time, stamp). A task gets its stamp when it is free, a message when its send starts. What
-//!   has to wait comes again later with its old stamp.
+//! * Events are ordered by (time, stamp). A task gets its stamp when it is free, a message when its send starts. An
+//!   event that must wait is queued again later with its old stamp.
 //! * All ranks begin with the tasks that wait for nothing. Whenever tasks of a rank become free, they are stamped in
 //!   the order: sends, receives, others; within each kind, in the order in which they became free. They are due when
 //!   their CPU is free, sends when their interface is too.
@@ -17,16 +17,17 @@
 //!   takes the first receive of the list that matches, or waits for one.
 //! * A send is done when it starts, unless its message is longer than the model's eager bytes: then it is done when it
 //!   is matched (a message that finds a receive counts its own bytes, a receive that finds a message those of the
-//!   receive), and CPU and interface of the sender are busy until then. Those of [`Options::leaving`] that are not
-//!   longer are done when their message has left; CPU and interface are free as if it were not asked for. With
-//!   [`Options::blocking`] their CPU begins nothing meanwhile that takes time, except that it takes messages that arrive.
-//! * Under LogfP an interface may run ahead of its gaps: it is free once less than the slack is owed.
-//! * A rank's time is when its last CPU is free.
-//! * What waits for a task on another CPU of its rank starts when that is over. (LogGOPSim, whose CPUs have clocks
-//!   apart, looks at its own CPU only; so does [`unisono_cost::endpoint::Goal`].)
+//!   receive), and CPU and interface of the sender are busy until then. Sends of [`Options::leaving`] that are not
+//!   longer are done when their message has left; their CPU and interface are free as for other sends. With
+//!   [`Options::blocking`] their CPU begins no work that takes time until then, except that it takes messages that
+//!   arrive.
+//! * Under LogfP an interface may run ahead of its gaps: it is free once it owes less than the slack.
+//! * The finish of a rank is the time at which its last CPU is free.
+//! * A task that waits for a task on another CPU of its rank starts when that task is over. (LogGOPSim, whose CPUs have
+//!   independent clocks, checks its own CPU only; so does [`unisono_cost::endpoint::Goal`].)
 //!
-//! Ticks are the prices' own: picoseconds for machines, nanoseconds for [`unisono_cost::endpoint::Goal`]. The calcs of
-//! a graph count in the same.
+//! Ticks are the unit of the prices: picoseconds for machines, nanoseconds for [`unisono_cost::endpoint::Goal`]. The
+//! calcs of a graph use the same unit.
 
 mod blocked;
 pub(crate) mod carrier;
@@ -50,19 +51,19 @@ pub use error::{SimError, Stuck};
 pub use noise::Noise;
 pub use trace::{TraceEvent, TraceRequest};
 
-/// Tasks that the report of a deadlock names.
+/// The most tasks that the report of a deadlock names.
 pub const STUCK_KEPT: usize = 32;
 
-/// What disturbs a run, and what it records.
+/// Disturbances and recordings of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Options {
-    /// Ticks after which each rank begins; empty: all at once.
+    /// Ticks after which each rank begins; empty if all begin at once.
     pub start: Vec<u64>,
     pub noise: Option<Noise>,
-    /// Of the noise.
+    /// Seed of the noise.
     pub seed: u64,
     pub trace: TraceRequest,
-    /// Calcs and reduces, ascending, whose ends are wanted.
+    /// Calcs and reduces, ascending, whose ends are recorded.
     pub watch: Vec<TaskId>,
     /// Sends, ascending, that are done when their messages have left, and not when they start.
     pub leaving: Vec<TaskId>,
@@ -70,10 +71,10 @@ pub struct Options {
     pub blocking: bool,
 }
 
-/// What a run did. Times are ticks of the prices.
+/// The results of a run. Times are ticks of the prices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// When each rank's last CPU is free.
+    /// Time at which each rank's last CPU is free.
     pub finish: Vec<u64>,
     /// The greatest of them.
     pub makespan: u64,
@@ -83,13 +84,13 @@ pub struct Run {
     pub receives: u64,
     pub calcs: u64,
     pub reduces: u64,
-    /// Messages that nobody received.
+    /// Messages without a receive.
     pub left_over: u64,
     pub trace: Vec<TraceEvent>,
-    /// When the tasks of [`Options::watch`] were done.
+    /// End times of the tasks of [`Options::watch`].
     pub watched: Vec<u64>,
-    /// When the messages of [`Options::leaving`] began to leave and had left: the CPU and the interface of their sender
-    /// need no more time for them; on a network their last packet is on its first link.
+    /// Times at which the messages of [`Options::leaving`] began to leave and had left: the CPU and the interface of
+    /// their sender are free of them; on a network their last packet is on its first link.
     pub sent: Vec<[u64; 2]>,
 }
 

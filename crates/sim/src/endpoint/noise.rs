@@ -1,18 +1,18 @@
-//! Noise: what the operating system takes from a CPU.
+//! Noise: the time that the operating system takes from a CPU.
 //!
-//! Each time that a task or an arriving message holds a CPU, it holds it so much longer; a send also leaves so much
-//! later. The amount depends on the seed, the task and the direction only, so it is the same whatever else happens.
+//! Each use of a CPU by a task or an arriving message is longer by the noise; a send also leaves later by it. The
+//! amount depends only on the seed, the task and the direction.
 
 use unisono_base::{mix, rounded};
 
-/// How much longer, in ticks.
+/// The distribution of the added ticks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Noise {
-    /// Evenly from 0 to `most`.
+    /// Uniform from 0 to `most`.
     Uniform {
         most: f64,
     },
-    /// Around `mean`, never less than 0.
+    /// Normal around `mean`, never less than 0.
     Normal {
         mean: f64,
         deviation: f64,
@@ -23,7 +23,7 @@ pub enum Noise {
 }
 
 impl Noise {
-    /// The same noise in another unit, `factor` of which make one of this.
+    /// Returns the same noise in another unit, `factor` of which make one of this.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         match self {
@@ -35,9 +35,9 @@ impl Noise {
 }
 
 impl Noise {
-    /// The ticks of one draw; `what` numbers the draws.
+    /// Returns the ticks of one draw; `what` numbers the draws.
     pub fn ticks(self, seed: u64, what: u64) -> u64 {
-        // In (0, 1]: the logarithm of 0 is none.
+        // In (0, 1], because the logarithm of 0 is not finite.
         let draw =
             |n: u64| ((mix(mix(seed ^ mix(2 * what + n)).wrapping_add(n)) >> 11) + 1) as f64 / (1u64 << 53) as f64;
         let ticks = match self {
@@ -48,18 +48,18 @@ impl Noise {
             }
             Noise::Exponential { mean } => -mean * draw(0).ln(),
         };
-        // Casts saturate: what is less than 0 is 0.
+        // Casts saturate, so negative values become 0.
         rounded(ticks)
     }
 
-    /// What is wrong with the parameters.
+    /// Returns a parameter that is out of range.
     pub(super) fn wrong(self) -> Option<f64> {
         let parameters = match self {
             Noise::Uniform { most } => [most, 0.0],
             Noise::Normal { mean, deviation } => [mean, deviation],
             Noise::Exponential { mean } => [mean, 0.0],
         };
-        // A day in picoseconds: what is longer is no noise.
+        // At most a day in picoseconds.
         parameters.into_iter().find(|p| !(0.0..=8.64e16).contains(p))
     }
 }

@@ -18,7 +18,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         Ok(self.results())
     }
 
-    /// The results, complete or not.
+    /// Returns the results, complete or not.
     pub(super) fn results(self) -> (Run, C) {
         let cpus = self.graph.cpus() as usize;
         let finish: Vec<u64> = match self.clocks_each {
@@ -42,7 +42,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         (run, self.carrier)
     }
 
-    /// Those that wait for another rank come first: the others wait for them.
+    /// Returns the tasks that are stuck. Tasks that wait for another rank come first, because the others wait for them.
     fn stuck(&self) -> Vec<Stuck> {
         let all = || (0..narrow::<u32>(self.links.len())).filter(|&id| !self.links[id as usize].is_done());
         let free = |id: &u32| self.links[*id as usize].is_free();

@@ -9,11 +9,11 @@ use super::{
     engine::{self, Engine},
 };
 
-/// Some ranks of a graph and what carries their messages.
+/// Some ranks of a graph and the carrier of their messages.
 pub(crate) struct Part<'a, P, C>(Engine<'a, P, C>);
 
 impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
-    /// Begins the ranks that `is_own` lists. The caller has checked the options.
+    /// Begins the ranks that `is_own` accepts. The caller has checked the options.
     pub fn new(
         graph: &'a TaskGraph,
         prices: &'a P,
@@ -30,7 +30,7 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
         &mut self.0.carrier
     }
 
-    /// The time of the ranks' next event.
+    /// Returns the time of the ranks' next event.
     pub fn next_time(&mut self) -> Option<u64> {
         self.0.queue.peek().map(|event| event.time)
     }
@@ -40,8 +40,8 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
         self.0.run_carried(last).is_ok()
     }
 
-    /// The results of these ranks, the number of tasks that are done, and the carrier. Where a result is of another
-    /// part, it is not more than there.
+    /// Returns the results of these ranks, the number of tasks that are done, and the carrier. Results of other ranks
+    /// are not more than in their own part.
     pub fn results(self) -> (Run, u64, C) {
         let done = self.0.done;
         let (run, carrier) = self.0.results();
@@ -49,5 +49,5 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
     }
 }
 
-/// As [`super::run`] checks them.
+/// The check of [`super::run`].
 pub(crate) use engine::check;

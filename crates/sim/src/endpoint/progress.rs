@@ -1,5 +1,5 @@
-//! Tasks that wait for others: they become free, get their stamps, and are queued. Events that are known are read
-//! ahead.
+//! Progress of tasks that wait for others: they become free, get their stamps, and are queued. The tables of known
+//! events are read ahead.
 
 use std::hint::black_box;
 
@@ -15,22 +15,22 @@ use super::{
 };
 use crate::queue::Event;
 
-/// Events that are read ahead at a time: more misses of the cache than a core waits for at once.
+/// Events that are read ahead at a time: more cache misses than a core has under way at once.
 const AHEAD: usize = 16;
-/// Reading ahead is worth its time from so many events on.
+/// The fewest events that are read ahead.
 const FEW: usize = 4;
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
-    /// Reads the tables where the next events of the present time will read them, and returns the number of events
-    /// after which this is due again. An event waits for one table before it knows the place in the next; here the
-    /// reads of several events do not wait for each other.
+    /// Reads the table entries that the next events of the present time will read, and returns the number of events
+    /// after which to call this again. An event needs an entry of one table to find its place in the next; here the
+    /// reads of several events overlap.
     pub(super) fn read_ahead(&self) -> usize {
         let events = self.queue.present();
         let events = &events[..events.len().min(AHEAD)];
         if events.len() < FEW {
             return events.len();
         }
-        // No branch depends on a table, so that nothing waits for the outcome of one.
+        // No branch depends on a table, so that reads do not wait for each other.
         let touch = |id: u32| self.graph.read_ahead(TaskId(id)) ^ self.links[id as usize].owner;
         let mut read = 0;
         for event in events {
@@ -49,7 +49,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         self.release(id, true, 0);
     }
 
-    /// `id` is done; what it makes free is noted for its rank's end of the event.
+    /// Marks `id` as done, and notes the tasks that it makes free for its end of the event.
     pub(super) fn end(&mut self, id: u32, place: usize) {
         if self.links[id as usize].finish() {
             self.done += 1;
@@ -70,7 +70,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Two ranks have gone on: in the order of their numbers.
+    /// Admits the freed tasks of two ranks, in the order of their numbers.
     pub(super) fn admit_both(&mut self, rank: u32, other: u32) {
         if other < rank {
             self.admit(other, 1);
@@ -81,7 +81,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Stamps and queues what became free at a rank.
+    /// Stamps and queues the tasks that became free at a rank.
     pub(super) fn admit(&mut self, rank: u32, place: usize) {
         match self.freed[place].len() {
             0 => {}

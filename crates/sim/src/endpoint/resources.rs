@@ -1,4 +1,4 @@
-//! CPUs and interfaces: when they are free, and the events that wait for them.
+//! CPUs and interfaces: the times at which they are free, and the events that wait for them.
 
 use unisono_base::TaskId;
 use unisono_cost::endpoint::Prices;
@@ -27,7 +27,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         At { cpu: first + usize::from(key.cpu), nic }
     }
 
-    /// When what needs these clocks may start.
+    /// Returns the earliest start of a use of these clocks.
     pub(super) fn free(&self, usage: Use, at: At) -> u64 {
         match usage {
             Use::Compute => self.clocks[at.cpu],
@@ -35,7 +35,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Whether the event has to wait; if so, it will come again.
+    /// Returns whether the event must wait; if so, it is queued again.
     pub(super) fn waits(&mut self, event: Event, id: u32, key: ClassKey, at: At) -> bool {
         let waited = event.what & WAITED != 0;
         if waited && !self.blocked.is_head(key, event.time, event.stamp) {
@@ -56,7 +56,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         true
     }
 
-    /// Whether the event has to wait for a CPU that waits for a message to leave; if so, it will come again.
+    /// Returns whether the event must wait for a CPU that waits for a message to leave; if so, it is queued again.
     pub(super) fn is_parked(&mut self, event: Event, key: ClassKey, at: At) -> bool {
         let is_held = self.held.get(at.cpu).is_some_and(|&held| held);
         if is_held && self.is_current(event, key) {
@@ -65,7 +65,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         is_held
     }
 
-    /// The message of a send has left: its CPU goes on, if it waited for that.
+    /// Notes that the message of a send has left: its CPU continues, if it waited for that.
     pub(super) fn let_go(&mut self, time: u64, id: u32) {
         let task = self.graph.task(TaskId(id));
         let of = ClassKey { rank: self.links[id as usize].owner, usage: Use::Send, cpu: task.cpu, nic: task.nic };
@@ -84,12 +84,12 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Whether the event is not that of a head of a class that was overtaken.
+    /// Returns false for the event of a head that was overtaken.
     fn is_current(&mut self, event: Event, key: ClassKey) -> bool {
         event.what & WAITED == 0 || self.blocked.is_head(key, event.time, event.stamp)
     }
 
-    /// After an event that had waited: queues the next one of its class.
+    /// Queues the next event of the class, after an event that had waited.
     pub(super) fn next_of_class(&mut self, event: Event, key: ClassKey, at: At) {
         if event.what & WAITED == 0 {
             return;
@@ -112,7 +112,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         self.hold(nic, free, until)
     }
 
-    /// `time` and `ticks` later.
+    /// Returns `time` plus all `ticks`.
     #[inline]
     pub(super) fn after(&self, rank: u32, time: u64, ticks: &[u64]) -> Result<u64, Halt> {
         if let Some(sum) = ticks.iter().try_fold(time, |sum, &ticks| sum.checked_add(ticks)) {

@@ -1,4 +1,4 @@
-//! Traces: what held the CPUs of some ranks, and when.
+//! Traces: the uses of the CPUs of some ranks, with their times.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ pub struct TraceRequest {
     pub ranks: Vec<u32>,
 }
 
-/// One use of a CPU. A message is recorded where it arrives; its receive holds no CPU of its own.
+/// One use of a CPU. A message is recorded at its receiver; the receive itself uses no CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct TraceEvent {
     pub rank: u32,
@@ -17,7 +17,7 @@ pub struct TraceEvent {
     pub cpu: u8,
     /// The other rank of a message.
     pub peer: Option<u32>,
-    /// Of a message or a reduction; 0 for a calc.
+    /// Bytes of a message or a reduction; 0 for a calc.
     pub bytes: u64,
     /// Ticks.
     pub start: u64,

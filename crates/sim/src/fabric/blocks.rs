@@ -1,16 +1,16 @@
-//! A run that rarely repeats itself, block by block, so that the state of PEs is in a core's own cache while they run
-//! some cycles.
+//! Runs programs that rarely repeat, block by block, so that the state of PEs stays in a core's own cache for some
+//! cycles.
 //!
-//! In cycle t a PE reads and changes its own state and the common queues with its neighbors. Any order of the PEs in a
-//! cycle gives the same ([`super::queue`]: wavelets and free slots have their cycle), so a PE may run cycle t when each
-//! of its neighbors has run cycle t - 1, and none of them has run cycle t + 1. A block is all `(row, column, t)` with
-//! `row + t` and `column + t` in ranges of [`SIDE`]: it moves by one row and one column each cycle against the order of
-//! the blocks. A neighbor's cycle t - 1 is then in the same block or an earlier one, and its cycle t + 1 in the same
-//! one, later, or in a later one ("time skewing": Wolfe, "More iteration space tiling", 1989).
+//! In cycle t a PE reads and changes its own state and the common queues with its neighbors. All orders of the PEs in a
+//! cycle give the same result ([`super::queue`]: wavelets and free slots have their cycle). So a PE may run cycle t
+//! when each of its neighbors has run cycle t - 1, and none of them has run cycle t + 1. A block is all `(row, column,
+//! t)` with `row + t` and `column + t` in ranges of [`SIDE`]: it moves by one row and one column each cycle against the
+//! order of the blocks. A neighbor's cycle t - 1 is then in the same block or an earlier one, and its cycle t + 1 in
+//! the same one, later, or in a later one ("time skewing": Wolfe, "More iteration space tiling", 1989).
 //!
-//! Where the program allows, the state is packed into bit masks first ([`super::packed`]).
+//! If the program allows it, the state is packed into bit masks first ([`super::packed`]).
 //!
-//! Nobody sleeps meanwhile ([`super::steady`]), because to fall asleep a PE compares states of the same cycle.
+//! No PE sleeps in blocks ([`super::steady`]), because to fall asleep a PE compares states of the same cycle.
 
 use std::ops::Range;
 
@@ -28,35 +28,36 @@ const SIDE: u32 = 12;
 /// Cycles that a block runs. The PEs that it visits, of `SIDE + CYCLES` rows and columns, fit a core's own cache.
 pub(super) const CYCLES: u32 = 12;
 
-/// Cycles of a trial, after which it is decided whether a run goes on in blocks.
+/// Cycles of a trial, after which the machine decides whether to continue in blocks.
 const TRIAL: u32 = 24;
-/// Trials one after the other that must be restless: of a run that can be packed, and of another one.
+/// Consecutive restless trials that are required: of a run that can be packed, and of another one.
 const PACKED_TRIALS: u32 = 2;
 const PLAIN_TRIALS: u32 = 20;
-/// Trials that must be busy: then many sleep, but packed all of them cost less than those that are awake.
+/// Consecutive busy trials that are required: many PEs sleep, but all of them packed cost less than those that are
+/// awake.
 const BUSY_TRIALS: u32 = 20;
-/// PEs from which on a run that can be packed goes on in blocks.
+/// The fewest PEs for which a run that can be packed continues in blocks.
 const PACKED_FROM: u32 = 64;
 
-/// Notes of how often PEs are visited while cycles can be skipped.
+/// Statistics of the visits of PEs while cycles can be skipped.
 #[derive(Default)]
 pub(super) struct Trial {
     pub visits: u64,
     since: u32,
-    /// Trials up to now, one after the other, in which many PEs were visited; and in which hardly any slept besides.
+    /// Consecutive trials so far in which many PEs were visited; and in which, besides, hardly any PE slept.
     busy: u32,
     restless: u32,
-    /// Whether the run can be packed, once that is known.
+    /// Whether the run can be packed, once it was checked.
     packs: Option<bool>,
 }
 
-/// Colors of two routers on average, from which on a program that can be packed hardly repeats itself if most PEs have
-/// several threads. On 48 x 40 and 64 x 64 PEs the programs of all algorithms either have 7 or more and go on in blocks
-/// sooner or later, or have 6 or fewer and never do.
+/// The least mean number of colors of two routers for which a program that can be packed starts in blocks, if most PEs
+/// have several threads. Such programs hardly repeat: on 48 x 40 and 64 x 64 PEs the programs of all algorithms either
+/// have 7 or more and continue in blocks sooner or later, or have 6 or fewer and never do.
 const MANY_COLORS: usize = 7;
 
 impl Machine<'_> {
-    /// Whether a run can be packed and is expected to go on in blocks, so that it does from the start.
+    /// Returns whether a run can be packed and is expected to continue in blocks, so that it does from the start.
     pub(super) fn will_be_restless(&self) -> bool {
         let pes = self.noted.len();
         let least = self.options.blocks_from;
@@ -68,7 +69,7 @@ impl Machine<'_> {
             && self.can_be_packed()
     }
 
-    /// Whether the cycles before `now` were skipped so rarely that the run is to go on in blocks.
+    /// Returns whether so few cycles before `now` were skipped that the run is to continue in blocks.
     pub(super) fn is_restless(&mut self, now: u32) -> bool {
         let pes = self.noted.len() as u64;
         let least = self.options.blocks_from;
@@ -76,7 +77,7 @@ impl Machine<'_> {
             return false;
         }
         let cycles = u64::from(now - self.trial.since);
-        // A quarter of all PEs in each cycle.
+        // More than a quarter of all PEs in each cycle.
         let busy = self.trial.visits * 4 > pes * cycles;
         let restless = busy && self.steady.sleepers() * 16 < pes;
         let packs = self.trial.packs.take().unwrap_or_else(|| self.can_be_packed());
@@ -95,7 +96,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Runs all cycles from `now` on in blocks, and returns the cycle after the last sweep.
+    /// Runs all cycles from `now` in blocks, and returns the cycle after the last sweep.
     pub(super) fn run_blocks(&mut self, now: u32) -> Result<u32, SimError> {
         self.cycle = now;
         self.end_sleep()?;
@@ -111,7 +112,7 @@ impl Machine<'_> {
         Ok(at)
     }
 
-    /// Runs a cycle of a PE if that is noted.
+    /// Runs a cycle of a PE if it is noted.
     fn run_noted(&mut self, pe: u32, cycle: u32) -> Result<(), SimError> {
         let slot = slot_of(cycle);
         if self.noted[pe as usize] >> slot & 1 == 0 {
@@ -127,7 +128,7 @@ impl Machine<'_> {
     }
 }
 
-/// Visits all PEs in each of [`CYCLES`] cycles from `now` on, block by block; `visit` gets a cycle and PEs of a row.
+/// Visits all PEs in each of [`CYCLES`] cycles from `now`, block by block; `visit` receives a cycle and PEs of a row.
 pub(super) fn sweep<E>(grid: Grid, now: u32, mut visit: impl FnMut(u32, Range<u32>) -> Result<(), E>) -> Result<(), E> {
     let (rows, cols) = (grid.rows, grid.cols);
     for row in (0..rows + CYCLES).step_by(SIDE as usize) {

@@ -1,8 +1,8 @@
-//! The data that flows, and what must come out.
+//! The input data, and the expected outputs.
 //!
-//! The input of a rank at element `k` is `a(rank) xor b(k)` over a few bits: it is computed where it is needed, differs
-//! between ranks and elements, sums are exact in f32, and the reduction over any number of ranks needs only how many
-//! ranks have each value of `a`.
+//! The input of a rank at element `k` is `a(rank) xor b(k)` over a few bits. It is computed on demand and differs
+//! between ranks and elements; sums are exact in f32; and the reduction over any number of ranks needs only the number
+//! of ranks with each value of `a`.
 
 use unisono_base::{interrupt::poll, mix};
 use unisono_collective::{Collective, Dtype, Operator, Source};
@@ -13,7 +13,7 @@ pub struct Data {
     float: bool,
     /// Ranks by the value of `a`.
     counts: Vec<u64>,
-    /// `a` of each rank and `b` of each element: the hot loop asks for every element of every rank.
+    /// `a` of each rank and `b` of each element, because the hot loop reads every element of every rank.
     by_rank: Vec<u16>,
     by_element: Vec<u16>,
 }
@@ -24,7 +24,7 @@ impl Data {
         reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
     )]
     pub fn new(c: Collective) -> Self {
-        // Sums of all ranks stay below 2^24, where f32 still counts every integer.
+        // Sums of all ranks stay below 2^24, so f32 holds every integer.
         let bits = (24 - (u64::from(c.ranks)).next_power_of_two().trailing_zeros()).clamp(1, 12);
         let mut data = Self {
             c,
@@ -60,7 +60,7 @@ impl Data {
         (mix(u64::from(element) ^ 0x9e37_79b9_7f4a_7c15) >> 20) as u32 & ((1 << self.bits) - 1)
     }
 
-    /// A plain number as the wavelet that carries it. Products of f32 stay exact as 1 and -1.
+    /// Returns a number as a wavelet. Products in f32 use 1 and -1, and so stay exact.
     fn wavelet(&self, value: u32) -> u32 {
         match (self.float, self.c.operator) {
             (true, Operator::Prod) => (if value.count_ones().is_multiple_of(2) { 1.0f32 } else { -1.0 }).to_bits(),
@@ -69,7 +69,6 @@ impl Data {
         }
     }
 
-    /// The input of a rank.
     fn input(&self, rank: u32, element: u32) -> u32 {
         self.wavelet(u32::from(self.by_rank[rank as usize] ^ self.by_element[element as usize]))
     }
@@ -100,7 +99,7 @@ impl Data {
         }
     }
 
-    /// The inputs of a rank from an element on.
+    /// Fills `into` with the inputs of a rank from an element on.
     pub fn fill(&self, rank: u32, element: u32, into: &mut [u32]) {
         let (a, b) = (self.by_rank[rank as usize], &self.by_element[element as usize..][..into.len()]);
         if self.float && self.c.operator != Operator::Prod {
@@ -110,17 +109,17 @@ impl Data {
         }
     }
 
-    /// Element by element the reduction of `x` and `y`, left in `x`.
+    /// Reduces `y` into `x`, element by element.
     pub fn reduce(&self, x: &mut [u32], y: &[u32]) {
         if self.float && self.c.operator == Operator::Sum {
-            // The usual case, as a loop that the compiler turns into vector instructions.
+            // The usual case, as a loop that the compiler vectorizes.
             x.iter_mut().zip(y).for_each(|(x, y)| *x = (f32::from_bits(*x) + f32::from_bits(*y)).to_bits());
         } else {
             x.iter_mut().zip(y).for_each(|(x, y)| *x = self.combine(*x, *y));
         }
     }
 
-    /// The reduction of input element `element` over all ranks of `counts`.
+    /// Returns the reduction of input element `element` over all ranks of `counts`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
@@ -147,7 +146,7 @@ impl Data {
         }
     }
 
-    /// Compares all outputs; the first that is wrong is described.
+    /// Compares all outputs, and describes the first that is wrong.
     pub fn check<'a>(&self, output: impl Fn(u32) -> &'a [u32]) -> Option<String> {
         let whole: Vec<u32> = if self.c.kind.reduces() {
             let len = (0..self.c.ranks.min(1)).map(|r| self.c.input_len(r)).max().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Why a run did not end well.
+//! Reasons why a run fails.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! The clock: which PEs are visited in which cycle.
+//! The clock: the PEs that are visited in each cycle.
 //!
 //! PEs are grouped into tiles of whole rows, each with its own list of visits. All tiles run cycle by cycle together
-//! while wavelets may cross between them; while none can for some cycles (a reduce along all rows at once), each tile
+//! while wavelets may cross between them. While none can for some cycles (a reduce along all rows at once), each tile
 //! runs these cycles on its own, so that its PEs stay in the cache.
 
 use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
@@ -26,37 +26,37 @@ use super::{
 /// PEs of a tile, about: their state fits a core's own cache.
 const TILE_PES: u32 = 1024;
 
-/// Cycles ahead for which a visit can be noted; farther ones are noted again on the way.
+/// Cycles ahead for which a visit can be noted; later visits are noted in steps.
 const HORIZON: u32 = 64;
 
-/// Cycles ahead for which the rows of a router are noted with the cycle in which a wavelet may move there.
+/// Cycles ahead for which a router's rows are noted by the cycle in which a wavelet may move.
 pub(super) const SOON: u32 = 8;
 
-/// Later cycles in which the PE under visit wants to be visited: bit `n` is `n` cycles ahead.
+/// Later cycles in which the PE under visit must be visited: bit `n` is `n` cycles ahead.
 #[derive(Default)]
 pub(super) struct Wakes(u64);
 
 impl Wakes {
-    /// In the next cycle.
+    /// Wakes the PE in the next cycle.
     #[inline]
     pub fn next(&mut self) {
         self.0 |= 2;
     }
 
-    /// In a later cycle, as far ahead as can be noted.
+    /// Wakes the PE in a later cycle, or as far ahead as can be noted.
     #[inline]
     pub fn at(&mut self, now: u32, cycle: u32) {
         self.0 |= 1 << (cycle - now).clamp(1, HORIZON - 1);
     }
 
-    /// The same by cycle modulo the horizon, where this cycle is `slot`.
+    /// Returns the wakes by cycle modulo the horizon; `slot` is that of the present cycle.
     #[inline]
     pub fn slots(&self, slot: u32) -> u64 {
         self.0.rotate_left(slot)
     }
 }
 
-/// The bit of a cycle among those that are noted.
+/// Returns the bit of a cycle among those that are noted.
 pub(super) fn slot_of(cycle: u32) -> u32 {
     cycle % HORIZON
 }
@@ -66,9 +66,9 @@ struct Tile {
     pes: Range<u32>,
     /// PEs by cycle modulo the horizon.
     buckets: Vec<Vec<u32>>,
-    /// Bit `n`: bucket `n` holds something.
+    /// Bit `n`: bucket `n` is not empty.
     filled: u64,
-    /// `(cycle, PE)`: when sleepers wake by themselves.
+    /// `(cycle, PE)`: times at which sleepers wake by themselves.
     alarms: BinaryHeap<Reverse<(u32, u32)>>,
 }
 
@@ -77,25 +77,25 @@ impl Tile {
         self.filled == 0 && self.alarms.is_empty()
     }
 
-    /// The next cycle from `at` on in which something is to be visited.
+    /// Returns the next cycle from `at` on with a visit.
     fn next(&self, at: u32) -> u32 {
         let noted = if self.filled == 0 {
             u32::MAX
         } else {
-            // The next bucket that holds something, counted round from this cycle.
+            // The next bucket that is not empty, counted cyclically from this cycle.
             at + self.filled.rotate_right(at % HORIZON).trailing_zeros()
         };
         self.alarms.peek().map_or(noted, |Reverse((cycle, _))| noted.min(*cycle))
     }
 }
 
-/// What a PE and its router did.
+/// Counts of a PE and its router.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tally {
     pub events: u64,
     pub hops: u64,
     pub stalls: u64,
-    /// Control wavelets that it moved.
+    /// Control wavelets that the router moved.
     pub controls: u32,
     /// The cycle of its last move or operation.
     pub last: u32,
@@ -110,29 +110,29 @@ pub struct Machine<'a> {
     pub(super) tables: Tables,
     pub(super) threads: Vec<Thread>,
     pub(super) pe_threads: Vec<u32>,
-    /// The thread that comes first in a PE's next turn, and the router row likewise.
+    /// The thread that comes first in a PE's next turn, and likewise the row of a router.
     pub(super) thread_turn: Vec<u8>,
     pub(super) router_turn: Vec<u8>,
-    /// Bit per row of a router: something waits there.
+    /// Bit per row of a router: a wavelet waits there.
     pub(super) pending: Vec<u64>,
-    /// The same by cycle modulo [`SOON`]: a wavelet may move there from that cycle on.
+    /// The same by cycle modulo [`SOON`]: a wavelet may move in the row from that cycle on.
     pub(super) arriving: Vec<[u64; SOON as usize]>,
-    /// Wavelets of a ramp arrive farther ahead than is noted: their rows are pending before.
+    /// Wavelets of a ramp arrive later than can be noted, so their rows become pending before.
     pub(super) arrive_late: bool,
     pub(super) router_log: Log,
     pub(super) ramp_log: Log,
-    /// The first cycle of each operation, and one past the last.
+    /// The first cycle of each operation, and the end of the last.
     pub(super) op_span: Vec<(u32, u32)>,
     pub(super) finish: Vec<u32>,
     /// Starts differ or no-ops are inserted.
     pub(super) noisy: bool,
     tiles: Vec<Tile>,
-    /// The tile of each PE; looked up, for a division would cost more than the rest of noting a visit.
+    /// The tile of each PE, in a table because a division would take longer than the rest of noting a visit.
     tile_of: Vec<u32>,
-    /// Bit `n`: the PE stands in bucket `n` of its tile, or in a run of blocks is to be visited in cycle `n` modulo the
+    /// Bit `n`: the PE is in bucket `n` of its tile or, in a run of blocks, must be visited in cycle `n` modulo the
     /// horizon.
     pub(super) noted: Vec<u64>,
-    /// No tile lists what is noted: the run goes on in blocks.
+    /// The run continues in blocks, so tiles list no visits.
     in_blocks: bool,
     pub(super) trial: Trial,
     /// The run is packed from the start.
@@ -204,7 +204,7 @@ impl<'a> Machine<'a> {
             traced,
         };
         machine.packs_at_once = machine.will_be_restless();
-        // A PE that idles at random never repeats itself.
+        // A PE that idles at random never repeats.
         let skips = options.noop_probability <= 0.0 && !machine.packs_at_once;
         let period = if skips { options.period } else { 0 };
         machine.steady = Steady::new(period, &machine);
@@ -231,7 +231,7 @@ impl<'a> Machine<'a> {
         tile.filled |= 1 << slot;
     }
 
-    /// Visits a PE in a later cycle, as far ahead as can be noted.
+    /// Visits a PE in a later cycle, or as far ahead as can be noted.
     pub(super) fn note_at(&mut self, pe: u32, cycle: u32) {
         let slot = (self.cycle + (cycle - self.cycle).min(HORIZON - 1)) % HORIZON;
         if self.noted[pe as usize] >> slot & 1 == 0 {
@@ -239,7 +239,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Adds a PE to the visits of the cycle that is going to be run.
+    /// Adds a PE to the visits of the cycle that runs next.
     pub(super) fn join(&mut self, pe: u32, visits: &mut Vec<u32>) {
         let bit = 1 << (self.cycle % HORIZON);
         if self.noted[pe as usize] & bit == 0 {
@@ -248,7 +248,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Looks after a sleeper in a cycle however far ahead.
+    /// Visits a sleeper in a cycle at any distance.
     pub(super) fn alarm(&mut self, pe: u32, cycle: u32) {
         self.tiles[self.tile_of[pe as usize] as usize].alarms.push(Reverse((cycle, pe)));
     }
@@ -285,7 +285,7 @@ impl<'a> Machine<'a> {
         self.end()
     }
 
-    /// Cycles for which no wavelet can cross between tiles, at least 1.
+    /// Returns the cycles for which no wavelet can cross between tiles, at least 1.
     fn window(&mut self, now: u32) -> u32 {
         if self.crossed {
             return 1;
@@ -306,13 +306,12 @@ impl<'a> Machine<'a> {
         free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32)
     }
 
-    /// From now on PEs are visited in blocks.
+    /// From now on visits PEs in blocks.
     pub(super) fn leave_tiles(&mut self) {
         self.in_blocks = true;
         self.tiles.clear();
     }
 
-    /// Makes one tile of all.
     fn join_tiles(&mut self) {
         let mut rest = self.tiles.split_off(1.min(self.tiles.len()));
         let Some(all) = self.tiles.first_mut() else { return };
@@ -350,7 +349,7 @@ impl<'a> Machine<'a> {
             }
             let pes = self.tiles[tile].pes.clone();
             if visits.len() * 4 > pes.len() {
-                // In the order in which they lie in memory; any order gives the same.
+                // In the order of memory; all orders give the same result.
                 visits.clear();
                 visits.extend(pes.filter(|&pe| self.noted[pe as usize] >> slot & 1 == 1));
             }
@@ -455,15 +454,15 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
         return bad("the period", options.period.to_string(), "at most 16 cycles");
     }
     let pes = 0..program.pe_count();
-    // Outputs and scratch memory lie there as a whole, inputs are computed from a table of all elements.
+    // Outputs and scratch memory are allocated as a whole; inputs are computed from a table of all elements.
     let output = |pe: usize| if narrow::<u32>(pe) < c.ranks { c.output_len(narrow::<u32>(pe)) } else { 0 };
     let elements: u128 = pes.clone().map(|pe| u128::from(output(pe)) + u128::from(program.scratch_elements(pe))).sum();
     let inputs = (0..c.ranks).map(|rank| c.input_len(rank)).max().unwrap_or(0);
     let ops = program.op_count() as u128;
     let moved: u128 = (0..program.op_count()).map(|op| u128::from(program.op(op).len)).sum();
     let bytes = 4 * elements + 8 * u128::from(inputs) + BYTES_A_PE * pes.len() as u128 + BYTES_AN_OP * ops;
-    // Each operation begins and ends in the run, and its elements are computed afterwards. A PE that idles at random is
-    // visited for every element, 1 / (1 - p) times where it idles in a share p of its cycles.
+    // Each operation begins and ends in the run, and its elements are computed afterwards. A PE that idles in a share p
+    // of its cycles is visited 1 / (1 - p) times for every element.
     let p = options.noop_probability;
     let each = if p > 0.0 { STEPS_A_VISIT * u128::from(rounded(1.0 / (1.0 - p)).max(1)) } else { 1 };
     let visits = each.saturating_mul(moved);
@@ -477,7 +476,7 @@ const BYTES_AN_OP: u128 = 160;
 const STEPS_AN_OP: u128 = 2000;
 const STEPS_A_VISIT: u128 = 60;
 
-/// Operations that send on a color with a link over the edge of a tile somewhere.
+/// Returns the operations that send on a color with a link over the edge of a tile somewhere.
 fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32, u32)> {
     let mut colors = [false; 256];
     for pe in 0..program.pe_count() {
@@ -495,7 +494,7 @@ fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32
             let sends = |op: &usize| {
                 program.sinks(*op).iter().any(|e| if let End::Fabric(c) = e { colors[usize::from(*c)] } else { false })
             };
-            // The first one closes the window for good.
+            // The first such operation of a thread closes the window for good.
             crossing.extend(
                 program
                     .thread_ops(thread)

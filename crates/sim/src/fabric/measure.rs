@@ -1,21 +1,21 @@
-//! How the paper measures a collective whose PEs have no common clock ("Near-Optimal Wafer-Scale Reduce", section 8.3),
-//! done on the simulated fabric.
+//! The paper's measurement of a collective on PEs without a common clock ("Near-Optimal Wafer-Scale Reduce", section
+//! 8.3), on the simulated fabric.
 //!
-//! PE (0, 0) broadcasts a trigger; PE (i, j) samples its clock when it comes, T_R. It then does alpha (M + N - i - j)
-//! writes, samples T_S, runs the collective and samples T_E. Without no-ops alpha = 1 makes all start together, as the
-//! trigger takes i + j cycles more to farther PEs; with no-ops of probability p a write takes 1 / (1 - p) cycles, and
-//! alpha is adjusted until the starts lie close together. The time is max T_E' - min T_S', where the prime takes a
-//! sample to the clock of the trigger:
+//! PE (0, 0) broadcasts a trigger; PE (i, j) samples its clock, T_R, when the trigger arrives. It then does
+//! alpha (M + N - i - j) writes, samples T_S, runs the collective and samples T_E. Without no-ops alpha = 1 makes all
+//! PEs start together, because the trigger takes i + j cycles more to farther PEs. With no-ops of probability p a write
+//! takes 1 / (1 - p) cycles, and alpha is adjusted until the starts are close together. The time is
+//! max T_E' - min T_S'; the prime takes a sample to the clock of the trigger:
 //!
 //! ```text
 //! T' = T - (T_R - arrival(i, j))
 //! ```
 //!
-//! `arrival` is when the trigger comes to the PE of a quiet wafer. The paper prints T - (T_R + (i + j + 2)), where the
-//! sign is wrong: PEs that start together would differ by 2 (i + j).
+//! `arrival` is the time at which the trigger reaches the PE on a quiet wafer. The paper prints
+//! T - (T_R + (i + j + 2)), whose sign is wrong: PEs that start together would differ by 2 (i + j).
 //!
-//! Clocks differ by a constant each, and the barrier before the trigger is taken as done. No-ops are those of one run:
-//! drawn by PE and cycle, from the trigger to the end of the collective.
+//! Clocks differ by a constant each, and the barrier before the trigger is assumed to be done. No-ops are those of one
+//! run: drawn by PE and cycle, from the trigger to the end of the collective.
 
 use serde::Serialize;
 use unisono_base::{mix, narrow, rounded};
@@ -25,15 +25,15 @@ use unisono_machine::Grid;
 
 use super::{Options, Run, SimError, noop, run};
 
-/// What a measurement may do.
+/// Limits of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibration {
     /// The most cycles by which two clocks differ.
     pub clock_skew: u32,
-    /// The calibration ends when all starts lie within fewer cycles: without a wish, the paper's 57 in a row of PEs and
-    /// 129 on a grid.
+    /// The calibration ends when all starts are within fewer cycles; by default the paper's 57 in a row of PEs and 129
+    /// on a grid.
     pub wanted_spread: Option<u32>,
-    /// Ends it too; the best run counts.
+    /// The most runs of the calibration; the best run counts.
     pub most_runs: u32,
 }
 
@@ -47,24 +47,25 @@ impl Default for Calibration {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measurement {
     pub alpha: f64,
-    /// Runs of the calibration, and whether the last one's starts lie as close as wanted.
+    /// Runs of the calibration, and whether the starts of the best run are as close as wanted.
     pub runs: u32,
     pub calibrated: bool,
-    /// Between the first and the last start if each PE went by its own clock; or by the trigger, without writes.
+    /// Cycles between the first and the last start if each PE started by its own clock; or at the trigger, without
+    /// writes.
     pub clock_spread: u64,
     pub trigger_spread: u64,
-    /// Between the first and the last start, as sampled and in truth.
+    /// Cycles between the first and the last start, as sampled and in truth.
     pub start_spread: u64,
     pub true_start_spread: u64,
-    /// max T_E' - min T_S', and the same of the same run by one clock that all would share.
+    /// max T_E' - min T_S', and the same of the same run by a clock that all share.
     pub measured_cycles: u64,
     pub true_cycles: u64,
-    /// Of a run without no-ops in which all start together.
+    /// Cycles of a run without no-ops in which all PEs start together.
     pub quiet_cycles: u64,
     pub result_correct: bool,
 }
 
-/// What PEs sampled before the collective, in cycles by one clock.
+/// The samples of PEs before the collective, in cycles by one clock.
 struct Starts {
     seed: u64,
     /// T_R and T_S.
@@ -72,7 +73,7 @@ struct Starts {
     started: Vec<u32>,
 }
 
-/// Measures a program as the paper does; `options.start` is what the calibration finds out, and must be empty.
+/// Measures a program as in the paper. The calibration determines `options.start`, which must be empty.
 ///
 /// # Errors
 /// Those of [`run`].
@@ -85,7 +86,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
     let clock: Vec<i64> = (0..grid.count())
         .map(|pe| (mix(options.seed ^ mix(pe + 1)) % (u64::from(calibration.clock_skew) + 1)) as i64)
         .collect();
-    // By the clock of the trigger, from samples of a PE's own clock alone.
+    // Takes a sample to the clock of the trigger, from samples of a PE's own clock only.
     let common = |starts: &Starts, pe: usize, at: u32| {
         let (sample, reference) = (i64::from(at) + clock[pe], i64::from(starts.triggered[pe]) + clock[pe]);
         sample - (reference - i64::from(arrival[pe]))
@@ -101,7 +102,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
         if best.as_ref().is_none_or(|b| spread < b.0) {
             best = Some((spread, alpha, starts));
         }
-        // A write takes (1 + slope) / alpha cycles; with that, alpha makes up for the way of the trigger.
+        // A write takes (1 + slope) / alpha cycles; with that, alpha compensates for the path of the trigger.
         alpha /= (1.0 + slope).max(0.1);
         runs += 1;
     }
@@ -128,7 +129,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
     })
 }
 
-/// One run of the calibration: the trigger, then the writes.
+/// Runs the calibration once: the trigger, then the writes.
 fn starts(trigger: &WaferProgram, options: &Options, alpha: f64, seed: u64) -> Result<Starts, SimError> {
     let options = Options { seed, start: Vec::new(), ..options.clone() };
     let triggered = run(trigger, &options)?.finish;
@@ -150,7 +151,7 @@ fn starts(trigger: &WaferProgram, options: &Options, alpha: f64, seed: u64) -> R
     Ok(Starts { seed, triggered, started })
 }
 
-/// Writes of a PE at alpha = 1.
+/// Returns the writes of a PE at alpha = 1.
 fn writes(grid: Grid, pe: u32) -> u32 {
     let (row, col) = grid.row_col(pe);
     grid.rows + grid.cols - row - col
@@ -161,7 +162,7 @@ fn spread(of: impl Iterator<Item = i64> + Clone) -> u64 {
     narrow::<u64>(last - first)
 }
 
-/// Cycles by which a start comes later for each write more, by least squares.
+/// Returns the cycles by which each further write delays a start, by least squares.
 fn slope(grid: Grid, sampled: &[i64]) -> f64 {
     let count = sampled.len() as f64;
     let x: Vec<f64> = (0..sampled.len()).map(|pe| f64::from(writes(grid, narrow::<u32>(pe)))).collect();
@@ -171,7 +172,7 @@ fn slope(grid: Grid, sampled: &[i64]) -> f64 {
     if xx > 0.0 { xy / xx } else { 0.0 }
 }
 
-/// A broadcast of one element from PE (0, 0): east along the first row, and south from there.
+/// Returns a broadcast of one element from PE (0, 0): east along the first row, and south from there.
 fn trigger(grid: Grid) -> WaferProgram {
     let pes = narrow::<u32>(grid.count());
     let c = Collective::new(Kind::Broadcast, pes, 1, 0, Operator::Sum, Dtype::I32);

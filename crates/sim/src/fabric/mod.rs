@@ -1,30 +1,31 @@
 //! The fabric of a wafer, wavelet by wavelet and cycle by cycle.
 //!
-//! What is simulated, and where it comes from (P: "Near-Optimal Wafer-Scale Reduce", section; M: an assumption that
+//! The simulated rules and their sources (P: "Near-Optimal Wafer-Scale Reduce", section; M: an assumption that
 //! [`Options`] may vary):
 //!
 //! * A router has five ports. A link carries one wavelet a cycle and direction over all colors; a hop takes one cycle
 //!   (P 2.2). The ramp between a router and its PE takes T_R cycles each way and one wavelet a cycle (P 2.2).
-//! * Each input port has a queue of finite depth for each color (M). A wavelet moves if the next queue had room when
-//!   the cycle began, so a queue of two keeps the full rate. A stalled color does not stall another.
+//! * Each input port has a queue of finite depth for each color (M). A wavelet moves if the next queue had room at the
+//!   start of the cycle, so a queue of two keeps the full rate. A stalled color does not stall another.
 //! * A wavelet that is multicast moves to all its ports in one cycle or waits (M).
 //! * Heads that want one link take turns (M).
-//! * The current position of a color says which inputs are accepted and where they go; others wait (P 2.2). Two inputs
-//!   that the position accepts with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
-//! * A control wavelet moves by the current position and then advances it, at every router on its way; it reaches no
+//! * The current position of a color selects the accepted inputs and their outputs; other inputs wait (P 2.2). Two
+//!   accepted inputs with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
+//! * A control wavelet moves by the current position and then advances it, at every router on its path; it reaches no
 //!   PE.
-//! * A PE does one element operation a cycle, all threads sharing it in turns; an n-source operation takes
-//!   max(1, n - 1) cycles an element, in the order written. With a chunk, it does so many elements of one step before
-//!   the next step; taking a chunk of a first source from the fabric is then a step too.
+//! * A PE does one element operation a cycle, which its threads share in turns; an n-source operation takes max(1, n -
+//!   1) cycles an element, in the order written. With a chunk, it does the chunk's elements of one step before the next
+//!   step; taking a chunk of a first source from the fabric is then a step too.
 //!
 //! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is `h`
 //! hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
 //! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move, and not
-//! while it repeats what it did a period before (`steady`). Runs that hardly repeat go on block by block (`blocks`),
-//! with their state packed into bit masks where the program allows (`packed`). No decision depends on values, so a run
-//! moves none: the data follow afterwards, operation by operation, along the recorded moves (`moves`, `values`).
+//! while it repeats its moves of a period before (`steady`). Runs that hardly repeat continue block by block
+//! (`blocks`), with their state packed into bit masks if the program allows it (`packed`). No decision depends on
+//! values, so a run moves none: the data follow afterwards, operation by operation, along the recorded moves (`moves`,
+//! `values`).
 
 mod blocks;
 mod data;
@@ -47,29 +48,29 @@ pub use error::{SimError, Stuck};
 pub use measure::{Calibration, Measurement, measure};
 pub use trace::{TraceEvent, TraceRequest};
 
-/// Parameters of the machine that is simulated.
+/// Parameters of the simulated machine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     /// T_R.
     pub ramp_latency: u32,
     /// Wavelets that wait at a router, per color and input.
     pub queue_depth: u32,
-    /// Chance that a PE inserts a no-op in a cycle, against overheating (section 8.1).
+    /// Probability that a PE inserts a no-op in a cycle, against overheating (section 8.1).
     pub noop_probability: f64,
-    /// Cycles after which each PE starts; empty: all at once.
+    /// Cycles after which each PE starts; empty if all start at once.
     pub start: Vec<u32>,
     pub seed: u64,
-    /// Cycles after which the state of a PE is expected to come again, so that it can be skipped; 0: never. No result
-    /// depends on it.
+    /// Cycles after which the state of a PE is expected to repeat, so that it can be skipped; 0 for never. Results do
+    /// not depend on it.
     pub period: u32,
-    /// PEs from which on a run that rarely repeats itself goes on in blocks of PEs; 64 are enough for one whose state
-    /// can be packed, which does so from the start if its program looks like it. 0: any run, from the start;
-    /// `u32::MAX`: none. No result depends on it.
+    /// The fewest PEs for which a run that rarely repeats continues in blocks of PEs; 64 suffice if its state can be
+    /// packed, which starts at once if its program looks suitable. 0 runs every program in blocks from the start,
+    /// `u32::MAX` none. Results do not depend on it.
     pub blocks_from: u32,
     pub trace: TraceRequest,
 }
 
-/// PEs whose state does not fit a core's own cache any more.
+/// The fewest PEs whose state exceeds a core's own cache.
 const BLOCKS_FROM: u32 = 1 << 12;
 
 impl Default for Options {
@@ -87,12 +88,12 @@ impl Default for Options {
     }
 }
 
-/// What a run did.
+/// The results of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// When the last operation ended.
+    /// The end of the last operation.
     pub cycles: u64,
-    /// When the last operation of each PE ended; 0 for a PE without any.
+    /// The end of the last operation of each PE; 0 for a PE without any.
     pub finish: Vec<u32>,
     /// Moves of wavelets over links and ramps, and element operations.
     pub events: u64,
@@ -100,14 +101,14 @@ pub struct Run {
     pub hops: u64,
     /// Cycles that wavelets waited at routers beyond the one that a hop takes.
     pub stalls: u64,
-    /// Whether every output equals plain arithmetic on the inputs.
+    /// True if every output equals plain arithmetic on the inputs.
     pub result_correct: bool,
-    /// The first output that does not.
+    /// The first output that differs.
     pub mismatch: Option<String>,
     pub trace: Vec<TraceEvent>,
 }
 
-/// Whether a PE inserts a no-op in a cycle.
+/// Returns whether a PE inserts a no-op in a cycle.
 fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
     if options.noop_probability <= 0.0 {
         return false;
@@ -119,13 +120,14 @@ fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
 /// Runs a program on inputs computed from rank and element.
 ///
 /// # Errors
-/// A deadlock with what is stuck where, two wavelets that collide, wavelets that nobody takes, a program too large.
+/// A deadlock with the PEs that are stuck, two wavelets that collide, wavelets that no PE takes, or a program too
+/// large.
 pub fn run(program: &WaferProgram, options: &Options) -> Result<Run, SimError> {
     machine::Machine::new(program, options)?.run().or_else(|error| {
         if options.blocks_from == u32::MAX {
             return Err(error);
         }
-        // In blocks the first error that is found is not always that of the first cycle.
+        // In blocks the first error found is not always that of the first cycle.
         machine::Machine::new(program, &Options { blocks_from: u32::MAX, ..options.clone() })?.run()
     })
 }

@@ -1,8 +1,8 @@
-//! What moved where: for each router's color which input it forwarded at which position, for each ramp which operations
-//! sent or took how many wavelets. Times are not recorded, only the order.
+//! The recorded moves: for each color of a router the inputs that it forwarded, with their positions; for each ramp the
+//! operations that sent or took wavelets, with their numbers. Times are not recorded, only the order.
 //!
-//! As all queues are first in, first out, this says for every wavelet that an operation takes which operation sent it,
-//! and which of its elements it is ([`sources`]).
+//! As all queues are first in, first out, this determines for every wavelet that an operation takes the operation that
+//! sent it and its element ([`sources`]).
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use unisono_base::narrow;
 
 use super::tables::{NONE, RAMP, Tables};
 
-/// Counts by key of what something did, in the order of its doing.
+/// Runs of equal keys of each entry (a router's color or a queue), in order, with their counts.
 pub struct Log {
     current: Vec<Entry>,
     /// `(who, key, count)`
@@ -23,7 +23,7 @@ pub struct Log {
 struct Entry {
     key: u32,
     count: u32,
-    /// The cycle when this key came up.
+    /// The first cycle of this key.
     since: u32,
 }
 
@@ -45,23 +45,23 @@ impl Log {
         }
     }
 
-    /// How often the current key was done.
+    /// Returns the count of the current key.
     pub fn count(&self, who: u32) -> u32 {
         self.current[who as usize].count
     }
 
-    /// Whether only one key was done since a cycle.
+    /// Returns whether the key has not changed since a cycle.
     pub fn is_steady(&self, who: u32, cycle: u32) -> bool {
         let e = &self.current[who as usize];
         e.key == NONE || e.since < cycle
     }
 
-    /// As if the current key had been done so many times more.
+    /// Adds to the count of the current key.
     pub fn extend(&mut self, who: u32, count: u32) {
         self.current[who as usize].count += count;
     }
 
-    /// Adds `count` moves of a key at once, whose times do not matter any more.
+    /// Adds `count` moves of a key at once, when their times no longer matter.
     pub fn more(&mut self, who: u32, key: u32, count: u32) {
         let e = &mut self.current[who as usize];
         if e.key == key {
@@ -74,7 +74,7 @@ impl Log {
         *e = Entry { key, count, since: e.since };
     }
 
-    /// `(key, count)` of everyone in order, and where each one's start.
+    /// Returns the `(key, count)` of all entries in order, and the start of each entry.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; queues have 32-bit numbers")]
     fn into_rows(mut self) -> (Vec<(u32, u32)>, Vec<u32>) {
         for (who, e) in self.current.iter().enumerate().filter(|(_, e)| e.key != NONE) {
@@ -92,7 +92,7 @@ impl Log {
     }
 }
 
-/// The key of a move through a router.
+/// Returns the key of a move through a router.
 #[expect(clippy::cast_possible_truncation, reason = "the hot loop; queues have 32-bit numbers")]
 pub fn router_key(port: usize, position: u8) -> u32 {
     u32::from(position) << 3 | port as u32
@@ -113,8 +113,8 @@ fn append(parts: &mut VecDeque<SentRun>, part: SentRun) {
     }
 }
 
-/// For every place of [`Tables::places`] that takes from the fabric, what came there: parts, and where each place's
-/// start.
+/// Returns, for every place of [`Tables::places`] that takes from the fabric, the elements that arrived there: all
+/// parts, and the start of each place's parts.
 pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<SentRun>, Vec<u32>) {
     let (ramps, ramp_starts) = ramps.into_rows();
     let of = |queue: u32| ramp_starts[queue as usize] as usize..ramp_starts[queue as usize + 1] as usize;
@@ -154,7 +154,7 @@ pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<SentRun>, Vec<
     (found.into_iter().map(|f| f.1).collect(), starts)
 }
 
-/// What arrived at every queue and was not forwarded: at the ramps of the PEs, all of it.
+/// Returns the elements that arrived at every queue and were not forwarded: at the ramps to the PEs, all.
 fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)]) -> Vec<VecDeque<SentRun>> {
     let mut inboxes: Vec<VecDeque<SentRun>> = vec![VecDeque::new(); tables.queues.count()];
     let mut row_of = vec![NONE; tables.queues.count()];
@@ -174,7 +174,7 @@ fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)
     }
     let (mut moves, starts) = routers.into_rows();
     let mut at = starts.clone();
-    // Every row does its moves in their order, each as far as what it forwards has come.
+    // Every row does its moves in their order, each as far as the elements that it forwards have arrived.
     let mut todo: Vec<u32> = (0..narrow::<u32>(tables.rows.len())).rev().collect();
     while let Some(n) = todo.pop() {
         let row = &tables.rows[n as usize];

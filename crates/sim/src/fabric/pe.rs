@@ -14,7 +14,7 @@ use super::{
     trace::TraceEvent,
 };
 
-/// The state of a thread, with what the loop needs of its current operation.
+/// The state of a thread, with a copy of the data of its current operation that the loop uses.
 #[derive(Clone)]
 pub struct Thread {
     op: u32,
@@ -22,22 +22,23 @@ pub struct Thread {
     /// Elements of the operation, and the next one.
     len: u32,
     element: u32,
-    /// Elements that each step does before the next step is turned to, and the first of them.
+    /// Elements that each step does before the next step begins, and the first of them.
     chunk: u32,
     chunk_start: u32,
-    /// Steps of the chunk that are done, and all its steps: each takes in one more source.
+    /// Steps of the chunk that are done, and all its steps: each takes one more source.
     step: u8,
     work: u8,
     sources: u8,
-    /// The first step takes two sources, as all that follow take in the next one; not if it takes chunks of both.
+    /// True if the first step takes two sources. Each later step takes one; with chunks from two fabric sources the
+    /// first also takes one.
     pairs: bool,
-    /// The operation switches a color at its end: 1 its own router's, 2 all on the way.
+    /// Whether the operation switches a color at its end: 1 at its own router, 2 at all routers on the path.
     switches: u8,
     pace: u16,
     started: bool,
-    /// Whether other operations must have completed before.
+    /// True if other operations must have completed before.
     waits: bool,
-    /// First row of its places.
+    /// The range of its places.
     places: u32,
     places_end: u32,
     /// First cycle of the operation; the earliest cycle of the next element.
@@ -45,7 +46,7 @@ pub struct Thread {
     earliest: u32,
 }
 
-/// What a step ended.
+/// The ends that a step has reached.
 pub struct Done {
     /// It was the last step of an element.
     pub last_step: bool,
@@ -53,7 +54,7 @@ pub struct Done {
     pub last: bool,
 }
 
-/// What a step found missing.
+/// The reason why a step is not possible.
 enum Blocked {
     Input(u32),
     Room(u32),
@@ -88,7 +89,7 @@ impl Thread {
         t
     }
 
-    /// Takes what the loop needs of the current operation.
+    /// Copies the data of the current operation that the loop uses.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "the hot loop; lanes and sources of a PE are few, as `Tables::new` checks"
@@ -111,17 +112,17 @@ impl Thread {
         (self.places, self.places_end) = (op_places[op], op_places[op + 1]);
     }
 
-    /// The sources that the next step takes.
+    /// Returns the sources of the next step.
     #[inline]
     fn takes(&self) -> Range<usize> {
         self.takes_in(self.step)
     }
 
-    /// The sources that a step of the current operation takes.
+    /// Returns the sources of a step of the current operation.
     #[inline]
     pub fn takes_in(&self, step: u8) -> Range<usize> {
         let (step, sources) = (usize::from(step), usize::from(self.sources));
-        // Beyond the last source a step sends what the memory sink has of the chunk.
+        // After the last source, a step sends the chunk in the memory sink.
         match (self.pairs, step) {
             (false, _) => step.min(sources)..sources.min(step + 1),
             (true, 0) => 0..sources.min(2),
@@ -153,7 +154,7 @@ impl Thread {
         self.op == self.end
     }
 
-    /// Elements that must still be done before operation `op` of this thread can start: each takes a cycle.
+    /// Returns the elements that must be done before operation `op` of this thread can start: each takes a cycle.
     pub fn elements_before(&self, program: &WaferProgram, op: usize) -> u64 {
         if op <= self.op as usize {
             return 0;
@@ -166,8 +167,8 @@ impl Thread {
         self.op as usize
     }
 
-    /// Periods for which the thread can go on as it did in the last one, which began at `cycle` with `before`; none if
-    /// it is not where it was then. A thread that did nothing does so for ever.
+    /// Returns the periods for which the thread can repeat the last one, which began at `cycle` in the state `before`;
+    /// `None` if it is not at the same place as then. A thread that did nothing does so for ever.
     pub fn periods(&self, before: &Self, cycle: u32, period: u32) -> Option<u32> {
         let place = |t: &Self| (t.op, t.step, t.started, t.element - t.chunk_start);
         let pause = |t: &Self, now: u32| t.earliest.saturating_sub(now);
@@ -176,12 +177,12 @@ impl Thread {
         }
         match self.done_since(before) {
             0 => Some(u32::MAX),
-            // No chunk of the last of these periods is the last one: that may be shorter, and ends the operation.
+            // The last chunk is left out: it may be shorter, and ends the operation.
             done => Some(self.len.saturating_sub(self.chunk_start + self.chunk) / done),
         }
     }
 
-    /// Goes on for some periods, each as the last one.
+    /// Repeats the last period some times.
     pub fn skip(&mut self, before: &Self, periods: u32, period: u32) {
         let done = periods * self.done_since(before);
         self.chunk_start += done;
@@ -189,7 +190,7 @@ impl Thread {
         self.earliest += periods * period;
     }
 
-    /// Elements that were done since `before`, of one operation.
+    /// Returns the elements that were done since `before`, within one operation.
     pub fn done_since(&self, before: &Self) -> u32 {
         self.chunk_start - before.chunk_start
     }
@@ -198,7 +199,7 @@ impl Thread {
         self.earliest
     }
 
-    /// The first cycle in which the next step may be done; `u32::MAX` if there is none.
+    /// Returns the first cycle in which the next step may be done; `u32::MAX` if there is none.
     #[inline]
     pub fn may_step_from(&self) -> u32 {
         if self.is_done() {
@@ -210,8 +211,8 @@ impl Thread {
         }
     }
 
-    /// Steps after which the thread's state is to be looked up, none of them the last one of the operation: until then
-    /// all steps are like this one, or like this one and [`Self::other_step`] by turns.
+    /// Returns the steps after which the thread's state must be looked up, excluding the last step of the operation:
+    /// until then all steps are like this one, or alternate between this one and [`Self::other_step`].
     pub fn regular_steps(&self) -> u32 {
         if self.is_done() || !self.started {
             return 0;
@@ -225,7 +226,7 @@ impl Thread {
         narrow::<u32>((steps - 1).min(u64::from(u32::MAX - 1)))
     }
 
-    /// Does [`Self::regular_steps`].
+    /// Does the steps of [`Self::regular_steps`].
     pub fn do_regular_steps(&mut self) {
         let steps = self.regular_steps();
         match (self.work, self.chunk) {
@@ -243,25 +244,25 @@ impl Thread {
         }
     }
 
-    /// The step that takes turns with this one.
+    /// Returns the step that alternates with this one.
     pub fn other_step(&self) -> u8 {
         if (self.work, self.chunk) == (2, 1) { 1 - self.step } else { self.step }
     }
 
-    /// Cycles from a regular step to the next one, at least.
+    /// Returns the least cycles from a regular step to the next one.
     pub fn pace_after(&self, step: u8) -> u32 {
-        // Only the first step of an element has to wait, and within a chunk none of several steps is followed by it.
+        // Only the first step of an element must wait, and in a chunk of several steps no regular step precedes it.
         let is_followed_by_first = step + 1 == self.work && (self.work == 1 || self.chunk == 1);
         if is_followed_by_first { u32::from(self.pace) } else { 1 }
     }
 
-    /// Whether the operation has to wait for others before its first step.
+    /// Returns whether the operation must wait for others before its first step.
     #[inline]
     pub fn has_to_wait(&self) -> bool {
         self.waits && !self.started
     }
 
-    /// Steps that each element of the current operation takes, and the next one of them.
+    /// Returns the steps of each element of the current operation.
     pub fn steps(&self) -> u8 {
         self.work
     }
@@ -271,18 +272,18 @@ impl Thread {
         self.step
     }
 
-    /// Sources and sinks of the current operation.
+    /// Returns the sources and sinks of the current operation.
     pub fn places<'a>(&self, all: &'a [Place]) -> (&'a [Place], &'a [Place]) {
         all[self.places as usize..self.places_end as usize].split_at(usize::from(self.sources))
     }
 }
 
-/// Whether the first step of an operation takes two sources.
+/// Returns whether the first step of an operation takes two sources.
 fn takes_pairs(program: &WaferProgram, op: usize) -> bool {
     program.op(op).chunk == 1 || !matches!(program.sources(op), [End::Fabric(_), End::Fabric(_), ..])
 }
 
-/// Steps that each element of an operation takes.
+/// Returns the steps of each element of an operation.
 pub fn steps_of(program: &WaferProgram, op: usize) -> u32 {
     let o = program.op(op);
     let chunks = || narrow::<u32>(program.sources(op).len()) + u32::from(o.sinks_in_turn);
@@ -329,7 +330,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the next step of the thread's operation has all it needs.
+    /// Checks that the next step of the thread's operation is possible.
     #[inline]
     fn can_step(&self, thread: usize) -> Result<(), Blocked> {
         let t = &self.threads[thread];
@@ -426,7 +427,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Names what every unfinished PE waits for.
+    /// Returns an error that names the cause for which each unfinished PE waits.
     pub(super) fn deadlock(&self) -> SimError {
         let cycle = self.tallies.iter().map(|t| u64::from(t.last) + 1).max().unwrap_or(0);
         let mut stuck = Vec::new();

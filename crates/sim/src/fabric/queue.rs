@@ -1,5 +1,5 @@
-//! All queues of the machine in flat tables: fixed slots, first in first out. A wavelet here is the cycle from which it
-//! may move and nothing else; what it carries follows from the recorded moves (`moves`).
+//! All queues of the machine in flat tables: fixed slots, first in, first out. A wavelet is only the cycle from which
+//! it may move; its data follow from the recorded moves (`moves`).
 
 use unisono_base::narrow;
 
@@ -10,7 +10,7 @@ pub struct Wavelet(u32);
 const CONTROL: u32 = 1 << 31;
 const ADVANCE: u32 = 1 << 30;
 
-/// No simulation runs longer: the flags need the bits above.
+/// The end of the longest simulation: the flags need the bits above.
 pub const LAST_CYCLE: u32 = ADVANCE - 64;
 
 impl Wavelet {
@@ -30,37 +30,37 @@ impl Wavelet {
         self.0 & CONTROL != 0
     }
 
-    /// The router of the sender advances its color behind this wavelet.
+    /// Returns whether the router of the sender advances its color after this wavelet.
     pub fn advances(self) -> bool {
         self.0 & ADVANCE != 0
     }
 
-    /// The same wavelet on its way on.
+    /// Returns the same wavelet after a move.
     pub fn moved(self, ready: u32) -> Self {
         Self(ready | self.0 & CONTROL)
     }
 }
 
-/// What happened at a queue between two routers in the last period: a bit for each cycle, by the cycle modulo the
-/// period. `steady` says what for.
+/// Pushes and pops of a queue between two routers in the last period: a bit for each cycle, by the cycle modulo the
+/// period, for `steady`.
 #[derive(Clone, Copy, Default)]
 pub struct Ring {
     pub push: u16,
     pub pop: u16,
-    /// The cycle of the last push. While a PE at the queue sleeps, of the last one by the other.
+    /// The cycle of the last push; while a PE at the queue sleeps, that of the last push by the other PE.
     pub push_last: u32,
-    /// The cycle in which a control wavelet was pushed to a PE that sleeps; 0: none was.
+    /// The cycle in which a control wavelet was pushed to a PE that sleeps; 0 for none.
     pub control: u32,
 }
 
-/// All of a queue but its wavelets, in half a cache line.
+/// A queue without its wavelets, in half a cache line.
 #[derive(Clone, Copy, Default)]
 struct Head {
     /// The cycle of the last pop: its slot is free only from the next cycle on.
     popped: u32,
-    /// The first wavelet, if there is one: most looks at a queue need no more.
+    /// The first wavelet, if there is one; most reads of a queue need only this.
     front: Wavelet,
-    /// Where its slots start, and their count, a power of two, less one.
+    /// The start of its slots; and their count, a power of two, minus one.
     start: u32,
     mask: u8,
     first: u8,
@@ -72,10 +72,10 @@ struct Head {
     ring: Ring,
 }
 
-/// How a queue stands beside what it was one period before.
+/// The result of comparing a queue with its state one period before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
-    /// Nothing came or went.
+    /// No wavelet arrived or left.
     Same,
     /// The same wavelets one period later.
     Shifted,
@@ -87,12 +87,12 @@ pub enum Repeat {
 pub struct Queues {
     heads: Vec<Head>,
     slots: Vec<Wavelet>,
-    /// Queues that were dropped.
+    /// The number of queues that were dropped.
     emptied: usize,
 }
 
 impl Queues {
-    /// Adds a queue; `capacity` wavelets may be pushed to it, and a control wavelet behind them if it is a ramp's.
+    /// Adds a queue for `capacity` wavelets and, if it is a ramp's, a control wavelet behind them.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop's tables")]
     pub fn add(&mut self, capacity: u32, row: u8) -> u32 {
         let (start, slots) = (self.slots.len(), (capacity + 1).next_power_of_two());
@@ -130,12 +130,12 @@ impl Queues {
         u32::from(self.heads[queue as usize].capacity)
     }
 
-    /// The router's row that a queue belongs to, counted from the PE's first.
+    /// Returns the router's row of a queue, counted from the PE's first.
     pub fn row(&self, queue: u32) -> u8 {
         self.heads[queue as usize].row
     }
 
-    /// The row that sends to this queue, counted from its PE's first.
+    /// Returns the row that sends to this queue, counted from its PE's first.
     pub fn feeder(&self, queue: u32) -> u8 {
         self.heads[queue as usize].feeder
     }
@@ -148,7 +148,7 @@ impl Queues {
         self.heads[queue as usize].popped
     }
 
-    /// As if the last pop had been in this cycle.
+    /// Sets the cycle of the last pop.
     pub fn set_popped(&mut self, queue: u32, cycle: u32) {
         self.heads[queue as usize].popped = cycle;
     }
@@ -162,13 +162,13 @@ impl Queues {
         head.start as usize + usize::from(head.first.wrapping_add(at) & head.mask)
     }
 
-    /// Reads a queue, if there is one of that number, so that the cache has it by then. The value means nothing.
+    /// Reads a queue, if it exists, to load it into the cache. The value has no meaning.
     #[inline]
     pub fn read_ahead(&self, queue: u32) -> u32 {
         self.heads.get(queue as usize).map_or(0, |head| head.popped)
     }
 
-    /// The wavelet at the front, if it may move in this cycle.
+    /// Returns the wavelet at the front, if it may move in this cycle.
     #[inline]
     pub fn front(&self, queue: u32, cycle: u32) -> Option<Wavelet> {
         let head = &self.heads[queue as usize];
@@ -178,17 +178,17 @@ impl Queues {
         (head.front.ready() <= cycle).then_some(head.front)
     }
 
-    /// Drops all wavelets and their queues; only the number of queues is left.
+    /// Drops all wavelets and queues; only the number of queues remains.
     pub fn empty(&mut self) {
         *self = Self { emptied: self.count(), ..Self::default() };
     }
 
-    /// The wavelets of a queue, first in first.
+    /// Returns the wavelets of a queue, first in first.
     pub fn wavelets(&self, queue: u32) -> impl Iterator<Item = Wavelet> + '_ {
         (0..self.heads[queue as usize].len).map(move |n| self.slots[self.slot(queue, n)])
     }
 
-    /// Pops the wavelet at the front, which the caller has seen there. Returns whether the queue was full.
+    /// Pops the wavelet at the front, which must exist; returns whether the queue was full.
     #[inline]
     pub fn pop(&mut self, queue: u32, cycle: u32) -> bool {
         let head = &mut self.heads[queue as usize];
@@ -202,7 +202,7 @@ impl Queues {
         full
     }
 
-    /// Whether there was room for one more when the cycle began.
+    /// Returns whether the queue had room for one more at the start of the cycle.
     #[inline]
     pub fn has_room(&self, queue: u32, cycle: u32) -> bool {
         let head = &self.heads[queue as usize];
@@ -220,13 +220,13 @@ impl Queues {
         head.len += 1;
     }
 
-    /// Compares with the same queue in a copy that was made at `cycle`, `period` cycles ago.
+    /// Compares a queue with a copy that was made at `cycle`, `period` cycles ago.
     pub fn repeats(&self, queue: u32, before: &Self, cycle: u32, period: u32) -> Repeat {
         if self.len(queue) != before.len(queue) {
             return Repeat::No;
         }
         let pairs = || self.wavelets(queue).zip(before.wavelets(queue));
-        // One that was still under way when the copy was made is not where it was, relative to the clock.
+        // A wavelet that was under way when the copy was made has another time relative to the clock.
         if pairs().all(|(now, then)| now == then && then.ready() <= cycle) {
             return Repeat::Same;
         }
@@ -234,7 +234,7 @@ impl Queues {
         if shifted { Repeat::Shifted } else { Repeat::No }
     }
 
-    /// Makes all wavelets of a queue later.
+    /// Delays all wavelets of a queue.
     pub fn delay(&mut self, queue: u32, cycles: u32) {
         for n in 0..self.heads[queue as usize].len {
             let slot = self.slot(queue, n);
@@ -243,7 +243,7 @@ impl Queues {
         self.heads[queue as usize].front.0 += cycles;
     }
 
-    /// Takes over some queues of a copy.
+    /// Copies some queues from a copy.
     pub fn copy_from(&mut self, from: &Self, queues: std::ops::Range<u32>) {
         let heads = queues.start as usize..queues.end as usize;
         let start = |n: usize| self.heads.get(n).map_or(self.slots.len(), |h| h.start as usize);

@@ -12,8 +12,8 @@ use super::{
 };
 
 impl Machine<'_> {
-    /// Moves at most one wavelet over each outgoing link; who comes first turns round. `still` are the ports beyond
-    /// which nobody is visited now: there the steady state acts ([`super::steady`]).
+    /// Moves at most one wavelet over each outgoing link; the first row changes in turn. `still` are the ports whose
+    /// neighbors sleep ([`super::steady`]).
     #[inline]
     pub(super) fn visit_router(&mut self, pe: u32, still: u8, wakes: &mut Wakes) -> Result<(), SimError> {
         let arrived = std::mem::take(&mut self.arriving[pe as usize][(self.cycle % SOON) as usize]);
@@ -32,7 +32,7 @@ impl Machine<'_> {
                 let n = rows.trailing_zeros();
                 rows &= rows - 1;
                 if self.visit_row(pe, first + n, still, &mut busy, wakes)? && n == u32::from(turn) {
-                    // The one that went first goes last next time.
+                    // The row that went first goes last next time.
                     self.router_turn[pe as usize] = if n + 1 == end - first { 0 } else { turn + 1 };
                 }
             }
@@ -40,8 +40,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Reads the rows that are looked at, and then the queues that they accept from, so that their misses of the cache
-    /// do not wait for each other.
+    /// Reads the pending rows, and then the queues from which they accept, so that their cache misses overlap.
     #[inline]
     fn read_ahead(&self, first: u32, pending: u64) {
         let rows = || {
@@ -63,7 +62,7 @@ impl Machine<'_> {
         black_box(rows().fold(u32::from(read), |sum, row| sum ^ self.tables.queues.read_ahead(accepted(row))));
     }
 
-    /// Moves the accepted head of one color, if there is one; `busy` are links taken in this cycle.
+    /// Moves the accepted head of one color, if there is one; `busy` are the links taken in this cycle.
     #[inline]
     fn visit_row(&mut self, pe: u32, row: u32, still: u8, busy: &mut u8, wakes: &mut Wakes) -> Result<bool, SimError> {
         let cycle = self.cycle;
@@ -88,13 +87,13 @@ impl Machine<'_> {
         }
         let Some((port, queue, wavelet)) = head else {
             let empty = |p: usize| r.inputs[p] == NONE || self.tables.queues.len(r.inputs[p]) == 0;
-            // A wavelet that may not move yet has noted when it may.
+            // A wavelet that may not move yet has noted the cycle in which it may.
             if !self.arrive_late || (0..5).all(|p| accepted >> p & 1 == 0 || empty(p)) {
                 self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
             }
             return Ok(false);
         };
-        // A control wavelet is not handed to the PE.
+        // A control wavelet does not go to the PE.
         let tx = if wavelet.is_control() { tx & !RAMP_BIT } else { tx };
         if tx & *busy != 0 {
             // Another color has the link; it is free again in the next cycle.
@@ -112,8 +111,8 @@ impl Machine<'_> {
                 self.tables.queues.has_room(outputs[out], cycle)
             };
             if !room {
-                // Whoever takes from that queue calls this row again, if it did not in this cycle already; a neighbor
-                // that sleeps does not.
+                // The PE or router that takes from that queue calls this row again, unless it did so in this cycle
+                // already; a sleeping neighbor does not.
                 if still == 0 && !self.tables.queues.popped_in(outputs[out], cycle) {
                     self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
                 }
@@ -154,13 +153,13 @@ impl Machine<'_> {
             let r = &mut self.tables.rows[row as usize];
             r.position = (r.position + 1).min(r.positions - 1);
         } else if accepted.is_power_of_two() && self.tables.queues.len(queue) == 0 {
-            // Whoever pushes to its only input calls it again.
+            // The next push to the row's only input calls it again.
             self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
         }
         if !wavelet.is_control() {
             self.router_log.add(row, router_key(port, position), cycle);
         }
-        // The freed slot lets the one before send in the next cycle; this router has its next wavelet then.
+        // The freed slot lets the neighbor before send in the next cycle; this router has its next wavelet then.
         wakes.next();
         // A neighbor that had room did not wait for it.
         if port != RAMP && still >> port & 1 == 0 && full {
@@ -171,14 +170,14 @@ impl Machine<'_> {
         Ok(true)
     }
 
-    /// Puts a wavelet into a queue of a router.
+    /// Pushes a wavelet into a queue of a router.
     #[inline]
     pub(super) fn push_link(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
         self.tables.queues.push(queue, wavelet);
         self.arrive(queue, wavelet, owner);
     }
 
-    /// Notes that a wavelet may move from a cycle to come on.
+    /// Notes the cycle from which a wavelet may move.
     #[inline]
     pub(super) fn arrive(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
         let (ready, row) = (wavelet.ready(), 1 << self.tables.queues.row(queue));

@@ -1,19 +1,19 @@
-//! Runs of cycles that repeat are skipped, PE by PE.
+//! Skips repeated runs of cycles, PE by PE.
 //!
 //! A PE and its router are a state machine: their state at the end of a cycle follows from that at its beginning, from
-//! the wavelets that neighbors send in it, and from which of the neighbors' queues had room when it began. *State*
-//! means all that decides what they do: queues with the times of their wavelets counted from now, how full the
-//! neighbors' queues are that they send to, positions, turns, and where in their operation threads are, but not how
-//! many elements they have done.
+//! the wavelets that neighbors send in it, and from the neighbors' queues that had room when it began. The *state*
+//! consists of everything that decides their moves: queues with the times of their wavelets relative to now, the
+//! lengths of the neighbors' queues to which they send, positions, turns, and the places of threads in their
+//! operations, but not the number of elements that threads have done.
 //!
-//! If a PE's state at cycle t is what it was a *period* before, then it repeats the last period for as long as its
-//! neighbors do the same at their common queues as they did a period before. The PE then *sleeps*: nobody visits it.
-//! Two PEs that sleep side by side repeat what they did to each other, for the period is the same for all. A PE that is
-//! awake beside one that sleeps compares what it pushes to it and pops from it, cycle by cycle, with what it did there
-//! a period ago: that stands in the [`Ring`] of each queue. At the first difference the sleeper wakes, in the next
-//! cycle, because that is when a push or a pop can be noticed. It wakes by itself before one of its operations ends.
+//! If a PE's state at cycle t is the same as one *period* before, it repeats the last period for as long as its
+//! neighbors do the same at their common queues as a period before. The PE then *sleeps*: it is not visited. Two
+//! neighbors that sleep repeat their common moves, because the period is the same for all PEs. A PE that is awake
+//! beside a sleeper compares its pushes to and pops from the sleeper, cycle by cycle, with those of a period ago, which
+//! the [`Ring`] of each queue stores. At the first difference the sleeper wakes, in the next cycle, because a push or a
+//! pop has its effect then. It wakes by itself before one of its operations ends.
 //!
-//! To wake is to make up for whole periods (counts grow, times shift) and to repeat the cycles of the last, incomplete
+//! A PE that wakes makes up for whole periods (counts grow, times shift) and repeats the cycles of the last, incomplete
 //! one, alone, with the rings in place of the neighbors. So nothing is approximated: all cycles, moves and counts are
 //! those of a run without sleep, and a test compares them.
 
@@ -31,16 +31,16 @@ const LINKS: u8 = 0b1111;
 
 #[derive(Clone, Copy)]
 struct Nap {
-    /// Copies in a row after which the state did not come again, and the cycle before which no other one is made.
+    /// Consecutive copies after which the state did not repeat, and the cycle before which no further copy is made.
     misses: u32,
     again: u32,
-    /// When the copy of the state was made; [`NONE`]: there is none.
+    /// The cycle of the copy of the state; [`NONE`] without a copy.
     copied: u32,
-    /// The cycle at the beginning of which it fell asleep; [`NONE`]: it is awake.
+    /// The cycle at whose beginning the PE fell asleep; [`NONE`] if it is awake.
     since: u32,
-    /// When it wakes; [`NONE`]: when something is not as before.
+    /// The cycle in which it wakes; [`NONE`] if it wakes only when disturbed.
     until: u32,
-    /// Something was not as before in the cycle before it wakes.
+    /// True if a neighbor differed in the cycle before the PE wakes.
     disturbed: bool,
 }
 
@@ -50,12 +50,12 @@ impl Nap {
 
 #[derive(Default)]
 pub struct Steady {
-    /// Cycles after which states are compared; 0: nobody sleeps.
+    /// Cycles after which states are compared; 0 if no PE sleeps.
     period: u32,
     naps: Vec<Nap>,
     /// Bit per port: the neighbor there sleeps.
     still: Vec<u8>,
-    /// A PE repeats cycles that its neighbors have behind them.
+    /// True while a PE repeats cycles that its neighbors have already done.
     alone: bool,
     /// The states to compare with.
     threads: Vec<Thread>,
@@ -67,7 +67,7 @@ pub struct Steady {
     tallies: Vec<Tally>,
 }
 
-/// Bits of `count` cycles from the one with bit `first` on.
+/// Returns the bits of `count` cycles from the one with bit `first` on.
 #[expect(clippy::cast_possible_truncation, reason = "the hot loop; masked, bounded by the line, or of few rows")]
 fn span(period: u32, first: u32, count: u32) -> u16 {
     let bits = ((1u64 << count.min(period)) - 1) << first;
@@ -75,9 +75,9 @@ fn span(period: u32, first: u32, count: u32) -> u16 {
 }
 
 impl Steady {
-    /// Of a machine at its beginning.
+    /// Creates the records of a machine at its beginning.
     pub fn new(period: u32, m: &Machine<'_>) -> Self {
-        // Nothing is kept for a machine where nobody sleeps.
+        // Without a period no PE sleeps, and nothing is stored.
         let on = |n: usize| if period > 0 { n } else { 0 };
         let (queues, pes) = (on(m.tables.queues.count()), on(m.pe_threads.len() - 1));
         Self {
@@ -111,7 +111,7 @@ impl Steady {
         }
     }
 
-    /// The ports of a PE behind which a neighbor sleeps.
+    /// Returns the ports of a PE whose neighbors sleep.
     #[inline]
     pub fn still(&self, pe: u32) -> u8 {
         self.still[pe as usize]
@@ -125,17 +125,17 @@ impl Steady {
         self.sleepers() > 0
     }
 
-    /// PEs that sleep.
+    /// Returns the number of PEs that sleep.
     pub fn sleepers(&self) -> u64 {
         self.naps.iter().filter(|n| n.since != NONE).count() as u64
     }
 
-    /// Whether a sleeper is to be visited in this cycle.
+    /// Returns whether a sleeper must be visited in this cycle.
     pub fn wakes_at(&self, pe: u32, cycle: u32) -> bool {
         self.naps[pe as usize].until == cycle
     }
 
-    /// At most so many elements has a thread of a sleeper done beyond what its state says.
+    /// Returns an upper bound of the elements that a sleeper's thread has done beyond its stored state.
     pub fn ahead(&self, pe: u32, thread: usize, now: u32, threads: &[Thread]) -> u64 {
         if !self.sleeps(pe) {
             return 0;
@@ -160,14 +160,13 @@ fn mark(bits: &mut u16, last: &mut u32, cycle: u32, period: u32) {
 
 /// Clears the bits of the cycles after `last` and before `cycle`.
 fn forget(bits: &mut u16, last: u32, cycle: u32, period: u32) {
-    // Before the first one it is the cycle before 0.
+    // The cycle before the first one is the one before 0.
     let next = last.wrapping_add(1);
     *bits &= !span(period, next % period, cycle.saturating_sub(next));
 }
 
 impl Machine<'_> {
-    /// At the beginning of a cycle: wakes a PE, or sends it to sleep. PEs that must be visited too are added to
-    /// `visits`.
+    /// At the beginning of a cycle, wakes a PE or sends it to sleep. Adds PEs that must be visited too to `visits`.
     pub(super) fn look(&mut self, pe: u32, visits: &mut Vec<u32>) -> Result<(), SimError> {
         let period = self.steady.period;
         if period == 0 {
@@ -191,7 +190,7 @@ impl Machine<'_> {
             }
             let nap = &mut self.steady.naps[pe as usize];
             nap.misses += 1;
-            // The first miss is usual, when something begins; the more follow, the rarer it is tried.
+            // A first miss is usual when an operation begins; the more follow, the more rarely it is tried.
             nap.again = self.cycle + if nap.misses < 2 { 0 } else { period << (nap.misses - 2).min(4) };
             nap.copied = NONE;
         }
@@ -201,7 +200,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Wakes all PEs at the beginning of a cycle; nobody sleeps from now on.
+    /// Wakes all PEs at the beginning of a cycle; none sleeps from now on.
     pub(super) fn end_sleep(&mut self) -> Result<(), SimError> {
         for pe in 0..narrow(self.steady.naps.len()) {
             if self.steady.sleeps(pe) {
@@ -218,7 +217,7 @@ impl Machine<'_> {
         [range(&self.pe_threads), range(&self.tables.pe_rows), range(&self.tables.pe_queues)]
     }
 
-    /// Notes the state of a PE, and to look again after a period.
+    /// Copies the state of a PE, and notes a visit after a period.
     fn copy(&mut self, pe: u32) {
         let [threads, rows, queues] = self.pe_ranges(pe);
         let s = &mut self.steady;
@@ -240,7 +239,7 @@ impl Machine<'_> {
         self.note_at(pe, again);
     }
 
-    /// For how many periods a PE can sleep, if its state is what it was a period ago; at least two, or it does not pay.
+    /// Returns the periods for which a PE can sleep, if its state is that of a period ago; fewer than two do not pay.
     fn repeats(&self, pe: u32) -> Option<u32> {
         let s = &self.steady;
         let (then, period) = (s.naps[pe as usize].copied, s.period);
@@ -248,7 +247,7 @@ impl Machine<'_> {
         if turns != s.turns[pe as usize] || then < self.start(pe as usize) {
             return None;
         }
-        // One that passed a last position left nothing behind, but it is not data and comes only once.
+        // A control wavelet leaves nothing behind at a last position, but it comes only once.
         if self.tallies[pe as usize].controls != s.tallies[pe as usize].controls {
             return None;
         }
@@ -267,7 +266,7 @@ impl Machine<'_> {
         steady.then_some(periods)
     }
 
-    /// Whether the neighbors' queues that a PE sends to are as full as a period ago.
+    /// Returns whether the neighbors' queues to which a PE sends are as full as a period ago.
     fn rooms_repeat(&self, pe: u32) -> bool {
         let [_, rows, _] = self.pe_ranges(pe);
         let s = &self.steady;
@@ -302,7 +301,7 @@ impl Machine<'_> {
             if self.steady.sleeps(neighbor) {
                 continue;
             }
-            // Nobody calls its rows when there is room again.
+            // A sleeper does not call the neighbor's rows when it makes room.
             self.call_rows(neighbor);
             let mut busy = false;
             for queue in self.common_queues(pe, port) {
@@ -312,14 +311,14 @@ impl Machine<'_> {
                 forget(&mut ring.pop, popped, now, period);
                 busy |= ring.push | ring.pop != 0;
             }
-            // It must be there when it does not do what it did.
+            // The neighbor must be visited in cycles in which it may differ from a period ago.
             if busy {
                 self.join(neighbor, visits);
             }
         }
     }
 
-    /// The queues between a PE and its neighbor at a port, in both directions.
+    /// Returns the queues between a PE and its neighbor at a port, in both directions.
     fn common_queues(&self, pe: u32, port: usize) -> Vec<u32> {
         let [_, rows, _] = self.pe_ranges(pe);
         let rows = &self.tables.rows[rows.start as usize..rows.end as usize];
@@ -330,7 +329,7 @@ impl Machine<'_> {
         let (now, period) = (self.cycle, self.steady.period);
         let nap = self.steady.naps[pe as usize];
         let slept = now - nap.since;
-        // The cycle in which it was disturbed is not as a period ago: it must be repeated.
+        // The cycle in which it was disturbed differs from a period ago, so it must be repeated.
         let rest = if nap.disturbed { (slept - 1) % period + 1 } else { slept % period };
         self.skip(pe, (slept - rest) / period);
         self.call_rows(pe);
@@ -362,14 +361,14 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Has all rows of a router looked at in its next visit.
+    /// Marks all rows of a router for its next visit.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; masked, bounded by the line, or of few rows")]
     fn call_rows(&mut self, pe: u32) {
         let [_, rows, _] = self.pe_ranges(pe);
         self.pending[pe as usize] = ((1u128 << rows.len()) - 1) as u64;
     }
 
-    /// Notes when the wavelets at a router may move, after their times have changed.
+    /// Notes the cycles in which the wavelets at a router may move, after their times have changed.
     fn note_arrivals(&mut self, pe: u32) {
         let [_, rows, _] = self.pe_ranges(pe);
         for r in rows {
@@ -381,7 +380,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Notes the cycles in which something becomes possible at a PE that was not visited for a while.
+    /// Notes the cycles in which a move becomes possible at a PE that was not visited for a while.
     fn note_what_comes(&mut self, pe: u32) {
         let [threads, _, queues] = self.pe_ranges(pe);
         let mut later: Vec<u32> = threads.map(|t| self.threads[t as usize].earliest()).collect();
@@ -421,7 +420,7 @@ impl Machine<'_> {
         tally.last += cycles;
     }
 
-    /// Lets neighbors that are not visited send what they sent a period ago.
+    /// Repeats the pushes that neighbors which are not visited made a period ago.
     pub(super) fn feed(&mut self, pe: u32, still: u8) {
         let bit = self.steady.bit(self.cycle);
         let [_, rows, _] = self.pe_ranges(pe);
@@ -442,7 +441,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Whether the queue of a neighbor that sleeps had room when the cycle began.
+    /// Returns whether the queue of a sleeping neighbor had room at the start of the cycle.
     pub(super) fn has_room_still(&self, pe: u32, port: usize, queue: u32) -> bool {
         let s = &self.steady;
         let ring = self.tables.queues.ring_of(queue);
@@ -455,7 +454,7 @@ impl Machine<'_> {
         came - (ring.pop & passed).count_ones() < self.tables.queues.capacity(queue)
     }
 
-    /// Pushes to a neighbor that sleeps.
+    /// Pushes to a sleeping neighbor.
     pub(super) fn push_still(&mut self, pe: u32, port: usize, queue: u32, wavelet: Wavelet) {
         let bit = self.steady.bit(self.cycle);
         let ring = self.tables.queues.ring(queue);
@@ -473,7 +472,7 @@ impl Machine<'_> {
         self.disturb(pe, port);
     }
 
-    /// Compares what a PE did in this cycle with what its sleeping neighbors expect.
+    /// Compares the moves of a PE in this cycle with those that its sleeping neighbors expect.
     pub(super) fn compare(&mut self, pe: u32, still: u8, wakes: &mut Wakes) {
         let (now, bit) = (self.cycle, self.steady.bit(self.cycle));
         let [_, rows, _] = self.pe_ranges(pe);
@@ -518,7 +517,7 @@ impl Machine<'_> {
         self.note_at(neighbor, self.cycle + 1);
     }
 
-    /// The neighbor at a port, if the grid has one.
+    /// Returns the neighbor at a port, if the grid has one.
     fn neighbor_if(&self, pe: u32, port: usize) -> Option<u32> {
         debug_assert!(port < RAMP);
         let grid = self.program.grid;

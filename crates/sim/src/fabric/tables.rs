@@ -1,4 +1,4 @@
-//! The program as the hot loops want it: queue numbers in place of ports and colors.
+//! The program in the form of the hot loops: queue numbers in place of ports and colors.
 
 use unisono_base::narrow;
 use unisono_lower::wafer::{ColorRoute, End, Port, WaferProgram};
@@ -6,7 +6,7 @@ use unisono_machine::Grid;
 
 use super::{error::SimError, queue::Queues};
 
-/// No queue, no operation.
+/// No queue or operation.
 pub const NONE: u32 = u32::MAX;
 
 /// One color at one router.
@@ -17,13 +17,13 @@ pub struct Row {
     /// Bit per port, for each position.
     pub rx: [u8; 4],
     pub tx: [u8; 4],
-    /// The queue of each input port that some position accepts; the ramp's is what the PE sends.
+    /// The queue of each input port that some position accepts; that of the ramp holds the PE's sends.
     pub inputs: [u32; 5],
-    /// Where a wavelet goes by each port: the neighbor's queue, or the PE's for the ramp.
+    /// The queue to which each port leads: the neighbor's, or the PE's for the ramp.
     pub outputs: [u32; 5],
 }
 
-/// One bit of a word stands for a row of a router.
+/// The most rows of a router, each of which is one bit of a word.
 const MOST_ROWS: usize = 64;
 
 pub const RAMP: usize = 4;
@@ -46,10 +46,10 @@ impl Place {
 
 pub struct Tables {
     pub rows: Vec<Row>,
-    /// First row of each PE, and one past the last.
+    /// First row of each PE, and the end of the last.
     pub pe_rows: Vec<u32>,
     pub queues: Queues,
-    /// First queue of each PE, and one past the last.
+    /// First queue of each PE, and the end of the last.
     pub pe_queues: Vec<u32>,
     /// Sources then sinks of every operation, at [`Tables::op_places`].
     pub places: Vec<Place>,
@@ -58,7 +58,7 @@ pub struct Tables {
 
 impl Tables {
     pub fn new(program: &WaferProgram, queue_depth: u32, ramp_latency: u32) -> Result<Self, SimError> {
-        // The ramp's wavelets on their way fill slots too, so that the full rate is kept.
+        // Wavelets under way on the ramp occupy slots too, so that the full rate is kept.
         let down = queue_depth.saturating_add(ramp_latency);
         let up = down.saturating_add(2);
         if up > 200 {
@@ -177,7 +177,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Two sources of one operation on one color would take turns that nothing defines.
+    /// Refuses two sources of one operation on one color, whose order would be undefined.
     fn check_sources(&self, program: &WaferProgram, pe: usize, op: usize) -> Result<(), SimError> {
         let sources = program.sources(op);
         let twice = |(n, end): (usize, &End)| matches!(end, End::Fabric(_)) && sources[..n].contains(end);

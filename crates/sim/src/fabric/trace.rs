@@ -1,4 +1,4 @@
-//! Traces: when each operation of some PEs ran.
+//! Traces: the cycles in which each operation of some PEs ran.
 
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct TraceEvent {
     pub instr: u32,
     pub phase: u16,
     pub elements: u32,
-    /// First cycle in which it did something, and one past the last.
+    /// First cycle in which it did a step, and the end of the last.
     pub start: u32,
     pub end: u32,
 }

@@ -1,9 +1,10 @@
-//! The data: every operation computed over its whole vector, from the elements that the run brought to it.
+//! The data: every operation computed over its whole vector, from the elements that arrived in the run.
 //!
-//! Which element meets which does not depend on values, so that the run moves none. Afterwards each operation takes the
-//! elements that came to its PE, as recorded, and reduces them in the order written, element by element: the same
-//! expressions as in the run. Operations are computed when another asks for what they sent; operations of one PE in the
-//! order of their times. Those of two threads that meet in the PE's memory at the same time have no order: an error.
+//! The pairing of elements does not depend on values, so the run moves none. Afterwards each operation takes the
+//! elements that arrived at its PE, as recorded, and reduces them in the order written, element by element: the same
+//! expressions as in the run. An operation is computed when another needs the elements that it sent; operations of one
+//! PE are computed in the order of their times. Operations of two threads that access the same memory of a PE at the
+//! same time have no order: an error.
 
 use unisono_base::{interrupt::check, narrow};
 use unisono_lower::wafer::WaferProgram;
@@ -23,16 +24,16 @@ pub struct Values<'a> {
     program: &'a WaferProgram,
     tables: &'a Tables,
     data: Data,
-    /// First and last cycle of each operation.
+    /// First cycle of each operation, and the end of its last.
     spans: &'a [(u32, u32)],
-    /// What came to each place from the fabric, and where each place's parts start.
+    /// The elements that arrived at each place from the fabric, and the start of each place's parts.
     parts: Vec<SentRun>,
     part_starts: Vec<u32>,
     pe_of: Vec<u32>,
     thread_of: Vec<u32>,
-    /// Elements of each operation that are computed.
+    /// The number of computed elements of each operation.
     done: Vec<u32>,
-    /// What each operation sent, until all of it is taken; and how much is still to be taken.
+    /// The elements that each operation sent, until all are taken; and the number of those that remain to be taken.
     sent: Vec<Vec<u32>>,
     to_take: Vec<u64>,
     outputs: Vec<Vec<u32>>,
@@ -42,6 +43,8 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
+    /// Prepares the computation.
+    ///
     /// # Errors
     /// Outputs too large, or two operations that race.
     pub fn new(
@@ -92,7 +95,7 @@ impl<'a> Values<'a> {
         Ok(values)
     }
 
-    /// The first output that is not what plain arithmetic gives.
+    /// Computes all operations, and describes the first output that differs from plain arithmetic.
     pub fn mismatch(&mut self) -> Result<Option<String>, SimError> {
         for op in 0..self.program.op_count() {
             self.compute(narrow::<u32>(op));
@@ -100,7 +103,7 @@ impl<'a> Values<'a> {
         Ok(self.data.check(|rank| &self.outputs[rank as usize]))
     }
 
-    /// Computes an operation, and all that it needs before.
+    /// Computes an operation, and all operations that it needs before.
     fn compute(&mut self, op: u32) {
         let mut asked = vec![(op, self.program.op(op as usize).len)];
         while let Some(&(op, end)) = asked.last() {
@@ -116,7 +119,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// What is not computed yet and must be before elements up to `end` of an operation: `(operation, elements)`.
+    /// Returns a computation that elements up to `end` of an operation need and that is not done: `(operation,
+    /// elements)`.
     fn needs(&self, op: u32, end: u32) -> Option<(u32, u32)> {
         let done = self.done[op as usize];
         if done == 0 {
@@ -129,7 +133,7 @@ impl<'a> Values<'a> {
                 } else {
                     self.spans[ops.clone()].partition_point(|s| s.1 <= start && *s != UNDONE)
                 };
-                // A thread runs in order: what came before the last of these was asked for by it.
+                // A thread runs in order, so the last of these needs all before it.
                 if let Some(last) = (ops.start..ops.start + ended).last()
                     && self.done[last] < self.program.op(last).len
                 {
@@ -141,7 +145,7 @@ impl<'a> Values<'a> {
         for place in places {
             let mut at = 0;
             for part in self.parts_of(place) {
-                // Elements of this part that are asked for.
+                // Elements of this part that are needed.
                 let wanted = end.saturating_sub(at).min(part.count);
                 if at + part.count > done && wanted > 0 && self.done[part.op as usize] < part.first + wanted {
                     return Some((part.op, part.first + wanted));
@@ -156,7 +160,7 @@ impl<'a> Values<'a> {
         &self.parts[self.part_starts[place] as usize..self.part_starts[place + 1] as usize]
     }
 
-    /// Computes the elements of an operation up to `end`; all that they need is there.
+    /// Computes the elements of an operation up to `end`; its inputs are computed.
     fn advance(&mut self, op: u32, end: u32) {
         let pe = self.pe_of[op as usize] as usize;
         if self.scratch[pe].is_empty() {
@@ -222,7 +226,7 @@ impl<'a> Values<'a> {
         self.done[op as usize] = end;
     }
 
-    /// Takes the elements from `from` on that came to a place.
+    /// Takes the elements from `from` on that arrived at a place.
     fn take(&mut self, place: usize, from: u32, into: &mut [u32]) {
         let (mut at, mut filled) = (0, 0);
         let parts = self.part_starts[place] as usize..self.part_starts[place + 1] as usize;
@@ -245,7 +249,7 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Operations of different threads that run at the same time must not meet in memory.
+    /// Checks that operations of different threads that run at the same time do not race in memory.
     fn check_races(&self, pe: usize) -> Result<(), SimError> {
         let threads = self.program.threads(pe);
         for (a, b) in threads.clone().flat_map(|a| (a + 1..threads.end).map(move |b| (a, b))) {
@@ -268,7 +272,7 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// Whether one operation writes where the other reads or writes.
+    /// Returns whether one operation writes memory that the other reads or writes.
     fn meet(&self, one: u32, other: u32) -> bool {
         let (a, b) = (self.places(one), self.places(other));
         let lens = (self.program.op(one as usize).len, self.program.op(other as usize).len);
@@ -284,7 +288,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Whether an operation writes its buffer at another element than it reads there: it may read what it wrote.
+/// Returns whether an operation writes its buffer at another offset than it reads: it may read elements that it wrote.
 fn overlap(sources: &[Place], sinks: &[Place]) -> bool {
     let shifted = |x: &Place, y: &Place| match (x, y) {
         (Place::Out(x), Place::Out(y)) | (Place::Tmp(x), Place::Tmp(y)) => x != y,

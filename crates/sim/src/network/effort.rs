@@ -14,29 +14,29 @@ use unisono_machine::network::Header;
 use super::{Interconnect, SimError, packets, regions};
 use crate::endpoint::engine;
 
-/// Steps of a packet, and of a queue that is made: measured with alltoalls on HammingMeshes.
+/// Steps of a packet, and of creating a queue: measured with alltoalls on HammingMeshes.
 const STEPS_A_PACKET: u128 = 400;
 const STEPS_A_QUEUE: u128 = 8;
-/// Packet-hops of a CPU second, as alltoalls on HammingMeshes of 1,024 accelerators take them (docs/results.md).
+/// Packet-hops of a CPU second, for alltoalls on HammingMeshes of 1,024 accelerators (docs/results.md).
 const HOPS_A_SECOND: f64 = 3e6;
 /// Bytes of a message in the task graph of traffic and beside it: its send and its receive.
 const TRAFFIC_BYTES_A_MESSAGE: u128 = 128;
-/// Pairs of accelerators of which an estimate counts the hops.
+/// Pairs of accelerators whose hops an estimate counts.
 const SAMPLED_PAIRS: u64 = 256;
-/// A way that is not over after so many hops is counted as one of so many.
+/// The most hops of a path; longer paths are counted as this number.
 const MOST_HOPS: u32 = 1 << 10;
 
 /// Compares the run with the limits.
 pub(super) fn admit(graph: &TaskGraph, interconnect: &Interconnect, jobs: u32) -> Result<(), SimError> {
     let (bytes, steps) = effort(graph, interconnect)?;
     let tasks = graph.task_count() as u64;
-    // Each of the messages may be noted at its receiver too; they are not more than the tasks.
+    // Each message may be noted at its receiver too; there are no more messages than tasks.
     let more = of_more_threads(jobs, tasks, tasks, interconnect);
     Ok(limits::admit("the simulation of packets", bytes + more, steps)?)
 }
 
-/// Bytes of the tables of all threads but the first: each has those of the plane, of the ranks and of the tasks, and
-/// notes the messages that others send.
+/// Returns the bytes of the tables of all threads but the first: each has those of the plane, of the ranks and of the
+/// tasks, and notes the messages that others send.
 fn of_more_threads(jobs: u32, tasks: u64, messages: u64, interconnect: &Interconnect) -> u128 {
     let more = regions::most(interconnect, jobs as usize).saturating_sub(1) as u128;
     let ranks = u128::from(interconnect.plane.accelerators());
@@ -71,14 +71,14 @@ pub fn effort(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(u128, u
     Ok((bytes + packets::MESSAGE_BYTES * sends, steps + STEPS_A_PACKET * packets))
 }
 
-/// Packets of a message on the plane that is simulated.
+/// Returns the packets of a message on the simulated plane.
 fn packets_of(bytes: u64, interconnect: &Interconnect) -> u64 {
     let bytes = bytes.div_ceil(u64::from(interconnect.planes.max(1)));
     bytes.div_ceil(u64::from(interconnect.timing.packet_bytes)).max(1)
 }
 
-/// Bytes and steps of the tables of a plane. They have a queue for each virtual channel and pair of input and output;
-/// there are at most as many packets waiting as were posted.
+/// Returns the bytes and steps of the tables of a plane. They have a queue for each virtual channel and pair of input
+/// and output; at most as many packets wait as were posted.
 fn tables(interconnect: &Interconnect) -> (u128, u128) {
     let Interconnect { plane, routing, .. } = interconnect;
     let vcs = u128::from(routing.virtual_channels().max(1));
@@ -88,10 +88,10 @@ fn tables(interconnect: &Interconnect) -> (u128, u128) {
     (bytes, STEPS_A_QUEUE * vcs * inputs)
 }
 
-/// The size of traffic by packets, known before its task graph is made. It prints as a clause.
+/// The size of traffic by packets, known before its task graph is built. It prints as a clause.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TrafficEstimate {
-    /// On one plane, as all that follows.
+    /// Packets on one plane; the other fields are of one plane too.
     pub packets: u128,
     /// Packets over links, from the hops of a sample of pairs.
     pub hops: f64,
@@ -101,7 +101,7 @@ pub struct TrafficEstimate {
 }
 
 impl TrafficEstimate {
-    /// Estimates that many messages of `bytes` each between accelerators drawn evenly, on `jobs` threads.
+    /// Estimates traffic of `messages` messages of `bytes` each between accelerators drawn evenly, on `jobs` threads.
     pub fn new(messages: u64, bytes: u64, jobs: u32, interconnect: &Interconnect) -> Self {
         let packets = u128::from(messages) * u128::from(packets_of(bytes, interconnect));
         let (of_tables, steps) = tables(interconnect);
@@ -115,7 +115,7 @@ impl TrafficEstimate {
         }
     }
 
-    /// CPU seconds of the simulation.
+    /// Returns the CPU seconds of the simulation.
     pub fn seconds(&self) -> f64 {
         self.hops / HOPS_A_SECOND
     }
@@ -142,7 +142,7 @@ impl fmt::Display for TrafficEstimate {
     }
 }
 
-/// The mean number of hops between two different accelerators, from a sample whose draws do not change.
+/// Returns the mean number of hops between two different accelerators, from a sample with fixed draws.
 fn mean_hops(interconnect: &Interconnect) -> f64 {
     let accelerators = u64::from(interconnect.plane.accelerators());
     if accelerators < 2 {
@@ -156,7 +156,7 @@ fn mean_hops(interconnect: &Interconnect) -> f64 {
     hops.sum::<f64>() / SAMPLED_PAIRS as f64
 }
 
-/// The hops of one packet that takes any of the links that its routing offers.
+/// Returns the hops of one packet that takes any of the links that its routing offers.
 fn hops_of(interconnect: &Interconnect, from: u32, to: u32, random: u64) -> u32 {
     let Interconnect { plane, routing, .. } = interconnect;
     let way = routing.choose(from, to, random);

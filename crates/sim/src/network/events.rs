@@ -1,13 +1,13 @@
-//! The events of a plane, ordered by (time, order of their making).
+//! The events of a plane, ordered by (time, order of creation).
 //!
-//! Nearly all happen a fixed time after they are made: heads arrive after a hop, links are free after a full packet.
-//! Those of one delay are made in the order in which they happen, so each delay has a queue of its own, and the next
-//! event is the first of a few. Arrivals have a queue for each latency of links. Other events lie in heaps. The first
-//! keys of all queues and heaps are one small table, so that finding the next event reads nothing else. Events are
-//! taken from one place until another place has an earlier one.
+//! Nearly all events happen a fixed time after their creation: heads arrive after a hop, links are free after a full
+//! packet. Events of one delay are created in the order in which they happen, so each delay has a queue of its own, and
+//! the next event is the first of a few. Arrivals have a queue for each latency of links. Other events are in heaps.
+//! The first keys of all queues and heaps are one small table, so that finding the next event reads nothing else.
+//! Events are taken from one place until another place has an earlier one.
 //!
-//! A credit that comes back has an effect on the order of events only if a link stands still for want of credits.
-//! Where none does, credits are no events: they stay in their queues until someone looks at what they change
+//! A returning credit has an effect on the order of events only if a link is stalled for want of credits. If none is,
+//! credits are not events: they stay in their queues until the counts that they change are read
 //! ([`Events::take_credit`]).
 
 mod credits;
@@ -24,22 +24,22 @@ use self::{credits::Credit, regions::Incoming};
 use super::{Timing, packet::Packet};
 use crate::queue::{Event, Queue};
 
-/// What happens; links, channels (link and virtual channel) and messages by number.
+/// An event; links, channels (link and virtual channel) and messages are given by number.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happening {
-    /// The head of a packet has come over a link.
+    /// The head of a packet has arrived over a link.
     Arrival(u32, Packet),
-    /// So much of a packet has come over a link that it may go on over a faster one.
+    /// Enough of a packet has arrived over a link that it may continue over a faster one.
     Ready(u32, Hop, Packet),
     /// A link is free.
     Free(u32),
-    /// A credit of a link and a virtual channel is back.
+    /// A credit of a link and a virtual channel has returned.
     Credit(u32, u8),
-    /// The same by the number of the channel.
+    /// The same, by the number of the channel.
     LateCredit(u32),
-    /// A message is handed to its interface.
+    /// A message is passed to its interface.
     Posted(u32),
-    /// A message is there whole.
+    /// A message has arrived completely.
     Delivered(u32),
 }
 
@@ -60,9 +60,9 @@ struct Arrival {
 struct Lane<E> {
     delay: u64,
     events: VecDeque<E>,
-    /// The place of its first key.
+    /// The index of its first key.
     head: usize,
-    /// Events that are still to be taken of those that were given out to be read ahead.
+    /// Events that were read ahead and not taken yet.
     ahead: usize,
 }
 
@@ -71,7 +71,7 @@ impl<E> Lane<E> {
         Self { delay, events: VecDeque::new(), head, ahead: 0 }
     }
 
-    /// After an event was taken: whether the next ones are to be read ahead.
+    /// Returns, after an event was taken, whether to read the next ones ahead.
     #[inline]
     fn is_due(&mut self) -> bool {
         if self.ahead > 0 {
@@ -84,10 +84,10 @@ impl<E> Lane<E> {
     }
 }
 
-/// The order of events: the time, then the stamp below it.
+/// The order of events: the time, then the stamp in the lower half.
 type Key = u128;
 
-/// Of a queue without events.
+/// The key of a queue without events.
 const NEVER: Key = Key::MAX;
 
 fn key(time: u64, stamp: u64) -> Key {
@@ -99,7 +99,7 @@ fn stamp_of(key: Key) -> u64 {
     key as u64
 }
 
-/// An arrival, or with a hop a packet that is ready for it.
+/// An arrival or, with a hop, a packet that is ready for it.
 struct Late {
     arrival: Arrival,
     hop: Option<Hop>,
@@ -125,59 +125,59 @@ impl PartialOrd for Late {
     }
 }
 
-/// The greatest of a heap is the earliest.
+/// Reversed, so that the greatest of a heap is the earliest.
 impl Ord for Late {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
-/// Delays with a lane of their own: full packets and last ones, as links and as credits, and more where links are
-/// unlike.
+/// The most delays with a lane of their own: full packets and last ones, as links and as credits, and more if links
+/// differ.
 const LANES: usize = 6;
 const UNLIKE_LANES: usize = 16;
-/// Latencies of links with a lane of their own for arrivals.
+/// The most latencies of links with a lane of their own for arrivals.
 const ARRIVAL_LANES: usize = 8;
 
-/// Events of a lane that are read ahead at a time: about as many misses of the cache as a core waits for at once.
+/// Events of a lane that are read ahead at a time: about as many cache misses as a core has under way at once.
 const AHEAD: usize = 16;
 /// A lane with fewer events is not read ahead.
 const FEW: usize = 4;
 
 pub(super) struct Events {
     made: u64,
-    /// By the speed of the link; what has no lane is late.
+    /// The lane of arrivals by the speed of the link; arrivals without a lane are late.
     arrivals_of: Vec<u8>,
     arrivals: Vec<Lane<Arrival>>,
-    /// By the speed of the link.
+    /// Delays of hops by the speed of the link.
     hops_ps: Vec<u64>,
     late: BinaryHeap<Late>,
     most_lanes: usize,
-    /// Lanes of this plane's or region's own events.
+    /// The number of lanes of this plane's or region's own events.
     own_lanes: usize,
     lanes: Vec<Lane<Event<u64>>>,
-    /// Of the credits, by their delay, in the same way.
+    /// Lanes of credits by their delay, in the same way.
     own_credits: usize,
     credits: Vec<Lane<Credit>>,
-    /// Credits are events like others.
+    /// True if credits are events like others.
     strict: bool,
     others: Queue<u64>,
     /// The first key of each place, and the places.
     heads: Vec<Key>,
     places: Vec<Place>,
-    /// The lane whose next events are to be read ahead.
+    /// The lane whose next events are due to be read ahead.
     due: Option<Place>,
-    /// The place from which events are taken, by its head.
+    /// The place from which events are taken, by its index in `heads`.
     current: usize,
-    /// No event of other places is before this.
+    /// Lower bound of the keys of all other places.
     bound: Key,
-    /// Of the event that was taken last.
+    /// The key of the event that was taken last.
     popped: Key,
-    /// Lanes of what other regions send.
+    /// Lanes of events from other regions.
     incoming: Vec<Incoming>,
 }
 
-/// Where events lie.
+/// A queue or heap of events.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     Others,
@@ -187,7 +187,7 @@ pub(super) enum Place {
     Credits(usize),
 }
 
-/// The heads of the two places that are there always.
+/// The indices of the two places that always exist.
 const OTHERS: usize = 0;
 const LATE: usize = 1;
 
@@ -233,7 +233,7 @@ impl Events {
         self.made
     }
 
-    /// The head of a packet that starts now on a link of this speed.
+    /// Adds the arrival of the head of a packet that starts now on a link of this speed.
     #[inline]
     pub fn arrival(&mut self, now: u64, speed: u8, link: u32, packet: Packet) {
         let speed = usize::from(speed);
@@ -258,7 +258,7 @@ impl Events {
         }
     }
 
-    /// A packet that a link brought may go on over a faster one after a delay.
+    /// Adds the event that a packet may continue over a faster link after a delay.
     pub fn ready(&mut self, now: u64, delay: u64, link: u32, hop: Hop, packet: Packet) {
         let (time, stamp) = (now + delay, self.stamp());
         self.push_late(Late { arrival: Arrival { time, stamp, link, packet }, hop: Some(hop) });
@@ -312,7 +312,7 @@ impl Events {
         self.others.push(Event { time, stamp, what });
     }
 
-    /// The next event, if it happens by `until`.
+    /// Takes the next event, if it happens by `until`.
     #[inline]
     pub fn pop(&mut self, until: u64) -> Option<(u64, Happening)> {
         let mut best = self.heads[self.current];
@@ -378,36 +378,36 @@ impl Events {
         best
     }
 
-    /// Stamps that were made.
+    /// Returns the number of stamps so far.
     #[inline]
     pub fn made(&self) -> u64 {
         self.made
     }
 
-    /// The stamp of an event that happens in another region.
+    /// Returns the stamp of an event that happens in another region.
     pub fn made_elsewhere(&mut self) -> u64 {
         self.stamp()
     }
 
-    /// The stamp of the event that was taken last.
+    /// Returns the stamp of the event that was taken last.
     #[inline]
     pub fn popped(&self) -> u64 {
         stamp_of(self.popped)
     }
 
-    /// The time of the next event.
+    /// Returns the time of the next event.
     pub fn next_time(&self) -> Option<u64> {
         let first = self.heads.iter().copied().min().filter(|&head| head != NEVER);
         first.and_then(|head| u64::try_from(head >> 64).ok())
     }
 
-    /// The lane whose next events are to be read ahead, once each time that it is due.
+    /// Returns the lane whose next events are due to be read ahead, once each time.
     #[inline]
     pub fn take_due(&mut self) -> Option<Place> {
         self.due.take()
     }
 
-    /// The next events of a lane.
+    /// Returns the next events of a lane.
     #[inline]
     pub fn coming(&self, place: Place) -> impl Iterator<Item = Happening> + '_ {
         let (arrivals, lane) = match place {

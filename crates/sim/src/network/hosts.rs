@@ -8,10 +8,10 @@ use super::{Interconnect, Options, Timing};
 pub(super) struct HostPrices<'a> {
     timing: &'a Timing,
     ps_per_calc: u64,
-    /// The node of each rank of the graph; empty: rank k is on accelerator k.
+    /// The node of each rank of the graph; empty if rank k is on accelerator k.
     places: &'a [u32],
     accelerators: u32,
-    /// Of a byte of a result, in a switch on each place; empty where no rank of the graph is a switch.
+    /// Time per byte of a result in a switch, by place; empty if no rank of the graph is a switch.
     switch_ps_per_byte: Vec<f64>,
 }
 
@@ -53,12 +53,12 @@ impl Prices for HostPrices<'_> {
         amount.saturating_mul(self.ps_per_calc)
     }
 
-    /// Noise is of CPUs, which switches do not have.
+    /// Noise comes from CPUs, which switches do not have.
     fn is_noisy(&self, rank: u32) -> bool {
         !self.is_switch(rank)
     }
 
-    /// A send is done when it is posted, whatever its length.
+    /// A send of any length is done when it is posted.
     fn eager_bytes(&self) -> u64 {
         u64::MAX
     }

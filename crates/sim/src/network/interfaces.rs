@@ -1,4 +1,4 @@
-//! Interfaces: they take messages in the order in which they were posted, and make packets of them.
+//! Interfaces take messages in the order in which they were posted, and make packets of them.
 
 use unisono_base::{TaskId, mix};
 use unisono_machine::network::{Header, Hop};
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::endpoint::carrier::Carried;
 
-/// The interface of an accelerator, or of a link that leaves one or a switch that computes.
+/// The interface of an accelerator, of a link that leaves one, or of a link that leaves a switch that computes.
 pub(super) struct Interface {
     idle_machines: u32,
     /// Messages that wait for a machine.
@@ -25,7 +25,7 @@ impl Interface {
 }
 
 impl Packets<'_> {
-    /// The interface that sends a message; none where the routing is at fault.
+    /// Returns the interface that sends a message; `None` if the routing is at fault.
     fn interface(&mut self, at: u32) -> Option<usize> {
         let Sending { id, from, to, .. } = *self.messages.sending(at);
         if !self.per_link && from < self.plane.accelerators() {
@@ -46,7 +46,7 @@ impl Packets<'_> {
         first
     }
 
-    /// Whether a message goes over one link, because a switch sends or receives it.
+    /// Returns whether a message goes over one link, because a switch sends or receives it.
     pub(super) fn is_direct(&self, from: u32, to: u32) -> bool {
         from.max(to) >= self.plane.accelerators()
     }
@@ -56,7 +56,7 @@ impl Packets<'_> {
         self.candidates.extend(self.plane.links_between(from, to).map(|link| Hop { link, vc: 0 }));
     }
 
-    /// A message waits for a machine of its interface, or has one at once.
+    /// Gives a message a machine of its interface, or lets it wait for one.
     pub(super) fn post(&mut self, now: u64, at: u32) {
         let Some(interface) = self.interface(at) else { return };
         let interface = &mut self.interfaces[interface];
@@ -72,7 +72,7 @@ impl Packets<'_> {
         }
     }
 
-    /// A machine makes packets, of its message and then of the next ones, until one has to wait.
+    /// Makes packets of a message, and then of the next ones, until a packet must wait.
     pub(super) fn inject(&mut self, now: u64, mut at: u32) {
         let node = self.messages.sending(at).from;
         loop {
@@ -111,14 +111,14 @@ impl Packets<'_> {
         Some(Packet::new(at, to, length, way))
     }
 
-    /// A machine takes a message.
+    /// Notes that a machine begins with a message.
     fn begin(&mut self, now: u64, at: u32) {
         if !self.leaving.is_empty() {
             self.note(now, self.messages.sending(at).id, Carried::Begun);
         }
     }
 
-    /// Notes when a message leaves, if that is wanted.
+    /// Notes a report about a message, if it is requested.
     pub(super) fn note(&mut self, time: u64, id: u32, carried: Carried) {
         if self.leaving.binary_search(&TaskId(id)).is_ok() {
             self.news.push((time, id, carried));

@@ -1,4 +1,4 @@
-//! Links: packets arrive, choose a link, wait for it, and start on it when it has a credit for them.
+//! Links: packets arrive, choose a link, wait for it, and start on it when they have a credit.
 
 use unisono_base::narrow;
 use unisono_machine::network::{Hop, Link};
@@ -6,23 +6,24 @@ use unisono_machine::network::{Hop, Link};
 use super::{messages::Sending, packet::Packet, packets::Packets, waiting::Ring};
 use crate::endpoint::carrier::Carried;
 
-/// A link as the simulator looks at it, with what it does.
+/// A link with its state in the simulation.
 pub(super) struct Wire {
     pub sent: u64,
     to: u32,
-    /// Its number among the inputs of `to`.
+    /// The link's number among the inputs of `to`.
     input: u32,
-    /// Its queues are the `inputs` of the node it leaves, for each virtual channel.
+    /// The first of its queues; it has `inputs` queues for each virtual channel, one per input of the node that it
+    /// leaves.
     queues: u32,
     inputs: u32,
-    /// Packets that wait for it, and packets that it sent whose places are not free again.
+    /// Packets that wait for the link, and packets that it sent whose places are not free again.
     ahead: u32,
     pub busy: bool,
-    /// Packets wait for it, and for credits.
+    /// True if packets wait for the link, and for credits.
     stalled: bool,
     /// The virtual channel whose turn it is.
     turn: u8,
-    /// Of the link.
+    /// The index of the link's times.
     speed: u8,
 }
 
@@ -66,7 +67,7 @@ impl Packets<'_> {
         }
     }
 
-    /// A packet is where it was sent to.
+    /// Takes in a packet at its destination.
     fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
         let ps = self.serialization_ps(link, packet);
         let back_ps = self.credit_ps(link);
@@ -84,10 +85,10 @@ impl Packets<'_> {
         }
     }
 
-    /// The index of a link's times.
+    /// Returns the index of a link's times.
     #[inline]
     fn speed(&self, link: u32) -> u8 {
-        // Where links are alike, no table of links is looked at.
+        // If all links are alike, no table of links is read.
         if self.is_unlike { self.wires[link as usize].speed } else { 0 }
     }
 
@@ -100,7 +101,7 @@ impl Packets<'_> {
         })
     }
 
-    /// Of a credit of a link on its way back.
+    /// Returns the time in which a credit of a link returns.
     #[inline]
     fn credit_ps(&self, link: u32) -> u64 {
         self.timing.links[usize::from(self.speed(link))].link_ps
@@ -123,7 +124,7 @@ impl Packets<'_> {
         self.best(node, packet)
     }
 
-    /// Chooses among the hops that are listed.
+    /// Returns the best of the hops in `candidates`.
     #[inline]
     fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         if self.candidates.len() > 1 {
@@ -151,8 +152,8 @@ impl Packets<'_> {
         best
     }
 
-    /// A packet at a node goes over a link at once, or waits for it; whether it went. `from`: the link that brought it;
-    /// none brings those of the node's own interface.
+    /// Starts a packet on a link, or lets it wait for the link; returns whether it started. `from` is the link that
+    /// brought it, `None` for packets of the node's own interface.
     #[inline]
     pub(super) fn offer(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) -> bool {
         let at = hop.link as usize * usize::from(self.vcs) + usize::from(hop.vc);
@@ -162,7 +163,7 @@ impl Packets<'_> {
         let channel = &mut self.channels[at];
         let wire = &mut self.wires[hop.link as usize];
         wire.ahead += 1;
-        // Where a link is free, nothing that it has a credit for waits.
+        // While a link is free, no packet with a credit for it waits.
         if !wire.busy && channel.credits > 0 {
             self.depart(now, hop, packet, from);
             return true;
@@ -176,7 +177,7 @@ impl Packets<'_> {
         false
     }
 
-    /// A free link has packets that wait for credits: these become events.
+    /// Marks a free link whose packets wait for credits; credits then become events.
     #[cold]
     fn stall(&mut self, link: u32) {
         let wire = &mut self.wires[link as usize];
@@ -190,7 +191,7 @@ impl Packets<'_> {
         }
     }
 
-    /// A link that stood still goes on.
+    /// Marks a link as no longer stalled.
     #[cold]
     fn go_on(&mut self, link: u32) {
         self.wires[link as usize].stalled = false;
@@ -200,7 +201,7 @@ impl Packets<'_> {
         }
     }
 
-    /// A packet starts on a free link that has a credit.
+    /// Starts a packet on a free link that has a credit.
     #[inline]
     fn depart(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) {
         let vcs = u32::from(self.vcs);
@@ -237,7 +238,7 @@ impl Packets<'_> {
         }
     }
 
-    /// The place of a packet that a link brought will be free.
+    /// Sends the credit for the place of a packet that a link brought.
     #[inline]
     fn give_credit(&mut self, now: u64, delay: u64, link: u32, vc: u8) {
         match &mut self.border {
@@ -249,7 +250,7 @@ impl Packets<'_> {
         }
     }
 
-    /// A credit is back, and is an event.
+    /// Handles the event of a returned credit.
     pub(super) fn credit(&mut self, now: u64, link: u32, vc: u8) {
         let channel = self.count_credit(link, vc);
         if !self.wires[link as usize].busy && self.channels[channel].credits == 1 {
@@ -257,7 +258,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Counts the credits that came back before the present event, where they are no events: no link waits for them.
+    /// Counts the credits that returned before the present event, while they are not events: no link waits for them.
     #[inline]
     pub(super) fn take_credits(&mut self) {
         for lane in 0..self.events.credit_lanes() {
@@ -275,7 +276,7 @@ impl Packets<'_> {
         channel
     }
 
-    /// The link is free: the packet whose turn it is starts.
+    /// Starts the packet whose turn it is on a free link.
     #[inline]
     pub(super) fn start_waiting(&mut self, now: u64, link: u32) {
         let vcs = self.vcs;
@@ -307,7 +308,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Reads where the packets are that wait for a link.
+    /// Reads the places of packets that wait for a link, to load them into the cache.
     #[inline]
     pub(super) fn read_waiting(&self, link: u32) -> u32 {
         let first = link as usize * usize::from(self.vcs);
@@ -315,14 +316,14 @@ impl Packets<'_> {
         channels.iter().fold(0, |sum, channel| sum ^ self.waiting.read_ahead(channel.ring))
     }
 
-    /// Reads where an arriving packet is counted, if it is where it was sent to.
+    /// Reads the count of an arriving packet's message if it is at its destination, to load it into the cache.
     #[inline]
     pub(super) fn read_arrival(&self, link: u32, packet: Packet) -> u32 {
         let is_there = self.wires[link as usize].to == packet.to;
         self.messages.read_ahead(if is_there { packet.message } else { 0 })
     }
 
-    /// What a packet in a queue waits for.
+    /// Describes the link for which a packet in a queue waits.
     pub(super) fn describe(&self, queue: u32, packet: Packet) -> String {
         let link = self.wires.partition_point(|wire| wire.queues <= queue) - 1;
         let wire = &self.wires[link];

@@ -1,64 +1,64 @@
-//! The messages under way: one table for the interfaces that send them, one for the ends at which their packets arrive.
+//! The messages under way: one table for the interfaces that send them, one for their packets that arrive.
 //!
-//! A packet that arrives changes its message only. The fields that it changes are 16 bytes, so that the messages of an
-//! all-to-all, of which every rank has thousands under way, take few lines of a cache.
+//! An arriving packet changes only its message. The fields that it changes are 16 bytes, so that the messages of an
+//! all-to-all, of which every rank has thousands under way, take few cache lines.
 
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The fields that the sender's interface reads and changes.
 #[derive(Clone, Copy)]
 pub(super) struct Sending {
-    /// The caller's.
+    /// The caller's number.
     pub id: u32,
     pub from: u32,
     pub to: u32,
     /// Packets that are not made yet.
     pub unmade: u32,
     pub last_bytes: u32,
-    /// The next one that waits for its interface, or that is unused.
+    /// The next message that waits for its interface, or that is unused.
     pub next: u32,
-    /// Of the last packet.
+    /// Class of the length of the last packet.
     pub length: u8,
 }
 
-/// The fields that packets change where they arrive.
+/// The fields that arriving packets change.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Arriving {
-    /// When the last tail is there of those that have arrived.
+    /// The latest time at which the tail of a packet arrived.
     latest: u64,
     /// Packets that have not arrived.
     missing: u32,
-    /// The caller's.
+    /// The caller's number.
     id: u32,
 }
 
 pub(super) struct Messages {
     sending: Vec<Sending>,
     arriving: Vec<Arriving>,
-    /// First of the messages that are unused.
+    /// First of the unused messages.
     unused: u32,
-    /// Bits of all numbers of these messages, above those of the places in the tables.
+    /// Bits that all numbers of these messages have above those of the places in the tables.
     base: u32,
 }
 
-/// Bits of a message's number that are its place in the tables, where a base is above them.
+/// Bits of a message's number that are its place in the tables, below a base.
 pub(super) const PLACE_BITS: u32 = 26;
 
 impl Messages {
-    /// Of a message in both tables.
+    /// Bytes of a message in both tables.
     pub const BYTES: usize = size_of::<Sending>() + size_of::<Arriving>();
 
     pub fn new() -> Self {
         Self { sending: Vec::new(), arriving: Vec::new(), unused: NONE, base: 0 }
     }
 
-    /// Of one of several regions. Each has less than 2^[`PLACE_BITS`] messages.
+    /// Creates the messages of one of several regions, each of which has less than 2^[`PLACE_BITS`] messages.
     pub fn of_region(region: u32) -> Self {
         Self { base: region << PLACE_BITS, ..Self::new() }
     }
 
-    /// Whether another region has given this number.
+    /// Returns whether another region has given this number.
     #[inline]
     pub fn is_foreign(&self, at: u32) -> bool {
         (at ^ self.base) >> PLACE_BITS != 0
@@ -93,7 +93,7 @@ impl Messages {
         &mut self.sending[(at - self.base) as usize]
     }
 
-    /// Notes that a packet's tail is there at `time`; returns the time of the message if it was the last packet.
+    /// Notes that a packet's tail arrives at `time`; returns the time of the message if it was the last packet.
     #[inline]
     pub fn arrive(&mut self, at: u32, time: u64) -> Option<u64> {
         let message = &mut self.arriving[(at - self.base) as usize];
@@ -102,14 +102,14 @@ impl Messages {
         (message.missing == 0).then_some(message.latest)
     }
 
-    /// Reads what [`Messages::arrive`] will read, so that the cache has it by then. The value means nothing.
+    /// Reads the count that [`Messages::arrive`] will read, to load it into the cache. The value has no meaning.
     #[inline]
     pub fn read_ahead(&self, at: u32) -> u32 {
         // The message may be another region's.
         self.arriving.get(at.wrapping_sub(self.base) as usize).map_or(0, |message| message.missing)
     }
 
-    /// Frees the number of a message that has arrived, and returns the caller's.
+    /// Frees the number of a message that has arrived, and returns the caller's number.
     pub fn remove(&mut self, at: u32) -> u32 {
         self.sending[(at - self.base) as usize].next = self.unused;
         self.unused = at;

@@ -1,41 +1,40 @@
 //! Packets on a network: virtual cut-through with credits, driven by the same task graphs as [`crate::endpoint`].
 //!
-//! Ranks follow the rules of [`crate::endpoint`]; a message holds its sender's CPU for the host overhead, is then
-//! posted to the sender's network interface, and holds the receiver's CPU for the host overhead when its last packet is
-//! there whole. What lies between is here. All times are picoseconds; events are ordered by (time, order of their
-//! making).
+//! Ranks follow the rules of [`crate::endpoint`]. A message occupies its sender's CPU for the host overhead, is then
+//! posted to the sender's network interface, and occupies the receiver's CPU for the host overhead when its last packet
+//! has arrived completely. This module simulates the part between. All times are picoseconds; events are ordered by
+//! (time, order of creation).
 //!
 //! * **Planes** are alike and independent, and every message is split evenly over them: one plane is simulated, with
 //!   ceil(bytes / planes) of each message.
-//! * **Packets.** A message is cut into packets of `packet_bytes`, the last one of what remains; a message of 0 bytes
+//! * **Packets.** A message is cut into packets of `packet_bytes`, the last one of the remainder; a message of 0 bytes
 //!   is one packet without length. A packet is made when it is its turn, not before.
-//! * **Links.** A packet that starts on a link at t holds it until t + length / bandwidth. Its head can go on at the
-//!   other end at t + output, link and input latency, also while its tail is still coming (Kermani, Kleinrock, "Virtual
+//! * **Links.** A packet that starts on a link at t occupies it until t + length / bandwidth. Its head may continue at
+//!   the other end at t + output, link and input latency, before its tail arrives (Kermani, Kleinrock, "Virtual
 //!   cut-through", 1979). Each link has the bandwidth and the latency of its [`unisono_machine::network::Link::speed`].
-//! * **Faster links.** Where the next link is faster, a packet waits for so much of itself that no gap is left: it
-//!   joins the queue of that link as much later than its head as it holds the link before longer than this one. So a
-//!   slow link never holds a fast one.
+//! * **Faster links.** If the next link is faster, a packet waits until enough of it has arrived to leave no gap: it
+//!   joins the queue of that link later than its head arrives, by the difference of the times for which it occupies the
+//!   two links. So a slow link never blocks a fast one.
 //! * **Credits.** Each input of a node has a buffer of `buffer_bytes` for each virtual channel, in places of one
-//!   packet. A packet starts only when there is a place free for it at the other end. Its place is free again when its
-//!   tail has left, and the other end of the link knows so a link latency later.
-//! * **Choice.** When its head is there, a packet takes of the hops that its routing allows the one whose link has the
-//!   fewest packets before it: those that wait for the link, and those that went over it and have not given their place
-//!   back. Between unlike links the time of so many full packets and one more on the link decides. Packets before a
-//!   longer way count several times ([`unisono_machine::network::Routing::detour`]). Among equals it takes the first.
-//! * **Order.** Packets that wait for a link form a queue for each input and virtual channel that they will be on. When
-//!   the link is free, virtual channels with a packet and a credit take turns, and within one the inputs do. Nothing
-//!   waits behind a packet that waits for another link.
+//!   packet. A packet starts only if a place at the other end is free. Its place is free again when its tail has left,
+//!   and the sending end of the link gets the credit a link latency later.
+//! * **Choice.** When its head arrives, a packet takes, of the hops that its routing allows, the one whose link has the
+//!   fewest packets before it: those that wait for the link, and those that it sent whose places are not free again.
+//!   Between unlike links the time of these packets and one more, all full, decides. Packets before a longer path count
+//!   several times ([`unisono_machine::network::Routing::detour`]). Among equals it takes the first.
+//! * **Order.** Packets that wait for a link form a queue for each input and each virtual channel of the link. When the
+//!   link is free, virtual channels with a packet and a credit take turns, and so do the inputs of one channel. No
+//!   packet waits behind a packet for another link.
 //! * **Interfaces.** An accelerator works on `send_machines` messages at a time, in the order in which they were
-//!   posted; each has one packet waiting, and makes the next when that one starts. So injection fills every link of the
-//!   accelerator if it can, which is the bandwidth of its ports. Where every link has machines of its own, a message is
-//!   sent by those of the first link that its routing names. Where packets arrive, each is taken in as fast as its link
-//!   brings it.
-//! * A message is there when the tail of its last packet is; packets may overtake each other. A rank knows so
+//!   posted; each has one waiting packet, and makes the next when that one starts. So injection fills every link of the
+//!   accelerator if it can, up to the bandwidth of its ports. If every link has its own machines, those of the first
+//!   link that the routing names send the message. Arriving packets are taken in at the rate of their link.
+//! * A message has arrived when the tail of its last packet has; packets may overtake each other. A rank notices it
 //!   `signal_ns` later.
 //! * **Switches that compute** are ranks of the task graph after the others. They have no host overhead. A message that
-//!   they receive or send goes over a link between the two nodes, on virtual channel 0, and each link has send machines
-//!   of its own. It is received whole, into memory without end, before it is reduced or copied; its results can leave
-//!   the latency of the switch later.
+//!   they receive or send goes over a link between the two nodes, on virtual channel 0, and each link has its own send
+//!   machines. It is received completely, into unbounded memory, before it is reduced or copied; its results can leave
+//!   after the latency of the switch.
 //!
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
 
@@ -68,31 +67,31 @@ pub use crate::endpoint::{SimError, Stuck, TraceEvent};
 /// The times of a link, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinkTiming {
-    /// From the start of a packet on a link until its head may go on: output, link and input latency.
+    /// Time from the start of a packet on a link until its head may continue: output, link and input latency.
     pub hop_ps: u64,
-    /// Of a credit on its way back.
+    /// Time in which a credit returns.
     pub link_ps: u64,
     pub ps_per_byte: f64,
 }
 
 impl LinkTiming {
-    /// How long a packet holds the link.
+    /// Returns the time for which a packet occupies the link.
     #[inline]
     pub fn serialization_ps(&self, bytes: u32) -> u64 {
         rounded_up(f64::from(bytes) * self.ps_per_byte)
     }
 }
 
-/// What a plane's links and packets take, and what its hosts do. Picoseconds.
+/// The times of a plane's links, packets and hosts, in picoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timing {
-    /// By [`unisono_machine::network::Link::speed`]; the first is the machine's own.
+    /// Times by [`unisono_machine::network::Link::speed`]; the first is the machine's own.
     pub links: Vec<LinkTiming>,
     pub packet_bytes: u32,
     /// Packets that the buffer of one input and virtual channel holds.
     pub places: u32,
     pub host_overhead_ps: u64,
-    /// From the end of a message until its receiver, if that is a rank, knows of it.
+    /// Time from the end of a message until a receiving rank notices it.
     pub signal_ps: u64,
     pub gamma_ps_per_byte: f64,
 }
@@ -117,28 +116,30 @@ impl Timing {
         }
     }
 
-    /// The times of a link.
+    /// Returns the times of a link.
     #[inline]
     pub fn of(&self, link: Link) -> &LinkTiming {
         &self.links[usize::from(link.speed)]
     }
 }
 
-/// A network that packets can run on.
+/// A network on which packets can run.
 pub struct Interconnect {
     pub plane: Plane,
     pub routing: Arc<dyn Routing>,
     pub timing: Timing,
-    /// Messages are split evenly over so many planes, of which one is simulated.
+    /// The planes over which messages are split evenly; one of them is simulated.
     pub planes: u32,
     /// Messages that an accelerator, or each of its links, sends at a time.
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
-    /// What its switches compute.
+    /// The computing functions of its switches.
     pub computing: Switches,
 }
 
 impl Interconnect {
+    /// Builds the plane and the routing of a network.
+    ///
     /// # Errors
     /// The topology does not close, or is too large.
     pub fn new(network: &Network) -> Result<Self, MachineError> {
@@ -156,18 +157,18 @@ impl Interconnect {
     }
 }
 
-/// What a run is asked for.
+/// The options of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// Of the ranks; the seed also draws what routings choose at random.
+    /// Options of the ranks; the seed also draws the random choices of routings.
     pub hosts: endpoint::Options,
-    /// Messages that an accelerator sends at a time; `None`: as many as the machine says.
+    /// Messages that an accelerator sends at a time; `None` for the number of the machine.
     pub send_machines: Option<u32>,
-    /// The accelerator of each rank, then the switch of each other node; empty: rank k is on accelerator k.
+    /// The accelerator of each rank, then the switch of each other node; empty if rank k is on accelerator k.
     pub places: Vec<u32>,
-    /// Of the calcs of the graph; programs of GOAL count nanoseconds.
+    /// Picoseconds per unit of the graph's calcs; programs of GOAL count nanoseconds.
     pub ps_per_calc: u64,
-    /// Threads that run regions of the plane; the results do not depend on it.
+    /// Threads that run regions of the plane; the results do not depend on their number.
     pub jobs: u32,
 }
 
@@ -177,16 +178,16 @@ impl Default for Options {
     }
 }
 
-/// What a run did.
+/// The results of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// Ticks are picoseconds.
+    /// Results of the ranks, in picoseconds.
     pub hosts: endpoint::Run,
-    /// Of one plane.
+    /// Packets of one plane.
     pub packets: u64,
     /// Packets over links, of one plane.
     pub hops: u64,
-    /// Of the ranks and of one plane.
+    /// Events of the ranks and of one plane.
     pub events: u64,
     /// Packets over each link of one plane.
     pub link_packets: Vec<u64>,
@@ -194,7 +195,7 @@ pub struct Run {
 
 impl Run {
     fn of_plane(hosts: endpoint::Run, packets: u64, hops: u64, link_packets: Vec<u64>) -> Self {
-        // A packet is made once, and each of its hops starts, frees the link, and gives its credit back.
+        // A packet is made once, and each of its hops starts, frees the link, and returns its credit.
         let events = hosts.events + packets + 3 * hops;
         Self { packets, hops, events, link_packets, hosts }
     }
@@ -203,7 +204,7 @@ impl Run {
 /// Runs a task graph on a network.
 ///
 /// # Errors
-/// A deadlock, of tasks or of packets, with what is stuck; options that do not fit.
+/// A deadlock of tasks or of packets, with those that are stuck, or options that do not fit.
 pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
     check(graph, interconnect, options)?;
     if options.jobs > 1 {
@@ -219,8 +220,8 @@ pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) ->
     Ok(Run::of_plane(hosts, count, hops, link_packets))
 }
 
-/// Runs a task graph on `options.jobs` threads, with the results of [`run`]. Returns nothing where [`run`] has one
-/// thread: the run fails, or it cannot be divided.
+/// Runs a task graph on `options.jobs` threads, with the results of [`run`]. Returns `None` if the run fails or cannot
+/// be divided, so that [`run`] uses one thread.
 pub fn run_in_regions(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Option<Run> {
     check(graph, interconnect, options).and_then(|()| endpoint::parts::check(graph, &options.hosts)).ok()?;
     regions::run(graph, interconnect, options)
@@ -265,5 +266,5 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
     effort::admit(graph, interconnect, options.jobs)
 }
 
-/// Picoseconds that a packet, a link or a host may take: 13 days.
+/// The most picoseconds that a packet, a link or a host may take: 13 days.
 const MOST_PS: u64 = 1 << 60;

@@ -1,4 +1,4 @@
-//! A packet on its way, and how long it holds a link.
+//! A packet under way, and the time for which it occupies a link.
 
 use rustc_hash::FxHashMap;
 use unisono_machine::network::{Header, MOST_SIMULATED_CHANNELS};
@@ -10,17 +10,17 @@ use super::Timing;
 pub struct Packet {
     pub message: u32,
     pub to: u32,
-    /// From the lowest: 6 bits the virtual channel it came on, 8 bits the class of its length, 18 bits what its source
-    /// chose.
+    /// From the lowest bits: 6 bits for the virtual channel on which it came, 8 bits for the class of its length, 18
+    /// bits for the choice of its source.
     rest: u32,
 }
 
-/// What a source may choose among.
+/// The most choices of a source.
 pub(super) const MOST_WAYS: u32 = 1 << 18;
 const _: () = assert!(MOST_SIMULATED_CHANNELS == 1 << 6);
 
 impl Packet {
-    /// Where there is no packet.
+    /// A place without a packet.
     pub const NOTHING: Self = Self { message: u32::MAX, to: 0, rest: 0 };
 
     pub fn new(message: u32, to: u32, length: u8, way: u32) -> Self {
@@ -45,10 +45,11 @@ impl Packet {
     }
 }
 
-/// How long packets hold a link, by the class of their length and the speed of the link; class 0 is full packets.
+/// Times for which packets occupy a link, by the class of their length and the speed of the link; class 0 is full
+/// packets.
 #[derive(Clone)]
 pub(super) struct Lengths {
-    /// A row a class, of 2^`shift` places of which the first are speeds.
+    /// A row per class, of 2^`shift` places; the first are speeds.
     ps: Vec<u64>,
     shift: u32,
     classes: FxHashMap<u32, u8>,
@@ -65,13 +66,13 @@ impl Lengths {
         lengths
     }
 
-    /// The least time that a packet of any class holds a link; nothing if a length may have no class.
+    /// Returns the least time for which a packet of any class occupies a link; `None` if a length may have no class.
     pub fn least_ps(&self, timing: &Timing) -> Option<u64> {
         let all = self.classes.keys().flat_map(|&bytes| timing.links.iter().map(move |l| l.serialization_ps(bytes)));
         all.min().filter(|_| self.classes.len() < usize::from(UNCLASSED))
     }
 
-    /// Nothing for a length without a class.
+    /// Returns the time of a class on a speed; `None` for a length without a class.
     #[inline]
     pub fn ps(&self, class: u8, speed: u8) -> Option<u64> {
         self.ps.get(usize::from(class) << self.shift | usize::from(speed)).copied()

@@ -1,5 +1,5 @@
-//! The state of a plane on which packets move, and how ranks drive it. The rules are in the files beside this one:
-//! `interfaces.rs` makes packets of messages, `links.rs` moves them.
+//! The state of a plane on which packets move, and the events by which ranks drive it. The rules are in two other
+//! files: `interfaces.rs` makes packets of messages, `links.rs` moves them.
 
 use std::hint::black_box;
 
@@ -31,7 +31,7 @@ pub(super) struct Packets<'a> {
     pub(super) plane: &'a Plane,
     pub(super) routing: &'a dyn Routing,
     pub(super) timing: &'a Timing,
-    /// Links have unlike speeds.
+    /// True if links have different speeds.
     pub(super) is_unlike: bool,
     pub(super) has_detours: bool,
     pub(super) planes: u64,
@@ -44,27 +44,27 @@ pub(super) struct Packets<'a> {
     pub(super) waiting: Waiting,
     pub(super) events: Events,
     pub(super) messages: Messages,
-    /// Of each accelerator or of each link; those of links follow if a rank of the graph is a switch.
+    /// Interfaces of each accelerator or of each link; those of links follow if a rank of the graph is a switch.
     pub(super) interfaces: Vec<Interface>,
     pub(super) per_link: bool,
-    /// Of each node; empty unless a rank of the graph is a switch.
+    /// Latency of each node; empty unless a rank of the graph is a switch.
     pub(super) latency_ps: Vec<u64>,
     /// Packets that have not arrived.
     pub(super) under_way: u64,
     pub(super) packets: u64,
     pub(super) hops: u64,
-    /// Of the choice at work.
+    /// The hops of the present choice.
     pub(super) candidates: Vec<Hop>,
-    /// Links that stand still for want of credits.
+    /// Links that are stalled for want of credits.
     pub(super) stalled: usize,
     pub(super) fault: Option<String>,
-    /// The accelerator at which times went beyond [`LAST`] first.
+    /// The accelerator whose time was the first beyond [`LAST`].
     pub(super) late: Option<u32>,
-    /// Sends, ascending, of which it is wanted when their messages leave.
+    /// Sends, ascending, whose messages' departures are reported.
     pub(super) leaving: &'a [TaskId],
-    /// What is not reported of them.
+    /// Departures that are not reported yet.
     pub(super) news: Vec<(u64, u32, Carried)>,
-    /// Of one of several regions.
+    /// The border of one of several regions.
     pub(super) border: Option<Border<'a>>,
 }
 
@@ -79,11 +79,11 @@ impl Carrier for Packets<'_> {
         let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
         let (from, to, bytes) = (place(from), place(to), bytes.div_ceil(self.planes));
         let full = u64::from(self.timing.packet_bytes);
-        // Also a message without bytes is a packet.
+        // A message without bytes is a packet too.
         let packets = bytes.div_ceil(full).max(1);
         let last_bytes = (bytes - (packets - 1) * full) as u32;
         let length = self.lengths.class(last_bytes, self.timing);
-        // As checked before the run.
+        // The run was checked for this before.
         let packets = u32::try_from(packets).expect("the packets of a message are at most 2^32 - 1");
         let at = self.messages.add(time, Sending { id, from, to, unmade: packets, last_bytes, next: NONE, length });
         let time = self.latency_ps.get(from as usize).map_or(time, |latency_ps| time.saturating_add(*latency_ps));
@@ -236,8 +236,7 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// Reads the tables where the next events of a lane will read them, so that their misses of the cache do not wait
-    /// for each other.
+    /// Reads the table entries that the next events of a lane will read, so that their cache misses overlap.
     fn read_ahead(&self, place: Place) {
         let touch = |what| match what {
             Happening::Arrival(link, packet) => self.read_arrival(link, packet),
@@ -247,12 +246,12 @@ impl<'a> Packets<'a> {
         black_box(self.events.coming(place).fold(0, |sum, what| sum ^ touch(what)));
     }
 
-    /// Packets, hops, and packets over each link.
+    /// Returns the packets, the hops, and the packets over each link.
     pub fn counts(&self) -> (u64, u64, Vec<u64>) {
         (self.packets, self.hops, self.wires.iter().map(|wire| wire.sent).collect())
     }
 
-    /// The node at which something happens.
+    /// Returns the node of an event.
     fn place_of(&self, what: Happening) -> u32 {
         match what {
             Happening::Arrival(link, _)

@@ -1,12 +1,12 @@
 //! Packets that wait for links: a queue for each link, virtual channel and input, and the turns of the inputs.
 //!
-//! Packets lie in the queues by value, in chunks that follow each other, so that a long queue is read in order. Queues
-//! of a channel that hold packets form a ring, of which the first is served next.
+//! Packets are stored in the queues by value, in linked chunks, so that a long queue is read in order. Queues of a
+//! channel that hold packets form a ring; its first queue is served next.
 
 use super::packet::Packet;
 
 const NONE: u32 = u32::MAX;
-/// With its link a chunk is one line of a cache.
+/// A chunk with its link is one cache line.
 const CHUNK: usize = 5;
 
 #[derive(Clone, Copy)]
@@ -20,11 +20,11 @@ struct Chunk {
 struct Queue {
     first: u32,
     last: u32,
-    /// The next queue of its ring; the last one's is old.
+    /// The next queue of its ring; stale for the last one.
     next: u32,
-    /// The link that brings its packets; `NONE`: the interface of the node.
+    /// The link that brings its packets; `NONE` for the interface of the node.
     from: u32,
-    /// Places of the first packet in its chunk, and behind the last in its own.
+    /// Place of the first packet in its chunk, and end of the last in its own.
     begin: u8,
     end: u8,
 }
@@ -47,7 +47,7 @@ impl Ring {
 pub struct Waiting {
     queues: Vec<Queue>,
     chunks: Vec<Chunk>,
-    /// First of the chunks that nobody uses.
+    /// First of the unused chunks.
     unused: u32,
 }
 
@@ -64,7 +64,7 @@ impl Waiting {
         Self { queues: Vec::new(), chunks: Vec::new(), unused: NONE }
     }
 
-    /// Adds a queue of what a link brings, or the node's own interface.
+    /// Adds a queue for the packets of a link, or of the node's own interface.
     pub fn add_queue(&mut self, from: Option<u32>) {
         self.queues.push(Queue { first: NONE, last: NONE, next: NONE, from: from.unwrap_or(NONE), begin: 0, end: 0 });
     }
@@ -92,7 +92,8 @@ impl Waiting {
         (queue.last, queue.end) = (last, end + 1);
     }
 
-    /// The packet whose turn it is, and the link that brought it, if one did; the ring is not empty.
+    /// Takes the packet whose turn it is from a ring that is not empty; also returns the link that brought it, if one
+    /// did.
     pub fn pop(&mut self, ring: &mut Ring) -> (Option<u32>, Packet) {
         let at = ring.first;
         let queue = &mut self.queues[at as usize];
@@ -120,14 +121,14 @@ impl Waiting {
         (from, packet)
     }
 
-    /// Reads what [`Waiting::pop`] will read, so that the cache has it by then. The value means nothing.
+    /// Reads the packet that [`Waiting::pop`] will return, to load it into the cache. The value has no meaning.
     #[inline]
     pub fn read_ahead(&self, ring: Ring) -> u32 {
         let Some(queue) = self.queues.get(ring.first as usize) else { return 0 };
         self.chunks[queue.first as usize].packets[usize::from(queue.begin)].message
     }
 
-    /// The last turn is this queue's.
+    /// Gives a queue the last turn.
     fn append(&mut self, ring: &mut Ring, at: u32) {
         if ring.is_empty() {
             ring.first = at;
@@ -137,7 +138,7 @@ impl Waiting {
         ring.last = at;
     }
 
-    /// All that wait: their queues and packets.
+    /// Returns all waiting packets, with their queues.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; channels have 32-bit numbers")]
     pub fn all(&self) -> impl Iterator<Item = (u32, Packet)> + '_ {
         self.queues.iter().enumerate().filter(|(_, queue)| queue.first != NONE).flat_map(move |(at, queue)| {

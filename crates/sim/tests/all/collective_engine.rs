@@ -1,4 +1,4 @@
-//! Schedules on switches of every kind: made, proved, lowered to registers, and run; times against closed forms.
+//! Schedules on switches of every kind: built, proved, lowered to registers, and run; times against closed forms.
 
 use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -35,7 +35,7 @@ fn embed(site: &Site, c: Collective, embeddings: u32) -> Configured {
     made
 }
 
-/// The schedule and placement that the algorithm builds, which are those that its registers make.
+/// Returns the schedule and placement that the algorithm builds, which must be those of its registers.
 fn placed(site: &Site, c: Collective, embeddings: u32) -> (Verified<'static>, SwitchPlacement) {
     let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
     let built = unit.build(&Case::on_switches(c, site), &Params::new().with("embeddings", embeddings)).unwrap();
@@ -50,7 +50,7 @@ fn ran(site: &Site, c: Collective, embeddings: u32) -> Run {
     run(&site.machine, &proven, &placement).unwrap()
 }
 
-/// The embeddings that a schedule has: without those over no elements.
+/// Returns the embeddings of a schedule, without those over no elements.
 fn carrying(mut made: Configured) -> Configured {
     made.embeddings.retain(|e| e.elements > 0);
     made
@@ -79,7 +79,7 @@ fn every_collective_is_checked_proved_and_right() {
         ] {
             for (embeddings, elements) in [(1, 37), (1, 1), (2, 37), (3, 70), (4, 3), (1, 0)] {
                 let one = matches!(kind, Kind::Scan | Kind::Barrier);
-                // Not every small machine has a chain through all of its cores; one node has.
+                // Only some small machines have a chain through all of their cores; one node has.
                 if (one && embeddings > 1) || (kind == Kind::Scan && (site.ranks(), site.layout.nodes()) != (16, 1)) {
                     continue;
                 }
@@ -93,7 +93,7 @@ fn every_collective_is_checked_proved_and_right() {
                 assert!(proved.proof().repeatable, "{what}");
                 let run = run(&site.machine, &proved, &placement).unwrap();
                 assert!(run.data.result_correct, "{what}: {:?}", run.data.mismatch);
-                // The interpreter knows nothing of registers: its bits are the schedule's.
+                // The interpreter does not use registers: its bits are the schedule's.
                 let inputs: Vec<Vec<f32>> = (0..c.ranks)
                     .map(|rank| (0..c.input_len(rank)).map(|k| input(rank, k, c.operator)).collect())
                     .collect();
@@ -109,7 +109,7 @@ fn every_collective_is_checked_proved_and_right() {
     }
 }
 
-/// Latency against Eq. 1, of the paper's machine: never above, and within 15 % of it where ways are longest.
+/// Latency against Eq. 1, of the paper's machine: never above, and within 15 % of it for the longest paths.
 #[test]
 fn latency_keeps_eq_1_and_comes_near() {
     // 2 (50 D + 25 (D + 1) + 5 * 4 (2 D + 1)) ns
@@ -122,7 +122,7 @@ fn latency_keeps_eq_1_and_comes_near() {
     }
 }
 
-/// What repeats is skipped, and changes nothing: a vector takes alpha and 1.25 ns an element, to the picosecond.
+/// Skipped repetitions change nothing: a vector takes alpha and 1.25 ns an element, to the picosecond.
 #[test]
 fn long_vectors_are_alpha_and_beta() {
     let site = Site::all(&preset("piuma", 16));

@@ -1,5 +1,5 @@
-//! The sweep of the collective engine against a simulation written straight down: events in the order of their times,
-//! packets in buffers, credits that travel.
+//! The sweep of the collective engine against a direct simulation: events in the order of their times, packets in
+//! buffers, credits that travel.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ use unisono_machine::{
 use unisono_schedule::verify::{Method, Verified};
 use unisono_sim::collective_engine::run;
 
-/// A place where a packet waits: the unit it is for and the port it came by.
+/// A buffer for packets: the unit that takes them and the port by which they come.
 type Slot = (u32, bool, u8);
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Oracle<'a> {
     packets: u64,
     bytes: [u64; 2],
     units: BTreeMap<(u32, bool), Unit>,
-    /// Head and tail of the packets that wait, and when credits of each slot are there.
+    /// Head and tail times of waiting packets, and return times of the credits of each slot.
     waiting: BTreeMap<Slot, VecDeque<(u64, u64)>>,
     credits: BTreeMap<Slot, VecDeque<u64>>,
     feeds: BTreeMap<Slot, ((u32, bool), u64)>,
@@ -60,13 +60,13 @@ impl Oracle<'_> {
         self.bytes[usize::from(packet + 1 == self.packets)]
     }
 
-    /// Lets the unit do what it can at this time.
+    /// Runs the unit as far as possible at this time.
     fn attempt(&mut self, now: u64, key: (u32, bool)) {
         let m = self.site.machine.clone();
         loop {
             let unit = &self.units[&key];
             let packet = unit.done;
-            // Read ahead into the memory's own buffer.
+            // Reads ahead into the memory's own buffer.
             if unit.reads && unit.read < self.packets && unit.read < packet + u64::from(m.buffer_packets) {
                 let slot = (key.0, key.1, MEMORY);
                 let free = self.credits.get_mut(&slot).and_then(|c| c.front().copied());

@@ -15,7 +15,7 @@ fn simulate(graph: &TaskGraph, prices: &Goal) -> Run {
     run(graph, prices, &Options::default()).unwrap()
 }
 
-/// The parameter sets of the table, by name.
+/// Returns a parameter set of the table by name.
 fn prices(name: &str) -> Goal {
     match name {
         "default" => Goal::default(),
@@ -26,7 +26,7 @@ fn prices(name: &str) -> Goal {
     }
 }
 
-/// `tests/goal/expected.tsv` holds what LogGOPSim gives: events, the greatest finish and its host, the sum of all
+/// `tests/goal/expected.tsv` holds LogGOPSim's results: events, the greatest finish and its host, the sum over all
 /// hosts.
 #[test]
 fn figures_of_loggopsim() {
@@ -77,7 +77,7 @@ fn zero_bytes() {
     assert_eq!(simulate(&graph, &Goal { O: 2, G: 0, ..Goal::default() }).makespan, 4000 + 1498 + 5);
 }
 
-/// LogGOPSim orders what is free at one time unstably, and stops here without a word.
+/// LogGOPSim orders events of one time unstably, and stops here silently.
 #[test]
 fn what_stops_loggopsim_ends() {
     for (graph, ranks) in [
@@ -94,7 +94,7 @@ fn what_stops_loggopsim_ends() {
     }
 }
 
-/// A long message that a short receive takes from the list of messages is never let go: LogGOPSim ends without a word.
+/// A long message that a short receive takes from the list of messages is never completed: LogGOPSim ends silently.
 #[test]
 fn a_deadlock_names_the_tasks() {
     let graph = parse(
@@ -112,7 +112,7 @@ fn a_deadlock_names_the_tasks() {
         panic!("two tasks wait for each other")
     };
     assert_eq!(stuck.len(), 2);
-    // Of very many, the first are named.
+    // Of very many tasks, the first are named.
     let unsent = (0..100).map(|n| format!("recv 1b from 0 tag {n}\n")).collect::<String>();
     let error = run(&parse(&format!("num_ranks 1\nrank 0 {{\n{unsent}}}\n")), &Goal::default(), &Options::default());
     let Err(SimError::Deadlock { count: 100, stuck }) = error else { panic!("{error:?}") };

@@ -1,4 +1,4 @@
-//! The engine under each model against times derived by hand, and what disturbs a run.
+//! The engine under each model against times derived by hand, and disturbances of a run.
 
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks, find};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -43,7 +43,7 @@ fn graph(ranks: &[&[Task]]) -> TaskGraph {
     b.finish().unwrap()
 }
 
-/// What one CPU of a rank computes delays only what waits for it, and that until it is over.
+/// The work of one CPU of a rank delays only tasks that wait for it, and only until it ends.
 #[test]
 fn a_second_cpu_communicates_meanwhile() {
     let mut b = Builder::new();
@@ -66,7 +66,7 @@ fn a_second_cpu_communicates_meanwhile() {
 }
 
 /// The simulations of "Generalisation of recursive doubling for AllReduce" (Ruefenacht, Bull, Booth, 2017), section 6,
-/// as the corrected rules give them: latency 500 ns, pipeline 100 ns, compute 10 ns, no bytes.
+/// by the corrected rules: latency 500 ns, pipeline 100 ns, compute 10 ns, no bytes.
 #[test]
 fn recursive_multiplying() {
     let parameters = "alpha_p_ns = 500\nalpha_r_ns = 100\nbeta_ns_per_byte = 0\ncompute_ns = 10\n";
@@ -115,7 +115,7 @@ fn an_exchange() {
     }
 }
 
-/// LogGOPS of a machine in picoseconds is that of GOAL in nanoseconds.
+/// LogGOPS of a machine in picoseconds equals that of GOAL in nanoseconds.
 #[test]
 fn loggops_of_a_machine_is_that_of_goal() {
     let parameters = "L_ns = 2500\no_ns = 1500\ng_ns = 1000\nG_ns_per_byte = 6\nO_ns_per_byte = 0\nS_bytes = 65535\n";
@@ -153,7 +153,7 @@ fn logfp_lets_f_messages_go() {
     let taken = [0.0, 100.0, 200.0, 1000.0, 2000.0].map(|start| start + 100.0 + 2500.0 + 100.0);
     let run = simulate(&burst, &prices(EndpointModel::LogfP, parameters, 6));
     assert_eq!(ns(&run), [&[2100.0][..], &taken].concat());
-    // After a pause the credit is back, and no more than that.
+    // After a pause the credit is back, and not more.
     let mut b = Builder::new();
     b.rank();
     let pause = b.task(Task::calc(50_000_000));
@@ -213,7 +213,7 @@ fn ranks_that_begin_late() {
     let begin = |start: [u64; 3]| {
         run(&gather, &Goal::default(), &Options { start: start.to_vec(), ..Options::default() }).unwrap().finish
     };
-    // Sent 0..1500, there at 4000, taken for 1542; the second one after it.
+    // Sent 0..1500, arrived at 4000, taken for 1542; the second one after it.
     assert_eq!(begin([0; 3]), [7084, 1500, 1500]);
     assert_eq!(begin([0, 0, 10_000]), [15_542, 1500, 11_500]);
     // Both wait for rank 0.

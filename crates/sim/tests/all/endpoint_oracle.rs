@@ -1,4 +1,4 @@
-//! The engine against the rules written straight down, on random task graphs: equal to the last nanosecond.
+//! The engine against a direct implementation of the rules, on random task graphs: equal to the nanosecond.
 
 use crate::{common, soak};
 
@@ -20,13 +20,13 @@ impl Random {
     }
 }
 
-/// What random graphs contain.
+/// The contents of random graphs.
 #[derive(Clone, Copy)]
 struct Style {
     ranks: u64,
     messages: u64,
     places: u64,
-    /// One in so many has no source or no tag.
+    /// One in `wild` has no source or no tag.
     wild: u64,
     edges: u64,
     sizes: &'static [u64],
@@ -92,7 +92,7 @@ fn random_prices(r: &mut Random) -> Goal {
     }
 }
 
-/// Messages that overtake each other: some ranks lie further away, and long messages fly longer.
+/// Prices that let messages overtake each other: some ranks are farther away, and long messages fly longer.
 struct Far(Goal);
 
 fn far(from: u32, to: u32, bytes: u64) -> u64 {
@@ -126,7 +126,7 @@ impl Prices for Far {
     }
 }
 
-/// Whether the graph runs to its end.
+/// Compares a run with the oracle; returns whether the graph runs to its end.
 fn compare(graph: &TaskGraph, prices: &Goal, name: &str) -> bool {
     let found = run(graph, &Far(*prices), &Options::default());
     agree(found, common::simulate_far(graph, prices, far), &format!("{name}, far, {prices:?}"));
@@ -157,7 +157,7 @@ fn many(seed: u64, count: u64, style: Style) {
         let prices = random_prices(&mut r);
         finished += u64::from(compare(&graph, &prices, &format!("graph {seed}/{n}")));
     }
-    // Else this compares deadlocks only.
+    // Otherwise only deadlocks would be compared.
     assert!(finished > count / 10, "only {finished} of {count} ran to their end");
 }
 

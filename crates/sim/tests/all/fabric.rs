@@ -49,14 +49,14 @@ fn uncontended_times_are_the_closed_forms() {
         }
     }
     assert_eq!(simulate(Kind::Broadcast, Grid::new(7, 9), 100, "flood").cycles, 100 + 14 + 5);
-    // The farthest PE's wavelet comes last: one hop more than the perfect pipeline of the paper counts.
+    // The farthest PE's wavelet comes last: one hop more than in the perfect pipeline of the paper.
     assert_eq!(simulate(Kind::Reduce, Grid::new(1, 512), 1, "star").cycles, 517);
 }
 
 /// A PE whose subtree has 2^k PEs takes vectors of subtrees of 2^0, 2^1, ..., 2^(k-1) PEs, in this order, and passes
-/// the last one on as it comes. Subtree j is over at T_j, its last element is here 2^j hops and 2 T_R + 1 cycles later,
+/// the last one on as it arrives. Subtree j ends at T_j, its last element arrives 2^j hops and 2 T_R + 1 cycles later,
 /// and the k-1-j vectors after it take B cycles each, or wait: T_k = max over j of T_j + 2^j + 5 + (k-1-j) B, T_0 = B.
-/// Level by level that is the larger of the way and the vector, and the way on level 0: it leads to a leaf.
+/// On each level that is the larger of the path and the vector, and on level 0, which leads to a leaf, the path.
 #[test]
 fn the_time_of_a_tree_is_the_larger_of_way_and_vector_on_each_level() {
     let tree = |pes: u32, b: u64| simulate(Kind::Reduce, Grid::new(1, pes), b, "tree").cycles;
@@ -91,7 +91,7 @@ fn every_algorithm_gives_the_right_result() {
     }
 }
 
-/// Short vectors over a grid beyond the paper, whose best take 157, 182 and 268 cycles.
+/// Short vectors over a grid, beyond the paper, whose best algorithms take 157, 182 and 268 cycles.
 #[test]
 fn slack_trees_are_fast_where_vectors_are_short() {
     let params = Params::new().with("trees", 3).with("children", 3);
@@ -102,7 +102,7 @@ fn slack_trees_are_fast_where_vectors_are_short() {
     }
 }
 
-/// Leaves are paced, the flood after the reduce is not: it costs B + h + 5 cycles.
+/// Leaves are paced, but the flood after the reduce is not: it costs B + h + 5 cycles.
 #[test]
 fn a_flood_is_as_fast_after_a_paced_reduce() {
     let grid = Grid::new(16, 16);
@@ -185,16 +185,16 @@ fn no_time_goes_under_the_physical_bound() {
     }
 }
 
-/// The program of a schedule whose outputs need not be those of its collective.
+/// Lowers a schedule whose outputs need not be those of its collective.
 fn lower_messages(schedule: &Schedule, placement: &GridPlacement) -> WaferProgram {
     let none = vec![Vec::new(); schedule.node_count()];
     lower(&Verified::of_messages(schedule, Method::Auto, &none).unwrap(), placement, &wse2()).unwrap()
 }
 
-/// A root between two neighbors, whose first element it can use in cycle 6. Without own input, element by element, it
-/// ends with the last of 2 B wavelets that come down its ramp: 6 + 2 B. With its own it does two operations an element,
-/// so no other time. Wavelets of both come in turns; a chunk of C takes every other one at first and so leaves C - 1
-/// cycles unused, until the queue of the other child is full, which holds depth + T_R = 6.
+/// A root between two neighbors can use their first elements in cycle 6. Without own input, element by element, it ends
+/// with the last of 2 B wavelets that come down its ramp: 6 + 2 B. With its own input it does two operations an
+/// element, so the time is the same. Wavelets of both come in turns; a chunk of C takes every other one at first and so
+/// leaves C - 1 cycles unused, until the queue of the other child, which holds depth + T_R = 6, is full.
 #[test]
 fn a_chunk_is_taken_from_one_child_before_the_next() {
     let time = |own: bool, elements: u32, chunk: u32| {
@@ -210,7 +210,7 @@ fn a_chunk_is_taken_from_one_child_before_the_next() {
             b.combine(NodeId(pe), 0, elements, &[Operand::In(0)], &[Operand::Stream(stream)]);
         }
         let placement = GridPlacement { chunk, ..GridPlacement::new(Grid::new(1, 3)) };
-        // Without its own input the root makes another sum than the collective asks for.
+        // Without its own input the root computes another sum than the collective requires.
         let run = run(&lower_messages(&b.finish().unwrap(), &placement), &Options::default()).unwrap();
         assert_eq!(run.result_correct, own, "the root's own input is part of the sum");
         run.cycles
@@ -242,13 +242,13 @@ fn larger_chunks_take_longer_and_give_the_same() {
             run.cycles
         });
         assert_eq!(times[0], simulate(Kind::Reduce, grid, 256, algorithm).cycles);
-        // One and two elements may tie within a cycle or few, as the order of arrivals at a PE has it.
+        // One and two elements may tie within a few cycles, depending on the order of arrivals at a PE.
         assert!(times[0] <= times[1] + times[1] / 100, "{algorithm}: {times:?}");
         assert!(times[1..].is_sorted() && times[2] > times[0], "{algorithm}: {times:?}");
     }
 }
 
-/// Two threads of one PE write the same output while both run: no order says what comes out.
+/// Two threads of one PE write the same output while both run, so the result is undefined.
 #[test]
 fn threads_that_meet_in_memory_are_an_error() {
     let c = Collective::new(Kind::Reduce, 3, 20, 1, Operator::Sum, Dtype::I32).unwrap();

@@ -1,5 +1,5 @@
-//! Every algorithm of a wafer, with all candidate parameters and every collective it makes, runs on the fabric and
-//! gives the right result, also where vectors are much longer than the queues.
+//! Every algorithm of a wafer, with all candidate parameters and all of its collectives, runs on the fabric and gives
+//! the right result, even for vectors much longer than the queues.
 
 use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params};
@@ -9,7 +9,7 @@ use unisono_machine::Wafer;
 use unisono_machine::{Grid, Machine};
 use unisono_sim::fabric::{Options, run};
 
-/// Runs everything on some grids; returns how many cases there were.
+/// Runs everything on some grids; returns the number of cases.
 fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
     let (mut cases, mut number) = (0, 0);

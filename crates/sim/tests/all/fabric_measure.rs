@@ -1,4 +1,4 @@
-//! The paper's measurement (section 8.3) on the simulated fabric, against what one clock for all PEs would say.
+//! The paper's measurement (section 8.3) on the simulated fabric, against one clock for all PEs.
 
 use unisono_algorithms::{Case, Params, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -18,14 +18,14 @@ fn program(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> WaferProgr
 fn measured(program: &WaferProgram, noop_probability: f64, seed: u64, calibration: &Calibration) -> Measurement {
     let m = measure(program, &Options { noop_probability, seed, ..Options::default() }, calibration).unwrap();
     assert!(m.result_correct);
-    // Clocks cancel out; what is left is how late a PE samples the trigger.
+    // Clocks cancel out; the delays with which PEs sample the trigger remain.
     assert!(m.measured_cycles.abs_diff(m.true_cycles) <= m.start_spread, "{m:?}");
     assert!(m.start_spread.abs_diff(m.true_start_spread) <= 3, "{m:?}");
     m
 }
 
-/// alpha = 1 is right at once. PE (0, 0) samples when it sends, two ramps and an operation before the trigger is out:
-/// it starts 2 T_R + 1 = 5 cycles before all others.
+/// alpha = 1 is right at once. PE (0, 0) samples when it sends, two ramps and an operation before the trigger is out,
+/// so it starts 2 T_R + 1 = 5 cycles before all others.
 #[test]
 fn without_no_ops_the_time_is_the_simulated_one_and_five_cycles() {
     for (kind, grid, algorithm) in [
@@ -54,8 +54,8 @@ fn clocks_cancel_out() {
     assert_eq!(of(0), of(1_000_000));
 }
 
-/// A write takes 1 / (1 - p) cycles, so that alpha comes to 1 - p; and starts lie as close as the paper attained: below
-/// 57 cycles in a row of 512 PEs.
+/// A write takes 1 / (1 - p) cycles, so alpha becomes 1 - p, and starts are as close as in the paper: below 57 cycles
+/// in a row of 512 PEs.
 #[test]
 fn alpha_makes_up_for_no_ops() {
     let program = program(Kind::Reduce, Grid::new(1, 512), 1, "auto-gen");
@@ -78,7 +78,7 @@ fn a_grid_is_calibrated_too() {
     assert_eq!((alone.start_spread, alone.calibrated), (0, true));
 }
 
-/// Without the writes the first PE starts when the last has not heard of the trigger: the time is too long by that.
+/// Without the writes the first PE starts before the last has received the trigger: the time is too long by that.
 #[test]
 fn uncalibrated_starts_are_apart() {
     let program = program(Kind::Reduce, Grid::new(1, 256), 16, "chain");

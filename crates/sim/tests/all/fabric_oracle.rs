@@ -1,11 +1,13 @@
-//! The fabric as its head comment defines it, every PE in every cycle: runs and skips must not differ from it.
+//! The fabric as the head comment of its module defines it, every PE in every cycle: optimized runs must not differ
+//! from it.
 
 use std::collections::{HashMap, VecDeque};
 
 use unisono_lower::wafer::{End, Port, WaferProgram};
 use unisono_sim::fabric::Options;
 
-/// A wavelet: when it may move, whether its sender's router advances behind it, whether it is a control wavelet.
+/// A wavelet: the cycle from which it may move, whether its sender's router advances after it, and whether it is a
+/// control wavelet.
 #[derive(Clone, Copy)]
 struct Wavelet {
     ready: u32,
@@ -40,7 +42,7 @@ struct Thread {
     earliest: u32,
 }
 
-/// The numbers of a run.
+/// The counts of a run.
 #[derive(PartialEq, Debug)]
 pub struct Counts {
     pub finish: Vec<u32>,
@@ -157,7 +159,7 @@ impl Oracle<'_> {
         Some(())
     }
 
-    /// At most one element operation: the first thread from the turn on that can.
+    /// Does at most one element operation: of the first thread in turn that can.
     fn element(&mut self, pe: usize, now: u32) {
         let threads = self.program.threads(pe);
         for n in 0..threads.len() {

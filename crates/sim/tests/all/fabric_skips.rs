@@ -1,5 +1,5 @@
-//! Cycles that repeat are skipped; every number of a run, and every error, is what it is without, and what an oracle
-//! finds that visits every PE in every cycle.
+//! Repeated cycles are skipped. Every number of a run, and every error, is the same without skipping, and in an oracle
+//! that visits every PE in every cycle.
 
 use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Params, resolve};
@@ -30,7 +30,7 @@ fn same_for_every_period(name: &str, program: &WaferProgram, options: &Options) 
     assert_eq!(run(program, &Options { blocks_from: 0, ..options.clone() }), all, "{name}, in blocks");
 }
 
-/// A run that ends has the numbers of the oracle; what stops there stops here.
+/// A run that ends has the numbers of the oracle, and a run that fails also fails in the oracle.
 fn same_as_oracle(name: &str, program: &WaferProgram, options: &Options) {
     let run = run(program, options).ok();
     let counts = run.map(|r| Counts { finish: r.finish, events: r.events, hops: r.hops, stalls: r.stalls });
@@ -66,8 +66,8 @@ fn every_algorithm_runs_as_without() {
     }
 }
 
-/// Algorithms whose PEs are awake nearly always, on more rows and columns than a block has: runs go on in blocks at
-/// once, when they prove restless, or never. With a ramp latency of 7 cycles they cannot be packed.
+/// Algorithms whose PEs are nearly always awake, on more rows and columns than a block has: runs in blocks from the
+/// start, once they are restless, or never. With a ramp latency of 7 cycles they cannot be packed.
 #[test]
 fn trees_run_in_blocks_as_without() {
     let cases = [
@@ -126,7 +126,7 @@ fn noisy_trees_run_in_blocks_as_without() {
     }
 }
 
-/// A reduce over random trees, one a lane, and a broadcast of what arrived. It need not be right: two trees may well
+/// Builds a reduce over random trees, one a lane, and a broadcast of the result. It need not be right: two trees may
 /// stop each other, or race.
 fn trees(
     grid: Grid,

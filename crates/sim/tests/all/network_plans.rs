@@ -1,4 +1,4 @@
-//! The model that plans use on networks, beside packets: the same schedules on the same networks.
+//! The model that plans use on networks, against packets: the same schedules on the same networks.
 
 use unisono_algorithms::{Case, Params, Profile, Ranks, find, ranks::Extents};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -7,7 +7,7 @@ use unisono_lower::tasks::draft;
 use unisono_machine::{Machine, network::Network};
 use unisono_sim::network::{Interconnect, Options, run};
 
-/// One plane; hosts and reductions cost nothing.
+/// Returns a network of one plane; hosts and reductions cost nothing.
 fn network(topology: &str) -> Network {
     let text = format!(
         "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
@@ -16,7 +16,7 @@ fn network(topology: &str) -> Network {
     Machine::from_toml(&text, "test").unwrap().get::<Network>().unwrap().clone()
 }
 
-/// Nanoseconds by the model and by packets.
+/// Returns nanoseconds by the model and by packets.
 fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: Kind, elements: u64) -> [f64; 2] {
     let ranks = extents.iter().product();
     let collective = Collective::new(kind, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap();
@@ -35,7 +35,8 @@ fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: 
     [modelled, found.hosts.makespan as f64 / 1e3]
 }
 
-/// The timetable of a schedule beside packets: segments overlap, trees share the links of their roots, ranks run ahead.
+/// The timetable of a schedule against packets: segments overlap, trees share the links of their roots, ranks run
+/// ahead.
 #[test]
 fn schedules_take_what_their_timetable_says() {
     let cases = [
@@ -74,7 +75,7 @@ fn schedules_take_what_their_timetable_says() {
     }
 }
 
-/// A line of accelerators whose buffers hold `places` packets of 4 KiB, behind links of 50 GB/s and 2 µs.
+/// Returns a line of accelerators whose buffers hold `places` packets of 4 KiB, behind links of 50 GB/s and 2 µs.
 fn line_of_small_buffers(accelerators: u32, places: u32) -> Network {
     let edges: String = (1..accelerators).map(|node| format!("{} {node}\n", node - 1)).collect();
     let text = format!(
@@ -86,8 +87,8 @@ fn line_of_small_buffers(accelerators: u32, places: u32) -> Network {
     Machine::from_toml(&text, "test").unwrap().get::<Network>().unwrap().clone()
 }
 
-/// Of B places of a buffer each is used once in D, two latencies and the time s of a packet, so the last of n packets
-/// starts (n / B - 1) D + (B - 1) s after the first. Packets that wait behind a link hold their places longer.
+/// Each of B places of a buffer is used once in D, two latencies and the time s of a packet, so the last of n packets
+/// starts (n / B - 1) D + (B - 1) s after the first. Packets that wait behind a link occupy their places longer.
 #[test]
 fn small_buffers_hold_links_up() {
     let times = |network: &Network, name: &str, kind: Kind, segment: u32, elements: u64| {
@@ -131,8 +132,8 @@ fn all(network: &Network) -> Vec<u32> {
     (0..network.topology("test").unwrap().accelerators()).collect()
 }
 
-/// On a ring, on dual rings and on a square in stages nobody waits for anybody, and the model is exact. Elsewhere ranks
-/// that are done early go on before the others, which rounds do not know.
+/// On a ring, on dual rings and on a square in stages no rank waits for another, and the model is exact. Otherwise
+/// ranks that end early continue before the others, which rounds do not model.
 #[test]
 fn allreduces_take_what_the_model_says() {
     for (topology, extents) in [
@@ -144,7 +145,7 @@ fn allreduces_take_what_the_model_says() {
         let (square, adaptive) = (extents[0] == extents[1], topology.contains("hxmesh"));
         for (name, within) in [
             ("ring", if adaptive { 0.05 } else { 0.001 }),
-            // The messages from row to row have several ways, of which credits find worse ones than the model.
+            // The messages from row to row have several paths, of which credits find worse ones than the model.
             ("bidirectional-ring", if adaptive { 0.5 } else { 0.001 }),
             ("dual-rings", 0.001),
             ("bucket", if square { 0.05 } else { 0.25 }),
@@ -163,7 +164,7 @@ fn allreduces_take_what_the_model_says() {
     }
 }
 
-/// Around failed boards: rows 0, 1 and 3 of boards, columns 0 and 2. Ranks lie 6 x 4.
+/// Around failed boards: rows 0, 1 and 3 of boards, columns 0 and 2. Ranks are 6 x 4.
 #[test]
 fn collectives_run_on_a_virtual_sub_mesh() {
     let network = network("name = 'hxmesh'\nboard = [2, 2]\nboards = [4, 4]");
@@ -188,7 +189,7 @@ fn an_alltoall_by_balanced_shift() {
         let network = network(topology);
         let times = |name| both(&network, &all(&network), extents, name, Kind::Alltoall, 1 << 16);
         let ([modelled, packets], [_, in_rounds]) = (times("balanced-shift"), times("pairwise"));
-        // The model is what the busiest link needs; packets meet on their ways besides.
+        // The model is the time of the busiest link; packets also meet on their paths.
         assert!((1.0..1.6).contains(&(packets / modelled)), "{topology}: {modelled} {packets}");
         assert!(in_rounds > 1.5 * packets, "{topology}: {in_rounds} {packets}");
     }

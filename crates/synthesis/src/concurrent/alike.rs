@@ -1,7 +1,7 @@
-//! Arcs and ranks that look alike, so that one price serves many arcs and one source many ranks.
+//! Arcs and ranks that are equivalent, so that one price applies to many arcs and one source to many ranks.
 //!
 //! Nodes get colors by the arcs that leave and enter them, and arcs by the nodes that they join, until nothing changes.
-//! Classes are split further where shortest paths at equal prices load their arcs unequally.
+//! Classes are split further if shortest paths at equal prices load their arcs differently.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt, narrow};
@@ -9,9 +9,8 @@ use unisono_base::{interrupt, narrow};
 use super::router::Entering;
 use crate::Graph;
 
-/// Arcs and ranks that look alike.
+/// Classes of equivalent arcs and ranks.
 pub(super) struct Alike {
-    /// Of each arc.
     pub(super) class: Vec<u32>,
     pub(super) classes: usize,
     /// One rank of each class, with the number of ranks in it.
@@ -55,7 +54,6 @@ impl Alike {
         }
     }
 
-    /// Splits classes whose arcs have unlike loads.
     pub(super) fn split(&self, graph: &Graph, entering: &Entering, load: &[f64]) -> Self {
         const SAME: f64 = 1e-9;
         let mut order: Vec<usize> = (0..load.len()).collect();
@@ -84,7 +82,7 @@ impl Alike {
     }
 }
 
-/// Numbers equal items alike, in the order in which they come first.
+/// Gives equal items equal numbers, in the order of their first occurrence.
 pub(super) fn numbered<T: std::hash::Hash + Eq>(items: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
     let mut known = FxHashMap::default();
     let of = items

@@ -1,16 +1,16 @@
 //! The concurrent flow of an all-to-all: prices of links that bound its time.
 //!
 //! Every rank sends one unit to each other rank, along any paths, also over other ranks. Let every arc have a price p.
-//! A unit from s to t pays at least the distance d(s, t) at these prices, and all arcs together take in at most the sum
+//! A unit from s to t pays at least the distance d(s, t) at these prices, and all arcs together receive at most the sum
 //! of p x rate in every unit of time. So the time is at least
 //!
 //!   (sum over pairs of d(s, t)) / (sum over arcs of p x rate).
 //!
 //! This holds for any prices. The largest ratio is the least time of the flow, by the duality of linear programs
 //! (maximum concurrent flow: Shahrokhi and Matula, 1990). Prices are found by cutting planes (Kelley, 1960): at any
-//! prices the loads of the shortest paths limit the sum of distances. Arcs that look alike get one price (refinement of
-//! colors; Grohe et al., 2014), which keeps the programs small. Where too many arcs differ, weights of arcs are
-//! multiplied by their loads instead (Plotkin, Shmoys and Tardos, 1995), and the bound is near.
+//! prices the loads of the shortest paths limit the sum of distances. Equivalent arcs get one price (refinement of
+//! colors; Grohe et al., 2014), which keeps the programs small. If too many arcs differ, weights of arcs are multiplied
+//! according to their loads instead (Plotkin, Shmoys and Tardos, 1995), which gives a bound near the largest.
 //!
 //! Prices are whole numbers, and the bound is computed from them without rounding.
 
@@ -29,20 +29,21 @@ use crate::{Certificate, CertificateError, Fabric, Graph, fabric::size, translat
 /// Prices of arcs and the time that they prove.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConcurrentFlow {
-    /// Of each arc of the graph.
+    /// The price of each arc of the graph.
     pub prices: Vec<u64>,
-    /// The sum of distances and the sum of price times rate: the time of one unit from every rank to each other rank.
+    /// The sum of distances and the sum of price times rate; their ratio is the time of one unit from every rank to
+    /// each other rank.
     pub time: (u128, u128),
 }
 
-/// A cache of the flow of a graph; `None` where there is none.
+/// A cache of the flow of a graph; `None` if there is no flow.
 pub(crate) type Known = OnceLock<Option<Shared<ConcurrentFlow>>>;
 
-/// Ranks times arcs beyond which the flow is computed only where all ranks see the same network.
+/// The largest product of ranks and arcs for which the flow is computed, unless all ranks see the same network.
 const MOST_PRICED: u64 = 1 << 23;
 
 impl Fabric {
-    /// The prices that bound an all-to-all; `None` where a rank cannot be reached or the network is too large.
+    /// Returns the prices that bound an all-to-all; `None` if a rank cannot be reached or the network is too large.
     pub fn concurrent_flow(&self) -> Option<Shared<ConcurrentFlow>> {
         let find = || match self.steps() {
             Some(steps) => of_steps(self.graph(), steps),
@@ -54,14 +55,13 @@ impl Fabric {
 }
 
 impl ConcurrentFlow {
-    /// Time of one unit from every rank to each other rank.
+    /// Returns the time of one unit from every rank to each other rank.
     pub fn time(&self) -> f64 {
         self.time.0 as f64 / self.time.1 as f64
     }
 }
 
 impl Certificate {
-    /// The prices of a concurrent flow.
     pub fn of_flow(graph: &Graph, flow: &ConcurrentFlow) -> Self {
         let arcs = graph.arcs().iter().zip(&flow.prices).filter(|&(_, &price)| price > 0);
         let mut prices: Vec<_> =
@@ -70,7 +70,7 @@ impl Certificate {
         Self { prices }
     }
 
-    /// The time of one unit from every rank to each other rank that the prices prove, as a fraction.
+    /// Returns the proved time of one unit from every rank to each other rank, as a fraction.
     ///
     /// # Errors
     /// The prices do not fit the network, or a rank cannot be reached.
@@ -80,7 +80,7 @@ impl Certificate {
     }
 }
 
-/// The sum of distances from some ranks to all, and the sum of price times rate.
+/// Returns the sum of distances from some ranks to all, and the sum of price times rate.
 pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) -> Option<(u128, u128)> {
     let capacity = graph.arcs().iter().zip(prices).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
     let mut search = Search::new(graph);
@@ -95,14 +95,14 @@ pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) ->
     Some((sum, capacity))
 }
 
-/// The largest price; sums of prices along paths stay far from the end of their type.
+/// The largest price; it keeps sums of prices along paths far from overflow.
 const SCALE: f64 = (1 << 20) as f64;
-/// Classes of arcs times classes of ranks up to which cutting planes are used.
+/// The largest product of classes of arcs and classes of ranks for which cutting planes are used.
 const MOST_EXACT: usize = 1 << 14;
-/// Times that classes are split by the loads of the best prices.
+/// The number of times that classes are split by the loads at the best prices.
 const MOST_SPLITS: usize = 3;
 
-/// All ranks of such a network are alike, and the arcs of a step.
+/// On a network that all ranks see alike, ranks form one class, and so do the arcs of each step.
 fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
     let alike = Alike {
         class: graph.arcs().iter().map(|arc| steps.step(arc.from, arc.to)).collect(),
@@ -118,7 +118,7 @@ fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
 pub fn of_graph(graph: &Graph) -> Option<ConcurrentFlow> {
     let mut router = Router::new(graph);
     let fastest = graph.arcs().iter().map(|arc| arc.rate).max().unwrap_or(1);
-    // Without prices of a program, an arc costs the time that it takes.
+    // Initially an arc's price is inversely proportional to its rate.
     let mut prices: Vec<u64> = graph.arcs().iter().map(|arc| (16 * fastest / arc.rate).clamp(1, 1 << 20)).collect();
     let mut alike = Alike::refine(graph, &router.entering, vec![0; graph.arcs().len()]);
     let mut best: Option<ConcurrentFlow> = None;
@@ -146,13 +146,13 @@ pub fn of_graph(graph: &Graph) -> Option<ConcurrentFlow> {
     best
 }
 
-/// Rounds in which weights are multiplied.
+/// The number of rounds in which weights are multiplied.
 const MOST_MULTIPLIED: u32 = 120;
-/// The largest logarithm by which a weight changes in the first round.
+/// The largest change of a weight's logarithm in the first round.
 const FIRST_STEP: f64 = 0.5;
 
-/// Improves prices by multiplying the weight of every arc, its price times its rate, by how busy the shortest paths
-/// make it.
+/// Improves prices: multiplies the weight of every arc, its price times its rate, according to its load by shortest
+/// paths.
 pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<ConcurrentFlow> {
     let graph = router.graph;
     let arcs = graph.arcs();

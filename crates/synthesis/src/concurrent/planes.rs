@@ -1,8 +1,8 @@
 //! Prices of classes of arcs by cutting planes (Kelley, 1960).
 //!
-//! At any prices the loads L of the shortest paths from a source limit its sum of distances z, whatever the prices p: z
-//! is at most the sum of L x p. The program maximizes the sum of all z, where the rates at their prices sum to 1, over
-//! the planes found so far. Prices are mixed with those of the best bound (Wentges, 1997), which takes fewer rounds.
+//! The loads L of the shortest paths from a source, at any prices, limit its sum of distances z at all prices p: z is
+//! at most the sum of L x p. The program maximizes the sum of all z over the planes found so far; the rates at their
+//! prices sum to 1. Prices are mixed with those of the best bound (Wentges, 1997), which takes fewer rounds.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use unisono_base::rounded;
@@ -10,19 +10,19 @@ use unisono_base::rounded;
 use super::{SCALE, alike::Alike, router::Router};
 use crate::Graph;
 
-/// Rounds of cutting planes.
+/// The most rounds.
 const MOST_ROUNDS: usize = 300;
 /// The weight of the prices of the best bound (Wentges, 1997).
 const SMOOTHING: f64 = 0.3;
-/// Relative differences that count as none.
+/// Relative differences that are ignored.
 const CLOSE: f64 = 1e-7;
 
 /// The linear program over the cutting planes found so far.
 pub(super) struct Planes<'a> {
     alike: &'a Alike,
-    /// Rates of each class, divided by the largest.
+    /// The rate of each class, divided by the largest.
     rates: Vec<f64>,
-    /// A class of ranks with loads of classes of arcs.
+    /// For each plane, a class of ranks with its loads on classes of arcs.
     planes: Vec<(usize, Vec<(u32, f64)>)>,
     prices: Vec<f64>,
     values: Vec<f64>,
@@ -37,7 +37,6 @@ impl<'a> Planes<'a> {
         Self { alike, rates, planes: Vec::new(), prices, values: vec![f64::INFINITY; alike.sources.len()] }
     }
 
-    /// Returns the best prices of classes as whole numbers.
     pub(super) fn solve(mut self, router: &mut Router) -> Option<Vec<u64>> {
         let mut best: (f64, Vec<f64>) = (0.0, self.prices.clone());
         let mut whole_best = whole(&self.prices, SCALE);
@@ -65,7 +64,7 @@ impl<'a> Planes<'a> {
             exact = false;
             most = self.maximize()?;
         }
-        // Prices of the optimum are often small numbers over a common one.
+        // Optimal prices are often small multiples of a common unit.
         let least = self.prices.iter().copied().filter(|&p| p > 1e-6 * max(&self.prices)).fold(f64::INFINITY, f64::min);
         for times in 1..=24 {
             let scaled = |price: f64| price / least * f64::from(times);
@@ -84,7 +83,7 @@ impl<'a> Planes<'a> {
         Some(whole_best)
     }
 
-    /// The bound at whole prices, and the number of new planes.
+    /// Returns the bound at whole prices, and the number of new planes.
     pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Option<(f64, usize)> {
         let of_arcs = self.alike.of_arcs(prices);
         let capacity: f64 = self.rates.iter().zip(prices).map(|(rate, &price)| rate * price as f64).sum();
@@ -104,7 +103,7 @@ impl<'a> Planes<'a> {
         Some((sum / capacity, found))
     }
 
-    /// Finds the prices at which the planes allow the largest sum of distances, and returns that sum.
+    /// Finds the prices at which the planes allow the largest sum of distances, and returns this sum.
     pub(super) fn maximize(&mut self) -> Option<f64> {
         let mut problem = Problem::new(OptimizationDirection::Maximize);
         let prices: Vec<_> = self.prices.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
@@ -128,7 +127,7 @@ pub(super) fn max(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::MIN_POSITIVE, f64::max)
 }
 
-/// Whole numbers in proportion to prices, the largest of which becomes `scale`.
+/// Returns whole numbers in proportion to prices, the largest of which becomes `scale`.
 pub(super) fn whole(prices: &[f64], scale: f64) -> Vec<u64> {
     let most = max(prices);
     prices.iter().map(|price| rounded((price / most * scale).round())).collect()

@@ -6,11 +6,11 @@ use unisono_base::{interrupt, narrow};
 
 use crate::Graph;
 
-/// Cheapest paths from one node to all (Dijkstra, 1959), the shortest among equal ones.
+/// The cheapest paths from one node to all (Dijkstra, 1959), with the fewest arcs among equal ones.
 pub(crate) struct Search {
     pub(crate) price: Vec<u64>,
     hops: Vec<u32>,
-    /// Nodes in the order of their price.
+    /// The nodes in the order of their price.
     pub(crate) order: Vec<u32>,
     done: Vec<bool>,
     open: BinaryHeap<Reverse<(u64, u32, u32)>>,
@@ -51,7 +51,6 @@ impl Search {
     }
 }
 
-/// Arcs that enter each node.
 pub(crate) struct Entering {
     first: Vec<u32>,
     arcs: Vec<u32>,
@@ -82,7 +81,7 @@ pub struct Router<'a> {
     pub(super) graph: &'a Graph,
     pub(super) entering: Entering,
     search: Search,
-    /// Units that pass each node.
+    /// The units that pass each node.
     through: Vec<f64>,
 }
 
@@ -92,8 +91,8 @@ impl<'a> Router<'a> {
         Self { graph, entering: Entering::new(graph), search: Search::new(graph), through }
     }
 
-    /// Sends a unit from a rank to each other one, split evenly over the shortest paths; adds `weight` times the load
-    /// of each arc. Returns the sum of distances; `None` where a rank cannot be reached.
+    /// Sends a unit from a rank to each other one, split evenly over the shortest paths, and calls `add` with each arc
+    /// and its load. Returns the sum of distances; `None` if a rank cannot be reached.
     pub(super) fn route(&mut self, prices: &[u64], from: u32, mut add: impl FnMut(u32, f64)) -> Option<u64> {
         interrupt::check();
         let Self { graph, entering, search, through } = self;

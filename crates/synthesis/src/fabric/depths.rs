@@ -1,4 +1,4 @@
-//! The depths of forests that are worth a try.
+//! The depths of forests that a plan tries.
 
 use unisono_base::interrupt::poll;
 
@@ -6,7 +6,7 @@ use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
 use crate::spread::spread_depth;
 
 impl Fabric {
-    /// The least depth of any forest.
+    /// Returns the least depth of any forest.
     ///
     /// # Errors
     /// A rank is not connected, or there are too many.
@@ -17,7 +17,7 @@ impl Fabric {
         kept(&self.depths, roots, || self.depth_of_ways(roots))
     }
 
-    /// The least depth of a forest whose messages go from rank to rank over relays alone.
+    /// Returns the least depth of a forest whose messages go from rank to rank over relays only.
     fn depth_of_ways(&self, roots: Roots) -> Result<u32, NoForest> {
         let graph = self.packed(roots)?;
         let pairs: Vec<Vec<bool>> = (0..graph.ranks()).map(|rank| graph.reached(rank)).collect();
@@ -41,13 +41,13 @@ impl Fabric {
         if most == u32::MAX { Err(NoForest::Unreachable) } else { Ok(most) }
     }
 
-    /// The limit on the depth where none is given: the first of [`Fabric::ladder`] at which the time is near the cut.
+    /// Returns the default limit on the depth: the largest of [`Fabric::ladder`].
     pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
         *self.ladder(roots, least).last().expect("the least depth")
     }
 
-    /// Limits on the depth that are worth a forest in a plan: the least, and larger ones that bring the time nearer to
-    /// the cut; of many ranks only the largest of these.
+    /// Returns the limits on the depth that a plan tries: the least, and larger ones with times nearer to the cut. For
+    /// many ranks only the least and the largest are tried.
     pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
         let mut depths = self.ladder(roots, least);
         if self.graph.ranks() > MOST_QUICK && depths.len() > 2 {
@@ -56,8 +56,8 @@ impl Fabric {
         depths
     }
 
-    /// The least depth and 1, 2, 3, 4, 6, ... more until the time is near the cut, or near that of any depth. Depths at
-    /// which the time is no less than before are left out.
+    /// Returns the least depth and 1, 2, 3, 4, 6, ... more until the time is near the cut, or near that of unlimited
+    /// depth. Depths that do not reduce the time are omitted.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];
@@ -71,7 +71,7 @@ impl Fabric {
         let mut enough = self.cut(roots).time() * NEAR;
         let time = |depth| self.packing(roots, Some(depth)).map(|packing| packing.time);
         let Ok(mut best) = time(least) else { return depths };
-        // No tree is deeper than all other ranks in a row.
+        // A tree is at most a chain of all other ranks.
         let deepest = self.graph.ranks() - 1;
         let is_cheap = self.is_cheap(roots);
         if best > enough && least < deepest && is_cheap {

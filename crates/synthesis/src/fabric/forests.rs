@@ -1,4 +1,4 @@
-//! Forests of a fabric, found by linear programs or grown.
+//! Forests of a fabric, from linear programs or grown.
 
 use std::sync::{Arc as Shared, PoisonError};
 
@@ -17,15 +17,15 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// Bytes of blocks whose forests regard no latencies.
+/// A block size at which the choice of trees ignores latencies.
 const LONG: u64 = 1 << 32;
-/// Trees of all roots times pairs of ranks up to which forests are grown in time.
+/// The largest product of trees of all roots and pairs of ranks for which forests are grown in time.
 const MOST_TIMED: u64 = 1 << 19;
-/// Trees of one root in a packing over the trees of all ranks.
+/// The number of trees of one root in a packing over the trees of all ranks.
 const SPREAD_SHARES: u32 = 1 << 9;
 
 impl Fabric {
-    /// A forest of whole chunks no deeper than `depth`, where a chunk has so many bytes.
+    /// Returns a forest of whole chunks no deeper than `depth`, for blocks of `bytes`.
     ///
     /// # Errors
     /// The ranks are too many or too far apart; the solver failed; the work is over a limit.
@@ -47,13 +47,13 @@ impl Fabric {
         Ok(forest)
     }
 
-    /// The class of blocks for which the latencies of links matter in the choice of trees: the logarithm of their
-    /// bytes. None where links have the same latency, and for blocks so long that the differences are small beside the
-    /// time of any forest: growing the trees once, not twice and then in time, takes half as long.
+    /// Returns the class of blocks for which latencies of links influence the choice of trees: the logarithm of their
+    /// bytes. None if all links have the same latency, and for long blocks, whose time the differences hardly change:
+    /// this halves the work, because trees are grown once, and not twice and then in time.
     pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
-        // Chunks of one root that are spread over the trees of all ranks regard no latencies.
+        // Chunks of one root that are spread over the trees of all ranks ignore latencies.
         let is_spread = roots != Roots::All && self.spreads();
         if self.hops_ns.is_empty()
             || !self.grows()
@@ -70,8 +70,8 @@ impl Fabric {
         (longest > block.max(LEAST)).then(|| narrow(rounded(block.max(LEAST).log2().round())))
     }
 
-    /// Of each arc, the time of its latency beyond the least of all, in units of the time of blocks of a class. It is
-    /// limited to a part of the time of any forest, since beyond that all other arcs would seem to be free.
+    /// Returns for each arc its latency above the least of all, in units of the time of blocks of a class. It is
+    /// limited to a fraction of the time of any forest, because otherwise all other arcs would seem free.
     fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
         const MOST: f64 = 1.0 / 3.0;
         let most = MOST * self.cut(roots).time();
@@ -81,8 +81,8 @@ impl Fabric {
         Ok(all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect())
     }
 
-    /// Nanoseconds that the busiest link of a packing takes for blocks of so many bytes: no forest of that depth is
-    /// found that ends earlier.
+    /// Returns the nanoseconds of the busiest link in a packing for blocks of `bytes`: no forest of this depth that is
+    /// found ends earlier.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -103,7 +103,7 @@ impl Fabric {
         };
         let of_grown = |grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown);
         if let Some(class) = class {
-            // Short blocks: the forest whose messages end first, of those that do and do not regard latencies.
+            // Short blocks: of the forests grown with and without latencies, the one that ends first.
             let late = of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?);
             let other = self.make(roots, depth, chunks, None)?;
             let end = |forest: &Forest| self.times_of(forest, (1 << class) / u64::from(chunks), true, Runs::Down).end;
@@ -121,8 +121,8 @@ impl Fabric {
             Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
             grown => grown,
         };
-        // Chunks may share the trees of a packing unequally. Where the trees of one root were grown, either may be
-        // better.
+        // A packing may give chunks unequal shares of its trees. For one root, either the packing or the grown forest
+        // may be better.
         let list = roots.list(self.graph.ranks());
         let back = self.back(roots);
         let (trees, time) =
@@ -131,8 +131,9 @@ impl Fabric {
         Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
 
-    /// A forest of all roots that is grown in time, where blocks are those of a class, `known` ends at `end`, and the
-    /// work is not much. Beyond that, several chunks have each tree of a forest of fewer chunks.
+    /// Returns a forest of all roots that is grown in time for blocks of a class, or none if it takes too much work.
+    /// `known` is a forest that ends at `end`. If there are many chunks, several of them share each tree of a forest of
+    /// fewer chunks.
     fn timed(
         &self,
         depth: Option<u32>,
@@ -167,7 +168,7 @@ impl Fabric {
         Ok(Some(Forest::listed(ranks, chunks, Listed { symmetry, roots: list, of: trees }, time)))
     }
 
-    /// The time of the busiest link, where each tree carries one unit.
+    /// Returns the time of the busiest link if each tree carries one unit.
     fn busiest(&self, roots: Roots, trees: &[Vec<Shared<Tree>>]) -> f64 {
         let symmetry = self.symmetry(roots);
         let mut load = vec![0.0; symmetry.classes()];
@@ -177,8 +178,8 @@ impl Fabric {
         busy.fold(0.0, f64::max)
     }
 
-    /// Trees of whole chunks of each root, and the time of the busiest arc. Many chunks share trees, as many times as
-    /// all of these fit; others are grown for the chunks that are left.
+    /// Returns trees of whole chunks of each root, and the time of the busiest arc. Of many chunks, equal numbers share
+    /// each tree of a full set; a smaller set is grown for the remaining chunks.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32, late: &[f64]) -> Result<Growth, NoForest> {
         let graph = self.packed(roots)?;
         if let Some(spread) = self.spread(roots, depth, chunks) {
@@ -199,7 +200,7 @@ impl Fabric {
         Ok(Growth { trees: of, time })
     }
 
-    /// Trees of one root over those that all ranks have, where there are such and they are no deeper than `depth`.
+    /// Returns trees of one root over those of all ranks, if these exist and are no deeper than `depth`.
     fn spread(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Option<Result<Growth, NoForest>> {
         let Roots::One(root) = roots else { return None };
         let over = self.spread_over(roots).filter(|over| depth.is_none_or(|most| most >= spread_depth(over)))?;
@@ -209,7 +210,8 @@ impl Fabric {
         Some(spread(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
     }
 
-    /// The forest of one chunk of each rank, over which the chunks of one root are spread where many ranks are alike.
+    /// Returns the forest of one chunk of each rank, over which the chunks of one root are spread if many ranks are
+    /// equivalent.
     pub(super) fn spread_over(&self, roots: Roots) -> Option<Shared<Forest>> {
         let all = Roots::All;
         if roots == all || !self.spreads() {
@@ -219,13 +221,13 @@ impl Fabric {
         self.forest(all, Some(self.usual_depth(all, least)), 1, LONG).ok()
     }
 
-    /// Whether forests are grown, and not found by linear programs.
+    /// Returns whether forests are grown instead of found by linear programs.
     pub(super) fn grows(&self) -> bool {
         self.graph.ranks() > MOST_QUICK
     }
 
-    /// A time of packings that is near enough to the cut: whole chunks of many ranks are further from it anyway, and
-    /// the last steps to it take longest.
+    /// Returns a time of packings that is near enough to the cut. Whole chunks of many ranks are farther from it in any
+    /// case, and the last steps towards it take longest.
     fn enough(&self, roots: Roots) -> f64 {
         let near = match self.graph.ranks() {
             0..=MOST_QUICK => 1.0,
@@ -235,7 +237,7 @@ impl Fabric {
         near * self.cut(roots).time()
     }
 
-    /// The packing of a forest of many chunks.
+    /// Returns the packing of a forest of many chunks.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -247,20 +249,21 @@ impl Fabric {
                 return self.grown_packing(roots, depth).map(Shared::new);
             }
             let list = roots.list(ranks);
-            // Measured: 45 rounds of pricing and of a program whose columns grow by the number of roots.
+            // Measured: 45 rounds of pricing and of a linear program whose columns grow by the number of roots per
+            // round.
             admit(20_000, list.len(), ranks)?;
-            // No cut is known that trees attain which run both ways.
+            // For trees that run both ways, no cut is known that they always attain.
             let back = self.back(roots);
             let enough = if back.is_some() { 0.0 } else { self.enough(roots) };
             recent::packing(graph, list, depth, (enough, back)).map_err(no_forest)
         })
     }
 
-    /// Of many roots, trees with equal shares. The shares of one root's trees are quickly optimized.
+    /// Grows a packing: trees with equal shares for all roots, or with optimized shares for one root.
     fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
         match roots {
             Roots::All => {
-                // Where forests take long, that of one chunk tells which depth is worth it.
+                // If forests take long, the depth is chosen by a forest of one chunk.
                 let shares = if self.is_cheap(roots) { growth::SHARES } else { 1 };
                 Ok(self.growth(roots, depth, shares, &[])?.packing())
             }
@@ -268,7 +271,7 @@ impl Fabric {
                 if let Some(spread) = self.spread(roots, depth, SPREAD_SHARES) {
                     return Ok(spread?.packing());
                 }
-                // Among many ranks, these only tell whether little depth is worth a forest.
+                // If trees are spread, this packing only decides whether a small depth is tried.
                 let shares = if self.spreads() { growth::SHARES } else { growth::MOST_SHARES };
                 let grown = self.growth(roots, depth, shares, &[])?;
                 of_trees(self.packed(roots)?, &grown.trees[0]).map_err(no_forest)
@@ -285,7 +288,7 @@ impl Fabric {
     }
 }
 
-/// Admits work of so many steps for each root and pair of ranks.
+/// Checks the limit for `each` steps per root and pair of ranks.
 fn admit(each: u128, roots: usize, ranks: u32) -> Result<(), NoForest> {
     let work = each * roots as u128 * u128::from(ranks).pow(2);
     limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)

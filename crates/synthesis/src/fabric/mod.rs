@@ -1,4 +1,4 @@
-//! The network of a group of ranks, with the cuts and forests that were computed for it.
+//! The network of a group of ranks, with a cache of its cuts and forests.
 
 mod depths;
 mod forests;
@@ -26,12 +26,12 @@ use crate::{
     translated::Steps,
 };
 
-/// The ranks whose blocks travel to all.
+/// The ranks whose blocks are sent to all.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Roots {
     All,
     One(u32),
-    /// The vector of all ranks is summed at one and spreads from it, chunk by chunk: its trees run up and down at once,
+    /// The vector of all ranks is summed at one and spreads from it, chunk by chunk. Its trees run up and down at once,
     /// so that a tree loads both directions of its cables.
     Through(u32),
 }
@@ -50,11 +50,10 @@ impl Roots {
 pub enum Runs {
     /// Blocks travel from the roots to all ranks.
     Down,
-    /// Sums are made on the way to the roots: the same trees backwards.
+    /// Sums are computed on the way to the roots: the same trees backwards.
     Up,
 }
 
-/// The reason why there is no forest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoForest {
     Unreachable,
@@ -78,37 +77,38 @@ impl std::fmt::Display for NoForest {
     }
 }
 
-/// A packing, or the reason why there is none.
 type Packed = Result<Shared<Packing>, NoForest>;
 
-/// Keys of forests: roots, the most depth, chunks, and the class of blocks ([`Fabric::class`]).
+/// The key of a forest: roots, limit on the depth, chunks, and the class of blocks ([`Fabric::class`]).
 type Key = (Roots, Option<u32>, u32, Option<u32>);
 
-/// Keys of trees over switches: the role of each node, the root, and the number of trees.
+/// The key of trees over switches: the role of each node, the root, and the number of trees.
 type SpanningKey = (Vec<Role>, Option<u32>, u32);
 
-/// A graph with what is known of it. Answers are kept, since a plan asks for them again and again.
+/// A graph with a cache of results about it, because a plan requests them many times.
 pub struct Fabric {
     graph: Graph,
-    /// The part of it that messages between ranks use.
+    /// The part of the graph that messages between ranks use.
     routed: OnceLock<Graph>,
-    /// The same with messages of near ranks alone.
+    /// The fabric in which only near ranks exchange messages.
     near: OnceLock<Option<Box<Fabric>>>,
-    /// Nanoseconds that a link adds to a message, on average and, where links differ, by its nodes in the plane.
+    /// The latency of a link in nanoseconds: the mean and, if links differ, one for each pair of nodes of the plane.
     hop_ns: f64,
     hops_ns: FxHashMap<(u32, u32), f64>,
-    /// Whether messages that leave a rank over different links do not wait for each other.
+    /// True if a rank's messages over different links do not wait for each other.
     sends_by_link: bool,
-    /// The send machines of each rank, and the bytes of a packet of all planes; `None` where each link has its own.
+    /// The send machines of each rank, and the bytes of a packet of all planes; `None` if each link has its own
+    /// machine.
     machines: Option<(u32, u64)>,
-    /// Nanoseconds in which a host adds a byte to a sum, and of its work on a message that it sends or receives.
+    /// The nanoseconds in which a host adds a byte to a sum, and the nanoseconds of its work on a message that it sends
+    /// or receives.
     sum_ns_per_byte: f64,
     host_ns: f64,
-    /// Packets that the buffer at the end of a link holds.
+    /// The packets that fit into the buffer at the end of a link.
     places: u64,
-    /// Where all ranks see the same network.
+    /// The steps of a network that all ranks see alike.
     steps: Option<Steps>,
-    /// The extents over which ranks are numbered; the shifts of the routed part, and none.
+    /// The extents by which ranks are numbered; the shifts of the routed part; no shifts.
     dims: Vec<u32>,
     symmetry: OnceLock<Shared<Symmetry>>,
     still: OnceLock<Shared<Symmetry>>,
@@ -117,7 +117,7 @@ pub struct Fabric {
     depths: Mutex<FxHashMap<Roots, Result<u32, NoForest>>>,
     packings: Mutex<FxHashMap<(Roots, Option<u32>), Packed>>,
     forests: Mutex<FxHashMap<Key, Shared<Forest>>>,
-    /// Of forests, by the bytes of a chunk and the direction.
+    /// The times of forests, by the bytes of a chunk and the direction.
     times: Mutex<FxHashMap<(Key, u64, Runs), Shared<Times>>>,
     flow: concurrent::Known,
     computing: Switches,
@@ -131,7 +131,6 @@ impl std::fmt::Debug for Fabric {
     }
 }
 
-/// Ranks times arcs.
 pub(crate) fn size(graph: &Graph) -> u64 {
     u64::from(graph.ranks()) * graph.arcs().len() as u64
 }
@@ -147,8 +146,8 @@ fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, k
 }
 
 impl Fabric {
-    /// `dims` are the extents over which ranks are numbered, row-major, where they are known; a link adds `hop_ns` to a
-    /// message.
+    /// Creates the fabric of a graph. `dims` are the extents by which ranks are numbered, row-major, or empty if
+    /// unknown; `hop_ns` is the latency of a link.
     pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
         Self {
@@ -183,7 +182,6 @@ impl Fabric {
         self.steps.as_ref()
     }
 
-    /// By their chunks.
     pub(crate) fn known_scatters(&self) -> &Mutex<FxHashMap<u32, Shared<Scatter>>> {
         &self.scatters
     }
@@ -192,37 +190,37 @@ impl Fabric {
         &self.flow
     }
 
-    /// The same, where every link of a rank sends messages by itself.
+    /// Sets whether every link of a rank sends messages independently.
     #[must_use]
     pub fn sending_by_link(self, sends_by_link: bool) -> Self {
         Self { sends_by_link, ..self }
     }
 
-    /// The same, where a rank sends at most so many messages at a time, in packets of so many bytes of all planes.
+    /// Limits the messages that a rank sends at a time to `machines`, in packets of `packet_bytes` of all planes.
     #[must_use]
     pub fn with_machines(self, machines: u32, packet_bytes: u64) -> Self {
         Self { machines: Some((machines, packet_bytes)), ..self }
     }
 
-    /// The same, where a host takes so long to add a byte to a sum, and for each message that it sends or receives.
+    /// Sets the time in which a host adds a byte to a sum, and its time for each message that it sends or receives.
     #[must_use]
     pub fn with_hosts(self, sum_ns_per_byte: f64, host_ns: f64) -> Self {
         Self { sum_ns_per_byte, host_ns, ..self }
     }
 
-    /// The work of hosts on messages in units of those of so many bytes on a link of rate 1, where there is any.
+    /// Returns the work of hosts on messages, in units of the time of `bytes` on a link of rate 1, if there is any.
     pub fn host_work(&self, bytes: u64) -> Option<HostWork> {
         let takes = self.host_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64;
         (takes > 0.0).then_some(HostWork { takes, sends_by_link: self.sends_by_link })
     }
 
-    /// The same, where the buffer at the end of a link holds so many packets, of whatever length.
+    /// Sets the number of packets, of any length, that fit into the buffer at the end of a link.
     #[must_use]
     pub fn with_places(self, places: u64) -> Self {
         Self { places, ..self }
     }
 
-    /// The same, where links add different times to a message: nodes of the plane, and nanoseconds.
+    /// Sets the latencies of links: pairs of nodes of the plane, and nanoseconds.
     #[must_use]
     pub fn with_latencies(self, links: impl IntoIterator<Item = ((u32, u32), f64)>) -> Self {
         Self { hops_ns: links.into_iter().collect(), ..self }
@@ -232,19 +230,18 @@ impl Fabric {
         self.sends_by_link
     }
 
-    /// The same, with switches that compute.
     #[must_use]
     pub fn computing(self, computing: Switches) -> Self {
         Self { computing, ..self }
     }
 
-    /// The computing of the switches, by nodes of the plane ([`Graph::place`]).
+    /// Returns the computing switches, by nodes of the plane ([`Graph::place`]).
     pub fn switches(&self) -> &Switches {
         &self.computing
     }
 
-    /// Trees that join all ranks over switches, where every node has a role, with a root or rooted in their middle;
-    /// `None` if some rank cannot be reached.
+    /// Returns trees that join all ranks over switches, for given roles of nodes, with a root or rooted in their
+    /// middle; `None` if some rank cannot be reached.
     pub fn spanning(&self, roles: &[Role], root: Option<u32>, count: u32) -> Option<Shared<SpanningTrees>> {
         let key = (roles.to_vec(), root, count);
         let lock = || self.spanning.lock().unwrap_or_else(PoisonError::into_inner);
@@ -260,12 +257,13 @@ impl Fabric {
         &self.graph
     }
 
-    /// The arcs and relays that forests use; arcs of their edges are those of this graph.
+    /// Returns the arcs and relays that forests use; edges of forests refer to arcs of this graph.
     pub fn routed(&self) -> &Graph {
         self.routed.get_or_init(|| self.graph.routed())
     }
 
-    /// The same, where only near ranks exchange messages ([`Graph::near`]); `None` where all that do are near.
+    /// Returns the fabric in which only near ranks exchange messages ([`Graph::near`]); `None` if all that exchange
+    /// messages are near.
     pub fn near(&self) -> Option<&Fabric> {
         let near = |graph| {
             let known = self.cuts.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -276,7 +274,7 @@ impl Fabric {
                 sum_ns_per_byte: self.sum_ns_per_byte,
                 host_ns: self.host_ns,
                 places: self.places,
-                // Cuts regard all ways.
+                // Cuts consider all ways, so they are the same.
                 cuts: Mutex::new(known),
                 ..Self::new(graph, &self.dims, self.hop_ns)
             })
@@ -284,23 +282,25 @@ impl Fabric {
         self.near.get_or_init(|| self.graph.near().map(near)).as_deref()
     }
 
-    /// The time that a link adds to a message of so many bytes, in units of the message on a link of rate 1.
+    /// Returns the latency of a link, in units of the time of `bytes` on a link of rate 1.
     pub fn hop(&self, bytes: u64) -> f64 {
         self.hop_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64
     }
 
-    /// The ranks in the parts that faster links than others join, down to single ranks.
+    /// Returns the parts of the network that are joined by links faster than a given rate, for all rates, down to
+    /// single ranks.
     pub fn parts(&self) -> &[Parts] {
         let computes = |node| self.computing.class(self.graph.place(node)).is_some();
         self.parts.get_or_init(|| Parts::by_rates(&self.graph, computes))
     }
 
-    /// Parts of the network that bound the time of any allreduce, where switches that compute leave any.
+    /// Returns parts of the network that bound the time of any allreduce, if computing switches do not invalidate all
+    /// of them.
     pub fn partition(&self) -> Option<Partition> {
         partition::largest(self.parts())
     }
 
-    /// Whether all ranks see the same network, so that forests are found by counting.
+    /// Returns whether all ranks see the same network, so that forests are found by counting.
     pub fn is_alike(&self, roots: Roots) -> bool {
         self.alike(roots).is_some()
     }

@@ -1,4 +1,4 @@
-//! The sizes up to which bounds and forests of a fabric are found, and the roots that stand for others.
+//! The sizes up to which bounds and forests of a fabric are computed, and the representatives of roots.
 
 use std::sync::Arc as Shared;
 
@@ -11,36 +11,37 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// Roots whose trees are found times arcs, the most. Long before it, the limit of work refuses forests of many chunks.
+/// The largest product of roots whose trees are found and arcs. The limit of work refuses forests of many chunks long
+/// before.
 pub(super) const MOST_PACKED: u64 = 1 << 23;
-/// Ranks up to which trees are found, which takes time and memory for every pair of them.
+/// The most ranks for which trees are found, which takes time and memory for every pair of ranks.
 pub(super) const MOST_DENSE: u32 = 1 << 10;
-/// Ranks for which packings of all roots are exact, and a plan tries all depths.
+/// The most ranks for which packings of all roots are exact, and a plan tries all depths.
 pub(super) const MOST_QUICK: u32 = 16;
-/// Unlike ranks times arcs up to which cuts are exact, since they need a flow to each of these ranks; beyond it only
-/// the cuts around single ranks are known.
+/// The largest product of representative ranks and arcs for which cuts are exact, because they need a flow to each of
+/// these ranks. For larger networks some ends are skipped, or only cuts around single ranks are used.
 const MOST_CUT: u64 = 1 << 16;
-/// Roots times arcs, and roots times pairs of ranks, up to which any plan may consider a forest. One root has more
-/// trees.
+/// The largest products of roots and arcs, and of roots and pairs of ranks, for which every plan considers a forest.
+/// One root has more trees.
 const MOST_CHEAP: usize = 28_000;
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
 const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
 const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
-/// Roots times pairs of ranks up to which any plan may consider a forest of one chunk.
+/// The largest product of roots and pairs of ranks for which every plan considers a forest of one chunk.
 const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
-/// Ranks beyond which the trees of one root are not grown where ranks are alike, and the most for which they are spread
-/// over those of all ranks.
+/// If ranks are equivalent: the most ranks for which the trees of one root are grown, and the most for which they are
+/// spread over those of all ranks.
 const MOST_GROWN_OF_ONE: u32 = 64;
 const MOST_SPREAD: u32 = 512;
 
 impl Fabric {
-    /// A cut that bounds the time of any forest: the best of all cuts among few ranks, else the best of those around
-    /// one rank.
+    /// Returns a cut that bounds the time of any forest: the best of all cuts among few ranks, otherwise the best of
+    /// those around one rank.
     pub fn cut(&self, roots: Roots) -> Shared<Cut> {
         kept(&self.cuts, roots, || {
             let list = roots.list(self.graph.ranks());
             let alike = self.steps.is_some() && roots == Roots::All;
-            // Around one rank is best where the forest of many chunks attains it.
+            // If ranks are equivalent, a forest of many chunks attains the cut around one rank.
             if alike || self.graph.ranks() > MOST_DENSE {
                 return Shared::new(cut::simple(&self.graph, &list));
             }
@@ -48,7 +49,7 @@ impl Fabric {
                 Roots::All => Symmetry::find(&self.graph, &self.dims).representatives(),
                 Roots::One(_) | Roots::Through(_) => (0..self.graph.ranks()).collect(),
             };
-            // Cuts that lack only some of the ends are bounds, too.
+            // Cuts that lack only some of the ends are valid bounds.
             let few = MOST_CUT / (self.graph.arcs().len() as u64).max(1);
             let each = (ends.len() as u64).div_ceil(few.max(1));
             let ends: Vec<u32> = ends.into_iter().step_by(narrow(each)).collect();
@@ -56,12 +57,12 @@ impl Fabric {
         })
     }
 
-    /// Whether links wait for places in buffers where so many messages of so many bytes are under way: a packet takes a
-    /// place, however short it is, and a buffer full of them holds fewer bytes than the slowest link sends until their
-    /// places are free.
+    /// Returns whether links wait for buffer space if `messages` messages of `bytes` are under way. A packet of any
+    /// length takes one place, and a full buffer holds fewer bytes than the slowest link sends until places become
+    /// free.
     pub fn is_crowded(&self, messages: u64, bytes: u64) -> bool {
-        // Fitted, not derived: in two ways, a channel of so few places is busy. With four times that, what is left out
-        // is slower by packets on boxes on rails. Timetables count places themselves, so this only saves work: without
+        // WAYS is fitted, not derived: at 2, a channel with so few places is busy; at 8, the omitted forests are slower
+        // in packet simulations of rail clusters. Timetables count places themselves, so this only saves work: without
         // it 3 of 168 choices differ (`benches/networks.py --all`), by at most 0.06 %, and plans take 9 % longer.
         const WAYS: f64 = 8.0;
         let Some(slowest) = self.graph.arcs().iter().min_by_key(|arc| arc.rate) else { return false };
@@ -71,7 +72,7 @@ impl Fabric {
         messages > self.places && (self.places as f64) * (bytes as f64) < sent
     }
 
-    /// Whether a forest can be asked for without much work: one that any plan may consider.
+    /// Returns whether a forest takes little work, so that every plan considers it.
     pub fn is_cheap(&self, roots: Roots) -> bool {
         if self.is_alike(roots) {
             return true;
@@ -87,15 +88,14 @@ impl Fabric {
         found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= most
     }
 
-    /// Whether a forest of one chunk of every root can be asked for without much work, where none of several chunks
-    /// can.
+    /// Returns whether a forest of one chunk of every root takes little work, even if forests of several chunks do not.
     pub fn is_affordable(&self, roots: Roots) -> bool {
         let Ok(graph) = self.packed(roots) else { return false };
         let pairs = self.representatives(roots).len() * (graph.ranks() as usize).pow(2);
         roots == Roots::All && pairs <= MOST_AFFORDABLE_PAIRS
     }
 
-    /// Whether the chunks of one root are spread over the trees that all ranks have.
+    /// Returns whether the chunks of one root are spread over the trees of all ranks.
     pub(super) fn spreads(&self) -> bool {
         let ranks = self.graph.ranks();
         let all = Roots::All;
@@ -103,7 +103,7 @@ impl Fabric {
         is_between && !self.is_alike(all) && self.is_cheap(all) && self.symmetry(all).shifts() > 1
     }
 
-    /// The shifts of the part of the network that messages use, by which roots are moved.
+    /// Returns the shifts of the routed part of the network, by which roots are moved.
     pub(super) fn symmetry(&self, roots: Roots) -> &Shared<Symmetry> {
         match roots {
             Roots::All => self.symmetry.get_or_init(|| Shared::new(Symmetry::find(self.routed(), &self.dims))),
@@ -111,12 +111,12 @@ impl Fabric {
         }
     }
 
-    /// The number of roots whose trees are found; all others have the same trees, moved.
+    /// Returns the number of roots whose trees are found; shifts move these trees to all others.
     pub fn unlike_roots(&self, roots: Roots) -> u32 {
         if self.is_alike(roots) { 1 } else { narrow(self.representatives(roots).len()) }
     }
 
-    /// The roots whose trees are found; shifts map them to all others.
+    /// Returns the roots whose trees are found; shifts map them to all others.
     pub(crate) fn representatives(&self, roots: Roots) -> Vec<u32> {
         match roots {
             Roots::All => self.symmetry(roots).representatives(),
@@ -124,7 +124,7 @@ impl Fabric {
         }
     }
 
-    /// The graph of packings, where it is not too large for one.
+    /// Returns the graph of packings, unless it is too large.
     pub(super) fn packed(&self, roots: Roots) -> Result<&Graph, NoForest> {
         let (ranks, links) = (self.graph.ranks(), self.graph.arcs().len());
         let too_large = NoForest::TooLarge { ranks, links };

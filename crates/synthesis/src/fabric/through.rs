@@ -1,4 +1,4 @@
-//! Allreduces whose chunks are summed on the way to one rank and spread from it, up and down at once.
+//! Allreduces whose chunks are summed on the way to one rank and spread from it, up and down concurrently.
 
 use std::sync::Arc as Shared;
 
@@ -8,13 +8,13 @@ use super::{Fabric, NoForest, Roots, Runs};
 use crate::{Message, forest::Trees, packing::Tree};
 
 impl Fabric {
-    /// The arc against each arc, where trees run up and down at once.
+    /// Returns the opposite arc of each arc if trees run up and down concurrently.
     pub(super) fn back(&self, roots: Roots) -> Option<Vec<u32>> {
         matches!(roots, Roots::Through(_)).then(|| self.routed().back())
     }
 
-    /// The messages of an allreduce through a rank, each with its direction, in an order in which every link is busy:
-    /// a chunk goes up by one level, or down by one, while the one before it takes the next step.
+    /// Returns the messages of an allreduce through a rank, each with its direction, in an order that keeps every link
+    /// busy: while a chunk moves up or down by one level, the chunk before it takes its next step.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -42,7 +42,8 @@ impl Fabric {
         Ok(messages)
     }
 
-    /// Nanoseconds of such an allreduce: a chunk takes a step up or down while the busiest link carries one chunk.
+    /// Returns the nanoseconds of such an allreduce: a chunk takes one step up or down while the busiest link carries
+    /// one chunk.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -53,7 +54,7 @@ impl Fabric {
     }
 }
 
-/// The chunks of trees in an order in which equal trees are far apart.
+/// Returns the chunks of trees in an order that separates equal trees.
 fn in_turn(trees: &[Shared<Tree>]) -> Vec<u32> {
     let mut place: Vec<(f64, u32)> = Vec::with_capacity(trees.len());
     for run in trees.chunk_by(Shared::ptr_eq) {

@@ -6,8 +6,8 @@ use super::{Fabric, NoForest, Roots, Runs, kept};
 use crate::{Arc, Forest, Graph, Message, forest::Times, jobs::Sending};
 
 impl Fabric {
-    /// Nanoseconds from the begin of a forest to its last message and sum, by its timetable, where a chunk has so many
-    /// bytes.
+    /// Returns the nanoseconds from the begin of a forest to its last message and sum, by its timetable, for blocks of
+    /// `bytes`.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -23,8 +23,8 @@ impl Fabric {
         Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
     }
 
-    /// The messages of a forest in the order in which they begin, where a chunk has so many bytes; where the trees run
-    /// up, the order is that of the messages backwards.
+    /// Returns the messages of a forest in the order in which they begin, for blocks of `bytes`. If the trees run up,
+    /// the order is that of the messages backwards.
     ///
     /// # Errors
     /// As [`Fabric::forest`].
@@ -54,7 +54,7 @@ impl Fabric {
         Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
     }
 
-    /// The timetable of a forest, by the latencies of links or by their mean.
+    /// Returns the timetable of a forest, by the latency of each link or by their mean.
     pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
@@ -66,15 +66,14 @@ impl Fabric {
         forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
     }
 
-    /// The sending of messages of so many bytes, where they are longer than packets and machines may be fewer than
-    /// links.
+    /// Returns the parameters of sending messages of `bytes`, if they are longer than packets and send machines are
+    /// limited.
     fn sending(&self, bytes: u64) -> Option<Sending> {
         let (machines, packet_bytes) = self.machines?;
         let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;
         (held > 0.0).then_some(Sending { machines, held })
     }
 
-    /// Nanoseconds of each arc of a graph.
     pub(super) fn latencies_ns(&self, graph: &Graph) -> Vec<f64> {
         let ends = |arc: &Arc| (graph.place(arc.from), graph.place(arc.to));
         graph.arcs().iter().map(|arc| *self.hops_ns.get(&ends(arc)).unwrap_or(&self.hop_ns)).collect()

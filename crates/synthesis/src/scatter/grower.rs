@@ -1,4 +1,4 @@
-//! Trees that grow where links have little load.
+//! Grows trees over links with little load.
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc as Shared};
 
@@ -17,29 +17,29 @@ const STEEPNESS: [f64; 20] = [
     4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 40.0, 48.0, 64.0, 64.0, 80.0, 96.0, 128.0, 128.0, 160.0, 192.0, 256.0, 256.0,
     384.0, 512.0,
 ];
-/// The time that trees aim at, as a share of the best so far.
+/// The target time, as a fraction of the best so far.
 const AIM: f64 = 0.97;
-/// Trees times nodes up to which costs with and without a floor are tried.
+/// The largest product of trees and nodes for which costs with and without a floor are tried.
 const MOST_TWICE: usize = 1 << 16;
-/// Rounds without a time that is better by this factor end the growth.
+/// The growth ends after this many rounds without a time better by this factor.
 const MOST_STAYED: u32 = 4;
 const BETTER: f64 = 0.999;
-/// A time this near to the bound is good enough.
+/// A time within this factor of the bound ends the growth.
 const NEAR: f64 = 1.001;
 /// No arc, or no node.
 const NONE: u32 = u32::MAX;
-/// What an arc without a price costs, in proportion to the mean price.
+/// The price of an arc without a price, as a fraction of the mean price.
 const LEAST_PRICE: f64 = 0.02;
-/// Relative differences of costs that count as none.
+/// Relative differences of costs that are ignored.
 const SAME: f64 = 1e-9;
-/// Exponents of costs end here.
+/// The limit of exponents.
 const MOST_EXPONENT: f64 = 200.0;
 
 pub struct Grower<'a> {
     graph: &'a Graph,
     steps: Option<&'a Steps>,
     entering: Entering,
-    /// The load of each arc is counted here: one place for each arc, or for each step.
+    /// The index of each arc's load: one for each arc, or for each step.
     slot: Vec<u32>,
     rates: Vec<f64>,
     prices: Vec<f64>,
@@ -48,19 +48,19 @@ pub struct Grower<'a> {
     steepness: f64,
     /// The part of costs that does not depend on loads.
     floor: f64,
-    /// Time of one unit that trees aim at, and that no trees reach.
+    /// The time of one unit that no trees can beat, and the target time.
     least: f64,
     target: f64,
     chunks: u32,
-    /// Where all ranks are alike, the nodes in the order of their distance from rank 0. Elsewhere loads decide the
-    /// order.
+    /// If all ranks see the same network: the nodes in the order of their distance from rank 0. Otherwise loads decide
+    /// the order.
     order: Option<Vec<u32>>,
-    /// Of nodes at each distance, how many each step reaches: all shortest paths to a node take the same steps, in
-    /// unlike orders.
+    /// For each distance, the number of nodes that each step reaches: all shortest paths to a node take the same steps,
+    /// in different orders.
     reached_over: Vec<Vec<u32>>,
-    /// The length of the way from each rank to each node, where messages take the shortest ways.
+    /// The length of the way from each rank to each node, if messages take the shortest ways.
     links: Option<Vec<u64>>,
-    /// Whether the network routes messages from each rank to each other one over relays alone.
+    /// True if the network routes messages between each pair of ranks over relays only.
     reached: Vec<Vec<bool>>,
 }
 
@@ -120,8 +120,8 @@ impl<'a> Grower<'a> {
 
     pub fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
         self.chunks = chunks;
-        // Costs of at least the price keep blocks from ways that load more links than need be. Where many links have no
-        // price, loads alone find more.
+        // A cost of at least the price keeps blocks from ways that load more links than necessary. If many links have
+        // no price, costs by load alone find better trees.
         let mut best = self.rounds(1.0, AIM)?;
         let work = best.1.len() * self.graph.nodes() as usize;
         if best.0 > NEAR * self.least * f64::from(chunks) && work <= MOST_TWICE {
@@ -166,7 +166,7 @@ impl<'a> Grower<'a> {
                 best = Some((time, trees.clone()));
             }
             let found = best.as_ref().map_or(least, |best| best.0);
-            // Loads cannot be told apart far from the target.
+            // Costs hardly differ far from the target.
             self.target = least.max(found * aim);
             if found <= least * NEAR || (floor > 0.0 && stayed == MOST_STAYED) {
                 break;
@@ -192,7 +192,7 @@ impl<'a> Grower<'a> {
             held[tree.root as usize] += ranks as u64 - 1;
         }
         let most = |of: &[u64]| match self.steps {
-            // Every rank has the places of all others.
+            // By symmetry every rank has the sum over all places.
             Some(_) => of.iter().sum(),
             None => of.iter().copied().max().unwrap_or(0),
         };
@@ -204,7 +204,7 @@ impl<'a> Grower<'a> {
         Scatter { chunks: self.chunks, depth: deepest, time, most_held, most_messages, trees }
     }
 
-    /// The time of the busiest arc.
+    /// Returns the time of the busiest arc.
     fn time(&self) -> f64 {
         self.load.iter().zip(&self.rates).map(|(load, rate)| load / rate).fold(0.0, f64::max)
     }
@@ -222,7 +222,7 @@ impl<'a> Grower<'a> {
         self.cost[slot] = self.prices[slot] * (self.floor + (self.steepness * (busy - 1.0)).min(MOST_EXPONENT).exp());
     }
 
-    /// Returns true where a message from a rank may have gone a way of this length when it comes to a node.
+    /// Returns whether a message from a rank may reach a node over a way of this length.
     fn is_way(&self, from: u32, to: u32, length: u64) -> bool {
         let nodes = self.graph.nodes() as usize;
         let Some(of) = &self.links else { return true };
@@ -230,12 +230,12 @@ impl<'a> Grower<'a> {
         of[from as usize * nodes + to as usize] == length && (!is_rank || self.reached[from as usize][to as usize])
     }
 
-    /// Nodes in the order of their distance at the present costs.
+    /// Returns the nodes in the order of their distance at the present costs.
     fn nearest_first(&self, root: u32) -> Vec<u32> {
         let nodes = self.graph.nodes() as usize;
         let (mut least, mut order) = (vec![f64::INFINITY; nodes], Vec::with_capacity(nodes));
         least[root as usize] = 0.0;
-        // Costs are not negative, so they are ordered as their bits are.
+        // Costs are not negative, so the order of their bits is their order.
         let mut open = BinaryHeap::from([Reverse((0_u64, root))]);
         while let Some(Reverse((bits, at))) = open.pop() {
             if bits > least[at as usize].to_bits() {
@@ -254,7 +254,7 @@ impl<'a> Grower<'a> {
         order
     }
 
-    /// A tree of a root, whose load is added.
+    /// Grows a tree of a root, and adds its load.
     fn grow(&mut self, root: u32) -> Result<ScatterTree, NoForest> {
         let order = self.order.clone().unwrap_or_else(|| self.nearest_first(root));
         let mut growth = Growth::new(self.graph, &order);
@@ -281,7 +281,7 @@ impl<'a> Grower<'a> {
             let relays: Vec<u32> = edge.way[1..].iter().map(|&arc| self.graph.arcs()[arc as usize].from).collect();
             growth.edges[at as usize] = Some(edge);
             self.load_path(&growth.edges, at);
-            // With more load, other ways to the relays may be cheaper for the ranks that come.
+            // After the new load, other ways to the relays may be cheaper for later ranks.
             for relay in relays {
                 if let Some((arc, _)) = self.cheapest(&growth, relay) {
                     growth.by[relay as usize] = arc;
@@ -293,7 +293,7 @@ impl<'a> Grower<'a> {
         Ok(preorder(root, edges))
     }
 
-    /// The arc over which a node is joined at the least cost, and the distance of the rank before it.
+    /// Returns the cheapest arc over which a node can join, and the distance of the rank before it.
     fn cheapest(&self, growth: &Growth, at: u32) -> Option<(u32, u32)> {
         let graph = self.graph;
         let mut best: Option<(f64, u32, u32)> = None;
@@ -305,7 +305,7 @@ impl<'a> Grower<'a> {
             }
             let slot = self.slot[arc as usize] as usize;
             let most = best.map_or(f64::INFINITY, |best| best.0 * (1.0 + SAME));
-            // Relays to the last rank, and ranks to the root.
+            // The way over relays to the last rank, and on over ranks to the root.
             let (mut cost, mut up, mut length) = (self.cost[slot], from, graph.lengths()[arc as usize]);
             while up >= graph.ranks() {
                 let arc = growth.by[up as usize] as usize;
@@ -343,7 +343,8 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Joins the ranks that no tree of allowed ways at these prices reaches, each to the nearest rank of the tree.
+    /// Joins the remaining ranks, which allowed ways at these prices do not reach, each to the nearest rank of the
+    /// tree.
     fn join(&mut self, edges: &mut [Option<Edge>], left: &[u32]) -> Result<(), NoForest> {
         if left.is_empty() {
             return Ok(());
@@ -351,7 +352,7 @@ impl<'a> Grower<'a> {
         let links = self.links.take().ok_or(NoForest::Unreachable)?;
         let nodes = self.graph.nodes() as usize;
         let far = |from: u32, to: u32| links[from as usize * nodes + to as usize];
-        // The nearest rank of the tree to each rank that is left.
+        // The nearest rank of the tree to each remaining rank.
         let mut near: Vec<(u64, u32, u32)> = left
             .iter()
             .map(|&to| {
@@ -362,7 +363,7 @@ impl<'a> Grower<'a> {
         while let Some(at) = (0..near.len()).min_by_key(|&at| near[at]) {
             interrupt::poll();
             let (_, from, to) = near.swap_remove(at);
-            // Ranks between would be nearer, so there are only relays.
+            // A rank in between would be nearer, so there are only relays.
             let (mut way, mut here) = (Vec::new(), to);
             while here != from {
                 let (graph, end) = (self.graph, far(from, here));
@@ -386,16 +387,15 @@ impl<'a> Grower<'a> {
     }
 }
 
-/// A tree that grows.
 struct Growth {
-    /// The place of each node in the order in which nodes are joined.
+    /// The position of each node in the order of joining.
     place: Vec<u32>,
     is_joined: Vec<bool>,
-    /// The arc that leads to each node at present; ranks keep theirs.
+    /// The present arc to each node; ranks keep theirs.
     by: Vec<u32>,
     /// The messages that reach ranks.
     edges: Vec<Option<Edge>>,
-    /// Where all ranks are alike: links from the root to each rank.
+    /// If all ranks see the same network: the number of links from the root to each rank.
     distance: Vec<u32>,
 }
 
@@ -409,7 +409,7 @@ impl Growth {
         Self { place, is_joined, by: vec![NONE; nodes], edges: vec![None; ranks], distance: vec![0; ranks] }
     }
 
-    /// The message that reaches a rank over the relays before it.
+    /// Returns the message that reaches a rank over the relays before it.
     fn edge(&self, graph: &Graph, to: u32) -> Edge {
         let mut way = vec![self.by[to as usize]];
         let mut from = graph.arcs()[way[0] as usize].from;
@@ -422,14 +422,14 @@ impl Growth {
     }
 }
 
-/// Orders the messages of a tree so that those below a rank follow the one that reaches it.
+/// Orders the messages of a tree so that the ranks below a rank follow the message that reaches it.
 fn preorder(root: u32, edges: Vec<Option<Edge>>) -> ScatterTree {
     let mut below = vec![Vec::new(); edges.len()];
     for edge in edges.iter().flatten() {
         below[edge.from as usize].push(edge.to);
     }
     let (mut edges, mut hops) = (edges, Vec::with_capacity(below.len() - 1));
-    // Ranks to visit, or with `Err` the hop whose ranks are all listed.
+    // Ranks to visit or, with `Err`, the hop whose ranks are all listed.
     let mut open: Vec<Result<u32, usize>> = below[root as usize].iter().rev().map(|&rank| Ok(rank)).collect();
     while let Some(next) = open.pop() {
         match next {

@@ -1,11 +1,11 @@
 //! Trees along which all ranks scatter their blocks at once, so that the busiest link ends early: an all-to-all.
 //!
-//! The flow of one source is a mixture of flows along trees, because those are the vertices of its polyhedron; so whole
-//! chunks that each travel along one tree come as near to the least time as chunks are small. A message from a rank
+//! The flow of one source is a mixture of flows along trees, because those are the vertices of its polyhedron. So the
+//! time of whole chunks, each on one tree, approaches the least time as chunks become smaller. A message from a rank
 //! carries the blocks of all ranks at and below the next one. A tree grows rank by rank, in the order of distances at
-//! the prices of the concurrent flow ([`crate::concurrent`]): every rank is joined where the sum of the links' costs is
-//! least. A link costs its price, times a power of e that grows with its load. The trees of all ranks are grown again
-//! in turn, with steeper costs each time.
+//! the prices of the concurrent flow ([`crate::concurrent`]): every rank joins at the place with the least sum of link
+//! costs. The cost of a link is its price times an exponential of its load. The trees of all ranks are grown again in
+//! turn, with steeper costs each time.
 
 pub(crate) mod grower;
 
@@ -24,11 +24,11 @@ use crate::{
     translated::Steps,
 };
 
-/// A message of a tree: from one rank to the next.
+/// One message of a tree, from one rank to the next.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hop {
     pub edge: Edge,
-    /// Ranks at and below the receiver, whose blocks it carries.
+    /// The number of ranks at and below the receiver, whose blocks it carries.
     pub blocks: u32,
 }
 
@@ -42,8 +42,8 @@ pub struct Passed {
     pub blocks: u32,
 }
 
-/// A tree of messages from a root to all ranks. The ranks below the receiver of hop k are those of the next hops,
-/// `blocks` in all with the receiver.
+/// A tree of messages from a root to all ranks. The ranks below the receiver of a hop are those of the next hops;
+/// `blocks` counts them and the receiver.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScatterTree {
     pub root: u32,
@@ -53,22 +53,22 @@ pub struct ScatterTree {
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
 pub struct Scatter {
-    /// Of the block of every pair of ranks.
+    /// The number of chunks of the block of every pair of ranks.
     pub chunks: u32,
-    /// Messages from a root to the farthest rank.
+    /// The most messages from a root to a rank.
     pub depth: u32,
-    /// The time in which the busiest arc carries its share of blocks of one unit.
+    /// The time in which the busiest arc carries its part of blocks of one unit.
     pub time: f64,
-    /// Chunks that a rank holds for others or packs, the most of all ranks.
+    /// The most chunks that a rank holds for others or packs.
     pub most_held: u64,
-    /// Messages that a rank sends and receives, the most of all ranks.
+    /// The most messages that a rank sends and receives.
     pub most_messages: u64,
     pub trees: Trees,
 }
 
 #[derive(Clone, Debug)]
 pub enum Trees {
-    /// Of each root, its chunks in order.
+    /// The trees of each root, chunk by chunk.
     Listed(Vec<Shared<ScatterTree>>),
     /// Every root has the trees of rank 0, moved.
     Moved { steps: Steps, of: Vec<Shared<ScatterTree>> },
@@ -77,23 +77,23 @@ pub enum Trees {
 /// One message: the blocks of some ranks over one hop of a tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ScatterMessage {
-    /// In units of [`Scatter::time`] for one chunk.
+    /// The begin, in units of [`Scatter::time`] for one chunk.
     pub begin: f64,
     pub root: u32,
     pub chunk: u32,
     pub hop: u32,
-    /// The hop that reaches the first rank whose block it carries; those of the next hops follow.
+    /// The hop that reaches the first rank whose block it carries; the blocks of the next hops follow.
     pub first: u32,
     pub blocks: u32,
 }
 
-/// Ranks times arcs up to which trees for a few chunks are found at once.
+/// The largest product of ranks and arcs for which every plan considers trees of a few chunks.
 const MOST_QUICK: u64 = 10_000;
-/// Roots times nodes times chunks up to which trees are grown.
+/// The largest product of roots, nodes and chunks for which trees are grown.
 const MOST_GROWN: u64 = 1 << 26;
 
 impl Scatter {
-    /// The messages of a tree without their ways, in the same order as [`ScatterTree::hops`].
+    /// Returns the messages of a tree without their ways, in the order of [`ScatterTree::hops`].
     pub fn hops(&self, root: u32, chunk: u32) -> Vec<Passed> {
         let passed =
             |Hop { edge, blocks }: &Hop| Passed { from: edge.from, to: edge.to, link: edge.way[0], blocks: *blocks };
@@ -111,8 +111,8 @@ impl Scatter {
         }
     }
 
-    /// When all messages are there if a chunk is one unit, a link adds `hop` to its messages, and messages have at most
-    /// `batch` blocks. Hosts do `work` for each. Also returns their number.
+    /// Returns the last arrival and the number of messages. A chunk is one unit, a link has the latency `hop`, messages
+    /// have at most `batch` blocks, and hosts do `work` for each.
     pub fn end(&self, graph: &Graph, batch: u32, hop: f64, work: Option<HostWork>) -> (f64, u64) {
         let (jobs, rates) = self.jobs(graph, batch);
         let hops = vec![hop; rates.len()];
@@ -120,7 +120,8 @@ impl Scatter {
         (jobs.end(&begins, (&rates, &hops), Runs::Down, work), jobs.count() as u64)
     }
 
-    /// The messages of all roots in the order in which they begin, where a link adds `hop` to a message of one unit.
+    /// Returns the messages of all roots in the order in which they begin, for links with the latency `hop` for a
+    /// message of one unit.
     pub fn timetable(&self, graph: &Graph, batch: u32, hop: f64) -> Vec<ScatterMessage> {
         let (jobs, rates) = self.jobs(graph, batch);
         let begins = jobs.begins(&rates, &vec![hop; rates.len()]);
@@ -146,31 +147,31 @@ impl Scatter {
         messages
     }
 
-    /// The number of roots whose messages [`Scatter::end`] counts: where all ranks are alike, it counts those of one.
+    /// Returns the number of roots whose messages [`Scatter::end`] counts: one if all ranks see the same network.
     pub fn listed_roots(&self) -> u64 {
         self.listed().len() as u64 / u64::from(self.chunks)
     }
 
-    /// The trees of all roots, or of rank 0.
+    /// Returns the trees of all roots, or of rank 0.
     fn listed(&self) -> &[Shared<ScatterTree>] {
         match &self.trees {
             Trees::Listed(of) | Trees::Moved { of, .. } => of,
         }
     }
 
-    /// The messages in the order of roots, chunks and hops, and the rates of their links; of alike roots those of rank
-    /// 0. A message waits for the one that brought the same blocks to its sender.
+    /// Returns the messages in the order of roots, chunks and hops, and the rates of their links; only those of rank 0
+    /// if roots are equivalent. A message waits for the one that brings the same blocks to its sender.
     fn jobs(&self, graph: &Graph, batch: u32) -> (Jobs, Vec<f64>) {
         let mut jobs = Jobs::default();
         let (rates, steps) = match &self.trees {
             Trees::Listed(_) => (graph.arcs().iter().map(|arc| arc.rate as f64).collect(), None),
             Trees::Moved { steps, .. } => (steps.rates(), Some(steps)),
         };
-        // Messages of one length over the same links.
+        // Classes of messages of one length over the same links.
         let mut classes: FxHashMap<(&[u32], u32), u32> = FxHashMap::default();
         let mut step_classes: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         for tree in self.listed() {
-            // The first message to each rank, and its place among the batches of the tree.
+            // The first message to each rank, and its index among the batches of the tree.
             let mut brings: Vec<Option<(u32, u32)>> = vec![None; graph.ranks() as usize];
             for (hop, Hop { edge, blocks }) in (0..).zip(&tree.hops) {
                 interrupt::poll();
@@ -202,8 +203,8 @@ impl Scatter {
     }
 }
 
-/// The messages of a hop with so many blocks, as first hop and number: the list of all blocks is cut after every
-/// `batch` of them.
+/// Returns the messages of a hop with `blocks` blocks, as first hop and number. The list of all blocks of the tree is
+/// cut after every `batch` of them.
 pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, u32)> {
     let end = hop + blocks;
     (hop / batch..=(end - 1) / batch).map(move |place| {
@@ -213,12 +214,12 @@ pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, 
 }
 
 impl Fabric {
-    /// Whether any plan may consider such trees.
+    /// Returns whether every plan considers such trees.
     pub fn scatters_quickly(&self) -> bool {
         self.steps().is_some() || size(self.graph()) <= MOST_QUICK
     }
 
-    /// Trees for the chunks of all ranks. They are kept.
+    /// Returns trees for the chunks of all ranks, and caches them.
     ///
     /// # Errors
     /// A rank that cannot be reached; too many ranks.

@@ -10,7 +10,7 @@ use unisono_synthesis::{
     internals::router::Router,
 };
 
-/// The least time of the flow: the program with a variable for every arc and source.
+/// Returns the least time of the flow, by a linear program with a variable for every arc and source.
 fn by_program(graph: &Graph) -> f64 {
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let time = problem.add_var(1.0, (0.0, f64::INFINITY));
@@ -37,10 +37,10 @@ fn by_program(graph: &Graph) -> f64 {
 fn tori_are_bound_by_their_longest_dimension() {
     for dims in [&[4_u32, 4][..], &[8, 4], &[5, 7], &[2, 4, 8], &[8, 8, 8], &[16, 16]] {
         let graph = torus(dims);
-        // Units that pass an arc of a ring of k among n ranks: n times the mean distance, over two directions.
+        // The units on an arc of a ring of k among n ranks: n times the mean distance, over two directions.
         let of = |&k: &u32| {
             let mean = (0..k).map(|d| f64::from(d.min(k - d))).sum::<f64>() / f64::from(k);
-            // A ring of two has one arc of twice the rate each way.
+            // A ring of two has one arc of twice the rate in each direction.
             f64::from(graph.ranks()) * mean / 2.0
         };
         let least = dims.iter().map(of).fold(0.0, f64::max);
@@ -60,7 +60,7 @@ fn multiplied_weights_come_near() {
     let less: Vec<Arc> = graph.arcs().iter().copied().filter(|arc| (arc.from, arc.to) != (0, 1)).collect();
     let graph = Graph::new(64, 64, less);
     let exact = of_graph(&graph).unwrap().time();
-    // The row of the missing link is the bottleneck, not the whole torus.
+    // The row with the missing link is the bottleneck, not the whole torus.
     assert!((exact - 1024.0 / 15.0).abs() < 1e-4, "{exact}");
     let prices = vec![1; graph.arcs().len()];
     let time = proved(&graph, &prices, 0..64).unwrap();

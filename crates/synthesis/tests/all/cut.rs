@@ -6,7 +6,7 @@ use unisono_synthesis::{
     cut::{Cut, largest},
 };
 
-/// Every set of nodes that lacks a rank.
+/// Returns the best of all sets of nodes that lack a rank.
 pub(crate) fn by_hand(graph: &Graph, roots: &[u32]) -> Cut {
     let nodes = graph.nodes();
     let sets = (0_u32..1 << nodes).filter(|set| (0..graph.ranks()).any(|rank| set >> rank & 1 == 0));

@@ -1,13 +1,13 @@
 //! Tests of `fabric`.
 
-use unisono_synthesis::{Fabric, Forest, Roots, Runs, TreeEdge, cut};
+use unisono_synthesis::{Arc, Fabric, Forest, Graph, Roots, Runs, TreeEdge, cut};
 
 fn torus(dims: &[u32]) -> Fabric {
     Fabric::new(crate::common::torus(dims), dims, 0.0)
 }
 
-/// Every chunk of every root reaches every rank, over links, in an order that can run; the busiest arc has the
-/// time.
+/// Checks that every chunk of every root reaches every rank, over links, in an order that can run, and that the time is
+/// that of the busiest arc.
 fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
     let graph = fabric.graph();
     let ranks = graph.ranks();
@@ -32,7 +32,7 @@ fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
     assert!((busiest / f64::from(chunks) - forest.time).abs() < 1e-9, "{busiest} {}", forest.time);
 }
 
-/// Every chunk of every root reaches every rank over links, and the busiest link has the time.
+/// Checks that every chunk of every root reaches every rank over links, and that the time is that of the busiest link.
 fn check_ways(fabric: &Fabric, roots: Roots, forest: &Forest) {
     let graph = fabric.routed();
     let rates: std::collections::BTreeMap<(u32, u32), u64> =
@@ -145,5 +145,23 @@ fn tori_reach_their_cut_at_their_diameter() {
         let listed = plain.forest(Roots::All, Some(forest.depth), chunks, 1 << 20).unwrap();
         check(&plain, &listed, chunks);
         assert!(listed.time >= bound * (1.0 - 1e-9));
+    }
+}
+
+/// A torus with one cable at a part of its rate does not look alike from every rank: its bound and its forest are those
+/// of the same network whose dimensions are not given.
+#[test]
+fn one_slow_cable_counts_on_a_torus() {
+    for (dims, slow) in [(&[4_u32, 4][..], (0, 1)), (&[3, 5], (6, 7)), (&[8], (0, 7))] {
+        let of_slow = |arc: &Arc| (arc.from.min(arc.to), arc.from.max(arc.to)) == slow;
+        let arcs = crate::common::torus(dims).arcs().to_vec();
+        let arcs = arcs.into_iter().map(|arc| Arc { rate: if of_slow(&arc) { arc.rate } else { 4 * arc.rate }, ..arc });
+        let graph = Graph::new(dims.iter().product(), dims.iter().product(), arcs);
+        let [told, plain] = [dims, &[]].map(|dims| Fabric::new(graph.clone(), dims, 0.0));
+        let times = [&told, &plain].map(|fabric| fabric.concurrent_flow().unwrap().time());
+        assert!((times[0] / times[1] - 1.0).abs() < 1e-9, "{dims:?} {times:?}");
+        let forests = [&told, &plain].map(|fabric| fabric.forest(Roots::All, None, 4, 1 << 20).unwrap());
+        assert!((forests[0].time / forests[1].time - 1.0).abs() < 1e-9, "{dims:?}");
+        check(&told, &forests[0], 4);
     }
 }

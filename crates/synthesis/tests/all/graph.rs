@@ -3,7 +3,6 @@
 use unisono_machine::network::{Cable, PlaneBuilder};
 use unisono_synthesis::{Arc, Graph};
 
-/// Two ranks with a cable of each rate.
 fn pair(gbps: &[f64]) -> Graph {
     let mut builder = PlaneBuilder::new(2, 0, gbps.len() as u64).unwrap();
     for _ in gbps {
@@ -38,7 +37,7 @@ fn cables(of: &[(u32, u32, u64)]) -> impl Iterator<Item = Arc> {
     of.iter().flat_map(|&(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }])
 }
 
-/// Ranks 0, 1 and 2 in a line, a relay between 0 and 2, and a longer way between these over two more relays.
+/// Ranks 0, 1 and 2 in a line, a relay between 0 and 2, and a longer way from 0 to 2 over two more relays.
 fn line_and_relays() -> Graph {
     Graph::new(3, 6, cables(&[(0, 1, 6), (1, 2, 6), (0, 3, 4), (3, 2, 4), (0, 4, 2), (4, 5, 2), (5, 2, 2)]))
 }
@@ -55,7 +54,7 @@ fn ways_that_a_rank_shares_are_not_of_relays_alone() {
 fn without_relays_all_arcs_are_used() {
     let graph = Graph::new(4, 4, cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2)]));
     assert_eq!(graph.routed(), graph);
-    // Seen as a graph with a relay that nothing leads to, so that the ways are searched.
+    // An additional relay without a connection to the ranks, so that the ways are searched.
     let arcs = cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2), (4, 5, 2)]);
     let routed = Graph::new(4, 6, arcs).routed();
     assert_eq!((routed.nodes(), routed.arcs()), (4, graph.arcs()));
@@ -66,7 +65,7 @@ fn what_messages_do_not_use_is_left_out() {
     let whole = line_and_relays();
     let routed = whole.routed();
     assert_eq!((routed.ranks(), routed.nodes(), routed.arcs().len()), (3, 3, 4));
-    // Rates have the unit of the whole graph.
+    // Rates keep the unit of the whole graph.
     assert_eq!(routed.arcs().iter().map(|arc| arc.rate).collect::<Vec<_>>(), [3; 4]);
     assert!((routed.bytes_per_ns() - whole.bytes_per_ns()).abs() < 1e-15);
     let graph = Graph::new(2, 5, cables(&[(0, 3, 4), (3, 1, 4), (0, 2, 2), (2, 4, 2), (4, 1, 2)]));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use unisono_synthesis::internals::least_price::{NONE, Table, least_price};
 
-/// All choices of parents.
+/// Returns the least price over all choices of parents.
 fn by_hand(table: &Table, root: usize) -> Option<u128> {
     let n = table.nodes;
     let choices = n.pow(u32::try_from(n).unwrap());
@@ -29,7 +29,7 @@ proptest! {
         let mut table = Table::new(n);
         for from in 0..n {
             for to in (0..n).filter(|&to| to != from) {
-                // One price in nine stands for no arc; small prices make many trees equal.
+                // One price in nine means no arc; small prices make many trees equal.
                 let price = of[from * 5 + to];
                 if price < 8 {
                     table.add(from, to, price % most);
@@ -42,8 +42,7 @@ proptest! {
 
 #[test]
 fn circles_within_circles_are_joined_one_by_one() {
-    // Node k + 1 is on a circle with all before it, at a price that grows with k: one more node is joined in each
-    // round.
+    // Node k + 1 is on a cycle with all earlier nodes, at a price that grows with k: each round joins one more node.
     let n = 200;
     let mut table = Table::new(n + 1);
     for k in 1..n {

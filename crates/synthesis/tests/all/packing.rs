@@ -6,8 +6,8 @@ use unisono_synthesis::{
     packing::{Packing, pack},
 };
 
-/// Every tree brings its share of its root's block to all ranks over ways of arcs, and no arc is busier than the
-/// time.
+/// Checks that every tree brings its share of its root's block to all ranks over ways of arcs, and that no arc is
+/// busier than the time.
 pub(crate) fn check(graph: &Graph, roots: &[u32], packing: &Packing) {
     let mut load = vec![0.0; graph.arcs().len()];
     let mut shares = vec![0.0; graph.ranks() as usize];
@@ -35,7 +35,7 @@ pub(crate) fn check(graph: &Graph, roots: &[u32], packing: &Packing) {
     }
 }
 
-/// A switch that joins all ranks, and one slower link between two of them.
+/// Returns a switch that joins all ranks with links of one rate.
 fn box_of(ranks: u32) -> Graph {
     let arcs = (0..ranks).flat_map(|r| [(r, ranks), (ranks, r)]);
     Graph::new(ranks, ranks + 1, arcs.map(|(from, to)| Arc { from, to, rate: 300 }))

@@ -12,7 +12,7 @@ use unisono_synthesis::{
 
 fn line(ranks: u32, rate: u64) -> Graph {
     let arcs = (1..ranks).flat_map(|r| [(r - 1, r), (r, r - 1)]);
-    // The first link is twice as fast, so that rates keep their ratio.
+    // Only the ratio of the first link to the others depends on `rate`, because graphs divide rates by a common factor.
     Graph::new(ranks, ranks, arcs.map(|(from, to)| Arc { from, to, rate: if from + to == 1 { 2 * rate } else { 1 } }))
 }
 
@@ -42,7 +42,7 @@ fn growths_are_told_apart_by_their_shares() {
 #[test]
 fn the_oldest_goes() {
     let graph = |rate: usize| line(64, 10 + rate as u64);
-    // A packing of a line has at most so many edges.
+    // The most packings of a line that are cached.
     let most = MOST_EDGES / (64 * 2 * 63);
     let ask = |rate| packing(&graph(rate), vec![0], None, (0.0, None)).unwrap();
     let all: Vec<_> = (0..=most).map(ask).collect();

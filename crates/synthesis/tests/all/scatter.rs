@@ -11,7 +11,7 @@ use unisono_synthesis::{
     },
 };
 
-/// Every tree reaches every rank once, over ways of relays; the busiest arc has the time.
+/// Checks that every tree reaches every rank once, over ways of relays, and that the time is that of the busiest arc.
 fn check(graph: &Graph, scatter: &Scatter) {
     let mut load = vec![0.0; graph.arcs().len()];
     let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
@@ -32,7 +32,7 @@ fn check(graph: &Graph, scatter: &Scatter) {
             assert_eq!(at, edge.to);
         }
         assert!(has.into_iter().all(|h| h));
-        // The blocks of a hop are those of the ranks that come next.
+        // The blocks of a hop are those of the next ranks in the list.
         for (at, hop) in tree.hops.iter().enumerate() {
             let children = tree.hops.iter().filter(|other| other.edge.from == hop.edge.to);
             assert_eq!(hop.blocks, 1 + children.map(|child| child.blocks).sum::<u32>());
@@ -43,13 +43,35 @@ fn check(graph: &Graph, scatter: &Scatter) {
     assert!((busy / f64::from(scatter.chunks) - scatter.time).abs() < 1e-9 * scatter.time);
 }
 
+/// Every message takes as few links as any way between its ends, over relays and ranks.
+fn check_shortest(graph: &Graph, scatter: &Scatter) {
+    let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
+    let links = |from: u32, to: u32| {
+        let mut distance = vec![usize::MAX; graph.nodes() as usize];
+        distance[from as usize] = 0;
+        let mut queue = std::collections::VecDeque::from([from]);
+        while let Some(at) = queue.pop_front() {
+            for &arc in graph.leaving(at) {
+                let next = graph.arcs()[arc as usize].to;
+                if distance[next as usize] == usize::MAX {
+                    distance[next as usize] = distance[at as usize] + 1;
+                    queue.push_back(next);
+                }
+            }
+        }
+        distance[to as usize]
+    };
+    for edge in trees.iter().flat_map(|tree| &tree.hops).map(|hop| &hop.edge) {
+        assert_eq!(edge.way.len(), links(edge.from, edge.to), "{} to {}", edge.from, edge.to);
+    }
+}
+
 #[test]
 fn messages_are_cut_at_every_batch() {
     assert_eq!(batches(3, 6, 4).collect::<Vec<_>>(), [(3, 1), (4, 4), (8, 1)]);
     assert_eq!(batches(3, 6, 100).collect::<Vec<_>>(), [(3, 6)]);
 }
 
-/// On tori, the links carry only what they must, and are never idle before the end.
 #[test]
 fn tori_end_with_their_bound() {
     for dims in [&[8_u32, 4][..], &[5, 7], &[2, 4, 8], &[8, 8], &[16, 16], &[8, 8, 8], &[32, 32]] {
@@ -80,13 +102,14 @@ proptest! {
         let graph = crate::common::drawn(ranks, relays, cables);
         let fabric = Fabric::new(graph.clone(), &[], 0.0);
         let flow = fabric.concurrent_flow().unwrap();
-        // Messages on any ways come near the bound, and on the ways of the network they exist.
+        // With any ways, the time is near the bound; with the ways of the network, trees exist.
         let any = Grower::new(&graph, None, &flow.prices, flow.time(), Ways::Any).scatter(64).unwrap();
         check(&graph, &any);
         prop_assert!(any.time >= flow.time() * (1.0 - 1e-9));
         prop_assert!(any.time < 1.1 * flow.time(), "{} {}", any.time, flow.time());
         let shortest = fabric.scatter(3).unwrap();
         check(&graph, &shortest);
+        check_shortest(&graph, &shortest);
         prop_assert!(shortest.time >= flow.time() * (1.0 - 1e-9));
         let messages = shortest.timetable(&graph, 2, 0.0);
         prop_assert!(shortest.end(&graph, 2, 0.0, None).0 >= 3.0 * shortest.time * (1.0 - 1e-9));

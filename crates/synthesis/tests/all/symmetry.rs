@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 use unisono_synthesis::{Graph, internals::symmetry::Symmetry};
 
-/// Every shift keeps every arc with its rate and its class, and moves of representatives are all ranks.
+/// Checks that every shift keeps every arc with its rate and its class, and that shifts of representatives are all
+/// ranks.
 fn check(graph: &Graph, found: &Symmetry) {
     let known: FxHashMap<(u32, u32), (u32, u64)> =
         (0..).zip(graph.arcs()).map(|(at, arc)| ((arc.from, arc.to), (at, arc.rate))).collect();
@@ -16,7 +17,7 @@ fn check(graph: &Graph, found: &Symmetry) {
             let (image, rate) = known[&(found.moved(arc.from, shift), found.moved(arc.to, shift))];
             assert_eq!((rate, found.class(image)), (arc.rate, found.class(at)));
         }
-        // The first arc of each class stands for a tree.
+        // The first arc of each class represents a tree.
         for class in 0..narrow::<u32>(found.classes()) {
             let at = found.classes.iter().position(|&c| c == class).unwrap();
             let arc = graph.arcs()[at];

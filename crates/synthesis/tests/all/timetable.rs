@@ -19,9 +19,9 @@ fn the_longest_chain_goes_first() {
     assert_eq!(begins_and_end(&jobs, &[1.0, 0.5], &[0.25; 2]), (vec![1.0, 0.0, 1.25], 3.5));
 }
 
-/// Two trees with four chunks each leave over link 0; each goes on over a link of its own, which is half as fast.
-/// In turns both of these are busy all the time. If all chunks of one tree went first, the last one of the other
-/// would end at 12.
+/// Two trees with four chunks each leave over link 0; each continues over a link of its own, which is half as fast.
+/// With turns both of these are always busy. If all chunks of one tree went first, the last one of the other would end
+/// at 12.
 #[test]
 fn trees_take_turns() {
     let mut jobs = Jobs::default();
@@ -37,8 +37,8 @@ fn trees_take_turns() {
     assert_eq!(begins_and_end(&jobs, &[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
 }
 
-/// A message over link 1 follows the first one over link 0, whose data is there at 1 and expected at 3. In that
-/// order all messages end by 2.
+/// A message over link 1 follows the first one over link 0, whose data arrives at 1 and is expected at 3. In that order
+/// all messages end by 2.
 #[test]
 fn data_is_expected_late() {
     let mut jobs = Jobs::with_slack(2.0);
@@ -49,8 +49,7 @@ fn data_is_expected_late() {
     assert_eq!(begins_and_end(&jobs, &[1.0; 2], &[0.0; 2]), (vec![0.0, 3.0, 1.0], 2.0));
 }
 
-/// A rank with one machine sends over two links: each message holds the machine until its last of four packets
-/// starts.
+/// A rank with one machine sends over two links. Each message holds the machine until its last of four packets starts.
 #[test]
 fn messages_wait_for_a_machine_of_their_rank() {
     let mut jobs = Jobs::default();

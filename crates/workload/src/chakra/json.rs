@@ -25,7 +25,7 @@ struct Trace {
     workload_graph: Vec<Node>,
 }
 
-/// Reads nodes one by one, so that what is not read of them takes no memory.
+/// Reads nodes one by one, so that unused parts take no memory.
 fn read_nodes<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<Node>, D::Error> {
     struct Nodes;
     impl<'de> Visitor<'de> for Nodes {
@@ -68,23 +68,23 @@ struct JsonNode {
     attributes: Map<String, serde_json::Value>,
 }
 
-/// Returns whether a file begins as this form does.
+/// Returns whether a file begins in this form.
 pub fn is_it(begin: &[u8]) -> bool {
     let begin = String::from_utf8_lossy(begin);
     let key = begin.trim_start().strip_prefix('{').map(str::trim_start);
     key.is_some_and(|key| key.starts_with(&format!("\"{LIST}\"")))
 }
 
-/// The nodes of a trace.
+/// Returns the nodes of a trace.
 ///
 /// # Errors
-/// Damaged JSON, or a node without a key that it needs.
+/// Damaged JSON, or a node without a required key.
 pub fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
     let trace: Trace = keyed::json(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
     Ok(trace.workload_graph)
 }
 
-/// A node with the attributes that have a value. Those that are read are no lists and no objects.
+/// Converts a node, keeping the attributes that have a value. Attributes that are read must not be lists or objects.
 fn node(read: JsonNode) -> Result<Node, String> {
     let JsonNode { id, name, kind, ctrl_deps, data_deps, runtime, attributes } = read;
     let node = Node { id, name, kind, ctrl_deps, data_deps, duration_micros: runtime, attributes: Vec::new() };

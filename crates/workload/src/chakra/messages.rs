@@ -14,7 +14,7 @@ pub struct GlobalMetadata {
     pub attributes: Vec<Attribute>,
 }
 
-/// The attribute of the head that states the number of ranks of which a file is one. This project alone writes it.
+/// The attribute of the head that states the total number of ranks. Only this project writes it.
 const RANKS: &str = "ranks";
 
 impl GlobalMetadata {
@@ -23,7 +23,7 @@ impl GlobalMetadata {
         Self { version: "1.0.0".to_owned(), attributes: vec![attribute] }
     }
 
-    /// The number of ranks, where the file states it.
+    /// Returns the number of ranks, if the file states it.
     pub fn ranks(&self) -> Option<u32> {
         let stated = self.attributes.iter().find(|attribute| attribute.name == RANKS)?;
         match stated.value {
@@ -91,7 +91,6 @@ pub enum Value {
     String(String),
 }
 
-/// What a node does.
 pub mod kind {
     pub const INVALID: i32 = 0;
     pub const LOAD: i32 = 2;
@@ -103,7 +102,7 @@ pub mod kind {
 }
 
 impl Node {
-    /// The node with the first attribute of each name that is read, and no others.
+    /// Keeps the first attribute of each name that is read, and drops all others.
     pub fn without_unread(mut self) -> Self {
         let mut kept: Vec<Attribute> = Vec::new();
         for attribute in std::mem::take(&mut self.attributes) {
@@ -124,7 +123,8 @@ impl Node {
         self.attributes.iter().find(|attribute| attribute.name == name)?.value.as_ref()
     }
 
-    /// A number in any of the numeric fields, because writers disagree on them; negative numbers are refused.
+    /// Returns a number from any of the numeric fields, because writers use different ones. Negative numbers are
+    /// refused.
     pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match *value {
@@ -140,7 +140,7 @@ impl Node {
         number.map(Some).ok_or_else(|| format!("{name} is not a number of at least 0"))
     }
 
-    /// A time that is finite and not negative.
+    /// Returns a time, which must be finite and not negative.
     pub fn seconds(&self, name: &str) -> Result<Option<f64>, String> {
         match self.value(name) {
             None => Ok(None),
@@ -149,7 +149,7 @@ impl Node {
         }
     }
 
-    /// A text, or a number of at least 0 as text.
+    /// Returns a text, or a number of at least 0 as text.
     pub fn text(&self, name: &str) -> Result<Option<String>, String> {
         match self.value(name) {
             Some(Value::String(text)) => Ok(Some(text.clone())),
@@ -157,7 +157,7 @@ impl Node {
         }
     }
 
-    /// A truth value, or a number that is above 0.
+    /// Returns a truth value, or whether a number is above 0.
     pub fn is_set(&self, name: &str) -> Result<bool, String> {
         match self.value(name) {
             Some(Value::Bool(set)) => Ok(*set),
@@ -171,7 +171,7 @@ impl Node {
     }
 }
 
-/// The next frame of a file, and the bytes after it.
+/// Returns the next frame of a file, and the bytes after it.
 ///
 /// # Errors
 /// The file ends inside the frame.
@@ -185,7 +185,6 @@ pub fn frame(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     Ok(rest.split_at(length))
 }
 
-/// Appends a message with its length.
 pub fn append(bytes: &mut Vec<u8>, message: &impl Message) {
     message.encode_length_delimited(bytes).expect("a vector takes everything");
 }

@@ -1,4 +1,4 @@
-//! The order in which a rank executes its nodes: that of the file, except that a node follows those that it depends on.
+//! The order in which a rank executes its nodes: the order of the file, except that a node follows its dependencies.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -6,13 +6,13 @@ use rustc_hash::FxHashMap;
 
 use super::{messages::Node, rank::BEGUN};
 
-/// Why nodes have no order: the id of a node, and the reason.
+/// The reason why nodes have no order, and the id of a node.
 pub struct NoOrder {
     pub node: u64,
     pub reason: String,
 }
 
-/// The numbers of nodes in the file, in the order of execution, and for each node those that it depends on.
+/// Returns the indices of nodes in execution order, and for each node the indices of its dependencies.
 pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
     let mut numbers = FxHashMap::default();
     for (number, node) in nodes.iter().enumerate() {
@@ -25,7 +25,7 @@ pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
     let mut open = vec![0_usize; nodes.len()];
     for (number, node) in nodes.iter().enumerate() {
         let mut needed = Vec::new();
-        // Control dependencies of a node that names begun ones repeat for other readers what follows from these.
+        // If a node names begun ones, its control dependencies follow from these and are only for other readers.
         let controls = if node.has(BEGUN) { &[] } else { &node.ctrl_deps[..] };
         for id in controls.iter().chain(&node.data_deps) {
             let found = numbers.get(id).copied();

@@ -16,13 +16,11 @@ use crate::{
     packed::unpacked,
 };
 
-/// Traces of more nodes are refused.
 pub const MOST_NODES: usize = 1 << 20;
-/// Larger nodes are refused: an attribute of two bytes takes fifty times as many in memory.
+/// The largest node in bytes. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
-/// Where all dependencies are kept, those of nodes that take no time pass to later nodes.
+/// The most dependencies, if all are kept. Dependencies of nodes that take no time pass to later nodes.
 const MOST_DEPENDENCIES: usize = 1 << 24;
-/// The attributes that are read.
 pub const READ: [&str; 13] = [
     BEGUN,
     SECONDS,
@@ -38,14 +36,14 @@ pub const READ: [&str; 13] = [
     "root",
     "tensor_size",
 ];
-/// The attribute of ids of nodes that must have begun, separated by spaces. Other readers of traces pass over it.
+/// The attribute with the ids of nodes that must have begun, separated by spaces. Other readers ignore it.
 pub const BEGUN: &str = "unisono_begun";
-/// The attribute of a time that is not a whole number of microseconds.
+/// The attribute with a time that is not a whole number of microseconds.
 pub const SECONDS: &str = "unisono_seconds";
-/// The attribute of a sum of a schedule, whose time a machine states.
+/// The attribute of a reduction of a schedule, whose time the machine states.
 pub const REDUCES: &str = "unisono_reduces";
 
-/// What a node does; a collective names its process group.
+/// The operation of a node. A collective names its process group.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     Compute(Compute),
@@ -74,7 +72,7 @@ impl Step {
     }
 }
 
-/// A node that takes time, the earlier ones that it waits for, and those that must have begun.
+/// A node that takes time, the earlier nodes for which it waits, and those that must have begun.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timed {
     pub id: u64,
@@ -84,23 +82,22 @@ pub struct Timed {
     pub begun: Vec<u32>,
 }
 
-/// The nodes of a rank that take time, and the number of those of unknown kinds.
+/// The nodes of a rank that take time, and the names of nodes of unknown kinds.
 pub struct RankTrace {
     pub nodes: Vec<Timed>,
     pub unknown: Vec<String>,
-    /// The number of ranks of the program, where the file states it.
+    /// The number of ranks of the program, if the file states it.
     pub ranks: Option<u32>,
 }
 
-/// Which dependencies of a node are kept.
+/// The dependencies of a node to keep.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
-    /// On the last compute and the last communication, which suffice where queues work in program order.
+    /// Those on the last compute and the last communication, which suffice if queues work in program order.
     Last,
     All,
 }
 
-/// Reads a trace.
 pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTrace, Wrong> {
     let wrong = |message: String| Wrong { place: Place::Rank(rank), message };
     let unpacked = unpacked(bytes).map_err(wrong)?;
@@ -108,7 +105,7 @@ pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTra
     let of_node = |node: u64, message| Wrong { place: Place::Node { rank, node }, message };
     let (order, before) = order(&nodes).map_err(|e| of_node(e.node, e.reason))?;
     let mut trace = RankTrace { nodes: Vec::new(), unknown: Vec::new(), ranks };
-    // Of each node of the file: the timed nodes that it stands for.
+    // For each node of the file, the timed nodes for which its successors wait.
     let mut needs: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let mut kept_all = 0;
@@ -148,7 +145,7 @@ pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTra
     Ok(trace)
 }
 
-/// Of ascending nodes the last that computes and the last that communicates.
+/// Returns the last compute and the last communication among ascending nodes.
 fn last_of_queues(nodes: &[u32], timed: &[Timed]) -> Vec<u32> {
     let last = |computes: bool| {
         let of_queue = |&&n: &&u32| matches!(timed[n as usize].step, Step::Compute(_)) == computes;
@@ -157,7 +154,7 @@ fn last_of_queues(nodes: &[u32], timed: &[Timed]) -> Vec<u32> {
     [last(true), last(false)].into_iter().flatten().collect()
 }
 
-/// The earlier nodes of the file that a node names as begun; written for schedules by [`super::write`].
+/// Returns the earlier nodes that a node names as begun. [`super::write`] writes them for schedules.
 fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String> {
     let Some(text) = node.text(BEGUN)? else { return Ok(Vec::new()) };
     let number = |id: &str| {
@@ -168,7 +165,7 @@ fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String>
     text.split_whitespace().map(number).collect()
 }
 
-/// The nodes of a file, with the number of ranks that it states.
+/// Returns the nodes of a file, with the number of ranks that it states.
 fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     if json::is_it(bytes) {
         return Ok((None, json::nodes(bytes)?));
@@ -203,7 +200,7 @@ fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     Ok((head.ranks(), nodes))
 }
 
-/// The name of a node of which nothing says what it does.
+/// Returns the name of a node whose operation is not known.
 fn unknown(node: &Node) -> Result<Option<String>, String> {
     if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
         return Ok(Some(format!("node type {}", node.kind)));
@@ -212,7 +209,7 @@ fn unknown(node: &Node) -> Result<Option<String>, String> {
     Ok(is_bare.then(|| "collective without comm_type".to_owned()))
 }
 
-/// What a node does on the device; `None` if it takes no time.
+/// Returns the operation of a node on the device; `None` if it takes no time.
 #[expect(clippy::cast_precision_loss, reason = "counts of operations and bytes are floating point")]
 fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
     if node.is_set("is_cpu_op")? {
@@ -255,7 +252,8 @@ fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
     })
 }
 
-/// The other rank of a message, its bytes and its tag. `names` are the attributes of the other rank and of this one.
+/// Returns the other rank of a message, its bytes and its tag. `names` are the attributes of the other rank and of this
+/// one.
 fn message(node: &Node, rank: u32, names: [&str; 2]) -> Result<(u32, u64, u32), String> {
     let [other, own] = names;
     let needed = |name| node.number(name)?.ok_or_else(|| format!("a message has no {name}"));

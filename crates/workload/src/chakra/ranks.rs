@@ -1,9 +1,9 @@
-//! The traces of all ranks as one program.
+//! Combines the traces of all ranks into one program.
 //!
-//! A process group has the ranks that a file of groups lists, or else those whose traces name it; a collective without
-//! a group is among all ranks. If all ranks execute the same nodes, they are one class, and the groups that they name
-//! at one node communicate at the same time. Otherwise each rank is a class. Traces with messages between pairs are
-//! task graphs, whose nodes begin in the order in which they become ready; all others work in program order.
+//! A process group has the ranks that a file of groups lists, or else the ranks whose traces name it. A collective
+//! without a group is among all ranks. If all ranks execute the same nodes, they form one class, and the groups that
+//! they name at one node communicate concurrently. Otherwise each rank is a class. Traces with messages between pairs
+//! are task graphs, whose nodes begin in the order in which they become ready. All others work in program order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,15 +23,15 @@ use crate::{
     pairs::Unmatched,
 };
 
-/// Traces of more nodes of all ranks are refused.
+/// The most nodes of all ranks together.
 const MOST_NODES: usize = 1 << 22;
-/// Distinct sets of groups times ranks; more are refused.
+/// The most distinct sets of groups, times ranks.
 const MOST_PLACES: usize = 1 << 26;
 
-/// Returns whether a file begins as a trace does: by its head, or by the key of the JSON form.
+/// Returns whether a file begins like a trace: with its head, or with the key of the JSON form.
 pub fn is_it(bytes: &[u8]) -> bool {
     let is_head = |head: &[u8]| {
-        // The version, or the first attribute.
+        // The tag of the version, or of the first attribute.
         head.first().is_none_or(|tag| [0x0a, 0x12].contains(tag))
             && <GlobalMetadata as prost::Message>::decode(head).is_ok()
     };
@@ -39,7 +39,7 @@ pub fn is_it(bytes: &[u8]) -> bool {
     if super::json::is_it(&begin) {
         return true;
     }
-    // A compressed file of which nothing can be unpacked is a trace that is damaged.
+    // A compressed file that cannot be unpacked at all is a damaged trace.
     begin.is_empty() && !bytes.is_empty() || frame(&begin).is_ok_and(|(head, _)| is_head(head))
 }
 
@@ -47,7 +47,7 @@ pub fn is_it(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages that are
-/// sent and not received, groups that do not fit together.
+/// sent but not received, or groups that do not fit together.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut by_rank: BTreeMap<u32, &SourceFile> = BTreeMap::new();
     for file in files.iter().filter(|file| !comm_groups::is_json(file)) {
@@ -120,7 +120,6 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     Ok(graph)
 }
 
-/// Reads the trace of each rank.
 fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Result<Vec<RankTrace>, ReadError> {
     let mut traces: Vec<RankTrace> = Vec::with_capacity(by_rank.len());
     let mut total = 0;
@@ -140,7 +139,7 @@ fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Res
     Ok(traces)
 }
 
-/// The rank in `NAME.RANK.et`.
+/// Returns the rank in `NAME.RANK.et`.
 fn rank_of(origin: &str) -> Result<u32, Wrong> {
     let name = origin.rsplit('/').next().unwrap_or(origin);
     let parts = name.rsplit('.').filter(|part| !matches!(*part, "et" | "json" | "gz" | "chakra"));
@@ -148,7 +147,6 @@ fn rank_of(origin: &str) -> Result<u32, Wrong> {
     rank.ok_or_else(|| Wrong::file("the name of a trace is NAME.RANK.et, and this one has no rank"))
 }
 
-/// The ranks of each process group.
 fn members(traces: &[RankTrace]) -> BTreeMap<String, Vec<u32>> {
     let mut members: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
     for (rank, trace) in (0..).zip(traces) {
@@ -196,7 +194,7 @@ struct Program {
     traces: Vec<RankTrace>,
     members: BTreeMap<String, Vec<u32>>,
     groups: Distinct<Groups>,
-    /// Of ranks that differ, the set of the group of each name.
+    /// The set of each named group, if ranks differ.
     numbers: BTreeMap<Option<String>, u32>,
 }
 
@@ -217,7 +215,7 @@ impl Program {
         Ok((self.traces, self.groups.into_rows(), classes))
     }
 
-    /// All ranks as one class; `None` if the groups of a node overlap.
+    /// Returns the nodes of all ranks as one class; `None` if the groups of a node overlap.
     fn one_class(&mut self, ranks: u32) -> Option<Vec<WorkNode>> {
         let mut nodes = Vec::with_capacity(self.traces[0].nodes.len());
         let mut known: BTreeMap<Vec<Option<&str>>, u32> = BTreeMap::new();
@@ -244,7 +242,7 @@ impl Program {
                     };
                     collected(*kind, *bytes, *root, groups, self.groups.row(groups))
                 }
-                // A rank with messages is a class of its own.
+                // A rank with messages needs its own class.
                 Step::Send { .. } | Step::Receive { .. } => return None,
             };
             nodes.push(made(node, work));
@@ -297,7 +295,7 @@ fn group_of(node: &Timed) -> Option<&str> {
     }
 }
 
-/// Returns whether two nodes do the same, each in a group of its own.
+/// Returns whether two nodes are equal except for their groups.
 fn is_alike(a: &Timed, b: &Timed) -> bool {
     let same = match (&a.step, &b.step) {
         (Step::Compute(a), Step::Compute(b)) => a == b,
@@ -310,7 +308,7 @@ fn is_alike(a: &Timed, b: &Timed) -> bool {
     same && a.after == b.after && a.begun == b.begun
 }
 
-/// A collective with the bytes as MPI counts them, where a trace counts those of the input.
+/// Makes a collective from the bytes of its input, as a trace counts them. The result counts bytes as MPI does.
 fn collected(kind: Kind, input: u64, root: u32, groups: u32, of: &Groups) -> Work {
     let size = u64::from(of.sizes().last().copied().unwrap_or(1));
     let bytes = match kind {

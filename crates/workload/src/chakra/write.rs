@@ -1,4 +1,4 @@
-//! Writes a program as Chakra traces, one file a rank.
+//! Writes a program as Chakra traces, one file for each rank.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{Compute, Work, WorkNode, WorkloadGraph};
 
-/// The files by name. Groups are named by a number, `SET-GROUP`.
+/// Returns the files by name. Groups are named by numbers, `SET-GROUP`.
 ///
 /// # Errors
-/// A permutation, for which traces have messages between pairs only, or a collective that traces do not have.
+/// A permutation, since traces only have messages between pairs, or a collective that traces do not have.
 pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut files = Vec::with_capacity(graph.ranks as usize);
     for class in &graph.classes {
@@ -34,7 +34,8 @@ pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
     Ok(files)
 }
 
-/// Names the nodes that must have begun, for which the format has no field. Other readers wait for what these wait for.
+/// Adds the nodes that must have begun, for which the format has no field. For other readers it adds their
+/// dependencies.
 fn with_begun(node: Node, begun: &[u32], before: &[BTreeSet<u32>]) -> Node {
     if begun.is_empty() {
         return node;
@@ -45,7 +46,7 @@ fn with_begun(node: Node, begun: &[u32], before: &[BTreeSet<u32>]) -> Node {
     Node { ctrl_deps, ..node }.with(BEGUN, Value::String(ids.join(" ")))
 }
 
-/// Of each node, the nodes that are done when it begins, except those that follow from these.
+/// Returns, for each node, the nodes that are done when it begins, except those that follow from these.
 fn done_before(nodes: &[WorkNode]) -> Vec<BTreeSet<u32>> {
     let mut before: Vec<BTreeSet<u32>> = Vec::with_capacity(nodes.len());
     for node in nodes {

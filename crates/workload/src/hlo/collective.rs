@@ -1,7 +1,6 @@
 //! Collective instructions of HLO: kind, bytes and groups.
 //!
-//! How the numbers of `replica_groups` stand for devices (source: "Operation Semantics" of XLA, and
-//! `collective_ops_utils.h`):
+//! Meaning of the numbers in `replica_groups` (source: "Operation Semantics" of XLA, and `collective_ops_utils.h`):
 //!
 //! | `channel_id` | `use_global_device_ids` | numbers | who takes part |
 //! |---|---|---|---|
@@ -18,25 +17,24 @@ use super::{
 };
 use crate::{Groups, error::Wrong};
 
-/// Devices of a module.
 #[derive(Clone, Copy, Debug)]
 pub struct Devices {
     replicas: u32,
     partitions: u32,
 }
 
-/// The text of the groups or the pairs of an instruction, and what its numbers are.
+/// The text of the groups or the pairs of an instruction, and the meaning of its numbers.
 pub type ListText<'a> = (Option<&'a str>, Numbers);
 
-/// What an operation communicates.
+/// The communication of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
     Collective(Kind),
     Permute,
 }
 
-/// The pattern of an instruction. The first half of an asynchronous pair begins the communication. A `send` between
-/// devices is a permutation, whose other end is a `recv` with the same pairs.
+/// Returns the pattern of an instruction. The first half of an asynchronous pair begins the communication. A `send`
+/// between devices is a permutation; its other end is a `recv` with the same pairs.
 pub fn pattern(i: &Instruction) -> Option<Pattern> {
     if i.half == Half::Rest {
         return None;
@@ -54,18 +52,18 @@ pub fn pattern(i: &Instruction) -> Option<Pattern> {
     })
 }
 
-/// The pairs of a source and a target of a `send` or a `recv`.
+/// Returns the source-target pairs of a `send` or a `recv`.
 pub fn sent_pairs<'a>(i: &Instruction<'a>) -> Option<&'a str> {
     i.frontend_attribute("_xla_send_recv_source_target_pairs")
 }
 
-/// The pairs of a source and a target of a permutation.
+/// Returns the source-target pairs of a permutation.
 fn pairs_of(i: &Instruction) -> Result<Vec<(u32, u32)>, String> {
     i.attribute("source_target_pairs").or_else(|| sent_pairs(i)).map_or(Ok(Vec::new()), pairs)
 }
 
 impl Devices {
-    /// The devices that the head of a module states; else those that its groups name.
+    /// Returns the devices that the head of a module states, or else those that its groups name.
     pub fn of(module: &Module) -> Result<Self, Wrong> {
         let (replicas, partitions) = (module.replicas.unwrap_or(1), module.partitions.unwrap_or(1));
         let stated = module.replicas.is_some() || module.partitions.is_some();
@@ -84,12 +82,11 @@ impl Devices {
         self.replicas * self.partitions
     }
 
-    /// The device of replica r and partition p.
     fn device(self, replica: u32, partition: u32) -> u32 {
         replica * self.partitions + partition
     }
 
-    /// The groups of an instruction, as devices.
+    /// Returns the groups of an instruction, as devices.
     pub fn groups(self, i: &Instruction) -> Result<Groups, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
         let listed = i.attribute("replica_groups").map_or(Ok(Vec::new()), groups).map_err(wrong)?;
@@ -118,7 +115,7 @@ impl Devices {
         Groups::new(self.count(), lists).map_err(|e| wrong(e.to_string()))
     }
 
-    /// Equal texts of instructions list the same devices.
+    /// Returns the text of an instruction's list. Equal texts list the same devices.
     pub fn list_text<'a>(self, i: &Instruction<'a>) -> ListText<'a> {
         let pairs = || i.attribute("source_target_pairs").or_else(|| sent_pairs(i));
         (i.attribute("replica_groups").or_else(pairs), self.numbers(i))
@@ -130,7 +127,7 @@ impl Devices {
             "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast" | "send"
         );
         match (i.attribute("channel_id").is_some(), i.attribute("use_global_device_ids") == Some("true")) {
-            // Numbers of partitions, or of replicas, are those of devices where there is one of the other.
+            // If there is only one replica or one partition, the numbers of the others are those of devices.
             _ if self.replicas == 1 && self.partitions == 1 => Numbers::Devices,
             (true, true) => Numbers::Devices,
             (true, false) if across => Numbers::Partitions,
@@ -139,7 +136,7 @@ impl Devices {
         }
     }
 
-    /// The receiver of each device of a permutation; a device that sends nothing has itself.
+    /// Returns the receiver of each device of a permutation. A device that sends nothing has itself.
     pub fn receivers(self, i: &Instruction) -> Result<Vec<u32>, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
         let listed = pairs_of(i).map_err(wrong)?;
@@ -169,7 +166,7 @@ impl Devices {
     }
 }
 
-/// What the numbers in a list of groups are.
+/// The meaning of the numbers in a list of groups.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Numbers {
     Devices,
@@ -196,7 +193,7 @@ impl Numbers {
     }
 }
 
-/// One more than the largest device that a group or a pair names.
+/// Returns one more than the largest device that a group or a pair names.
 fn named(module: &Module) -> Result<u32, Wrong> {
     let (mut most, mut known) = (0, rustc_hash::FxHashSet::default());
     for i in module.computations.iter().flat_map(|c| &c.instructions).filter(|i| pattern(i).is_some()) {
@@ -212,10 +209,10 @@ fn named(module: &Module) -> Result<u32, Wrong> {
     Ok(most + 1)
 }
 
-/// The bytes of a collective as MPI counts them, and the bytes of an element.
+/// Returns the bytes of a collective as MPI counts them, and the bytes of an element.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
     let count = match i.opcode {
-        // The others are the output, offsets and sizes; a token; a root that is known at run time.
+        // The other operands are the output, offsets and sizes; a token; or a root that is known at run time.
         "ragged-all-to-all" | "send" => 1,
         _ if i.attribute("has_dynamic_root") == Some("true") => i.operands.len().saturating_sub(1),
         _ => i.operands.len(),

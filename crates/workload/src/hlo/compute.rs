@@ -1,10 +1,10 @@
 //! Arithmetic operations and memory traffic of HLO instructions.
 //!
-//! * A dot of R results over K products each takes 2 R K operations, and so does a convolution, whose K is the number
-//!   of weights of one output feature (taps on padding are counted). A ragged dot takes those of its rows, whatever the
-//!   lengths of its parts are. Other operations count none: their time is their traffic.
-//! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border, and reads
-//!   of an operand that is only sliced no more than the slices. An update in place moves the update twice.
+//! * A dot of R results, each over K products, takes 2 R K operations. So does a convolution, whose K is the number of
+//!   weights of one output feature (taps on padding are counted). A ragged dot takes the operations of its rows,
+//!   whatever the lengths of its parts are. Other operations count none: their time is their traffic.
+//! * An instruction reads its operands and writes its result. A fusion reads and writes only at its border. If it only
+//!   slices an operand, it reads only the slices. An update in place moves the update twice.
 //!
 //! Source: the rules of `hlo_cost_analysis.cc` of XLA (github.com/openxla/xla), for these operations.
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Compute, error::Wrong};
 
-/// The arithmetic of each computation, with that of the computations that it calls.
+/// The arithmetic of each computation, including the computations that it calls.
 pub struct Arithmetic(Vec<f64>);
 
 impl Arithmetic {
@@ -67,7 +67,7 @@ impl Arithmetic {
         }
     }
 
-    /// The cost of an instruction that neither communicates nor only names values.
+    /// Returns the cost of an instruction that neither communicates nor only names values.
     pub fn compute(&self, module: &Module, at: usize, i: &Instruction) -> Result<Compute, Wrong> {
         let within = &module.computations[at];
         let operations = self.operations(module, at, within, i)?;
@@ -83,8 +83,8 @@ impl Arithmetic {
     }
 }
 
-/// The number of parts into which a ragged dot cuts the contracted dimension: each of its results, of which the first
-/// extent is that number, sums one part.
+/// Returns the number of parts into which a ragged dot cuts the contracted dimension. The first extent of its result is
+/// this number, as each result sums one part.
 fn ragged_parts(i: &Instruction, contracted: &[u64]) -> f64 {
     let ragged = i.attribute("lhs_ragged_dims").and_then(|text| numbers(bracketed(text)?.0));
     let is_cut = ragged.is_some_and(|ragged| ragged.iter().any(|dim| contracted.contains(dim)));
@@ -105,8 +105,8 @@ fn first_of_tuple(i: &Instruction) -> f64 {
     }
 }
 
-/// Of each instruction of a fusion: the bytes that slices and updates read of it; `None` where another operation reads
-/// it.
+/// Returns, for each instruction of a fusion, the bytes that slices and updates read of it; `None` if another operation
+/// reads it.
 pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     let mut read: Vec<Option<u64>> = vec![Some(0); fused.instructions.len()];
     for user in &fused.instructions {
@@ -122,7 +122,7 @@ pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     read
 }
 
-/// Bytes that a fusion reads and writes.
+/// Returns the bytes that a fusion reads and writes.
 fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) -> f64 {
     let read = sliced(fused);
     let of = |n: usize| {
@@ -139,7 +139,7 @@ fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) 
     reads + float(written)
 }
 
-/// The product of the extents of some dimensions.
+/// Returns the product of the extents of some dimensions.
 fn products(dims: &[u64], listed: &[u64]) -> Option<f64> {
     let extent = |&dim: &u64| dims.get(usize::try_from(dim).ok()?).map(|&extent| float(extent));
     listed.iter().map(extent).product()

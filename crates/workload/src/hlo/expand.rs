@@ -1,8 +1,8 @@
-//! The nodes that a module executes: loops and calls are expanded.
+//! Expands loops and calls of a module into the nodes that it executes.
 //!
-//! A value depends on the last compute and the last communication that it needs; earlier ones are included, because
-//! either queue works in program order. A loop without a known number of iterations is expanded once. Of a conditional,
-//! the branch with the most nodes is taken.
+//! A value depends on the last compute and the last communication that it needs. These include earlier ones, because
+//! each queue works in program order. A loop with an unknown number of iterations is expanded once. For a conditional,
+//! the branch with the most nodes is chosen.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -19,15 +19,15 @@ use super::{
 };
 use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
 
-/// More nodes are refused, and so are more visits of instructions.
+/// The most nodes, and the most visits of instructions.
 const MOST_NODES: usize = 1 << 20;
 const MOST_VISITS: u64 = 1 << 24;
-/// Different lists of groups and of pairs, times devices; more are refused.
+/// The most distinct lists of groups and of pairs, times devices.
 const MOST_PLACES: u64 = 1 << 25;
-/// Deeper calls are refused, and so are tuples nested deeper.
+/// The deepest nesting of calls, and of tuples.
 const MOST_DEPTH: u32 = 32;
 
-/// The nodes that a value waits for: the last of each queue, plus 1; 0 where there is none.
+/// The nodes for which a value waits: the last of each queue, plus 1; 0 if there is none.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Needs {
     computed: u32,
@@ -40,7 +40,7 @@ impl Needs {
     }
 }
 
-/// A value, and its elements where it is a tuple.
+/// A value, with its elements if it is a tuple.
 #[derive(Clone, Default)]
 struct Value {
     needs: Needs,
@@ -53,7 +53,7 @@ impl Value {
         Self { needs, ..Self::default() }
     }
 
-    /// Tuples that are nested deeper than any compiler does lose their elements.
+    /// Makes a tuple. Tuples nested deeper than any compiler produces lose their elements.
     fn tuple(elements: Vec<Value>) -> Self {
         let needs = elements.iter().fold(Needs::default(), |all, value| all.and(value.needs));
         let depth = 1 + elements.iter().map(|value| value.depth).max().unwrap_or(0);
@@ -66,10 +66,10 @@ impl Value {
     }
 }
 
-/// A communication, read once for each instruction.
+/// The communication of an instruction, which is read once.
 type Read = Option<Work>;
 
-/// The list of a communication: whether it is one of groups, and its text.
+/// The list of a communication: whether it lists groups, and its text.
 type Listed<'a> = (bool, ListText<'a>);
 
 pub struct Expansion<'a> {
@@ -80,22 +80,22 @@ pub struct Expansion<'a> {
     nodes: Vec<WorkNode>,
     groups: Distinct<Groups>,
     receivers: Distinct<Vec<Vec<u32>>>,
-    /// The set of groups or the tables of receivers of each text, and the devices of all of them.
+    /// The set of groups or the tables of receivers of each text, and their devices in total.
     texts: rustc_hash::FxHashMap<Listed<'a>, u32>,
     places: u64,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
     /// By the place of the instruction.
     findings: BTreeMap<(usize, usize), Finding>,
-    /// Computations whose collectives were looked at.
+    /// Computations whose collectives were checked.
     judged: rustc_hash::FxHashSet<usize>,
-    /// Of each computation, whether its result depends on its parameters alone.
+    /// For each computation, whether its result depends only on its parameters.
     are_pure: Vec<bool>,
     unknown: BTreeMap<String, u64>,
     /// The last `send` of each list of pairs, and the pairs of the last `recv` of each channel.
     sent: rustc_hash::FxHashMap<&'a str, Needs>,
     receives: rustc_hash::FxHashMap<&'a str, &'a str>,
     visits: u64,
-    /// Conditionals of which a branch was taken.
+    /// Conditionals for which a branch was chosen.
     branches: u64,
 }
 
@@ -147,7 +147,7 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// Executes a computation; returns its root.
+    /// Executes a computation and returns its root.
     fn computation(&mut self, at: usize, arguments: &[Value], depth: u32) -> Result<Value, Wrong> {
         let computation = &self.module.computations[at];
         if depth > MOST_DEPTH {
@@ -235,14 +235,14 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// The last message of the pairs of a receive. The text has it before the end of the receive, which is found by its
-    /// channel.
+    /// Returns the last message of the pairs of a receive, which is found by its channel. The text has the message
+    /// before the end of the receive.
     fn arrived(&self, i: &Instruction) -> Needs {
         let pairs = i.attribute("channel_id").and_then(|channel| self.receives.get(channel));
         pairs.and_then(|pairs| self.sent.get(pairs)).copied().unwrap_or_default()
     }
 
-    /// Adds a node; returns its number plus 1.
+    /// Adds a node and returns its number plus 1.
     fn node(&mut self, i: &Instruction, work: Work, needs: Needs) -> u32 {
         let after = [needs.computed, needs.communicated].into_iter().filter_map(|node| node.checked_sub(1)).collect();
         self.nodes.push(WorkNode::new(i.name, work, after));
@@ -251,7 +251,7 @@ impl<'a> Expansion<'a> {
 
     fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
         let i = &self.module.computations[at].instructions[n];
-        // A group of one rank has nothing to do.
+        // A group of one rank has no communication.
         let Some(work) = self.communication[&(at, n)] else { return Ok(needs) };
         if i.opcode == "ragged-all-to-all" {
             self.unknown(i, "ragged-all-to-all of unknown lengths, taken as equal parts of the input")?;
@@ -262,7 +262,8 @@ impl<'a> Expansion<'a> {
         Ok(Needs { communicated: self.node(i, work, needs), ..Needs::default() })
     }
 
-    /// Reads the communications of a computation, and notes those in place of which a cheaper one or none suffices.
+    /// Reads the communications of a computation, and records those that are redundant or that a cheaper one could
+    /// replace.
     fn judge(&mut self, at: usize) -> Result<(), Wrong> {
         let (module, within) = (self.module, &self.module.computations[at]);
         let mut reads: Vec<Read> = Vec::with_capacity(within.instructions.len());
@@ -316,8 +317,8 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// The number of the groups of a collective, or of the tables of receivers of a permutation. Equal texts are read
-    /// once.
+    /// Returns the number of the groups of a collective, or of the tables of receivers of a permutation. Equal texts
+    /// are read once.
     fn listed(&mut self, i: &Instruction<'a>, groups: bool) -> Result<u32, Wrong> {
         let key = (groups, self.devices.list_text(i));
         if let Some(&number) = self.texts.get(&key) {

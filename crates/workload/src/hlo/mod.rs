@@ -21,17 +21,17 @@ pub use redundant::Redundancy;
 use expand::Expansion;
 use module::Module;
 
-/// Returns whether a file begins as the text of a module does, after comments.
+/// Returns whether a file begins with the text of a module, after comments.
 pub fn is_it(bytes: &[u8]) -> bool {
     let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let mut code = lines.filter(|line| !line.is_empty() && !line.starts_with(b"//"));
     code.next().is_some_and(|line| line.starts_with(b"HloModule"))
 }
 
-/// Reads a module; `origin` is named in errors. With `strict`, an operation whose time is not known is an error.
+/// Reads a module. `origin` is named in errors. With `strict`, an operation whose time is not known is an error.
 ///
 /// # Errors
-/// A text that is not an HLO module, or is cut off; groups that are wrong; an operation that is not known, if `strict`.
+/// A text that is not an HLO module or is cut off, wrong groups, or an operation that is not known, if `strict`.
 pub fn read(text: &str, origin: &str, strict: bool) -> Result<WorkloadGraph, ReadError> {
     let graph = || -> Result<WorkloadGraph, Wrong> {
         let module = Module::read(text)?;

@@ -9,9 +9,9 @@
 //! ENTRY %main (x: f32[8]) -> f32[8] { ... }
 //! ```
 //!
-//! Source: the printer of XLA, `hlo_module.cc` and `hlo_instruction.cc` (github.com/openxla/xla). Names stand with or
-//! without `%`, and operands with or without their shapes. Computations and values are defined before they are used, so
-//! there are no cycles.
+//! Source: the printer of XLA, `hlo_module.cc` and `hlo_instruction.cc` (github.com/openxla/xla). The `%` of names and
+//! the shapes of operands are optional. Computations and values are defined before they are used, so there are no
+//! cycles.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{excerpt, interrupt::poll, narrow};
@@ -22,12 +22,11 @@ use super::{
 };
 use crate::error::Wrong;
 
-/// More instructions are refused.
 const MOST_INSTRUCTIONS: usize = 1 << 22;
 
 pub struct Module<'a> {
     pub name: &'a str,
-    /// `None` where the head does not state them.
+    /// `None` if the head does not state them.
     pub partitions: Option<u32>,
     pub replicas: Option<u32>,
     /// In the order of the text.
@@ -41,11 +40,10 @@ pub struct Computation<'a> {
     pub name: &'a str,
     pub instructions: Vec<Instruction<'a>>,
     pub root: usize,
-    /// The parameters by their number.
     pub parameters: Vec<Option<usize>>,
 }
 
-/// The part of an operation that an instruction is.
+/// The part of an operation that an instruction represents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Half {
     Whole,
@@ -59,12 +57,11 @@ pub struct Instruction<'a> {
     pub line: u32,
     pub name: &'a str,
     shape: Shape,
-    /// Without the ending of a half.
+    /// Without the suffix of a half.
     pub opcode: &'a str,
     pub half: Half,
     /// Instructions of the same computation.
     pub operands: Vec<usize>,
-    /// The number of a parameter.
     pub parameter: Option<usize>,
     attributes: &'a str,
 }
@@ -74,14 +71,14 @@ impl<'a> Instruction<'a> {
         value(self.attributes, key)
     }
 
-    /// The text between the braces of a `frontend_attributes` entry, without quotes.
+    /// Returns the text between the braces of a `frontend_attributes` entry, without quotes.
     pub fn frontend_attribute(&self, key: &str) -> Option<&'a str> {
         let (inside, _) = bracketed(self.attribute("frontend_attributes")?)?;
         value(inside, key).map(|text| text.trim_matches('"'))
     }
 
-    /// The shape of the result. The first half of a copy states the result first, that of any other operation a tuple
-    /// of its operands, the result, and a context.
+    /// Returns the shape of the result. The first half of a copy states the result first. The first half of any other
+    /// operation states a tuple of its operands, the result, and a context.
     pub fn shape(&self) -> &Shape {
         match (&self.shape, self.half) {
             (Shape::Tuple(elements), Half::Start) => {
@@ -92,14 +89,14 @@ impl<'a> Instruction<'a> {
         }
     }
 
-    /// Returns whether it moves data to or from the host.
+    /// Returns whether the instruction moves data to or from the host.
     pub fn is_host_transfer(&self) -> bool {
         self.attribute("is_host_transfer") == Some("true")
     }
 }
 
-/// Splits the name of an operation into that of the whole operation and the half that it is. `async` stands for the
-/// operation of a computation, and keeps its name.
+/// Splits the name of an operation into the name of the whole operation and the half. `async` stands for the operation
+/// of a computation, and keeps its name.
 fn half(opcode: &str) -> (&str, Half) {
     let endings = [("-start", Half::Start), ("-update", Half::Rest), ("-done", Half::Rest)];
     let found = endings.into_iter().find_map(|(ending, half)| Some((opcode.strip_suffix(ending)?, half)));
@@ -116,7 +113,7 @@ impl<'a> Module<'a> {
         reader.finish()
     }
 
-    /// The computation that an attribute of an instruction names. It comes earlier in the text than computation `of`.
+    /// Returns the computation that an attribute of an instruction names. It must precede computation `of` in the text.
     pub fn called(&self, instruction: &Instruction<'a>, of: usize, key: &str) -> Result<usize, Wrong> {
         let wrong = |message: String| Wrong::line(instruction.line, message);
         let name = instruction.attribute(key).ok_or_else(|| {
@@ -169,7 +166,7 @@ impl<'a> Reader<'a> {
             return Err("the text begins with no HloModule; accepted is the text of a compiled HLO module".to_owned());
         }
         if self.inside.is_none() {
-            // Tables of source lines stand between the head and the computations.
+            // Tables of source lines may follow the head.
             if text.ends_with('{') {
                 self.begin(number, text);
             }

@@ -1,8 +1,8 @@
-//! The operations of HLO, by what they cost.
+//! The operations of HLO by their costs.
 //!
 //! Source: `hlo_opcode.h` of XLA (github.com/openxla/xla).
 
-/// They move no data: names for values.
+/// Operations that only name values and move no data.
 const FREE: &[&str] = &[
     "add-dependency",
     "after-all",
@@ -20,7 +20,7 @@ const FREE: &[&str] = &[
     "tuple",
 ];
 
-/// They read their operands and write their result.
+/// Operations that read their operands and write their result.
 const LOCAL: &[&str] = &[
     "abs",
     "acos",
@@ -126,7 +126,7 @@ pub enum Cost {
     Unknown,
 }
 
-/// Returns how an operation that neither communicates nor calls is priced.
+/// Returns the kind of cost of an operation that neither communicates nor calls.
 pub fn cost(opcode: &str) -> Cost {
     if FREE.contains(&opcode) {
         Cost::Free

@@ -1,11 +1,12 @@
-//! Collectives in place of which a cheaper one or none suffices: of which a rank uses only its own part, or whose
-//! result it has already (`redundant.rs`).
+//! Finds collectives that a cheaper one could replace because each rank uses only its own part, or that are not needed
+//! because ranks already have the result (`redundant.rs`).
 //!
 //! * An all-reduce of B bytes of which each of n ranks reads at most B / n is a reduce-scatter.
 //! * An all-gather of B bytes of which each of n ranks reads at most B / n is an all-to-all with blocks of B / n^2.
 //!
-//! A rank reads a part if every use is a slice whose offset depends on the number of the device. Whether the slices of
-//! a group are disjoint is not known from the text; partitioners slice by the place in the group, and then they are.
+//! A rank reads a part if every use is a slice whose offset depends on the number of the device. The text does not show
+//! whether the slices of a group are disjoint. They are if offsets follow from the index in the group, as those of
+//! partitioners do.
 
 use unisono_collective::Kind;
 
@@ -16,12 +17,12 @@ use super::{
 };
 use crate::{Collected, Work};
 
-/// Values are followed through at most so many renamings, and offsets through so many instructions.
+/// The most renamings through which values are followed, and the most instructions for offsets.
 const MOST_DEPTH: usize = 64;
-/// Instructions that are looked at for one collective; of more uses, nothing is said.
+/// The most instructions that are examined for one collective. Collectives with more uses have no finding.
 const MOST_STEPS: usize = 1 << 16;
 
-/// A finding of the reader about a communication: how often it is executed, and what suffices in its place.
+/// A finding of the reader about a communication: how often it is executed, and its cheaper replacement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
     pub name: String,
@@ -30,15 +31,15 @@ pub struct Finding {
     pub suffices: Sufficient,
 }
 
-/// What suffices in place of a communication.
+/// The cheaper replacement of a communication.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sufficient {
-    /// Each rank uses one part of the result, and a collective that moves no more makes it.
+    /// Each rank uses one part of the result, and this collective moves no more than these parts.
     Part(Collected),
     Nothing(Redundancy),
 }
 
-/// The instructions that use each instruction of a computation.
+/// Returns the instructions that use each instruction of a computation.
 pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     let mut users = vec![Vec::new(); computation.instructions.len()];
     for (user, i) in computation.instructions.iter().enumerate() {
@@ -51,7 +52,7 @@ pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     users
 }
 
-/// Returns the collective that suffices in place of instruction `n`, with groups of `size` ranks.
+/// Returns the collective that suffices instead of instruction `n`, with groups of `size` ranks.
 pub fn suffices(
     module: &Module,
     at: usize,
@@ -78,12 +79,11 @@ struct Uses<'a> {
     at: usize,
     within: &'a Computation<'a>,
     users: &'a [Vec<usize>],
-    /// Steps that are left.
     left: usize,
 }
 
 impl Uses<'_> {
-    /// The bytes of a value that are read by slices; `None` if another operation reads it, or nothing does.
+    /// Returns the bytes of a value that are read by slices; `None` if another operation reads it, or nothing does.
     fn read(&mut self, n: usize, depth: usize) -> Option<u64> {
         if n == self.within.root || depth > MOST_DEPTH {
             return None;
@@ -115,7 +115,7 @@ impl Uses<'_> {
         if has_number { parameters.map(read).sum() } else { None }
     }
 
-    /// Returns whether an operand follows from the number of the device.
+    /// Returns whether an operand depends on the number of the device.
     fn follows_device(&self, i: &Instruction) -> bool {
         let (mut open, mut steps) = (i.operands.clone(), 0);
         while let Some(n) = open.pop() {

@@ -1,11 +1,11 @@
-//! Collectives whose result a rank has already.
+//! Finds collectives whose result a rank already has.
 //!
-//! * One that repeats an earlier one: the same operands, groups and dimensions.
-//! * One that undoes an earlier one: an all-to-all of the result of the same all-to-all, or a permutation of the result
-//!   of its inverse.
+//! * A collective that repeats an earlier one: the same operands, groups and dimensions.
+//! * A collective that undoes an earlier one: an all-to-all of the result of the same all-to-all, or a permutation of
+//!   the result of its inverse.
 //! * An all-gather, an all-reduce, a broadcast or a reduce-scatter of a value that is equal on all ranks of each group:
-//!   the result of an all-gather, an all-reduce or a broadcast among them, a constant, or what is computed from these
-//!   alone.
+//!   the result of an all-gather, an all-reduce or a broadcast among them, a constant, or a value computed only from
+//!   these.
 //!
 //! Collectives of one computation are compared. Values are followed through copies, renamings that keep the shape, and
 //! barriers of the optimizer.
@@ -20,12 +20,12 @@ use super::{
 };
 use crate::{Groups, Work};
 
-/// Why a rank has the result of a collective already.
+/// The reason why a rank already has the result of a collective.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Redundancy {
-    /// It is the result of the collective of this name.
+    /// It is the result of the collective with this name.
     Repeats(String),
-    /// It is the operand of the collective of this name.
+    /// It is the operand of the collective with this name.
     Undoes(String),
     /// It follows from the operand, which is equal on all ranks of a group.
     Uniform,
@@ -34,7 +34,7 @@ pub enum Redundancy {
 /// The ranks on which a value is known to be equal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Equal {
-    /// Those of each group, by the number of a set of groups.
+    /// The ranks of each group in a set of groups, given by number.
     Within(u32),
     Everywhere,
 }
@@ -48,27 +48,27 @@ impl Equal {
     }
 }
 
-/// What a collective does, and with which values.
+/// A collective's operation and operands.
 #[derive(PartialEq, Eq, Hash)]
 struct Made<'a> {
     opcode: &'a str,
     attributes: [Option<&'a str>; 2],
     operands: Vec<usize>,
-    /// Whether these are groups, and the number of the set.
+    /// Whether the set contains groups, and its number.
     among: (bool, u32),
 }
 
-/// What is known of the values of a computation so far.
+/// The known properties of the values of a computation so far.
 pub struct Known<'a, 'm> {
     module: &'m Module<'a>,
     at: usize,
     within: &'m Computation<'a>,
-    /// Of each computation, whether its result depends on its parameters alone.
+    /// For each computation, whether its result depends only on its parameters.
     are_pure: &'m [bool],
     equal: Vec<Option<Equal>>,
     /// The value that each value renames, or itself.
     sources: Vec<usize>,
-    /// The elements of tuples: the first value that stands for each.
+    /// The elements of tuples: the first value that represents each.
     elements: FxHashMap<(usize, usize), usize>,
     made: FxHashMap<Made<'a>, usize>,
     works: FxHashMap<usize, Work>,
@@ -77,11 +77,11 @@ pub struct Known<'a, 'm> {
 /// The sets of groups and the tables of receivers of a module.
 pub struct Among<'m> {
     pub groups: &'m dyn Fn(u32) -> &'m Groups,
-    /// The rank that each rank sends to.
+    /// Returns the receiver of each rank.
     pub receivers: &'m dyn Fn(u32) -> &'m [u32],
 }
 
-/// Of each computation, whether its result depends on its parameters alone.
+/// Returns, for each computation, whether its result depends only on its parameters.
 pub fn pure_computations(module: &Module) -> Vec<bool> {
     let mut pure: Vec<bool> = Vec::with_capacity(module.computations.len());
     for at in 0..module.computations.len() {
@@ -91,7 +91,7 @@ pub fn pure_computations(module: &Module) -> Vec<bool> {
     pure
 }
 
-/// Returns whether the result of an instruction depends on its operands alone.
+/// Returns whether the result of an instruction depends only on its operands.
 fn is_pure(module: &Module, at: usize, i: &Instruction, pure: &[bool]) -> bool {
     let calls = |key| module.called(i, at, key).is_ok_and(|called| pure[called]);
     match i.opcode {
@@ -119,7 +119,7 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// Adds the next instruction, with what it communicates; returns why that is not needed.
+    /// Adds the next instruction with its communication. Returns the reason if the communication is redundant.
     pub fn add(&mut self, work: Option<Work>, among: &Among) -> Option<Redundancy> {
         let n = self.sources.len();
         let i = &self.within.instructions[n];
@@ -143,7 +143,7 @@ impl<'a, 'm> Known<'a, 'm> {
         found
     }
 
-    /// The value that instruction `n` renames, or itself.
+    /// Returns the value that instruction `n` renames, or itself.
     fn source(&mut self, n: usize) -> usize {
         let i = &self.within.instructions[n];
         let Some(&operand) = i.operands.first() else { return n };
@@ -192,7 +192,7 @@ impl<'a, 'm> Known<'a, 'm> {
         (is_equal && kinds.contains(&c.kind)).then_some(Redundancy::Uniform)
     }
 
-    /// The instruction of which a value is the result or an element.
+    /// Returns the instruction whose result or element a value is.
     fn first_of(&self, value: usize) -> usize {
         let i = &self.within.instructions[value];
         match (i.opcode, i.operands.first()) {
@@ -201,14 +201,14 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// The earlier communication whose operands are the results of this one.
+    /// Returns the earlier communication that this one undoes: its results are the operands of this one.
     fn undoes(&self, operands: &[usize], i: &Instruction, work: &Work, among: &Among) -> Option<usize> {
         let first = self.first_of(*operands.first()?);
         let (before, earlier) = (self.within.instructions.get(first)?, self.works.get(&first)?);
         let is_inverse = match (*earlier, *work) {
             (Work::Collective(a), Work::Collective(b)) => {
                 let dimensions = |i: &Instruction| i.attribute("dimensions").map(str::to_owned);
-                // Each operand is the element of the same number, or the only result.
+                // Each operand must be the element with the same index, or the only result.
                 let is_element = |(number, &value): (usize, &usize)| {
                     let element = &self.within.instructions[value];
                     value == first && before.operands.len() == 1
@@ -223,7 +223,7 @@ impl<'a, 'm> Known<'a, 'm> {
             }
             (Work::Permute { receivers: a, bytes: sent }, Work::Permute { receivers: b, bytes }) => {
                 let (a, b) = ((among.receivers)(a), (among.receivers)(b));
-                // Where every rank sends to another one and the second returns it, no rank gets zeros.
+                // If every rank sends to another rank and the second permutation returns the data, no rank gets zeros.
                 let returns = |(rank, &to): (usize, &u32)| to as usize != rank && b[to as usize] as usize == rank;
                 sent == bytes && first == operands[0] && a.iter().enumerate().all(returns)
             }

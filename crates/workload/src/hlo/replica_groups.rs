@@ -3,17 +3,15 @@
 //!
 //! Source: `replica_group.cc`, `mesh_and_axis.cc` and `tile_assignment.cc` of XLA (github.com/openxla/xla). The second
 //! form numbers the devices row by row, transposes, and cuts the sequence into rows. In the last two, ranks that differ
-//! in the listed axes alone form a group; `'a':(p)s` is the part of size s of an axis, of which parts of product p come
-//! before.
+//! only in the listed axes form a group. `'a':(p)s` is the part of size s of an axis, after parts with product p.
 
 use unisono_base::{excerpt, narrow};
 
 use super::text::{bracketed, numbers, parts};
 
-/// More devices are refused.
 pub const MOST_DEVICES: u64 = 1 << 22;
 
-/// Reads groups. `{}` gives no groups, which stands for all devices.
+/// Reads groups. `{}` gives no groups, which means all devices.
 pub fn groups(text: &str) -> Result<Vec<Vec<u32>>, String> {
     let wrong = || format!("'{}' is not a list of groups", excerpt(text));
     if let Some(rest) = text.strip_prefix("mesh") {
@@ -26,7 +24,7 @@ pub fn groups(text: &str) -> Result<Vec<Vec<u32>>, String> {
     parts(inside).into_iter().map(|part| list(part).ok_or_else(wrong)).collect()
 }
 
-/// Reads pairs of a source and a target.
+/// Reads source-target pairs.
 pub fn pairs(text: &str) -> Result<Vec<(u32, u32)>, String> {
     let wrong = || format!("'{}' is not a list of pairs", excerpt(text));
     let (inside, _) = bracketed(text).ok_or_else(wrong)?;
@@ -42,19 +40,19 @@ fn list(text: &str) -> Option<Vec<u32>> {
     small(inside).filter(|_| rest.is_empty())
 }
 
-/// Numbers of devices between commas.
+/// Reads device numbers separated by commas.
 fn small(text: &str) -> Option<Vec<u32>> {
     let numbers = numbers(text).filter(|list| list.iter().all(|&number| number < MOST_DEVICES))?;
     Some(numbers.into_iter().map(narrow).collect())
 }
 
-/// The number of devices of a grid.
+/// Returns the number of devices of a grid.
 fn product(dims: &[u64]) -> Option<u64> {
     let all = dims.iter().try_fold(1_u64, |all, &dim| all.checked_mul(dim))?;
     (all > 0 && all <= MOST_DEVICES && dims.len() <= 64).then_some(all)
 }
 
-/// The devices of a grid of `dims`, row by row after its axes were put into the order `axes`.
+/// Returns the devices of a grid of `dims`, row by row after its axes were put into the order `axes`.
 fn transposed(dims: &[u64], axes: &[usize]) -> Vec<u32> {
     let all: u64 = dims.iter().product();
     let mut strides = vec![1_u64; dims.len()];
@@ -72,14 +70,14 @@ fn transposed(dims: &[u64], axes: &[usize]) -> Vec<u32> {
     (0..all).map(device).collect()
 }
 
-/// `[groups,size]<=[dims]` with an optional `T(axes)`: the first brackets, and the devices in their order.
+/// Reads `[groups,size]<=[dims]` with an optional `T(axes)`: the first brackets, and the devices in order.
 fn iota(text: &str) -> Option<(Vec<u64>, Vec<u32>)> {
     let (shape, rest) = bracketed(text)?;
     let (shape, devices) = (numbers(shape)?, grid(rest.strip_prefix("<=")?)?);
     (product(&shape)? == devices.len() as u64).then_some((shape, devices))
 }
 
-/// `[dims]` with an optional `T(axes)`: the devices in their order.
+/// Reads `[dims]` with an optional `T(axes)`: the devices in order.
 fn grid(text: &str) -> Option<Vec<u32>> {
     let (dims, rest) = bracketed(text)?;
     let dims = numbers(dims)?;
@@ -104,7 +102,7 @@ fn rows(shape: &[u64], devices: &[u32]) -> Option<Vec<Vec<u32>>> {
     Some(devices.chunks(size).map(<[u32]>::to_vec).collect())
 }
 
-/// `['a'=2,'b'=2] {'a'}`, with an optional `, device_ids=(...)` before the list of axes.
+/// Reads `['a'=2,'b'=2] {'a'}`, with an optional `, device_ids=(...)` before the list of axes.
 fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
     let (inside, rest) = bracketed(text.trim())?;
     let (ids, rest) = match rest.trim().strip_prefix(',') {
@@ -121,7 +119,7 @@ fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
         .collect::<Option<_>>()?;
     let all = product(&axes.iter().map(|&(_, size)| size).collect::<Vec<_>>())?;
     let listed: Vec<Listed> = parts(listed).into_iter().map(|part| Listed::read(part, &axes)).collect::<Option<_>>()?;
-    // Every axis as factors, cut where listed parts begin and end.
+    // Each axis as factors, cut at the begin and the end of each listed part.
     let (mut dims, mut factors) = (Vec::new(), Vec::new());
     for (axis, &(_, size)) in axes.iter().enumerate() {
         let of_axis = listed.iter().filter(|part| part.axis == axis);
@@ -153,7 +151,7 @@ fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
     rows(&[size], &devices)
 }
 
-/// `([2,2]T(1,0)) rest` or `(0,1,2,3) rest`: the devices in the order of the mesh, and the rest.
+/// Reads `([2,2]T(1,0)) rest` or `(0,1,2,3) rest`: the devices in the order of the mesh, and the rest.
 fn device_ids(text: &str) -> Option<(Vec<u32>, &str)> {
     let (inside, rest) = bracketed(text)?;
     let ids = if inside.starts_with('[') { grid(inside)? } else { small(inside)? };

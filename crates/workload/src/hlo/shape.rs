@@ -2,9 +2,9 @@
 
 use super::text::{bracketed, parts};
 
-/// Deeper tuples are refused.
+/// The deepest nesting of tuples.
 const MOST_DEPTH: usize = 16;
-/// Larger arrays are mistakes.
+/// The largest plausible array.
 const MOST_BITS: u64 = 1 << 56;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Reads the shape at the begin of a text, and returns the rest.
+    /// Reads the shape at the begin of a text, and returns the rest of the text.
     pub fn read(text: &str) -> Result<(Self, &str), String> {
         Self::read_at(text, 0)
     }
@@ -52,7 +52,7 @@ impl Shape {
         }
     }
 
-    /// The extents of an array; none of a tuple.
+    /// Returns the extents of an array; none for a tuple.
     pub fn dims(&self) -> &[u64] {
         match self {
             Self::Array { dims, .. } => dims,
@@ -60,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// Elements of an array, or of all arrays of a tuple.
+    /// Returns the elements of an array, or of all arrays of a tuple.
     #[expect(clippy::cast_precision_loss, reason = "counts of operations are floating point")]
     pub fn elements(&self) -> f64 {
         match self {
@@ -69,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// Bytes of one element, at least 1; of the first array of a tuple.
+    /// Returns the bytes of one element, at least 1. For a tuple, of its first array.
     pub fn element_bytes(&self) -> u32 {
         match self {
             Self::Array { bits, dims } => {
@@ -81,7 +81,7 @@ impl Shape {
     }
 }
 
-/// Bits of an element type: the number in its name, such as 8 of `f8e4m3fn`.
+/// Returns the bits of an element type: the number in its name, such as 8 in `f8e4m3fn`.
 fn bits(name: &str) -> Option<u64> {
     match name {
         "pred" => return Some(8),

@@ -1,7 +1,7 @@
 //! Splitting of HLO text at separators that are outside of brackets and strings.
 
-/// Calls `at` for every byte outside of brackets and strings; a bracket that opens or closes at depth 0 is outside.
-/// Stops where `at` returns true, and returns that position.
+/// Calls `at` for every byte outside of brackets and strings. A bracket that opens or closes at depth 0 is outside.
+/// Stops at the first byte for which `at` returns true, and returns its position.
 fn outside(text: &str, mut at: impl FnMut(usize, u8) -> bool) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     for (n, byte) in text.bytes().enumerate() {
@@ -23,7 +23,7 @@ fn outside(text: &str, mut at: impl FnMut(usize, u8) -> bool) -> Option<usize> {
     None
 }
 
-/// Splits at commas; blanks around the parts are removed, and so are comments before them. An empty text has no parts.
+/// Splits at commas. Removes blanks around the parts, and comments before them. An empty text has no parts.
 pub fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut begin) = (Vec::new(), 0);
     outside(text, |n, byte| {
@@ -56,13 +56,12 @@ pub fn bracketed(text: &str) -> Option<(&str, &str)> {
     Some((&text[1..end], &text[end + 1..]))
 }
 
-/// Reads numbers between commas.
 pub fn numbers(text: &str) -> Option<Vec<u64>> {
     parts(text).into_iter().map(|part| part.parse().ok()).collect()
 }
 
 /// Returns the value of `key=value` among parts. A part that begins with `device_ids=` belongs to the value before it:
-/// XLA writes the devices of a mesh behind its axes, with a comma between.
+/// XLA writes the devices of a mesh after its axes, separated by a comma.
 pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let parts = parts(text);
     let value = |part: &'a str| part.strip_prefix(key)?.strip_prefix('=');

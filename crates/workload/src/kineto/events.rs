@@ -1,4 +1,4 @@
-//! The parts of a trace that are read. All other keys are passed over.
+//! The parts of a trace that are read. All other keys are ignored.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,15 +13,14 @@ use unisono_base::{excerpt, interrupt::poll};
 pub struct Trace<'a> {
     #[serde(rename = "distributedInfo")]
     pub distributed: Option<Distributed>,
-    /// Those that take time on a device, by their number in the file.
+    /// Events that take time on a device, with their number in the file.
     #[serde(rename = "traceEvents", borrow, deserialize_with = "on_device")]
     pub events: Vec<(u64, Event<'a>)>,
 }
 
-/// Traces of more events on a device are refused.
 const MOST_EVENTS: usize = 1 << 20;
 
-/// Reads events one by one, so that those of the host take no memory.
+/// Reads events one by one, so that events of the host take no memory.
 fn on_device<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<(u64, Event<'de>)>, D::Error> {
     struct OnDevice;
     impl<'de> Visitor<'de> for OnDevice {
@@ -60,10 +59,10 @@ pub struct Distributed {
 }
 
 impl Distributed {
-    /// The ranks of a process group, where the trace lists its groups.
+    /// Returns the ranks of a process group, if the trace lists its groups.
     ///
     /// # Errors
-    /// A list of groups, or of the ranks of this group, that is none.
+    /// An invalid list of groups, or of the ranks of this group.
     pub fn ranks_of(&self, name: &str) -> Result<Option<Vec<u32>>, String> {
         if self.pg_config.is_null() {
             return Ok(None);
@@ -129,7 +128,7 @@ pub struct Arguments {
     destination: Value,
 }
 
-/// A number, also one that is written as text.
+/// Returns a number, which may be written as text.
 fn number(value: &Value) -> Option<f64> {
     let found = match value {
         Value::Number(number) => number.as_f64(),
@@ -154,7 +153,7 @@ fn shown(value: &Value) -> String {
 }
 
 impl Event<'_> {
-    /// The begin and the end in microseconds.
+    /// Returns the begin and the end in microseconds.
     pub fn times(&self) -> Result<(f64, f64), String> {
         let begin = number(&self.ts).ok_or_else(|| format!("ts is {}; accepted are microseconds", shown(&self.ts)))?;
         let taken = number(&self.dur).filter(|&taken| taken >= 0.0);
@@ -169,7 +168,7 @@ impl Event<'_> {
 }
 
 impl Arguments {
-    /// Elements that go in and come out.
+    /// Returns the numbers of input and output elements.
     pub fn elements(&self) -> Result<(Option<u64>, Option<u64>), String> {
         Ok((count("In msg nelems", &self.input)?, count("Out msg nelems", &self.output)?))
     }
@@ -178,7 +177,7 @@ impl Arguments {
         count("Group size", &self.size)
     }
 
-    /// The name of the group, or its number as text; empty where it has none.
+    /// Returns the name of the group, or its number as text; empty without a group.
     pub fn group_name(&self) -> Result<String, String> {
         match &self.group {
             Value::Null => Ok(String::new()),
@@ -187,15 +186,15 @@ impl Arguments {
         }
     }
 
-    /// The rank to which a message is sent, or else from which it is received.
+    /// Returns the receiver of a message, or else its sender.
     pub fn peer(&self, sends: bool) -> Result<u32, String> {
         let (name, value) = if sends { ("Dst Rank", &self.destination) } else { ("Src Rank", &self.source) };
         let found = count(name, value)?.ok_or_else(|| format!("a message has no '{name}'"))?;
         u32::try_from(found).map_err(|_| format!("'{name}' is {found}; accepted is the number of a rank"))
     }
 
-    /// The ranks of the group: a list, or a list as text, of which the profiler may have cut off the end. `None` if
-    /// they are not there.
+    /// Returns the ranks of the group: a list, or a list as text, whose end the profiler may have cut off. Returns
+    /// `None` if they are missing.
     pub fn group_ranks(&self) -> Result<Option<Vec<u32>>, String> {
         let wrong = || format!("'Process Group Ranks' is {}; accepted is a list of all ranks", shown(&self.ranks));
         let list = |list: &[Value]| list.iter().map(rank_of).collect::<Option<Vec<u32>>>().ok_or_else(wrong);
@@ -223,11 +222,11 @@ impl Arguments {
     }
 }
 
-/// Groups of more ranks are not continued.
+/// The largest group whose list is continued.
 const MOST_CONTINUED: u64 = 1 << 22;
 
-/// The `size` ranks of a list that ends with `...`, or with `...` and the last rank: the first ones show their
-/// distance. `None` if they are not at equal distances.
+/// Returns the `size` ranks of a list that ends with `...`, or with `...` and the last rank. The first ranks determine
+/// the distance. Returns `None` if they are not at equal distances.
 fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     let parts: Vec<&str> = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim).collect();
     let cut = parts.iter().position(|&part| part == "...")?;
@@ -248,7 +247,7 @@ fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     (begins && ends).then_some(all)
 }
 
-/// The bytes of an element, by the name of its type in PyTorch.
+/// Returns the bytes of an element by the name of its type in PyTorch.
 pub fn element_bytes(dtype: &str) -> Option<u32> {
     Some(match dtype.to_ascii_lowercase().as_str() {
         "byte" | "char" | "bool" | "uint8" | "int8" => 1,

@@ -1,4 +1,4 @@
-//! The trace of one rank: its kernels in time, and the nodes that they stand for.
+//! The trace of one rank: its kernels in time order, and the nodes that represent them.
 
 use unisono_base::{excerpt, interrupt::poll, keyed, narrow};
 use unisono_collective::Kind;
@@ -9,11 +9,11 @@ use crate::{
     error::{Place, Wrong},
 };
 
-/// A collective of a trace: of its group, the name and, where the trace has them, the ranks.
+/// A collective of a trace, with the name of its group and, if the trace has them, the ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Met {
     pub kind: Kind,
-    /// As MPI counts them.
+    /// Bytes, counted as MPI does.
     pub bytes: u64,
     pub element_bytes: u32,
     pub group: String,
@@ -24,7 +24,7 @@ pub struct Met {
 pub enum Step {
     Compute(Compute),
     Collective(Met),
-    /// A message to another rank, or else from it.
+    /// A message to another rank if `sends`, or else from it.
     Message {
         sends: bool,
         peer: u32,
@@ -42,7 +42,7 @@ pub struct Node {
 
 pub struct RankTrace {
     pub rank: u32,
-    /// The number of ranks, where the trace says it.
+    /// The number of ranks, if the trace states it.
     pub world: Option<u32>,
     pub nodes: Vec<Node>,
     pub unknown: Vec<String>,
@@ -54,11 +54,10 @@ struct Kernel {
     name: String,
     begin: f64,
     end: f64,
-    /// The collective or the message that it is.
+    /// The collective or the message of the kernel.
     communicates: Option<Step>,
 }
 
-/// Reads a trace.
 pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
     let trace: Trace = keyed::json(bytes).map_err(|e| Wrong::json("it is not a trace of PyTorch's profiler", &e))?;
     let info = trace.distributed.as_ref();
@@ -80,7 +79,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
         let (begin, end) = event.times().map_err(wrong)?;
         let communicates = match met_name(event) {
             None if is_of_nccl(&event.name) => {
-                // The kernel communicates, and nothing says which collective it is.
+                // The kernel communicates, but its collective is unknown.
                 let name = format!("{} without metadata", excerpt(event.name.split('(').next().unwrap_or_default()));
                 if strict {
                     return Err(wrong(format!("'{name}' is not known; without --strict it is counted and left out")));
@@ -121,7 +120,7 @@ fn met_name<'a>(event: &'a Event) -> Option<(&'a str, &'a Arguments)> {
     Some((arguments.collective.as_deref()?, arguments))
 }
 
-/// The collective of a name, such as `allreduce`, `_allgather_base` or `reduce_scatter_tensor_coalesced`.
+/// Returns the collective of a name, such as `allreduce`, `_allgather_base` or `reduce_scatter_tensor_coalesced`.
 fn kind(name: &str) -> Option<Kind> {
     let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
     let kinds = [
@@ -166,7 +165,7 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
     Ok(Met { kind, bytes, element_bytes, group, ranks })
 }
 
-/// The bytes of elements, and of one.
+/// Returns the bytes of elements, and of one element.
 fn bytes(arguments: &Arguments, elements: u64) -> Result<(u64, u32), String> {
     let dtype = arguments.dtype.as_deref().unwrap_or("Byte");
     let each = element_bytes(dtype).ok_or_else(|| format!("dtype '{}' is not known", excerpt(dtype)))?;
@@ -174,17 +173,17 @@ fn bytes(arguments: &Arguments, elements: u64) -> Result<(u64, u32), String> {
     Ok((all, each))
 }
 
-/// A message between two ranks. The profiler counts its elements at both ends.
+/// Reads a message between two ranks. The profiler counts its elements at both ends.
 fn message(sends: bool, arguments: &Arguments) -> Result<Step, String> {
     let (input, output) = arguments.elements()?;
     let elements = input.max(output).ok_or("a message has no 'In msg nelems'")?;
     Ok(Step::Message { sends, peer: arguments.peer(sends)?, bytes: bytes(arguments, elements)?.0 })
 }
 
-/// The nodes of kernels that are sorted by their begin.
+/// Makes the nodes of kernels sorted by their begins.
 fn nodes(kernels: Vec<Kernel>) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::with_capacity(kernels.len());
-    // Ends of computes and of collectives so far, ascending, with their nodes.
+    // The ends of computes and of collectives so far, ascending, with their nodes.
     let mut computed: Vec<(f64, u32)> = Vec::new();
     let mut communicated: Vec<(f64, u32)> = Vec::new();
     let Some(first) = kernels.first().map(|kernel| kernel.begin) else { return nodes };

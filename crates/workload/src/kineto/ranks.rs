@@ -1,5 +1,5 @@
-//! The traces of ranks as one program. The trace of one rank of several stands for all, if its groups say who the
-//! groups of the others are.
+//! Combines the traces of ranks into one program. The trace of one rank represents all ranks, if its groups determine
+//! the groups of the others.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::{
 };
 
 const MOST_RANKS: u32 = 1 << 22;
-/// Distinct sets of groups times ranks; more are refused.
+/// The most distinct sets of groups, times ranks.
 const MOST_PLACES: usize = 1 << 24;
 
-/// Returns whether a file begins as JSON does, in which Kineto writes.
+/// Returns whether a file begins like JSON, the format of Kineto.
 pub fn is_it(bytes: &[u8]) -> bool {
     beginning(bytes).trim_ascii_start().starts_with(b"{")
 }
@@ -25,7 +25,7 @@ pub fn is_it(bytes: &[u8]) -> bool {
 /// Reads the traces of all ranks, or of one. With `strict`, an unknown collective is an error.
 ///
 /// # Errors
-/// A damaged file, a rank twice or missing, ranks that list a group differently, groups that do not say who is in the
+/// A damaged file, a rank twice or missing, ranks that list a group differently, or groups that do not determine the
 /// groups of the ranks whose traces are missing.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut traces: BTreeMap<u32, (&str, RankTrace)> = BTreeMap::new();
@@ -43,7 +43,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     program.graph(&traces)
 }
 
-/// The number of ranks: what the traces say, and at least those that are there or named.
+/// Returns the number of ranks: the number that the traces state, but at least the ranks that are present or named.
 fn world(traces: &BTreeMap<u32, (&str, RankTrace)>) -> Result<u32, ReadError> {
     let (&last, &(origin, _)) = traces.last_key_value().expect("a caller gives a file");
     let of_trace = |trace: &RankTrace| {
@@ -74,7 +74,7 @@ struct Program<'a> {
     groups: Distinct<Groups>,
     /// The ranks of each named group, and the rank that listed them first.
     named: BTreeMap<&'a str, (&'a [u32], u32)>,
-    /// The set of each named group that a rank was found in.
+    /// The set of each named group in which a rank was found.
     numbers: BTreeMap<(&'a str, u32), u32>,
     ranks: u32,
 }
@@ -125,8 +125,8 @@ impl<'a> Program<'a> {
             groups: self.groups.into_rows(),
             receivers: Vec::new(),
             classes,
-            // NCCL sends messages of different pairs on streams of their own. Compute is one after the other by its
-            // edges.
+            // NCCL sends messages of different pairs on separate streams. The edges of compute nodes keep them in
+            // sequence.
             queues: if has_messages { Queues::AsReady } else { Queues::InOrder },
             choices: Vec::new(),
             findings: Vec::new(),
@@ -134,7 +134,7 @@ impl<'a> Program<'a> {
         };
         let node_of = |rank: u32, node: usize| traces.get(&rank).and_then(|(_, trace)| trace.nodes.get(node));
         let file_and_node = |rank, node| (traces[&rank].0, node_of(rank, node).map_or(0, |node| node.event));
-        // Kernels of several process groups run on several streams, so the order in which they begin says nothing.
+        // Kernels of several process groups run on several streams, so the order of their begins implies nothing.
         graph
             .check_messages()
             .and_then(|()| graph.check_collectives(|_, _| None))
@@ -151,7 +151,7 @@ impl<'a> Program<'a> {
         let known = self.named.get(&*met.group).copied();
         let Met { kind, bytes, element_bytes, .. } = *met;
         let of = |groups| Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups });
-        // The list of a rank is the same at every node, or it is compared.
+        // A rank has the same list at every node; a different list is compared.
         let is_same = known.is_some_and(|(others, _)| met.ranks.as_ref().is_none_or(|ranks| ranks[..] == *others));
         if let Some(&groups) = self.numbers.get(&(&*met.group, rank)).filter(|_| is_same) {
             return Ok(of(groups));
@@ -200,8 +200,8 @@ fn listed(ranks: &[u32]) -> String {
     excerpt(&format!("ranks {ranks:?}"))
 }
 
-/// All groups of a grid of ranks along the dimension of one group: ranks with equal distances, aligned to the product
-/// of size and distance. `None` if a group is not of that form.
+/// Returns all groups of a grid of ranks along the dimension of one group: ranks with equal distances, aligned to the
+/// product of size and distance. Returns `None` if a group is not of that form.
 fn alike(group: &[u32], ranks: u32) -> Option<Vec<Vec<u32>>> {
     let size = u32::try_from(group.len()).ok()?;
     let (&first, distance) = (group.first()?, group.get(1).map_or(Some(1), |second| second.checked_sub(group[0]))?);

@@ -138,7 +138,7 @@ fn sizes_are_read_from_any_numeric_field() {
 
 #[test]
 fn nodes_follow_their_dependencies() {
-    // Compute 5 of 20 us waits for metadata that waits for the allreduce, which stands after it in the file.
+    // Compute 5 of 20 us waits for metadata that waits for the allreduce, which follows later in the file.
     let of = |_| {
         let host = node(9, COMPUTE, &[]).number(7, 1000).attribute("is_cpu_op", 27, 1);
         let computed = node(5, COMPUTE, &[7]).number(7, 20);
@@ -164,7 +164,7 @@ fn ranks_that_differ_are_classes() {
     assert_eq!(graph.classes.len(), 4);
     let lists: Vec<Vec<&[u32]>> = graph.groups.iter().map(|groups| groups.iter().collect()).collect();
     assert_eq!(lists, [vec![&[0, 1][..]], vec![&[0, 1, 2, 3]], vec![&[2, 3]]]);
-    // The same with equal compute is one class, whose groups communicate at once.
+    // The same nodes with equal compute form one class, whose groups communicate concurrently.
     let alike = |rank: u32| {
         let group = if rank < 2 { "a" } else { "b" };
         file(&[node(0, COMPUTE, &[]).number(7, 5), allreduce(1, &[0]).text("pg_name", group)])
@@ -213,7 +213,7 @@ fn mistakes_are_named_with_rank_and_node() {
     let mut bare = ranks(1, |_| file(&[node(6, COLLECTIVE, &[])]));
     assert!(refused(&bare).contains("node 6: collective without comm_type is not known"));
     assert_eq!(read(&bare, false).unwrap().unknown["collective without comm_type"], 1);
-    // A head that states a schema in place of a version.
+    // A head that states a schema instead of a version.
     let schema = Raw::default().bytes(1, b"schema").bytes(29, b"1.0.2-chakra.0.0.4");
     let head = Raw::default().bytes(2, &schema.0);
     bare[0].1 = Raw::default().varint(head.0.len() as u64).0;
@@ -249,6 +249,10 @@ fn groups_agree_between_ranks() {
             "it is allgather of 64 bytes, where rank 0 of the same group makes allreduce of 64 bytes",
         ),
         (
+            read(&ranks(3, |rank| file(&[of(1, if rank < 2 { 64 } else { 32 }, 0)])), true),
+            "it is reduce of 32 bytes with root 0, where rank 0 of the same group makes reduce of 64 bytes with root 0",
+        ),
+        (
             broadcast(2),
             "it is broadcast of 64 bytes with root 1, where rank 0 of the same group makes broadcast of 64 bytes with \
              root 0",
@@ -263,7 +267,7 @@ fn groups_agree_between_ranks() {
     read(&ranks(3, |rank| file(&[of(6, 64 * u64::from(rank + 1), 0)])), true).unwrap();
 }
 
-/// A short file is unpacked or decoded to at most some hundred megabytes.
+/// A short file unpacks or decodes to at most some hundred megabytes.
 #[test]
 fn short_files_of_long_traces_are_refused() {
     let packed = |begin: &[u8], repeated: &[u8], times: usize| {
@@ -363,7 +367,7 @@ fn a_file_lists_process_groups() {
     let graph = with("groups.json", r#"{"low": [1, 0], "high": [2, 3], "idle": []}"#).unwrap();
     let lists: Vec<&[u32]> = graph.groups[0].iter().collect();
     assert_eq!(lists, [&[1, 0][..], &[2, 3]]);
-    // A system file is no list of groups.
+    // A system file is not a list of groups.
     let lists = |graph: WorkloadGraph| graph.groups[0].iter().map(<[u32]>::to_vec).collect::<Vec<_>>();
     let plain = with("system.json", r#"{"scheduling-policy": "LIFO", "all-reduce-implementation": ["ring"]}"#).unwrap();
     assert_eq!(lists(plain), [[0, 1], [2, 3]]);
@@ -435,7 +439,7 @@ fn the_json_form_is_the_same_trace() {
         graph.classes.iter().map(|class| class.nodes.iter().map(node).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     assert_eq!(format!("{:?}", works(&read_json)), format!("{:?}", works(&expected)));
-    // A file of process groups beside them is not taken for a trace.
+    // A file of process groups among them is not read as a trace.
     let mut files = named("json", &|rank| json(rank).into_bytes());
     files.push(("traces/zz-groups.json".to_owned(), br#"{"all": [0, 1]}"#.to_vec()));
     assert!(read(&files, true).is_ok());

@@ -8,7 +8,7 @@ use unisono_workload::{
 
 const TRANSFORMER: &str = include_str!("../../../../examples/programs/transformer.hlo");
 
-/// A module for 8 devices with these computations before the entry, whose lines follow.
+/// Builds a module for 8 devices, with the computations `before` and the lines of the entry.
 fn module(before: &str, entry: &str) -> String {
     let head = "HloModule m, is_scheduled=true, num_partitions=8";
     format!(
@@ -48,9 +48,10 @@ fn a_transformer_computes_and_communicates_what_its_shapes_say() {
     };
     let nodes = &graph.classes[0].nodes;
     let operations: f64 = nodes.iter().map(counted).sum();
-    // A device has 2 sequences of 2048 tokens, and an eighth of each product and of the heads. Forwards a layer takes
-    // 2 operations for each token and each of its 12 w^2 / 8 weights, and two products of scores for each of 4 heads of
-    // width 128. Backwards takes twice as much, without the slope of the input of the first layer's first product.
+    // A device has 2 sequences of 2048 tokens, and an eighth of each product and of the heads. The forward pass of a
+    // layer takes 2 operations for each token and each of its 12 w^2 / 8 weights, and two products of scores for each
+    // of 4 heads of width 128. The backward pass takes twice as much, without the gradient of the input of the first
+    // layer's first product.
     let (tokens, width) = (2.0 * 2048.0, 4096.0_f64);
     let weights = 2.0 * tokens * 12.0 * width * width / 8.0;
     let scores = 2.0 * (2.0 * 2.0 * 4.0 * 2048.0 * 2048.0 * 128.0);
@@ -68,8 +69,8 @@ fn a_transformer_computes_and_communicates_what_its_shapes_say() {
     gathered.sort_unstable();
     let part = |columns: u64| 4 * 128 * columns;
     assert_eq!(gathered, [[part(512); 4], [part(1536); 4], [part(2048); 4], [part(2048); 4]].concat());
-    // Activations are summed after two products of each layer, forwards and backwards, except the last slope; then all
-    // slopes of the weights at once.
+    // Activations are summed after two products of each layer, forwards and backwards, except the last gradient; then
+    // all gradients of the weights at once.
     let mut summed = sizes(Kind::Allreduce);
     assert_eq!(summed.pop(), Some(4 * 4 * 12 * 4096 * 4096 / 8));
     assert_eq!(summed, [4 * 2 * 2048 * 4096; 15]);
@@ -86,7 +87,7 @@ fn slopes_that_are_summed_and_sliced_are_a_reduce_scatter() {
     assert_eq!(bytes * 32, found.bytes);
 }
 
-/// The collective of a part that suffices.
+/// Returns the collective of a part that suffices.
 fn part(finding: &Finding) -> (Kind, u64) {
     match finding.suffices {
         Sufficient::Part(part) => (part.kind, part.bytes),
@@ -106,7 +107,7 @@ fn parts_that_a_device_takes_decide_what_suffices() {
         format!("  {name} = f32[{elements}]{{0}} dynamic-slice(%g, {offset}), dynamic_slice_sizes={{{elements}}}\n")
     };
     assert_eq!(found(&slice("ROOT %s", 64, "%o")), [(Kind::Alltoall, 32)]);
-    // More than a part, twice a part, a place that is the same on all devices, and another use.
+    // More than a part, twice a part, an offset that is the same on all devices, and another use.
     assert_eq!(found(&slice("ROOT %s", 65, "%o")), []);
     assert_eq!(found(&(slice("%s", 64, "%o") + &slice("ROOT %t", 64, "%o"))), []);
     assert_eq!(found(&("  %c = s32[] constant(3)\n".to_owned() + &slice("ROOT %s", 64, "%c"))), []);
@@ -124,7 +125,7 @@ fn values_wait_for_what_they_need() {
     );
     let nodes = nodes(&text);
     let after: Vec<(&str, &[u32])> = nodes.iter().map(|node| (&*node.name, &node.after[..])).collect();
-    // The exponential reads the negated value alone, and does not wait for the sum over the devices.
+    // The exponential reads only the negated value, and does not wait for the sum over the devices.
     assert_eq!(after, [("r", &[][..]), ("n", &[]), ("e", &[1]), ("s", &[2, 0])]);
 }
 
@@ -152,7 +153,7 @@ fn halves_of_asynchronous_pairs_are_one_communication() {
     assert_eq!(scattered[1].after, [0]);
 }
 
-/// The name, the kind and the bytes of each collective; of other nodes the operations and bytes.
+/// Lists the name, the kind and the bytes of each collective, and the operations and bytes of other nodes.
 fn shown(nodes: &[WorkNode]) -> Vec<String> {
     let one = |node: &WorkNode| match node.work {
         Work::Collective(c) => format!("{}: {} of {}", node.name, c.kind, c.bytes),
@@ -186,7 +187,7 @@ fn halves_named_after_their_operation_take_no_time_of_their_own() {
     assert_eq!(shown(&nodes(&module(fused, local))), ["s: 0, 512", "f: 0, 512"]);
 }
 
-/// A permutation that the compiler took apart: the end of the receive waits for the send with the same pairs.
+/// A permutation that the compiler split: the end of the receive waits for the send with the same pairs.
 #[test]
 fn sends_and_receives_are_permutations() {
     let pairs = "frontend_attributes={_xla_send_recv_pipeline=\"0\",_xla_send_recv_source_target_pairs={{0,1},{1,2}}}";
@@ -201,7 +202,7 @@ fn sends_and_receives_are_permutations() {
     let found = &graph.classes[0].nodes;
     assert_eq!(shown(found), ["s: permute of 256", "n: 0, 512", "c: 0, 768"]);
     assert_eq!(found[2].after, [1, 0]);
-    // Data of the host is not known.
+    // The time of data from the host is not known.
     let host = "  %t = token[] after-all()\n  %r = (f32[64]{0}, u32[], token[]) recv(%t), channel_id=2, \
                 is_host_transfer=true\n  %e = (f32[64]{0}, token[]) recv-done(%r), channel_id=2\n  \
                 ROOT %g = f32[64]{0} get-tuple-element(%e), index=0\n";
@@ -271,12 +272,22 @@ fn costs_follow_from_shapes() {
                        dim_labels=b01f_01io->b01f\n";
     let (operations, _) = counted("", &format!("{images}{convolution}"));
     assert_eq!(operations, 2.0 * (4 * 8 * 8 * 10 * 3 * 3 * 6) as f64);
-    // A fusion reads the slice of its large operand alone, and writes what it updates.
+    // A fusion reads only the slice of its large operand, and writes its result.
     let fused = "%fused (p: f32[1000], q: s32[]) -> f32[8] {\n  %p = f32[1000]{0} parameter(0)\n  %q = s32[] parameter(1)\n  \
                  %s = f32[8]{0} dynamic-slice(%p, %q), dynamic_slice_sizes={8}\n  ROOT %n = f32[8]{0} negate(%s)\n}";
     let entry = "  %l = f32[1000]{0} broadcast(%x), dimensions={}\n  %q = s32[] partition-id()\n  \
                  ROOT %f = f32[8]{0} fusion(%l, %q), kind=kLoop, calls=%fused\n";
     assert_eq!(counted(fused, entry), (0.0, 32.0 + 4.0 + 32.0));
+    // Operations on a part of a large array read and write that part alone.
+    let part = "  %l = f32[1000]{0} broadcast(%x), dimensions={}\n  %p = f32[8]{0} reshape(%x)\n  %q = s32[] partition-id()\n  \
+                ROOT %d = ";
+    for operation in [
+        "f32[8]{0} dynamic-slice(%l, %q), dynamic_slice_sizes={8}",
+        "f32[1000]{0} dynamic-update-slice(%l, %p, %q)",
+        "f32[1000]{0} scatter(%l, %q, %p), to_apply=%sum",
+    ] {
+        assert_eq!(counted(SUM, &format!("{part}{operation}\n")), (0.0, 2.0 * 32.0), "{operation}");
+    }
     // Rows of 5 in parts of unknown lengths by 2 matrices; and 2 sums over parts of 7 rows.
     let parts = "  %a = f32[5,7]{1,0} reshape(%x)\n  %b = f32[2,7,11]{2,1,0} reshape(%x)\n  %l = s32[2]{0} reshape(%x)\n  \
                  ROOT %d = f32[5,11]{1,0} ragged-dot(%a, %b, %l), lhs_contracting_dims={1}, rhs_contracting_dims={1}, \

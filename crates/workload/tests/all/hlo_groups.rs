@@ -2,7 +2,7 @@
 
 use unisono_workload::{Work, hlo};
 
-/// The groups of an all-reduce with these attributes on a number of replicas and partitions.
+/// Returns the groups of an all-reduce with these attributes on the replicas and partitions of `head`.
 fn groups(head: &str, attributes: &str) -> Vec<Vec<u32>> {
     let text = format!(
         "HloModule m{head}\n\nENTRY %main (x: f32[4]) -> f32[4] {{\n  %x = f32[4]{{0}} parameter(0)\n  \
@@ -50,7 +50,7 @@ fn axes_of_meshes() {
     assert_eq!(with("'c':(2)2"), iota("[12,2]<=[24]"));
 }
 
-/// XLA writes the devices of a mesh that are not in order behind its axes, and other attributes follow.
+/// XLA writes the unordered devices of a mesh after its axes, and other attributes follow.
 #[test]
 fn meshes_with_listed_devices() {
     let with = |ids: &str, axes: &str| {

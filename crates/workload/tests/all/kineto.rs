@@ -9,7 +9,7 @@ fn kernel(begin: f64, end: f64) -> Value {
            "args": {"stream": 7}})
 }
 
-/// A collective of 1000 elements of bf16 that go in, and as many that come out.
+/// A collective with 1000 elements of bf16 as input, and as many as output.
 fn collective(name: &str, begin: f64, end: f64, ranks: &str) -> Value {
     let size = ranks.split(',').count();
     json!({"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "ts": begin, "dur": end - begin, "args": {
@@ -37,7 +37,7 @@ fn seconds(graph: &WorkloadGraph, class: usize) -> Vec<(&str, f64, &[u32])> {
 fn gaps_wait_for_collectives_or_for_the_host() {
     let events = [
         kernel(10.0, 20.0),
-        // On another stream, half of it beside the first.
+        // Half of it overlaps the first, on another stream.
         kernel(15.0, 25.0),
         collective("allreduce", 21.0, 60.0, "[0, 1]"),
         kernel(25.0, 40.0),
@@ -177,7 +177,7 @@ fn mistakes_are_named_with_rank_and_event() {
     assert_eq!(refused(&[trace(3, 3, &[])]), "runs/step.3.json: it is of rank 3, and its world_size is 3");
 }
 
-/// Kernels of NCCL and RCCL without metadata communicate, and are neither compute nor a known collective.
+/// Kernels of NCCL and RCCL without metadata communicate. They are neither compute nor known collectives.
 #[test]
 fn kernels_without_metadata_are_counted() {
     let bare = |name: &str| json!({"ph": "X", "cat": "kernel", "name": name, "ts": 4.0, "dur": 2.0});
@@ -243,7 +243,7 @@ fn sends_and_receives_are_messages() {
     let expected: [(Work, &[u32]); 2] =
         [(Work::Send { to: 1, bytes: 2000, tag: 0 }, &[0]), (Work::Receive { from: 1, bytes: 2000, tag: 0 }, &[2])];
     assert_eq!(messages, expected);
-    // Compute is one after the other.
+    // Compute nodes run one after the other.
     assert_eq!(works(0).nth(2).unwrap().1, [0]);
     let received: Vec<_> = works(1).collect();
     assert_eq!(received[0], (Work::Receive { from: 0, bytes: 2000, tag: 0 }, &[][..]));
@@ -282,7 +282,7 @@ fn cut_lists_of_ranks_are_continued() {
             "{found}"
         );
     }
-    // The groups of the trace itself are whole.
+    // The trace itself lists its groups completely.
     let mut file: Value = serde_json::from_slice(&trace(0, 4, &[group("[0, 1, 3, ...]", 4)]).1).unwrap();
     file["distributedInfo"]["pg_config"] = json!([{"pg_name": "[0, 1, 3, ...]", "pg_size": 4, "ranks": [0, 1, 2, 3]}]);
     let graph = read(&[("step.0.json".to_owned(), file.to_string().into_bytes())], true).unwrap();

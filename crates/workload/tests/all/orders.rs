@@ -1,9 +1,9 @@
-//! Ranks that make collectives and messages in orders that do not fit together: a program that never ends.
+//! Programs that never end, because ranks make collectives and messages in incompatible orders.
 
 use serde_json::{Value, json};
 use unisono_workload::{SourceFile, read};
 
-/// A trace of each rank from its nodes, without the keys that all have.
+/// Builds a trace of each rank from its nodes, without the common keys.
 fn traces(of: &[Vec<Value>]) -> Vec<SourceFile> {
     let one = |(rank, nodes): (usize, &Vec<Value>)| {
         let text = json!({ "workload_graph": nodes }).to_string();
@@ -48,7 +48,7 @@ fn two_ranks_in_different_orders() {
     );
 }
 
-/// Every rank of a ring begins with the group that it shares with the next one. Six ranks are too many to name.
+/// Every rank of a ring begins with the group that it shares with the next rank. A message does not name all six ranks.
 #[test]
 fn a_ring_of_ranks() {
     let ring = |ranks: u64| -> Vec<Vec<Value>> {
@@ -72,7 +72,7 @@ fn a_ring_of_ranks() {
     assert!(six.contains(", and so on along 6 ranks; accepted"), "{six}");
 }
 
-/// Two process groups of the same ranks: their collectives are alike, and still two different ones.
+/// Two process groups with the same ranks: their collectives are equal, but still two different ones.
 #[test]
 fn groups_of_the_same_ranks() {
     let good = [
@@ -88,7 +88,7 @@ fn groups_of_the_same_ranks() {
          process group 'data' of the same ranks first; accepted are traces in which all ranks of a group make the same \
          collectives in the same order"
     );
-    // Names that one rank alone uses are other names of the same group.
+    // Names that only one rank uses are other names of the same group.
     let mut renamed = good;
     (renamed[1][1], renamed[1][2]) = (allreduce(6, "data", &[]), allreduce(7, "model", &[]));
     let listed = br#"{"data": [0, 1], "tensor": [0, 1], "model": [0, 1]}"#.to_vec();
@@ -115,7 +115,7 @@ fn a_collective_and_a_message() {
     );
 }
 
-/// A profiler records kernels of two streams; on one queue of communication they would never end.
+/// A profiler records kernels of two streams. On one queue of communication they would never end.
 #[test]
 fn traces_of_a_profiler() {
     let kernel = |group: &[u32], begin: u32| {

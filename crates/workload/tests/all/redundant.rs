@@ -1,4 +1,4 @@
-//! Collectives whose result ranks have already.
+//! Collectives whose result ranks already have.
 
 use unisono_workload::hlo::{self, Redundancy, Sufficient};
 
@@ -7,7 +7,7 @@ const SUM: &str = "%sum (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(
 const ALL: &str = "channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true";
 const PAIRS: &str = "channel_id=1, replica_groups=[4,2]<=[8], use_global_device_ids=true";
 
-/// The redundant communications of lines before the last one, which uses `%r`.
+/// Returns the redundant communications of the lines before the last one, which uses `%r`.
 fn found(lines: &str) -> Vec<(String, Redundancy)> {
     let text = format!(
         "HloModule m, num_partitions=8\n\n{SUM}\n\nENTRY %main (x: f32[64]) -> f32[64] {{\n  %x = f32[64]{{0}} \
@@ -69,7 +69,7 @@ fn what_undoes_an_exchange_returns_its_operand() {
     let there_and = |pairs: &[String]| permuted("a", "x", &ring.join(",")) + &permuted("r", "a", &pairs.join(","));
     assert_eq!(found(&there_and(&back)), [("r".to_owned(), undoes("a"))]);
     assert_eq!(found(&there_and(&ring)), []);
-    // Rank 0 gets zeros, so its operand does not come back.
+    // Rank 0 gets zeros, so its operand is not returned.
     let cut = permuted("a", "x", &ring[..7].join(",")) + &permuted("r", "a", &back[..7].join(","));
     assert_eq!(found(&cut), []);
 }
@@ -82,7 +82,7 @@ fn equal_values_need_no_collective() {
                    %d = f32[64]{0} multiply(%a, %b)\n";
     assert_eq!(found(&(reduced("a", "x", ALL) + doubled + &reduced("r", "d", PAIRS))), uniform);
     assert_eq!(found(&(reduced("a", "x", PAIRS) + doubled + &reduced("r", "d", ALL))), []);
-    // A value of the rank's own takes part.
+    // The value depends on one of the rank's own.
     let mixed = "  %d = f32[64]{0} multiply(%a, %x)\n";
     assert_eq!(found(&(reduced("a", "x", ALL) + mixed + &reduced("r", "d", PAIRS))), []);
     let numbered =
@@ -90,7 +90,7 @@ fn equal_values_need_no_collective() {
     assert_eq!(found(&(numbered.to_owned() + &reduced("r", "d", ALL))), []);
     let constant = "  %c = f32[] constant(2)\n  %d = f32[64]{0} broadcast(%c), dimensions={}\n";
     assert_eq!(found(&(constant.to_owned() + &reduced("r", "d", ALL))), uniform);
-    // Parts of an equal value are unlike.
+    // Parts of an equal value differ between ranks.
     let scattered = format!(
         "{}  %s = f32[8]{{0}} reduce-scatter(%a), {ALL}, dimensions={{0}}, to_apply=%sum\n  %g = f32[64]{{0}} \
          all-gather(%s), {ALL}, dimensions={{0}}\n{}",

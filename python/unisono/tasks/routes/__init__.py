@@ -1,8 +1,8 @@
-"""Ways to carry out a collective: by a plan, by the library, or by messages.
+"""Ways to carry out a collective: by a plan, by the MPI library, or by messages.
 
-Which way serves an operation is decided once, from what all ranks know, so that all decide alike; what a loop repeats
-is only packing and beginning. Each way is one class; `WAYS` lists for each pattern the ways that are asked, in order,
-and `Messages` serves what none of them does.
+The way of an operation is chosen once, from facts that all ranks have, so that all ranks choose alike; each repetition
+in a loop only packs and begins. Each way is one class. `WAYS` lists the ways of each pattern in the order in which they
+are tried; `Messages` carries out the operations that all of them refuse.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from unisono.tasks.routes._reductions import ReduceScatter, Reduction, WorldRedu
 
 __all__ = ["WAYS", "About", "route"]
 
-#: Makes a route, or none where it does not serve the operation, on all ranks alike.
+#: Returns a route, or on all ranks None if it does not support the operation.
 Way = Callable[[About], Route | None]
 
-#: For each pattern the ways that are asked, in order.
+#: The ways of each pattern, in the order in which they are tried.
 WAYS: dict[str, tuple[Way, ...]] = {
     "gather": (Gather.of,),
     "allgather": (WorldAllgather.of, Gather.of),
@@ -34,11 +34,11 @@ WAYS: dict[str, tuple[Way, ...]] = {
 
 
 def route(about: About, by_messages: bool) -> Route:
-    """The first way that serves."""
+    """Returns the first route that supports the operation."""
     for way in () if by_messages else WAYS[about.operation.pattern]:
         if (found := way(about)) is not None:
             return found
-    # Where tasks had several operators, the number of each element's operator goes with it.
+    # If tasks had several operators, the code of each element's operator is sent with the element.
     codes = int(about.operator is None and reduces(about.operation.pattern))
     size = about.dtype.itemsize + codes
     return Messages(about.transport, about.discovery, about.operation, about.moved, size, about.shape)

@@ -1,4 +1,4 @@
-"""An operation as a way reads it, and the common part of ways by a plan and by the library."""
+"""The operation that a route carries out, and base classes of routes by a plan and by the MPI library."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -15,75 +15,75 @@ from unisono.tasks._regions import Boxes, Data, Part
 
 @dataclass(frozen=True)
 class About:
-    """An operation on an array, and this rank's view of it."""
+    """An operation on an array, from the view of this rank."""
 
     transport: _transport.Transport
     discovery: Discovery
     operation: Operation
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    #: The operator that combines partial results, where there is one.
+    #: The operator that combines partial results, or None.
     operator: str | None
 
     @cached_property
     def participants(self) -> tuple[int, ...]:
-        """The ranks that take part."""
+        """Returns the ranks that take part."""
         return tuple(self.operation.participants)
 
     @property
     def everyone(self) -> bool:
-        """Whether all ranks take part."""
+        """Returns whether all ranks take part."""
         return len(self.participants) == self.transport.ranks
 
     @property
     def rank(self) -> int:
-        """Its own number."""
+        """Returns this rank."""
         return self.transport.rank
 
     @property
     def comm(self) -> Any:
-        """The participants' communicator; they ask for it together."""
+        """Returns the participants' communicator; they must request it together."""
         return self.transport.among(self.participants)
 
     @cached_property
     def moved(self) -> int:
-        """The bytes that ranks receive."""
+        """Returns the bytes that ranks receive."""
         return self.discovery.elements(self.operation) * self.dtype.itemsize
 
     def place_of(self, rank: int) -> int:
-        """A rank's number in the communicator."""
+        """Returns a rank's number in the communicator."""
         return self.participants.index(rank)
 
     def given(self, rank: int) -> Boxes:
-        """The region that a rank gives."""
+        """Returns the region that a rank contributes."""
         return self.discovery.given(self.operation, rank)
 
     def received(self, rank: int) -> Boxes:
-        """The region that a rank receives."""
+        """Returns the region that a rank receives."""
         return self.discovery.received(self.operation, rank)
 
     @cached_property
     def sends(self) -> dict[int, Boxes]:
-        """The regions that this rank sends, by rank."""
+        """Returns the regions that this rank sends, by rank."""
         return dict(self.discovery.sends(self.operation, self.rank))
 
     @cached_property
     def receives(self) -> dict[int, Boxes]:
-        """The regions that this rank receives, by rank."""
+        """Returns the regions that this rank receives, by rank."""
         return dict(self.discovery.receives(self.operation, self.rank))
 
 
 def fits(size: int) -> bool:
-    """Whether MPI can count that number of bytes."""
+    """Returns whether MPI can count that number of bytes."""
     return size <= _transport.LARGEST
 
 
-#: Parts of packed memory, its bytes, and for each rank the count and the place there.
+#: The parts of packed memory, its size in bytes, and for each rank the count and the first byte of its part.
 Side = tuple[list[Part], int, list[int], list[int]]
 
 
 class ByLibrary(Route, ABC):
-    """By the MPI library, among the participants."""
+    """A route that calls the MPI library, among the participants."""
 
     def __init__(self, about: About) -> None:
         self.about, self.bytes = about, about.moved
@@ -91,11 +91,11 @@ class ByLibrary(Route, ABC):
 
     @abstractmethod
     def call(self, about: About) -> LibraryCollective:
-        """The function of the library, with its memory."""
+        """Returns the library's function, with its memory."""
 
 
 class ByWorld(PythonRoute):
-    """By a plan where there is one, else by the library: all ranks take part, with equal parts."""
+    """A route by a plan if there is one, else by the library; all ranks take part, with equal parts."""
 
     by_world = True
 
@@ -113,7 +113,7 @@ class ByWorld(PythonRoute):
 
     @abstractmethod
     def call(self, about: About) -> LibraryCollective:
-        """The function of the library, with its memory, where no plan serves."""
+        """Returns the library's function, for use without a plan."""
 
     def start(self, x: Data, out: Data | None = None) -> tuple[Any, str]:
         started = self._world.start(self._call[0], x, out=out, **self._options)
@@ -122,11 +122,11 @@ class ByWorld(PythonRoute):
 
 
 def library_call(about: About, function: str, **sides: Any) -> LibraryCollective:
-    """A function of the library on an operation's array, among the participants."""
+    """Returns a function of the library on an operation's array, among the participants."""
     handle = about.transport.mpi._handleof(about.comm)
     return LibraryCollective(function, handle, about.shape, about.dtype.itemsize, **sides)
 
 
 def side(parts: list[Part], size: int) -> Side:
-    """One part of so many bytes."""
+    """Returns memory of one part with ``size`` bytes."""
     return parts, size, [size], []

@@ -1,4 +1,4 @@
-"""All-to-all exchanges: each participant sends to each other one."""
+"""All-to-all exchanges and scatters: different data for each receiver."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, l
 
 
 def _side(about: About, regions: dict[int, Boxes]) -> Side:
-    """A piece for each participant, one after the other."""
+    """Returns packed memory with a part for each participant, in their order."""
     parts, counts, places, at = [], [], [], 0
     for rank in about.participants:
         region = regions.get(rank, ())
@@ -25,14 +25,14 @@ def _alltoall(about: About) -> LibraryCollective:
 
 
 class WorldAlltoall(ByWorld):
-    """Every rank has as much for every other one."""
+    """An all-to-all of all ranks, with equal parts for all pairs."""
 
-    #: The most ranks among which the elements of each pair are counted.
+    #: The largest number of ranks for which the elements of every pair are counted.
     MOST_RANKS = 512
 
     @classmethod
     def of(cls, about: About) -> "WorldAlltoall | None":
-        """Where all pairs have equal parts."""
+        """Returns a route if all pairs have equal parts."""
         few = len(about.participants) <= cls.MOST_RANKS
         count = about.discovery.even(about.operation) if about.everyone and few else None
         return None if count is None or not fits(about.moved) else cls(about, count * about.dtype.itemsize)
@@ -48,7 +48,7 @@ class WorldAlltoall(ByWorld):
         given, got = np.empty(self._shape, np.uint8), np.empty(self._shape, np.uint8)
         for k, region in self.about.sends.items():
             pack_into(given[k].view(held.data.dtype), held.data, region)
-        # The part of a rank for itself stays where it is.
+        # The part of a rank for itself is not sent.
         given[self.about.rank] = 0
         started, served = self.start(given, got)
 
@@ -60,11 +60,11 @@ class WorldAlltoall(ByWorld):
 
 
 class Alltoall(ByLibrary):
-    """Each pair has something of its own."""
+    """An all-to-all with parts of any size."""
 
     @classmethod
     def of(cls, about: About) -> "Alltoall | None":
-        """Where MPI can count it."""
+        """Returns a route if MPI can count the bytes."""
         return cls(about) if fits(about.moved) else None
 
     def call(self, about: About) -> LibraryCollective:
@@ -72,11 +72,11 @@ class Alltoall(ByLibrary):
 
 
 class Scatter(ByLibrary):
-    """Only one has something, for each other one."""
+    """A scatter from one participant to the others."""
 
     @classmethod
     def of(cls, about: About) -> "Scatter | None":
-        """Where MPI can count it."""
+        """Returns a route if there is a root and MPI can count the bytes."""
         return cls(about) if about.operation.root is not None and fits(about.moved) else None
 
     def call(self, about: About) -> LibraryCollective:

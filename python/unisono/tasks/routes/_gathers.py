@@ -1,4 +1,4 @@
-"""All-gathers, gathers and scatters, and broadcasts: parts of all participants, or of one."""
+"""All-gathers, gathers and broadcasts: the same parts for every receiver, from all participants or from one."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from unisono.tasks._held import Held, Pending, nothing
 from unisono.tasks._regions import Data, Part, interval, pack, packed_parts, shared_parts, unpack, volume
 from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, library_call, side
 
-#: MPI counts and places bytes with 32 bits.
+#: The largest count and offset, in bytes, of MPI's 32-bit integers.
 _MOST = (1 << 31) - 1
 
 
@@ -20,29 +20,29 @@ class _Parts:
         self.starts = [0, *np.cumsum(self.counts).tolist()]
         self.wanted = about.receives
         self.mine = about.given(about.rank)
-        # What arrives may go to its place at once where the place is contiguous and all of it is wanted: what is not
-        # may be written by a kernel meanwhile. The part of this rank lies in the same memory, which is MPI's while the
-        # call lasts: so this is for arrays that nothing else looks at.
+        # Parts may arrive in the array itself if each place is contiguous and all of each part is wanted, because a
+        # kernel may write unwanted elements meanwhile. The part of this rank is in the same memory, which belongs to
+        # MPI during the call. So this is for arrays that nothing else accesses.
         others = [(k, r) for k, r in zip(about.participants, self.regions, strict=True) if k != about.rank]
         places = [interval(region, about.shape) for region in self.regions]
         wanted = all(self.wanted.get(k, ()) == region for k, region in others)
-        #: The first byte of each part in the array; none where parts are packed.
+        #: The first byte of each part in the array; None if parts are packed.
         self.places: list[int] | None = None
         if wanted and all(found or not count for found, count in zip(places, self.counts, strict=True)):
             self.places = [found[0] * about.dtype.itemsize if found else 0 for found in places]
 
     def given(self, about: About) -> Side:
-        """The part of this rank."""
+        """Returns the part of this rank."""
         return side(packed_parts(self.mine), volume(self.mine) * about.dtype.itemsize)
 
     def got(self, about: About) -> list[Part]:
-        """What is wanted of the parts of all."""
+        """Returns the wanted pieces of the parts of all."""
         starts = [start // about.dtype.itemsize for start in self.starts]
         rows = zip(about.participants, self.regions, starts[:-1], strict=True)
         return [part for k, r, start in rows if k in self.wanted for part in shared_parts(self.wanted[k], r, start)]
 
     def unpack(self, held: Held, got: Data, participants: tuple[int, ...]) -> None:
-        """Takes what is wanted from the parts of all."""
+        """Copies the wanted pieces of the parts of all to the array."""
         for k, rank in enumerate(participants):
             if rank in self.wanted:
                 part = got[self.starts[k] : self.starts[k + 1]].view(held.data.dtype)
@@ -50,11 +50,11 @@ class _Parts:
 
 
 class WorldAllgather(ByWorld):
-    """Equal parts of all ranks."""
+    """An all-gather of equal parts of all ranks."""
 
     @classmethod
     def of(cls, about: About) -> "WorldAllgather | None":
-        """Where parts are equal."""
+        """Returns a route if all ranks have equal parts."""
         parts = _Parts(about)
         equal = len(set(parts.counts)) == 1 and about.operation.root is None
         return cls(about, parts) if about.everyone and equal and fits(parts.starts[-1]) else None
@@ -88,11 +88,11 @@ class WorldAllgather(ByWorld):
 
 
 class Gather(ByLibrary):
-    """Parts of any size, to all or to one."""
+    """A gather of parts of any size, to all or to one."""
 
     @classmethod
     def of(cls, about: About) -> "Gather | None":
-        """Where MPI can count the parts."""
+        """Returns a route if MPI can count the parts."""
         parts = _Parts(about)
         return cls(about, parts) if fits(parts.starts[-1]) else None
 
@@ -113,7 +113,7 @@ class Gather(ByLibrary):
         return library_call(about, "gatherv", root=place, given=given, got=got, in_place=in_place)
 
     def _in_place(self) -> tuple[int, list[int]] | None:
-        """The first byte of all parts in the array, and the places from there, where the library can count them."""
+        """Returns the first byte of all parts in the array and their offsets from it, or None if they exceed MPI."""
         parts = self._parts
         if parts.places is None or not parts.starts[-1]:
             return None
@@ -124,18 +124,18 @@ class Gather(ByLibrary):
 
 
 class _Broadcast:
-    """The parts that the root has for the others."""
+    """The region that the root sends to the others."""
 
     def __init__(self, about: About, root: int) -> None:
         self.root, self.region, self.wanted = root, about.given(root), about.received(about.rank)
         self.is_root = about.rank == root
         self.bytes = volume(self.region) * about.dtype.itemsize
-        # The root's part stays as it is until all is over.
+        # No task writes the root's region before the exchange is over.
         found = interval(self.region, about.shape) if self.is_root or self.wanted == self.region else None
         self.at = None if found is None else slice(*(n * about.dtype.itemsize for n in found))
 
     def call(self, about: About) -> LibraryCollective:
-        """The library's."""
+        """Returns the library's broadcast."""
         size, root = self.bytes, about.place_of(self.root)
         if self.at is not None:
             return library_call(about, "broadcast", root=root, got=side([], size), shared=True, at=self.at.start)
@@ -144,24 +144,24 @@ class _Broadcast:
         return library_call(about, "broadcast", root=root, given=given, got=got, shared=True)
 
     def octets(self, held: Held) -> Data:
-        """The buffer that is sent or received: a part of the array, or memory apart from it."""
+        """Returns the buffer that is sent or received: a part of the array, or separate memory."""
         if self.at is not None:
             return held.data.reshape(-1).view(np.uint8)[self.at]
         packed = pack(held.data, self.region) if self.is_root else np.empty(self.bytes, np.uint8)
         return packed.view(np.uint8)
 
     def finish(self, held: Held, octets: Data) -> None:
-        """Puts what came in its place."""
+        """Copies received packed elements to the array."""
         if self.at is None and not self.is_root:
             unpack(held.data, self.wanted, octets.view(held.data.dtype), self.region)
 
 
 class WorldBroadcast(ByWorld):
-    """To all ranks."""
+    """A broadcast to all ranks."""
 
     @classmethod
     def of(cls, about: About) -> "WorldBroadcast | None":
-        """Where one rank has what all others need."""
+        """Returns a route if one rank sends and all ranks take part."""
         root = about.operation.root
         if root is None or not about.everyone:
             return None
@@ -182,11 +182,11 @@ class WorldBroadcast(ByWorld):
 
 
 class Broadcast(ByLibrary):
-    """To some ranks."""
+    """A broadcast to some ranks."""
 
     @classmethod
     def of(cls, about: About) -> "Broadcast | None":
-        """Where one rank has what the others need."""
+        """Returns a route if one rank sends."""
         root = about.operation.root
         if root is None:
             return None

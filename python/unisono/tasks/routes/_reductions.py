@@ -1,4 +1,4 @@
-"""Partial results, combined on one rank, on all, or each part on one."""
+"""Reductions to one rank, to all ranks, or of each part to one rank."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, l
 
 
 class _Partial:
-    """Partial results, packed; who contributes nothing to an element brings what changes nothing."""
+    """Packed partial results; a rank that does not contribute to an element has the neutral element there."""
 
     def __init__(self, about: About, boxes: Boxes, operator: str) -> None:
         self.boxes, self.size, self.mine = boxes, volume(boxes), about.given(about.rank)
@@ -22,24 +22,24 @@ class _Partial:
 
     @classmethod
     def of(cls, about: About, boxes: Boxes) -> "_Partial | None":
-        """Where MPI knows the operator and the elements, and messages between pairs would not move less."""
+        """Returns them if MPI has the operator for the elements, and messages between pairs would not move less."""
         if about.operator is None or not by_mpi(about.dtype):
             return None
         found = cls(about, boxes, about.operator)
         return found if fits(found.size * about.dtype.itemsize) and not found._sparse(about) else None
 
     def _sparse(self, about: About) -> bool:
-        """Whether so few contribute to an element that MPI, for which all do, would move more than pairs would."""
+        """Returns whether so few ranks contribute to each element that messages between pairs move less."""
         moved, others = about.moved // about.dtype.itemsize, len(about.participants) - 1
         if about.operation.pattern != "allreduce":
             return moved < others * self.size
-        # All contributions but one move for each element, and each result to the others. Pairs would move
-        # every contribution to the others, MPI's best algorithm two elements to each for each element.
+        # Pairs move all contributions but one for each element, and each result to the other ranks. MPI's best
+        # algorithm moves two elements to each of the other ranks for each element.
         given = moved - (others - 1) * self.size
         return given < 2 * self.size
 
     def call(self, about: About, function: str, counts: list[int] | None = None, **options: Any) -> LibraryCollective:
-        """The library's, of the packed partial results; ``counts`` where ranks get parts."""
+        """Returns the library's function on the packed partial results; ``counts`` are the sizes of ranks' parts."""
         mpi, dtype = about.transport.mpi, about.dtype
         parts = packed_parts(self.boxes) if self.whole else shared_parts(self.mine, self.boxes)
         return library_call(
@@ -53,7 +53,7 @@ class _Partial:
         )
 
     def to_all_or_one(self, about: About) -> LibraryCollective:
-        """A reduction to all ranks or to one, in the memory of what is given."""
+        """Returns a reduction to all ranks or to one, in the memory of the partial results."""
         got: Side = packed_parts(self.boxes), self.size * about.dtype.itemsize, [self.size], []
         if about.operation.pattern == "allreduce":
             return self.call(about, "allreduce", got=got, shared=True)
@@ -64,7 +64,7 @@ class _Partial:
         return self.call(about, "reduce", root=place)
 
     def pack(self, data: Data) -> Data:
-        """Its own."""
+        """Returns the partial results of this rank."""
         if self.whole:
             return pack(data, self.boxes)
         packed = np.full(self.size, self.neutral, data.dtype)
@@ -73,17 +73,17 @@ class _Partial:
 
 
 def _result(about: About) -> Boxes:
-    """A reduction to one rank or to all."""
+    """Returns the region of the result, on one rank or on all."""
     root = about.operation.root
     return about.received(about.rank if about.operation.pattern == "allreduce" or root is None else root)
 
 
 class WorldReduction(ByWorld):
-    """Of all ranks, to all or to one."""
+    """A reduction of all ranks' results, to all or to one."""
 
     @classmethod
     def of(cls, about: About) -> "WorldReduction | None":
-        """Where all ranks then have the same bits: some schedules of allreduce add in another order on each."""
+        """Returns a route if all ranks get the same bits; some allreduce schedules add in different orders."""
         exact = about.operation.pattern == "reduce" or about.dtype.kind in "iu"
         partial = _Partial.of(about, _result(about)) if exact and about.everyone else None
         return None if partial is None else cls(about, partial)
@@ -105,11 +105,11 @@ class WorldReduction(ByWorld):
 
 
 class Reduction(ByLibrary):
-    """Of some ranks, or to the same bits on all."""
+    """A reduction of some ranks, or with the same bits on all."""
 
     @classmethod
     def of(cls, about: About) -> "Reduction | None":
-        """Where MPI knows the operator and the elements."""
+        """Returns a route if MPI has the operator for the elements."""
         partial = _Partial.of(about, _result(about))
         return None if partial is None else cls(about, partial)
 
@@ -122,18 +122,18 @@ class Reduction(ByLibrary):
 
 
 def _shares(about: About) -> tuple[_Partial, list[int]] | None:
-    """Partial results in the order of those who get them, and how much each gets; no element goes to two ranks."""
+    """Returns partial results in the order of their receivers, and each receiver's count; the parts are disjoint."""
     regions = [about.received(k) for k in about.participants]
     partial = _Partial.of(about, tuple(box for region in regions for box in region))
     return None if partial is None else (partial, [volume(region) for region in regions])
 
 
 class WorldReduceScatter(ByWorld):
-    """Equal parts to all ranks."""
+    """A reduce-scatter of equal parts to all ranks."""
 
     @classmethod
     def of(cls, about: About) -> "WorldReduceScatter | None":
-        """Where parts are equal."""
+        """Returns a route if all ranks get equal parts."""
         found = _shares(about) if about.everyone else None
         return None if found is None or len(set(found[1])) > 1 else cls(about, *found)
 
@@ -154,11 +154,11 @@ class WorldReduceScatter(ByWorld):
 
 
 class ReduceScatter(ByLibrary):
-    """Parts of any size to some ranks."""
+    """A reduce-scatter of parts of any size to some ranks."""
 
     @classmethod
     def of(cls, about: About) -> "ReduceScatter | None":
-        """Where MPI knows the operator and the elements."""
+        """Returns a route if MPI has the operator for the elements."""
         found = _shares(about)
         return None if found is None else cls(about, *found)
 

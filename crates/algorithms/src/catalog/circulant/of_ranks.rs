@@ -11,7 +11,7 @@ use crate::{
     ranks::{Blocks, circulant::Skips},
 };
 
-/// The blocks of all ranks: of an allreduce those of the vector, else one a rank.
+/// The blocks of all ranks: equal parts of the vector in an allreduce, otherwise one block a rank.
 pub(super) struct OfRanks {
     skips: Skips,
     ranks: u32,
@@ -33,7 +33,7 @@ impl OfRanks {
         Span::new(from * self.elements, (to - from) * self.elements)
     }
 
-    /// The blocks of `count` ranks up to `last`: one span, or two where they go past the last rank.
+    /// Returns the blocks of `count` ranks up to `last`: two spans if they wrap past the last rank, otherwise one.
     fn up_to(&self, last: u32, count: u32) -> Vec<Span> {
         let first = around(self.ranks, last, self.ranks + 1 - count);
         let spans = match first <= last {
@@ -43,7 +43,7 @@ impl OfRanks {
         spans.into_iter().filter(|span| span.len > 0).collect()
     }
 
-    /// Sends blocks in one message, which is put together first where they are apart.
+    /// Sends blocks in one message; packs them first if they are not contiguous.
     fn send(&self, b: &mut Builder, node: NodeId, spans: &[Span], have: impl Fn(u32) -> Operand, to: Operand) {
         let [span] = spans else {
             let len = spans.iter().map(|span| span.len).sum();
@@ -59,7 +59,7 @@ impl OfRanks {
         b.combine(node, 0, span.len, &[have(span.start)], &[to]);
     }
 
-    /// The streams of each rank, one a round, to the rank a distance further on or before.
+    /// Creates the streams of each round, from each rank to the rank one skip after it (`on`) or before it.
     fn streams(&self, b: &mut Builder, on: bool) -> Vec<Vec<Operand>> {
         let to = |rank: u32, skip: u32| {
             if on { around(self.ranks, rank, skip) } else { before(self.ranks, rank, skip) }
@@ -69,8 +69,8 @@ impl OfRanks {
         rounds.map(|k| (0..self.ranks).map(|rank| Operand::Stream(stream(rank, k))).collect()).collect()
     }
 
-    /// Reduces to one block a rank. Sums lie at the places of their elements in an allreduce's output or in scratch
-    /// memory.
+    /// Reduces to one block a rank. An allreduce keeps sums at the places of their elements in the output, a
+    /// reduce-scatter in scratch memory.
     pub(super) fn reduce_scatter(&self, b: &mut Builder) {
         let (streams, last) = (self.streams(b, false), self.skips.rounds() - 1);
         for rank in 0..self.ranks {
@@ -88,7 +88,8 @@ impl OfRanks {
                     let is_end = k == 0 && !self.of_vector;
                     b.combine(node, 0, len, &[own(start), from], &[if is_end { Operand::Out(0) } else { sum(start) }]);
                 }
-                // Of an odd number of ranks, the block halfway around is sent later and nothing was added to it.
+                // If the number of ranks is odd, the block halfway around is sent later, and nothing has been added to
+                // it yet.
                 if k == last && self.ranks % 2 == 1 {
                     for Span { start, len } in self.up_to(before(self.ranks, rank, self.ranks / 2), 1) {
                         b.combine(node, 0, len, &[Operand::In(start)], &[sum(start)]);
@@ -98,7 +99,7 @@ impl OfRanks {
         }
     }
 
-    /// Gathers the blocks that the ranks have in their outputs.
+    /// Gathers the blocks that the ranks hold in their outputs.
     pub(super) fn allgather(&self, b: &mut Builder) {
         let streams = self.streams(b, true);
         for rank in 0..self.ranks {

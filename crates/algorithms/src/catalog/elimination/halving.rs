@@ -1,15 +1,16 @@
-//! Elimination for long vectors: a reduce-scatter in which groups of ranks meet, and an allgather the same way back.
+//! Elimination for long vectors: a reduce-scatter in which groups of ranks meet, and an allgather in reverse order.
 //!
-//! A group of 2^k ranks holds the sum of all its ranks once: each holds a piece of n / 2^k. Two groups meet: ranks of
-//! the same piece exchange halves of it, and each keeps the sum of one. Three groups become two (3-2), as x, y and z of
-//! the same piece: x and y exchange halves; then x sends its sum of the lower half on to z and is out, and z its upper
-//! half to y. On the way back z hands the lower half to x and y the upper half to z, then x and y exchange.
+//! A group of 2^k ranks holds the sum of all its ranks once: each holds a piece of n / 2^k. When two groups meet, ranks
+//! of the same piece exchange halves of it, and each keeps the sum of one half. Three groups make one group of twice
+//! the size (3-2), as ranks x, y and z of the same piece: x and y exchange halves; then x sends its sum of the lower
+//! half to z and leaves, and z sends its upper half to y. In the allgather z sends the lower half to x, and y the upper
+//! half to z; then x and y exchange.
 //!
-//! Where the number of groups is odd, the last three become two. These take a round more; the group that they make is z
-//! of the next three, where it may come a round later. So the rounds are those of halving, with one of the first odd
-//! level twice:
+//! If the number of groups is odd, the last three meet. This takes one round more; the group that they make is z of the
+//! next three, where it may come a round later. So the rounds are those of halving, with one of the first odd level
+//! twice:
 //! T = 2 (floor(log2 P) + 1) alpha + (2 (1 - 2^-m) + 2^-k) n beta + .. for m = floor(log2 P) and P = odd 2^k. A fold
-//! takes 2 n beta more than a power of two, this 2^-k n beta.
+//! takes 2 n beta more than a power of two, this algorithm 2^-k n beta.
 
 use unisono_base::NodeId;
 use unisono_collective::Collective;
@@ -18,7 +19,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{Case, ranks::Blocks};
 
-/// Ranks that hold the same piece of different groups, and its blocks.
+/// Ranks of different groups that hold the same piece, and the halves of that piece.
 pub struct Meeting {
     pub x: NodeId,
     y: NodeId,
@@ -40,13 +41,13 @@ impl Piece {
     }
 }
 
-/// All meetings, in an order in which they may run.
+/// Returns all meetings, in an order in which they may run.
 pub fn meetings(c: &Collective) -> Vec<Meeting> {
     let whole: u32 = 1 << c.ranks.ilog2();
     let blocks = Blocks::new(c.elements, whole);
     let mut groups: Vec<Vec<NodeId>> = (0..c.ranks).map(|r| vec![NodeId(r)]).collect();
     let mut all = Vec::new();
-    // Which blocks each rank of a group holds: all groups hold theirs in the same order.
+    // The blocks that each rank of a group holds. All groups hold theirs in the same order.
     let mut held: Vec<(u32, u32)> = vec![(0, whole)];
     while groups.len() > 1 {
         let pairs = groups.len() - if groups.len().is_multiple_of(2) { 0 } else { 3 };
@@ -79,7 +80,7 @@ pub fn meetings(c: &Collective) -> Vec<Meeting> {
 
 pub fn emit(b: &mut Builder, c: Collective) {
     let all = meetings(&c);
-    // A rank's operand is its input until it has met another.
+    // A rank's operand is its input until its first meeting.
     let mut has_met = vec![false; c.ranks as usize];
     b.phase("reduce-scatter");
     for m in &all {
@@ -91,7 +92,7 @@ pub fn emit(b: &mut Builder, c: Collective) {
     }
 }
 
-/// Sends elements that lie at `from`.
+/// Sends the elements of `piece`, which are at `at`.
 fn send(b: &mut Builder, from: NodeId, to: NodeId, piece: Piece, at: Operand) -> Operand {
     let stream = Operand::Stream(b.stream(from, &[to]));
     b.combine(from, 0, piece.len, &[at], &[stream]);
@@ -132,7 +133,7 @@ fn gather(b: &mut Builder, m: &Meeting) {
     b.combine(x, 0, upper.len, &[above], &[upper.result()]);
 }
 
-/// The rounds of the slowest rank.
+/// Returns the rounds of the slowest rank.
 pub fn rounds(case: &Case) -> Vec<Round> {
     let c = case.collective;
     let (levels, odd) = (c.ranks.ilog2(), c.ranks.trailing_zeros());

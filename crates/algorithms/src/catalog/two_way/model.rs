@@ -1,5 +1,5 @@
-//! The time of `two-way` on a line of n PEs with blocks of b wavelets; on a grid the phases of rows and columns add up,
-//! because every PE ends the first one before the second.
+//! The time of `two-way` on a line of n PEs with blocks of b wavelets. On a grid the phases of rows and columns add up,
+//! because every PE ends the first phase before the second.
 //!
 //! A hop with an operation takes h = 2 T_R + 2 cycles. A PE runs two lanes, up and down, on one datapath.
 //!
@@ -7,17 +7,18 @@
 //!
 //! * *Way*: the block of the first PE makes n-1 hops, behind the block that each lane sends first: h (n-1) + 2b.
 //! * *Work*: a PE in the middle handles n+1 blocks (its own up and down, and n-1 that arrive), half of them in each
-//!   lane. Both lanes end together, and the last block then goes on to the end of the line: (n+1) b + h floor((n-1)/2).
+//!   lane. Both lanes end together, and the last block then moves to the end of the line: (n+1) b + h floor((n-1)/2).
+//! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next one, q +
 //! * *Wait*: a PE sends its own block into the queues up to the next PE: q at its own router, q at the next one, q +
 //!   T_R at the ramp there, and one wavelet in the operation, r = 3q + T_R + 1 in all. The rest waits until the next PE
 //!   has sent its own block, which waits in the same way. So the lanes fill one PE after the other, from both ends to
-//!   the middle, and each PE on the way delays them by max(0, b - r). The last PE copies its own block before it
-//!   receives, which delays its side once more: floor((n-2)/2) waits in all, or floor((n-3)/2) where the blocks are in
-//!   place already, as in the columns of a grid.
+//!   the middle, and each PE on the path delays them by max(0, b - r). The last PE copies its own block before it
+//!   receives, which delays its side once more: floor((n-2)/2) waits in all, or floor((n-3)/2) if the blocks are
+//!   already in place, as in the columns of a grid.
 //!
-//! **Reduce-scatter of short blocks** is the same backwards in time: the same way and work. A PE adds its own block
-//! from above when that from below is done; of the operation that waits, h/2 is counted, between none and a hop. Sums
-//! wait as they arrive and as they leave, except at one end: 2 floor(n/2) - 1 waits, which is what simulations show.
+//! **Reduce-scatter of short blocks** is an allgather backwards in time, with the same way and work. A PE adds its own
+//! block from above after the sum from below; h/2 is counted for this wait, halfway between none and a hop. Sums wait
+//! when they arrive and when they leave, except at one end: 2 floor(n/2) - 1 waits, as in simulations.
 //!
 //! **Reduce-scatter of long blocks.** The sum for PE i ends upward after h i + (n-i) b, because n-i blocks pass one
 //! after the other. Downward, PE i+1 takes its own block first and then sends that for PE i, which so begins b + h
@@ -29,14 +30,14 @@
 //! reduce-scatters of long blocks within 6 cycles, and of short ones within 9 cycles or 8 %, except b = 3 and odd n
 //! with b = 2 to 4: there the lanes meet at the same PE in the same cycle, and the simulated time is up to 20 % longer.
 //!
-//! **Alltoall.** PE i sends n-1-i blocks of its own upward and passes on as many of each PE below it; with both
-//! directions and the blocks for itself it does W_i = 2 i (n-1-i) + 2 (n-1) + 1 block operations. That takes W b + h
-//! floor((n-1)/2) with the largest W, where blocks fit into queues. Long blocks do not: PE i sends its own block only
-//! while PE i+1 receives, which first has sent its own, so the PEs of a lane send one after the other, from the far end
-//! on. PE k takes n-1-k blocks for that. Upward PE k and downward PE n-1-k do so at the same time. Block d of each is
-//! on d hops, so the two streams meet at block (n-1-2k)/2, if k is in the lower half, and from then on share a PE: such
-//! a pair takes 3/2 (n-1) - k blocks. With the blocks for itself that makes R blocks in all, about 3/4 n^2, where W is
-//! n^2/2. The part of a block that its queue holds, q wavelets, is sent before: R - W further blocks cost b - q each.
+//! **Alltoall.** PE i sends n-1-i blocks of its own upward and relays as many of each PE below it; with both directions
+//! and the blocks for itself it does W_i = 2 i (n-1-i) + 2 (n-1) + 1 block operations. If blocks fit into queues, that
+//! takes W b + h floor((n-1)/2) with the largest W. Otherwise PE i sends its own block only while PE i+1 receives, and
+//! PE i+1 first sends its own. So the PEs of a lane send one after the other, from the far end on, and PE k takes n-1-k
+//! blocks for that. Upward PE k and downward PE n-1-k do so at the same time. Block d of each travels d hops, so the
+//! two streams meet at block (n-1-2k)/2 if k is in the lower half, and from then on share a PE: such a pair takes 3/2
+//! (n-1) - k blocks. With the blocks for itself that makes R blocks in all, about 3/4 n^2, while W is n^2/2. The first
+//! q wavelets of a block are sent before, because its queue holds them: R - W further blocks cost b - q each.
 //!
 //! Simulated on lines of 2 to 64 PEs with blocks of 1 to 256 wavelets, the time is 0.95 to 1.02 of the simulated one,
 //! except on odd numbers of PEs (0.89 on 33, 0.91 on 5 and 9). On grids it is 0.88 to 1.02: rows, whose blocks are in
@@ -71,7 +72,7 @@ impl Line {
         self.depth_cycles + 1.0
     }
 
-    /// The longer of the way and the work, with so many waits for full queues and `more` cycles.
+    /// Returns the longer of the way and the work, with `waits` waits for full queues and `more` cycles.
     fn filled(&self, waits: u32, more: f64) -> f64 {
         let (n, b, h) = (f64::from(self.pes), self.block, self.hop());
         let room = 3.0 * QUEUE + (self.depth_cycles - 1.0) / 2.0 + 1.0;
@@ -93,7 +94,7 @@ impl Line {
         ((n + 1.0) * b + 2.0 * h * (n - 2.0)).max(h * (n - 1.0) + b)
     }
 
-    /// Block operations of the PE that does most in an alltoall.
+    /// Returns the block operations of the busiest PE in an alltoall.
     fn exchanged(&self) -> f64 {
         let n = f64::from(self.pes);
         let middle = f64::from((self.pes - 1) / 2);
@@ -128,7 +129,7 @@ impl Line {
 
     fn terms(&self, is_long: bool) -> Terms {
         let (n, b) = (f64::from(self.pes), self.block);
-        // Between the ends PEs handle all blocks and their own twice.
+        // PEs between the ends handle all blocks, and their own twice.
         let most = if self.pes > 2 { n + 1.0 } else { 1.0 };
         let way = if is_long { (n - 1.0).max(2.0 * (n - 2.0)) } else { n - 1.0 };
         Terms {
@@ -143,7 +144,7 @@ impl Line {
     }
 }
 
-/// Whether the sums of a reduce-scatter start with the nearest PE downward.
+/// Returns whether the downward sums of a reduce-scatter start with the nearest PE.
 pub fn is_long(case: &Case, pes: u32, elements: u32) -> bool {
     let line = line(case, pes, elements);
     line.scattered_long() < line.scattered_short()
@@ -154,11 +155,11 @@ fn line(case: &Case, pes: u32, elements: u32) -> Line {
     Line { pes, block: block as f64, depth_cycles: case.depth_cycles() }
 }
 
-/// The phases with their times; `None` for other collectives than those of `two-way`.
+/// Returns the phases with their times, or `None` for collectives that `two-way` does not support.
 pub fn estimate(case: &Case) -> Option<Estimate> {
     let (kind, grid, len) = (case.collective.kind, case.grid(), case.collective.elements);
     let rows = (grid.cols, len, "row", false);
-    // Rows of an allgather come first, so their blocks are in place; those of columns are the sums of a row.
+    // Rows of an allgather come first, so their blocks are in place; those of columns are the blocks of a row.
     let columns = (grid.rows, grid.cols.checked_mul(len)?, "column", grid.cols > 1);
     let order = match kind {
         Kind::Allgather => [rows, columns],

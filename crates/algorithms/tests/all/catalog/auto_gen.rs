@@ -5,7 +5,7 @@ use unisono_algorithms::{
     line::{Side, Sides},
 };
 
-/// e(P, D, C) by the recursion itself.
+/// Returns e(P, D, C) by the recursion itself.
 fn recursion(most: usize, depth: usize, contention: usize) -> Vec<Vec<Vec<Option<u64>>>> {
     let mut e = vec![vec![vec![None; most + 1]; contention + 1]; depth + 1];
     for d in 0..=depth {

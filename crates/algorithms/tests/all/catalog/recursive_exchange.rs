@@ -18,8 +18,7 @@ fn each_rank_exchanges_or_is_set_apart_and_intervals_cover_all() {
             }
         }
     }
-    // As the library does it: 7 ranks by threes are 0, 1 -> 2, 3, 4 -> 5, and 6; eight have one rank left over, 6
-    // -> 7.
+    // As in the library: 7 ranks by threes are 0, 1 -> 2, 3, 4 -> 5, and 6; eight ranks have one left over, 6 -> 7.
     let reals = |ranks: u32, radix: u32| {
         let sets = Sets::new(ranks, radix);
         (0..sets.virtual_ranks).map(|v| (sets.first(v), sets.real(v))).collect::<Vec<_>>()

@@ -14,7 +14,7 @@ fn grown(grid: Grid, root: u32, number: u32, children: u32, chains: u32) -> Vec<
     trees(&Case::on_grid(c, grid, 5.0), &params).unwrap()
 }
 
-/// Cycles to the end of the first element.
+/// Returns the cycles to the end of the first element.
 fn first(grid: Grid, tree: &Tree) -> u32 {
     tree.latency(&tree.children_by_arrival(grid, 5), 5, |pe| grid.distance(pe, tree.0[pe as usize]), 1).0
 }
@@ -56,7 +56,7 @@ fn no_pe_does_more_than_it_should() {
     }
 }
 
-/// Beside the farthest hop a way takes a time that hardly grows with the grid.
+/// A path takes a time beside the farthest hop that hardly grows with the grid.
 #[test]
 fn depth_costs_a_constant() {
     for side in [32, 64, 128, 256] {

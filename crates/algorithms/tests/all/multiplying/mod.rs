@@ -11,7 +11,7 @@ use unisono_base::StreamId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_schedule::{Operand, Operands, Schedule};
 
-/// An allreduce of `elements` on ranks where only the ratio of 4 between latency and issue costs.
+/// Returns an allreduce of `elements` on ranks, with only a latency and an issue cost, of ratio 4.
 fn case(ranks: u32, elements: u64, operator: Operator) -> Case<'static> {
     let collective = Collective::new(Kind::Allreduce, ranks, elements, 0, operator, Dtype::I64).unwrap();
     Case::on_ranks(collective, Ranks { latency_ns: 4.0, issue_ns: 1.0, ..Ranks::default() })
@@ -21,14 +21,13 @@ fn algorithm() -> &'static dyn Algorithm {
     find("recursive-multiplying").unwrap()
 }
 
-/// The schedule that `text` stands for.
+/// Builds the schedule with the stages `text`.
 fn built(case: &Case, text: &str) -> Schedule {
     let params = Params::new().with("schedule", text);
     algorithm().supports(case, &params).unwrap();
     algorithm().build(case, &params).unwrap().schedule
 }
 
-/// The streams among operands.
 fn streams(operands: Operands<'_>) -> impl Iterator<Item = StreamId> + '_ {
     operands.iter().filter_map(|o| if let Operand::Stream(s) = o { Some(s) } else { None })
 }

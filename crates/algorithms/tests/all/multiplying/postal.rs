@@ -1,7 +1,7 @@
 //! Finish times under the pipelining postal model, by a simulation that shares nothing with the library's.
 //!
-//! A put holds its sender alpha_r and is delivered alpha_p after that; an instruction waits for what it reads, and one
-//! that reduces takes the compute time. Section 6.2: latency 500 ns, pipeline 100 ns, compute 10 ns, no bytes.
+//! A put occupies its sender for alpha_r and is delivered alpha_p later. An instruction waits for its sources, and
+//! takes the compute time if it reduces. Section 6.2: latency 500 ns, pipeline 100 ns, compute 10 ns, no bytes.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ fn run(ranks: u32, text: &str) -> Vec<u64> {
     finish(&built(&case(ranks, 1, Operator::Sum), text))
 }
 
-/// Figs. 18 to 22 as the settled rules give them. Fig. 20's skew is about 700 ns in the text, which no reading gives.
+/// Figs. 18 to 22 by the settled rules. The text gives about 700 ns for the skew of Fig. 20, which no reading gives.
 #[test]
 fn finish_times_of_the_figures() {
     assert_eq!(run(8, "a2,a2,a2"), [1830; 8]);

@@ -1,5 +1,5 @@
-//! Algorithms 2 to 6 of the paper, line by line with its errors corrected, run by every process. This shares nothing
-//! with the library: the schedule is a list of stages as they are read, and the roles follow the paper's variables.
+//! Algorithms 2 to 6 of the paper, line by line with its errors corrected, run by every process. The code is
+//! independent of the library: the schedule is a list of stage texts, and the roles follow the paper's variables.
 
 use super::{built, case, streams};
 use unisono_algorithms::multiplying::{count, list};
@@ -19,7 +19,7 @@ fn numbers(stage: &str) -> Vec<usize> {
     stage.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty()).map(|n| n.parse().unwrap()).collect()
 }
 
-/// What process `rank` of `size` does, stage by stage.
+/// Returns the acts of process `rank` of `size`, stage by stage.
 fn process(rank: usize, size: usize, schedule: &str) -> Vec<Act> {
     let (mut stage_mask, mut pthres, mut pbase, mut remainder) = (1, 0, 1, 0);
     let mut wid = Some(rank);
@@ -43,7 +43,7 @@ fn process(rank: usize, size: usize, schedule: &str) -> Vec<Act> {
                             peer + pthres / pbase * (pbase - 1)
                         };
                         act.sends.push(rpeer + remainder);
-                        // The exchange is symmetric: the process hears of those that it sends to.
+                        // The exchange is symmetric: the process receives from its destinations.
                         act.receives.push(rpeer + remainder);
                     }
                 }
@@ -100,7 +100,7 @@ fn process(rank: usize, size: usize, schedule: &str) -> Vec<Act> {
                 let factor = given[2];
                 match wid {
                     None => {
-                        // All of its group, and what they send is from before this stage.
+                        // All members of its group send, with their values from before this stage.
                         let members = (0..size - remainder).filter(|w| w % stage_mask == rank % stage_mask);
                         act.receives.extend(members.map(|w| w + remainder));
                         act.reduces_own = false;
@@ -124,7 +124,7 @@ fn process(rank: usize, size: usize, schedule: &str) -> Vec<Act> {
     acts
 }
 
-/// What a rank of a built schedule does, stage by stage, read back from its instructions and their phases.
+/// Returns the acts of a rank of a built schedule, stage by stage, from its instructions and their phases.
 fn read_back(schedule: &Schedule, rank: usize, stages: usize) -> Vec<Act> {
     let mut acts = vec![Act { reduces_own: true, ..Act::default() }; stages];
     for id in schedule.node_instrs(NodeId::new(rank)) {
@@ -147,7 +147,7 @@ fn read_back(schedule: &Schedule, rank: usize, stages: usize) -> Vec<Act> {
     acts
 }
 
-/// Every schedule of few ranks, and a sample of those of more.
+/// Compares every schedule of few ranks, and a sample of those of more.
 #[test]
 fn messages_are_those_of_the_pseudocode() {
     let mut compared = 0;

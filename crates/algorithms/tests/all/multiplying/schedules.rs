@@ -33,7 +33,7 @@ fn every_schedule_up_to_64_ranks_proves() {
     assert_eq!(listed, 440 + 31_949 + 7_886);
 }
 
-/// Inputs that tell ranks and elements apart; as affine maps they do not commute.
+/// Returns inputs that differ between ranks and elements; as affine maps they do not commute.
 fn inputs(c: &Collective) -> Vec<Vec<i64>> {
     let value = |rank: u32, k: u32| i64::from(rank * 7919 + k * 104_729 + 3) << 32 | i64::from(rank * 31 + k + 1);
     (0..c.ranks).map(|rank| (0..c.elements).map(|k| value(rank, k)).collect()).collect()
@@ -60,7 +60,7 @@ fn every_schedule_up_to_20_ranks_computes() {
     }
 }
 
-/// What claims to keep the order does, what does not is refused with the reason.
+/// Schedules that claim to keep the order do, and others are refused with the reason.
 #[test]
 fn order_is_kept_or_refused() {
     for ranks in 2..=16 {
@@ -89,7 +89,7 @@ fn order_is_kept_or_refused() {
     }
 }
 
-/// The class of the result names the order of reduction: two schedules with other stages give other bits.
+/// The class of the result identifies the order of reduction: two schedules with other stages give other bits.
 #[test]
 fn schedules_differ_in_their_expression() {
     let class = |text: &str| proves(&Stages::parse(text, 8).unwrap()).expression_class.unwrap();

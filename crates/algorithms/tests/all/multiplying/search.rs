@@ -45,7 +45,7 @@ fn a_split_is_never_strictly_best_at_ratio_4() {
     }
 }
 
-/// The search against every schedule there is, at several prices.
+/// Compares the search with all schedules, at several prices.
 #[test]
 fn nothing_is_cheaper_than_what_the_search_finds() {
     let prices = [
@@ -89,7 +89,7 @@ fn large_numbers_of_ranks_are_searched_at_once() {
         assert_eq!(best.stages.ranks(), ranks);
         assert!(last_counted() < 100_000, "{ranks}: {} steps", last_counted());
     }
-    // Wrapped ones too, up to the most ranks that a collective may have.
+    // Wrapped schedules too, up to the most ranks of a collective.
     for (ranks, latency_ns, least) in [(999_983, 4.0, 70.0), (999_983, 4000.0, 9999.0), (1 << 22, 4.0, 77.0)] {
         let best = counted(|| Search::new(ranks, StagePrices { latency_ns, ..RATIO_4 }).best());
         assert_eq!((best.stages.ranks(), best.cost_ns), (ranks, least));
@@ -98,7 +98,7 @@ fn large_numbers_of_ranks_are_searched_at_once() {
     }
 }
 
-/// (alpha_p + b alpha_r) log_{b+1} N is least at b, whatever N: no neighbor is better.
+/// (alpha_p + b alpha_r) log_{b+1} N is least at b for every N: no neighbor is better.
 #[test]
 fn the_best_fan_out_is_the_minimum_of_eq_4() {
     for (ratio, known) in [(1.0, 1.718), (2.0, 2.591), (4.0, 3.971), (8.0, 6.193), (16.0, 9.842)] {
@@ -116,7 +116,7 @@ fn the_best_fan_out_is_the_minimum_of_eq_4() {
     assert!(best_fan_out(-1.0).is_nan() && best_fan_out(f64::NAN).is_nan());
 }
 
-/// A simulator may prefer an order to another; here one that dislikes a large last stage.
+/// A simulator may prefer one order; this one avoids a large last stage.
 #[test]
 fn orders_are_chosen_by_whoever_can_time_them() {
     let stages = Stages::parse("a5,a3,a2", 30).unwrap();

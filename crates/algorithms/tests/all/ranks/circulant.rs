@@ -4,7 +4,7 @@ use unisono_algorithms::ranks::circulant::{Pipeline, Skips};
 
 use crate::soak;
 
-/// The blocks of 17 ranks as the paper prints them, by round.
+/// The blocks of 17 ranks in the table of the paper, by round.
 const OF_17: [[i32; 17]; 5] = [
     [-4, 0, -5, -4, -3, -5, -2, -5, -4, -3, -1, -5, -4, -3, -5, -2, -5],
     [-5, -4, 1, -5, -4, -3, -3, -2, -5, -4, -3, -1, -5, -4, -3, -3, -2],
@@ -23,8 +23,8 @@ fn the_table_of_17_ranks() {
     }
 }
 
-/// A rank receives q different blocks, its baseblock for the one that it lacks; what it sends, it has or receives
-/// before; what it sends is what the other rank receives.
+/// A rank receives q different blocks: its baseblock replaces the one that it lacks. It has or received before each
+/// block that it sends, and the receiver expects that block.
 fn meets_the_conditions(ranks: u32) {
     let skips = Skips::new(ranks);
     let q = skips.rounds().cast_signed();
@@ -56,8 +56,7 @@ fn meets_the_conditions_for_each_number_of_ranks() {
     }
 }
 
-/// In n - 1 + q rounds every rank but the root receives each block once, and in the rounds that are called full each
-/// receives one.
+/// In n - 1 + q rounds every rank but the root receives each block once, and in the rounds of `full` each receives one.
 #[test]
 fn each_block_comes_once() {
     for ranks in 2..=70 {

@@ -2,7 +2,7 @@
 
 use unisono_algorithms::ranks::hamilton::{gcd, swapped, two_cycles};
 
-/// The edge between two ranks, numbered by its end and direction, if they are neighbors.
+/// Returns the edge between two ranks, numbered by its end and direction, if they are neighbors.
 fn edge(rows: u32, columns: u32, a: u32, b: u32) -> Option<u32> {
     let at = |v: u32| (v / columns, v % columns);
     let ((ra, ca), (rb, cb)) = (at(a), at(b));
@@ -40,7 +40,7 @@ fn hamiltonian_and_edge_disjoint_on_every_torus() {
     for rows in 3..=32 {
         for columns in 3..=32 {
             check(rows, columns, &two_cycles(rows, columns).unwrap());
-            // The other construction stands alone too.
+            // The other construction is correct by itself too.
             if rows <= columns {
                 check(rows, columns, &swapped(rows, columns));
             }

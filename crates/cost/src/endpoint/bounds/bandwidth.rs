@@ -1,8 +1,9 @@
-//! Bytes through one interface: what some rank must send, or receive, at the price of a byte.
+//! Bytes through one interface: the bytes that some rank must send, or receive, at the price of a byte.
 //!
-//! An allreduce needs P-1 transfers to combine each byte and P-1 to give it to all, so of 2(P-1) n bytes some rank
-//! sends 2(P-1)/P n. Sources: Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice,
-//! and experience", 2007, section 2; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms", 2009, Theorem 1.
+//! An allreduce needs P-1 transfers to combine each byte and P-1 to distribute it, so some rank sends at least 2(P-1)/P
+//! n of the 2(P-1) n bytes. Sources: Chan, Heimlich, Purkayastha, van de Geijn, "Collective communication: theory,
+//! practice, and experience", 2007, section 2; Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms", 2009,
+//! Theorem 1.
 
 use unisono_collective::{Collective, Kind};
 
@@ -11,10 +12,10 @@ use crate::{Bound, CostProblem, Time};
 
 pub struct Bandwidth;
 
-/// Bytes that some rank must send, and that some rank must receive; of a barrier nothing is known.
+/// Returns the bytes that some rank must send, and that some rank must receive; none for a barrier.
 pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
-    // Whole elements; with a share of `n` elements a transfer, what all must send is spread over all ranks.
+    // The bytes that all ranks must send, in transfers of `n` elements, are spread over all ranks in whole elements.
     let share = |transfers: u64| (n * transfers).div_ceil(others + 1);
     let (sent, received) = match c.kind {
         Kind::Broadcast | Kind::Message => (n, n),
@@ -54,10 +55,10 @@ impl Bandwidth {
         let (sent, received) = least_bytes(&case.collective)?;
         let cheapest = case.prices.cheapest();
         let whole = |bytes: u64| cheapest.ticks_until_received(bytes);
-        // Whether in long messages or in single bytes, no byte is cheaper than the cheaper of the two.
+        // A byte costs at least the smaller of its prices in long messages and in single bytes.
         let (send_byte, receive_byte) = cheapest.ticks_per_byte();
-        // The last message leaves after all other bytes; as its time is a line in its length, the shortest or the
-        // longest one is the best. Its interface may be busy with it for longer than it takes.
+        // The last message leaves after all other bytes. Its time is linear in its length, so the shortest or the
+        // longest last message is best. Its interface may be busy for longer than the message takes.
         let last = (whole(1) + (sent - 1) as f64 * send_byte).min(whole(sent));
         let ticks = last.max(whole(1) + (received - 1) as f64 * receive_byte);
         Some(sure_ns(ticks))

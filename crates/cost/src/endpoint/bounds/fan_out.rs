@@ -1,10 +1,10 @@
-//! The fewest rounds: one rank's share must come to all others, and each rank that has it can pass it on.
+//! The fewest rounds: one rank's share must reach all others, and each rank that has it can forward it.
 //!
-//! With N(t) ranks informed at time t, each sends one message after the other; T is the first t with N(t) >= P. The
-//! share passes at least one reduction on its way where there is one. Where one rank needs all shares, as in a reduce,
-//! the same holds backwards, with messages as far apart as a receiver takes them.
-//! Sources: Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal model", 1992; Karp, Sahay, Santos,
-//! Schauser, "Optimal broadcast and summation in the LogP model", 1993.
+//! With N(t) ranks informed at time t, each sends one message after the other; T is the first t with N(t) >= P. If
+//! there are reductions, the share passes at least one. If one rank needs all shares, as in a reduce, the same holds
+//! backwards, with messages as far apart as a receiver accepts them. Sources: Bar-Noy, Kipnis, "Designing broadcasting
+//! algorithms in the postal model", 1992; Karp, Sahay, Santos, Schauser, "Optimal broadcast and summation in the LogP
+//! model", 1993.
 
 use std::collections::BTreeMap;
 
@@ -41,14 +41,14 @@ impl FanOut {
         }
         let cheapest = case.prices.cheapest();
         let (send, receive) = (cheapest.send(1), cheapest.receive(1));
-        // The gap may be run ahead of for a while (LogfP), so a bound may not count on it.
+        // In LogfP some messages may leave before the gap, so the bound ignores the gap.
         let apart = |cpu: u64, nic: u64| if case.prices.may_run_ahead() { cpu } else { cpu.max(nic) };
         let (issue, accept) = (apart(send.cpu, send.nic), apart(receive.cpu, receive.nic));
         let kind = case.collective.kind;
         let ranks = u64::from(case.collective.ranks);
         let flight = send.flight + receive.cpu;
         let message = broadcast_ticks(2, issue, flight);
-        // One rank's share goes to all; or one rank needs all shares, which is a broadcast backwards.
+        // Either one rank's share reaches all ranks, or one rank needs all shares, which is a broadcast backwards.
         let out = if matches!(kind, Kind::Reduce | Kind::Gather | Kind::Message) {
             message
         } else {
@@ -65,8 +65,8 @@ impl FanOut {
     }
 }
 
-/// Ticks until `ranks` are informed where a sender issues a message every `issue` ticks, and each informs its receiver
-/// `flight` ticks after its issue began.
+/// Returns the ticks until `ranks` are informed. A sender issues a message every `issue` ticks, and each message
+/// informs its receiver `flight` ticks after its issue began.
 pub fn broadcast_ticks(ranks: u64, issue: u64, flight: u64) -> u64 {
     if ranks <= 1 {
         return 0;
@@ -74,7 +74,7 @@ pub fn broadcast_ticks(ranks: u64, issue: u64, flight: u64) -> u64 {
     if issue == 0 || flight == 0 {
         return flight;
     }
-    // Arrivals to come, by time: how many messages. A sender's next message arrives one issue later.
+    // The number of future arrivals by time. A sender's next message arrives one issue later.
     let mut arrivals = BTreeMap::from([(flight, 1u64)]);
     let mut informed = 1u64;
     while let Some((now, count)) = arrivals.pop_first() {

@@ -16,7 +16,7 @@ use crate::{Bound, CostProblem};
 /// Sorted by file.
 pub(crate) const BOUNDS: &[&dyn Bound] = &[&bandwidth::Bandwidth, &fan_out::FanOut, &work::Work];
 
-/// A collective at the prices of a machine, as bounds read it; where levels differ, the cheapest of each price counts.
+/// A collective at the prices of a machine; if levels differ, bounds use the cheapest of each price.
 pub struct EndpointCase<'a> {
     pub collective: Collective,
     pub prices: &'a LevelPrices,
@@ -28,13 +28,14 @@ impl<'a> EndpointCase<'a> {
         Some(Self { collective: problem.collective, prices: problem.on()? })
     }
 
-    /// Bytes of what one rank gives or keeps, whichever the collective counts.
+    /// Returns the bytes of the vector or block that the collective counts.
     fn bytes(&self) -> f64 {
         (u64::from(self.collective.elements) * self.collective.element_bytes()) as f64
     }
 }
 
-/// Nanoseconds of so many ticks; of parts of a tick, less the error of real numbers, so that no exact price lies below.
+/// Returns the nanoseconds of ticks. Fractions are reduced by the rounding error, so that the result is never above an
+/// exact price.
 fn sure_ns(ticks: f64) -> f64 {
     (if ticks.fract() == 0.0 { ticks } else { ticks * (1.0 - 1e-12) }) / TICKS_PER_NS
 }

@@ -1,4 +1,5 @@
-//! Every core that gives reads its vector, and every core that gets writes one: the memory's term of Eq. 2.
+//! Every core that contributes reads its vector, and every core that receives a result writes one: the memory's term of
+//! Eq. 2.
 
 use unisono_collective::Kind;
 

@@ -28,7 +28,6 @@ pub struct InNetworkCase<'a> {
 }
 
 impl<'a> InNetworkCase<'a> {
-    /// Returns the case of a problem on switches that reduce.
     fn of(problem: &CostProblem<'a>) -> Option<Self> {
         let site: &Site = problem.on()?;
         Some(Self { collective: problem.collective, machine: &site.machine, layout: &site.layout, cores: &site.cores })

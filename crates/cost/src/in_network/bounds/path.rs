@@ -1,4 +1,4 @@
-//! The shortest path: what one rank gives must reach the rank that is farthest from it.
+//! The shortest path: one rank's contribution must reach the rank that is farthest from it.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -39,14 +39,14 @@ impl Path {
         if case.collective.is_local() {
             return None;
         }
-        // A scan chooses where its ranks are, so that nothing is known of them.
+        // A scan chooses the places of its ranks, so no distance is known.
         let picoseconds =
             if case.collective.kind == Kind::Scan { 0 } else { farthest(case, case.cores[from as usize]) };
         Some(picoseconds as f64 / 1000.0)
     }
 }
 
-/// To the farthest of the ranks from one core, picoseconds (Dijkstra).
+/// Returns the latency to the farthest rank from one core, in picoseconds (Dijkstra).
 fn farthest(case: &InNetworkCase, from: u32) -> u64 {
     let m = case.machine;
     let latency = |level| {
@@ -55,7 +55,7 @@ fn farthest(case: &InNetworkCase, from: u32) -> u64 {
             LevelOf::Socket => m.socket_latency_ns,
             LevelOf::Node => m.node_latency_ns,
         };
-        // Not rounded up: a bound is never too high.
+        // Rounded down, because a bound must not be too high.
         rounded((ns * 1000.0).floor())
     };
     let mut best = vec![u64::MAX; case.layout.switches() as usize];

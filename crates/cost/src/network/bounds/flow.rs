@@ -2,9 +2,8 @@
 //!
 //! With a price p for every link, blocks of n bytes take at least n (sum over pairs of ranks of their distance at these
 //! prices) / (sum over links of p x rate). The prices come from the dual program of the maximum concurrent flow, so the
-//! bound is its least time, or near it where the links of a large network are unlike
-//! ([`unisono_synthesis::ConcurrentFlow`]). Source: Shahrokhi and Matula, "The maximum concurrent flow problem", JACM
-//! 1990.
+//! bound is its least time, or near it if the links of a large network differ ([`unisono_synthesis::ConcurrentFlow`]).
+//! Source: Shahrokhi and Matula, "The maximum concurrent flow problem", JACM 1990.
 
 use unisono_collective::Kind;
 

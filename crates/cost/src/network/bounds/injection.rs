@@ -3,10 +3,10 @@
 //! An allreduce of S over k links of price beta: 2 S beta / k x (P-1)/P. Sources: "HammingMesh", section 4; the least
 //! bytes of each collective as in the bound `bandwidth` among endpoints (Patarasuk, Yuan, 2009, Theorem 1).
 //!
-//! Where the accelerators of the ranks have unlike rates, each rank has a bound of its own: the bytes that it must
-//! send, or receive, whatever the others do, at its own rate. Of an allreduce each rank sends and receives at least its
-//! vector once, and all ranks together send 2(P-1) S over the sum of their rates. On networks whose switches copy or
-//! reduce, only the bound of each rank holds for an allreduce.
+//! If the accelerators of the ranks have different rates, each rank has a bound of its own: the bytes that it must
+//! send, or receive, in any schedule, at its own rate. In an allreduce each rank sends and receives at least its vector
+//! once, and all ranks together send 2(P-1) S over the sum of their rates. On networks whose switches copy or reduce,
+//! only the bound of each rank holds for an allreduce.
 
 use unisono_collective::{Collective, Kind};
 

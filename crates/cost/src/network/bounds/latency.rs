@@ -1,11 +1,11 @@
-//! Latency: what a rank has must come to the rank that is farthest from it over at least as many links as the shortest
-//! way has, each of one link's output, link and input latency. Where links have unlike latencies, the shortest way is
-//! that of the least latency. Of a collective with a root that is the root, or the other way; in all others any rank
-//! has something for all others, in a scan for those after it, and the largest distance counts.
+//! Latency: the data of a rank must reach the rank that is farthest from it, over at least as many links as the
+//! shortest way. Each link adds its output, link and input latency. If latencies differ, the shortest way is that of
+//! the least latency. In a collective with a root, data goes from the root or to it. In all others any rank has data
+//! for all others (in a scan for those after it), and the largest distance counts.
 //!
-//! All ranks are searched from where there are few. Among many the search goes on from the rank that was farthest from
-//! the one before, so that the distance is at least that of rank 0; where all accelerators see the same network, the
-//! first search finds the largest.
+//! If there are few ranks, the search starts from each of them. Among many, each search starts from the rank that was
+//! farthest in the one before, so that the distance is at least that of rank 0. If all accelerators see the same
+//! network, the first search finds the largest distance.
 //!
 //! Source: the diameter bound of "HammingMesh", section 3, for the ranks in use.
 
@@ -53,12 +53,12 @@ impl Latency {
     }
 }
 
-/// Ranks times links up to which all distances are found.
+/// The largest product of ranks and links for which all distances are found.
 const MOST_STEPS: usize = 1 << 20;
-/// Searches otherwise.
+/// The number of searches on larger networks.
 const SEARCHES: usize = 4;
 
-/// The largest distance from any rank that is searched from to any that gets something from it.
+/// Returns the largest distance from any searched rank to any rank that receives its data.
 fn largest(case: &NetworkCase) -> f64 {
     let (model, places) = (case.model, case.model.places());
     let all = places.len() * model.plane().links().len() <= MOST_STEPS;
@@ -75,13 +75,12 @@ fn largest(case: &NetworkCase) -> f64 {
     most
 }
 
-/// The largest of some distances, and the first place with it.
 fn far(distances: &[f64], places: &[u32]) -> (f64, usize) {
     let of = places.iter().map(|&place| distances[place as usize]).enumerate();
     of.fold((0.0, 0), |most, (at, ns)| if ns > most.0 { (ns, at) } else { most })
 }
 
-/// Nanoseconds from a node to every other.
+/// Returns the nanoseconds from a node to every other.
 pub(super) fn distances(model: &NetworkModel, first: u32) -> Vec<f64> {
     match model.speeds().same_ns() {
         Some(alpha) => links_from(model.plane(), first).into_iter().map(|links| f64::from(links) * alpha).collect(),
@@ -89,7 +88,6 @@ pub(super) fn distances(model: &NetworkModel, first: u32) -> Vec<f64> {
     }
 }
 
-/// Returns the fewest links from a node to every other.
 fn links_from(plane: &Plane, first: u32) -> Vec<u32> {
     let mut links = vec![u32::MAX; plane.nodes() as usize];
     let mut queue = vec![first];
@@ -114,7 +112,7 @@ fn latencies_from(model: &NetworkModel, first: u32) -> Vec<f64> {
     let plane = model.plane();
     let mut least = vec![f64::INFINITY; plane.nodes() as usize];
     least[first as usize] = 0.0;
-    // Real numbers that are not negative are ordered as their bits are.
+    // Costs are not negative, so the order of their bits is their order.
     let mut open = BinaryHeap::from([Reverse((0_u64, first))]);
     while let Some(Reverse((bits, at))) = open.pop() {
         poll();

@@ -1,14 +1,13 @@
-//! Reach: what leaves the root last has still its way to go.
+//! Reach: the bytes that leave the root last still have to travel.
 //!
 //! The root of a broadcast of S bytes needs S over the rate of its links to send each byte once, and the last of these
-//! bytes must reach the rank that is farthest. A scatter may send to the farthest ranks first: of blocks of n bytes, k
-//! go to the k ranks that are farthest, and none of these is nearer than the k-th, so that the time is the largest of
-//! k n over the rate and the latency to that rank. A reduce and a gather are the same, turned round: nothing from a
-//! rank arrives before the latency from there, and what arrives takes the root's links. Switches that copy or reduce
-//! change none of this.
+//! bytes must reach the farthest rank. A scatter may send to the farthest ranks first: of blocks of n bytes, k go to
+//! the k farthest ranks, and none of these is nearer than the k-th. So the time is the largest sum of k n over the rate
+//! and the latency to the k-th rank. A reduce and a gather are the same in reverse: data from a rank does not arrive
+//! before its latency, and occupies the root's links. The bound holds also if switches copy or reduce.
 //!
 //! Source: the sum of both terms for a broadcast, Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal
-//! model", 1994, for ranks that see one another at one latency.
+//! model", 1994, for ranks with equal latencies.
 
 use unisono_collective::Kind;
 

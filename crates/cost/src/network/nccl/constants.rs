@@ -11,7 +11,7 @@ use super::{Algorithm, Protocol};
 /// The version whose constants these are, for reports.
 pub const VERSION: &str = "NVIDIA/nccl 5067397c (June 2026)";
 
-/// The links that steps inside a box, or between boxes, run over.
+/// The links of steps inside a box, or between boxes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
     Nvlink,
@@ -19,7 +19,7 @@ pub enum Medium {
     Net,
 }
 
-/// From the call until the first step.
+/// Returns the time from the call to the first step.
 pub fn base_us(algorithm: Algorithm, protocol: Protocol) -> f64 {
     let by_protocol = match algorithm {
         Algorithm::Tree => [6.8, 14.0, 8.4],
@@ -30,7 +30,7 @@ pub fn base_us(algorithm: Algorithm, protocol: Protocol) -> f64 {
     by_protocol[protocol as usize]
 }
 
-/// Of one step.
+/// Returns the time of one step.
 pub fn hop_us(medium: Medium, algorithm: Algorithm, protocol: Protocol) -> f64 {
     use Algorithm::{CollnetChain, CollnetDirect, Nvls, NvlsTree, Pat, Ring, Tree};
     let by_protocol = match (medium, algorithm) {
@@ -54,7 +54,7 @@ pub fn hop_us(medium: Medium, algorithm: Algorithm, protocol: Protocol) -> f64 {
     by_protocol[protocol as usize]
 }
 
-/// Posts one message to a network interface.
+/// Returns the time to post one message to a network interface.
 pub fn post_us(cpu: Cpu) -> f64 {
     match cpu {
         Cpu::Amd => 2.0,
@@ -62,14 +62,14 @@ pub fn post_us(cpu: Cpu) -> f64 {
     }
 }
 
-/// The most bus bandwidth of LL. On several boxes the row goes by the maker of the CPU.
+/// Returns the most bus bandwidth of LL. On several boxes the row depends on the maker of the CPU.
 pub fn most_ll(architecture: Architecture, cpu: Cpu, boxes: u32) -> f64 {
     const ROWS: [[f64; 3]; 4] = [[39.0, 39.0, 20.4], [87.7, 22.5, 19.0], [141.0, 45.0, 35.0], [282.0, 90.0, 70.0]];
     let row = if boxes == 1 { architecture as usize } else { usize::from(cpu == Cpu::Amd) };
     ROWS[row][column(boxes)]
 }
 
-/// The most bus bandwidth of one channel, where the model limits it.
+/// Returns the most bus bandwidth of one channel, if the model limits it.
 pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Architecture, boxes: u32) -> Option<f64> {
     let rows = match (algorithm, protocol) {
         (Algorithm::Ring, Protocol::Ll128) => [[20.0; 3], [20.0; 3], [36.7; 3], [40.0; 3]],
@@ -81,10 +81,10 @@ pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Ar
     Some(rows[architecture as usize][column(boxes)])
 }
 
-/// Of trees before the limit of LL128.
+/// The limits of trees before that of LL128.
 pub const TREE: [[f64; 3]; 4] = [[26.5, 18.5, 10.0], [24.0, 23.6, 17.8], [38.7, 41.4, 36.0], [70.0, 42.8, 24.0]];
 
-/// The column of one, two and more boxes.
+/// Returns the column of one, two and more boxes.
 pub fn column(boxes: u32) -> usize {
     match boxes {
         0..=1 => 0,
@@ -93,7 +93,7 @@ pub fn column(boxes: u32) -> usize {
     }
 }
 
-/// The share of a GPU's NVLinks that NVLS reaches.
+/// Returns the fraction of a GPU's NVLinks that NVLS reaches.
 pub fn nvls_efficiency(architecture: Architecture) -> f64 {
     match architecture {
         Architecture::Volta | Architecture::Ampere => 0.0,
@@ -102,7 +102,7 @@ pub fn nvls_efficiency(architecture: Architecture) -> f64 {
     }
 }
 
-/// The factor on the bandwidth of a tree allreduce of so many bytes.
+/// Returns the factor on the bandwidth of a tree allreduce of `bytes`.
 pub fn tree_correction(protocol: Protocol, bytes: u64) -> f64 {
     const ROWS: [[f64; 24]; 3] = [
         [
@@ -124,7 +124,7 @@ pub fn tree_correction(protocol: Protocol, bytes: u64) -> f64 {
     }
 }
 
-/// The speeds of a channel that the search tries, fastest first.
+/// Returns the speeds of a channel that the search tries, fastest first.
 pub fn ladder(architecture: Architecture, across_boxes: bool) -> &'static [f64] {
     match (architecture, across_boxes) {
         (Architecture::Volta | Architecture::Ampere, false) => {
@@ -145,7 +145,7 @@ pub fn ladder(architecture: Architecture, across_boxes: bool) -> &'static [f64] 
     }
 }
 
-/// The rate of one NVLink that NCCL assumes, and that of the data sheet.
+/// Returns the rate of one NVLink that NCCL assumes, and that of the data sheet.
 pub fn nvlink(architecture: Architecture) -> [f64; 2] {
     match architecture {
         Architecture::Volta | Architecture::Ampere => [20.0, 25.0],

@@ -1,14 +1,14 @@
 //! The facts of a machine that NCCL's search reads: the links of a GPU, and the network interfaces of a box.
 //!
-//! Rates are those that NCCL assumes for a link, not those of the machine file, because NCCL chooses by its own. All
-//! GPUs of a job and all boxes are taken to be alike; the box of the first rank is read.
+//! Rates are those that NCCL assumes for a link, not those of the machine file, because NCCL decides by them. All GPUs
+//! of a job and all boxes are assumed to be equal; the box of the first rank is read.
 
 use unisono_base::narrow;
 use unisono_machine::network::{Architecture, Cpu, Network, Plane, Topology};
 
 use super::constants::nvlink;
 
-/// The part of a machine that a job uses, as NCCL sees it.
+/// The part of a machine that a job uses, from NCCL's view.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Facts {
     pub architecture: Architecture,
@@ -16,13 +16,13 @@ pub struct Facts {
     pub boxes: u32,
     /// GPUs of one box.
     pub gpus: u32,
-    /// GB/s of all NVLinks of a GPU; 0 where the GPUs of the job are joined by PCIe.
+    /// GB/s of all NVLinks of a GPU; 0 if the GPUs of the job are joined by PCIe.
     pub nvlink: f64,
     /// True if NVSwitches join the GPUs.
     pub has_nvswitch: bool,
     /// GB/s between each two GPUs that NVLinks join directly, row by row.
     pub pairs: Vec<f64>,
-    /// GB/s of a GPU's way to PCIe.
+    /// GB/s between a GPU and PCIe.
     pub pcie: f64,
     /// Network interfaces of one box, and GB/s of each.
     pub nics: u32,
@@ -31,12 +31,13 @@ pub struct Facts {
     pub network_reduces: bool,
 }
 
-/// GB/s of PCIe of the fourth generation with 16 lanes, where a machine has no cable of it.
+/// GB/s of PCIe of the fourth generation with 16 lanes, for machines without a PCIe cable.
 const ASSUMED_PCIE: f64 = 24.0;
 
 impl Facts {
     /// # Errors
-    /// The machine does not state its GPUs or is not made of boxes of them, or the boxes have unlike numbers of ranks.
+    /// The machine does not state its GPUs or is not made of boxes of them, or the boxes have different numbers of
+    /// ranks.
     pub fn new(
         network: &Network,
         topology: &dyn Topology,
@@ -92,7 +93,8 @@ impl Facts {
             most if most > 0.0 => (most / nominal).round().max(1.0) as u32,
             _ => 0,
         });
-        // The machine file may have measured or nominal rates; NCCL's are a number of links times its own rate.
+        // The machine file may have measured or nominal rates. NCCL's rate is a number of links times its own rate of
+        // one link.
         let scale = if links.most > 0.0 { f64::from(all) * rate / links.most } else { 0.0 };
         Ok(Self {
             architecture: gpu.architecture,
@@ -116,7 +118,8 @@ impl Facts {
 
 /// The links of one box by the rates of the machine file, GB/s.
 struct BoxLinks {
-    /// Of the GPU that has most: all its NVLinks, and those to the GPUs of the job or to NVSwitches.
+    /// For the GPU with the most NVLinks: the rate of all of them, and of those to the GPUs of the job or to
+    /// NVSwitches.
     most: f64,
     used: f64,
     has_nvswitch: bool,
@@ -179,7 +182,6 @@ impl BoxLinks {
     }
 }
 
-/// GB/s of a link on all planes.
 fn gbytes(network: &Network, plane: &Plane, link: u32) -> f64 {
     network.link_speed(plane, link).gbps / 8.0 * f64::from(network.planes)
 }

@@ -29,7 +29,6 @@ pub use self::{
     steps::Steps,
 };
 
-/// An algorithm of NCCL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Algorithm {
     Tree,
@@ -59,7 +58,6 @@ impl Algorithm {
     }
 }
 
-/// A protocol of NCCL.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Protocol {
     Ll,
@@ -88,7 +86,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// Returns whether NVSwitches reduce it (`ncclNvlsSupported`); an allgather is copied by them.
+    /// Returns whether NVSwitches reduce it (`ncclNvlsSupported`); for an allgather, whether they copy it.
     fn has_nvls(self) -> bool {
         let has_least = !matches!(self.dtype, Dtype::F32 | Dtype::F64);
         match self.operator {
@@ -105,34 +103,32 @@ impl Call {
 pub struct Time {
     pub algorithm: Algorithm,
     pub protocol: Protocol,
-    /// Of the graph, and GB/s of one; NCCL starts up to twice as many thread blocks.
+    /// The channels of the graph, and GB/s of one; NCCL starts up to twice as many thread blocks.
     pub channels: u32,
     pub channel: f64,
-    /// NCCL's own numbers: microseconds, and GB/s of the bytes.
+    /// NCCL's own values: microseconds, and GB/s of the bytes.
     pub latency_us: f64,
     pub bandwidth: f64,
     /// NCCL's own estimate, by which it chooses.
     pub cost_seconds: f64,
-    /// The time that a call is predicted to take.
+    /// The predicted time of a call.
     pub seconds: f64,
-    /// True if it is from prices that were fitted to measurements.
+    /// True if the prediction uses prices fitted to measurements.
     pub is_fitted: bool,
-    /// The work that prices are fitted to, and NCCL's own prices for it.
+    /// The work for which prices are fitted, and NCCL's own prices for it.
     pub steps: Steps,
     pub prices: Prices,
 }
 
-/// Prices of the work of a call.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Prices {
     pub start_us: f64,
     pub hop_us: f64,
     pub network_hop_us: f64,
-    /// Of a byte that a block sends or works on.
+    /// The price of a byte that a block sends or works on.
     pub ns_per_byte: f64,
 }
 
-/// NCCL on a part of a machine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Nccl {
     pub facts: Facts,
@@ -151,7 +147,7 @@ impl Nccl {
         Ok(Self { facts, graphs, fitted })
     }
 
-    /// Returns every algorithm and protocol that NCCL enables for a call over so many bytes, least cost first.
+    /// Returns every algorithm and protocol that NCCL enables for a call over `bytes`, least cost first.
     ///
     /// # Errors
     /// NCCL has no algorithms for the collective.

@@ -1,14 +1,14 @@
-//! Rings of GPUs over direct NVLinks: how many channels of one speed fit.
+//! Rings of GPUs over direct NVLinks: the number of channels of one speed that fit.
 //!
-//! NCCL looks for Hamiltonian cycles in the graph of the links, each of which takes the speed of a channel from every
-//! link that it passes. It first repeats one cycle (same channels), then combines different ones. The search here is
-//! exact up to 8 GPUs within its limit of steps; with more GPUs the first cycles in lexicographic order are tried.
+//! NCCL searches Hamiltonian cycles in the graph of the links. Each cycle takes the speed of a channel from every link
+//! on it. NCCL first repeats one cycle (same channels), then combines different ones. The search here is exact up to 8
+//! GPUs within its limit of steps; with more GPUs the first cycles in lexicographic order are tried.
 
-/// Cycles that the search combines.
+/// The most cycles that the search combines.
 const MOST_CYCLES: usize = 5040;
-/// Steps of the search for cycles, and of the search for a combination.
+/// The limit of steps, for the search for cycles and for the search for a combination.
 const MOST_STEPS: u32 = 200_000;
-/// Rates are compared with a tolerance, as sums of floating-point numbers.
+/// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
 /// The most channels of one speed, and whether all of them are one ring.
@@ -25,7 +25,7 @@ pub struct Rings {
 }
 
 impl Rings {
-    /// `pairs` are the capacities between each two of `count` nodes, row by row.
+    /// Finds the cycles; `pairs` are the capacities between each two of `count` nodes, row by row.
     pub fn new(count: usize, pairs: &[f64]) -> Self {
         let mut found = Self { count, pairs: pairs.to_vec(), cycles: Vec::new() };
         let (mut path, mut left) = (vec![0], MOST_STEPS);
@@ -66,7 +66,7 @@ impl Rings {
         let links: Vec<Vec<usize>> = self.cycles.iter().map(|cycle| self.links(cycle)).collect();
         let same = links.iter().map(|links| links.iter().map(|&l| fits(self.pairs[l])).fold(f64::INFINITY, f64::min));
         let same = to_count(same.fold(0.0, f64::max), most);
-        // No node sends on more channels than its links hold.
+        // A node cannot send on more channels than its links can carry.
         let of_node = |node: usize| self.pairs[node * self.count..][..self.count].iter().map(|&c| fits(c)).sum::<f64>();
         let bound = to_count((0..self.count).map(of_node).fold(f64::INFINITY, f64::min), most);
         let mut room: Vec<u32> = self.pairs.iter().map(|&capacity| to_count(fits(capacity), most)).collect();
@@ -81,7 +81,7 @@ impl Rings {
     }
 }
 
-/// Takes cycles from `first` on while they fit, each as often as it fits, and keeps the most channels that were found.
+/// Tries cycles from `first` on, each as often as it fits, and stores the most channels found.
 fn combine(
     links: &[Vec<usize>],
     first: usize,
@@ -99,7 +99,7 @@ fn combine(
         *left -= 1;
         if links[at].iter().all(|&link| room[link] > 0) {
             links[at].iter().for_each(|&link| room[link] -= 1);
-            // Different cycles first: they spread the load.
+            // Different cycles first, because they spread the load.
             combine(links, at + 1, taken + 1, room, bound, best, left);
             combine(links, at, taken + 1, room, bound, best, left);
             links[at].iter().for_each(|&link| room[link] += 1);

@@ -1,8 +1,8 @@
 //! The graphs of NCCL: the number of channels and their rates, as its search finds them.
 //!
 //! A channel takes one speed of a ladder on every link that it passes. The search keeps the speed with the largest
-//! product of speed and channels, and stops where the next speed is below half of the best one. Then channels of at
-//! least 25 GB/s are split in two, and faster speeds are tried for the number of channels that was found.
+//! product of speed and channels, and stops when the next speed is below half of the best one. Then channels of at
+//! least 25 GB/s are split in two, and faster speeds are tried for this number of channels.
 //!
 //! Exact: GPUs behind NVSwitches, and up to 8 GPUs with direct NVLinks, on one box. Approximate: a ring across boxes
 //! may use any interface of the box (NCCL also checks the PCIe way of each GPU to each interface); trees over direct
@@ -20,9 +20,9 @@ use super::{
 
 /// Half of NCCL's largest number of channels, which it doubles after the search.
 const MOST_CHANNELS: u32 = 32;
-/// Heads of NVLS.
+/// The most heads of NVLS.
 const MOST_HEADS: u32 = 32;
-/// Rates are compared with a tolerance, as sums of floating-point numbers.
+/// The tolerance in comparisons of rates, which are sums of floating-point numbers.
 const SLACK: f64 = 1e-6;
 
 /// One graph: channels, and GB/s of one inside a box and between boxes.
@@ -35,7 +35,6 @@ pub struct Graph {
     pub same: bool,
 }
 
-/// The graphs of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graphs {
     pub ring: Graph,
@@ -55,7 +54,7 @@ impl Graphs {
         Self { ring, tree: room.tree(speeds, ring), nvls: room.nvls(speeds), over_nvlink }
     }
 
-    /// Returns the medium of steps inside a box. With one GPU a box NCCL takes the latencies of PCIe.
+    /// Returns the medium of steps inside a box. With one GPU per box NCCL uses the latencies of PCIe.
     pub fn medium(&self, facts: &Facts) -> Medium {
         if self.over_nvlink && facts.gpus > 1 { Medium::Nvlink } else { Medium::Pcie }
     }
@@ -73,12 +72,12 @@ fn times(capacity: f64, speed: f64) -> u32 {
 }
 
 impl Room<'_> {
-    /// GB/s of all links of a GPU inside a box.
+    /// Returns the GB/s of a GPU inside a box.
     fn inside(&self) -> f64 {
         if self.over_nvlink { self.facts.nvlink } else { self.facts.pcie }
     }
 
-    /// Returns the channels of a speed that fit, and whether they are one ring.
+    /// Returns the number of channels of a speed that fit, and whether they are one ring.
     fn fit(&self, speed: f64) -> (u32, bool) {
         let f = self.facts;
         let within = if self.over_nvlink && !f.has_nvswitch && f.boxes == 1 {
@@ -107,7 +106,7 @@ impl Room<'_> {
                 best = Some(found);
             }
         }
-        // The simple order that NCCL falls back to.
+        // NCCL's fallback is the simple order.
         let mut ring = best.unwrap_or(Graph { channels: 1, intra: 0.1, inter: 0.1, same: true });
         let is_fast = ring.intra >= 25.0;
         let is_enough = self.facts.architecture > Architecture::Ampere && ring.intra < 50.0 && ring.channels > 4;
@@ -125,8 +124,8 @@ impl Room<'_> {
         ring
     }
 
-    /// Trees have the channels of the rings. A chain does not return to its first GPU, so that NCCL counts more for the
-    /// links of a GPU.
+    /// Returns the graph of trees, which have the channels of the rings. A chain does not return to its first GPU, so
+    /// NCCL assumes a higher rate of a GPU's links.
     fn tree(&self, speeds: &[f64], ring: Graph) -> Graph {
         let f = self.facts;
         if f.gpus == 1 || !self.over_nvlink || !f.has_nvswitch {
@@ -136,7 +135,7 @@ impl Room<'_> {
         let a_channel = f64::from(f.nics) * f.nic / f64::from(ring.channels);
         let fits = |speed: f64| speed <= inside + SLACK && (f.boxes == 1 || speed <= a_channel + SLACK);
         let inter = speeds.iter().copied().find(|&speed| fits(speed)).unwrap_or(ring.inter).max(ring.inter);
-        // The rate inside a box may grow up to twice that between boxes.
+        // The rate inside a box may be up to twice that between boxes.
         let mut intra = inter;
         for &speed in speeds.iter().rev().filter(|&&speed| speed > inter) {
             if intra < 2.0 * inter && speed <= inside + SLACK {
@@ -146,7 +145,7 @@ impl Room<'_> {
         Graph { channels: ring.channels, intra, inter, same: ring.same }
     }
 
-    /// The heads of NVLS pull from all GPUs: a GPU sends a share for each head, and its own twice.
+    /// Returns the graph of NVLS. Its heads read from all GPUs: a GPU sends a share for each head, and its own twice.
     fn nvls(&self, speeds: &[f64]) -> Option<Graph> {
         let f = self.facts;
         if !f.has_nvswitch || f.architecture < Architecture::Hopper || f.gpus < 2 {

@@ -1,6 +1,6 @@
-//! The work of a call, channel by channel, to which prices are fitted.
+//! The work of a call, channel by channel, for which prices are fitted.
 //!
-//! NCCL opens a channel for each share of bytes that keeps its threads busy, so that a short call runs on few channels
+//! NCCL opens a channel for each portion of bytes that keeps its threads busy. So a short call runs on few channels,
 //! and its time grows with the bytes of one of them until all channels are open:
 //!
 //! ```text
@@ -21,21 +21,21 @@ use super::{Algorithm, Nccl, Protocol, times};
 
 /// NCCL's largest number of channels.
 const MOST_BLOCKS: u32 = 64;
-/// Chunk of a broadcast and a reduce with protocol Simple.
+/// The chunk of a broadcast and a reduce with protocol Simple.
 const CHUNK: f64 = 524_288.0;
 
-/// The work of a call; prices make a time of it.
+/// The work of a call, from which prices give a time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Steps {
-    /// Thread blocks that the call opens.
+    /// The thread blocks that the call opens.
     pub blocks: f64,
-    /// Steps to a GPU of the same box, and of another box.
+    /// The steps to a GPU of the same box, and of another box.
     pub hops: f64,
     pub network_hops: f64,
-    /// Bytes that one block sends, and that it works on.
+    /// The bytes that one block sends, and the bytes on which it works.
     pub sent: f64,
     pub worked: f64,
-    /// The factor by which few blocks or an unfilled pipeline are slower than NCCL's own estimate of the bytes.
+    /// The factor by which few blocks or an unfilled pipeline are slower than NCCL's own estimate for the bytes.
     pub stretch: f64,
 }
 
@@ -54,7 +54,7 @@ impl Steps {
         let threads = if protocol == Protocol::Ll128 { 640.0 } else { 512.0 };
         let counts = matches!(algorithm, Algorithm::Ring | Algorithm::Tree);
         let most = f64::from(all);
-        // Whole numbers of blocks would make some longer calls faster, which no measurement shows.
+        // With whole numbers of blocks some longer calls would be faster, which no measurement shows.
         let open = if counts { (bytes as f64 / (threads * of_thread)).clamp(1.0, most) } else { most };
         let (n, s) = (f64::from(f.ranks()), bytes as f64 / open);
         let (hops, network_hops) = if is_ring { times::hops(kind, f) } else { path(algorithm, f.boxes, f.gpus) };
@@ -67,7 +67,7 @@ impl Steps {
         };
         let is_chain = is_ring && matches!(kind, Kind::Broadcast | Kind::Reduce);
         let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
-        // The limits of LL on several boxes, and the corrections of trees, are of all sizes already.
+        // The limits of LL on several boxes, and the corrections of trees, cover all sizes already.
         let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
         let filled = if is_ring && f.boxes == 1 && s > 0.0 { 1.0 + fill / s } else { 1.0 };
         Self {
@@ -80,7 +80,6 @@ impl Steps {
         }
     }
 
-    /// Returns the time by prices, microseconds.
     pub fn priced_us(&self, fit: &NcclFit) -> f64 {
         fit.start_us
             + self.hops * fit.hop_us
@@ -89,7 +88,7 @@ impl Steps {
     }
 }
 
-/// Steps of the longest way inside boxes, and between them, of algorithms that are no rings.
+/// Returns the steps of the longest way inside boxes, and between them, for algorithms other than rings.
 fn path(algorithm: Algorithm, boxes: u32, gpus: u32) -> (f64, f64) {
     let (rounds, local) = (f64::from(boxes.ilog2()), f64::from(gpus - 1));
     match algorithm {

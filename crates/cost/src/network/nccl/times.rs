@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Source: `ncclTopoTuneModel` and `ncclTopoGetAlgoTime` of NVIDIA/nccl, src/graph/tuning.cc. The latency of network
-//! interfaces, which their plugins state, is 0. Interfaces are taken to be as near to their GPUs as LL128 needs.
+//! interfaces, which their plugins state, is assumed to be 0. Interfaces are assumed to be as near to their GPUs as
+//! LL128 requires.
 
 use unisono_collective::Kind;
 use unisono_machine::network::Architecture;
@@ -17,7 +18,7 @@ use super::{
     constants::{self, Medium},
 };
 
-/// GPUs of a box whose allgather and reduce-scatter NVLS takes.
+/// The most GPUs of a box for which NVLS runs an allgather and a reduce-scatter.
 const MOST_NVLS_RANKS: u32 = 32;
 
 /// An algorithm with a protocol, for any number of bytes.
@@ -30,7 +31,6 @@ pub struct Rates {
     pub latency_us: f64,
 }
 
-/// Returns the steps of a ring.
 pub fn steps(kind: Kind, ranks: u32) -> u32 {
     match kind {
         Kind::Allreduce => 2 * (ranks - 1),
@@ -43,7 +43,7 @@ fn is_spread(kind: Kind) -> bool {
     matches!(kind, Kind::Allgather | Kind::ReduceScatter)
 }
 
-/// Returns the rates of an algorithm; `None` where NCCL does not enable it.
+/// Returns the rates of an algorithm; `None` if NCCL does not enable it.
 pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) -> Option<Rates> {
     let (f, kind) = (&nccl.facts, call.kind);
     let graph = graph(nccl, algorithm)?;
@@ -55,7 +55,7 @@ pub fn rates(nccl: &Nccl, call: Call, algorithm: Algorithm, protocol: Protocol) 
     };
     let is_enabled = match algorithm {
         Algorithm::Ring | Algorithm::Tree => true,
-        // In-network sums start where the communicator enables CollNet; NVLS needs it on several boxes.
+        // In-network sums require that the communicator enables CollNet; NVLS requires this on several boxes.
         Algorithm::Nvls => {
             (f.boxes == 1 || f.network_reduces && f.gpus <= graph.channels)
                 && call.has_nvls()
@@ -98,7 +98,7 @@ fn graph(nccl: &Nccl, algorithm: Algorithm) -> Option<Graph> {
     }
 }
 
-/// GB/s of a channel.
+/// Returns the GB/s of a channel.
 fn channel(f: &Facts, kind: Kind, algorithm: Algorithm, graph: Graph) -> f64 {
     let is_collnet = matches!(algorithm, Algorithm::CollnetDirect | Algorithm::CollnetChain);
     if !matches!(algorithm, Algorithm::Nvls | Algorithm::NvlsTree) {
@@ -114,7 +114,7 @@ fn channel(f: &Facts, kind: Kind, algorithm: Algorithm, graph: Graph) -> f64 {
     intra.min(inter).min(most.unwrap_or(f64::INFINITY))
 }
 
-/// GB/s of all channels.
+/// Returns the GB/s of all channels.
 fn bus(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, graph: Graph, channel: f64) -> f64 {
     let f = &nccl.facts;
     let channels = f64::from(graph.channels);
@@ -134,13 +134,13 @@ fn bus(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, graph:
                 Protocol::Ll128 => (bus * if f.boxes == 1 { 7.0 / 9.0 } else { 0.9375 }).min(most(protocol)),
                 Protocol::Simple => bus,
             };
-            // One GPU a box: both children are at one GPU.
+            // With one GPU per box, both children of a tree are at one GPU.
             if f.gpus == 1 { 0.85 * bus } else { bus }
         }
         (Algorithm::Pat, _) => 0.75 * bus,
         (Algorithm::CollnetDirect, _) if is_spread(kind) => f64::from(f.gpus) * graph.intra.min(0.9 * graph.inter),
         (Algorithm::CollnetDirect, _) => {
-            // Halfway to the number of GPUs that share an interface.
+            // The mean of 1 and the number of GPUs that share an interface.
             let shared = f64::from(f.gpus) / channels;
             let bus = bus / (shared - (shared - 1.0) / 2.0);
             if f.architecture >= Architecture::Hopper { 0.85 * bus } else { bus }
@@ -149,13 +149,12 @@ fn bus(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, graph:
     }
 }
 
-/// The latency, microseconds.
 fn latency_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol) -> f64 {
     let f = &nccl.facts;
     let medium = nccl.graphs.medium(f);
     let base = constants::base_us(algorithm, protocol);
     let intra = constants::hop_us(medium, algorithm, protocol);
-    // With one GPU a box nothing hides the network.
+    // With one GPU per box, the latency of the network is not hidden.
     let over_net = if f.gpus == 1 { Algorithm::Tree } else { algorithm };
     let inter = constants::hop_us(Medium::Net, over_net, protocol);
     let (ranks, boxes, local) = (f.ranks(), f.boxes, f64::from(f.gpus));
@@ -184,7 +183,7 @@ fn latency_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol)
     }
 }
 
-/// Steps of a ring inside boxes, and between them.
+/// Returns the steps of a ring inside boxes, and between them.
 pub fn hops(kind: Kind, f: &Facts) -> (f64, f64) {
     let all = match kind {
         Kind::Broadcast | Kind::Reduce => f.ranks() - 1,
@@ -194,7 +193,7 @@ pub fn hops(kind: Kind, f: &Facts) -> (f64, f64) {
     (f64::from(all - outside), f64::from(outside))
 }
 
-/// NCCL's own estimate, microseconds.
+/// Returns NCCL's own estimate in microseconds.
 pub fn cost_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, rates: &Rates, bytes: u64) -> f64 {
     let f = &nccl.facts;
     let is_corrected = kind == Kind::Allreduce

@@ -4,30 +4,29 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use unisono_base::narrow;
 
-/// A thing that happens at a time.
 #[derive(Clone, Copy)]
 pub(super) enum Event {
     /// An instruction can begin.
     Begin(u32),
-    /// A message is given to its interface.
+    /// A message is passed to its interface.
     Posted(u32),
-    /// A message makes its next part.
+    /// A message can start its next part.
     Part(u32),
     /// The head of a part is at the end of its link.
     Head(u32),
-    /// A message is there.
+    /// A message has arrived.
     There(u32),
 }
 
-/// Events by time, and by the order of their making.
+/// Events by time, and by order of insertion.
 #[derive(Default)]
 pub(super) struct Events {
-    /// From the highest: 64 bits the time, 32 the number of the event, 3 its kind, 29 what it happens to.
+    /// From the highest: 64 bits the time, 32 the number of the event, 3 its kind, 29 its instruction, message or part.
     queue: BinaryHeap<Reverse<u128>>,
     made: u32,
 }
 
-/// Instructions, messages and parts are numbered below it.
+/// The limit of the numbers of instructions, messages and parts.
 pub(super) const MOST_NUMBERED: u64 = 1 << 29;
 
 impl Events {

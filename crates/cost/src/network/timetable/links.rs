@@ -1,4 +1,4 @@
-//! Messages of a timetable on links: interfaces make their parts, and parts go from link to link.
+//! Messages of a timetable on links: interfaces start their parts, and parts go from link to link.
 
 use std::collections::VecDeque;
 
@@ -7,19 +7,20 @@ use unisono_machine::network::{Header, Hop, MachinesPer};
 
 use super::{super::Speeds, NONE, PS_PER_NS, Run, events::Event};
 
-/// A message: of an instruction, over a stream, to one of its sinks.
+/// A message of an instruction, over a stream, to one of its sinks.
 pub(super) struct Message {
     /// Accelerators.
     pub(super) from: u32,
     pub(super) to: u32,
     /// The instruction that needs it first, if any.
     pub(super) reader: u32,
-    /// On a link of the machine's own rate.
+    /// The time of a part on a link of the machine's own rate.
     pub(super) part_ps: f64,
-    /// Of a part, rounded up.
+    /// The packets of a part, rounded up, and their mean number.
     pub(super) packets: u32,
     pub(super) mean_packets: f64,
-    /// Of a part, or of a packet where that is less: how far a faster link stays behind a slower one.
+    /// The time of a part, or of a packet if that is less: the distance by which a faster link stays behind a slower
+    /// one.
     pub(super) gap_ps: f64,
     pub(super) unmade: u32,
     pub(super) missing: u32,
@@ -32,16 +33,15 @@ pub(super) struct Part {
     pub(super) message: u32,
     pub(super) vc: u8,
     pub(super) way: u32,
-    /// The link that brings it.
+    /// The link on which it arrives.
     pub(super) link: u32,
-    /// When its tail is there.
+    /// The time at which its tail arrives.
     pub(super) tail: u64,
 }
 
-/// The prices of a link.
 pub(super) struct LinkPrice {
     latency_ps: u64,
-    /// The time of a byte over that on a link of the machine's own rate.
+    /// The time of a byte, relative to a link of the machine's own rate.
     weight: f64,
 }
 
@@ -60,17 +60,16 @@ pub(super) struct Interface {
 }
 
 impl Run<'_> {
-    /// Whether a message goes over one link, because a switch sends or receives it.
+    /// Returns whether a message goes over one link, because a switch sends or receives it.
     fn is_direct(&self, from: u32, to: u32) -> bool {
         from.max(to) >= self.prices.plane.accelerators()
     }
 
-    /// The way of a message that is routed, by some random bits.
+    /// Returns the way of a routed message, chosen by random bits.
     fn way(&self, from: u32, to: u32, random: u64) -> u32 {
         if self.is_direct(from, to) { 0 } else { self.prices.routing.choose(from, to, mix(random)) }
     }
 
-    /// Lists the hops of a message at a node.
     fn list_hops(&mut self, node: u32, from: u32, header: Header) {
         self.hops.clear();
         if self.is_direct(from, header.to) {
@@ -80,7 +79,7 @@ impl Run<'_> {
         }
     }
 
-    /// The interface of a message: of its accelerator, or of the first link that it may take.
+    /// Returns the interface of a message: that of its accelerator, or of the first link that it may take.
     fn interface(&mut self, at: u32) -> usize {
         let Message { from, to, .. } = self.messages[at as usize];
         let accelerators = self.prices.plane.accelerators();
@@ -94,7 +93,6 @@ impl Run<'_> {
         of_nodes + self.hops[0].link as usize
     }
 
-    /// A message is given to its interface.
     pub(super) fn post(&mut self, now: u64, at: u32) {
         let Message { from, to, .. } = self.messages[at as usize];
         if from == to {
@@ -112,7 +110,7 @@ impl Run<'_> {
         }
     }
 
-    /// Parts start until one has to wait; a machine that has made all parts of a message takes the next message.
+    /// Starts parts until one has to wait. A machine that has started all parts of a message takes the next message.
     pub(super) fn make(&mut self, now: u64, mut at: u32) {
         loop {
             let message = &mut self.messages[at as usize];
@@ -131,7 +129,7 @@ impl Run<'_> {
             let random = u64::from(at) << 32 | u64::from(message.unmade);
             let way = self.way(from, to, random);
             let (start, held) = self.go(now, from, Part { message: at, vc: 0, way, link: NONE, tail: now }, None);
-            // The machine is free for the next message when it has made the last packet of the last part.
+            // The machine is free for the next message at the last packet of the last part.
             let made = if self.messages[at as usize].unmade == 0 { start.saturating_add(held) } else { start };
             if made > now {
                 self.events.add(made, Event::Part(at));
@@ -140,8 +138,8 @@ impl Run<'_> {
         }
     }
 
-    /// A part at a node takes a link; returns when it starts there, and the time from then to the start of its last
-    /// packet.
+    /// Sends a part over a link. Returns the time at which it starts there, and the time from then to the start of its
+    /// last packet.
     fn go(&mut self, now: u64, node: u32, part: Part, place: Option<u32>) -> (u64, u64) {
         let plane = self.prices.plane;
         let Message { from, to, part_ps, gap_ps, packets, mean_packets, .. } = self.messages[part.message as usize];
@@ -175,7 +173,8 @@ impl Run<'_> {
             Some(windows) => {
                 let (start, ends) = windows.send(hop, start, busy, mean_packets);
                 if part.link != NONE {
-                    // The first packet could go on at once, and the last one when the tail was there.
+                    // The mean wait of the first packet, which could start at once, and of the last, which could start
+                    // with the tail.
                     let waited = (start - earliest).saturating_add(ends.saturating_sub(part.tail)) / 2;
                     windows.hold(Hop { link: part.link, vc: part.vc }, waited, mean_packets);
                 }
@@ -210,7 +209,7 @@ impl Run<'_> {
         (start, held)
     }
 
-    /// A part reaches its end at a time that is known before.
+    /// Records the arrival of a part, whose time is known in advance.
     fn arrive(&mut self, at: u32, tail: u64) {
         let message = &mut self.messages[at as usize];
         message.latest = message.latest.max(tail);
@@ -223,7 +222,7 @@ impl Run<'_> {
         }
     }
 
-    /// The head of a part is at the end of its link, which is not the end of its way.
+    /// Sends a part over its next link, when its head is at the end of a link before its destination.
     pub(super) fn go_on(&mut self, now: u64, at: u32) {
         let part = self.parts[at as usize];
         let node = self.prices.plane.link(part.link).to;

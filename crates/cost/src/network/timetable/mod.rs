@@ -1,23 +1,23 @@
-//! A timetable of a schedule on a network: when each instruction begins, and when each message is there.
+//! A timetable of a schedule on a network: the begin of each instruction, and the arrival of each message.
 //!
-//! * An instruction begins when those before it in its lane and those that it waits for are done, and the messages that
-//!   it reads are received. A rank has one host: it receives each message when it comes, also before an instruction
-//!   reads it, and reduces and sends for one instruction after the other.
-//! * A message is cut into parts of equal length. An accelerator, or each of its links, works on so many messages at a
-//!   time as it has send machines, and makes the next part of one when the part before starts on its first link. It
-//!   takes the next message when the last packet of the last part starts there.
-//! * A part holds each link of its way for its bytes, in the order in which parts come to the link. Its head goes on
-//!   after the latency of the link, while its tail is still coming. Of the hops that the routing allows it takes the
-//!   one whose link is free first, as far as the node knows: what it sent counts until an answer could be back. Between
-//!   unlike links the packets before it decide, as in the simulator.
+//! * An instruction begins when its predecessors in its lane and by dependency are done, and the messages that it reads
+//!   are received. A rank has one host. The host receives each message on arrival, also before an instruction reads it,
+//!   and reduces and sends for one instruction after the other.
+//! * A message is cut into parts of equal length. An accelerator, or each of its links, works on as many messages at a
+//!   time as it has send machines. A machine starts the next part of its message when the part before starts on its
+//!   first link. It takes the next message when the last packet of the last part starts there.
+//! * A part holds each link of its way for its bytes, in the order in which parts reach the link. Its head continues
+//!   after the latency of the link, while its tail still arrives. Among the hops that the routing allows, it takes the
+//!   one whose link is free first, as far as the node knows: a part counts as on the link until an answer could be
+//!   back. If links differ, the packets before it decide, as in the simulator.
 //!
-//! * A switch that computes is a further node. It has no host overhead; its lanes are dealt to its engines, and its
-//!   results can leave its latency later. A message that a switch sends or receives goes over a link between the two
-//!   nodes, with as many bytes as the switch makes of them ([`Switches::crossings`]).
+//! * A switch that computes is an additional node. It has no host overhead; its lanes are distributed to its engines,
+//!   and its results can leave after its latency. A message that a switch sends or receives crosses a link between the
+//!   two nodes, with the number of bytes that the switch makes of them ([`Switches::crossings`]).
 //!
-//! So segments that follow each other overlap, messages that share a link share its rate, and a round does not wait for
-//! the slowest message of the round before. A channel of a link sends no more packets than its buffer has places for in
-//! the time until a place is free again ([`windows`]). Where no channel is that slow, links queue without end.
+//! So consecutive segments overlap, messages that share a link share its rate, and a round does not wait for the
+//! slowest message of the round before. A channel of a link sends no more packets than its buffer has places for in the
+//! time until a place is free again ([`windows`]). If no channel is that slow, the queues of links are unlimited.
 
 mod events;
 mod links;
@@ -37,19 +37,19 @@ use self::{
 };
 use super::Speeds;
 
-/// Parts of all messages together, if no message has less than one; and the most parts of one message.
+/// The number of parts of all messages together, with at least one per message; and the most parts of one message.
 const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
-/// The same of messages that choose among unlike links: packets take a few at a time, and a long part would take them
-/// all.
+/// The same for messages that choose among different links: packets choose a few at a time, but all packets of a long
+/// part would make one choice.
 const PARTS_UNLIKE: u64 = 1 << 16;
 const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 
-/// Of a message, with its parts and events.
+/// The memory of a message, with its parts and events.
 const MESSAGE_BYTES: u128 = 160;
 
-/// What a timetable reads of a machine. Times of bytes are those of a vector's bytes, which planes share.
+/// The parameters of a machine for a timetable. Times of bytes are those of a vector's bytes, which planes share.
 pub(super) struct Prices<'a> {
     pub plane: &'a Plane,
     pub routing: &'a dyn Routing,
@@ -58,36 +58,36 @@ pub(super) struct Prices<'a> {
     pub places: &'a [u32],
     pub computing: &'a Switches,
     pub planes: u32,
-    /// Of a message, at either end.
+    /// The overhead of a message at either end.
     pub host_ns: f64,
-    /// Of a message to a rank, when it is there.
+    /// The time after the arrival of a message at a rank.
     pub signal_ns: f64,
-    /// Before a rank begins.
+    /// The time before a rank begins.
     pub launch_ns: f64,
     pub copy_ns_per_byte: f64,
-    /// On a link of the machine's own rate.
+    /// The time of a byte on a link of the machine's own rate.
     pub ns_per_byte: f64,
     pub reduce_ns_per_byte: f64,
-    /// Bytes of a vector in one packet of every plane.
+    /// The bytes of a vector in one packet of every plane.
     pub packet_bytes: u64,
-    /// Packets that the buffer of a virtual channel holds at the end of a link.
+    /// The packets that fit into the buffer of a virtual channel at the end of a link.
     pub places_of_buffer: u64,
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
 }
 
 impl Prices<'_> {
-    /// The packets of a message: one also of a message without bytes.
+    /// Returns the packets of a message; a message without bytes has one packet.
     fn packets(&self, bytes: u64) -> u64 {
         bytes.div_ceil(self.packet_bytes.max(1)).max(1)
     }
 }
 
-/// Nanoseconds until the last instruction of a schedule is done and the last message is there; `None` if that is later
-/// than `most_ns`.
+/// Returns the nanoseconds until the last instruction of a schedule is done and the last message has arrived; `None` if
+/// they exceed `most_ns`.
 ///
 /// # Errors
-/// What is wrong with a schedule that is not well-formed, or that cannot run.
+/// The faults of a schedule that is not well-formed, or that cannot run.
 pub(super) fn end_ns(schedule: &Schedule, prices: &Prices, most_ns: f64) -> Result<Option<f64>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
@@ -113,27 +113,26 @@ struct Run<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
     prices: &'a Prices<'a>,
-    /// Of each instruction: what it still waits for, and its first message.
+    /// For each instruction: the number of its open predecessors, and its first message.
     missing: Vec<u32>,
     first_message: Vec<u32>,
-    /// When each instruction has all of what it no longer waits for.
+    /// The latest time of the predecessors of each instruction so far.
     ready: Vec<u64>,
-    /// Instructions by what they wait for: (earlier, later), sorted.
+    /// Dependencies as (earlier, later), sorted.
     later: Vec<(InstrId, InstrId)>,
     messages: Vec<Message>,
     parts: Vec<Part>,
     unused: Vec<u32>,
-    /// When each host, or each engine of a switch, is free.
+    /// The time at which each host, or each engine of a switch, becomes free.
     hosts: Vec<u64>,
-    /// The first of each node.
+    /// The first host of each node.
     first_host: Vec<u32>,
     interfaces: Vec<Interface>,
-    /// When each link is free.
     free: Vec<u64>,
     links: Vec<LinkPrice>,
-    /// Where messages choose among unlike links.
+    /// Set if messages choose among different links.
     ahead: Option<Ahead>,
-    /// Where buffers hold fewer packets than links send until their places are free.
+    /// Set if buffers hold fewer packets than links send until their places are free.
     windows: Option<Windows>,
     events: Events,
     hops: Vec<Hop>,
@@ -158,7 +157,7 @@ impl<'a> Run<'a> {
         let most = (PARTS / all.max(1)).clamp(1, MOST_PARTS);
         let most_unlike = (PARTS_UNLIKE / all.max(1)).clamp(most, MOST_PARTS_UNLIKE);
         let windows = Windows::new(prices, shortest_bytes * prices.ns_per_byte * PS_PER_NS);
-        // Packets that wait for places take turns with others.
+        // Packets that wait for places alternate with others.
         let most = if windows.is_some() { most_unlike } else { most };
         let (mut unlike, mut chooses) = (Unlike::new(prices), false);
         let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
@@ -248,7 +247,8 @@ impl<'a> Run<'a> {
         run
     }
 
-    /// Picoseconds for which the links of some accelerator are busy with what it sends, if all links are alike.
+    /// Returns the picoseconds for which the links of some accelerator are busy with its messages, if all links are
+    /// equal.
     fn least_ps(&self) -> f64 {
         let Prices { speeds, plane, .. } = *self.prices;
         let mut sent = vec![0.0; plane.accelerators() as usize];
@@ -261,7 +261,7 @@ impl<'a> Run<'a> {
         (0..).zip(&sent).map(busy).fold(0.0, f64::max)
     }
 
-    /// Handles all events; returns false where it stops at one after `most_ps`.
+    /// Handles all events; returns false if one is after `most_ps`.
     fn all(&mut self, most_ps: f64) -> bool {
         while let Some((now, event)) = self.events.next() {
             poll();
@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// An instruction has something that it waits for, from `time` on.
+    /// Removes a predecessor of an instruction, which was done at `time`.
     fn needed_less(&mut self, time: u64, id: u32) {
         let at = id as usize;
         self.missing[at] -= 1;
@@ -290,7 +290,6 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The host receives a message for an instruction.
     fn receive(&mut self, now: u64, id: u32) {
         let node = self.flow.node_of(InstrId(id));
         let host_ps = self.host_ps(node);
@@ -304,7 +303,7 @@ impl<'a> Run<'a> {
         self.needed_less(received, id);
     }
 
-    /// What a message costs the host of a node; a switch has none.
+    /// Returns the host's time for a message; 0 for a switch.
     fn host_ps(&self, node: NodeId) -> u64 {
         if self.is_switch(node) { 0 } else { rounded_up(self.prices.host_ns * PS_PER_NS) }
     }
@@ -313,7 +312,6 @@ impl<'a> Run<'a> {
         self.prices.places[node.index()] >= self.prices.plane.accelerators()
     }
 
-    /// The host reduces, sends and copies.
     fn begin(&mut self, now: u64, id: InstrId) {
         let (schedule, flow, prices) = (self.schedule, self.flow, self.prices);
         let node = flow.node_of(id);
@@ -343,7 +341,7 @@ impl<'a> Run<'a> {
             }
         }
         if !is_switch && schedule.is_copy(id) {
-            // What is copied and sent need not be copied before.
+            // Sending data that is also copied does not wait for the copy.
             time = time.saturating_add(rounded_up(bytes as f64 * prices.copy_ns_per_byte * PS_PER_NS));
         }
         if !is_switch || is_engine {
@@ -365,7 +363,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The host of a rank, or the engine of a switch that executes the lane of an instruction.
+    /// Returns the host of a rank, or the engine of a switch that executes the lane of an instruction.
     fn host(&self, node: NodeId, id: InstrId) -> usize {
         let (first, end) = (self.first_host[node.index()], self.first_host[node.index() + 1]);
         if end - first < 2 {

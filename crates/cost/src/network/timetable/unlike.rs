@@ -1,4 +1,4 @@
-//! Messages that may take links of unlike rate or latency.
+//! Messages that may take links of different rates or latencies.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -7,10 +7,10 @@ use unisono_machine::network::{Header, Hop};
 
 use super::Prices;
 
-/// Whether the routing lets messages between two accelerators choose among unlike links.
+/// Checks whether messages between two accelerators may choose among different links.
 pub(super) struct Unlike<'a> {
     prices: &'a Prices<'a>,
-    /// By both ends.
+    /// The results, by both ends.
     known: FxHashMap<(u32, u32), bool>,
 }
 
@@ -57,13 +57,13 @@ impl<'a> Unlike<'a> {
     }
 }
 
-/// Packets that a link holds up, as far as the node before it knows: those that wait for it or are on it, and those
-/// that wait behind it.
+/// The packets that a link delays, as far as the node before it knows: those that wait for it, are on it, or wait
+/// behind it.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// Of each link.
+    /// The packets of each link.
     packets: Vec<u32>,
-    /// Packets that will be known to have gone on: when, from which link, and how many.
+    /// Packets that have continued, as will be known: time, link, and number.
     gone: BinaryHeap<Reverse<(u64, u32, u32)>>,
 }
 
@@ -72,17 +72,16 @@ impl Ahead {
         Self { packets: vec![0; links], gone: BinaryHeap::new() }
     }
 
-    /// Packets take a link.
     pub(super) fn add(&mut self, link: u32, packets: u32) {
         self.packets[link as usize] += packets;
     }
 
-    /// Packets go on behind a link, as the node before it knows from `time` on.
+    /// Records that packets continue after a link, which the node before it knows at `time`.
     pub(super) fn go_on(&mut self, time: u64, link: u32, packets: u32) {
         self.gone.push(Reverse((time, link, packets)));
     }
 
-    /// Forgets those that are known to have gone on.
+    /// Removes packets that are known to have continued.
     pub(super) fn settle(&mut self, now: u64) {
         while let Some(&Reverse((time, link, packets))) = self.gone.peek()
             && time <= now
@@ -92,7 +91,7 @@ impl Ahead {
         }
     }
 
-    /// Packets before the next one, and this one.
+    /// Returns the packets before the next one, plus one.
     pub(super) fn with_next(&self, link: u32) -> f64 {
         f64::from(self.packets[link as usize]) + 1.0
     }

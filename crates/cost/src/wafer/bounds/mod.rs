@@ -32,41 +32,41 @@ pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &tight_1d::Tight1d,
 ];
 
-/// A collective of `wavelets` on a part of a wafer, as bounds read it.
+/// A collective of `wavelets` on a part of a wafer.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct BoundCase {
     pub kind: Kind,
     pub root: u32,
     pub wavelets: u64,
-    /// Bytes of the vector, or of one block.
+    /// The bytes of the vector, or of one block.
     pub bytes: u64,
     pub part: WaferPart,
 }
 
 impl BoundCase {
-    /// Evaluates a bound in cycles on a problem.
     fn time(problem: &CostProblem, cycles: impl Fn(&Self) -> Option<Cycles>) -> Option<Time> {
         let (c, part) = (problem.collective, *problem.on::<WaferPart>()?);
         let (wavelets, bytes) = (Wavelets::of(u64::from(c.elements), c.element_bytes()).0, c.bytes());
         Some(Time::from_cycles(cycles(&Self { kind: c.kind, root: c.root, wavelets, bytes, part })?, part.clock_mhz))
     }
 
-    /// The fewest wavelets that hold several blocks: elements of 16 bits of two blocks may share one.
+    /// Returns the fewest wavelets that hold several blocks: 16-bit elements of two blocks may share one.
     fn wavelets_of(&self, blocks: u64) -> f64 {
         (u128::from(blocks) * u128::from(self.bytes)).div_ceil(4) as f64
     }
 
-    /// Nothing has to travel.
+    /// Returns whether no data has to travel.
     fn is_local(&self) -> bool {
         self.part.grid.count() == 1 || self.wavelets == 0
     }
 
-    /// Reduce and allreduce: every PE ends an allreduce with what a reduce to it gives, so bounds of a reduce hold.
+    /// Returns whether it is a reduce or allreduce. An allreduce includes a reduce to every PE, so bounds of a reduce
+    /// hold.
     fn reduces(&self) -> bool {
         matches!(self.kind, Kind::Reduce | Kind::Allreduce)
     }
 
-    /// PEs on the two sides of the root of a line.
+    /// Returns the PEs on the two sides of the root of a line.
     fn sides(&self) -> (u32, u32) {
         let pes: u32 = narrow(self.part.grid.count());
         (self.root, pes - 1 - self.root)

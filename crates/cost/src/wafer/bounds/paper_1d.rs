@@ -10,7 +10,7 @@ use crate::{Bound, CostProblem, Standing, Time};
 
 pub struct Paper1d;
 
-/// The lines for which the table of E* is made on demand: it takes O(P^2) operations a depth.
+/// The longest line for which the table of E* is computed on demand, in O(P^2) operations per depth.
 const MOST_PES: u32 = 1024;
 
 /// E*(p, d) for all p up to a number of PEs and all depths, row by depth.
@@ -31,7 +31,7 @@ impl PaperTable {
         let n = pes as usize + 1;
         let mut energy = vec![INFINITE; n * (depth as usize + 1)];
         energy[1] = 0;
-        // The extra hops when the last part has i of p PEs: min(i, p - i + 1).
+        // The additional hops if the last part has i of p PEs: min(i, p - i + 1).
         for d in 1..=depth as usize {
             let (above, row) = energy.split_at_mut(d * n);
             let above = &above[(d - 1) * n..];
@@ -47,7 +47,7 @@ impl PaperTable {
         Self { pes: n, energy }
     }
 
-    /// Cycles for a root at the end of `pes` PEs.
+    /// Returns the cycles for a root at the end of `pes` PEs.
     pub fn cycles(&self, pes: u32, wavelets: u64, depth_cycles: f64) -> f64 {
         if pes <= 1 || wavelets == 0 {
             return 0.0;

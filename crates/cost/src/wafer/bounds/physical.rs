@@ -1,11 +1,10 @@
-//! What no network can beat: B wavelets that carry the farthest PE's share must enter the root's ramp one a cycle,
+//! A bound on any network: B wavelets with the farthest PE's contribution must enter the root's ramp one per cycle,
 //! after they travelled; down and up a ramp and one operation cost 2 T_R + 1.
 //!
-//! The improved form for star, B(P-1) + 2 T_R + 1, leaves out the first hop: where B = 1 or P = 2 it lies one cycle
-//! lower.
+//! The improved form for star, B(P-1) + 2 T_R + 1, omits the first hop: if B = 1 or P = 2 it is one cycle lower.
 //!
-//! On a line B + P + 2 T_R, which is a message's time; on a grid B + M+N-2 + 2 T_R + 1. In both B - 1 cycles after the
-//! first wavelet the last one enters, and the operation on it is one more.
+//! On a line the bound is B + P + 2 T_R, which is a message's time; on a grid B + M+N-2 + 2 T_R + 1. In both, the last
+//! wavelet enters B - 1 cycles after the first one, and the operation on it takes one more.
 
 use unisono_base::Cycles;
 

@@ -1,9 +1,9 @@
-//! The least time of Eq. 1 on a line without its contention; the fabric may undercut it, for it overlaps what Eq. 1
-//! adds.
+//! The least time of Eq. 1 on a line without its contention. The fabric may be faster, because it overlaps terms that
+//! Eq. 1 adds.
 //!
-//! A tree whose contention takes no longer reaches it, and is then the optimum of Eq. 1. Some lines with the root at an
-//! end have none (7 wavelets on 4 PEs), an inner root takes the wavelets of both sides, and an allreduce goes on after
-//! its reduce. The paper's improved form for star is not Eq. 1 and may lie below.
+//! If the contention of a tree takes no longer, the tree attains this time and is the optimum of Eq. 1. Some lines with
+//! the root at an end have no such tree (7 wavelets on 4 PEs), an inner root receives the wavelets of both sides, and
+//! an allreduce continues after its reduce. The paper's improved form for star is not Eq. 1 and may be lower.
 //!
 //! T* >= min over D of B e(P, D) / (P-1) + P-1 + (2 T_R + 1) D, with e(P, D) the least energy of any tree of depth D
 //! whose messages go toward the root.
@@ -18,7 +18,7 @@ use crate::{Bound, CostProblem, Standing, Time};
 
 pub struct Tight1d;
 
-/// e(pes, depth, infinity) for a root at the end; `None` where no tree is that shallow.
+/// Returns e(pes, depth, infinity) for a root at the end; `None` if no tree is that shallow.
 pub fn tree_energy(pes: u32, depth: u32) -> Option<u64> {
     let (mut left, mut energy) = (u64::from(pes.saturating_sub(1)), 0u64);
     if left > 0 && depth == 0 {
@@ -78,7 +78,7 @@ impl Tight1d {
         let mut best = f64::INFINITY;
         for depth in 1..=far {
             let rest = f64::from(far) + case.part.depth_cycles * f64::from(depth);
-            // Energy is at least one hop a PE, so deeper trees cannot win any more.
+            // Energy is at least one hop per PE, so deeper trees cannot be better.
             if b + rest >= best {
                 break;
             }

@@ -1,10 +1,10 @@
-//! T = max(c, l) + L + (2 T_R + 1) D, with l the largest load of a directed link and c the most element operations of
-//! a PE (an n-source combine costs max(1, n - 1) an element; a PE that only sends works too).
+//! T = max(c, l) + L + (2 T_R + 1) D, with l the largest load of a directed link and c the most element operations of a
+//! PE (an n-source combine costs max(1, n - 1) an element; a PE that only sends works too).
 //!
-//! Where an algorithm states the way of its vectors through PEs that take their children one after the other, that time
-//! stands in place of the formula, or the largest link load if that is more.
+//! If an algorithm states the path of its vectors through PEs that receive from their children one after the other,
+//! that time replaces the formula, or the largest link load if that is more.
 //!
-//! It replaces the averages of Eq. 1 by the places that are in fact the slowest, and counts the distance beside both.
+//! The model replaces the averages of Eq. 1 by the slowest places, and adds the distance to both.
 
 use unisono_base::Cycles;
 use unisono_lower::{Phase, Terms};
@@ -27,7 +27,7 @@ impl Model for Links {
     }
 
     fn beside_depth(&self, t: &Terms) -> f64 {
-        // Work without a message is a copy in memory, which no term of the paper counts either.
+        // Work without a message is a copy in memory, which the paper's terms do not count either.
         if t.depth == 0.0 { 0.0 } else { t.datapath.max(t.max_link_load) + t.distance }
     }
 

@@ -15,21 +15,21 @@ pub trait Model: Sync {
     fn name(&self) -> &'static str;
     fn summary(&self) -> &'static str;
     fn reference(&self) -> &'static str;
-    /// Cycles beside the depth's share, where an algorithm states nothing sharper.
+    /// Returns the cycles without the depth's share, unless an algorithm states a sharper value.
     fn beside_depth(&self, terms: &Terms) -> f64;
 
-    /// Cycles of one phase; `depth_cycles` is 2 T_R + 1.
+    /// Returns the cycles of one phase; `depth_cycles` is 2 T_R + 1.
     fn phase(&self, phase: &Phase, depth_cycles: f64) -> Cycles {
         let beside = phase.sharper.map_or_else(|| self.beside_depth(&phase.terms), |s| s.cycles_beside_depth);
         Cycles(beside + depth_cycles * phase.terms.depth)
     }
 
-    /// Cycles of all phases, which follow each other.
+    /// Returns the cycles of all phases, one after the other.
     fn cycles(&self, estimate: &Estimate, depth_cycles: f64) -> Cycles {
         estimate.phases.iter().map(|p| self.phase(p, depth_cycles)).sum()
     }
 
-    /// Of each phase the slowest of its parallel lines.
+    /// Selects the slowest of the parallel lines of each phase.
     fn slowest(&self, phases: Vec<PhaseLines>, depth_cycles: f64) -> Estimate {
         let slowest = |p: PhaseLines| {
             let lines = p.lines.into_iter().map(|terms| Phase::new(&p.name, terms));
@@ -39,7 +39,6 @@ pub trait Model: Sync {
     }
 }
 
-/// The model with a name; `None` where there is none.
 pub fn find_model(name: &str) -> Option<&'static dyn Model> {
     MODELS.iter().copied().find(|m| m.name() == name)
 }

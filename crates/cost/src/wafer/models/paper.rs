@@ -1,6 +1,6 @@
 //! T = max(C, E/N + L) + (2 T_R + 1) D. Source: "Near-Optimal Wafer-Scale Reduce", section 3, Eq. 1.
 //!
-//! E/N averages the load over the links in use, so on a grid it can promise what no link can carry.
+//! E/N averages the load over the used links, so on a grid T may be too low for the busiest link.
 
 use unisono_lower::Terms;
 

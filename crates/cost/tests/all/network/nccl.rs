@@ -1,4 +1,4 @@
-//! NCCL's cost model against values by hand, and its laws on random machines.
+//! NCCL's cost model compared with values computed by hand, and its laws on random machines.
 //!
 //! Latencies, rates and limits are those of `ncclTunerConstantsDefaults` in NVIDIA/nccl, src/graph/tuning.cc.
 
@@ -15,7 +15,7 @@ fn call(kind: Kind) -> Call {
     Call { kind, operator: Operator::Sum, dtype: Dtype::F32 }
 }
 
-/// Boxes of GPUs behind NVSwitches, with one interface a GPU.
+/// Returns boxes of GPUs behind NVSwitches, with one interface per GPU.
 fn switched(architecture: Architecture, boxes: u32, gpus: u32, nvlink: f64, nic: f64) -> Facts {
     Facts {
         architecture,
@@ -32,7 +32,7 @@ fn switched(architecture: Architecture, boxes: u32, gpus: u32, nvlink: f64, nic:
     }
 }
 
-/// Four A100 of which each two have four NVLinks.
+/// Returns A100 GPUs with four NVLinks between each two of them.
 fn mesh(gpus: u32) -> Facts {
     let count = gpus as usize;
     let pairs = (0..count * count).map(|at| if at / count == at % count { 0.0 } else { 80.0 }).collect();
@@ -59,7 +59,7 @@ fn near(found: f64, expected: f64) {
 #[test]
 fn six_rings_of_a_mesh_of_four_are_split_into_twelve_channels() {
     let nccl = Nccl::new(mesh(4), None).unwrap();
-    // Each of the 6 directed cycles at 40 GB/s: every link of 80 GB/s is in two of them.
+    // Each of the 6 directed cycles has 40 GB/s: every link of 80 GB/s is in two of them.
     assert_eq!((nccl.graphs.ring.channels, nccl.graphs.ring.intra, nccl.graphs.ring.same), (12, 20.0, false));
     let two = Nccl::new(mesh(2), None).unwrap();
     assert_eq!((two.graphs.ring.channels, two.graphs.ring.intra, two.graphs.ring.same), (4, 20.0, true));
@@ -160,7 +160,7 @@ fn every_algorithm_is_enabled_only_where_nccl_enables_it() {
     assert!(one.times(call(Kind::Alltoall), 8).unwrap_err().contains("alltoall"));
 }
 
-/// Machines of all architectures, with and without NVSwitches, on one and several boxes.
+/// Returns machines of all architectures, with and without NVSwitches, on one and several boxes.
 fn machines() -> Vec<Facts> {
     let mut seed = 7_u64;
     let mut random = move |most: u64| {
@@ -225,7 +225,8 @@ fn fitted_prices_change_times_and_not_the_choice() {
     };
     let fitted = NcclTimes { measured: String::new(), fits: vec![fit] };
     let (own, other) = (Nccl::new(mesh(4), None).unwrap(), Nccl::new(mesh(4), Some(fitted)).unwrap());
-    // 16 KiB keep one channel busy: 512 threads x 8 bytes x 4 ranks. 1.5 sent and 1.75 worked on.
+    // 16 KiB keep one channel busy: 512 threads x 8 bytes x 4 ranks. It sends 1.5 times and works on 1.75 times the
+    // bytes.
     let time = of(&other, Kind::Allreduce, 16384, Algorithm::Ring, Protocol::Ll);
     near(time.seconds * 1e6, 10.0 + 6.0 * 2.0 + (1.5 * 0.2 + 1.75 * 0.1) * 16.384);
     assert!(time.is_fitted);

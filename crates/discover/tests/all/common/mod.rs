@@ -1,4 +1,4 @@
-//! Programs that several tests use, as text in the JSON form, and short ways to read what becomes of them.
+//! Programs that several tests use, in the JSON form, and helpers that read their results.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use unisono_discover::{Action, Discovery, Options, Pattern, Program, Report, Rules, report};
@@ -7,7 +7,7 @@ pub const NODES: [u32; 7] = [1, 2, 3, 4, 7, 8, 64];
 
 pub struct Programs;
 
-/// A task in the JSON form; accesses are `(buffer, mode, mapper)`.
+/// Formats a task in the JSON form; accesses are `(buffer, mode, mapper)`.
 pub fn task(name: &str, range: &str, accesses: &[(&str, &str, &str)]) -> String {
     let access = |(buffer, mode, mapper): &(&str, &str, &str)| {
         let mapper = if mapper.starts_with('{') { (*mapper).to_owned() } else { format!(r#"{{"kind":"{mapper}"}}"#) };
@@ -17,7 +17,7 @@ pub fn task(name: &str, range: &str, accesses: &[(&str, &str, &str)]) -> String 
     format!(r#"{{"name":"{name}","range":{range},"accesses":[{accesses}]}}"#)
 }
 
-/// A program; buffers are `(name, shape, initialized)`.
+/// Parses a program; buffers are `(name, shape, initialized)`.
 pub fn program(buffers: &[(&str, &str, bool)], tasks: &[String]) -> Program {
     let buffer = |(name, shape, there): &(&str, &str, bool)| {
         format!(r#"{{"name":"{name}","shape":{shape},"host_initialized":{there}}}"#)
@@ -40,7 +40,7 @@ impl Programs {
         program(&[("P", &range, true), ("V", &range, true)], &tasks)
     }
 
-    /// Tasks `step(k, from, to)` of a loop that swaps two buffers.
+    /// A loop of tasks `step(k, from, to)` that swaps two buffers.
     fn swapping(shape: &str, steps: u64, step: impl Fn(&str, &str) -> Vec<String>) -> Program {
         let names = [("A", "B"), ("B", "A")];
         let tasks: Vec<String> =
@@ -97,7 +97,7 @@ impl Programs {
         })
     }
 
-    /// Eight tasks write an eighth of a buffer each; one reads it all.
+    /// Eight tasks write an eighth of a buffer each; one reads all of it.
     pub fn eight_producers(n: i64) -> Program {
         let part = n / 8;
         let mut tasks: Vec<String> = (0..8)
@@ -115,12 +115,10 @@ pub fn report_of(program: &Program, nodes: u32, rules: Rules) -> Report {
     report(program, nodes, rules).expect("the program is sound")
 }
 
-/// The patterns of the forwards that materialise.
 pub fn patterns(report: &Report) -> Vec<Pattern> {
     report.forwards.iter().filter_map(|f| f.collective).collect()
 }
 
-/// A rank's discovery of a whole program.
 pub fn run(program: &Program, nodes: u32, rank: u32, rules: Rules) -> Discovery {
     let mut options = Options::commands(nodes, rank, rules);
     options.report = true;
@@ -129,7 +127,6 @@ pub fn run(program: &Program, nodes: u32, rank: u32, rules: Rules) -> Discovery 
     discovery
 }
 
-/// A rank's commands, as short texts.
 pub fn commands_of(program: &Program, nodes: u32, rank: u32, rules: Rules) -> Vec<String> {
     let mut discovery = run(program, nodes, rank, rules);
     let name = |action: Action| match action {
@@ -141,7 +138,7 @@ pub fn commands_of(program: &Program, nodes: u32, rank: u32, rules: Rules) -> Ve
     discovery.take_commands().into_iter().map(|c| name(c.action)).collect()
 }
 
-/// The forwards and the operations as a rank sees them.
+/// Returns the forwards and the operations that a rank computes.
 pub fn order_of(program: &Program, nodes: u32, rank: u32, rules: Rules) -> (Vec<String>, Vec<u32>) {
     let mut discovery = run(program, nodes, rank, rules);
     let forwards = discovery.take_forwards().iter().map(|f| format!("{f:?}")).collect();

@@ -9,7 +9,6 @@ use unisono_discover::{
     },
 };
 
-/// Asking a few ranks says the same as asking all.
 #[test]
 fn probes_stand_for_all() {
     let mut state = 11u64;

@@ -1,4 +1,4 @@
-//! What runs beside the wafer: the script that loads, starts, reads back and checks; the commands; the notes.
+//! The files for the host: the script that loads, starts, reads back and checks; the commands; the notes.
 
 use unisono_collective::{Dtype, Kind, Operator};
 
@@ -43,7 +43,7 @@ pub fn measure_script(plan: &Plan, target: &SdkTarget) -> String {
     fields.iter().fold(MEASURING.to_owned(), |text, (field, value)| text.replace(field, value))
 }
 
-/// The template with the collective's numbers, and what each rank must end with.
+/// Fills the template with the collective's numbers and the expected result of each rank.
 pub fn run_script(plan: &Plan, target: &SdkTarget) -> String {
     let c = &plan.collective;
     let dtype = if c.dtype == Dtype::I32 { "int32" } else { "float32" };

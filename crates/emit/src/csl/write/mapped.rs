@@ -1,9 +1,8 @@
 //! Operations whose operator is no vector operation: chunk by chunk, each source from the fabric is received into
-//! memory, `@map` combines there, and what leaves is sent from there.
+//! memory, `@map` combines there, and results are sent from there.
 //!
 //! `@map` touches memory only, so it never waits for the fabric while other threads have work. Of each chunk the
-//! thread's `partial_T` holds the result as far as it is, and `arrived_T` what is combined next. All whole chunks are a
-//! loop.
+//! thread's `partial_T` holds the partial result, and `arrived_T` the next operand. All whole chunks are one loop.
 
 use unisono_lower::wafer::End;
 
@@ -14,7 +13,8 @@ use super::{
 };
 use crate::csl::SdkTarget;
 
-/// Elements of a chunk. Several sources from the fabric, and what is kept and sent, are taken as the program has them.
+/// Elements of a chunk. An operation with several sources from the fabric, or one that keeps and sends its result, has
+/// the chunk of the program.
 pub fn chunk(sources: &[End], is_kept: bool, chunk: u32, len: u32, target: &SdkTarget) -> u32 {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     let wanted = if fabric > 1 || is_kept { chunk } else { target.needs.chunk };

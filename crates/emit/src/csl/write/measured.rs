@@ -22,7 +22,7 @@ pub struct Measuring {
     pub colors: Vec<(&'static str, u8)>,
 }
 
-/// What one PE has more in the layout: parameters, and routes as color, input and outputs.
+/// The additions of one PE to the layout: parameters, and routes as color, input and outputs.
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Role {
     pub params: String,

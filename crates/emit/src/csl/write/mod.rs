@@ -38,7 +38,7 @@ fn article(name: &str) -> &'static str {
     if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-/// Ids of tasks where colors are scarce: first those that no color has.
+/// Ids of tasks if colors are scarce: first those that no color has.
 const MEASURED_TASKS: &[u8] = &[26, 25, 24, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0];
 
 /// Whether a wafer program has a CSL project.
@@ -118,7 +118,7 @@ pub fn emit_module(program: &WaferProgram, target: &SdkTarget) -> Result<Files, 
 /// The CSL project of a wafer program.
 ///
 /// # Errors
-/// What the target cannot express, with the number found and the limit.
+/// The target cannot express the program; the message has the number found and the limit.
 pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     let plan = plan(program, target)?;
     let mut files = vec![("layout.csl".to_owned(), layout::print(&plan, target, |_, _| Role::default()))];

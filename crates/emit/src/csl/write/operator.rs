@@ -11,7 +11,7 @@ pub const FILE: &str = "operator.csl";
 pub const FUNCTION: &str = "operator.combine";
 pub const MAP: &str = "@map";
 
-/// The vector operation that combines two vectors; `None` where the language has none, as for integers of 32 bits.
+/// Returns the vector operation that combines two vectors; `None` if the language has none, as for 32-bit integers.
 pub fn vector_operation(c: &Collective) -> Option<&'static str> {
     match (c.operator, c.dtype) {
         (Operator::Sum, Dtype::F32) => Some("@fadds"),
@@ -32,7 +32,7 @@ pub fn uncounted(c: &Collective) -> Option<String> {
     ))
 }
 
-/// The text of `operator.csl`; `None` where a vector operation combines.
+/// Returns the text of `operator.csl`; `None` if a vector operation combines.
 pub fn module(c: &Collective, target: &SdkTarget) -> Option<String> {
     if vector_operation(c).is_some() {
         return None;

@@ -2,9 +2,10 @@
 //!
 //! One thread: its vector operations run one after the other in `compute`. Several: each is a task that starts one
 //! asynchronous operation, which activates the task again when it ends; `step_N` is the next operation to start,
-//! `done_N` how many have ended where others wait for that, `round_N` counts the chunks of an operation in turns, and
-//! `running` how many threads are left. Tasks do not interrupt each other, so these need no lock. An operation takes
-//! the value that a descriptor has when it starts, so a descriptor may move on while the operation runs.
+//! `done_N` the number of ended operations if others wait for them, `round_N` counts the chunks of an operation in
+//! turns, and `running` how many threads are left. Tasks do not interrupt each other, so these need no lock. An
+//! operation takes the value that a descriptor has when it starts, so a descriptor may move on while the operation
+//! runs.
 
 use std::fmt::Write;
 

@@ -2,9 +2,9 @@
 //! does.
 //!
 //! A wavelet goes by a chain to the first PE, a barrier. The first PE samples its clock, broadcasts, and receives the
-//! broadcast of the last PE, which sends what it has received; after [`ROUNDS`] such rounds it samples again. No other
-//! clock is read, and no program waits for a common start, so nothing is calibrated. A broadcast takes (end - start) /
-//! (2 rounds).
+//! broadcast of the last PE, which sends the received vector back; after [`ROUNDS`] such rounds it samples again. No
+//! other clock is read, and no program waits for a common start, so nothing is calibrated. A broadcast takes (end -
+//! start) / (2 rounds).
 //!
 //! The way back is the program mirrored, on colors of its own. The barrier takes two colors, an input and an output
 //! queue.
@@ -27,8 +27,8 @@ pub const ROUNDS: u32 = 10;
 /// The colors of the barrier.
 const COLORS: [&str; 2] = ["barrier_0", "barrier_1"];
 
-/// The broadcast there and back as one program; `None` where it is not measured so: on a grid, from another PE than the
-/// first, without elements, with several threads, or with switches.
+/// Returns the broadcast there and back as one program. Returns `None` on a grid, from another PE than the first,
+/// without elements, with several threads, and with switches.
 pub fn there_and_back(program: &WaferProgram) -> Option<WaferProgram> {
     let (c, pes) = (&program.collective, program.pe_count());
     let is_simple = |pe| {
@@ -41,7 +41,7 @@ pub fn there_and_back(program: &WaferProgram) -> Option<WaferProgram> {
         return None;
     }
     let shift = program.colors().last()?.checked_add(1)?;
-    // A color beyond what numbers have would meet another one.
+    // A color above the largest number would wrap to the number of another one.
     shift.checked_mul(2)?;
     let there_and_back = (0..pes).map(|pe| {
         let back = pes - 1 - pe;
@@ -59,7 +59,7 @@ fn steps(program: &WaferProgram, pe: usize) -> impl Iterator<Item = Step> + '_ {
     ops.map(|op| (*program.op(op), program.sources(op).to_vec(), program.sinks(op).to_vec()))
 }
 
-/// The steps of the way back. Its first PE sends what it received.
+/// The steps of the way back. Its first PE sends the received vector.
 fn steps_back(program: &WaferProgram, pe: usize, shift: u8) -> impl Iterator<Item = Step> + '_ {
     let end = move |e: End| match e {
         End::Fabric(color) => End::Fabric(color + shift),

@@ -13,7 +13,7 @@ use crate::csl::{
     normal::{in_turns, normalised_pe},
 };
 
-/// What one program file holds. Colors of operations are numbers of parameters, in the order of their first use.
+/// The contents of one program file. Colors of operations are numbers of parameters, in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ClassKey {
     pub input: u32,
@@ -31,7 +31,7 @@ impl ClassKey {
         self.threads.iter().map(|ops| ops.iter().map(|o| o.chunk_kept(target)).max().unwrap_or(0)).collect()
     }
 
-    /// Elements that each thread keeps for what arrived of a chunk and is combined by `@map`.
+    /// Returns the elements of the buffer of each thread for the arrived operand of `@map`.
     pub fn arrived(&self, target: &SdkTarget) -> Vec<u32> {
         let chunk = |o: &Operation| if o.mapped { o.chunk_kept(target) } else { 0 };
         self.threads.iter().map(|ops| ops.iter().map(chunk).max().unwrap_or(0)).collect()
@@ -46,7 +46,7 @@ pub struct Operation {
     pub phase: u16,
     pub sources: Vec<End>,
     pub sink: End,
-    /// The color on which what the sink in memory keeps is sent on, chunk by chunk.
+    /// The color on which the contents of the sink in memory are sent on, chunk by chunk.
     pub onward: Option<End>,
     pub advance: bool,
     pub control: bool,
@@ -110,7 +110,7 @@ pub struct Plan {
     pub phases: Vec<String>,
     /// The program's colors and the target's, ascending.
     pub colors: Vec<(Color, u8)>,
-    /// One a thread of the class that has most, where that is more than one.
+    /// One task id for each thread of the class with the most threads, if that class has several.
     pub tasks: Vec<u8>,
     pub classes: Vec<Class>,
     pub kinds: Vec<Kind>,

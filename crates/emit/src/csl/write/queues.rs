@@ -1,7 +1,7 @@
 //! Which queue serves which color in a program file.
 //!
 //! A queue serves one color. On the WSE-2 the microthread of an operation is the number of its output queue, or of its
-//! first input queue where it sends nothing; two operations that may run together share neither queue nor microthread.
+//! first input queue if it sends nothing; two operations that may run together share neither queue nor microthread.
 //! On the WSE-3 each thread has a microthread of its own, so queues have only to differ.
 
 use unisono_lower::wafer::End;

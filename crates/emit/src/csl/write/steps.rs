@@ -89,12 +89,12 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
     steps
 }
 
-/// What moves a vector of one 32-bit type.
+/// Returns the builtin that moves a vector of a 32-bit type.
 pub fn move_builtin(dtype: Dtype) -> &'static str {
     if dtype == Dtype::F32 { "@fmovs" } else { "@mov32" }
 }
 
-/// What combines vectors of operations that are not mapped.
+/// Returns the builtin that combines vectors, for operations that are not mapped.
 pub fn combine_builtin(c: &Collective) -> &'static str {
     vector_operation(c).unwrap_or(MAP)
 }

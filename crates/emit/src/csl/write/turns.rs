@@ -3,8 +3,8 @@
 //! Of each chunk the first operation writes memory of its thread, `partial_T`, from the first two sources, each next
 //! one adds a source to it, and the last one sends or stores the sum. All whole chunks are a loop, at whose end the
 //! descriptors of the operation's own vectors move on by a chunk; a shorter last chunk follows. Two sources from the
-//! fabric at the start are taken one after the other, as the fabric simulator takes them. What an operation keeps and
-//! sends is written to memory chunk by chunk, and sent from there.
+//! fabric at the start are taken one after the other, as the fabric simulator takes them. An operation that keeps and
+//! sends its result writes it to memory chunk by chunk, and sends it from there.
 
 use unisono_lower::wafer::End;
 
@@ -14,8 +14,8 @@ use super::{
 };
 use crate::csl::SdkTarget;
 
-/// The vector operations of an operation in turns, which has at least two sources from the fabric, or keeps what it
-/// sends.
+/// Returns the vector operations of an operation in turns, which has at least two sources from the fabric, or keeps the
+/// result that it sends.
 pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
     let chunk = o.chunk.clamp(1, o.len);
     let (rounds, rest) = (o.len / chunk, o.len % chunk);

@@ -1,12 +1,12 @@
 //! MPICH's selection table with our rows in it.
 //!
 //! Each row becomes conditions in front of the library's own choice for the collective inside one group:
-//! `comm_size<=P-1`, `comm_size<=P`, sizes, and, where the library tells them apart, operators that commute. Where an
-//! algorithm of the library has a condition of its own (a built-in operator, a count of at least P), it is asked too,
-//! so that no choice falls back in silence. `comm_size<N` is avoided: some releases take it as `<=`.
+//! `comm_size<=P-1`, `comm_size<=P`, sizes, and operators that commute, if the library distinguishes them. If an
+//! algorithm of the library has a condition of its own (a built-in operator, a count of at least P), the row repeats
+//! it, so that no choice falls back in silence. `comm_size<N` is avoided: some releases take it as `<=`.
 //!
-//! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for what sizes count;
-//! the names were compared with those inside libmpi.so of MPICH 5.0.2.
+//! Source: MPICH, `src/mpi/coll/src/csel.c`, `src/mpi/coll/coll_algorithms.txt`, `coll_csel.h` for the meaning of
+//! sizes; the names were compared with those inside libmpi.so of MPICH 5.0.2.
 
 use unisono_collective::{DecisionTable, Kind, OperatorClass};
 
@@ -20,7 +20,7 @@ pub struct MpichJson;
 
 const NAME: &str = "mpich-json";
 
-/// What a condition on sizes counts.
+/// The sizes that a condition compares.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Size {
     /// `avg_msg_size`: bytes of one rank.
@@ -219,7 +219,7 @@ impl Tuning for MpichJson {
     }
 }
 
-/// What is chosen on so many ranks; none where that is the library's own for every call.
+/// Returns the choices on a number of ranks; `None` if every call keeps the library's own choice.
 fn on_ranks(view: &mut View<'_>, (kind, size): (Kind, Size), ranks: u32, own: &Tree) -> Option<Tree> {
     let tells = matches!(kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
     if tells {
@@ -278,7 +278,7 @@ fn by_size(regions: &[Region], size: Size, ranks: u32, own: &Tree) -> Option<Tre
         let last = if size == Size::OfAll { of_all(region.last, ranks) } else { region.last };
         let is_last = n + 1 == regions.len();
         let condition = if is_last { format!("{key}=any") } else { format!("{key}<={}", last.min(MOST)) };
-        // Regions beyond what the library can read fall together; the last one holds there.
+        // Regions above the largest size that the library reads become one; the last region holds there.
         if conditions.last().is_some_and(|(k, _)| *k == condition) {
             continue;
         }

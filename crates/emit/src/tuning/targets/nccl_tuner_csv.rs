@@ -8,7 +8,7 @@
 //! bytes of all ranks for an allgather and a reduce-scatter (`ncclFuncMaxSendRecvCount`). A row may choose protocol and
 //! channels by parameters `protocol=` and `channels=`, and narrow the calls by `pipe-ops=` and `registered=`.
 //!
-//! The plugin starts from one channel, which -1 keeps; NCCL chooses the number itself where the plugin says 0. So lines
+//! The plugin starts from one channel, which -1 keeps; NCCL chooses the number itself if the plugin returns 0. So lines
 //! without a number of channels say 0.
 //! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and
 //! `src/graph/tuning.cc`.

@@ -4,7 +4,7 @@
 //! UCC_TL_UCP_TUNE=allreduce:0-4096:host:[4]:@knomial#...   coll : first-last bytes : memory : team sizes : algorithm
 //! ```
 //!
-//! A range ends where the next one starts; which of the two has that size changed between releases (`src/coll_score/
+//! A range ends at the start of the next one; which of the two has that size changed between releases (`src/coll_score/
 //! ucc_coll_score_map.c`: once the second, now the first), so the last size of a region is written, as now. Names stand
 //! for ids, which move. Sizes of an allgather and an alltoall are those of all ranks (`ucc_coll_args_msgsize`).
 //! Source: UCC, `src/coll_score/ucc_coll_score.c` and the tables `ucc_tl_ucp_*_algs`; not run, there was no UCC.

@@ -1,11 +1,11 @@
-//! What is to be placed: jobs of a file, or drawn from the sizes of a trace.
+//! The jobs to place: from a file, or drawn from the sizes of a trace.
 
 use unisono_base::rounded;
 
 use super::super::Boards;
 use crate::MachineError;
 
-/// A job: so many boards, in a shape if the user says one.
+/// A job: its number of boards, and its shape if the user gave one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Job {
     pub boards: u32,
@@ -15,17 +15,18 @@ pub struct Job {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Jobs {
-    /// Drawn from sizes until all healthy boards are asked for; the last one is clipped to what is left.
+    /// Drawn from sizes until all healthy boards are requested. The last job gets the remaining boards.
     Drawn(Sizes),
     List(Vec<Job>),
 }
 
-/// The sizes of jobs: this share of jobs has at most so many boards. Both ascend, and the last share is 1.
+/// The distribution of job sizes: each share of jobs has at most this number of boards. Both ascend, and the last share
+/// is 1.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(f64, u32)>);
 
 /// Job sizes of Alibaba's MLaaS trace (Weng and others, NSDI 2022) in boards, as far as the artifact's file is known:
-/// this share of jobs has at most so many.
+/// each share of jobs has at most this number.
 pub const TRACE: &[(f64, u32)] = &[(0.7643, 1), (0.9074, 10), (0.9472, 20), (0.9852, 50), (0.9971, 100), (1.0, 1200)];
 
 impl Sizes {
@@ -33,8 +34,8 @@ impl Sizes {
         Self(TRACE.to_vec())
     }
 
-    /// The size of a job at a share from 0 to 1. Between two shares sizes grow geometrically: that is this project's.
-    /// Jobs up to the first share have the first size.
+    /// Returns the size of a job at a share from 0 to 1. Sizes grow geometrically between two shares, which is this
+    /// project's assumption. Jobs up to the first share have the first size.
     pub fn at(&self, share: f64) -> Job {
         let above = self.0.iter().position(|&(at_most, _)| share <= at_most).unwrap_or(self.0.len() - 1);
         let (to, largest) = self.0[above];
@@ -47,7 +48,7 @@ impl Sizes {
         Job { boards: boards.clamp((smallest + 1).min(largest), largest), shape: None }
     }
 
-    /// The sizes that a line adds, `SHARE% BOARDS`.
+    /// Adds the sizes of a line, `SHARE% BOARDS`.
     fn push(&mut self, said: &str) -> Result<(), &'static str> {
         const FORM: &str = "a size is SHARE% BOARDS, such as 76.43% 1";
         let (share, boards) = said.split_once('%').ok_or(FORM)?;
@@ -67,11 +68,11 @@ impl Sizes {
 }
 
 impl Jobs {
-    /// One job a line, a number of boards or `RxC`; or one size of a distribution a line, `SHARE% BOARDS`. What follows
-    /// a `#` is a comment.
+    /// Reads one job in each line, a number of boards or `RxC`; or one size of a distribution in each line, `SHARE%
+    /// BOARDS`. Text after a `#` is a comment.
     ///
     /// # Errors
-    /// A line that is none, a job larger than the machine, no job at all, a distribution that does not end at 100 %.
+    /// An invalid line, a job larger than the machine, no jobs, or a distribution that does not end at 100 %.
     pub fn parse(text: &str, origin: &str, machine: &str, boards: &Boards) -> Result<Self, MachineError> {
         let mut jobs = Vec::new();
         let mut sizes = Sizes(Vec::new());
@@ -120,7 +121,7 @@ impl Jobs {
         }
         if let Some(&(share, _)) = sizes.0.last() {
             let share = 100.0 * share;
-            // A share of 100 % is written in several ways.
+            // 100 % may be written in several ways.
             return if share >= 100.0 {
                 Ok(Self::Drawn(sizes))
             } else {

@@ -1,9 +1,8 @@
-//! Jobs on boards, around boards that failed: virtual sub-meshes, the greedy algorithm with its heuristics, and how
-//! much of a machine they use over many samples.
+//! Allocation of jobs to boards, around failed boards: virtual sub-meshes, the greedy algorithm with its heuristics,
+//! and the utilization of a machine over many samples.
 //!
-//! It lies beside the topologies because it knows boards and switches only: no collective, no schedule.
-//! Source: "HammingMesh", sections 3.3 and 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its
-//! artifact.
+//! It is beside the topologies because it depends on boards and switches, not on collectives or schedules. Source:
+//! "HammingMesh", sections 3.3 and 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its artifact.
 
 mod jobs;
 pub(crate) mod place;

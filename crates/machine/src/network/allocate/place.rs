@@ -1,20 +1,20 @@
-//! Where a job goes: rows of boards that all have the same free columns.
+//! Places a job on rows of boards that all have the same free columns.
 //!
 //! For a job of b rows and a columns: go through the rows in order and keep the columns that are free in all rows taken
-//! so far; a row is taken if that leaves at least a; stop at b rows and take the first a columns. Neither rows nor
-//! columns need be neighbors. Source: "HammingMesh", section 4.2; simulate_allocation.py of its artifact.
+//! so far. Take a row if that leaves at least a columns. Stop at b rows and take the first a columns. Rows and columns
+//! need not be adjacent. Source: "HammingMesh", section 4.2; simulate_allocation.py of its artifact.
 //!
-//! Where boards are linked with their neighbors only, as in a torus, a job takes adjacent rows and adjacent columns,
-//! around the ends: the first such rectangle of free boards, row by row.
+//! If boards are linked only with their neighbors, as in a torus, a job takes adjacent rows and adjacent columns, with
+//! wraparound: the first such rectangle of free boards, row by row.
 //!
-//! Heuristics, each with those before it:
-//! * `greedy`: the factors of the job's size that are nearest to a square, at most half of the machine a side where
-//!   there are such; a size without any (a large prime) is rounded up;
-//! * `transpose`: the same turned, if that fails;
+//! Heuristics, each including those before it:
+//! * `greedy`: the factors of the job's size that are nearest to a square, with sides of at most half of the machine if
+//!   possible; a size without such factors (a large prime) is rounded up;
+//! * `transpose`: the transposed shape, if that fails;
 //! * `aspect`: then all other factors up to 1:8;
-//! * `sort`: jobs in the order of falling size;
-//! * `locality`: of the places found from the rows of each leaf on, in all these shapes, the one with least traffic
-//!   over the upper level of the trees.
+//! * `sort`: jobs in descending order of size;
+//! * `locality`: the scan starts from the rows of each leaf, for all these shapes; the place with the least traffic
+//!   over the upper level of the trees is chosen.
 
 use std::fmt;
 
@@ -63,14 +63,14 @@ impl std::str::FromStr for Heuristic {
     }
 }
 
-/// The boards of a job: those at the crossings of its rows and columns, ascending, or in order around the ends.
+/// The boards of a job: the crossings of its rows and columns, which ascend, or are in order with wraparound.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
     pub rows: Vec<u32>,
     pub columns: Vec<u32>,
 }
 
-/// Which boards are free, as bits of each row.
+/// The free boards, as bits of each row.
 #[derive(Clone, Debug)]
 pub struct Free {
     boards: Boards,
@@ -80,7 +80,7 @@ pub struct Free {
 }
 
 impl Free {
-    /// All boards are.
+    /// Makes a set with all boards free.
     pub fn new(boards: Boards) -> Self {
         let words = boards.count[1].div_ceil(64) as usize;
         let mut free = Self { boards, words, bits: vec![0; words * boards.count[0] as usize], meet: vec![0; words] };
@@ -92,7 +92,6 @@ impl Free {
         free
     }
 
-    /// Boards that are.
     pub fn count(&self) -> u64 {
         self.bits.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -101,7 +100,7 @@ impl Free {
         self.bits[row as usize * self.words + column as usize / 64] >> (column % 64) & 1 == 1
     }
 
-    /// A board fails, or is given to a job.
+    /// Removes a board that failed or was given to a job.
     pub fn take(&mut self, row: u32, column: u32) {
         self.bits[row as usize * self.words + column as usize / 64] &= !(1 << (column % 64));
     }
@@ -110,7 +109,7 @@ impl Free {
         placed.rows.iter().for_each(|&row| placed.columns.iter().for_each(|&column| self.take(row, column)));
     }
 
-    /// Places a job by a heuristic; it is not taken yet.
+    /// Finds boards for a job by a heuristic, without taking them.
     pub fn place(&mut self, job: Job, heuristic: Heuristic) -> Option<Placed> {
         let shapes = shapes(job, &self.boards, heuristic);
         if self.boards.adjacent {
@@ -133,7 +132,7 @@ impl Free {
         best.map(|(_, placed)| placed)
     }
 
-    /// The greedy scan for `rows` x `columns`, from row `start` on and around.
+    /// Runs the greedy scan for `rows` x `columns`, beginning at row `start`, with wraparound.
     fn scan(&mut self, [rows, columns]: [u32; 2], start: u32) -> Option<Placed> {
         let all = self.boards.count[0];
         self.meet.fill(u64::MAX);
@@ -155,7 +154,7 @@ impl Free {
         None
     }
 
-    /// The first rectangle of adjacent free boards, around the ends.
+    /// Returns the first rectangle of adjacent free boards, with wraparound.
     fn rectangle(&mut self, [rows, columns]: [u32; 2]) -> Option<Placed> {
         let [all, width] = self.boards.count;
         for start in 0..all {
@@ -168,7 +167,7 @@ impl Free {
             }
             let is_free = |column: u32| self.meet[column as usize / 64] >> (column % 64) & 1 == 1;
             let mut run = 0;
-            // A run may go on around the end, as far as its first column.
+            // A run may continue past the end, up to its first column.
             for column in 0..width + columns - 1 {
                 run = if is_free(column % width) { run + 1 } else { 0 };
                 if run == columns {
@@ -181,22 +180,22 @@ impl Free {
         None
     }
 
-    /// The first so many columns that are free in all rows taken.
+    /// Returns the first `columns` columns that are free in all rows taken.
     fn first_columns(&self, columns: u32) -> Vec<u32> {
         let free = (0..self.boards.count[1]).filter(|c| self.meet[*c as usize / 64] >> (c % 64) & 1 == 1);
         free.take(columns as usize).collect()
     }
 }
 
-/// Sides may differ by so much when other shapes are tried.
+/// The largest ratio of the sides of other shapes that are tried.
 const MOST_UNEQUAL: u32 = 8;
 
-/// Shapes to try, in order.
+/// Returns the shapes to try, in order.
 pub fn shapes(job: Job, boards: &Boards, heuristic: Heuristic) -> Vec<[u32; 2]> {
     let fits = |[r, c]: [u32; 2]| r <= boards.count[0] && c <= boards.count[1];
     let turned = |[r, c]: [u32; 2]| [c, r];
     if let Some(shape) = job.shape {
-        // The user's shape is not another one, but it may lie either way.
+        // The user's shape is fixed, but may be transposed.
         return [shape, turned(shape)].into_iter().filter(|&s| fits(s)).collect();
     }
     let half = |[r, c]: [u32; 2]| r <= boards.count[0].div_ceil(2) && c <= boards.count[1].div_ceil(2);

@@ -1,4 +1,4 @@
-//! How much of a machine jobs use, over many samples of failures and, from a trace, of jobs.
+//! The utilization of a machine by jobs, over many samples of failures and, from a trace, of jobs.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,19 @@ use unisono_base::{limits, mix, narrow};
 use super::{super::Boards, Free, Heuristic, Job, Jobs, Placed, Sizes, UpperShare};
 use crate::MachineError;
 
-/// What is asked for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Study {
     pub jobs: Jobs,
     pub heuristic: Heuristic,
-    /// Boards that failed in every sample, row-major, each once.
+    /// Boards that failed in every sample, row-major, without duplicates.
     pub failed: Vec<u32>,
-    /// Further boards that fail, drawn anew for each sample.
+    /// Additional boards that fail, drawn for each sample.
     pub failures: u64,
     pub samples: u32,
     pub seed: u64,
 }
 
-/// One sample: the boards that failed, and each job in the order in which it was placed or refused.
+/// One sample: the failed boards, and each job in the order in which it was placed or refused.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
     /// Row-major.
@@ -31,7 +30,7 @@ pub struct Sample {
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Outcome {
-    /// Boards that placed jobs asked for, over healthy boards: on average, and in the sample that 1 % fall below.
+    /// Boards requested by placed jobs over healthy boards: the mean, and the first percentile over the samples.
     pub utilization_mean: f64,
     pub utilization_p1: f64,
     /// Jobs of a sample, on average.
@@ -44,7 +43,7 @@ pub struct Outcome {
     pub first: Sample,
 }
 
-/// Numbers that look random, of one sample.
+/// Pseudo-random numbers of one sample.
 struct Draws {
     state: u64,
 }
@@ -59,7 +58,7 @@ impl Draws {
         mix(self.state)
     }
 
-    /// From 0 to 1.
+    /// Draws a number from 0 to 1.
     fn share(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
@@ -69,9 +68,9 @@ impl Draws {
     }
 }
 
-/// Bytes and steps of a study: each sample draws its boards, and each job looks at the rows that are left.
+/// Returns the bytes and steps of a study. Each sample draws its boards, and each job examines the remaining rows.
 fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
-    /// Boards of a job of the trace on average, of a large machine.
+    /// The average boards of a job of the trace, on a large machine.
     const TRACED: u128 = 5;
     let all = u128::from(boards.all());
     let jobs = match &study.jobs {
@@ -90,7 +89,7 @@ fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
         1
     };
     let rows = u128::from(boards.count[0]);
-    // A rectangle is looked for from each row on, over up to half of the rows.
+    // A rectangle is searched from each row on, over up to half of the rows.
     let looks = if boards.adjacent { rows * (rows / 2 + u128::from(boards.count[1])) } else { rows };
     let scan = looks * u128::from(boards.count[1].div_ceil(64));
     let samples = u128::from(study.samples);
@@ -135,7 +134,7 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
     }
     shares.sort_by(f64::total_cmp);
     let samples = f64::from(study.samples);
-    // Of 1000 sorted samples the tenth.
+    // For 1000 sorted samples, the tenth.
     let low = (study.samples.div_ceil(100) - 1) as usize;
     Ok(Outcome {
         utilization_mean: shares.iter().sum::<f64>() / samples,
@@ -151,7 +150,7 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
     })
 }
 
-/// One sample: boards fail, jobs come, and each goes to the first place found for it, or nowhere.
+/// Makes one sample: boards fail, then each job is placed at the first place found for it, or refused.
 fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
     let mut draws = Draws::new(study.seed, number);
     let mut free = Free::new(*boards);
@@ -172,7 +171,7 @@ fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
     Sample { jobs: jobs.into_iter().map(&mut place).collect(), failed }
 }
 
-/// Different boards, sorted: those that are named, and the first of a random order of the others.
+/// Returns distinct boards, sorted: the named ones, and the first of a random order of the others.
 fn failures(boards: &Boards, study: &Study, draws: &mut Draws) -> Vec<u32> {
     let mut order: Vec<u32> = (0..narrow::<u32>(boards.all())).collect();
     if !study.failed.is_empty() {
@@ -189,8 +188,8 @@ fn failures(boards: &Boards, study: &Study, draws: &mut Draws) -> Vec<u32> {
     order
 }
 
-/// Jobs of these sizes until the healthy boards are asked for. As in the artifact a job takes at most half of each
-/// side.
+/// Draws jobs of these sizes until the healthy boards are requested. As in the artifact, a job takes at most half of
+/// each side.
 fn drawn(sizes: &Sizes, boards: &Boards, healthy: u64, draws: &mut Draws) -> Vec<Job> {
     let most = boards.count[0].div_ceil(2) * boards.count[1].div_ceil(2);
     let mut left = healthy;

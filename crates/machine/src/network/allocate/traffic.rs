@@ -1,15 +1,15 @@
-//! How much of a job's traffic passes the upper level of its trees.
+//! The share of a job's traffic that passes the upper level of its trees.
 //!
-//! Boards of one leaf reach each other below it. Of an alltoall, along a line of boards every board sends to every
-//! other alike; of an allreduce, each sends to the next around the line. A job of all 64 boards of a line over leaves
-//! of 16 has 48/63 = 76.19 % and 4/64 = 6.25 %, the constants of the artifact (plot_paper.py) for the large Hx4Mesh and
-//! for rings.
+//! Boards of one leaf reach each other below the upper level. In an alltoall along a line of boards, every board sends
+//! equally to every other; in an allreduce, each sends to the next one around the line. A job of all 64 boards of a
+//! line over leaves of 16 has 48/63 = 76.19 % and 4/64 = 6.25 %, the constants of the artifact (plot_paper.py) for the
+//! large Hx4Mesh and for rings.
 
 use serde::Serialize;
 
 use super::{super::Boards, Placed};
 
-/// Shares of what enters the trees at all.
+/// Shares of the traffic that enters the trees.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
 pub struct UpperShare {
     pub alltoall: f64,
@@ -19,7 +19,7 @@ pub struct UpperShare {
 impl UpperShare {
     pub fn of(placed: &Placed, boards: &Boards) -> Self {
         let lines = [(&placed.rows, boards.leaf[0]), (&placed.columns, boards.leaf[1])];
-        // Weighted by how much traffic takes the dimension: what stays in place along it takes none of it.
+        // Weighted by the traffic along the dimension, without the traffic within one position of it.
         let (mut all, mut weights, mut rings, mut ringed) = (0.0, 0.0, 0.0, 0.0);
         for (line, leaf) in lines {
             let n = line.len() as f64;
@@ -38,7 +38,7 @@ impl UpperShare {
     }
 }
 
-/// Ordered pairs on different leaves. The line is sorted.
+/// Returns the ordered pairs on different leaves of a sorted line.
 fn crossing_pairs(line: &[u32], leaf: u32) -> f64 {
     let same: usize = line.chunk_by(|a, b| a / leaf == b / leaf).map(|run| run.len() * run.len()).sum();
     (line.len() * line.len() - same) as f64

@@ -2,8 +2,9 @@
 //!
 //! `inside` lists the cables of one box as a [`super::graph`] does: nodes below `accelerators` are its accelerators,
 //! all others its own switches and network interfaces. `uplinks` lists cables from a node of every box to a shared
-//! switch, `A S`, and `outside` those between shared switches, which are numbered from 0. Accelerators are numbered box
-//! by box, then come the other nodes of the boxes, box by box, then the shared switches. Routing is that of a graph.
+//! switch, `A S`, and `outside` cables between shared switches, which are numbered from 0. Accelerators are numbered
+//! box by box, followed by the other nodes of the boxes, box by box, and the shared switches. Routing is that of a
+//! graph.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +29,7 @@ pub const FAMILY: Family = Family {
 #[serde(deny_unknown_fields)]
 struct Keys {
     boxes: u32,
-    /// Of a box.
+    /// The accelerators of one box.
     accelerators: u32,
     inside: String,
     #[serde(default)]
@@ -40,7 +41,6 @@ struct Keys {
     root: Option<u32>,
 }
 
-/// Of a cable in a list.
 const CABLE_BYTES: u128 = size_of::<Edge>() as u128;
 
 fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {

@@ -1,15 +1,15 @@
-//! Dragonfly: groups of routers that are all linked with each other, and groups that are all linked with each other.
+//! Dragonfly: groups of fully connected routers; the groups are also fully connected.
 //!
 //! Source: Kim, Dally, Scott, Abts, "Technology-Driven, Highly-Scalable Dragonfly Topology", ISCA 2008: p accelerators
-//! and h global cables a router, a routers a group, g groups. Every two groups have floor(a h / (g-1)) cables, spread
-//! over their routers. The bill is that of "HammingMesh", Table 2: copper inside a group, all a h g / 2 global cables
-//! optical, and routers small enough share a switch of 64 ports, with free links between them.
+//! and h global cables for each router, a routers for each group, g groups. Every two groups have floor(a h / (g-1))
+//! cables, spread over their routers. The bill is that of "HammingMesh", Table 2: copper inside a group, all a h g / 2
+//! global cables optical. Small routers share a switch of 64 ports, with free links between them.
 //!
-//! Routing: minimal (local, global, local), Valiant's (by way of a random group), or adaptive: at its first router a
-//! packet takes the one of these two ways before which fewer packets wait, those before Valiant's counted twice,
-//! because it is about twice as long (UGAL with the queues of one router; Singh, "Load-Balanced Routing in
-//! Interconnection Networks", 2005). The virtual channel rises with each group that is entered, so two serve the first,
-//! three the second, and six the third.
+//! Routing: minimal (local, global, local), Valiant's (through a random group), or adaptive. In adaptive routing, a
+//! packet compares these two ways at its first router and takes the way with fewer waiting packets. Packets on
+//! Valiant's way count twice, because it is about twice as long (UGAL with the queues of one router; Singh,
+//! "Load-Balanced Routing in Interconnection Networks", 2005). The virtual channel rises with each group that is
+//! entered, so minimal routing needs two, Valiant's three, and adaptive routing six.
 
 mod routing;
 
@@ -78,13 +78,14 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
 }
 
 impl Dragonfly {
-    /// The global cables of a group: from each other group, by how far it follows around, to the routers.
+    /// Returns the global cables of a group: from each other group, by its distance around the ring, to the routers.
     fn global(self) -> Spread {
         let sources = self.g - 1;
         Spread { sources, each: (self.a * self.h).checked_div(sources).unwrap_or(0), targets: self.a }
     }
 
-    /// Ports of a router: accelerators, the others of its group in order, global cables.
+    /// Returns a port of a router: accelerators come first, then the other routers of the group in order, then global
+    /// cables.
     fn local(self, at: u32, other: u32) -> u32 {
         self.p + if other < at { other } else { other - 1 }
     }
@@ -93,12 +94,11 @@ impl Dragonfly {
         self.p + self.a - 1
     }
 
-    /// Routers in one switch.
     fn a_switch(self) -> u32 {
         (SWITCH_PORTS / (self.first_global() + self.h)).clamp(1, self.a)
     }
 
-    /// The routers behind the global cables of a router, by group and place.
+    /// Returns the routers behind the global cables of a router, by group and place.
     fn far(self, group: u32, at: u32) -> impl Iterator<Item = (u32, u32)> {
         let global = self.global();
         (at..global.sources * global.each).step_by(self.a as usize).map(move |u| {
@@ -107,17 +107,17 @@ impl Dragonfly {
         })
     }
 
-    /// The links between the two routers that are farthest apart. One group stands for all, as cables depend on how far
-    /// groups follow each other only; more than three links, local, global, local, are never needed.
+    /// Returns the links between the two routers that are farthest apart. One group represents all, as cables depend
+    /// only on the distance of groups. At most three links, local, global, local, are needed.
     ///
-    /// Each router has cables to at most one router of another group, so with several routers a group one link is not
-    /// enough. Two are a local one and a global one in either order, or two global ones.
+    /// Each router has cables to at most one router of another group, so with several routers in a group one link is
+    /// not enough. Two links are a local and a global one in either order, or two global ones.
     fn between_routers(self) -> u32 {
         if self.a == 1 || self.g == 1 {
             return u32::from(self.a * self.g > 1);
         }
         let global = self.global();
-        // A group's cables to another lead to different routers there, as long as there are any.
+        // A group's cables to another group lead to different routers there, as long as there are any.
         let Some(missed) = self.a.checked_sub(global.each).filter(|&missed| missed > 0) else { return 2 };
         let h = u64::from(self.h);
         if h * h < u64::from((self.g - 1).saturating_sub(self.h)) * u64::from(missed) {
@@ -126,7 +126,7 @@ impl Dragonfly {
         let routers = (self.a * self.g) as usize;
         let (mut met, mut groups) = (vec![u32::MAX; routers], vec![u32::MAX; self.g as usize]);
         for start in 0..self.a {
-            // Routers that two links reach in groups that the first does not lead into.
+            // Routers not yet reached by two links, in groups to which the first router has no cable.
             let mut left = u64::from(self.g - 1) * u64::from(self.a);
             for (group, _) in self.far(0, start) {
                 if std::mem::replace(&mut groups[group as usize], start) != start {
@@ -177,13 +177,13 @@ impl Topology for Dragonfly {
         }
     }
 
-    /// Of the routers, and a cable at both ends.
+    /// Between routers, plus a cable at both ends.
     fn diameter(&self) -> u32 {
         if self.accelerators() == 1 { 0 } else { self.between_routers() + 2 }
     }
 
-    /// Half of the groups, or of the routers of one group alone, or the cables of half of the accelerators. Least where
-    /// the number that is halved is even and the cut inside groups is wider.
+    /// Half of the groups, or of the routers of a single group, or the cables of half of the accelerators; the least
+    /// cut if the halved number is even and the cut inside groups is wider.
     fn halves(&self) -> Option<Cut> {
         let (parts, cables) = if self.g > 1 { (self.g, self.global().each) } else { (self.a, 1) };
         let (half, all) = (parts / 2, self.accelerators());
@@ -209,7 +209,7 @@ impl Topology for Dragonfly {
                     plane.join((router(group, at), there), (router(group, other), back), cable);
                 }
             }
-            // Towards the groups that follow up to the last; the others have joined their cables.
+            // To the groups that follow, up to the last. Earlier groups have already joined their cables.
             for k in 0..self.g - 1 - group {
                 for l in 0..global.each {
                     let ((at, there), (other, back)) = (global.end(k, l), global.end(self.g - 2 - k, l));

@@ -1,12 +1,12 @@
 //! A fat tree of two or three levels with any taper.
 //!
-//! Source: "HammingMesh", section 5 and Table 2: leaves of `down` accelerators and `up` cables, in the middle of three
-//! levels switches with half of their ports up, on top switches with all ports down. All down-ports of leaves are
-//! bought as copper cables, all cables between switches as optical ones. Every level spreads its cables evenly over the
-//! next.
+//! Source: "HammingMesh", section 5 and Table 2. Leaves have `down` accelerators and `up` cables; switches in the
+//! middle of three levels have half of their ports up; switches on top have all ports down. The bill counts all
+//! down-ports of leaves as copper cables, and all cables between switches as optical ones. Every level spreads its
+//! cables evenly over the next.
 //!
-//! Routing: up, then down; every cable up from where the end can be reached is a candidate (ECMP, adaptive by credits).
-//! Up before down needs one virtual channel.
+//! Routing: up, then down. Every cable up is a candidate if the destination can be reached from it (ECMP, adaptive by
+//! credits). Up before down needs one virtual channel.
 
 mod routing;
 
@@ -28,7 +28,7 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-/// Ports down, and as many up, of a switch in the middle of three levels.
+/// The ports down, and also up, of a switch in the middle of three levels.
 const MIDDLE: u32 = SWITCH_PORTS / 2;
 
 #[derive(Deserialize)]
@@ -39,7 +39,7 @@ struct Keys {
     /// Of a leaf.
     down: u32,
     up: u32,
-    /// Ports of a switch on top.
+    /// The ports of a switch on top.
     #[serde(default = "switch_ports")]
     top: u32,
 }
@@ -48,18 +48,17 @@ fn switch_ports() -> u32 {
     SWITCH_PORTS
 }
 
-/// Two levels are one pod below nothing: its middle switches are the top.
+/// A fat tree. With two levels, it is one pod whose middle switches are the top.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FatTree {
     accelerators: u32,
     down: u32,
     up: u32,
     leaves: u32,
-    /// Leaves of a full pod.
     pod_leaves: u32,
-    /// Ports of a switch above the leaves that lead down.
+    /// The down-ports of a switch above the leaves.
     middle_down: u32,
-    /// Cables of all middle switches to the top; no sources where there are two levels.
+    /// The cables of all middle switches to the top; without sources if there are two levels.
     top: Spread,
     top_ports: u32,
 }
@@ -76,7 +75,7 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
             return refused(format!("{key} is {ports}; accepted are 1 to 4096 ports"));
         }
     }
-    // Every leaf must reach every switch above it, every pod every switch on top.
+    // Every leaf must reach every switch above it, and every pod every switch on top.
     let leaves = accelerators.div_ceil(down);
     let most = if levels == 2 { top } else { top * MIDDLE };
     if leaves > most {
@@ -108,19 +107,19 @@ impl FatTree {
         self.leaves.div_ceil(self.pod_leaves)
     }
 
-    /// From the leaves of a pod to the switches above them; the last pod may have fewer leaves.
+    /// Returns the cables between the leaves of a pod and the switches above. The last pod may have fewer leaves.
     fn pod(self, pod: u32) -> Spread {
         let sources = (self.leaves - pod * self.pod_leaves).min(self.pod_leaves);
         Spread { sources, each: self.up, targets: (sources * self.up).div_ceil(self.middle_down) }
     }
 
-    /// Switches above the leaves of all pods.
+    /// Returns the number of switches above the leaves of all pods.
     fn middles(self) -> u32 {
         let last = self.pods() - 1;
         last * self.pod(0).targets + self.pod(last).targets
     }
 
-    /// The nodes of leaves come after the accelerators, then those of the middle, then the top.
+    /// Returns the node of a leaf. Leaves follow the accelerators, then the middle switches, then the top.
     fn leaf(self, leaf: u32) -> u32 {
         self.accelerators + leaf
     }
@@ -133,7 +132,7 @@ impl FatTree {
         self.middle(self.middles()) + top
     }
 
-    /// Ports up of a switch above the leaves.
+    /// Returns the up-ports of a switch above the leaves.
     fn middle_up(self) -> u32 {
         if self.top.sources == 0 { 0 } else { self.top.each }
     }
@@ -171,14 +170,14 @@ impl Topology for FatTree {
         }
     }
 
-    /// Half of the accelerators, leaf by leaf. Least where the cables of every leaf are spread evenly over the switches
-    /// above.
+    /// Half of the accelerators, leaf by leaf; the least cut if the cables of every leaf are spread evenly over the
+    /// switches above.
     fn halves(&self) -> Option<Cut> {
         let (all, inside) = (self.accelerators, self.accelerators / 2);
         Cut::best(all, [Cut { inside, rate: below_leaves(inside, all, self.down, self.up).into() }])
     }
 
-    /// Ports up come before ports down.
+    /// Up-ports come before down-ports.
     fn plane(&self) -> Result<Plane, MachineError> {
         let switches = self.leaves + self.middles() + self.top.targets;
         let cables = u64::from(self.accelerators)

@@ -1,4 +1,4 @@
-//! Any graph, from a list of cables.
+//! A graph from a list of cables.
 //!
 //! A cable is a line `A B` and then, in any order, its kind `dac`, `aoc` or `board`, its rate `gbps=NUMBER`, the rate
 //! that programs reached `measured=NUMBER`, its latency `ns=NUMBER`, and the number of equal cables `count=NUMBER`; `#`
@@ -6,11 +6,10 @@
 //! at an accelerator and optical between switches. A cable without a rate or a latency has the machine's own,
 //! `link_gbps` with `measured_gbps`, or `link_latency_ns`. Accelerators forward packets.
 //!
-//! Routing: `fastest`, the default, takes fast cables first ([`lengths`]); `shortest` takes all ways of the fewest
-//! cables, whatever their speeds. Of both the virtual channel is the number of cables still to go, so it falls with
-//! every hop (Günther, 1981, turned around). `up-down` directs every cable towards
-//! the root of a breadth-first tree and goes up before down, which needs one virtual channel (Autonet: Schroeder et
-//! al., 1991); ways may be longer.
+//! Routing: `fastest`, the default, prefers fast cables ([`lengths`]); `shortest` takes all ways with the fewest
+//! cables, whatever their speeds. In both, the virtual channel is the number of remaining cables, so it falls with
+//! every hop (Günther, 1981, reversed). `up-down` directs every cable towards the root of a breadth-first tree and goes
+//! up before down, which needs one virtual channel (Autonet: Schroeder et al., 1991); ways may be longer.
 
 mod edges;
 mod lengths;
@@ -41,11 +40,11 @@ struct Keys {
     accelerators: u32,
     /// Lines of text, or pairs.
     edges: Option<Listed>,
-    /// Where the lines are; a caller that may open files puts them in the place of this key.
+    /// The file with the lines. A caller that may open files replaces this key by the lines.
     file: Option<String>,
     #[serde(default)]
     routing: Rule,
-    /// Of `up-down`.
+    /// For `up-down`.
     root: Option<u32>,
 }
 
@@ -68,35 +67,35 @@ pub enum Rule {
     UpDown,
 }
 
-/// The rule by which packets find their way.
+/// The rule by which packets are routed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
     Fastest,
     Shortest,
-    /// Over a tree from this node; from the first switch, or the first accelerator where there is none, by default.
+    /// Over a tree with this root; by default the first switch, or the first accelerator if there are no switches.
     UpDown(Option<u32>),
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Graph {
     plane: Plane,
-    /// Of links that state none.
+    /// The speed of links that state none.
     own: Speed,
     way: Way,
-    /// Of accelerators, with all nodes on the way.
+    /// The most cables between two accelerators.
     diameter: u32,
     name: &'static str,
     bill: Bill,
     extents: Vec<u32>,
-    /// The number without failures of each accelerator, if one failed.
+    /// The number of each accelerator without failures, if an accelerator failed.
     kept: Option<Vec<u32>>,
-    /// The number of each node of the plane without failures, if something failed.
+    /// The new number of each node of the plane without failures, if something failed.
     renumbered: Option<Vec<Option<u32>>>,
-    /// If it was made from boxes.
+    /// The numbering, if the graph was made from boxes.
     boxes: Option<BoxNumbers>,
 }
 
-/// Tables hold an entry for every node and every end.
+/// The most entries of a table, with one for each node and destination.
 const MOST_ENTRIES: u64 = 1 << 26;
 
 fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topology>, MachineError> {
@@ -117,15 +116,15 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
 pub struct Wiring<'a> {
     pub accelerators: u32,
     pub edges: &'a [Edge],
-    /// Of cables that state none.
+    /// The speed of cables that state none.
     pub own: Speed,
     pub rule: Rule,
-    /// Of `up-down`.
+    /// For `up-down`.
     pub root: Option<u32>,
 }
 
 /// # Errors
-/// Its tables would be too large.
+/// The tables would be too large.
 pub fn check_size(nodes: u64, accelerators: u32) -> Result<(), String> {
     let entries = nodes * u64::from(accelerators);
     if entries > MOST_ENTRIES {
@@ -157,17 +156,18 @@ impl Graph {
         })
     }
 
-    /// The graph of a topology of another family, whose accelerators have an order.
+    /// Returns the graph as a topology of another family, whose accelerators have an order.
     pub fn of_family(self, name: &'static str, extents: Vec<u32>) -> Self {
         Self { name, extents, ..self }
     }
 
-    /// The graph of equal boxes.
+    /// Returns the graph as one of equal boxes.
     pub fn of_boxes(self, numbers: BoxNumbers) -> Self {
         Self { boxes: Some(numbers), ..self }
     }
 
-    /// What is left of a topology: what failed was bought. Accelerators keep their order only if none of them failed.
+    /// Returns the graph as the rest of a topology. The bill includes failed parts. Accelerators keep their order if
+    /// none failed.
     pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>, renumbered: Vec<Option<u32>>) -> Self {
         let all = kept.len() as u64 == u64::from(whole.accelerators());
         let extents = if all { whole.extents() } else { self.extents };
@@ -175,7 +175,7 @@ impl Graph {
     }
 
     /// # Errors
-    /// The cables make no graph that can be routed.
+    /// The cables do not form a graph that can be routed.
     pub fn wired(wiring: &Wiring, origin: &str) -> Result<Self, MachineError> {
         let &Wiring { accelerators, edges, own, rule, root } = wiring;
         let refused = |message: String| topology::refused(origin, message);
@@ -193,7 +193,7 @@ impl Graph {
             }
             let usual = if edge.a.min(edge.b) < accelerators { Cable::Dac } else { Cable::Aoc };
             let stated = edge.speed(own);
-            // A cable that states the machine's own numbers is like one that states none.
+            // A cable that states the machine's own numbers equals one that states none.
             let speed = if stated == own { Some(0) } else { plane.speed(stated) };
             let Some(speed) = speed else {
                 return Err(refused("the cables have more than 255 speeds beside the machine's own".to_owned()));
@@ -218,9 +218,9 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Returns the cables of the longest way that packets take; 0 for ways of one virtual channel.
+    /// Returns the cables of the longest way that packets take; 0 for routing with one virtual channel.
     pub fn longest(&self) -> u32 {
-        // A way passes no node twice.
+        // A way does not pass a node twice.
         let is_short = self.plane.nodes() <= u32::from(MOST_SIMULATED_CHANNELS);
         match self.way {
             Way::UpDown(_) => 0,
@@ -238,7 +238,7 @@ impl Graph {
         Self { way, ..self }
     }
 
-    /// Returns the rate of all links of a node over the machine's own rate of one link.
+    /// Returns the rate of all links of a node, relative to the machine's own rate of one link.
     fn rate(&self, node: u32) -> f64 {
         let mut links = vec![0_u32; self.plane.speeds().len()];
         self.plane.leaving(node).for_each(|id| links[usize::from(self.plane.link(id).speed)] += 1);
@@ -287,7 +287,7 @@ impl Topology for Graph {
         self.plane.accelerators()
     }
 
-    /// Of the accelerator that has most.
+    /// Of the accelerator with the most ports.
     fn ports(&self) -> u32 {
         (0..self.plane.accelerators()).map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0)
     }
@@ -312,7 +312,7 @@ impl Topology for Graph {
         self.diameter
     }
 
-    /// No form gives it.
+    /// There is no closed form.
     fn halves(&self) -> Option<Cut> {
         None
     }

@@ -1,13 +1,13 @@
-//! HammingMesh: boards whose accelerators form a mesh; a switched line joins all board edges of each row and of each
+//! HammingMesh: boards whose accelerators form a mesh. A switched line joins all board edges of each row and of each
 //! column.
 //!
-//! Source: "HammingMesh", section 3. An accelerator has four ports a plane (N, E, S, W). Inside a board a port has a
-//! trace to the neighbor, at its edge a cable to the tree of its row (W, E: copper) or column (N, S: optical). A line
-//! is one switch while its ports fit, else a tree of two levels, leaves with 32 ports down and 32 up, or with fewer up
-//! where it is tapered. A board of 1x1 makes it a 2D HyperX.
+//! Source: "HammingMesh", section 3. An accelerator has four ports for each plane (N, E, S, W). Inside a board a port
+//! has a trace to the neighbor; at the edge, a cable to the tree of its row (W, E: copper) or column (N, S: optical). A
+//! line is one switch if its ports fit, else a tree of two levels. Its leaves have 32 ports down and 32 up, or fewer up
+//! if the tree is tapered. A board of 1x1 makes it a 2D HyperX.
 //!
-//! Rows and columns of the global grid have a line each. Where several lines of one row of boards fit one switch, that
-//! switch is bought once, but the lines stay apart: each is a switch of the plane.
+//! Every row and column of the global grid has a line. If several lines of one row of boards fit one switch, the bill
+//! counts one switch, but in the plane each line is a switch of its own.
 
 mod routing;
 
@@ -29,7 +29,7 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-/// Down-ports of a leaf, and as many up: half of a switch.
+/// The down-ports of a leaf, and its up-ports without taper: half of a switch.
 const DOWN: u32 = SWITCH_PORTS / 2;
 /// Every leaf of a line must reach every switch above.
 const MOST_BOARDS: u32 = DOWN * SWITCH_PORTS / 2;
@@ -41,7 +41,7 @@ struct Keys {
     board: [u32; 2],
     /// Rows and columns of boards.
     boards: [u32; 2],
-    /// Ports up of a leaf in the tree of a column and of a row; 32 where it says nothing.
+    /// Up-ports of a leaf in the tree of a column and of a row; 32 by default.
     #[serde(default = "nonblocking")]
     up: [u32; 2],
 }
@@ -50,13 +50,12 @@ fn nonblocking() -> [u32; 2] {
     [DOWN; 2]
 }
 
-/// One dimension: what lies along a column (which the tree of the column joins), or along a row.
+/// One dimension: along a column, joined by the column's tree, or along a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Dimension {
-    /// Accelerators of a board.
     board: u32,
     boards: u32,
-    /// Ports up of a leaf.
+    /// Up-ports of a leaf.
     up: u32,
 }
 
@@ -65,12 +64,12 @@ impl Dimension {
         self.board * self.boards
     }
 
-    /// Ports of its line: both edges of every board.
+    /// Returns the ports of its line: both edges of every board.
     fn ports(self) -> u32 {
         2 * self.boards
     }
 
-    /// Leaves to switches above; no cables where one switch is the whole line.
+    /// Returns the cables from leaves to switches above; none if the line is a single switch.
     fn tree(self) -> Spread {
         if self.ports() <= SWITCH_PORTS {
             return Spread { sources: 1, each: 0, targets: 0 };
@@ -79,23 +78,24 @@ impl Dimension {
         Spread { sources, each: self.up, targets: (sources * self.up).div_ceil(SWITCH_PORTS) }
     }
 
-    /// Cables between the two edges that are farthest apart.
+    /// Returns the cables between the two edges that are farthest apart.
     fn across(self) -> u32 {
         if self.tree().targets == 0 { 2 } else { 4 }
     }
 
-    /// Boards on one leaf.
     fn boards_a_leaf(self) -> u32 {
         if self.tree().targets == 0 { self.boards } else { DOWN / 2 }
     }
 
-    /// To the nearest edge, across, and the same on the other side; a single board is a ring through its line.
+    /// Counts the cables to the nearest edge, across, and from the other edge. A single board is a ring through its
+    /// line.
     fn diameter(self) -> u32 {
         if self.boards == 1 { self.board.div_ceil(2) } else { 2 * ((self.board - 1) / 2) + self.across() }
     }
 
-    /// Links over a cut into halves of one line. Half of the boards: all their ports, or all cables above the leaves of
-    /// that half. Of an odd number one board is cut itself, where it can be: one port and one trace more.
+    /// Returns the links over a cut into halves of one line. The cut takes all ports of half of the boards, or all
+    /// cables above the leaves of that half. Of an odd number, one board is cut, if possible, at one more port and
+    /// trace.
     fn cut(self) -> u32 {
         let middle = u32::from(self.boards % 2 == 1 && self.board > 1);
         let inside = self.boards / 2 * 2 + middle;
@@ -103,7 +103,7 @@ impl Dimension {
         below + middle
     }
 
-    /// Switches and cables of all lines of one row of boards, `lines` of them.
+    /// Returns the switches of all lines of one row of boards, `lines` of them.
     fn switches(self, lines: u32) -> u64 {
         let tree = self.tree();
         if tree.targets == 0 {
@@ -116,7 +116,7 @@ impl Dimension {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HxMesh {
-    /// Along a column, then along a row: the two coordinates of an accelerator.
+    /// The extents along a column and along a row, the two coordinates of an accelerator.
     dims: [Dimension; 2],
 }
 
@@ -142,18 +142,17 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
 const PORTS: [[u32; 2]; 2] = [[0, 2], [3, 1]];
 
 impl HxMesh {
-    /// Lines along a dimension: as many as the other dimension's extent.
+    /// Returns the lines along a dimension, as many as the other dimension's extent.
     fn lines(&self, dim: usize) -> u32 {
         self.dims[1 - dim].extent()
     }
 
-    /// Nodes of a line.
     fn line_nodes(&self, dim: usize) -> u32 {
         let tree = self.dims[dim].tree();
         tree.sources + tree.targets
     }
 
-    /// Its first node; leaves come before the switches above. Columns come before rows.
+    /// Returns the first node of a line. Leaves come before the switches above, and columns before rows.
     fn line(&self, dim: usize, line: u32) -> u32 {
         let before = if dim == 0 { 0 } else { self.lines(0) * self.line_nodes(0) };
         self.accelerators() + before + line * self.line_nodes(dim)
@@ -163,7 +162,7 @@ impl HxMesh {
         if dim == 0 { Cable::Aoc } else { Cable::Dac }
     }
 
-    /// The cables along one line.
+    /// Adds the cables along one line.
     fn wire(&self, plane: &mut PlaneBuilder, dim: usize, line: u32) {
         let (d, columns) = (self.dims[dim], self.dims[1].extent());
         let node = |at: u32| if dim == 0 { at * columns + line } else { line * columns + at };
@@ -221,7 +220,7 @@ impl Topology for HxMesh {
     }
 
     /// All lines of one dimension are cut in halves: "HammingMesh", section 3.1, 1/(2a) for an even number of boards of
-    /// a x a. Least where the extent of the dimension that is cut is even.
+    /// a x a. This is the least cut if that extent is even.
     fn halves(&self) -> Option<Cut> {
         let along = |dim: usize| {
             let (d, lines) = (self.dims[dim], self.lines(dim));

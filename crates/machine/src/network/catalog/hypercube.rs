@@ -1,8 +1,8 @@
 //! A hypercube: accelerators whose numbers differ in one bit are linked.
 //!
 //! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1 (the 2-ary n-mesh). The
-//! lowest bits may be of one board, whose links are free; all others are optical. Routing: dimension order (e-cube),
-//! which needs one virtual channel.
+//! lowest bits may be within one board, whose links are free; all others are optical. Routing: dimension order
+//! (e-cube), which needs one virtual channel.
 
 use serde::Deserialize;
 
@@ -19,14 +19,14 @@ pub const FAMILY: Family = Family {
     read,
 };
 
-/// More accelerators than 2^24 are not accepted of any topology.
+/// No topology may have more than 2^24 accelerators.
 const MOST_DIMENSIONS: u32 = 24;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hypercube {
     dimensions: u32,
-    /// The lowest so many lie on a board.
+    /// The number of lowest dimensions on a board.
     #[serde(default)]
     board_dimensions: u32,
 }

@@ -1,9 +1,10 @@
 //! HyperX: switches at the points of a grid, each linked with all others of its line in every dimension.
 //!
 //! Source: Ahn, Binkert, Davis, McLaren, Schreiber, "HyperX: Topology, Routing, and Packaging of Efficient Large-Scale
-//! Networks", SC 2009: L dimensions of S_k switches, K_k cables between two of a line, T accelerators a switch.
-//! Routing: minimal adaptive. Every hop settles one dimension, any that is not; the virtual channel counts those that
-//! are, so it rises on the way. (The 2D HyperX of "HammingMesh", Table 2, is priced as boards of 1x1: family hxmesh.)
+//! Networks", SC 2009: L dimensions of S_k switches, K_k cables between two of a line, T accelerators for each switch.
+//! Routing: minimal adaptive. Every hop settles one of the dimensions that are not settled yet. The virtual channel
+//! counts settled dimensions, so it rises on the way. (The 2D HyperX of "HammingMesh", Table 2, is priced as boards of
+//! 1x1: family hxmesh.)
 
 use serde::Deserialize;
 use unisono_base::narrow;
@@ -27,15 +28,14 @@ pub const FAMILY: Family = Family {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Keys {
-    /// Switches a dimension.
+    /// Switches of each dimension.
     dims: Vec<u32>,
-    /// Accelerators of a switch.
     #[serde(default = "one")]
     terminals: u32,
-    /// Cables between two switches of a line, a dimension; 1 where it says nothing.
+    /// Cables between two switches of a line, for each dimension; 1 by default.
     #[serde(default)]
     cables: Vec<u32>,
-    /// Rate of the cable of an accelerator; as that of other cables where it says nothing.
+    /// The rate of an accelerator's cable; by default that of other cables.
     #[serde(default)]
     terminal_gbps: Option<f64>,
 }
@@ -49,7 +49,7 @@ pub struct HyperX {
     switches: Lattice,
     terminals: u32,
     cables: Vec<u32>,
-    /// Of the cables of accelerators, and of all others.
+    /// The speed of accelerators' cables, and of all others.
     speeds: [Speed; 2],
 }
 
@@ -82,17 +82,19 @@ fn read(table: &toml::Table, origin: &str, own: Speed) -> Result<Box<dyn Topolog
 }
 
 impl HyperX {
-    /// First port of a dimension; past the last dimension, how many ports a switch has. Its accelerators come first.
+    /// Returns the first port of a dimension; past the last dimension, the number of ports. Ports to accelerators come
+    /// first.
     fn base(&self, dim: usize) -> u32 {
         self.terminals + (0..dim).map(|d| self.cables[d] * (self.switches.dims[d] - 1)).sum::<u32>()
     }
 
-    /// The rate of an accelerator's cable over that of the others.
+    /// Returns the rate of an accelerator's cable, relative to that of the others.
     fn terminal_rate(&self) -> f64 {
         self.speeds[0].gbps / self.speeds[1].gbps
     }
 
-    /// Ports to the others of a line are in their order, with all cables to one side by side.
+    /// Returns the first port to another switch of a line. Ports are in the order of switches, with equal cables
+    /// adjacent.
     fn port(&self, dim: usize, at: u32, other: u32) -> u32 {
         let rank = if other < at { other } else { other - 1 };
         self.base(dim) + rank * self.cables[dim]
@@ -139,8 +141,8 @@ impl Topology for HyperX {
         narrow::<u32>(self.switches.dims.len()) + 2
     }
 
-    /// Half of one dimension, K S^2/4 cables a line, or the cables of half of the accelerators. Least where that S is
-    /// even.
+    /// Half of one dimension, K S^2/4 cables of each line, or the cables of half of the accelerators; the least cut if
+    /// S is even.
     fn halves(&self) -> Option<Cut> {
         let all = self.accelerators();
         let along = |(&s, &k): (&u32, &u32)| {
@@ -218,7 +220,7 @@ impl Routing for MinimalAdaptive {
     }
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
-        // An accelerator has one link, so the links before the switches are as many.
+        // An accelerator has one link, so link numbers before the switches are those of the accelerators.
         if at < self.accelerators {
             hops.push(Hop { link: at, vc: 0 });
             return;

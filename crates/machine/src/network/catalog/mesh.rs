@@ -1,4 +1,4 @@
-//! A mesh of any number of dimensions: a torus without the links around.
+//! A mesh of any number of dimensions: a torus without wraparound links.
 //!
 //! Source: Dally, Towles, "Principles and Practices of Interconnection Networks", section 5.1. Links on a board are
 //! free, all others optical, as for the torus. Routing: dimension order, which needs one virtual channel.
@@ -36,7 +36,7 @@ impl Topology for Mesh {
         self.0.count()
     }
 
-    /// Those of an accelerator in the middle.
+    /// The ports of an accelerator in the middle.
     fn ports(&self) -> u32 {
         2 * narrow::<u32>(self.0.dims.len())
     }
@@ -91,7 +91,7 @@ impl Topology for Mesh {
 struct DimensionOrder {
     coordinates: Coordinates,
     dims: usize,
-    /// Of each accelerator and dimension the links to the smaller and the larger coordinate.
+    /// For each accelerator and dimension, the links to the smaller and the larger coordinate.
     links: Vec<[u32; 2]>,
 }
 

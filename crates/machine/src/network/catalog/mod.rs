@@ -1,4 +1,4 @@
-//! Topologies, one a file; the registry is [`FAMILIES`].
+//! Topologies, one in each file; the registry is [`FAMILIES`].
 
 mod boxes;
 mod dragonfly;

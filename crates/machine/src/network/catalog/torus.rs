@@ -1,8 +1,8 @@
 //! A torus of any number of dimensions: each accelerator is linked with its two neighbors of every dimension.
 //!
 //! Source: "HammingMesh", sections 2 and 4 (2D torus of 2x2 boards: links on a board are free, all others optical).
-//! Routing: dimension order, the shorter way round, either one halfway. A packet with the wrap of its dimension ahead
-//! is on the first virtual channel, all others on the second (Dally, Seitz, 1987).
+//! Routing: dimension order, the shorter direction; both at half the extent. A packet that has yet to take the
+//! wraparound link of its dimension is on the first virtual channel, all others on the second (Dally, Seitz, 1987).
 
 use unisono_base::narrow;
 
@@ -25,7 +25,7 @@ pub const FAMILY: Family = Family {
 pub struct Torus(Lattice);
 
 fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
-    // With 3 the two neighbors differ.
+    // With extents from 3 on, the two neighbors differ.
     Ok(Box::new(Torus(Lattice::read(table, origin, 3)?)))
 }
 
@@ -51,7 +51,7 @@ impl Topology for Torus {
         self.0.dims.iter().map(|d| d / 2).sum()
     }
 
-    /// A ring is cut twice where a line is cut once.
+    /// A cut crosses a ring at two links, and a line at one.
     fn halves(&self) -> Option<Cut> {
         Cut::best(self.accelerators(), [self.0.halves(2)])
     }
@@ -60,7 +60,7 @@ impl Topology for Torus {
         self.0.dims.clone()
     }
 
-    /// Those of a torus of two dimensions. There are no trees, so nothing passes an upper level.
+    /// Only for a torus of two dimensions. There are no trees, so no traffic passes an upper level.
     fn boards(&self) -> Option<Boards> {
         if self.0.dims.len() != 2 {
             return None;
@@ -111,7 +111,7 @@ impl Routing for DimensionOrder {
         let n = self.dims[dim];
         let up = if there > here { there - here } else { there + n - here };
         let link = (at * narrow::<u32>(self.dims.len()) + narrow::<u32>(dim)) * 2;
-        // The wrap of a way lies ahead until it is taken.
+        // The wraparound link is ahead until the packet takes it.
         if 2 * up >= n {
             hops.push(Hop { link, vc: u8::from(there < here || here == 0) });
         }

@@ -20,7 +20,8 @@ fn links_lead_back() {
                 links[peer.level as usize] += 1;
             }
         }
-        // A 2x4 mesh has 10 links, 16 sockets 120, and a dimension of d nodes d (d - 1) / 2 a line; both ways.
+        // A 2x4 mesh has 10 links, 16 sockets 120, and a dimension of d nodes d (d - 1) / 2 for each line, in both
+        // directions.
         let dims = layout.dims();
         let between: u32 = dims.iter().map(|d| nodes * (d - 1)).sum();
         assert_eq!(links, [nodes * 16 * 20, nodes * 240, between]);

@@ -38,7 +38,7 @@ fn nodes_are_numbered_box_by_box() {
     assert_eq!(plane.speeds(), [None, Some(slow), Some(Speed { latency_ns: 5.0, ..oracle::OWN })]);
     assert_eq!((topology.extents(), topology.accelerators(), topology.diameter()), (vec![2, 2], 4, 5));
     assert_eq!(topology.injection(), [1.0625, 1.0625]);
-    // Between the boxes are two interfaces a box.
+    // Each box has two interfaces to the other box.
     assert_eq!(bisection_share(&*topology, oracle::OWN), Some(2.0 * 25.0 / 400.0 / (2.0 * 1.0625)));
     oracle::holds(PAIR);
     oracle::is_billed_as_wired(PAIR);
@@ -60,7 +60,7 @@ fn boxes_that_do_not_close_are_refused() {
         e("boxes = 2\naccelerators = 2\ninside = '0 1'\nuplinks = '0'")
             .starts_with("test, uplinks, topology: line 1 of")
     );
-    // Shared switches that are numbered as nodes of the plane.
+    // Shared switches with the numbers of nodes of the plane.
     assert_eq!(
         e("boxes = 2\naccelerators = 2\ninside = '0 1'\nuplinks = '0 4'"),
         "test, topology: uplinks and outside name shared switch 4 and not 0; shared switches are numbered from 0 there, \

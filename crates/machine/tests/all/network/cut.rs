@@ -1,4 +1,4 @@
-//! The least cut into halves, where it is known.
+//! The least cut into halves of planes for which it is known.
 
 use unisono_machine::network::{Cable, Plane, PlaneBuilder, Speed, cut};
 
@@ -34,8 +34,8 @@ fn what_has_no_halves_or_too_many_is_not_cut() {
     assert_eq!(bisection_share(&PlaneBuilder::new(18, 0, 0).unwrap().finish().unwrap(), 1), None);
 }
 
-/// Two stars of two accelerators with links of 100, joined by one link of 50 and one of 25. The halves that are the
-/// stars are joined by 75; accelerators of two stars in one half have a cut of 200. The injection of one half is 200.
+/// Two stars of two accelerators with links of 100, joined by one link of 50 and one of 25. If the halves are the
+/// stars, the cut is 75; if each half has accelerators of both stars, it is 200. The injection of one half is 200.
 #[test]
 fn a_cut_adds_up_the_rates_of_its_links() {
     let mut stars = PlaneBuilder::new(4, 2, 0).unwrap();
@@ -58,7 +58,7 @@ fn the_slowest_link_counts() {
     assert!((found / 1e-11 - 1.0).abs() < 1e-12, "{found}");
 }
 
-/// Families state cuts of planes that exist, whatever the sizes: the bound `bisection` is right where they are.
+/// Families state cuts of planes that exist, for all sizes, so the bound `bisection` is valid.
 #[test]
 fn stated_cuts_are_cuts_of_the_plane() {
     let mut texts = Vec::new();

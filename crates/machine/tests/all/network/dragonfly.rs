@@ -28,7 +28,7 @@ fn routings_are_free_of_deadlock() {
     }
 }
 
-/// The form of the diameter beside a search, for all small sizes.
+/// Compares the closed form of the diameter with a search, for all small sizes.
 #[test]
 fn the_diameter_is_that_of_the_plane() {
     let mut found = HashSet::new();
@@ -43,7 +43,8 @@ fn the_diameter_is_that_of_the_plane() {
     assert_eq!(found, HashSet::from([0, 3, 4, 5]));
 }
 
-/// Local, global, local, and a cable at both ends; by another group a local and a global one more.
+/// Local, global, local, and a cable at both ends. Through another group there are another local and another global
+/// cable.
 #[test]
 fn ways_have_no_more_cables_than_they_may() {
     for size in &SIZES[..9] {
@@ -76,7 +77,7 @@ fn ways_have_no_more_cables_than_they_may() {
 fn valiant_chooses_every_other_group_evenly() {
     let topology = oracle::topology(&text([2, 4, 2, 9], "valiant"));
     let routing = topology.routing();
-    // Of accelerators in the groups 1 and 3; a way is one more than its group.
+    // For accelerators in the groups 1 and 3. A way is one more than its group.
     let (from, to) = (8, 24);
     let ways = routing.choices(from, to);
     assert_eq!(ways, [1, 3, 5, 6, 7, 8, 9]);

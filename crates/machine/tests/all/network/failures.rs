@@ -32,8 +32,7 @@ const FAMILIES: [&str; 8] = [
     "name = 'graph'\naccelerators = 5\nedges = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 0], [0, 2]]",
 ];
 
-/// Each link in turn: the plane lacks its cables and nothing else, and packets find their ways without blocking each
-/// other.
+/// For each link in turn, the plane lacks only its cables, and packets are routed without blocking each other.
 #[test]
 fn any_link_of_any_family_fails() {
     for family in FAMILIES {
@@ -71,7 +70,7 @@ fn any_link_of_any_family_fails() {
     }
 }
 
-/// Three switches hang on the others by one cable, which fails.
+/// Three switches depend on the others by one cable, which fails.
 #[test]
 fn switches_that_no_accelerator_reaches_are_left_out() {
     let tree = "name = 'graph'\naccelerators = 2\nedges = [[0, 2], [1, 2], [2, 3], [3, 4], [4, 5], [5, 6], [6, 4]]";
@@ -81,7 +80,7 @@ fn switches_that_no_accelerator_reaches_are_left_out() {
         assert_eq!((plane.accelerators(), plane.switches(), plane.links().len()), (2, 2, 6));
         oracle::is_sound(&plane);
     }
-    // Messages have the numbers of the machine file.
+    // Messages use the numbers of the machine file.
     let message = network(tree, &["2-3", "1-2"]).unwrap_err();
     assert!(message.contains("the accelerator is cut off: 1; fail it too"), "{message}");
 }
@@ -95,7 +94,7 @@ fn accelerators_move_up_behind_one_that_failed() {
     let plane = left.plane().unwrap();
     // The cable between 3 and 7 is now between 2 and 6.
     assert!(plane.leaving(2).any(|id| plane.link(id).to == 6));
-    // A switch that failed is no accelerator, and its cables are gone.
+    // A switch that failed is not an accelerator, and its cables are removed.
     let pair = "name = 'graph'\naccelerators = 2\nedges = [[0, 2], [1, 2], [0, 3], [1, 3]]";
     let left = degraded(pair, &["2"]);
     assert_eq!((left.accelerators(), left.kept(), left.plane().unwrap().switches()), (2, None, 1));
@@ -155,7 +154,7 @@ fn failures_are_printed_as_they_are_read() {
     assert_eq!("17-3:2".parse::<Failure>().unwrap().to_string(), "3-17:2");
 }
 
-/// Ways longer than packets can count go up and down a tree; a graph that is routed so stays so.
+/// Ways longer than packets can count go up and down a tree. A graph with that routing keeps it.
 #[test]
 fn long_ways_go_over_a_tree() {
     let long = degraded("name = 'torus'\ndims = [140]", &["0-139"]);

@@ -1,4 +1,4 @@
-//! A routing with a fault is refused, and the fault named.
+//! A routing with a fault is refused, and the message names the fault.
 
 use unisono_machine::network::{
     Header, Hop, Routing,

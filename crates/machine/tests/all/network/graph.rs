@@ -1,4 +1,4 @@
-//! Graphs from lists, some of them known as another family.
+//! Graphs from lists, some of them equal to another family.
 
 use unisono_machine::{
     Machine,
@@ -7,7 +7,6 @@ use unisono_machine::{
 
 use crate::network::oracle;
 
-/// The cables of a plane as lines.
 fn lines(plane: &Plane) -> String {
     let cable = |id: u32| {
         let link = plane.link(id);
@@ -129,7 +128,7 @@ fn cables_state_their_speed_and_count() {
     assert_eq!(topology.unlike(), [(both, 2), (slow, 1), (near, 1)]);
     // Node 0 has three links of 400 and three of 25; node 1 two of 400 and two of 25.
     assert_eq!(topology.injection(), [2.125, 3.1875]);
-    // The cut between the halves is all links of the slower accelerator.
+    // The cut between the halves consists of all links of the slower accelerator.
     assert_eq!(bisection_share(&*topology, oracle::OWN), Some(2.125 / 3.1875));
     assert_eq!(topology.bill().dac, 6);
 }
@@ -154,7 +153,7 @@ fn a_machine_file_says_the_speed_of_each_cable() {
     assert_eq!(unlike, [(50.0, 200.0, 2)]);
 }
 
-/// The neighbors of accelerator 0 to which packets to accelerator 1 go.
+/// Returns the neighbors of accelerator 0 to which packets to accelerator 1 go.
 fn first_hops(accelerators: u32, keys: &str, edges: &str) -> Vec<u32> {
     let topology = oracle::topology(&text(accelerators, keys, edges));
     let (plane, mut hops) = (topology.plane().unwrap(), Vec::new());
@@ -168,19 +167,18 @@ fn packets_take_fast_cables_first() {
     let two = |one: u32, other: u32| format!("0 2 gbps={one}\n1 2 gbps={one}\n0 3 gbps={other}\n1 3 gbps={other}\n");
     assert_eq!(first_hops(2, "", &beside(50, 800)), [2]);
     assert_eq!(first_hops(2, "routing = 'shortest'", &beside(50, 800)), [1]);
-    // Cables of like rates count equally.
+    // Cables of similar rates count equally.
     assert_eq!(first_hops(2, "", &beside(400, 800)), [1]);
     assert_eq!(first_hops(2, "", &two(400, 800)), [2, 3]);
     assert_eq!(first_hops(2, "", &two(50, 800)), [3]);
     // Sixteen cables of 50 are as fast as one of 800.
     assert_eq!(first_hops(2, "", &beside(50, 800).replacen("gbps=50", "gbps=50 count=16", 1)), [1; 16]);
-    // Over accelerator 2 there are faster cables than over switch 3.
+    // The cables over accelerator 2 are faster than those over switch 3.
     assert_eq!(first_hops(3, "", &two(800, 50)), [3]);
     assert_eq!(first_hops(3, "routing = 'shortest'", &two(800, 50)), [2, 3]);
 }
 
-/// Whatever the rates are, packets arrive and no channels wait for each other, and rates ten times as high change no
-/// way.
+/// With any rates, packets arrive and channels do not wait for each other. Rates ten times as high change no way.
 #[test]
 fn ways_by_rates_have_no_deadlock() {
     for seed in 0..40_u64 {

@@ -1,4 +1,4 @@
-//! Topologies against what a plane itself says: breadth-first search, least cuts, and every channel of every routing.
+//! Topologies compared with their planes: breadth-first search, least cuts, and every channel of every routing.
 
 mod accelerator_grid;
 mod allocate {

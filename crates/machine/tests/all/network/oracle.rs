@@ -1,4 +1,4 @@
-//! What can be computed from a plane alone.
+//! Properties that are computed from a plane alone.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -11,7 +11,6 @@ use unisono_machine::network::{
 /// The speed of links that state none.
 pub const OWN: Speed = Speed { gbps: 400.0, latency_ns: 40.0 };
 
-/// A topology from the lines of its table.
 pub fn topology(text: &str) -> Box<dyn Topology> {
     read(text).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -23,7 +22,7 @@ pub fn read(text: &str) -> Result<Box<dyn Topology>, String> {
     (family.read)(&table, "test", OWN).map_err(|e| e.to_string())
 }
 
-/// Cables from every node to one.
+/// Returns the number of cables from every node to `to`.
 pub fn distances(plane: &Plane, to: u32) -> Vec<u32> {
     let mut distance = vec![u32::MAX; plane.nodes() as usize];
     distance[to as usize] = 0;
@@ -45,12 +44,11 @@ pub fn diameter(plane: &Plane) -> u32 {
     (0..plane.accelerators()).map(farthest).max().unwrap()
 }
 
-/// Cables of each kind.
 pub fn cables(plane: &Plane, kind: Cable) -> u64 {
     plane.links().iter().filter(|link| link.cable == kind).count() as u64 / 2
 }
 
-/// Every cable has two ends that know each other, and leaves the node whose port it is.
+/// Asserts that the two directions of every cable refer to each other, and that every link leaves the node of its port.
 pub fn is_sound(plane: &Plane) {
     for node in 0..plane.nodes() {
         for id in plane.leaving(node) {
@@ -62,7 +60,7 @@ pub fn is_sound(plane: &Plane) {
     }
 }
 
-/// Lengths of the shortest ways from every node to one, where links have lengths.
+/// Returns the lengths of the shortest ways from every node to `to`, for links with lengths.
 fn lengths_to(plane: &Plane, lengths: &[u64], to: u32) -> Vec<u64> {
     let mut found = vec![u64::MAX; plane.nodes() as usize];
     found[to as usize] = 0;
@@ -80,7 +78,7 @@ fn lengths_to(plane: &Plane, lengths: &[u64], to: u32) -> Vec<u64> {
     found
 }
 
-/// Every hop of every packet brings it nearer to its end by the length of its link, which is one cable without lengths.
+/// Asserts that every hop of a packet brings it nearer to its destination by the length of its link, by default 1.
 pub fn is_minimal(plane: &Plane, routing: &dyn Routing, lengths: Option<&[u64]>) {
     let cables = vec![1; plane.links().len()];
     let lengths = lengths.unwrap_or(&cables);
@@ -107,14 +105,14 @@ pub fn is_minimal(plane: &Plane, routing: &dyn Routing, lengths: Option<&[u64]>)
     }
 }
 
-/// All that holds for any topology whose routing takes shortest ways.
+/// Asserts all properties of a topology whose routing takes shortest ways.
 pub fn holds(text: &str) {
     let topology = topology(text);
     is_minimal(&topology.plane().unwrap(), &*topology.routing(), topology.lengths().as_deref());
     is_connected_as_stated(text);
 }
 
-/// All that holds for any topology.
+/// Asserts all properties of any topology.
 pub fn is_connected_as_stated(text: &str) {
     let topology = topology(text);
     let plane = sound_plane(&*topology, text);
@@ -122,7 +120,7 @@ pub fn is_connected_as_stated(text: &str) {
     deadlock::check(&plane, &*topology.routing()).unwrap_or_else(|e| panic!("{text}: {e}"));
 }
 
-/// The cables of the bill are those of the plane.
+/// Asserts that the bill counts the cables of the plane.
 pub fn is_billed_as_wired(text: &str) {
     let topology = topology(text);
     let (plane, bill) = (topology.plane().unwrap(), topology.bill());
@@ -139,7 +137,7 @@ pub fn sound_plane(topology: &dyn Topology, text: &str) -> Plane {
     plane
 }
 
-/// The cut that a family states is a cut of the plane into parts of these sizes, so it is no smaller than the least.
+/// Asserts that a family's cut is a cut of the plane into parts of these sizes, so it is not smaller than the least.
 pub fn is_cut_as_stated(text: &str) -> (Cut, f64) {
     let topology = topology(text);
     let (stated, plane) = (topology.halves().unwrap(), topology.plane().unwrap());
@@ -148,7 +146,7 @@ pub fn is_cut_as_stated(text: &str) -> (Cut, f64) {
     (stated, least)
 }
 
-/// The stated cut is one into halves, and is the least.
+/// Asserts that the stated cut is one into halves, and is the least.
 pub fn is_bisected_as_stated(text: &str) {
     let (stated, least) = is_cut_as_stated(text);
     assert!(stated.is_halves(topology(text).accelerators()), "{text}: {stated:?}");

@@ -1,4 +1,4 @@
-//! The presets that are networks: their planes, and their routings where they are small.
+//! The presets that are networks: their planes, and the routings of small ones.
 
 use std::collections::BTreeSet;
 
@@ -17,8 +17,8 @@ fn networks() -> impl Iterator<Item = (&'static str, Box<dyn Topology>)> {
     })
 }
 
-/// Presets that differ in their prices, planes or switches only have one topology, which is checked once; outside of
-/// the long run, those of one family are checked once.
+/// Presets that differ only in prices, planes or switches have the same topology, which is checked once. Outside of the
+/// long run, only one of each family is checked.
 #[test]
 fn small_ones_are_free_of_deadlock() {
     let mut seen = BTreeSet::new();
@@ -34,7 +34,7 @@ fn small_ones_are_free_of_deadlock() {
     }
 }
 
-/// From some accelerators of large networks, whose kinds of place repeat; from all of a small one.
+/// For large networks from some accelerators, whose kinds of place repeat; for small ones from all.
 #[test]
 fn no_way_is_longer_than_the_diameter_and_one_is_as_long() {
     for (name, topology) in networks() {

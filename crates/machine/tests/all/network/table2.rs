@@ -1,6 +1,6 @@
 //! "HammingMesh", Table 2: the counts and costs of its 16 cells, from the presets.
 //!
-//! Counts are re-derived, costs recalled and confirmed by them; the Dragonfly's diameters are our own.
+//! Counts are derived again; costs are from memory and confirmed by the counts; the Dragonfly's diameters are our own.
 
 use unisono_machine::{Machine, network::Network};
 
@@ -53,7 +53,7 @@ fn bisections_are_those_of_the_text() {
         ("hx4mesh-large", 1.0 / 8.0),
         ("hyperx2d-small", 1.0 / 2.0),
         ("fattree-small", 1.0),
-        // 195 leaves of 42 accelerators and 22 cables up are whole in one half, and two accelerators are left.
+        // In one half, 195 leaves of 42 accelerators and 22 cables up are complete, and two accelerators are left.
         ("fattree-tapered50-large", (195.0 * 22.0 + 2.0) / 8192.0),
         ("torus2d-small", 1.0 / 32.0),
         ("torus2d-large", 1.0 / 128.0),

@@ -1,12 +1,12 @@
-//! All runs of stored programs at once, by the order of their events.
+//! Judges all runs of stored programs at once, by the order of their events.
 //!
 //! Events: a step is done; a receive is posted; a message's data was read; a receive has completed; a send has ended.
-//! As for schedules, no event takes away that another can happen, so what can happen at all is one run's question:
-//! * programs end in every run if they end where every message is a rendezvous, which waits for most;
-//! * two accesses are ordered in every run if they are where every send may end at once, which waits for least.
+//! As for schedules, no event prevents another, so one run shows all events that can happen:
+//! * programs end in every run if they end when every message is a rendezvous, which waits for most;
+//! * two accesses are ordered in every run if they are when every send may end at once, which waits for least.
 //!
-//! Whatever the message library does, the memory of a send is read between the step that sends and "data was read", and
-//! that of a receive is written between "posted" and "completed". A message of no elements is none.
+//! With any message library, the memory of a send is read between the step that sends and "data was read", and that of
+//! a receive is written between "posted" and "completed". Empty messages are ignored.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const WORDS: usize = 8;
 pub const MOST_EVENTS: usize = 64 * WORDS;
 type Set = [u64; WORDS];
 
-/// Numbers of events.
+/// The first number of each kind of event.
 struct Events {
     posted: usize,
     completed: usize,
@@ -29,7 +29,7 @@ struct Events {
     count: usize,
 }
 
-/// Something that touches memory from one event to another.
+/// An access to memory, from one event to another.
 struct Access {
     span: Span,
     writes: bool,
@@ -45,10 +45,10 @@ fn add(set: &mut Set, event: usize) {
     set[event / 64] |= 1 << (event % 64);
 }
 
-/// Departures and arrivals of one sender, receiver and tag.
+/// The departures and arrivals of one sender, receiver and tag.
 type Ends = (Vec<usize>, Vec<usize>);
 
-/// For each departure the arrival that it meets.
+/// Returns the matching arrival of each departure.
 pub fn matching(p: &Program) -> Result<Vec<Option<usize>>, String> {
     let mut channels: BTreeMap<(usize, usize, u32), Ends> = BTreeMap::new();
     for (d, end) in p.departures.iter().enumerate().filter(|(_, e)| !e.span.is_empty()) {
@@ -82,7 +82,7 @@ pub fn matching(p: &Program) -> Result<Vec<Option<usize>>, String> {
     Ok(matched)
 }
 
-/// The memory at the end of every run, or why runs fail.
+/// Returns the memory at the end of every run, or the reason for which runs fail.
 pub fn analyse(p: &Program, inputs: &[Cell]) -> Result<Vec<Cell>, String> {
     let matched = matching(p)?;
     let (steps, arrivals, departures) = (p.steps.len(), p.arrivals.len(), p.departures.len());
@@ -133,7 +133,7 @@ pub fn analyse(p: &Program, inputs: &[Cell]) -> Result<Vec<Cell>, String> {
     contents(p, &e, &matched, &order, inputs)
 }
 
-/// What comes before each event, and the events that can happen, in an order.
+/// Returns the predecessors of each event, and an order of the events that can happen.
 fn run(causes: &[Vec<usize>]) -> (Vec<Set>, Vec<usize>) {
     let mut waiting: Vec<usize> = causes.iter().map(Vec::len).collect();
     let mut later: Vec<Vec<usize>> = vec![Vec::new(); causes.len()];

@@ -1,11 +1,11 @@
-//! An independent judge of stored programs: random tiny schedules that `verify` accepts are stored, and the programs
-//! are run by a model of message passing that shares no code with the runtime or with what stores.
+//! An independent judge of stored programs. Random tiny schedules that `verify` accepts are stored. A model of message
+//! passing, which shares no code with the runtime or with the storing, then runs the programs.
 //!
-//! A stored program is right if every run ends, whatever the message library does (messages that wait for their
-//! receiver, messages that are buffered, each message either), on every count of elements; if nothing is read that was
-//! not written, no place is touched while a message reads or writes it, the messages of a tag have equal lengths at
-//! both ends; and if the outputs hold the expressions of the schedule, operand by operand. The same with inputs in
-//! place, on all ranks that may, or on some.
+//! A stored program is right under these conditions, on every count of elements. Every run ends with any message
+//! library (messages wait for their receiver, are buffered, or either). Nothing is read that was not written, and no
+//! place is touched while a message reads or writes it. The messages of a tag have equal lengths at both ends. The
+//! outputs hold the expressions of the schedule, operand by operand. The same holds with inputs in place, on all ranks
+//! that may, or on some.
 //!
 //! `analyse.rs` judges all runs at once; `simulate.rs` runs some at random, and must agree.
 //!
@@ -56,7 +56,7 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-/// Does the work of a step; whether it read something unwritten.
+/// Does the work of a step; returns whether it read an unwritten place.
 pub fn work(step: &Step, memory: &mut [Cell], commutative: bool) -> bool {
     let Some(to) = &step.to else { return false };
     let mut undefined = false;
@@ -73,7 +73,7 @@ pub fn work(step: &Step, memory: &mut [Cell], commutative: bool) -> bool {
     undefined
 }
 
-/// While this is set panics print nothing.
+/// Suppresses the output of panics while true.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 #[derive(Default)]
@@ -83,7 +83,7 @@ struct Counts {
     runs: u64,
 }
 
-/// What is said of one schedule; failures begin with `FAILS`.
+/// Returns the outcome of one schedule in words; failures begin with `FAILS`.
 fn judge(schedule: Schedule, r: &mut Random, counts: &mut Counts) -> String {
     let Ok(proven) = Verified::new(schedule, Method::Exact) else { return "not proved".into() };
     QUIET.store(true, Relaxed);
@@ -144,7 +144,7 @@ fn reason(error: &StoreError) -> String {
     plain.chars().take(70).collect()
 }
 
-/// The expression of each output block of each rank.
+/// Returns the expression of each output block of each rank.
 fn expressions(schedule: &Schedule) -> Option<Vec<Vec<u64>>> {
     let model = Model::new(schedule).ok()?;
     let order = order::an_order(&model)?;
@@ -179,7 +179,7 @@ fn run(
     for semantics in [Semantics::Rendezvous, Semantics::Eager, Semantics::Mixed] {
         counts.runs += 1;
         let one = simulate(&p, &inputs, semantics, r).and_then(|memory| check(&p, &memory, expected));
-        // The analysis speaks of every run, so one that fails contradicts it.
+        // The analysis covers every run, so a failing one contradicts it.
         if let (Ok(_), Err(why)) = (&whole, one) {
             return Err(format!("{why}, {semantics:?}, though the analysis finds nothing"));
         }
@@ -212,7 +212,7 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.replace('_', "").parse().unwrap_or_else(|_| panic!("{name} is '{text}'; it must be a number")))
 }
 
-/// A schedule that plans can mostly hold.
+/// Draws a schedule of a form that plans mostly accept.
 fn draw(r: &mut Random) -> Draft {
     loop {
         let Some(mut draft) = generate::draft(r) else { continue };
@@ -234,7 +234,7 @@ fn stored_programs_do_what_was_proved() {
     let (count, begin) = (setting("UNISONO_JUDGE_COUNT").unwrap_or(usual), Instant::now());
     let mut counts = Counts::default();
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
-    // Panics are caught and counted; their texts would hide the rest.
+    // Panics are caught and counted, without their messages.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         if !QUIET.load(Relaxed) {
@@ -281,7 +281,7 @@ fn files_are_right_as_messages_or_refused() {
     }
 }
 
-/// The judge finds what is wrong with programs that lost a wait. Some waits follow from others.
+/// The judge finds the faults of programs that lost a wait, except for waits that follow from others.
 #[test]
 fn lost_waits_are_found() {
     let mut r = Random::new(5);

@@ -1,11 +1,11 @@
-//! Stored programs of all ranks on one count of elements, in small integers.
+//! Stored programs of all ranks on one count of elements, as small integers.
 
 use std::ops::Range;
 
 use unisono_collective::Collective;
 use unisono_schedule::stored::{self, Blocking, Facts, Place, RankProgram, Wait};
 
-/// Elements of the memory of all ranks, one after the other.
+/// Elements of the memory of all ranks, one rank after the other.
 pub type Span = Range<usize>;
 
 pub struct Step {
@@ -17,7 +17,7 @@ pub struct Step {
     pub waits: Vec<Before>,
 }
 
-/// A message at one of its ends; the peer, the tag, the elements, and what a receive waits for.
+/// One end of a message: the peer, the tag, the elements, and the waits of a receive.
 pub struct End {
     pub rank: usize,
     pub peer: usize,
@@ -45,15 +45,15 @@ pub struct Program {
     pub steps: Vec<Step>,
     pub arrivals: Vec<End>,
     pub departures: Vec<End>,
-    /// First element of each rank's input, output and scratch memory; an input in place lies in the output.
+    /// The first element of each rank's input, output and scratch memory; an input in place is inside the output.
     pub first: Vec<[usize; 3]>,
     pub memory: usize,
-    /// Elements of a block.
+    /// The elements of a block.
     pub pitch: usize,
 }
 
 impl Program {
-    /// The programs on `elements`; ranks of `aliased` have their input in their output.
+    /// Returns the programs on `elements`; ranks of `aliased` have their input in their output.
     pub fn new(facts: &Facts, ranks: &[&RankProgram], elements: usize, aliased: u8) -> Result<Self, String> {
         let c = facts.collective;
         let blocks = c.elements as usize;
@@ -82,7 +82,7 @@ impl Program {
             ];
             let output = p.memory + sizes[0];
             let alias = (aliased >> rank & 1 == 1).then(|| stored::offset(&c, rank as u32)).flatten();
-            // The memory of an output that is the input too has room for both.
+            // An output that is also the input has room for both.
             let room = alias.map_or(sizes[1], |blocks| sizes[1].max(before(blocks) + sizes[0]));
             let first = [alias.map_or(p.memory, |blocks| output + before(blocks)), output, output + room];
             p.first.push(first);

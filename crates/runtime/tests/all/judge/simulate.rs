@@ -1,7 +1,7 @@
-//! One run of stored programs in an order drawn at random, message by message, under one of three message semantics.
+//! One run of stored programs in a random order, message by message, under one of three message semantics.
 //!
-//! The memory of a receive holds rubbish from when it is posted until it completes. The data of a rendezvous is read at
-//! a random moment between its start, when both sides have posted, and its end.
+//! The memory of a receive holds arbitrary values between its posting and its completion. The data of a rendezvous is
+//! read at a random moment between its start, when both sides have posted, and its end.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -17,7 +17,7 @@ pub enum Semantics {
     Rendezvous,
     /// A send copies its data and ends at once.
     Eager,
-    /// Each message either.
+    /// Each message is either.
     Mixed,
 }
 
@@ -30,7 +30,7 @@ enum State {
 
 struct Sent {
     departure: usize,
-    /// The data, once it was read.
+    /// The data, after it was read.
     data: Option<Vec<Cell>>,
 }
 
@@ -45,7 +45,7 @@ struct Run<'a> {
     r: &'a mut Random,
     semantics: Semantics,
     memory: Vec<Cell>,
-    /// Next step and next arrival of each lane.
+    /// The next step and the next arrival of each lane.
     lanes: Vec<(usize, usize)>,
     done: Vec<bool>,
     arrivals: Vec<State>,

@@ -7,7 +7,7 @@ use super::{
     random::Random,
 };
 
-/// Changes one thing, which mostly makes the schedule wrong.
+/// Makes one change, after which most schedules are wrong.
 pub fn damage(r: &mut Random, draft: &mut Draft) {
     if draft.rows.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! Schedules as lists of rows that are easily changed.
+//! Schedules as lists of rows that are easy to change.
 
 use unisono_base::{InstrId, NodeId};
 use unisono_collective::Collective;
@@ -13,7 +13,7 @@ pub struct DraftStream {
 
 #[derive(Clone)]
 pub struct DraftRow {
-    /// Number by which others name it in `after`.
+    /// The number by which other rows name it in `after`.
     pub id: usize,
     pub node: u32,
     pub lane: u32,
@@ -23,7 +23,7 @@ pub struct DraftRow {
     pub after: Vec<usize>,
 }
 
-/// A schedule that is easily changed. Rows of a lane run in their order here.
+/// A schedule that is easy to change. Rows of a lane run in the order of the list.
 #[derive(Clone)]
 pub struct Draft {
     pub collective: Collective,
@@ -33,7 +33,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// The schedule, if the tables can hold it.
+    /// Returns the schedule, if it fits into the tables.
     pub fn build(&self) -> Option<Schedule> {
         let mut b = Builder::new(self.collective);
         b.keep_unused_streams();

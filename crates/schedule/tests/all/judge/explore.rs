@@ -1,8 +1,9 @@
-//! The verdict by walking through interleavings: every reachable state once, none left out.
+//! The verdict of a walk through all interleavings, which visits every reachable state once.
 //!
-//! A state is how far each lane is, with the contents of memory and streams. States are kept by the former; if two runs
-//! reach it with different contents, that is reported, so nothing is assumed of them. An element is atomic: its sources
-//! are read and all its sinks are written in one step. In a walk by whole instructions an instruction is.
+//! A state is the progress of each lane, with the contents of memory and streams. States are identified by progress
+//! alone; if two runs reach one with different contents, that is reported, so contents need not be a function of
+//! progress. An element is atomic: its sources are read and all its sinks are written in one step. In a walk by whole
+//! instructions, an instruction is atomic.
 
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -15,24 +16,24 @@ use super::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Found {
     pub deadlock: bool,
-    /// Two instructions that meet at a place were both under way, or about to start.
+    /// Two instructions that touch one place were both under way, or about to start.
     pub overlap: bool,
-    /// Two steps that meet at a place were next at the same time.
+    /// Two steps that touch one place were next at the same time.
     pub both_next: bool,
     /// One state was reached with different contents.
     pub contents_differ: bool,
     pub undefined: bool,
     pub wrong: bool,
-    /// The walk was given up; what was found until then holds.
+    /// The walk was stopped early; the findings are valid.
     pub given_up: bool,
     pub states: usize,
 }
 
 #[derive(Clone, Copy)]
 pub struct Walk {
-    /// Steps are whole instructions instead of elements.
+    /// True if steps are whole instructions instead of elements.
     pub whole: bool,
-    /// Streams have the declared capacities instead of boundless ones.
+    /// True if streams have the declared capacities instead of unlimited ones.
     pub bounded: bool,
     pub most_states: usize,
 }
@@ -54,7 +55,7 @@ impl Hasher for Mixing {
 
 type States = std::collections::HashMap<u128, u64, BuildHasherDefault<Mixing>>;
 
-/// Keeps its tables from walk to walk.
+/// Reuses its tables from walk to walk.
 #[derive(Default)]
 pub struct Explorer {
     states: States,
@@ -65,7 +66,7 @@ struct State<'a> {
     walk: Walk,
     states: &'a mut States,
     found: Found,
-    /// Row and elements done of it, of each lane.
+    /// For each lane, its row and the elements done of it.
     at: [(usize, usize); MOST_LANES],
     steps: [u8; MOST_LANES],
     row_done: Vec<bool>,
@@ -73,7 +74,7 @@ struct State<'a> {
     popped: Vec<Vec<usize>>,
     memory: Vec<Value>,
     streams: Vec<Vec<Value>>,
-    /// A hash of the memory, and what undoes the writes so far.
+    /// A hash of the memory, and the old values of the writes so far.
     contents: u64,
     undo: Vec<(usize, Value)>,
 }
@@ -151,7 +152,6 @@ impl State<'_> {
         }
     }
 
-    /// Elements that the next step of a lane takes.
     fn amount(&self, lane: usize) -> usize {
         if self.walk.whole { self.model.rows[self.at[lane].0].len } else { 1 }
     }

@@ -1,11 +1,12 @@
-//! Schedules that proofs and plans once treated wrongly, or that are refused though an order of elements is right. The
-//! first line of each file is the expected outcome: `; right, repeatable`, or `; refused: ` and the reason.
+//! Schedules that earlier proofs or plans judged wrongly, and schedules that are refused although their order of
+//! elements is right. The first line of each file is the expected outcome: `; right, repeatable`, or `; refused: ` and
+//! the reason.
 
 use std::path::PathBuf;
 
 use unisono_schedule::{Schedule, text};
 
-/// The files of `schedules/` with their expected outcome.
+/// Returns the files of `schedules/` with their expected outcome.
 pub fn all() -> Vec<(String, String, Schedule)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../schedule/tests/all/judge/schedules");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();

@@ -1,5 +1,5 @@
-//! Builds random tiny schedules towards what a collective requires, in one order that is right, by random lanes,
-//! streams, detours and places, with dependencies where lanes meet.
+//! Builds random tiny schedules that produce the outputs of a collective. It starts from one right order, and draws
+//! lanes, streams, detours, places, and dependencies between lanes that touch one place.
 
 use unisono_base::StreamId;
 use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};
@@ -10,14 +10,14 @@ use super::{
     random::Random,
 };
 
-/// What a place holds: the ranks whose contributions it reduces, as bits, and their input element.
+/// The content of a place: the ranks whose contributions it reduces, as bits, and their input element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Held {
     ranks: u8,
     element: u32,
 }
 
-/// Written, and of no use.
+/// A written value that no output uses.
 const JUNK: Held = Held { ranks: 0, element: 0 };
 
 struct StreamState {
@@ -26,7 +26,7 @@ struct StreamState {
     pending: bool,
 }
 
-/// `len` input elements from `start` on, reduced over `ranks`.
+/// `len` input elements from `start`, reduced over `ranks`.
 #[derive(Clone, Copy)]
 struct Goal {
     start: u32,
@@ -38,21 +38,21 @@ struct Maker<'a> {
     r: &'a mut Random,
     draft: Draft,
     lanes: u32,
-    /// Percent of the meetings of lanes that get a dependency where they need one.
+    /// The percentage of needed dependencies between lanes that are added.
     careful: usize,
-    /// Of each node, what its output and its scratch memory hold.
+    /// For each node, the contents of its output and its scratch memory.
     memory: Vec<[Vec<Option<Held>>; 2]>,
     streams: Vec<StreamState>,
-    /// Rows that come before each row.
+    /// The rows that come before each row.
     before: Vec<u64>,
-    /// Row that pushed each stream last.
+    /// The last rows that pushed each stream.
     pushed: Vec<Vec<usize>>,
-    /// Slices that are still to be read: node, operand, length.
+    /// Slices that are read later: node, operand, length.
     pinned: Vec<(u32, Operand, u32)>,
     most_rows: usize,
 }
 
-/// A random schedule before damage; none where the draw grew too large.
+/// Returns a random schedule before damage, or none if it became too large.
 pub fn draft(r: &mut Random) -> Option<Draft> {
     let kind = match r.below(24) {
         0..=4 => Kind::Allreduce,
@@ -115,7 +115,6 @@ fn stream(s: usize) -> Operand {
 }
 
 impl Maker<'_> {
-    /// Makes all required outputs, piece by piece.
     fn fill(&mut self) -> Option<()> {
         let c = self.draft.collective;
         let mut pieces = Vec::new();
@@ -154,7 +153,7 @@ impl Maker<'_> {
         Some(())
     }
 
-    /// An instruction of no use: slices that are there, to scratch memory or a stream.
+    /// Adds an instruction without a purpose: from present slices to scratch memory or a stream.
     fn noise(&mut self) -> Option<()> {
         let node = self.r.below(self.memory.len()) as u32;
         let len = 1 + self.r.below(2) as u32;
@@ -205,7 +204,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Writes the goal to `sinks` on a node; a given lane is that of a stream among the sinks.
+    /// Writes the goal to `sinks` on a node. A given lane is that of a stream among the sinks.
     fn produce(&mut self, node: u32, goal: Goal, mut sinks: Vec<Operand>, lane: Option<u32>, depth: u32) -> Option<()> {
         let pins = self.pinned.len();
         let mut operands = Vec::new();
@@ -251,7 +250,7 @@ impl Maker<'_> {
         Some(())
     }
 
-    /// Disjoint parts of a set of ranks: ascending intervals for an operator that does not commute.
+    /// Returns disjoint parts of a set of ranks: ascending intervals if the operator does not commute.
     fn parts(&mut self, ranks: u8) -> Vec<u8> {
         let mut one: Vec<u8> = (0..8).map(|b| 1 << b).filter(|b| ranks & b != 0).collect();
         if self.draft.collective.operator.commutative() {
@@ -266,7 +265,7 @@ impl Maker<'_> {
         one
     }
 
-    /// Where a node holds the goal.
+    /// Returns a place of a node that holds the goal.
     fn find(&mut self, node: u32, goal: Goal) -> Option<Operand> {
         let c = self.draft.collective;
         if goal.ranks == 1 << node && node < c.ranks && goal.start + goal.len <= c.input_len(node) {
@@ -284,7 +283,7 @@ impl Maker<'_> {
         None
     }
 
-    /// An operand that carries the goal on a node: a slice, or a stream with exactly that waiting.
+    /// Returns an operand with the goal on a node: a slice, or a stream in which exactly the goal waits.
     fn obtain(&mut self, node: u32, goal: Goal, depth: u32) -> Option<Operand> {
         if depth > 6 || self.draft.rows.len() > self.most_rows {
             return None;
@@ -304,7 +303,7 @@ impl Maker<'_> {
             self.produce(node, goal, vec![to], None, depth + 1)?;
             return Some(to);
         }
-        // From another node: the rank itself, mostly, or any that can make it.
+        // From another node: mostly the rank itself, or any that can produce it.
         let from = match self.r.chance(80) {
             true if single => goal.ranks.trailing_zeros(),
             _ => self.other(node),
@@ -335,7 +334,7 @@ impl Maker<'_> {
         Some(stream(s))
     }
 
-    /// A stream between two nodes that nothing waits in; none if there are too many.
+    /// Returns an empty stream between two nodes, or none if there are too many streams.
     fn stream(&mut self, from: u32, to: u32) -> Option<usize> {
         let free =
             |(s, d): (usize, &DraftStream)| d.source == from && d.sinks.contains(&to) && !self.streams[s].pending;
@@ -366,7 +365,7 @@ impl Maker<'_> {
         at.map_or(0, |at| self.streams[s].readers[at])
     }
 
-    /// All sinks but `keep` take what was pushed: to their output where that is required, else to scratch memory.
+    /// Makes all sinks but `keep` pop the pushed elements, to an output that requires them or to scratch memory.
     fn drain(&mut self, s: usize, len: u32, keep: Option<u32>, held: Held) -> Option<()> {
         for node in self.draft.streams[s].sinks.clone() {
             if Some(node) == keep {
@@ -380,7 +379,7 @@ impl Maker<'_> {
         Some(())
     }
 
-    /// The output where it must hold just this, sometimes the output where that is free, or scratch memory.
+    /// Returns the output if it requires the goal, sometimes any free output, otherwise scratch memory.
     fn scratch_or_output(&mut self, node: u32, goal: Goal) -> Operand {
         let c = self.draft.collective;
         if node < c.ranks {
@@ -411,7 +410,7 @@ impl Maker<'_> {
         self.pinned.iter().any(|&(n, o, l)| n == node && overlap(o, l, operand, len))
     }
 
-    /// Scratch memory that nothing pinned uses, used before or new.
+    /// Returns scratch memory, used or new, that no pinned slice overlaps.
     fn scratch(&mut self, node: u32, len: u32) -> Operand {
         let size = self.draft.scratch[node as usize];
         for _ in 0..3 {
@@ -468,7 +467,7 @@ impl Maker<'_> {
             if before >> j & 1 == 1 && self.r.chance(85) || !self.r.chance(self.careful) {
                 continue;
             }
-            // Whoever comes after the row will do, on any node.
+            // A wait for any row after `j`, on any node, is enough.
             let later: Vec<usize> = (j + 1..id).filter(|&k| self.before[k] >> j & 1 == 1).collect();
             let wait = if !later.is_empty() && self.r.chance(25) { self.r.pick(&later) } else { j };
             after.push(wait);
@@ -517,7 +516,7 @@ fn moved(operand: Operand, by: u32) -> Operand {
     }
 }
 
-/// Divides some instructions in two, so that the ends of a stream take unlike pieces.
+/// Divides some instructions in two, so that the ends of a stream have different pieces.
 fn split(r: &mut Random, draft: &mut Draft) {
     let mut at = 0;
     while at < draft.rows.len() {

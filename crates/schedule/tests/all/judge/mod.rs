@@ -5,35 +5,35 @@
 //! A schedule is right if, in every interleaving of its lanes and at every granularity (elements, whole instructions,
 //! any chunks between):
 //! 1. no lane waits forever;
-//! 2. nothing is read that was not written, even where the value is of no use;
-//! 3. no two lanes meet at a place, one writing, in an order that is left open;
+//! 2. nothing is read that was not written, even if the value is never used;
+//! 3. no two lanes touch one place in an undefined order, one of them writing;
 //! 4. at the end each required output element holds exactly the required contributions, once, of one input element, in
 //!    an order that the operator allows. A value that no output needs may be anything.
 //!
 //! # Rules that refuse more by design
-//! * **Form.** A stream has one lane at either end, all its elements are popped at each sink, slices lie in their
-//!   buffers, the input is only read, no instruction writes a place twice or writes where it reads another element,
-//!   pops a stream twice, or waits for itself. Otherwise the meaning would depend on the interleaving or the
-//!   granularity.
+//! * **Form.** A stream has one lane at either end, all its elements are popped at each sink, slices are inside their
+//!   buffers, and the input is only read. No instruction writes a place twice or writes a place at which it reads
+//!   another element, pops a stream twice, or waits for itself. Otherwise the meaning would depend on the interleaving
+//!   or the granularity.
 //! * **Deadlock at any granularity.** A schedule that runs element by element and is stuck in whole instructions is
 //!   refused: machines choose their chunks.
-//! * **Instructions, not elements, are ordered.** Of two instructions that meet at a place, one must complete before
-//!   the other starts, even where the elements that meet are ordered one by one: a machine may touch the places of an
-//!   instruction at any time while the instruction is under way.
-//! * **Order passes the starts and the ends of instructions.** The proof does not follow an order that goes through the
-//!   middle of a third instruction. It accepts such a schedule once its instructions are cut into elements, which is
-//!   how the judge recognises one (2 of 10^7 schedules).
-//! * **Capacities order nothing.** A capacity is a promise of room, and message passing gives more of it. So what only
-//!   a full stream holds back counts as unordered: races are judged with boundless streams, deadlock with the declared
-//!   ones.
+//! * **Instructions, not elements, are ordered.** Of two instructions that touch one place, one must complete before
+//!   the other starts, even if their common elements are ordered one by one: a machine may touch the places of an
+//!   instruction at any time during the instruction.
+//! * **Order passes the starts and the ends of instructions.** The proof does not follow an order through the middle of
+//!   a third instruction. It accepts such a schedule if its instructions are cut into elements, and the judge
+//!   recognises it by this (2 of 10^7 schedules).
+//! * **Capacities order nothing.** A capacity is a lower limit of room, and message passing provides more. So accesses
+//!   that only a full stream separates count as unordered: races are judged with unlimited capacities, deadlock with
+//!   the declared ones.
 //!
 //! # How
 //! `generate.rs` draws schedules and `damage.rs` changes them; `order.rs` judges all interleavings at once;
-//! `explore.rs` walks through the interleavings of all that have few enough states, and must agree.
+//! `explore.rs` walks through the interleavings of schedules with few states, and must agree.
 //!
 //! `cargo test` judges 40,000 schedules, and a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
-//! `UNISONO_JUDGE_SEED` set another number and another seed. Schedules that the two disagree on are made smaller and
-//! printed by the failing test.
+//! `UNISONO_JUDGE_SEED` set another number and another seed. If the two disagree on a schedule, the failing test prints
+//! a smaller one.
 
 mod damage;
 mod draft;
@@ -63,7 +63,7 @@ use unisono_schedule::{
 /// The outcome of one schedule, in words that are counted.
 pub struct Outcome {
     pub words: String,
-    /// The two judges, or the two methods of the proof, contradict each other.
+    /// True if the two judges, or the two methods of the proof, contradict each other.
     pub disagree: bool,
 }
 
@@ -82,7 +82,6 @@ fn codes(proof: &Proof) -> String {
     codes.join(",")
 }
 
-/// Counts of one run.
 #[derive(Default)]
 pub struct Counts {
     outcomes: BTreeMap<String, u64>,
@@ -126,7 +125,7 @@ pub fn compare(
     judged(schedule, &proof, &verdict)
 }
 
-/// The same schedule with each instruction cut into its elements.
+/// Returns the schedule with each instruction cut into its elements.
 fn by_elements(schedule: &Schedule) -> Schedule {
     let mut b = Builder::new(*schedule.collective());
     (schedule.collective().ranks as usize..schedule.node_count()).for_each(|_| {
@@ -183,7 +182,7 @@ fn judged(schedule: &Schedule, proof: &Proof, verdict: &Verdict) -> Outcome {
             (false, true, _) => disagree("not repeatable, but one expression".into()),
         };
     }
-    // Each finding has its own ground.
+    // Each finding must have its own reason.
     if proof.deadlock_free == verdict.deadlock {
         return disagree(format!("{codes}, but {verdict:?}"));
     }
@@ -202,7 +201,7 @@ fn judged(schedule: &Schedule, proof: &Proof, verdict: &Verdict) -> Outcome {
     agree(if verdict.undefined { "refused: undefined" } else { "refused: contents" })
 }
 
-/// Walks through the interleavings, if there are few enough, and says where that contradicts the verdict.
+/// Walks through the interleavings, if there are few enough, and describes a contradiction to the verdict.
 fn contradiction(
     model: &Model,
     verdict: &Verdict,
@@ -275,7 +274,7 @@ fn draw(r: &mut Random) -> Draft {
     }
 }
 
-// In two halves, for two cores.
+// Two halves, for two cores.
 #[test]
 fn verify_agrees_with_all_interleavings() {
     agrees_with_all_interleavings(0);
@@ -286,7 +285,6 @@ fn verify_agrees_with_all_interleavings_of_the_second_half() {
     agrees_with_all_interleavings(1);
 }
 
-/// Judges a half of the schedules.
 fn agrees_with_all_interleavings(half: u64) {
     let seed = setting("UNISONO_JUDGE_SEED").unwrap_or(1);
     let usual = if crate::soak::is_on() { 1_000_000 } else { 20_000 };
@@ -297,7 +295,7 @@ fn agrees_with_all_interleavings(half: u64) {
     let mut explorer = Explorer::default();
     let mut failures: BTreeMap<String, (usize, String)> = BTreeMap::new();
     while next < end {
-        // A schedule follows from the seed and its number.
+        // The seed and the number determine a schedule.
         let number = seed.wrapping_mul(0x1_0000_0000).wrapping_add(next);
         next += 1;
         let mut r = Random::new(random::mix(number));

@@ -1,10 +1,10 @@
-//! A schedule in small integers, read through its public accessors, and the check of its form.
+//! A schedule as small integers, read through its public accessors, and the check of its form.
 
 use unisono_base::{InstrId, LaneId, NodeId};
 use unisono_collective::{Collective, Required};
 use unisono_schedule::{Operand, Schedule};
 
-/// Events (elements of instructions) that fit a set.
+/// The most events (elements of instructions), which are bits of a set.
 pub const MOST_EVENTS: usize = 128;
 pub const MOST_LANES: usize = 16;
 
@@ -17,7 +17,7 @@ pub enum Source {
     Pop(Pop),
 }
 
-/// Elements of a stream from `from` on, read by sink number `sink` of the stream.
+/// Elements of a stream from `from`, read by sink number `sink` of the stream.
 #[derive(Clone, Copy)]
 pub struct Pop {
     pub stream: usize,
@@ -31,12 +31,12 @@ pub struct Row {
     pub lane: usize,
     pub len: usize,
     pub sources: Vec<Source>,
-    /// First places that are written.
+    /// The first places that are written.
     pub writes: Vec<usize>,
-    /// Streams that are pushed, and the first element.
+    /// The pushed streams, each with the first element.
     pub pushes: Vec<(usize, usize)>,
     pub after: Vec<usize>,
-    /// Number of the row's first event.
+    /// The number of the row's first event.
     pub event: usize,
 }
 
@@ -64,22 +64,22 @@ pub struct Stream {
 
 pub struct Model {
     pub collective: Collective,
-    /// Rows of each lane.
+    /// The rows of each lane.
     pub lanes: Vec<std::ops::Range<usize>>,
     pub rows: Vec<Row>,
     pub streams: Vec<Stream>,
-    /// Places of all buffers of all nodes.
+    /// The number of places in all buffers of all nodes.
     pub places: usize,
-    /// First place of each node's input, output and scratch memory.
+    /// The first place of each node's input, output and scratch memory.
     pub first: Vec<[usize; 3]>,
     pub events: usize,
 }
 
-/// Why no model is made.
+/// The reason for which there is no model.
 pub enum Refusal {
     /// The rule that the schedule breaks.
     IllFormed(&'static str),
-    /// The judge's integers are too small.
+    /// The schedule is too large for the judge's integers.
     TooLarge,
 }
 
@@ -111,7 +111,7 @@ impl Model {
             model.places += size.iter().sum::<usize>();
             sizes.push(size);
         }
-        // Lane and elements so far of each stream's writer, and of each sink's reader.
+        // The lane and the elements so far of each stream's writer, and of each sink's reader.
         let mut written: Vec<(Option<usize>, usize)> = vec![(None, 0); model.streams.len()];
         let mut read: Vec<Vec<(Option<usize>, usize)>> =
             model.streams.iter().map(|s| vec![(None, 0); s.sinks]).collect();
@@ -223,7 +223,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whether element `j` of row `a` and element `k` of row `b` touch one place and one of them writes it.
+    /// Returns whether element `j` of row `a` and element `k` of row `b` touch one place and one of them writes it.
     pub fn elements_meet(&self, a: usize, j: usize, b: usize, k: usize) -> bool {
         let (a, b) = (&self.rows[a], &self.rows[b]);
         a.node == b.node
@@ -231,7 +231,7 @@ impl Model {
                 || a.reads().any(|r| b.writes.iter().any(|&v| r + j == v + k)))
     }
 
-    /// Whether any elements of two rows do.
+    /// Returns whether any elements of two rows touch one place and one of them writes it.
     pub fn rows_meet(&self, a: usize, b: usize) -> bool {
         let (a, b) = (&self.rows[a], &self.rows[b]);
         let meet = |p: usize, q: usize| p < q + b.len && q < p + a.len;
@@ -240,7 +240,7 @@ impl Model {
                 || a.reads().any(|r| b.writes.iter().any(|&v| meet(r, v))))
     }
 
-    /// The required output elements: place, input element, source.
+    /// Returns the required output elements: place, input element, source.
     pub fn required(&self) -> impl Iterator<Item = (usize, usize, unisono_collective::Source)> + '_ {
         (0..self.collective.ranks).flat_map(move |rank| {
             self.collective.required(rank).flat_map(move |Required { span, input_start, source }| {
@@ -250,7 +250,7 @@ impl Model {
         })
     }
 
-    /// What each place holds at the start.
+    /// Returns the initial contents: place, rank, input element.
     pub fn inputs(&self) -> impl Iterator<Item = (usize, usize, usize)> + '_ {
         (0..self.collective.ranks).flat_map(move |rank| {
             let first = self.first[rank as usize][0];

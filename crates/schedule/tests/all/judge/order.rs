@@ -1,11 +1,11 @@
 //! The verdict by the order of events.
 //!
-//! An event is an element of an instruction. Each lane has one next event; whether that event can happen depends only
-//! on which events have happened, and more of these never take it away again, since a stream has one lane at either
-//! end. So events of different lanes never disable each other: all runs to the end consist of the same events, and the
-//! runs are exactly the linear extensions of one partial order. A run that stops early stops in every interleaving. Two
-//! events that are unordered can be next at the same time, in some run. One pass over the events therefore judges all
-//! interleavings. The argument is not taken on trust: `explore.rs` walks through the interleavings themselves.
+//! An event is an element of an instruction. Each lane has one next event. Whether it can happen depends only on the
+//! set of events that have happened, and further events never prevent it, because a stream has one lane at either end.
+//! So events of different lanes never disable each other: all runs to the end consist of the same events, and the runs
+//! are exactly the linear extensions of one partial order. A run that stops early stops in every interleaving. Two
+//! unordered events are next at the same time in some run. One pass over the events therefore judges all interleavings.
+//! `explore.rs` tests this argument: it walks through the interleavings themselves.
 
 use super::{
     model::{Model, Set, Source},
@@ -16,20 +16,20 @@ use super::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Verdict {
     pub deadlock: bool,
-    /// Two instructions of different lanes that touch one place may be under way at once, with some capacities at
-    /// least as large as declared.
+    /// Two instructions of different lanes that touch one place may be under way at once, with some capacities at least
+    /// as large as declared.
     pub race: bool,
-    /// The same between single elements, with the declared capacities.
+    /// The same for single elements, with the declared capacities.
     pub race_of_elements: bool,
-    /// Something is read that nothing has written.
+    /// A place is read that was not written.
     pub undefined: bool,
-    /// An output element does not hold what it must.
+    /// An output element differs from the requirement.
     pub wrong: bool,
-    /// Something combines different elements, or a contribution with itself, in an output or not.
+    /// An element combines different input elements, or one contribution twice, in an output or elsewhere.
     pub faulty: bool,
     /// Outputs that must be equal have one expression, up to the order of the operands of a commutative operator.
     pub one_expression: bool,
-    /// They have equal bits in a few sums of floating point.
+    /// These outputs have equal bits in some floating-point sums.
     pub equal_bits: bool,
 }
 
@@ -39,10 +39,10 @@ impl Verdict {
     }
 }
 
-/// The events that come directly before each event.
+/// The direct predecessors of each event.
 pub struct Causes {
     pub free: Vec<Set>,
-    /// With those that make room in streams of the declared capacities.
+    /// With the events that make room in streams of the declared capacities.
     pub bounded: Vec<Set>,
     pub is_bounded: bool,
 }
@@ -91,14 +91,14 @@ impl Causes {
     }
 }
 
-/// The chunks that instructions run in: the chunk of each event, numbered in order, and how many there are.
+/// The chunks of instructions: the chunk of each event, and the number of chunks.
 struct Chunks {
     of: Vec<u8>,
     count: usize,
 }
 
 impl Chunks {
-    /// Cuts every instruction where `cuts` has the bit of an event.
+    /// Cuts every instruction at the events whose bit is set in `cuts`.
     fn new(model: &Model, cuts: Set) -> Self {
         let mut of = vec![0; model.events];
         let mut count = 0;
@@ -111,7 +111,7 @@ impl Chunks {
         Self { of, count }
     }
 
-    /// Whether all chunks can run when a chunk waits for all that its elements wait for.
+    /// Returns whether all chunks can run if a chunk waits for all predecessors of its elements.
     fn can_run(&self, causes: &[Set]) -> bool {
         let mut waits: Vec<Set> = vec![0; self.count];
         for (event, &causes) in causes.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Chunks {
             while rest != 0 {
                 let cause = usize::from(self.of[rest.trailing_zeros() as usize]);
                 rest &= rest - 1;
-                // A chunk waits for elements of its own only by its lane.
+                // Only its lane orders the elements of a chunk.
                 if cause != chunk {
                     waits[chunk] |= bit(cause);
                 }
@@ -130,7 +130,7 @@ impl Chunks {
     }
 }
 
-/// What comes before each event, the events in an order that they can happen in, and whether they all can.
+/// Returns the predecessors of each event, whether all events can happen, and an order of those that can.
 fn run(causes: &[Set]) -> (Vec<Set>, bool, Vec<u8>) {
     let all: Set = if causes.len() == 128 { !0 } else { bit(causes.len()) - 1 };
     let mut before: Vec<Set> = vec![0; causes.len()];
@@ -198,7 +198,7 @@ pub fn judge(model: &Model, cuts: Set, seed: u64) -> Verdict {
     verdict
 }
 
-/// What a place holds: its value, a number that is equal for equal expressions, and two sums of floating point.
+/// The content of a place: its value, a number that is equal for equal expressions, and two floating-point sums.
 #[derive(Clone, Copy)]
 pub struct Cell {
     pub value: Value,
@@ -236,7 +236,7 @@ impl Cell {
     }
 }
 
-/// The cells of all places at the end of a run in `order`.
+/// Returns the cells of all places at the end of a run in `order`.
 pub fn cells(model: &Model, order: &[u8], seed: u64, verdict: &mut Verdict) -> Vec<Cell> {
     let commutative = model.collective.operator.commutative();
     let idempotent = model.collective.kind == unisono_collective::Kind::Barrier;
@@ -258,7 +258,7 @@ pub fn cells(model: &Model, order: &[u8], seed: u64, verdict: &mut Verdict) -> V
                 Source::Place(p) => memory[p + k],
                 Source::Pop(p) => streams[p.stream][p.from + k],
             };
-            // What came through a stream was read where it was pushed.
+            // A popped element was checked where it was pushed.
             verdict.undefined |= cell.value == UNWRITTEN && matches!(source, Source::Place(_));
             sum = Some(sum.map_or(cell, |s| s.combine(cell, commutative)));
         }
@@ -294,7 +294,7 @@ fn contents(model: &Model, order: &[u8], seed: u64, verdict: &mut Verdict) {
     }
 }
 
-/// An order in which all events can happen, if there is one.
+/// Returns an order in which all events can happen, if there is one.
 pub fn an_order(model: &Model) -> Option<Vec<u8>> {
     let (_, all, order) = run(&Causes::new(model).free);
     all.then_some(order)

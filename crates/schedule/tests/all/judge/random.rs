@@ -1,4 +1,4 @@
-//! Random numbers for the judges: SplitMix64, so that a run follows from its seed alone.
+//! Random numbers for the judges: SplitMix64, so that a run is determined by its seed.
 
 pub struct Random(u64);
 
@@ -12,12 +12,12 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `n`, or 0 where `n` is 0.
+    /// Returns a number below `n`, or 0 if `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
-    /// True in `percent` of 100 draws.
+    /// Returns true in `percent` of 100 draws.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }

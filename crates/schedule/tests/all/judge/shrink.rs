@@ -1,11 +1,11 @@
-//! Makes a schedule smaller while the same is said of it.
+//! Makes a schedule smaller as long as its outcome is the same.
 
 use unisono_base::StreamId;
 use unisono_schedule::Operand;
 
 use super::draft::Draft;
 
-/// The smallest draft found for which `holds`.
+/// Returns the smallest draft found that satisfies `holds`.
 pub fn shrink(draft: &Draft, holds: &mut dyn FnMut(&Draft) -> bool) -> Draft {
     let mut best = draft.clone();
     loop {

@@ -1,18 +1,18 @@
-//! The contents of one place: how often each rank's contribution is in it, of which input element, in which order.
+//! The contents of one place: the number of each rank's contributions, their input element, and their order.
 //!
 //! A value is one 64-bit number, so that states are compared exactly. Zero means that nothing was written.
 //!
-//! Bits: 0..16 four bits a rank, saturating; 16..24 the input element, or [`MISALIGNED`]; 24..26 the first rank,
-//! 26..28 the last rank; 28 ranks ascend from left to right; 29 written.
+//! Bits: 0..16 four bits a rank, saturating; 16..24 the input element, or [`MISALIGNED`]; 24..26 the first rank, 26..28
+//! the last rank; 28 ranks ascend from left to right; 29 written.
 
 use unisono_collective::{Operator, Source};
 
 pub type Value = u64;
 
 pub const UNWRITTEN: Value = 0;
-/// More ranks do not fit a value.
+/// The most ranks that fit into a value.
 pub const MOST_RANKS: u32 = 4;
-/// Input elements are numbered below this.
+/// The input element of a combination of different ones; elements are numbered below it.
 pub const MISALIGNED: u64 = 255;
 
 const WRITTEN: u64 = 1 << 29;
@@ -31,7 +31,7 @@ fn count(v: Value, rank: u32) -> u64 {
     v >> (4 * rank) & 15
 }
 
-/// `a op b`; nothing written in either gives nothing.
+/// Returns `a op b`; unwritten if either is.
 pub fn combine(a: Value, b: Value) -> Value {
     if a == UNWRITTEN || b == UNWRITTEN {
         return UNWRITTEN;
@@ -42,12 +42,12 @@ pub fn combine(a: Value, b: Value) -> Value {
     counts | aligned << 16 | a & (3 << 24) | b & (3 << 26) | if ascending { ASCENDING } else { 0 } | WRITTEN
 }
 
-/// Whether the value combines different elements, or one contribution twice.
+/// Returns whether the value combines different elements, or one contribution twice.
 pub fn is_faulty(v: Value) -> bool {
     v != UNWRITTEN && (element(v) == MISALIGNED || (0..MOST_RANKS).any(|r| count(v, r) > 1))
 }
 
-/// Whether an output element that must be made of input element `wanted` of `source` holds exactly that.
+/// Returns whether a value is right for an output element that requires input element `wanted` of `source`.
 pub fn is_right(v: Value, wanted: usize, source: Source, operator: Operator) -> bool {
     if v == UNWRITTEN || element(v) != wanted as u64 {
         return false;

@@ -5,7 +5,6 @@ use unisono_base::Span;
 use unisono_schedule::internals::runs::Runs;
 
 proptest! {
-    /// The map holds what a vector with one value a block would.
     #[test]
     fn runs_are_a_vector(edits in prop::collection::vec((0u32..20, 0u32..8, any::<bool>(), 0u32..5), 0..20)) {
         let mut runs = Runs::default();

@@ -1,4 +1,4 @@
-//! A machine packed at the beginning of a cycle.
+//! Packs a machine at the beginning of a cycle.
 
 use unisono_base::narrow;
 
@@ -13,11 +13,11 @@ use super::{
     group::{AHEAD, DONE, Group, LANES, MOST, NEVER, NO_COLOR, Slot, count_slices, set},
 };
 
-/// Bits of a mask but [`NO_COLOR`].
+/// Bits of a mask except [`NO_COLOR`].
 const MOST_COLORS: u32 = NO_COLOR.trailing_zeros();
 
 impl Packed {
-    /// Packs a machine at the beginning of a cycle in which nobody sleeps. `None`: the program cannot be packed.
+    /// Packs a machine at the beginning of a cycle in which no PE sleeps; `None` if the program cannot be packed.
     pub fn new(m: &Machine<'_>, now: u32) -> Option<Self> {
         if !is_plain(m) {
             return None;
@@ -70,7 +70,7 @@ impl Packed {
         }
     }
 
-    /// Adds the colors of a router, and takes over wavelets and room.
+    /// Adds the colors of a router, with their wavelets and room.
     fn add_router(&mut self, m: &Machine<'_>, g: &mut Group, lane: usize, pe: usize, bits: &[u8; 256], now: u32) {
         let (queues, latency) = (&m.tables.queues, m.options.ramp_latency);
         let room = |queue: u32| queues.capacity(queue) - queues.len(queue);
@@ -118,7 +118,7 @@ impl Packed {
         }
     }
 
-    /// Shows what the last group has at the beginning, as if nothing had moved in the cycle before.
+    /// Shows the state of the last group at the beginning, as if nothing had moved in the cycle before.
     fn show(&mut self, m: &Machine<'_>, row: usize, at: usize, now: u32) {
         let Some(group) = self.groups.last() else { return };
         let mut face = Face::closed();
@@ -130,7 +130,7 @@ impl Packed {
     }
 }
 
-/// The bit of each color in use, in their order; `None` if there are too many.
+/// Returns the bit of each color in use, in their order; `None` if there are too many.
 fn color_bits(m: &Machine<'_>) -> Option<[u8; 256]> {
     let mut bits = [0; 256];
     let mut used = [false; 256];
@@ -143,8 +143,8 @@ fn color_bits(m: &Machine<'_>) -> Option<[u8; 256]> {
     (next <= MOST_COLORS).then_some(bits)
 }
 
-/// Whether a program can be packed: colors have one position and one input, threads share no queue, and queues hold no
-/// more than can be counted.
+/// Returns whether a program can be packed: colors have one position and one input, threads share no queue, and queues
+/// hold no more than can be counted.
 pub fn is_plain(m: &Machine<'_>) -> bool {
     let deepest = m.options.queue_depth.saturating_add(m.options.ramp_latency).saturating_add(2);
     if m.options.ramp_latency + 2 > AHEAD || deepest > MOST || color_bits(m).is_none() || !has_own_queues(m) {
@@ -160,7 +160,7 @@ pub fn is_plain(m: &Machine<'_>) -> bool {
     })
 }
 
-/// Whether each queue of a ramp is used by one thread, by data alone, and not twice by one operation.
+/// Returns whether each queue of a ramp is used by one thread, for data only, and not twice by one operation.
 fn has_own_queues(m: &Machine<'_>) -> bool {
     let mut users = vec![(NONE, NONE); m.tables.queues.count()];
     for thread in 0..m.threads.len() {

@@ -1,4 +1,4 @@
-//! What the neighbors of PEs see of them, in the cycle after.
+//! The state that PEs show to their neighbors, which read it in the next cycle.
 
 use super::{
     super::tables::RAMP,
@@ -14,7 +14,7 @@ const NEARLY: usize = 5;
 /// The ports by number: north, south, west, east, and the ramp.
 const OPPOSITE: [usize; RAMP] = [1, 0, 3, 2];
 
-/// What a group of PEs shows.
+/// The state that a group of PEs shows.
 pub struct Face {
     /// The colors that leave by each port, to neighbors and to the PE.
     pub out: [Lanes; RAMP + 1],
@@ -27,7 +27,7 @@ impl Face {
         Self { out: [NO_BITS; RAMP + 1], full: NO_BITS, nearly: NO_BITS }
     }
 
-    /// Shows which queues have no more than one place left, before wavelets of this cycle arrive.
+    /// Shows the queues with at most one place left, before wavelets of this cycle arrive.
     #[inline(always)]
     pub fn show(&mut self, waiting: &Counters, lane: usize, (depth, less): ([u32; 4], [u32; 4])) {
         self.full[lane] = equal(waiting, lane, depth);
@@ -35,7 +35,7 @@ impl Face {
     }
 }
 
-/// What a group of PEs sees of its neighbors, by port, and what it has shown itself.
+/// The state of its neighbors that a group of PEs reads, by port, and the state that it has shown itself.
 pub struct View<'a> {
     pub arrive: [&'a Lanes; RAMP],
     pub full: [&'a Lanes; RAMP],
@@ -44,14 +44,14 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Whether no wavelet comes from a neighbor.
+    /// Returns whether no wavelet arrives from a neighbor.
     #[inline(always)]
     pub fn is_quiet(&self) -> bool {
         self.arrive.iter().all(|lanes| lanes.iter().fold(0, |any, bits| any | bits) == 0)
     }
 }
 
-/// What all PEs show in one cycle, with a border around the grid.
+/// The state that all PEs show in one cycle, with a border around the grid.
 #[derive(Clone)]
 pub struct Faces {
     words: Vec<u32>,
@@ -73,7 +73,7 @@ impl Faces {
         self.words[start..start + LANES].try_into().expect("a slice of LANES words")
     }
 
-    /// What a group sees at the beginning of the next cycle.
+    /// Returns the view of a group at the beginning of the next cycle.
     #[inline(always)]
     pub fn view(&self, row: usize, group: usize) -> View<'_> {
         let (own, line) = (self.start(row, group), FIELDS * self.stride);

@@ -2,25 +2,25 @@
 
 use super::super::tables::RAMP;
 
-/// PEs of a group: some next to each other in a row.
+/// PEs of a group, which are adjacent in a row.
 pub const LANES: usize = 16;
 
-/// A word for each PE of a group. In most a bit stands for a color.
+/// A word for each PE of a group. In most words a bit is a color.
 pub type Lanes = [u32; LANES];
 
-/// All PEs without a bit.
+/// A word without bits for all PEs.
 pub const NO_BITS: Lanes = [0; LANES];
 
-/// Cycles for which wavelets are under way on a ramp at most.
+/// The most cycles for which wavelets are under way on a ramp.
 pub const AHEAD: u32 = 8;
 
 /// The bit of a color that no router has.
 pub const NO_COLOR: u32 = 1 << 31;
 
-/// The colors from which a thread takes that has ended.
+/// The colors from which a thread takes after its end.
 pub const DONE: u32 = u32::MAX;
 
-/// In place of a cycle that does not come.
+/// In place of a cycle that never comes.
 pub const NEVER: u32 = i32::MAX as u32;
 
 /// Counters from 0 to 15 for all colors of all PEs of a group, in bit slices: bit `n` of slice `k` is bit `k` of
@@ -41,7 +41,7 @@ pub fn add(counters: &mut Counters, lane: usize, which: u32) {
     }
 }
 
-/// Takes 1 from the counters of a lane whose bit is set; none of them may be 0.
+/// Subtracts 1 from the counters of a lane whose bit is set; none of them may be 0.
 #[inline(always)]
 pub fn sub(counters: &mut Counters, lane: usize, which: u32) {
     let mut borrow = which;
@@ -58,14 +58,14 @@ pub fn nonzero(counters: &Counters, lane: usize) -> u32 {
     counters[0][lane] | counters[1][lane] | counters[2][lane] | counters[3][lane]
 }
 
-/// Returns the bits of the counters of a lane that are at a count, which is given as a word of 0 or 1 bits a slice.
+/// Returns the bits of the counters of a lane that equal a count, given as a word of 0 or 1 bits a slice.
 #[inline(always)]
 pub fn equal(counters: &Counters, lane: usize, count: [u32; 4]) -> u32 {
     let differ = |k: usize| counters[k][lane] ^ count[k];
     !(differ(0) | differ(1) | differ(2) | differ(3))
 }
 
-/// A count as [`equal`] compares with it.
+/// Returns a count in the form of [`equal`].
 pub fn count_slices(count: u32) -> [u32; 4] {
     std::array::from_fn(|k| if count >> k & 1 == 1 { u32::MAX } else { 0 })
 }
@@ -78,7 +78,7 @@ pub fn set(counters: &mut Counters, lane: usize, bit: u32, count: u32) {
     }
 }
 
-/// Some PEs of a row with their routers. Lanes beyond the last column have no colors and no threads.
+/// Some adjacent PEs of a row with their routers. Lanes beyond the last column have no colors and no threads.
 #[derive(Clone, Default)]
 #[repr(align(64))]
 pub struct Group {
@@ -105,24 +105,24 @@ pub struct Group {
     pub first_pe: u32,
     pub first_slot: u32,
     pub slots: u32,
-    /// A bit for each slot: some thread is not done; some thread has two kinds of steps, or had; and some thread has to
-    /// wait between its steps for longer than a cycle, or had to.
+    /// A bit for each slot: some thread is not done; some thread has or had two kinds of steps; and some thread must or
+    /// had to wait longer than a cycle between its steps.
     pub live: u32,
     pub flips: u32,
     pub paced: u32,
-    /// Cycles up to now, one after the other, in which nothing happened and no wavelet waited at a router. After more
-    /// than [`AHEAD`] of them none is under way on a ramp either, and nothing happens before one comes from a neighbor.
+    /// Consecutive cycles up to now in which nothing happened and no wavelet waited at a router. After more than
+    /// [`AHEAD`] of them none is under way on a ramp either, and nothing happens before one arrives from a neighbor.
     pub quiet: u32,
 }
 
 /// The next steps of one thread of each PE of a group.
 ///
-/// A thread does `left` steps before its state is looked up. Each step changes the masks by the flips, for two kinds of
-/// steps may take turns.
+/// A thread does `left` steps before its state is looked up. Each step changes the masks by the flips, because two
+/// kinds of steps may alternate.
 #[derive(Clone, Default)]
 #[repr(align(64))]
 pub struct Slot {
-    /// The colors from which the next step takes and to which it sends. A thread that has to wait for another one takes
+    /// The colors from which the next step takes and to which it sends. A thread that must wait for another one takes
     /// from [`NO_COLOR`] too, and one that has ended from all ([`DONE`]).
     pub takes: Lanes,
     pub sends: Lanes,

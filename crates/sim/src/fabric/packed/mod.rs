@@ -1,23 +1,22 @@
-//! A run in blocks whose state is packed into bit masks, one bit for each color of a router, with the masks of some PEs
+//! Runs in blocks with the state packed into bit masks, one bit for each color of a router. The masks of some PEs are
 //! beside each other, so that the processor's vector instructions run a cycle of all of them at once.
 //!
-//! Where every color of a router has one position and one input, no wavelet is stored. A queue is the number of
-//! wavelets in it. It changes by at most 1 up and down in a cycle, so the counts of all colors of a router are counted
-//! together ([`group::Counters`]), and the colors that can move in a cycle are those that wait and whose next queue is
-//! not full. A bit stands for the same color at all routers. What a PE reads of its neighbors is what they showed in
-//! the cycle before ([`faces`]): which colors left over which link, which of their queues were full, and which were
-//! nearly full, for the PE itself has sent what may have filled those since. What it did itself is a word that it
-//! reads in a later cycle: a wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R`
-//! cycles after it left the router.
+//! If every color of a router has one position and one input, no wavelet is stored. A queue is the number of wavelets
+//! in it. It changes by at most 1 up and down in a cycle, so the numbers of all colors of a router are counted together
+//! ([`group::Counters`]). The colors that can move in a cycle are those that wait and whose next queue is not full. A
+//! bit stands for the same color at all routers. A PE reads the state that its neighbors showed in the cycle before
+//! ([`faces`]): the colors that left over each link, the queues that were full, and those that were nearly full,
+//! because the PE itself may have filled them since. Its own moves are words that it reads in a later cycle: a wavelet
+//! arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R` cycles after it left the router.
 //!
 //! Operations run for many steps by the same masks ([`group::Slot`]). The state of a thread is looked up when its
-//! operation begins, ends, or comes to the end of a chunk. A group of PEs in which nothing happens is left out until a
-//! wavelet comes from a neighbor ([`group::Group::quiet`]).
+//! operation begins, ends, or reaches the end of a chunk. A group of PEs in which nothing happens is skipped until a
+//! wavelet arrives from a neighbor ([`group::Group::quiet`]).
 //!
-//! The order of the wavelets needs no record either. A router's color has one input, so the number of its moves is its
-//! whole log, and that is the elements of the operations that sent on it ([`unpack`]). If all operations on a queue of
-//! the ramp belong to one thread, their lengths are the log of that queue. Stalls are the sum over all wavelets of the
-//! cycle in which one moved less the cycle from which it could; in each cycle only the numbers of both are counted.
+//! The order of the wavelets needs no record either. A router's color has one input, so its log is the number of its
+//! moves, which is that of the elements of the operations that sent on it ([`unpack`]). If all operations on a queue of
+//! the ramp belong to one thread, their lengths are the log of that queue. Stalls are the sum, over all wavelets, of
+//! the cycle of a move minus the cycle from which it was possible; in each cycle only the numbers of both are counted.
 
 mod build;
 mod faces;
@@ -38,33 +37,33 @@ const GROUPS: usize = 8;
 const CYCLES: u32 = 16;
 
 struct Packed {
-    /// Row by row.
+    /// Groups, row by row.
     groups: Vec<Group>,
     groups_in_row: usize,
-    /// Of each group some, one for each thread of its PEs.
+    /// Slots of each group, one for each thread of its PEs.
     slots: Vec<Slot>,
-    /// Of even cycles and of odd ones.
+    /// Faces of even cycles and of odd ones.
     faces: [Faces; 2],
     /// The bit of each queue of a ramp.
     bit_of: Vec<u8>,
-    /// The cycles in which wavelets moved less those from which they could, modulo 2^64; a wavelet that moves over a
-    /// link counts as if it waited from the same cycle on.
+    /// The cycles of moves of wavelets minus those from which they were possible, modulo 2^64. After a move over a link
+    /// a wavelet counts as if it waited from the same cycle on.
     stalls: u64,
 }
 
 impl Machine<'_> {
-    /// Whether the program can be packed.
+    /// Returns whether the program can be packed.
     pub fn can_be_packed(&self) -> bool {
         build::is_plain(self)
     }
 
-    /// Runs all cycles from `now` on, if the program can be packed, and returns the cycle after the last one.
+    /// Runs all cycles from `now`, if the program can be packed, and returns the cycle after the last one.
     pub(super) fn run_packed(&mut self, now: u32) -> Result<Option<u32>, SimError> {
         let Some(mut packed) = Packed::new(self, now) else { return Ok(None) };
         // Only an unpacked run needs them.
         self.tables.queues.empty();
         (self.arriving, self.pending) = (Vec::new(), Vec::new());
-        // The widest vectors of this processor, not only those that every processor has.
+        // The widest vectors of this processor, not only those of every processor.
         let vectors = pulp::Arch::new();
         let mut at = now;
         let mut active = true;
@@ -95,8 +94,9 @@ impl pulp::WithSimd for Sweep<'_, '_> {
 }
 
 impl Packed {
-    /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]. Returns whether anything
-    /// happened. What it calls in most cycles is inlined, and is so compiled for the vectors of the processor.
+    /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]; returns whether anything
+    /// happened. Functions that it calls in most cycles are inlined, so that they are compiled for the vectors of the
+    /// processor.
     #[inline(always)]
     fn sweep(&mut self, m: &mut Machine<'_>, now: u32) -> bool {
         let (rows, groups, cycles) = (m.program.grid.rows as usize, self.groups_in_row, CYCLES as usize);

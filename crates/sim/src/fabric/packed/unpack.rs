@@ -1,6 +1,6 @@
-//! The numbers of a packed run that has ended.
+//! Computes the counts of a packed run that has ended.
 //!
-//! All wavelets that were sent have then passed all routers on their way, so the moves of a router's color are the
+//! All wavelets that were sent have then passed all routers on their paths, so the moves of a router's color are the
 //! elements of the operations that sent on it.
 
 use unisono_base::narrow;
@@ -18,7 +18,8 @@ use super::{
 };
 
 impl Packed {
-    /// Gives back the numbers of the whole run; an error if a wavelet is left, which a run without packing describes.
+    /// Writes the counts of the whole run to the machine. Returns an error if a wavelet is left; a run without packing
+    /// then describes it.
     pub fn unpack(self, m: &mut Machine<'_>) -> Result<(), SimError> {
         if let Some((pe, count)) = self.groups.iter().find_map(left_over) {
             let (row, col) = m.program.grid.row_col(pe);
@@ -61,7 +62,7 @@ impl Packed {
     }
 }
 
-/// The first PE of a group with wavelets that nobody takes, and the number of their queues.
+/// Returns the first PE of a group with wavelets that no PE takes, and the number of their queues.
 fn left_over(group: &Group) -> Option<(u32, u64)> {
     let left = |lane: usize| {
         let counted = group.waiting.iter().chain(&group.inbox).chain(&group.to_router).chain(&group.to_pe);
@@ -71,7 +72,7 @@ fn left_over(group: &Group) -> Option<(u32, u64)> {
     Some((group.first_pe + narrow::<u32>(lane), u64::from(left(lane).count_ones())))
 }
 
-/// The moves of each row of the routers; `sent` are those into the ramps.
+/// Returns the moves of each row of the routers; `sent` are those into the ramps.
 fn moves(m: &Machine<'_>, sent: &[u32]) -> Vec<u32> {
     let rows = &m.tables.rows;
     let mut row_of = vec![NONE; sent.len()];

@@ -1,7 +1,7 @@
 //! One cycle of a group of PEs and their routers, in all lanes at once.
 //!
-//! Loops over lanes are written for the compiler to make vector instructions of them: they run over arrays of [`LANES`]
-//! words, take no branches, and read and write words whose places do not depend on a run's data.
+//! Loops over lanes are written for vectorization: they run over arrays of [`LANES`] words, take no branches, and read
+//! and write words whose places do not depend on a run's data.
 
 use unisono_base::narrow;
 
@@ -17,10 +17,10 @@ use super::{
     group::{AHEAD, DONE, Group, LANES, Lanes, NEVER, NO_BITS, NO_COLOR, Slot, add, count_slices, nonzero, sub},
 };
 
-/// What is the same for all groups in a cycle.
+/// Values that all groups share in a cycle.
 pub struct Cycle {
     pub at: u32,
-    /// The words of the ramps: of wavelets that arrive, and of those that leave now.
+    /// Indices of the words of the ramps: for wavelets that arrive, and for those that leave now.
     routed: usize,
     sent: usize,
     handed: usize,
@@ -32,7 +32,7 @@ pub struct Cycle {
 impl Cycle {
     pub fn new(at: u32, ramp_latency: u32, queue_depth: u32) -> Self {
         let slot = |ahead: u32, slots: u32| ((at + ahead) % slots) as usize;
-        // No more words than wavelets can be under way, so that fewer are read.
+        // Only as many words as wavelets can be under way, so that fewer are read.
         let (up, down) = (ramp_latency + 2, ramp_latency + 1);
         debug_assert!(up <= AHEAD, "`is_plain` checks the latency");
         Self {
@@ -49,14 +49,13 @@ impl Cycle {
 /// Moves of a cycle in each lane that count for the stalls.
 #[derive(Clone, Default)]
 pub struct Moves {
-    /// Wavelets that left a queue less those that entered one of another router.
+    /// Wavelets that left a queue minus those that entered one of another router.
     pub left: Lanes,
     /// Wavelets that PEs sent.
     pub sent: Lanes,
 }
 
 impl Moves {
-    /// Counts the colors on which PEs sent.
     #[inline(always)]
     fn count_sent(&mut self, mut sent: Lanes) {
         let mut more = 1;
@@ -70,10 +69,10 @@ impl Moves {
         }
     }
 
-    /// What these moves add to the stalls, modulo 2^64.
+    /// Returns the contribution of these moves to the stalls, modulo 2^64.
     pub fn stalls(&self, cycle: &Cycle, ramp_latency: u32) -> u64 {
         let sum = |of: &Lanes| of.iter().fold(0u32, |sum, &n| sum.wrapping_add(n));
-        // More wavelets may have come than left.
+        // The number may be negative: more wavelets may have entered than left.
         let left = i64::from(sum(&self.left).cast_signed()).cast_unsigned();
         let sent = u64::from(sum(&self.sent));
         left.wrapping_mul(u64::from(cycle.at)).wrapping_sub(sent * u64::from(cycle.at + 1 + ramp_latency))
@@ -82,8 +81,8 @@ impl Moves {
 
 #[expect(clippy::needless_range_loop, reason = "a lane has the same number in many arrays")]
 impl Group {
-    /// Moves wavelets through the routers, at most one over each outgoing link. Returns the bits of what came or left,
-    /// and the colors that left the ramps to the routers.
+    /// Moves wavelets through the routers, at most one over each outgoing link. Returns the bits of all arrivals and
+    /// departures, and the colors that left the ramps to the routers.
     #[inline(always)]
     pub fn move_wavelets(
         &mut self,
@@ -134,7 +133,7 @@ impl Group {
         (any, freed)
     }
 
-    /// Chooses for each link the first color in turn: no color goes to several.
+    /// Chooses for each link the first color in turn; each color goes to one link.
     #[inline(always)]
     fn move_to_one(&self, movable: &Lanes, moved: &mut Lanes, face: &mut Face, moves: &mut Moves) {
         for port in 0..=RAMP {
@@ -175,7 +174,7 @@ impl Group {
         }
     }
 
-    /// The thread of each PE that can do a step and comes first in turn, as its bit.
+    /// Returns, as its bit, the thread of each PE that can do a step and comes first in turn.
     #[inline(always)]
     fn choose(&self, slots: &[Slot], cycle: &Cycle) -> Lanes {
         let (mut lacks, mut no_room) = (NO_BITS, NO_BITS);
@@ -207,8 +206,8 @@ impl Group {
         chosen
     }
 
-    /// Does the steps of the chosen threads, which `any` names together. Returns the lanes in which a thread's state is
-    /// to be looked up.
+    /// Does the steps of the chosen threads; `any` is the union of their bits. Returns the lanes in which a thread's
+    /// state must be looked up.
     #[inline(always)]
     fn do_steps(
         &mut self,
@@ -245,14 +244,14 @@ impl Group {
         }
         for n in 0..LANES {
             sub(&mut self.inbox, n, took[n]);
-            // The router was visited before: it sees the room in the next cycle.
+            // The router was visited before, so it sees the room in the next cycle.
             add(&mut self.inbox_room, n, took[n]);
             sub(&mut self.ramp_room, n, sent[n]);
-            // The PE sees it in the next cycle too.
+            // The PE also sees it in the next cycle.
             add(&mut self.ramp_room, n, freed[n]);
             let turn = chosen[n] << 1 & self.threads[n];
             let next = turn | u32::from(turn == 0);
-            // A branch would keep the compiler from vector instructions.
+            // A branch would prevent vectorization.
             let keep = if chosen[n] == 0 { u32::MAX } else { 0 };
             self.thread_turn[n] = self.thread_turn[n] & keep | next & !keep;
         }
@@ -262,7 +261,7 @@ impl Group {
     }
 }
 
-/// The places of the bits of a word.
+/// Returns the places of the bits of a word.
 #[inline(always)]
 fn bits_of(mut word: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
@@ -272,19 +271,17 @@ fn bits_of(mut word: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// The lowest bit.
 #[inline(always)]
 fn first_of(bits: u32) -> u32 {
     bits & bits.wrapping_neg()
 }
 
-/// All bits of all lanes together.
 #[inline(always)]
 fn any_of(lanes: &Lanes) -> u32 {
     lanes.iter().fold(0, |any, bits| any | bits)
 }
 
-/// The first bit from a place on, or else the lowest one; `from` has all bits from that place on.
+/// Returns the first bit from a place on, or else the lowest one; `from` has all bits from that place on.
 #[inline(always)]
 fn first_in_turn(bits: u32, from: u32) -> u32 {
     let later = bits & from;
@@ -292,7 +289,7 @@ fn first_in_turn(bits: u32, from: u32) -> u32 {
 }
 
 impl Packed {
-    /// Runs one cycle of a group. Returns whether anything happened.
+    /// Runs one cycle of a group; returns whether anything happened.
     #[inline(always)]
     pub fn visit(&mut self, m: &mut Machine<'_>, row: usize, at: usize, cycle: &Cycle, moves: &mut Moves) -> bool {
         let index = row * self.groups_in_row + at;
@@ -319,13 +316,13 @@ impl Packed {
             self.look_up(m, index, &chosen, &over, cycle);
         }
         let group = &mut self.groups[index];
-        // A thread that waits for its time goes on by itself.
+        // A thread that waits for its time continues by itself.
         let is_quiet = any == 0 && group.paced == 0 && (0..LANES).all(|lane| nonzero(&group.waiting, lane) == 0);
         group.quiet = if is_quiet { group.quiet + 1 } else { 0 };
         any != 0
     }
 
-    /// Looks up the state of threads that have done all steps that were foreseen.
+    /// Looks up the state of threads that have done all foreseen steps.
     #[cold]
     fn look_up(&mut self, m: &mut Machine<'_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
         let first_pe = self.groups[index].first_pe;
@@ -344,7 +341,7 @@ impl Packed {
         }
     }
 
-    /// Lets threads of a PE go on that have waited for an operation.
+    /// Lets threads of a PE continue that have waited for an operation.
     fn end_waits(&mut self, m: &Machine<'_>, pe: u32, index: usize, lane: usize) {
         let threads = m.pe_threads[pe as usize] as usize..m.pe_threads[pe as usize + 1] as usize;
         for (local, thread) in (0..).zip(threads).filter(|t| m.threads[t.1].has_to_wait()) {
@@ -352,7 +349,7 @@ impl Packed {
         }
     }
 
-    /// Foresees the next steps of a thread, the PE's thread `local`.
+    /// Computes the next steps of a thread, the PE's thread `local`.
     pub fn foresee(&mut self, m: &Machine<'_>, thread: usize, local: u32, index: usize, lane: usize) {
         let (t, group, bit_of) = (&m.threads[thread], &mut self.groups[index], &self.bit_of);
         let slots = &mut self.slots[group.first_slot as usize..(group.first_slot + group.slots) as usize];
@@ -377,7 +374,7 @@ impl Packed {
         note(&mut group.paced, m.program.op(t.op()).pace > 1);
     }
 
-    /// Whether a PE can go on by time alone from a cycle on, in which nothing happened for a while.
+    /// Returns whether time alone lets a PE continue after `at`, when nothing has happened for a while.
     pub fn will_wake(&self, m: &Machine<'_>, at: u32) -> bool {
         let paused = |&earliest: &u32| earliest != NEVER && earliest > at;
         self.slots.iter().any(|slot| slot.earliest.iter().any(paused))
@@ -385,7 +382,7 @@ impl Packed {
     }
 }
 
-/// A step of an operation, as [`Slot`] has it.
+/// A step of an operation, as in [`Slot`].
 struct Step {
     takes: u32,
     sends: u32,
@@ -401,7 +398,7 @@ fn step(m: &Machine<'_>, t: &Thread, bit_of: &[u8], step: u8) -> Step {
     Step { takes: mask(&sources[t.takes_in(step)]), sends, pace: t.pace_after(step) }
 }
 
-/// The first cycle in which the next step of a thread may be done, as far as is known.
+/// Returns the first cycle in which the next step of a thread may be done, as far as is known.
 fn earliest(m: &Machine<'_>, thread: usize) -> u32 {
     let t = &m.threads[thread];
     let must_wait = || t.has_to_wait() && m.program.waits(t.op()).any(|w| m.op_span[w] == UNDONE);

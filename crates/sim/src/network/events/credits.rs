@@ -1,9 +1,8 @@
-//! Credits on their way back: events while some link stands still for want of them, and otherwise counted when someone
-//! looks at what they change.
+//! Returning credits: events while some link is stalled for want of them; otherwise they are counted when the counts
+//! that they change are read.
 
 use super::{super::packets::LAST, CREDIT, Events, Lane, NEVER, Place, key};
 
-/// A credit on its way back.
 pub(super) struct Credit {
     pub time: u64,
     pub stamp: u64,
@@ -12,7 +11,7 @@ pub(super) struct Credit {
 }
 
 impl Events {
-    /// The place of a packet that a link brought on a virtual channel will be free.
+    /// Adds the return of a credit, for the place of a packet that a link brought on a virtual channel.
     #[inline]
     pub fn credit(&mut self, now: u64, delay: u64, link: u32, vc: u8, vcs: u8) {
         let time = now + delay;
@@ -41,7 +40,7 @@ impl Events {
         at
     }
 
-    /// A credit that came back before the event that was taken last, in an order that does not matter.
+    /// Takes a credit that returned before the event that was taken last. The order of credits does not matter.
     #[inline]
     pub fn take_credit(&mut self, lane: usize) -> Option<(u32, u8)> {
         let popped = self.popped;
@@ -60,7 +59,7 @@ impl Events {
         self.strict
     }
 
-    /// From now on credits are events, or are not. Those that are before the last event have been taken.
+    /// Makes credits events, or not. Credits before the last event must have been taken.
     #[cold]
     pub fn set_strict(&mut self, strict: bool) {
         self.strict = strict;

@@ -1,25 +1,25 @@
 //! An alltoall by flows: every accelerator sends a block to every other, message k of accelerator r to (r + k) mod N.
 //!
 //! **Order.** Accelerators send their messages in the order of k, so all of them load the links to the same neighbors
-//! at the same time, and a link idles until the messages that need it have their turn. The shifts k are cut into
-//! windows of consecutive ones. The load of each window on each link is added up over all pairs. Buffers have no
-//! bounds, so an accelerator sends a window as fast as its own links take it, and a link works from the time of a
-//! window on without pause on what is sent in that window and later: it is done at the maximum, over windows w, of
-//! begin(w) + load(w) + load(w + 1) + ... (Lindley, "The theory of queues with a single server", 1952).
+//! at the same time, and a link idles until it is the turn of its messages. The shifts k are cut into windows of
+//! consecutive ones, and the load of each window on each link is added up over all pairs. Buffers are unbounded, so an
+//! accelerator sends a window as fast as its own links allow, and from the time of a window on a link works without
+//! pause on messages of this window and later ones. The link ends at the maximum, over windows w, of begin(w) + load(w)
+//! + load(w + 1) + ... (Lindley, "The theory of queues with a single server", 1952).
 //!
-//! **Whole messages.** Where accelerators alone pass on messages of others, these get out of step. As far as messages
-//! are few enough, they are simulated one by one (`whole.rs`), and only links of such networks are added up here. The
-//! rest of this text is for the others.
+//! **Whole messages.** If only accelerators pass on messages of others, these get out of step. If messages are few
+//! enough, they are simulated one by one (`whole.rs`), and only links of such networks are added up here. The rest of
+//! this text is about other networks.
 //!
-//! **Own links.** On a grid an accelerator's links also carry what it passes on. The queues of a link take turns, so
-//! its own messages get at least their turn: a window takes the load of its own messages and of what waits for the link
-//! already, or of its own messages by their part of the turns if that is less. The next window waits for the slowest of
-//! its links, because few messages are under way at a time; a window has no fewer shifts than an accelerator has
-//! machines that send.
+//! **Own links.** On a grid an accelerator's links also carry messages that it passes on. The queues of a link take
+//! turns, so its own messages get at least their turn. The time of a window is the smaller of two: the load of its own
+//! messages and of those that wait for the link already, or the load of its own messages times the turns of a round.
+//! The next window waits for the slowest of its links, because few messages are under way at a time; a window has no
+//! fewer shifts than an accelerator has sending machines.
 //!
-//! **Choice.** Where a routing has several hops, packets take the link with the fewest packets before it. Flows are
-//! split evenly, and then again by weights that fall where a link is busy, so that links with a choice between them are
-//! evenly busy, as long as that helps the busiest link.
+//! **Choice.** If a routing has several hops, packets take the link with the fewest packets before it. Flows are first
+//! split evenly, and then by weights that fall with the load of a link, so that links with a choice between them are
+//! evenly loaded, as long as that helps the busiest link.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{
@@ -32,21 +32,21 @@ use unisono_machine::network::{Header, Hop};
 use super::{Fluid, STEPS, bandwidths, ends_ps, spread::Spread, table_bytes, whole};
 use crate::network::Interconnect;
 
-/// Destinations whose own times are looked at; all of a small network.
+/// The most destinations whose own times are computed; all of a small network.
 const MOST_TIMED: u32 = 1024;
-/// Windows of shifts; of networks with more than [`MOST_TIMED`] accelerators fewer.
+/// Windows of shifts; fewer for networks with more than [`MOST_TIMED`] accelerators.
 const WINDOWS: u32 = 64;
 const FEW_WINDOWS: u32 = 32;
 /// Times that flows are split again by the load of links.
 const SPLITS: u32 = 6;
 const FEW_SPLITS: u32 = 2;
-/// Accelerators whose own links are looked at, and random ways from each of them and to each.
+/// Accelerators whose own links are sampled, and random paths from each of them and to each.
 const MOST_SAMPLED: u32 = 256;
 const WALKS: u32 = 64;
-/// Stands for the interface of an accelerator among the inputs of its links.
+/// The interface of an accelerator among the inputs of its links.
 const OWN: u32 = u32::MAX;
 
-/// Every accelerator sends `bytes` to every other.
+/// Returns the times of an alltoall in which every accelerator sends `bytes` to every other.
 ///
 /// # Errors
 /// The loads are over a limit.
@@ -73,7 +73,7 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     }
     let begins = begins(net, &spread, &loads, &bandwidths);
     let ends: Vec<f64> = (0..bandwidths.len()).map(|link| loads.end(link, &begins)).collect();
-    // A link of the machine's own bandwidth takes 1 for a message.
+    // A message takes the time 1 on a link of the machine's own bandwidth.
     let message_ps = of_plane * net.timing.links[0].ps_per_byte;
     let ps = |end: f64| if end > 0.0 { end * message_ps + ends_ps(net, latency) } else { 0.0 };
     let every = all.div_ceil(MOST_TIMED).max(1) as usize;
@@ -100,11 +100,11 @@ fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit>
     let tables = table_bytes(net) + 8 * u128::from(windows) * net.plane.links().len() as u128;
     limits::admit(WHAT, tables, STEPS * passes * all * all)?;
     if accelerators > 1 {
-        // One end stands for all.
+        // One destination stands for all.
         let ways = net.routing.choices(accelerators - 1, 0).len() as u128;
         let (mut shares, mut spread) = (0, Spread::new(net));
         spread.add(0, 1..accelerators, |_, _| shares += 1);
-        // And one window for all.
+        // One window stands for all.
         let mut of_window = 0;
         spread.add(0, (0..accelerators.div_ceil(windows)).map(|k| 1 + k % (accelerators - 1)), |_, _| of_window += 1);
         let steps = passes * (ways * all + shares) + u128::from(windows) * of_window + ways * all;
@@ -113,8 +113,8 @@ fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit>
     Ok(())
 }
 
-/// Gives links weights by which links with a choice between them are evenly busy, those of all splits with which the
-/// busiest link has the least to do; returns the latency of the longest way.
+/// Sets weights that load links with a choice between them evenly, those of the split whose busiest link has the least
+/// load. Returns the latency of the longest path.
 fn weigh(net: &Interconnect, spread: &mut Spread, bandwidths: &[f64], splits: u32) -> u64 {
     let all = net.plane.accelerators();
     let (mut latency, mut least, mut best) = (0, f64::INFINITY, Vec::new());
@@ -125,7 +125,7 @@ fn weigh(net: &Interconnect, spread: &mut Spread, bandwidths: &[f64], splits: u3
         }
         busy.iter_mut().zip(bandwidths).for_each(|(load, bandwidth)| *load /= bandwidth);
         let most = busy.iter().copied().fold(0.0, f64::max);
-        // What is less by the error of real numbers is no better.
+        // A difference within rounding errors is no improvement.
         if most < least * (1.0 - 1e-9) {
             least = most;
             best.clone_from(&spread.weights);
@@ -139,9 +139,9 @@ fn weigh(net: &Interconnect, spread: &mut Spread, bandwidths: &[f64], splits: u3
     latency
 }
 
-/// The time that each window keeps each link busy, as messages over a link of the machine's own bandwidth.
+/// The time for which each window occupies each link, in messages over a link of the machine's own bandwidth.
 struct Loads {
-    /// The first shift of each window, and one past the last.
+    /// The first shift of each window, and the end of the last.
     first: Vec<u32>,
     of_window: Vec<Vec<f64>>,
 }
@@ -164,12 +164,12 @@ impl Loads {
         Self { first, of_window }
     }
 
-    /// The time of all windows.
+    /// Returns the time of all windows on a link.
     fn of(&self, link: usize) -> f64 {
         self.of_window.iter().map(|loads| loads[link]).sum()
     }
 
-    /// When a link is done, if windows begin at these times.
+    /// Returns the time at which a link ends, for these begins of windows.
     fn end(&self, link: usize, begins: &[f64]) -> f64 {
         let (mut end, mut later): (f64, f64) = (0.0, 0.0);
         for (loads, begin) in self.of_window.iter().zip(begins).rev() {
@@ -182,13 +182,13 @@ impl Loads {
     }
 }
 
-/// When accelerators begin with each window, on the average of the slower half of a sample of them.
+/// Returns the mean begin of each window on the slower half of a sample of accelerators.
 fn begins(net: &Interconnect, spread: &Spread, loads: &Loads, bandwidths: &[f64]) -> Vec<f64> {
     let all = net.plane.accelerators();
     let sampled: Vec<u32> = (0..all).step_by(all.div_ceil(MOST_SAMPLED).max(1) as usize).collect();
     let turns = turns(net, &sampled);
     let mut own: FxHashMap<u32, f64> = FxHashMap::default();
-    // What waits for each link of a sampled accelerator when it begins with a window.
+    // The load that waits for each link of a sampled accelerator at the begin of a window.
     let mut queued: FxHashMap<u32, f64> = FxHashMap::default();
     let (mut hops, mut taken, mut begin) = (Vec::new(), Vec::new(), 0.0);
     let mut begins = Vec::with_capacity(loads.of_window.len());
@@ -222,7 +222,7 @@ fn begins(net: &Interconnect, spread: &Spread, loads: &Loads, bandwidths: &[f64]
             }
             taken.push(slowest);
         }
-        // The slower half is what links wait for.
+        // Links wait for the slower half.
         taken.sort_unstable_by(|a: &f64, b| b.total_cmp(a));
         let half = &taken[..taken.len().div_ceil(2)];
         begin += half.iter().sum::<f64>() / half.len() as f64;
@@ -230,11 +230,11 @@ fn begins(net: &Interconnect, spread: &Spread, loads: &Loads, bandwidths: &[f64]
     begins
 }
 
-/// Of the links of accelerators, the turns until a message of their own has its turn: virtual channels take turns, and
-/// the inputs of one do. Random ways tell which of them carry anything.
+/// Returns, for the links of accelerators, the turns of a round until a message of their own has its turn: virtual
+/// channels take turns, and so do the inputs of one. Random paths show which of them are in use.
 fn turns(net: &Interconnect, sampled: &[u32]) -> FxHashMap<u32, f64> {
     let all = net.plane.accelerators();
-    // The inputs of the first virtual channel of each link, and all of its virtual channels.
+    // The inputs of the first virtual channel of each link, and a mask of all its virtual channels.
     let mut met: FxHashMap<u32, (Vec<u32>, u64)> = FxHashMap::default();
     let mut hops = Vec::new();
     for walk in 0..u64::from(WALKS) * u64::from(all) {

@@ -1,24 +1,24 @@
 //! Max-min fair rates of flows over links, by progressive filling.
 //!
-//! All rates rise together until a link is full; the flows over it keep their rate, and the others rise on (Bertsekas,
-//! Gallager, "Data networks", section 6.5.2). A flow of rate r puts its share times r on each of its links.
+//! All rates rise together until a link is full; the flows over it keep their rate, and the others continue to rise
+//! (Bertsekas, Gallager, "Data networks", section 6.5.2). A flow of rate r puts its share times r on each of its links.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use unisono_base::{interrupt::poll, narrow};
 
-/// Flows and the shares of them on links.
+/// Flows and their shares on links.
 pub struct Flows {
     /// The bandwidth of each link.
     bandwidths: Vec<f64>,
     /// The flows over each link.
     over: Vec<Vec<u32>>,
-    /// Where the shares of each flow begin, and one past the last.
+    /// The start of the shares of each flow, and the end of the last.
     first: Vec<usize>,
     shares: Vec<(u32, f64)>,
 }
 
-/// What is left of a weight that was taken away, but for the error of real numbers.
+/// A weight below this is zero except for rounding errors.
 const NOTHING: f64 = 1e-9;
 
 impl Flows {
@@ -26,7 +26,7 @@ impl Flows {
         Self { over: vec![Vec::new(); bandwidths.len()], bandwidths, first: vec![0], shares: Vec::new() }
     }
 
-    /// Adds a flow; a link may be named several times.
+    /// Adds a flow; a link may occur several times.
     pub fn push(&mut self, shares: &[(u32, f64)]) {
         let flow = narrow::<u32>(self.first.len()) - 1;
         shares.iter().for_each(|&(link, _)| self.over[link as usize].push(flow));
@@ -38,14 +38,14 @@ impl Flows {
         &self.shares[self.first[flow]..self.first[flow + 1]]
     }
 
-    /// What all flows of 1 put on each link.
+    /// Returns the load of each link if all flows have rate 1.
     pub fn loads(&self) -> impl Iterator<Item = f64> {
         let mut loads = vec![0.0; self.over.len()];
         self.shares.iter().for_each(|&(link, share)| loads[link as usize] += share);
         loads.into_iter()
     }
 
-    /// The rate of each flow that is active; 0 for the others, infinite for those without a link.
+    /// Returns the rate of each active flow; 0 for the others, infinite for flows without a link.
     pub fn rates(&self, is_active: impl Fn(usize) -> bool) -> Vec<f64> {
         let count = self.first.len() - 1;
         let mut rates: Vec<f64> = (0..count).map(|flow| if is_active(flow) { f64::INFINITY } else { 0.0 }).collect();
@@ -56,7 +56,7 @@ impl Flows {
             }
         }
         let mut left = self.bandwidths.clone();
-        // Real numbers that are not negative are ordered as their bits are.
+        // Non-negative floating-point numbers are ordered like their bits.
         let level = |left: f64, weight: f64| (left.max(0.0) / weight).to_bits();
         let mut heap: BinaryHeap<_> = (0..self.over.len())
             .filter(|&link| weight[link] > 0.0)
@@ -67,7 +67,7 @@ impl Flows {
             if weight[link] <= NOTHING {
                 continue;
             }
-            // Levels only rise, so a link lies in the heap too low or right, never too high.
+            // Levels only rise, so the level of a link in the heap may be too low, but never too high.
             let now = level(left[link], weight[link]);
             if now != bits {
                 heap.push(Reverse((now, link)));

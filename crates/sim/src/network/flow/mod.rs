@@ -1,10 +1,10 @@
-//! Traffic as flows that share links: for networks that are too large for packets, and beside them.
+//! Traffic as flows that share links, for networks that are too large for packets, and for comparison.
 //!
-//! A message is a flow. It is split over the hops that its routing has at a node, and evenly over what its source may
-//! choose (ECMP). Buffers have no bounds and packets no length; to the time of the bytes come the latencies of the
-//! longest way and the overheads of both hosts.
+//! A message is a flow. It is split over the hops of its routing at each node, and evenly over the choices of its
+//! source (ECMP). Buffers are unbounded and packets have no length. The latencies of the longest path and the overheads
+//! of both hosts are added to the time of the bytes.
 //!
-//! * [`alltoall`]: messages in the order in which they are posted, see there.
+//! * [`alltoall`]: messages in the order in which they are posted.
 //! * [`permutation`]: all flows at once. Hops share a flow evenly, links are shared max-min fairly, and rates are found
 //!   by progressive filling, again whenever flows have ended.
 
@@ -24,16 +24,16 @@ use unisono_base::{
 
 use super::Interconnect;
 
-/// Flows that would end within so much of a step end in it, each at its own time.
+/// Flows that would end within this multiple of a step end in it, each at its own time.
 const TOGETHER: f64 = 1.25;
 
-/// When accelerators have what is sent to them.
+/// Times at which accelerators have received their messages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fluid {
     pub makespan_ps: f64,
-    /// Of each accelerator, or of an even sample of them.
+    /// Finish times of each accelerator, or of an even sample of them.
     pub finish_ps: Vec<f64>,
-    /// Bytes over the link of one plane that its bytes keep busy longest.
+    /// Bytes over the busiest link of one plane.
     pub busiest_bytes: f64,
 }
 
@@ -44,13 +44,13 @@ const ROUNDS: u128 = 40;
 /// Flows of a permutation that are followed for an estimate.
 const SAMPLED: usize = 64;
 
-/// Bytes of the tables that following flows takes, and those of loads.
+/// Returns the bytes of the tables for following flows, and of loads.
 fn table_bytes(net: &Interconnect) -> u128 {
     let states = u128::from(net.plane.nodes()) * u128::from(net.routing.virtual_channels().max(1));
     64 * states + 8 * net.plane.links().len() as u128
 }
 
-/// Accelerator k sends `bytes` to accelerator `to[k]`, each to another.
+/// Returns the times of a permutation: accelerator k sends `bytes` to accelerator `to[k]`, each to another.
 ///
 /// # Errors
 /// The flows are over a limit.
@@ -64,7 +64,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
             sampled += 1;
         }
         let shares = shares * to.len() as u128 / sampled.max(1);
-        // A share lies with its flow, whose table grows by doubling, and a number of its flow with its link.
+        // A share is stored with its flow, whose table grows by doubling, and the index of the flow with its link.
         let bytes = table_bytes(net) + 48 * shares + 64 * (to.len() + net.plane.links().len()) as u128;
         limits::admit(WHAT, bytes, STEPS * (ROUNDS + 4) * shares)?;
     }
@@ -84,8 +84,8 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     }
     let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
     let all_ps = bytes * net.timing.links[0].ps_per_byte;
-    // Shares of a flow that are left, and times by the packet's own clock: a link of the machine's own bandwidth takes
-    // 1 in `all_ps`.
+    // Remaining shares of each flow, and times in units of `all_ps`, which is the time on a link of the machine's own
+    // bandwidth.
     let mut left: Vec<f64> = to.iter().zip(0..).map(|(&to, from)| if to == from { 0.0 } else { 1.0 }).collect();
     let mut ended = vec![0.0; to.len()];
     let mut now = 0.0;
@@ -116,13 +116,13 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     Ok(Fluid { makespan_ps: finish_ps.iter().copied().fold(0.0, f64::max), finish_ps, busiest_bytes })
 }
 
-/// The bandwidths of all links over the machine's own.
+/// Returns the bandwidths of all links relative to the machine's own.
 fn bandwidths(net: &Interconnect) -> Vec<f64> {
     let own = net.timing.links[0].ps_per_byte;
     net.plane.links().iter().map(|&link| own / net.timing.of(link).ps_per_byte).collect()
 }
 
-/// The latency of a way, with the overheads of both hosts and the signal.
+/// Returns the latency of a path plus the overheads of both hosts and the signal.
 fn ends_ps(net: &Interconnect, latency_ps: u64) -> f64 {
     (latency_ps + net.timing.signal_ps) as f64 + 2.0 * net.timing.host_overhead_ps as f64
 }

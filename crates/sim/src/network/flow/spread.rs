@@ -1,31 +1,31 @@
-//! What flows to one accelerator put on each link, where they are split at every node by the weights of the links
-//! ahead.
+//! The loads that flows to one accelerator put on each link, if they are split at every node by the weights of the
+//! links ahead.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop};
 
 use crate::network::Interconnect;
 
-/// A node and the virtual channel on which flows come to it.
+/// A node and the virtual channel on which flows arrive there.
 struct State {
     node: u32,
     vc: u8,
     /// Hops that lead here and are not followed yet.
     pending: u32,
     share: f64,
-    /// Latency of the longest way from a source.
+    /// Latency of the longest path from a source.
     latency_ps: u64,
     first_edge: u32,
     edges: u32,
 }
 
-/// What lies behind no hop: the destination.
+/// The state behind a hop to the destination.
 const END: u32 = u32::MAX;
 
 pub(super) struct Spread<'a> {
     net: &'a Interconnect,
     vcs: usize,
-    /// Of each link; flows are split evenly at first.
+    /// Weights of the links; flows are split evenly at first.
     pub weights: Vec<f64>,
     /// Number and round of the state of each node and virtual channel.
     known: Vec<(u32, u32)>,
@@ -33,9 +33,9 @@ pub(super) struct Spread<'a> {
     states: Vec<State>,
     /// Links, and the states behind them.
     edges: Vec<(u32, u32)>,
-    /// States whose share is whole.
+    /// States whose share is complete.
     ready: Vec<u32>,
-    /// Sources by what they chose, and their shares.
+    /// Choices, sources and their shares, ordered by choice.
     sources: Vec<(u32, u32, f64)>,
     hops: Vec<Hop>,
 }
@@ -49,7 +49,7 @@ impl<'a> Spread<'a> {
         Self { net, vcs, weights, known, round: 0, states, edges, ready, sources, hops }
     }
 
-    /// Follows a flow of 1 from each source; returns the latency of the longest way.
+    /// Follows a flow of 1 from each source; returns the latency of the longest path.
     pub fn add(&mut self, to: u32, from: impl Iterator<Item = u32>, mut load: impl FnMut(u32, f64)) -> u64 {
         let mut sources = std::mem::take(&mut self.sources);
         sources.clear();
@@ -67,7 +67,7 @@ impl<'a> Spread<'a> {
         longest.unwrap_or(0)
     }
 
-    /// Sources that chose the same: nothing about a packet differs but where it is.
+    /// Follows the flows of sources with the same choice, whose packets differ only in their place.
     fn follow(&mut self, to: u32, sources: &[(u32, u32, f64)], load: &mut impl FnMut(u32, f64)) -> u64 {
         self.round += 1;
         self.states.clear();
@@ -105,7 +105,7 @@ impl<'a> Spread<'a> {
         longest
     }
 
-    /// Lists the hops of all states, which makes further states.
+    /// Lists the hops of all states, which adds further states.
     fn discover(&mut self, header: Header) {
         let mut at = 0;
         while at < self.states.len() {

@@ -1,9 +1,9 @@
 //! An alltoall whose messages move whole: the simulation of packets, each of which is a message.
 //!
-//! Where accelerators pass on the messages of others, as on a mesh or a torus, those in the middle have more to pass on
-//! than those at the edge and fall behind with messages of their own. Each accelerator then has an order in time of its
-//! own, which windows for all of them do not have. A packet's head goes on before its tail is there, so a message that
-//! is one packet takes as long as one of many.
+//! If accelerators pass on the messages of others, as on a mesh or a torus, those in the middle pass on more than those
+//! at the edge and fall behind with messages of their own. Each accelerator then has its own order in time, which
+//! windows for all of them do not have. A packet's head continues before its tail arrives, so a message of one packet
+//! takes as long as one of many.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use unisono_lower::tasks::pattern;
 
 use crate::network::{Interconnect, Options, Run, Timing, TrafficEstimate, run};
 
-/// Hops of messages that are simulated, about ten seconds of one core.
+/// The most hops of messages that are simulated, about ten seconds of one core.
 const MOST_HOPS: f64 = 33_554_432.0;
 
 /// Simulates the messages one by one; `None` if all are under way at once, if the network has switches, or if they are
@@ -28,7 +28,7 @@ pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     let whole = Interconnect {
         plane: net.plane.clone(),
         routing: Arc::clone(&net.routing),
-        // Flows have buffers without bounds.
+        // Flows have unbounded buffers.
         timing: Timing { packet_bytes: narrow(packet_bytes), places: u32::MAX, ..net.timing.clone() },
         computing: net.computing.clone(),
         ..*net
@@ -37,6 +37,6 @@ pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     if estimate.hops > MOST_HOPS || estimate.check().is_err() {
         return None;
     }
-    // Windows serve networks and messages that the simulator refuses.
+    // For networks and messages that the simulator refuses, windows are used.
     run(&pattern::linear_alltoall(all, bytes).ok()?, &whole, &Options::default()).ok()
 }

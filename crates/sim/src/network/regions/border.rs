@@ -1,4 +1,4 @@
-//! The border of a region: what it sends to other regions, and what it keeps of their messages.
+//! The border of a region: the events that it sends to other regions, and its records of their messages.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use super::{
     partition::Regions,
 };
 
-/// What goes from one region to another.
+/// An event or a report from one region to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Crossing {
     Arrival {
@@ -18,19 +18,19 @@ pub(super) enum Crossing {
     Credit {
         channel: u32,
     },
-    /// A message of so many packets will come.
+    /// A message of `packets` packets will arrive.
     Message {
         at: u32,
         id: u32,
         packets: u32,
     },
-    /// A message of the region that receives this is there.
+    /// A message of the receiving region has arrived.
     Removal {
         at: u32,
     },
 }
 
-/// A crossing, and the time and the stamp at which it happens, where it is an event.
+/// A crossing and, if it is an event, its time and stamp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     time: u64,
@@ -47,20 +47,20 @@ struct Foreign {
     id: u32,
 }
 
-/// Of a message of another region, for estimates.
+/// Bytes of a message of another region, for estimates.
 pub(in super::super) const FOREIGN_BYTES: u128 = size_of::<Foreign>() as u128;
 
 pub(in super::super) struct Border<'a> {
     regions: &'a Regions,
     region: usize,
     pub log: Log,
-    /// By region.
+    /// Crossings to each region.
     sent: Vec<Vec<Sent>>,
-    /// By region and place in its table.
+    /// Messages by region and place in its table.
     foreign: Vec<Vec<Foreign>>,
-    /// The end of the window, by which nothing may come from others.
+    /// The end of the window; no event of other regions may happen before.
     last: u64,
-    /// Something would come in the window in which it was sent.
+    /// True if an event would happen in the window in which it was sent.
     is_broken: bool,
 }
 
@@ -83,13 +83,13 @@ impl<'a> Border<'a> {
         self.regions.crosses[link as usize]
     }
 
-    /// The head of a packet that starts now goes over a link to another region.
+    /// Sends the arrival of a packet that starts now on a link to another region.
     pub fn arrival(&mut self, now: u64, delay: u64, stamp: u64, link: u32, packet: Packet) {
         let to = self.regions.to[link as usize];
         self.event(usize::from(to), now, delay, stamp, Crossing::Arrival { link, packet });
     }
 
-    /// The place of a packet that a link brought from another region will be free.
+    /// Sends the credit for the place of a packet that a link brought from another region.
     pub fn credit(&mut self, now: u64, delay: u64, stamp: u64, link: u32, channel: u32) {
         let from = self.regions.from[link as usize];
         self.event(usize::from(from), now, delay, stamp, Crossing::Credit { channel });
@@ -101,7 +101,7 @@ impl<'a> Border<'a> {
         self.sent[to].push(Sent { time, delay, stamp, crossing });
     }
 
-    /// A message to a node was handed over.
+    /// Announces a message to the region of its destination, if that is another one.
     pub fn announce(&mut self, to: u32, at: u32, id: u32, packets: u32) {
         let to = usize::from(self.regions.of_node[to as usize]);
         if to != self.region {
@@ -117,7 +117,7 @@ impl<'a> Border<'a> {
         &mut self.foreign[(at >> PLACE_BITS) as usize][(at & ((1 << PLACE_BITS) - 1)) as usize]
     }
 
-    /// A region will send a message.
+    /// Records a message that a region will send.
     fn expect(&mut self, from: usize, at: u32, message: Foreign) {
         let place = (at & ((1 << PLACE_BITS) - 1)) as usize;
         let messages = &mut self.foreign[from];
@@ -127,7 +127,7 @@ impl<'a> Border<'a> {
         messages[place] = message;
     }
 
-    /// Notes that a packet's tail is there; returns the time of the message if it was the last packet.
+    /// Notes that a packet's tail arrives; returns the time of the message if it was the last packet.
     pub fn arrive(&mut self, at: u32, time: u64) -> Option<u64> {
         let message = self.foreign(at);
         message.latest = message.latest.max(time);
@@ -143,15 +143,15 @@ impl<'a> Border<'a> {
 }
 
 impl Packets<'_> {
-    /// Gives away the entries of this window.
+    /// Swaps out the entries of this window.
     pub(super) fn swap_log(&mut self, log: &mut Vec<Entry>) {
         if let Some(border) = &mut self.border {
             std::mem::swap(&mut border.log.entries, log);
         }
     }
 
-    /// Puts this region's events into the order of all regions, and gives away what it sends. Returns when the first
-    /// event of it is.
+    /// Puts this region's events into the order of all regions, and passes on its crossings. Returns the time of the
+    /// first of them that is an event.
     pub(super) fn end_window(&mut self, order: &Order, to: &[Mutex<Vec<Sent>>]) -> u64 {
         let Some(border) = &mut self.border else { return u64::MAX };
         let (region, base) = (border.region, border.log.base());
@@ -168,7 +168,7 @@ impl Packets<'_> {
         first
     }
 
-    /// Takes what a region has sent.
+    /// Takes the crossings that a region has sent.
     pub(super) fn take(&mut self, from: usize, sent: &mut Vec<Sent>) {
         for Sent { time, delay, stamp, crossing } in sent.drain(..) {
             match crossing {
@@ -197,7 +197,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Whether one thread has to run this: to report an error, or because a region sent something too late.
+    /// Returns whether one thread must run this: to report an error, or because a region sent an event too late.
     pub(super) fn has_failed(&self) -> bool {
         self.fault.is_some() || self.late.is_some() || self.border.as_ref().is_some_and(|border| border.is_broken)
     }

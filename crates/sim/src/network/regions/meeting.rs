@@ -1,4 +1,4 @@
-//! The place where the threads of all regions meet between windows.
+//! The barrier at which the threads of all regions meet between windows.
 
 use std::{
     hint::spin_loop,
@@ -6,7 +6,7 @@ use std::{
     thread::yield_now,
 };
 
-/// Looks at the others before a thread lets another one run: about as long as a window takes.
+/// Polls before a thread yields: about as long as a window takes.
 const SPINS: u32 = 2000;
 
 pub(super) struct Meeting {
@@ -21,7 +21,7 @@ impl Meeting {
         Self { threads, here: AtomicUsize::new(0), round: AtomicUsize::new(0), failed: AtomicBool::new(false) }
     }
 
-    /// Waits for all threads; returns whether none has failed. Profiles show it by its name.
+    /// Waits for all threads; returns whether none has failed. It is not inlined, so that profiles show its name.
     #[inline(never)]
     pub fn meet(&self) -> bool {
         let round = self.round.load(Ordering::Acquire);
@@ -45,7 +45,7 @@ impl Meeting {
         !self.failed.load(Ordering::Acquire)
     }
 
-    /// No thread waits for others any more.
+    /// Makes all waiting threads return.
     pub fn fail(&self) {
         self.failed.store(true, Ordering::Release);
     }

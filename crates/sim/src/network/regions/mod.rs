@@ -1,14 +1,14 @@
-//! One simulation on several threads, with the results of one thread.
+//! Runs one simulation on several threads, with the results of one thread.
 //!
 //! The nodes of a plane are divided into regions ([`partition`]). A thread runs the events of a region, of its ranks
-//! and of its packets, for a window of time that is no longer than the latency of any link between regions: an event of
-//! another region has no effect here in the same window (Chandy, Misra, "Distributed simulation", 1979). Between
-//! windows the threads meet. They find the order in which one thread would have made the events ([`order`]), and take
-//! what the others sent ([`border`]). So events of the same time happen in the same order as on one thread, and all
-//! results are equal.
+//! and of its packets, for a window of time. The window is not longer than the latency of any link between regions, so
+//! an event of another region has no effect in the same window (Chandy, Misra, "Distributed simulation", 1979). Between
+//! windows the threads meet. They find the order in which one thread would have created the events ([`order`]), and
+//! take the events that the others sent ([`border`]). So events of the same time happen in the same order as on one
+//! thread, and all results are equal.
 //!
-//! A run that fails or that cannot be divided is run by one thread, which reports the reason. Every thread has tables
-//! of the whole plane, and of all ranks and tasks of the graph; estimates of memory count them for each.
+//! If a run fails or cannot be divided, one thread runs it and reports the reason. Every thread has tables of the whole
+//! plane, and of all ranks and tasks of the graph; estimates of memory count them for each.
 
 mod border;
 mod meeting;
@@ -36,17 +36,16 @@ use self::{
 use super::{Interconnect, Options, Run, hosts::HostPrices, messages::Messages, packets::Packets};
 use crate::endpoint::{self, parts::Part};
 
-/// What the threads of all regions share.
+/// State that the threads of all regions share.
 struct Shared {
     meeting: Meeting,
     logs: Vec<RwLock<Vec<Entry>>>,
-    /// From each region to each.
+    /// Crossings from each region to each.
     sent: Vec<Vec<Mutex<Vec<Sent>>>>,
-    /// When the next event of each region is, or of what it sent.
+    /// The time of the next event of each region, or of an event that it sent.
     next_ps: Vec<AtomicU64>,
 }
 
-/// What a region did.
 struct Done {
     run: endpoint::Run,
     tasks: u64,
@@ -56,12 +55,12 @@ struct Done {
     link_packets: Vec<u64>,
 }
 
-/// The most regions into which a plane is divided for so many threads.
+/// Returns the most regions into which a plane is divided for `jobs` threads.
 pub(super) fn most(interconnect: &Interconnect, jobs: usize) -> usize {
     jobs.min(partition::MOST).min(interconnect.plane.accelerators() as usize)
 }
 
-/// Runs a graph on `options.jobs` threads; nothing if it does not succeed.
+/// Runs a graph on `options.jobs` threads; returns `None` if it does not succeed.
 pub(super) fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Option<Run> {
     let regions = Regions::new(graph, interconnect, options, options.jobs as usize)?;
     let count = regions.count;
@@ -142,10 +141,10 @@ fn run_region(
     Some(Done { run, tasks, under_way, packets: count, hops, link_packets })
 }
 
-/// The results of all regions together; nothing if tasks or packets are stuck.
+/// Joins the results of all regions; returns `None` if tasks or packets are stuck.
 fn join(graph: &TaskGraph, all: Vec<Done>) -> Option<Run> {
     let tasks: u64 = all.iter().map(|done| done.tasks).sum();
-    // A region counts what it made, another one subtracts what arrived there.
+    // A region counts the packets that it made, another one subtracts those that arrived there.
     let under_way = all.iter().fold(0_u64, |sum, done| sum.wrapping_add(done.under_way));
     if tasks != graph.task_count() as u64 || under_way != 0 {
         return None;

@@ -1,22 +1,22 @@
-//! The order of making of all events, where regions make them at the same time.
+//! The order of creation of all events, if regions create them at the same time.
 //!
-//! Events of one time happen in the order in which they were made. Each region lists the events that happened in a
-//! window and made others, with their keys. All lists merged by key are the order in which one thread runs these
-//! events, so the k-th event that they make has stamp k after those of the windows before. An event may come before one
-//! of its region that was made earlier (ranks have events in the past); the region has it when it takes it, so a list
-//! is merged by the greatest key up to each of its entries.
+//! Events of one time happen in the order in which they were created. Each region lists the events that happened in a
+//! window and created others, with their keys. All lists merged by key are the order in which one thread runs these
+//! events, so the k-th event that they create has stamp k after those of the windows before. An event may come before
+//! one of its region that was created earlier (ranks have events in the past); it is in the list at the place at which
+//! the region ran it, so a list is merged by the greatest key up to each of its entries.
 
-/// Of an entry's order: it is an event of ranks. They come after the packets' of their time.
+/// Flag in an entry's order: it is an event of ranks. They come after the packets' of their time.
 const OF_RANKS: u64 = 1 << 63;
-/// Of an entry's order: the stamp was made in this window, and its number among those of its region follows.
+/// Flag in an entry's order: the stamp was made in this window, and its number in its region follows.
 const IN_WINDOW: u64 = 1 << 62;
 
-/// An event that made others.
+/// An event that created others.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Entry {
     time: u64,
     order: u64,
-    /// Stamps that it made, of packets' events and of ranks'.
+    /// Numbers of stamps that it made, of packets' events and of ranks'.
     made: [u32; 2],
 }
 
@@ -26,9 +26,9 @@ pub(in super::super) struct Log {
     pub entries: Vec<Entry>,
     /// Stamps of packets' events that all regions had made before this window.
     base: u64,
-    /// The same that the entries list.
+    /// The same, including those of the entries.
     listed: u64,
-    /// The stamp, of the order of all regions, for each stamp of this region's ranks' events made before this window.
+    /// The stamp, in the order of all regions, for each stamp of this region's ranks' events made before this window.
     of_ranks: Vec<u32>,
 }
 
@@ -37,7 +37,7 @@ impl Log {
         self.add(0, OF_RANKS | u64::from(rank), 0, made);
     }
 
-    /// An event of the ranks is over; `made` are all stamps of packets' events.
+    /// Logs an event of the ranks; `made` are all stamps of packets' events so far.
     pub fn stepped(&mut self, time: u64, stamp: u32, made: u64, of_ranks: u32) {
         let before = self.of_ranks.len();
         let order = self
@@ -47,7 +47,7 @@ impl Log {
         self.add(time, OF_RANKS | order, made, of_ranks);
     }
 
-    /// An event of packets is over.
+    /// Logs an event of packets.
     #[inline]
     pub fn moved(&mut self, time: u64, stamp: u64, made: u64, of_ranks: u32) {
         let order = if stamp > self.base { IN_WINDOW | (stamp - self.base - 1) } else { stamp };
@@ -83,7 +83,7 @@ pub(in super::super) struct Order {
     /// Stamps made before the window, and in it: of packets' events, of ranks'.
     before: [u64; 2],
     made: [u32; 2],
-    /// Of each region and kind: the place of each stamp among those of all regions.
+    /// By region and kind: the place of each stamp among those of all regions.
     places: Vec<[Vec<u32>; 2]>,
 }
 
@@ -121,19 +121,19 @@ impl Order {
         let stamp = if entry.order & IN_WINDOW == 0 {
             number
         } else {
-            // Stamps of packets' events begin at 1. An entry follows the one that made it, which has been merged.
+            // Stamps of packets' events begin at 1. An entry follows the one that created it, which has been merged.
             let first = self.before[kind] + u64::from(kind == 0);
             first + u64::from(self.places[region][kind][number as usize])
         };
         u128::from(entry.time) << 64 | u128::from(entry.order & OF_RANKS | stamp)
     }
 
-    /// Stamps of packets' events, of this window and all before.
+    /// Returns the stamps of packets' events, of this window and all before.
     pub fn packets_made(&self) -> u64 {
         self.before[0] + u64::from(self.made[0])
     }
 
-    /// The stamp, in the order of all regions, of a stamp that a region made in this window.
+    /// Returns the stamp, in the order of all regions, of a stamp that a region made in this window.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; a place in a table")]
     pub fn stamp(&self, region: usize, stamp: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! The rules of LogGOPSim written straight down, with every event that waits coming again by itself: the oracle of the
+//! The rules of LogGOPSim, implemented directly: every waiting event is queued again by itself. It is the oracle of the
 //! endpoint simulator.
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
@@ -11,12 +11,12 @@ use unisono_base::TaskId;
 use unisono_cost::endpoint::Goal;
 use unisono_lower::tasks::{ANY, Kind, Task, TaskGraph};
 
-/// `Ok`: finish of each rank and the number of events. `Err`: how many tasks are never done.
+/// Returns the finish of each rank and the number of events, or the number of tasks that are never done.
 pub fn simulate(graph: &TaskGraph, p: &Goal) -> Result<(Vec<u64>, u64), u64> {
     simulate_far(graph, p, |_, _, _| 0)
 }
 
-/// The same where the way of a message from, to, of so many bytes takes longer.
+/// Simulates with longer flights: `far(from, to, bytes)` is added to that of each message.
 pub fn simulate_far(graph: &TaskGraph, p: &Goal, far: fn(u32, u32, u64) -> u64) -> Result<(Vec<u64>, u64), u64> {
     Reference::new(graph, *p, far).run()
 }

@@ -41,7 +41,7 @@ fn deep_queues_and_long_ramps_cannot_be_counted() {
     assert!(!packs(Kind::Reduce, "kd-tree", &Options { ramp_latency: 7, ..Options::default() }));
 }
 
-/// A run that has not been packed from the start has wavelets everywhere when it is packed.
+/// A run that is packed after its start has wavelets everywhere at that time.
 #[test]
 fn restless_runs_are_packed_on_the_way() {
     for (name, rows, cols) in [("kd-tree", 17, 22), ("slack-tree", 12, 21), ("quad-two-phase", 16, 16)] {

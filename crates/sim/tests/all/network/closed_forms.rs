@@ -51,7 +51,7 @@ fn planes_share_a_message_evenly() {
 }
 
 /// A place is free for the next packet 80 (hop) + 20 (packet) + 40 (credit) ns after a start: with one place a packet
-/// goes every 140 ns, with two every 70, with seven the credits are always there in time.
+/// starts every 140 ns, with two every 70, with seven the credits always return in time.
 #[test]
 fn few_places_slow_a_stream() {
     for (places, every) in [(1, 140), (2, 70), (7, 20)] {
@@ -65,14 +65,13 @@ fn few_places_slow_a_stream() {
     }
 }
 
-/// What comes over a link and what the node's own interface sends take turns: one packet each.
+/// Packets that arrive over a link and those of the node's own interface take turns: one packet each.
 #[test]
 fn two_flows_share_a_link_in_halves() {
     let ring = interconnect("name = 'torus'\ndims = [9]");
     let packets = 1000;
     let run = simulate(&ring, &[(0, 2, 1000 * packets), (1, 3, 1000 * packets)]);
-    // The link that both take is never idle. The second flow is 4 packets ahead, while the first is on its way to node
-    // 1.
+    // The link that both use is never idle. The second flow is 4 packets ahead, while the first travels to node 1.
     let all = (80 + 2 * packets * 20) * NS;
     let (first, second) = (run.hosts.finish[2], run.hosts.finish[3]);
     assert_eq!(first, all, "{first}");
@@ -87,7 +86,7 @@ fn neighbors_exchange_at_full_rate() {
     assert!(run.hosts.finish.iter().all(|&t| t == (80 + 50 * 20) * NS), "{:?}", run.hosts.finish);
 }
 
-/// One message uses all shortest ways: to the far corner of a board there are two.
+/// One message uses all shortest paths: to the far corner of a board there are two.
 #[test]
 fn a_message_spreads_over_the_ports() {
     let mesh = interconnect("name = 'hxmesh'\nboard = [4, 4]\nboards = [2, 2]");
@@ -97,7 +96,7 @@ fn a_message_spreads_over_the_ports() {
     assert!(run.hosts.makespan >= (2 * 80 + 50 * 20) * NS);
 }
 
-/// Accelerators on which no rank lies forward as well; ranks on one accelerator need no link.
+/// Accelerators without a rank forward as well; ranks on one accelerator need no link.
 #[test]
 fn ranks_lie_where_they_are_placed() {
     let ring = interconnect("name = 'torus'\ndims = [9]");
@@ -121,8 +120,8 @@ fn a_schedule_runs_in_its_rounds() {
     assert_eq!(run.hosts.makespan, (14 * (80 + 20) + 7 * 10) * NS);
 }
 
-/// Each accelerator receives as much as its ports bring: an alltoall cannot be faster than the links that it has to
-/// cross.
+/// Each accelerator receives at most the rate of its ports: an alltoall cannot be faster than the links that it
+/// crosses.
 #[test]
 fn an_alltoall_keeps_the_bound_of_its_ports() {
     // 4 x 4 boards of 2 x 2; "HammingMesh", section 3: a share of (1/2a) (N-1) / (N - N/x), here 63/192.
@@ -135,16 +134,15 @@ fn an_alltoall_keeps_the_bound_of_its_ports() {
     assert!(share < bound && share > 0.75 * bound, "{share} of {bound}");
 }
 
-/// A chain of links, each with its gbps and ns; a hop takes 40 ns more than its latency.
+/// Returns a chain of links, each with its gbps and ns; a hop takes 40 ns more than its latency.
 fn chain(links: &[(u32, u32)]) -> unisono_sim::network::Interconnect {
     let line = |(at, (gbps, ns)): (usize, &(u32, u32))| format!("{at} {} gbps={gbps} ns={ns}\n", at + 1);
     let lines: String = links.iter().enumerate().map(line).collect();
     interconnect(&format!("name = 'graph'\naccelerators = {}\nedges = \"\"\"\n{lines}\"\"\"", links.len() + 1))
 }
 
-/// A packet of n bytes takes 8 n / gbps ns on a link. Over slower and slower links its tail is as late as the last link
-/// makes it. Before a faster link it waits for the difference, and is as short as the fast link makes it again
-/// afterwards.
+/// A packet of n bytes takes 8 n / gbps ns on a link. Over slower and slower links the last link determines the delay
+/// of its tail. Before a faster link it waits for the difference, and afterwards it is as short as on the fast link.
 #[test]
 fn a_packet_crosses_unlike_links() {
     let fast_slow = chain(&[(800, 10), (400, 40), (100, 100)]);
@@ -158,7 +156,7 @@ fn a_packet_crosses_unlike_links() {
     assert_eq!(simulate(&narrow_inside, &[(0, 3, 1000)]).hosts.makespan, (50 + 80 + 70 + 50 + 10) * NS);
 }
 
-/// The narrowest link of a way sets the rate: 100 packets leave it 80 ns after each other.
+/// The narrowest link of a path sets the rate: 100 packets leave it 80 ns after each other.
 #[test]
 fn a_stream_runs_at_the_rate_of_its_narrowest_link() {
     let net = chain(&[(800, 10), (100, 40), (800, 10)]);
@@ -166,7 +164,7 @@ fn a_stream_runs_at_the_rate_of_its_narrowest_link() {
     assert_eq!(run.hosts.makespan, (50 + 80 + 99 * 80 + 70 + 50 + 10) * NS);
 }
 
-/// Eight slow accelerators send to one behind a link of their rates together: each packet waits for its tail, and no
+/// Eight slow accelerators send to one behind a link of their rates together. Each packet waits for its tail, and no
 /// packet for another, so a slow link does not slow the fast one.
 #[test]
 fn slow_links_fill_a_fast_one() {
@@ -174,13 +172,13 @@ fn slow_links_fill_a_fast_one() {
     let net = interconnect(&format!("name = 'graph'\naccelerators = 9\nedges = \"\"\"\n{lines}8 9 ns=10\n\"\"\""));
     let messages: Vec<_> = (0..8).map(|from| (from, 8, 100_000)).collect();
     let run = simulate(&net, &messages);
-    // Packets of 160 ns on a slow link and 20 on the fast one. The first are ready after 50 + 140 and take turns from
-    // then on.
+    // Packets take 160 ns on a slow link and 20 on the fast one. The first are ready after 50 + 140, and take turns
+    // from then on.
     assert_eq!(run.hosts.makespan, (50 + 140 + 800 * 20 + 50) * NS);
 }
 
-/// Two ways of one hop: of 30 packets the link of 400 takes as many as it sends in the time of the others on that of
-/// 100.
+/// Two paths of one hop: of 30 packets the link of 400 takes as many as it can send in the time of the others on the
+/// link of 100.
 #[test]
 fn packets_choose_the_link_that_is_through_first() {
     let net = interconnect("name = 'graph'\naccelerators = 2\nedges = \"\"\"\n0 1 gbps=100\n0 1\n\"\"\"");
@@ -206,7 +204,7 @@ fn the_own_speed_stated_changes_nothing() {
             run(&graph, &net, &Options::default()).unwrap()
         });
         assert_eq!(ran[0], ran[1], "{topology}");
-        // Nor does a class of its own whose numbers are those of the machine.
+        // A class of its own with the machine's numbers changes nothing either.
         let mut net = interconnect(&format!(
             "name = 'graph'\naccelerators = {ranks}\nedges = \"\"\"\n{}\"\"\"",
             lines(" gbps=100 ns=1")

@@ -28,13 +28,13 @@ pub const UNLIKE: &str = "name = 'graph'\naccelerators = 6\nedges = '''\n0 6 gbp
     2 6 gbps=1600 ns=10\n3 7 gbps=1600 ns=10\n4 7 gbps=1600 ns=10\n5 7 gbps=1600 ns=10\n6 7 gbps=200 ns=250 count=2\n\
     6 7\n0 1 gbps=100\n'''";
 
-/// One whose sources choose at random.
+/// A network whose sources choose at random.
 pub const VALIANT: &str = "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5\nrouting = 'valiant'";
 
-/// One whose packets choose between the direct way and a random one.
+/// A network whose packets choose between the direct path and a random one.
 pub const ADAPTIVE: &str = "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5\nrouting = 'adaptive'";
 
-/// One plane of 400 Gb/s links, 80 ns a hop, packets of 1000 bytes (20 ns); no host overhead.
+/// Returns a network of one plane of 400 Gb/s links, 80 ns a hop, packets of 1000 bytes (20 ns); no host overhead.
 pub fn network(topology: &str) -> Network {
     let text = format!(
         "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
@@ -48,7 +48,7 @@ pub fn interconnect(topology: &str) -> Interconnect {
     Interconnect::new(&network(topology)).unwrap()
 }
 
-/// All messages `(from, to, bytes)` at once, in this order.
+/// Returns all messages `(from, to, bytes)` at once, in this order.
 pub fn traffic(ranks: u32, messages: &[(u32, u32, u64)]) -> TaskGraph {
     let mut b = Builder::new();
     for rank in 0..ranks {

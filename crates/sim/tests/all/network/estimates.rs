@@ -1,11 +1,11 @@
-//! Estimates of traffic, beside runs of it.
+//! Estimates of traffic against runs of it.
 
 use unisono_lower::tasks::pattern;
 use unisono_sim::network::{Options, TrafficEstimate, run};
 
 use super::common::{TOPOLOGIES, interconnect};
 
-/// Packets are counted; hops are those of a sample of pairs, of which a small network has few.
+/// Packets are counted; hops are those of a sample of pairs, and a small network has few pairs.
 #[test]
 fn an_alltoall_has_the_packets_and_about_the_hops_of_its_estimate() {
     for topology in TOPOLOGIES {

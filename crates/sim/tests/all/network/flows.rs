@@ -6,8 +6,8 @@ use unisono_sim::network::{Interconnect, Options, flow, run};
 use crate::network::common::{TOPOLOGIES, UNLIKE, VALIANT, interconnect, traffic};
 use crate::soak;
 
-/// The busiest link of an alltoall written straight down: every pair by itself, first split evenly, then six times more
-/// by weights that fall with the root of the time for which a link is busy; the best of these splits.
+/// Computes the busiest link of an alltoall directly: every pair by itself, first split evenly, then six times more by
+/// weights that fall with the root of a link's busy time; returns the best of these splits.
 fn busiest(net: &Interconnect) -> f64 {
     let mut weights = vec![1.0; net.plane.links().len()];
     let rate = |link: usize| net.timing.links[0].ps_per_byte / net.timing.of(net.plane.links()[link]).ps_per_byte;
@@ -71,7 +71,7 @@ fn a_ring_has_its_load() {
     assert!((fluid.makespan_ps - (8.0 * 20_000.0 + 4.0 * 80_000.0)).abs() < 1.0, "{}", fluid.makespan_ps);
 }
 
-/// Packets need about the time of flows: longer for the ends of messages, less where they choose better than evenly.
+/// Packets take about the time of flows: longer for the ends of messages, less if they choose better than evenly.
 #[test]
 fn packets_take_about_the_time_of_flows() {
     for &topology in TOPOLOGIES {
@@ -83,9 +83,9 @@ fn packets_take_about_the_time_of_flows() {
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();
         let flows = flow::alltoall(&net, bytes).unwrap().makespan_ps;
         let ratio = packets.hosts.makespan as f64 / flows;
-        // Flows count the latency of the longest way. Credits beat an even split where a board is its own neighbor:
-        // both ways are shortest, and one is crowded. At a link inputs take turns, not flows: on a mesh those from afar
-        // end a little later.
+        // Flows count the latency of the longest path. Credits beat an even split if a board is its own neighbor: both
+        // paths are shortest, and one is crowded. At a link inputs take turns, not flows: on a mesh those from afar end
+        // a little later.
         let mut least = if topology.ends_with("boards = [2, 1]") { 0.8 } else { 0.98 };
         if topology == UNLIKE {
             // Even parts over 200, 200 and 400 Gb/s take as long as 600 Gb/s, packets use all 800.
@@ -96,7 +96,7 @@ fn packets_take_about_the_time_of_flows() {
 }
 
 /// In the order of shifts, on every family at a size at which the order matters: 64 to 256 accelerators with four
-/// machines. A message is 33 packets. Where accelerators pass on messages, these get out of step.
+/// machines. A message is 33 packets. If accelerators pass on messages, these get out of step.
 #[test]
 fn packets_in_order_take_the_time_of_flows() {
     let mut beyond = Vec::new();
@@ -119,7 +119,7 @@ fn packets_in_order_take_the_time_of_flows() {
         let mut net = interconnect(topology);
         let ranks = net.plane.accelerators();
         let bytes = if soak::is_on() { 32_768 } else { 8192 };
-        // Flows have buffers without bounds; these hold all that a link brings.
+        // Flows have unbounded buffers; these hold everything that a link brings.
         net.timing.places = 1 << 20;
         let packets = run(&pattern::linear_alltoall(ranks, bytes).unwrap(), &net, &Options::default()).unwrap();
         let ratio = packets.hosts.makespan as f64 / flow::alltoall(&net, bytes).unwrap().makespan_ps;
@@ -147,7 +147,7 @@ fn a_permutation_by_packets_and_by_flows() {
     }
 }
 
-/// Three links in a row of 100, 400 and 400 Gb/s. Of an alltoall among four in a row each end link carries 3 flows a
+/// Three links in a row of 100, 400 and 400 Gb/s. In an alltoall among four in a row each end link carries 3 flows a
 /// direction and the middle one 4; the first takes longest. A flow to the other end takes 3 hops of 80 ns.
 #[test]
 fn unlike_links_are_busy_by_their_rate() {

@@ -1,4 +1,4 @@
-//! The packet simulator against its rules written straight down.
+//! The packet simulator against a direct implementation of its rules.
 
 use proptest::prelude::*;
 use unisono_sim::{
@@ -14,7 +14,7 @@ use crate::network::{
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(300)))]
 
-    /// Every message is there at the same picosecond.
+    /// Every message arrives at the same picosecond.
     #[test]
     fn messages_arrive_when_the_rules_say(
         topology in prop::sample::select(TOPOLOGIES.to_vec()),
@@ -30,7 +30,8 @@ proptest! {
         arrive_when_the_rules_say(&net, machines, &pairs, &starts)?;
     }
 
-    /// Also where the links of a random graph have unlike rates and latencies, so that packets wait for their tails.
+    /// The same holds for random graphs whose links have different rates and latencies, so that packets wait for their
+    /// tails.
     #[test]
     fn unlike_links_follow_the_rules(
         (accelerators, nodes) in (2u32..6, 0u32..3).prop_map(|(accelerators, switches)| (accelerators, accelerators + switches)),
@@ -45,7 +46,7 @@ proptest! {
         // A tree of all nodes, and more cables.
         let tree = (1..nodes).zip(&parents).map(|(node, &parent)| (node, u32::from(parent) % node));
         let more = cables.iter().map(|&(a, b)| (u32::from(a) % nodes, u32::from(b) % nodes));
-        // More latencies than there are queues for them; 5 ns is less than packets take.
+        // There are more latencies than queues for them; 5 ns is less than packets take.
         let line = |((a, b), &(rate, latency)): ((u32, u32), &(usize, usize))| {
             let gbps = ["", " gbps=100", " gbps=800", " gbps=3200", " gbps=33.3"][rate];
             let ns = if latency == 0 { String::new() } else { format!(" ns={}", 5 * latency * latency) };
@@ -68,7 +69,7 @@ fn arrive_when_the_rules_say(
     let ranks = net.plane.accelerators();
     let mut messages: Vec<_> =
         pairs.iter().map(|&(a, b, bytes)| (u32::from(a) % ranks, u32::from(b) % ranks, bytes)).collect();
-    // In the order in which the ranks begin; no two of them begin at one time.
+    // Messages are in the order in which the ranks begin; no two ranks begin at one time.
     let start: Vec<u64> = (0..ranks).map(|r| 1000 * starts[r as usize % 128] + u64::from(r)).collect();
     messages.sort_by_key(|m| start[m.0 as usize]);
     let times: Vec<u64> = messages.iter().map(|m| start[m.0 as usize]).collect();

@@ -9,7 +9,7 @@ use unisono_sim::{
 
 use crate::network::common::{ADAPTIVE, TOPOLOGIES, VALIANT, interconnect, traffic};
 
-/// Compares all results, with both given the same options.
+/// Compares all results, with the same options for both.
 fn are_equal(graph: &TaskGraph, net: &Interconnect, options: &Options, jobs: u32) -> Result<(), TestCaseError> {
     let one = run(graph, net, options).unwrap();
     let several = run_in_regions(graph, net, &Options { jobs, ..options.clone() });
@@ -24,7 +24,7 @@ fn topologies() -> Vec<&'static str> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(60)))]
 
-    /// Random messages, of which many are posted at the same time.
+    /// Random messages, many of which are posted at the same time.
     #[test]
     fn results_do_not_depend_on_the_threads(
         topology in prop::sample::select(topologies()),
@@ -68,7 +68,7 @@ proptest! {
     }
 }
 
-/// Ranks that are not on the accelerators of their numbers, and unlike numbers of ranks and accelerators.
+/// Ranks on accelerators of other numbers, and different numbers of ranks and accelerators.
 #[test]
 fn placed_ranks_run_in_regions() {
     let net = interconnect("name = 'torus'\ndims = [3, 4]");
@@ -92,7 +92,7 @@ fn other_runs_have_one_thread() {
     assert_eq!(run_in_regions(&graph, &without, &two), None);
     assert_eq!(run(&graph, &without, &two), run(&graph, &without, &Options::default()));
 
-    // Nobody receives.
+    // No rank sends.
     let mut stuck = unisono_lower::tasks::Builder::new();
     for rank in 0..5 {
         stuck.rank();

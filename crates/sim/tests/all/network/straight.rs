@@ -1,4 +1,4 @@
-//! The rules of the packet simulator written straight down: maps, lists, and every event in one sorted table.
+//! A direct implementation of the rules of the packet simulator: maps, lists, and every event in one sorted table.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +22,7 @@ enum Event {
     Deliver(usize),
 }
 
-/// The link that brought a packet; `None`: its source has made it.
+/// The link that brought a packet; `None` for its source.
 type Input = Option<u32>;
 type FromInput = (Input, VecDeque<Packet>);
 
@@ -35,7 +35,7 @@ pub struct Straight<'a> {
     missing: Vec<usize>,
     latest: Vec<u64>,
     delivered: Vec<Option<u64>>,
-    /// Time, posts after all else, order of making.
+    /// Events by time, posts after all others, and order of creation.
     events: BTreeMap<(u64, bool, u64), Event>,
     made: u64,
     busy: BTreeMap<u32, bool>,
@@ -47,8 +47,8 @@ pub struct Straight<'a> {
     posted: BTreeMap<u32, VecDeque<usize>>,
 }
 
-/// When each message `(from, to, bytes)` is there, of which the k-th is posted at `times[k]`; none for those that are
-/// stuck.
+/// Returns the arrival time of each message `(from, to, bytes)`, the k-th of which is posted at `times[k]`; `None` for
+/// those that are stuck.
 pub fn simulate(net: &Interconnect, machines: usize, messages: &[(u32, u32, u64)], times: &[u64]) -> Vec<Option<u64>> {
     let unmade: Vec<VecDeque<u32>> = messages.iter().map(|m| packets(m.2, net.timing.packet_bytes)).collect();
     let mut s = Straight {
@@ -182,7 +182,7 @@ impl Straight<'_> {
         self.taken.get(&(link, vc)).copied().unwrap_or(0) < self.net.timing.places
     }
 
-    /// Packets that wait for the link, and those it sent whose places are taken.
+    /// Returns the packets that wait for the link, and those it sent whose places are taken.
     fn ahead(&self, link: u32) -> usize {
         let of = |key: &(u32, u8)| key.0 == link;
         let waiting = self.waiting.iter().filter(|(k, _)| of(k)).flat_map(|(_, inputs)| inputs);
@@ -199,7 +199,7 @@ impl Straight<'_> {
         *hops.iter().min_by_key(through).unwrap()
     }
 
-    /// Whether the packet starts at once.
+    /// Returns whether the packet starts at once.
     fn join(&mut self, now: u64, Hop { link, vc }: Hop, packet: Packet, input: Input) -> bool {
         if !self.is_busy(link) && self.has_credit(link, vc) {
             self.depart(now, Hop { link, vc }, packet, input);

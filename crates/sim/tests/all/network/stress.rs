@@ -1,4 +1,5 @@
-//! Random traffic at saturation with tiny buffers: packets are conserved, nothing deadlocks, and what does is reported.
+//! Random traffic at saturation with tiny buffers: packets are conserved, no routing deadlocks, and deadlocks are
+//! reported.
 
 use std::sync::Arc;
 
@@ -43,7 +44,7 @@ fn no_routing_deadlocks_with_tiny_buffers() {
     }
 }
 
-/// No link carries more than its bandwidth, and no packet is taken off before it has come.
+/// No link carries more than its bandwidth, and packets that enter a node leave it or end there.
 #[test]
 fn links_carry_what_they_can() {
     for topology in TOPOLOGIES.iter().chain([&VALIANT, &ADAPTIVE]) {
@@ -70,7 +71,7 @@ fn links_carry_what_they_can() {
     }
 }
 
-/// Always on around a ring, on one channel: the textbook's deadlock.
+/// A routing that always follows a ring, on one channel: the textbook's deadlock.
 struct Onward(Plane);
 
 impl Routing for Onward {
@@ -117,7 +118,7 @@ fn a_deadlock_names_the_packets() {
     assert!(*packets >= 5 && stuck.len() as u64 <= *packets, "{error}");
     let expected = "a packet from 4 to 2 waits at node 0 for the link to node 1 on channel 0";
     assert!(stuck.iter().any(|s| s == expected), "{error}");
-    // Room enough, and the same traffic flows.
+    // With enough room the same traffic flows.
     net.timing.places = 100;
     assert!(run(&traffic(5, &messages), &net, &Options::default()).is_ok());
 }
@@ -137,7 +138,7 @@ impl Routing for Nowhere {
 }
 
 /// Every accelerator of a group sends to the next group, over two cables for eight accelerators. Three other groups
-/// take a part of it; of an alltoall, which loads all cables alike, little goes around.
+/// take a part of it. An alltoall loads all cables alike, so little of it takes detours.
 #[test]
 fn adaptive_routing_goes_around_where_ways_are_crowded() {
     let end = |routing: &str, messages: &[(u32, u32, u64)]| {

@@ -1,9 +1,9 @@
-//! Local, global, local; once, or twice by way of another group.
+//! Routes packets local, global, local; either once, or twice through another group.
 //!
-//! No cycle: in the group of the source and on the cable out of it a packet is on channel 0, in the next group and on
-//! the cable out of that on channel 1, and in its last group on the last channel; on one channel local comes before
-//! global. Adaptive: on channel 0 a packet comes to its first router, where it chooses. Direct ways have the channels 1
-//! in the first group and 2 in the last one, ways by another group 3, 4 and 5.
+//! There is no cycle: in the group of the source and on the cable out of it a packet is on channel 0, in the next group
+//! and on the cable out of that on channel 1, and in its last group on the last channel. On one channel local comes
+//! before global. In adaptive routing, a packet arrives on channel 0 at its first router, which chooses. Direct ways
+//! have channel 1 in the first group and 2 in the last; ways through another group have 3, 4 and 5.
 
 use std::ops::Range;
 
@@ -17,11 +17,11 @@ pub struct ByGroups {
     plane: Plane,
     /// The router of each accelerator.
     home: Vec<u32>,
-    /// Group of each router, and its place there.
+    /// The group of each router, and its place in the group.
     place: Vec<(u32, u32)>,
-    /// For each other group, by how far it follows around: the global ports of each router to it.
+    /// For each other group, by its distance around the ring, the global ports of each router to it.
     own: Vec<Vec<Range<u32>>>,
-    /// And the routers that have any.
+    /// The routers with such ports.
     doors: Vec<Vec<u32>>,
 }
 
@@ -45,14 +45,15 @@ impl ByGroups {
         self.place[self.home[accelerator as usize] as usize].0
     }
 
-    /// Groups between, for Valiant: any but the two of the ends; none where the ends share a group.
+    /// Returns the intermediate groups for Valiant's routing: all but the groups of the two ends. None if these are the
+    /// same.
     fn between(&self, from: u32, to: u32) -> Option<(u32, u32, u32)> {
         let (from, to) = (self.group(from), self.group(to));
         let others = self.fly.g.saturating_sub(2);
         (self.fly.routing != Way::Minimal && from != to && others > 0).then_some((from.min(to), from.max(to), others))
     }
 
-    /// The n-th group but those two, as a way: groups count from 1, for 0 is the direct one.
+    /// Returns the way through the n-th of these groups. Ways count from 1, because 0 is the direct way.
     fn way(n: u32, low: u32, high: u32) -> u32 {
         let group = n + u32::from(n >= low);
         1 + group + u32::from(group >= high)
@@ -92,7 +93,7 @@ impl Routing for ByGroups {
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
         let n = self.plane.accelerators();
-        // An accelerator has one link, so the links before the routers are as many.
+        // An accelerator has one link, so link numbers before the routers are those of the accelerators.
         if at < n {
             hops.push(Hop { link: at, vc: 0 });
             return;
@@ -101,7 +102,7 @@ impl Routing for ByGroups {
             self.towards(at, header, [0, 1, self.virtual_channels() - 1], hops);
             return;
         }
-        // A packet that came on channel 0 is at its first router.
+        // A packet on channel 0 is at its first router.
         if header.vc <= LAST_DIRECT {
             self.towards(at, Header { way: 0, ..header }, [FIRST_DIRECT, FIRST_DIRECT, LAST_DIRECT], hops);
         }
@@ -126,7 +127,7 @@ const LAST_DIRECT: u8 = 2;
 const BY_ANOTHER: [u8; 3] = [3, 4, 5];
 
 impl ByGroups {
-    /// The hops of a router by a way: its channels in the first group, in the one between and in the last one.
+    /// Adds the hops of a router for a way. `channels` are those of the first, the intermediate and the last group.
     fn towards(&self, at: u32, header: Header, channels: [u8; 3], hops: &mut Vec<Hop>) {
         let n = self.plane.accelerators();
         let (group, here) = self.place[(at - n) as usize];

@@ -1,5 +1,5 @@
-//! Up, then down. A full pod reaches every switch on top; the last pod may reach only some of them, so packets to it go
-//! up by those alone.
+//! Routes packets up, then down. A full pod reaches every switch on top. The last pod may reach only some of them, so
+//! packets to it go up through those only.
 
 use super::FatTree;
 use crate::network::{Header, Hop, Plane, Routing, Topology};
@@ -17,10 +17,10 @@ pub struct UpDown {
 /// The switches on top that the last pod reaches.
 struct Last {
     pod: u32,
-    /// The one of its first cable, and how many it has; they follow one another, and around.
+    /// The top switch of its first cable, and the number of top switches. They are consecutive, with wraparound.
     first: u32,
     tops: u32,
-    /// Of each middle switch, whether it reaches one of them.
+    /// For each middle switch, whether it reaches one of them.
     meets: Vec<bool>,
 }
 
@@ -54,7 +54,7 @@ impl UpDown {
         }
     }
 
-    /// Whether packets to the pod may use only some of the switches on top.
+    /// Returns whether packets to the pod may use only some of the switches on top.
     fn is_narrow(&self, pod: u32) -> bool {
         pod == self.last.pod && self.last.tops < self.tree.top.targets
     }

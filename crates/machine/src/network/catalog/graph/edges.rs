@@ -7,7 +7,7 @@ use unisono_base::excerpt;
 use super::Cable;
 use crate::network::{Speed, description::RATES_GBPS};
 
-/// Equal cables between two nodes, with their kind, rates and latency where a line states them.
+/// Equal cables between two nodes, with their kind, rates and latency if the line states them.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Edge {
     pub a: u32,
@@ -20,11 +20,11 @@ pub struct Edge {
     pub count: u32,
 }
 
-/// A graph of more nodes could not be routed.
+/// The most nodes of a graph that can be routed.
 const MOST_NODES: u32 = 1 << 26;
 
 impl Edge {
-    /// Returns the speed of the cable, on a machine whose own is `own`: the measured rate where one is stated.
+    /// Returns the speed of the cable on a machine with links of speed `own`. A measured rate takes precedence.
     pub fn speed(&self, own: Speed) -> Speed {
         let gbps = self.measured.or(self.gbps).unwrap_or(own.gbps);
         Speed { gbps, latency_ns: self.latency_ns.unwrap_or(own.latency_ns) }
@@ -49,12 +49,12 @@ impl fmt::Display for Edge {
     }
 }
 
-/// Returns the number of nodes: the accelerators, and all that a cable names.
+/// Returns the number of nodes: the accelerators, and all nodes that a cable names.
 pub fn nodes_of(edges: &[Edge], accelerators: u32) -> u32 {
     edges.iter().map(|edge| edge.a.max(edge.b) + 1).fold(accelerators, u32::max)
 }
 
-/// Returns the cables of a graph's table as lines; `None` where it has none.
+/// Returns the cables of a graph's table as lines; `None` if it has none.
 pub fn text_of_edges(table: &toml::Table) -> Option<String> {
     match table.get("edges")? {
         toml::Value::String(text) => Some(format!("{}\n", text.trim_end())),
@@ -123,7 +123,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// Returns `None` if the place already holds a value.
+/// Stores a value. Returns `None` if there already is a value.
 fn put<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }

@@ -1,12 +1,12 @@
-//! Lengths of links, by which packets take fast cables first.
+//! Lengths of links, by which packets prefer fast cables.
 //!
-//! A way is as long as the sum of its links. Of two ways the one that passes fewer accelerators is shorter, since
-//! these compute and do not route; then the one whose cables count less; then the one of fewer cables. A cable counts
-//! 1 if it is more than a quarter as fast as the fastest that an accelerator has, 4 if more than a sixteenth, and so
-//! on, where parallel cables are one; trunks between switches make no cable of an accelerator slow. So NVLink comes
-//! before PCIe, two cables of 800 Gb/s before one of 50, and cables of a like rate are used together. Lengths are
-//! sums, so every node on a way agrees on the rest of it (Sobrino: Algebra and algorithms for QoS path computation,
-//! 2002), and where all cables have one rate the ways are those of the fewest cables.
+//! The length of a way is the sum over its links. Of two ways, the one through fewer accelerators is shorter, since
+//! these compute and do not route; then the one whose cables count less; then the one with fewer cables. Parallel
+//! cables count as one. A cable counts 1 if it is more than a quarter as fast as the fastest cable of an accelerator, 4
+//! if more than a sixteenth, and so on; trunks between switches do not make an accelerator's cable slow. So NVLink
+//! comes before PCIe, two cables of 800 Gb/s before one of 50, and cables of similar rates are used together. Because
+//! lengths are sums, every node on a way chooses the same rest of it (Sobrino: Algebra and algorithms for QoS path
+//! computation, 2002). If all cables have one rate, the ways are those with the fewest cables.
 
 use std::{
     cmp::Reverse,
@@ -17,16 +17,15 @@ use unisono_base::interrupt::poll;
 
 use crate::network::{Plane, Speed};
 
-/// The length of a cable that counts 1; what is below it counts cables.
+/// The length of a cable that counts 1. Smaller lengths count cables.
 const CABLE: u64 = 1 << 12;
-/// The length of an accelerator on a way: more than that of all cables of any way.
+/// The length of an accelerator on a way, which exceeds that of all cables of any way.
 const ACCELERATOR: u64 = 1 << 44;
 /// Rates whose cables count equally differ by less than this factor.
 const ALIKE: u64 = 4;
-/// No cable counts more.
+/// The largest count of a cable.
 const MOST: u64 = 1 << 16;
 
-/// Returns the length of each link.
 pub fn lengths(plane: &Plane, own: Speed) -> Vec<u64> {
     let gbps = |speed: u8| plane.speeds()[usize::from(speed)].unwrap_or(own).gbps;
     let mut rates: HashMap<(u32, u32), f64> = HashMap::new();
@@ -50,7 +49,7 @@ pub fn lengths(plane: &Plane, own: Speed) -> Vec<u64> {
     plane.links().iter().map(length).collect()
 }
 
-/// Returns the length of the shortest way from every node to one, and its links; `u64::MAX` where there is none.
+/// Returns the length of the shortest way from every node to `to`, and its links; `u64::MAX` if there is no way.
 /// Without lengths, every link has length 1.
 pub fn distances(plane: &Plane, lengths: Option<&[u64]>, to: u32) -> Vec<(u64, u32)> {
     let mut found = vec![(u64::MAX, u32::MAX); plane.nodes() as usize];

@@ -1,4 +1,4 @@
-//! Routing by tables: for every node and end the hops that a rule allows.
+//! Routing by tables, which hold the hops that a rule allows for every node and destination.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -7,20 +7,20 @@ use unisono_base::narrow;
 use super::lengths::distances;
 use crate::network::{Header, Hop, Plane, Routing};
 
-/// Equal lists of hops are stored once.
+/// A routing table. Equal lists of hops are stored once.
 pub struct Table {
     name: &'static str,
     virtual_channels: u8,
     pub nodes: usize,
-    /// For each end and node its list. A packet on its way reads one row.
+    /// The list of each destination and node. A packet reads one row on its way.
     lists: Vec<u32>,
-    /// Where each list begins, and the end of the last.
+    /// The begin of each list, and the end of the last.
     first: Vec<u32>,
     hops: Vec<Hop>,
 }
 
 impl Table {
-    /// All ways of the least length to each end. The virtual channel is the number of links still to go.
+    /// Makes a table of all ways of the least length. The virtual channel is the number of remaining links.
     pub fn shortest(name: &'static str, plane: &Plane, lengths: Option<&[u64]>) -> Self {
         let mut most = 1;
         let mut table = Builder::new(plane);
@@ -36,8 +36,8 @@ impl Table {
         table.finish(name, narrow(most.min(u32::from(u8::MAX))))
     }
 
-    /// Down as soon as a way that only goes down leads to the end, so a packet on its way down stays on it; else up,
-    /// towards the fewest cables.
+    /// Makes a table of ways up and down a tree. A packet goes up, towards the fewest cables, until a way that only
+    /// goes down leads to its destination.
     pub fn up_down(plane: &Plane, root: u32) -> Self {
         let level: Vec<u32> = distances(plane, None, root).into_iter().map(|(_, links)| links).collect();
         let order = |node: u32| (level[node as usize], node);
@@ -47,7 +47,7 @@ impl Table {
         for to in 0..plane.accelerators() {
             let down = only_down(plane, to, order);
             let mut left = down.clone();
-            // From the root on, so that all nodes above one are known.
+            // From the root on, so that the nodes above each node are done.
             for &node in &downwards {
                 if left[node as usize] == u32::MAX {
                     let above = plane.leaving(node).map(|l| plane.link(l).to).filter(|&next| order(next) < order(node));
@@ -74,7 +74,7 @@ impl Table {
     }
 }
 
-/// Cables to the end on ways that only go down; none where there is no such way.
+/// Returns the cables to the destination on ways that only go down; `u32::MAX` if there is no such way.
 fn only_down(plane: &Plane, to: u32, order: impl Fn(u32) -> (u32, u32)) -> Vec<u32> {
     let mut distance = vec![u32::MAX; plane.nodes() as usize];
     distance[to as usize] = 0;
@@ -105,8 +105,8 @@ impl<'a> Builder<'a> {
         Self { plane, known: HashMap::new(), lists: vec![0; entries], first: vec![0], hops: Vec::new() }
     }
 
-    /// The hops to one end: `channel` returns for a link, its node and the next one the virtual channel, where the link
-    /// is a hop.
+    /// Adds the hops to one destination. For a link, its node and the next one, `channel` returns the virtual channel
+    /// if the link is a hop.
     fn fill(&mut self, to: u32, mut channel: impl FnMut(u32, u32, u32) -> Option<u8>) {
         let row = to as usize * self.plane.nodes() as usize;
         let mut found = Vec::new();

@@ -1,26 +1,26 @@
 //! Minimal adaptive routing of a HammingMesh.
 //!
 //! Source: "HammingMesh", section 3.2: shortest ways; North-last on a board; the virtual channel rises on entering a
-//! tree; a packet goes round through a tree where that is not longer. A way uses the tree of each dimension at most
-//! once, so three virtual channels serve.
+//! tree. A packet goes around through a tree if that is not longer. A way uses the tree of each dimension at most once,
+//! so three virtual channels suffice.
 //!
-//! No cycle: a channel is entered on rising numbers only. On one number come tree channels, up before down, then
-//! channels of boards, whose turns North-last leaves without a cycle: a packet takes the trace North only when it has
-//! nothing left to do East or West, and going North changes nothing about that.
+//! There is no cycle: the channel number never falls. On one number, tree channels come first, up before down, followed
+//! by channels of boards, whose turns North-last leaves without a cycle: a packet takes the trace North only when it
+//! has no more hops East or West, and going North does not add any.
 
 use unisono_base::narrow;
 
 use super::{DOWN, Dimension, HxMesh, PORTS};
 use crate::network::{Header, Hop, Plane, Routing, Topology};
 
-/// A coordinate: the board, and the place on it.
+/// A coordinate: the board, and the offset on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Spot {
     board: u16,
     offset: u16,
 }
 
-/// What a switch of the plane is.
+/// The dimension and the part of a switch of the plane.
 #[derive(Clone, Copy)]
 struct Switch {
     dim: u8,
@@ -40,7 +40,7 @@ pub struct MinimalAdaptive {
     switches: Vec<Switch>,
 }
 
-/// Which of the two ways along a dimension are shortest.
+/// The directions along a dimension that are shortest.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Ways {
     before: bool,
@@ -77,8 +77,8 @@ impl MinimalAdaptive {
         Self { plane, dims: mesh.dims, spots, switches }
     }
 
-    /// The nearer edge, or both, towards another board; on the same board the way straight on, and the one around
-    /// through the line, which is two cables.
+    /// Returns the directions of the shortest ways. To another board, they lead to the nearer edge, or both; on the
+    /// same board, directly or around through the line, over two cables.
     fn ways(d: Dimension, at: Spot, to: Spot) -> Ways {
         let (before, after) = (u32::from(at.offset), d.board - 1 - u32::from(at.offset));
         if at.board != to.board {

@@ -15,7 +15,7 @@ fn quantiles_are_those_of_the_trace() {
     assert_eq!(sizes.at(0.0).boards, 1);
 }
 
-/// A distribution of the user's, with quantiles of equal size.
+/// A user's distribution, with quantiles of equal size.
 #[test]
 fn files_of_sizes() {
     let boards = Boards { count: [4, 8], board: [2, 2], leaf: [4, 8], adjacent: false };

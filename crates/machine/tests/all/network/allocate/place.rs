@@ -19,7 +19,7 @@ fn shapes_in_their_order() {
     assert_eq!(shapes(of(12), &SMALL, Heuristic::Greedy), [[3, 4]]);
     assert_eq!(shapes(of(12), &SMALL, Heuristic::Transpose), [[3, 4], [4, 3]]);
     assert_eq!(shapes(of(12), &SMALL, Heuristic::Sort), [[3, 4], [4, 3], [2, 6], [6, 2]]);
-    // 8 x 8 is half of each side; larger jobs take more of a side, primes are rounded up.
+    // 8 x 8 is half of each side. Larger jobs take more of a side, and primes are rounded up.
     assert_eq!(shapes(of(64), &SMALL, Heuristic::Greedy), [[8, 8]]);
     assert_eq!(shapes(of(11), &SMALL, Heuristic::Greedy), [[1, 11]]);
     assert_eq!(shapes(of(37), &SMALL, Heuristic::Greedy), [[5, 8]]);
@@ -30,14 +30,14 @@ fn shapes_in_their_order() {
 
 #[test]
 fn rows_with_the_same_free_columns() {
-    // "HammingMesh", Fig. 3: with failed boards, rows are chosen whose remaining columns agree.
+    // "HammingMesh", Fig. 3: with failed boards, the chosen rows have the same remaining columns.
     let mut free = Free::new(Boards { count: [4, 4], board: [2, 2], leaf: [4, 4], adjacent: false });
     for (row, column) in [(0, 0), (1, 2), (2, 0)] {
         free.take(row, column);
     }
     assert_eq!(free.count(), 13);
     let job = Job { boards: 9, shape: Some([3, 3]) };
-    // Row 1 would leave two columns beside row 0.
+    // Row 1 would leave two columns in common with row 0.
     let placed = free.place(job, Heuristic::Greedy).unwrap();
     assert_eq!(placed, Placed { rows: vec![0, 2, 3], columns: vec![1, 2, 3] });
     free.give(&placed);

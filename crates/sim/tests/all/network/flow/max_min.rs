@@ -2,8 +2,8 @@
 
 use unisono_sim::network::flow::max_min::Flows;
 
-/// Three links in a row, a flow over all and one over each; the middle link has one more. The middle gives 1/3 to
-/// its three flows, the others leave 2/3 for their own.
+/// Three links in a row, a flow over all and one over each; the middle link has one more. The middle link gives 1/3 to
+/// each of its three flows, the others leave 2/3 for their own.
 #[test]
 fn a_long_flow_takes_what_its_narrowest_link_gives() {
     let mut flows = Flows::new(vec![1.0; 3]);
@@ -19,7 +19,7 @@ fn a_long_flow_takes_what_its_narrowest_link_gives() {
 }
 
 /// A link of 4 and one of 1 in a row, a flow over both and two over the first: the flow over both gets 1, and the
-/// others share the 3 that are left.
+/// others share the remaining 3.
 #[test]
 fn wide_links_give_more() {
     let mut flows = Flows::new(vec![4.0, 1.0]);

@@ -1,0 +1,84 @@
+//! Operations of a plan that is being written: they name the ends of channels, until the indices of all are known.
+
+use super::{
+    export::At,
+    plan::{Buffer, ChannelType, Name, Op, Slice},
+};
+
+/// An operation of a thread block. A remote slice has the number of its GPU, and one behind a switch that of its group.
+#[derive(Clone, Debug)]
+pub(super) struct Step {
+    pub name: Name,
+    pub sources: Vec<Slice>,
+    pub sinks: Vec<Slice>,
+    /// The thread blocks at the other ends of its channels.
+    pub ends: Vec<At>,
+    pub channel: Option<ChannelType>,
+}
+
+impl Step {
+    /// An operation without data or channels.
+    pub fn new(name: Name) -> Self {
+        Self { name, sources: Vec::new(), sinks: Vec::new(), ends: Vec::new(), channel: None }
+    }
+
+    /// The threads of a block meet.
+    pub fn meeting() -> Self {
+        Self::new(Name::Nop)
+    }
+
+    /// An operation on channels of one type, such as a signal.
+    pub fn on(channel: ChannelType, name: Name, ends: Vec<At>) -> Self {
+        Self { ends, channel: Some(channel), ..Self::new(name) }
+    }
+
+    /// An operation on data. A remote destination, or one behind a switch, gives the operation its type of channel.
+    pub fn moving(name: Name, sources: &[Slice], sinks: &[Slice]) -> Self {
+        let channel = sinks.iter().find_map(|sink| match (sink.switch_channel_id, sink.buffer_id) {
+            (Some(_), _) => Some(ChannelType::Switch),
+            (None, Some(_)) => Some(ChannelType::Memory),
+            (None, None) => None,
+        });
+        Self { sources: sources.to_vec(), sinks: sinks.to_vec(), channel, ..Self::new(name) }
+    }
+
+    pub fn is_on(&self, channel: ChannelType) -> bool {
+        self.channel == Some(channel)
+    }
+
+    pub fn slices(&mut self) -> impl Iterator<Item = &mut Slice> {
+        self.sources.iter_mut().chain(&mut self.sinks)
+    }
+
+    /// The operation of the file, on channels with these indices.
+    pub fn into_op(self, channel_ids: Vec<u32>) -> Op {
+        Op {
+            name: self.name,
+            src_buff: self.sources,
+            dst_buff: self.sinks,
+            channel_ids,
+            channel_type: self.channel,
+            reduce_op: self.name.reduces().then(|| "sum".to_owned()),
+            tbg_info: None,
+            barrier_id: None,
+            num_threadblocks: None,
+            semaphore_ids: None,
+            iter_context: None,
+            ops: Vec::new(),
+        }
+    }
+}
+
+impl Slice {
+    pub fn local(buffer: Buffer, index: u32, size: u32) -> Self {
+        Self { buffer: Some(buffer), buffer_id: None, switch_channel_id: None, index, size }
+    }
+
+    pub fn remote(buffer_id: u32, index: u32, size: u32) -> Self {
+        Self { buffer: None, buffer_id: Some(buffer_id), switch_channel_id: None, index, size }
+    }
+
+    pub fn behind_switch(channel: u32, index: u32, size: u32) -> Self {
+        Self { buffer: None, buffer_id: None, switch_channel_id: Some(channel), index, size }
+    }
+}
