@@ -48,7 +48,7 @@ s = socket.socket(type=socket.SOCK_DGRAM)
 for _ in range(int(sys.argv[2])):
     s.sendto(bytes(int(sys.argv[3])), (sys.argv[1], 9000))
 """
-#: What IP and UDP add to the bytes of a datagram.
+#: Bytes that IP and UDP add to a datagram.
 HEADERS = 28
 
 
@@ -102,7 +102,7 @@ def carried(lab: Lab) -> dict[tuple[str, str], int]:
 
 
 def exchanged(lab: Lab, a: str, b: str, count: int, size: int, seconds: int = 60) -> str:
-    """What a host reports that receives datagrams of another one."""
+    """Returns the report of a host that receives datagrams of another one."""
     python = [sys.executable, "-S", "-c"]
     receiver = subprocess.Popen(
         [*lab.enter(b), *python, RECEIVE, str(count), str(seconds)], stdout=subprocess.PIPE, text=True

@@ -23,7 +23,7 @@ pub struct Port {
     pub from: usize,
     /// The node that receives.
     pub to: usize,
-    /// Whether it carries packets.
+    /// The port carries packets; false while its cable is down.
     pub up: bool,
     /// Bytes of IP packets that were carried.
     pub bytes: u64,

@@ -74,8 +74,8 @@ pub struct Library {
     pub constants: Constants,
     pub(crate) functions: Functions,
     pub(crate) hook: Option<Hook>,
-    /// Whether ranks that wait sleep between two polls. MPICH is told to by a variable, and then sleeps in its own
-    /// waits only; in Open MPI every poll does.
+    /// Ranks that wait sleep between two polls. MPICH reads a variable for that, and sleeps in its own waits only; in
+    /// Open MPI every poll sleeps where the user asks for it.
     pub(crate) sleeps: bool,
     scope: Scope,
 }

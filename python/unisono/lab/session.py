@@ -50,7 +50,7 @@ class Lab:
     per_host: int
     #: ``openmpi``, ``mpich``, or None for the one that a program is linked to.
     mpi: str | None
-    #: Whether it lies in a user namespace, as it was started without root.
+    #: The lab lies in a user namespace, as a user without root started it.
     user: bool
 
     def report(self) -> dict[str, Any]:
