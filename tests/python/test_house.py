@@ -37,6 +37,8 @@ ALLOWED: dict[str, set[str]] = {
     "mpi": _LEFT_OF_PLACED | {"runtime"},
     "preload": _LEFT_OF_PLACED | {"runtime", "mpi"},
     "py": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime", "mpi"},
+    # A program of its own.
+    "fabric": set(),
     # Not part of the product: no crate may import it.
     "fuzz": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime"},
     "tests": set(),
@@ -194,7 +196,7 @@ def test_version_is_one() -> None:
 #: stands for the package itself, whose names are those of the packages before it.
 PYTHON_LAYERS = (
     "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "training", "planning",
-    "simulation", "contents", "viewing", "plots", "discovery", "graphs", "mpi", "diagnosis", "measuring",
+    "simulation", "contents", "viewing", "plots", "discovery", "graphs", "mpi", "lab", "diagnosis", "measuring",
     "measurements", "choosing", "levels", "calibration", "link_logs", "link_calibration", "collective_logs",
     "library_calibration", "benchmark_logs", "guidelines", "tuning", "sampled_tuning", "confirming", "tasks", "unisono",
     "reproduce", "cli", "__main__",

@@ -62,6 +62,7 @@ def run(folder: Path, *command: str, **changed: str) -> subprocess.CompletedProc
 def test_the_wheel_holds_the_library_and_the_stubs(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = {"_core.abi3.so", "_core.pyi", "py.typed", "_lib/libunisono_preload.so", "_web/view.js", "cli/plan.py"}
+    wanted.add("_lib/unisono-fabric")
     assert {f"unisono/{name}" for name in wanted} <= names
     assert not [name for name in names if not name.startswith(("unisono/", "unisono-")) or "__pycache__" in name]
 

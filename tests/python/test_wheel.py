@@ -50,9 +50,14 @@ def test_the_wheel_holds_the_package_and_its_entry_point(tmp_path: Path) -> None
         (about,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
         points = configparser.ConfigParser()
         points.read_string(packed.read(about).decode())
+        mode = packed.getinfo("unisono/_lib/unisono-fabric").external_attr >> 16
+    assert mode & 0o111 == 0o111, "a program that installers leave executable"
     assert dict(points["console_scripts"]) == {"unisono": "unisono.__main__:main"}
     tracked = subprocess.run(["git", "ls-files", "python"], cwd=ROOT, capture_output=True, text=True, check=True)
     sources = {name.removeprefix("python/") for name in tracked.stdout.splitlines() if (ROOT / name).is_file()}
-    built = {f"unisono/{name}" for name in ("_core.abi3.so", "_lib/libunisono_preload.so", "_web/view.js")}
+    built = {
+        f"unisono/{name}"
+        for name in ("_core.abi3.so", "_lib/libunisono_preload.so", "_lib/unisono-fabric", "_web/view.js")
+    }
     assert sources | built <= names
     assert not [name for name in names if not name.startswith(("unisono/", "unisono-")) or "__pycache__" in name]

@@ -26,6 +26,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "export": ("export cluster.plan --format openmpi-rules -o rules.conf --no-check",),
     "import": ("import ring.json --format mscclpp -o imported.sched",),
+    "lab": ("lab up dgx-h100", "lab run -n 8 -- ./program", "lab down"),
     "machines": ("machines", "machines dgx-h100"),
     "merge": ("merge part-1.json part-2.json -o sweep.csv",),
     "plan": (

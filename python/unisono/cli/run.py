@@ -16,7 +16,7 @@ from unisono.cli._sources import NOT_OBSERVED, NOT_PLANNED, refuse_unused
 from unisono.mpi.launchers import check_program, environment, find_launcher, is_launcher, variables
 from unisono.planning.plan_files import is_plan_file, ranks_of_rows
 
-__all__ = ["run"]
+__all__ = ["note_unserved", "passing_signals", "run"]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -91,7 +91,7 @@ def run(
     settings = variables(plan, report, [name for name, on in switches.items() if on])
     command = starter.command(ranks, ranks > cores, settings, list(program))
     if plan is not None:
-        _note_unserved(plan, ranks, off)
+        note_unserved(plan, ranks, off)
     if dry_run:
         print_lines(shlex.join(command))
         return 0
@@ -99,12 +99,12 @@ def run(
         slow = "; MPICH's waiting ranks do not yield, so expect it to be slow" if starter.family == "mpich" else ""
         click.echo(f"note: {ranks} ranks share {counted(cores, 'core')}{slow}", err=True)
     sys.stdout.flush()
-    code = _passing_signals(command, environment(starter))
+    code = passing_signals(command, environment(starter))
     # A signal's number counts from 128, as a shell has it.
     return code if code >= 0 else 128 - code
 
 
-def _note_unserved(plan: str, ranks: int, off: bool) -> None:
+def note_unserved(plan: str, ranks: int, off: bool) -> None:
     """Notes on standard error that a plan serves no call of all ranks."""
     if off or is_on("UNISONO_OFF"):
         click.echo(
@@ -130,7 +130,7 @@ _PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SECONDS_TO_END = 30
 
 
-def _passing_signals(command: list[str], variables: dict[str, str]) -> int:
+def passing_signals(command: list[str], variables: dict[str, str]) -> int:
     """The return code of a command, to which signals that end this process go."""
     waited = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)

@@ -1,0 +1,133 @@
+//! Requests on the control socket.
+//!
+//! A request is one line: `stats`, `fail A B`, `restore A B` or `down`. The answer of `stats` has a line for each port:
+//! `FROM TO up|down BYTES PACKETS DROPS PEAK_BYTES BUSY_NS`. The others answer `ok`, or a line that begins with `error`.
+//! No client keeps the fabric from its packets: a slow one is answered when it reads.
+
+use std::fmt::Write as _;
+use std::io::{ErrorKind, Read, Result, Write};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+
+use unisono_fabric::{Network, Topology};
+
+/// The most bytes of a request.
+const LONGEST: usize = 1000;
+
+/// The control socket and its clients.
+pub struct Control {
+    listener: UnixListener,
+    clients: Vec<Client>,
+}
+
+struct Client {
+    stream: UnixStream,
+    request: Vec<u8>,
+    /// Bytes of the answer that are still to be written; none before the request is whole.
+    answer: Option<Vec<u8>>,
+}
+
+impl Control {
+    /// Makes the socket of that name.
+    pub fn new(name: &str) -> Result<Self> {
+        let listener = UnixListener::bind(name)?;
+        listener.set_nonblocking(true)?;
+        Ok(Self { listener, clients: Vec::new() })
+    }
+
+    /// Returns the descriptors on which requests arrive.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        let clients =
+            self.clients.iter().map(|client| if client.answer.is_none() { client.stream.as_raw_fd() } else { -1 });
+        [self.listener.as_raw_fd()].into_iter().chain(clients)
+    }
+
+    /// Returns whether a client has not read its answer yet.
+    pub fn is_busy(&self) -> bool {
+        self.clients.iter().any(|client| client.answer.is_some())
+    }
+
+    /// Reads and answers without waiting, and returns whether a request ends the fabric.
+    pub fn serve(&mut self, topology: &Topology, network: &mut Network) -> bool {
+        while let Ok((stream, _)) = self.listener.accept() {
+            if stream.set_nonblocking(true).is_ok() {
+                self.clients.push(Client { stream, request: Vec::new(), answer: None });
+            }
+        }
+        let mut ends = false;
+        self.clients.retain_mut(|client| {
+            if client.answer.is_none() {
+                match client.read() {
+                    Some(true) => {}
+                    Some(false) => return true,
+                    None => return false,
+                }
+                let request = String::from_utf8_lossy(&client.request);
+                let Some(answer) = answer(&request, topology, network) else {
+                    ends = true;
+                    return false;
+                };
+                client.answer = Some(answer.into_bytes());
+            }
+            client.write()
+        });
+        ends
+    }
+}
+
+impl Client {
+    /// Reads what has arrived, and returns whether the request is whole; none where the client has gone.
+    fn read(&mut self) -> Option<bool> {
+        let mut part = [0; LONGEST];
+        match self.stream.read(&mut part) {
+            Ok(0) => None,
+            Ok(bytes) => {
+                self.request.extend_from_slice(&part[..bytes]);
+                (self.request.len() <= LONGEST).then(|| self.request.ends_with(b"\n"))
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    /// Writes what the client has room for, and returns whether some is left.
+    fn write(&mut self) -> bool {
+        let Some(answer) = &mut self.answer else { return true };
+        match self.stream.write(answer) {
+            Ok(bytes) => {
+                answer.drain(..bytes);
+                bytes > 0 && !answer.is_empty()
+            }
+            Err(error) => error.kind() == ErrorKind::WouldBlock,
+        }
+    }
+}
+
+/// Returns the answer to a request; none where it ends the fabric.
+fn answer(request: &str, topology: &Topology, network: &mut Network) -> Option<String> {
+    let words: Vec<&str> = request.split_whitespace().collect();
+    Some(match *words.as_slice() {
+        ["stats"] => stats(topology, network),
+        [what @ ("fail" | "restore"), a, b] => match (topology.node(a), topology.node(b)) {
+            (Some(a), Some(b)) if network.set_up(a, b, what == "restore") => "ok\n".to_owned(),
+            _ => format!("error: no cable joins {a} and {b}\n"),
+        },
+        ["down"] => return None,
+        _ => format!("error: '{}' is no request\n", request.trim_end()),
+    })
+}
+
+fn stats(topology: &Topology, network: &Network) -> String {
+    let mut text = String::new();
+    for port in &network.ports {
+        let state = if port.up { "up" } else { "down" };
+        let (from, to) = (&topology.names[port.from], &topology.names[port.to]);
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "{from} {to} {state} {} {} {} {} {}",
+            port.bytes, port.packets, port.drops, port.peak, port.busy
+        );
+    }
+    text
+}

@@ -1,0 +1,267 @@
+//! Queues and routes of a network.
+//!
+//! Each direction of a cable is an output port with a rate, a latency and a drop-tail buffer. Switches forward a packet
+//! when its head arrives (cut-through). Times are nanoseconds of the caller's clock.
+//!
+//! Routes are shortest by the number of cables that are up; of equal ones the number of the destination chooses. A host
+//! drops nothing that it sends: [`Network::free_at`] says when it may send again, as the queue of a network card does.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, VecDeque};
+
+use crate::Topology;
+
+/// The most bytes of a packet of IP.
+pub const MTU: usize = 9000;
+/// Bytes that Ethernet adds to a packet: preamble, header, checksum and gap.
+pub const FRAMING: usize = 38;
+
+/// One direction of a cable.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// The node that sends.
+    pub from: usize,
+    /// The node that receives.
+    pub to: usize,
+    /// The port carries packets; false while its cable is down.
+    pub up: bool,
+    /// Bytes of IP packets that were carried.
+    pub bytes: u64,
+    /// Packets that were carried.
+    pub packets: u64,
+    /// Packets that were dropped, by a full buffer or because the port was down.
+    pub drops: u64,
+    /// The most bytes that waited.
+    pub peak: u64,
+    /// Nanoseconds during which packets left.
+    pub busy: i64,
+    ns_per_byte: f64,
+    latency: i64,
+    buffer: u64,
+    next_free: i64,
+}
+
+impl Port {
+    fn wire(&self, bytes: usize) -> i64 {
+        (bytes as f64 * self.ns_per_byte) as i64
+    }
+}
+
+/// A packet on its way to a node: its head arrives before its tail does.
+struct Arrival {
+    when: i64,
+    /// The tail; a host receives a packet only then.
+    tail: i64,
+    order: u64,
+    node: usize,
+    to: usize,
+    data: Vec<u8>,
+}
+
+impl Ord for Arrival {
+    /// The earliest is the greatest, as a heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.when, other.order).cmp(&(self.when, self.order))
+    }
+}
+
+impl PartialOrd for Arrival {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Arrival {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Arrival {}
+
+/// The ports of a network, and the packets in it.
+pub struct Network {
+    /// Two ports for each cable of the topology, in its order.
+    pub ports: Vec<Port>,
+    hosts: usize,
+    /// The ports that leave each node.
+    leaving: Vec<Vec<usize>>,
+    /// By node and destination, the port that a packet takes.
+    routes: Vec<Vec<Option<usize>>>,
+    /// When each host may send again.
+    free: Vec<i64>,
+    under_way: BinaryHeap<Arrival>,
+    order: u64,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Network {
+    /// Builds the network of a topology, with all cables up.
+    #[must_use]
+    pub fn new(topology: &Topology) -> Self {
+        let mut ports = Vec::new();
+        let mut leaving = vec![Vec::new(); topology.names.len()];
+        for cable in &topology.cables {
+            for [from, to] in [cable.ends, [cable.ends[1], cable.ends[0]]] {
+                leaving[from].push(ports.len());
+                ports.push(Port {
+                    from,
+                    to,
+                    up: true,
+                    bytes: 0,
+                    packets: 0,
+                    drops: 0,
+                    peak: 0,
+                    busy: 0,
+                    ns_per_byte: 8000.0 / cable.mbit,
+                    latency: (cable.latency_us * 1000.0) as i64,
+                    buffer: cable.buffer,
+                    next_free: 0,
+                });
+            }
+        }
+        let mut network = Self {
+            ports,
+            hosts: topology.hosts,
+            leaving,
+            routes: Vec::new(),
+            free: vec![0; topology.hosts],
+            under_way: BinaryHeap::new(),
+            order: 0,
+            spare: Vec::new(),
+        };
+        network.find_routes();
+        network
+    }
+
+    /// Takes a cable down or up in both directions, and finds routes anew; false where no cable joins the two nodes.
+    pub fn set_up(&mut self, a: usize, b: usize, up: bool) -> bool {
+        let joins = |port: &&mut Port| [port.from, port.to] == [a, b] || [port.from, port.to] == [b, a];
+        let found = self.ports.iter_mut().filter(joins).map(|port| port.up = up).count() > 0;
+        self.find_routes();
+        found
+    }
+
+    /// Returns the ports that a packet between two hosts passes, in order; none where no way is up.
+    #[must_use]
+    pub fn route(&self, from: usize, to: usize) -> Vec<usize> {
+        let mut path = Vec::new();
+        let mut node = from;
+        while let Some(port) = self.routes[node][to] {
+            path.push(port);
+            node = self.ports[port].to;
+        }
+        path
+    }
+
+    /// Returns a buffer for a packet, empty.
+    pub fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes back a buffer that [`Network::buffer`] gave.
+    pub fn give_back(&mut self, mut data: Vec<u8>) {
+        data.clear();
+        self.spare.push(data);
+    }
+
+    /// Sends a packet from one host to another.
+    pub fn send(&mut self, from: usize, to: usize, data: Vec<u8>, now: i64) {
+        let packet = Arrival { when: now, tail: now, order: 0, node: from, to, data };
+        if let Some(port) = self.forward(packet, true) {
+            // A host with one cable holds its own packets back; where others pass, they wait among those.
+            let port = &self.ports[port];
+            let held = if self.leaving[from].len() == 1 { 2 * MTU } else { port.buffer as usize / 2 };
+            self.free[from] = self.free[from].max(port.next_free - port.wire(held));
+        }
+    }
+
+    /// Returns the number of hosts.
+    #[must_use]
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+
+    /// Returns the time from which a host may send its next packet.
+    #[must_use]
+    pub fn free_at(&self, host: usize) -> i64 {
+        self.free[host]
+    }
+
+    /// Returns the time of the next arrival.
+    #[must_use]
+    pub fn next(&self) -> Option<i64> {
+        self.under_way.peek().map(|arrival| arrival.when)
+    }
+
+    /// Carries packets up to a time, and calls a function for each that its host receives.
+    pub fn advance(&mut self, now: i64, mut receive: impl FnMut(usize, &[u8])) {
+        while self.next().is_some_and(|when| when <= now) {
+            let Some(arrival) = self.under_way.pop() else { break };
+            if arrival.node == arrival.to {
+                receive(arrival.to, &arrival.data);
+                self.give_back(arrival.data);
+            } else {
+                self.forward(arrival, false);
+            }
+        }
+    }
+
+    /// Puts a packet on the port towards its destination, and returns the port; none where the packet is dropped.
+    fn forward(&mut self, mut packet: Arrival, own: bool) -> Option<usize> {
+        let Some(at) = self.routes[packet.node][packet.to] else {
+            // All ways are down: the drop counts at the cable that would be taken.
+            if let Some(&first) = self.leaving[packet.node].first() {
+                self.ports[first].drops += 1;
+            }
+            self.give_back(packet.data);
+            return None;
+        };
+        let port = &mut self.ports[at];
+        let start = packet.when.max(port.next_free);
+        let waiting = ((start - packet.when) as f64 / port.ns_per_byte) as u64;
+        if !own && waiting + packet.data.len() as u64 > port.buffer {
+            port.drops += 1;
+            self.give_back(packet.data);
+            return None;
+        }
+        let wire = port.wire(packet.data.len() + FRAMING);
+        port.peak = port.peak.max(waiting);
+        port.next_free = start + wire;
+        port.bytes += packet.data.len() as u64;
+        port.packets += 1;
+        port.busy += wire;
+        packet.tail = (start + wire).max(packet.tail) + port.latency;
+        packet.when = if port.to == packet.to { packet.tail } else { start + port.latency };
+        packet.node = port.to;
+        packet.order = self.order;
+        self.order += 1;
+        self.under_way.push(packet);
+        Some(at)
+    }
+
+    fn find_routes(&mut self) {
+        let nodes = self.leaving.len();
+        self.routes = vec![vec![None; self.hosts]; nodes];
+        for to in 0..self.hosts {
+            let mut distance = vec![usize::MAX; nodes];
+            distance[to] = 0;
+            let mut reached = VecDeque::from([to]);
+            while let Some(node) = reached.pop_front() {
+                // Both directions of a cable are up or down together.
+                for &port in &self.leaving[node] {
+                    let next = self.ports[port].to;
+                    if self.ports[port].up && distance[next] == usize::MAX {
+                        distance[next] = distance[node] + 1;
+                        reached.push_back(next);
+                    }
+                }
+            }
+            for node in (0..nodes).filter(|&node| node != to && distance[node] != usize::MAX) {
+                let nearer = |&port: &usize| self.ports[port].up && distance[self.ports[port].to] < distance[node];
+                let ways: Vec<usize> = self.leaving[node].iter().copied().filter(nearer).collect();
+                self.routes[node][to] = Some(ways[to % ways.len()]);
+            }
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The text form of a network.
+//!
+//! One item a line, hosts before switches:
+//! ```text
+//! host c0
+//! switch s1
+//! cable c0 s1 MBIT LATENCY_US BUFFER_BYTES
+//! ```
+
+/// A cable between two nodes, equal in both directions.
+#[derive(Clone, Debug)]
+pub struct Cable {
+    /// The numbers of its nodes.
+    pub ends: [usize; 2],
+    /// Its rate in Mbit/s.
+    pub mbit: f64,
+    /// Its latency in microseconds.
+    pub latency_us: f64,
+    /// The bytes that a port holds before it drops packets.
+    pub buffer: u64,
+}
+
+/// Nodes, hosts first, and the cables between them.
+#[derive(Clone, Debug, Default)]
+pub struct Topology {
+    /// The names of all nodes.
+    pub names: Vec<String>,
+    /// The number of hosts.
+    pub hosts: usize,
+    /// The cables, no two of which join the same nodes.
+    pub cables: Vec<Cable>,
+}
+
+impl Topology {
+    /// Reads the text form.
+    ///
+    /// # Errors
+    /// The first line that is none of the three kinds, with its number.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut found = Self::default();
+        for (at, line) in text.lines().enumerate() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            found.add(&words).map_err(|reason| format!("line {}: {reason}", at + 1))?;
+        }
+        Ok(found)
+    }
+
+    /// Returns the number of the node of that name.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|known| known == name)
+    }
+
+    fn add(&mut self, words: &[&str]) -> Result<(), String> {
+        match *words {
+            [] => {}
+            ["host", name] if self.hosts == self.names.len() => {
+                self.names.push(name.to_owned());
+                self.hosts += 1;
+            }
+            ["switch", name] => self.names.push(name.to_owned()),
+            ["cable", a, b, mbit, latency, buffer] => {
+                let end = |name: &str| self.node(name).ok_or_else(|| format!("there is no node '{name}'"));
+                let cable = Cable {
+                    ends: [end(a)?, end(b)?],
+                    mbit: number(mbit)?,
+                    latency_us: number(latency)?,
+                    buffer: number(buffer)? as u64,
+                };
+                if cable.mbit == 0.0 {
+                    return Err(format!("the cable {a}-{b} has no rate"));
+                }
+                self.cables.push(cable);
+            }
+            _ => return Err(format!("'{}' is no host, switch or cable", words.join(" "))),
+        }
+        Ok(())
+    }
+}
+
+fn number(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.parse().ok();
+    value.filter(|value| value.is_finite() && *value >= 0.0).ok_or_else(|| format!("'{text}' is no number from 0 on"))
+}

@@ -1,0 +1,149 @@
+"""`unisono lab`: a network machine as an emulated cluster on this computer, with real MPI over TCP."""
+
+import sys
+import time
+from typing import Any
+
+import click
+
+import unisono
+from unisono import InputError
+from unisono.base.files import check_writable, is_file
+from unisono.base.names import did_you_mean
+from unisono.cli._options import json_option
+from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
+from unisono.cli._sources import Unused, refuse_unused
+from unisono.cli.run import note_unserved, passing_signals
+from unisono.lab import ranks as ranks_of_lab
+from unisono.lab import session
+from unisono.planning.plan_files import is_plan_file
+
+__all__ = ["lab"]
+
+#: The actions, with what each takes.
+_ACTIONS = {
+    "up": "MACHINE",
+    "run": "-- PROGRAM",
+    "fail": "A-B",
+    "restore": "A-B",
+    "stats": "",
+    "down": "",
+}
+_OF_UP = Unused(("per_host", "mpi"), "is for 'unisono lab up'; drop it")
+_OF_RUN = Unused(("ranks", "plan", "report", "both"), "is for 'unisono lab run'; drop it")
+_NOT_OF_RUN = Unused(("as_json",), "is for the state of the lab, and a run prints what its program does; drop it")
+
+
+@click.command()
+@click.argument("action", metavar="up|run|fail|restore|stats|down")
+@click.argument("words", nargs=-1, metavar="[MACHINE | A-B | -- PROGRAM [ARGS]...]")
+@click.option("--per-host", type=int, default=1, metavar="K", help="Of up: places for ranks on each host [1].")
+@click.option(
+    "--mpi", type=click.Choice(["openmpi", "mpich"]), help="Of up: whose mpiexec starts programs [the program's own]."
+)
+@click.option("-n", "--ranks", type=int, metavar="N", help="Of run: how many ranks to start.")
+@click.option("--plan", metavar="FILE.plan", help="Of run: the plan that serves the program's collectives.")
+@click.option("--report", metavar="FILE|stderr", help="Of run, with a plan: write what ran, when the program ends.")
+@click.option("--both", is_flag=True, help="Of run: run without the plan first, and print both times.")
+@json_option
+def lab(
+    action: str, words: tuple[str, ...], per_host: int, mpi: str | None, as_json: bool, **of_run: Any
+) -> int | None:
+    """Emulates a cluster on this computer: real MPI over TCP between hosts joined by the network of MACHINE.
+
+    `up MACHINE.toml` starts it, a host for each accelerator; rates are divided and latencies multiplied by one factor,
+    which it prints. `run -n N -- PROGRAM` runs an MPI program on it, `fail A-B` and `restore A-B` cut and mend a cable,
+    `stats` prints what each cable carried, `down` ends all of it.
+    """
+    if action not in _ACTIONS:
+        raise InputError(
+            f"'{action}' is not an action of a lab{did_you_mean(action, _ACTIONS)}; accepted are {', '.join(_ACTIONS)}"
+        )
+    takes = _ACTIONS[action]
+    if (not words and takes) or (len(words) > 1 and action != "run") or (words and not takes):
+        raise click.UsageError(f"write 'unisono lab {action}{' ' if takes else ''}{takes}'")
+    refuse_unused(*(() if action == "up" else ((_OF_UP,),)), (_NOT_OF_RUN,) if action == "run" else (_OF_RUN,))
+    if action == "run":
+        return _run(words, **of_run)
+    if action == "up":
+        _print(_up(words[0], per_host, mpi), as_json, counts=False)
+        return None
+    found = session.current()
+    if action == "stats":
+        _print(found.report(), as_json)
+    elif action == "down":
+        found.end()
+        report = {"machine": found.network.machine, "hosts": len(found.network.hosts), "scale": found.network.scale}
+        print_json({**report, "ports": []}) if as_json else print_lines("the lab has ended")
+    else:
+        name = found.set_cable(words[0], action == "restore")
+        state = "down" if action == "fail" else "up"
+        print_json({"cable": name, **found.report()}) if as_json else print_lines(f"cable {name} is {state}")
+    return None
+
+
+def _up(name: str, per_host: int, mpi: str | None) -> dict[str, Any]:
+    if not 1 <= per_host <= session.MOST_PLACES:
+        raise InputError(f"--per-host is {per_host}; accepted is a whole number from 1 to {session.MOST_PLACES}")
+    machine = unisono.machine(name)
+    with working(f"starting the hosts of {machine.name}"):
+        return session.start(machine, per_host, mpi).report()
+
+
+def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: str | None, both: bool) -> int:
+    if ranks is None:
+        raise click.UsageError("-n is missing: the number of ranks, as in 'unisono lab run -n 8 -- ./program'")
+    if plan is None and (both or report is not None):
+        raise click.UsageError(f"{'--both' if both else '--report'} goes with a plan; name it with --plan")
+    if report is not None and report != "stderr":
+        check_writable(report, plan)
+    if plan is not None:
+        if not (is_file(plan) and is_plan_file(plan)):
+            raise InputError(
+                f"'{plan}' is not a plan file; 'unisono plan ... -o FILE.plan' and 'unisono tune' write them"
+            )
+        note_unserved(plan, ranks, off=False)
+    found = session.current()
+    starter = ranks_of_lab.launcher(found, ranks, program[0])
+    variables = ranks_of_lab.variables(found, starter)
+    times = []
+    for used in [None, plan] if both else [plan]:
+        command = ranks_of_lab.command(found, starter, ranks, program, used, report if used is not None else None)
+        sys.stdout.flush()
+        begin = time.monotonic()
+        code = passing_signals(command, variables)
+        times.append(time.monotonic() - begin)
+        if code:
+            # A signal's number counts from 128, as a shell has it.
+            return code if code >= 0 else 128 - code
+    if both:
+        before, after = times
+        print_fields(
+            [
+                ("without the plan", f"{before:.2f} s, start of the ranks included"),
+                ("with the plan", f"{after:.2f} s, {after / before:.2f} of it"),
+            ]
+        )
+    return 0
+
+
+def _print(report: dict[str, Any], as_json: bool, counts: bool = True) -> None:
+    if as_json:
+        print_json(report)
+        return
+    print_fields(
+        [
+            ("machine", report["machine"]),
+            ("hosts", f"{report['hosts']}, {report['per_host']} ranks a host"),
+            ("scale", f"{report['scale']:g}: rates are divided and latencies multiplied by it"),
+        ]
+    )
+    columns = ["from", "to", "Mbit/s", "µs"]
+    of_port = [[p["from"], p["to"], number(p["mbit"], 3), number(p["latency_us"], 1)] for p in report["ports"]]
+    if counts:
+        columns += ["", "bytes", "packets", "drops", "most waiting", "busy s"]
+        for row, p in zip(of_port, report["ports"], strict=True):
+            row += ["up" if p["up"] else "DOWN", f"{p['bytes']:,}", f"{p['packets']:,}", f"{p['drops']:,}"]
+            row += [f"{p['peak_bytes']:,}", number(p["busy_seconds"], 3)]
+    print_lines("")
+    print_table(columns, of_port, right=columns[2:4] + columns[5:])

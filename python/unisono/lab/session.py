@@ -1,0 +1,287 @@
+"""The lab of a user: one at a time, in a folder that only this user reads.
+
+A lab is one process namespace, whose first process is the fabric. Whatever ends that process ends every process of the
+lab, and with them its network and mount namespaces, none of which has a name outside. The fabric holds a lock on the
+folder, so that a lab which died is not taken for one that is up.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from unisono._core import InputError, Machine
+from unisono.lab import scripts
+from unisono.lab.scaling import Network, scaled
+
+__all__ = ["FABRIC", "MOST_PLACES", "Lab", "current", "start"]
+
+#: The program that carries packets.
+FABRIC = Path(__file__).parents[1] / "_lib" / "unisono-fabric"
+#: The most ranks on a host.
+MOST_PLACES = 64
+#: Seconds that a lab may take to start, to answer, and to end.
+_PATIENCE = 60.0
+#: The longest name of the folder: sockets in it have names of at most 107 bytes.
+_LONGEST = 60
+#: A process that ends with the one that started it.
+_ENDS = ("setpriv", "--pdeathsig", "TERM")
+_USER = ("--user", "--map-root-user")
+_NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab that is up."""
+
+    folder: Path
+    network: Network
+    per_host: int
+    #: ``openmpi``, ``mpich``, or None for the one that a program is linked to.
+    mpi: str | None
+    #: The lab lies in a user namespace, as a user without root started it.
+    user: bool
+
+    def report(self) -> dict[str, Any]:
+        """The state as JSON has it: `hosts`, `scale`, and `ports`, the two directions of each cable."""
+        speeds = {ends: c for c in self.network.cables for ends in ((c.a, c.b), (c.b, c.a))}
+        ports = []
+        for line in self.ask("stats").splitlines():
+            a, b, state, *counts = line.split()
+            sent, packets, drops, peak, busy = map(int, counts)
+            cable = speeds[a, b]
+            ports.append(
+                {
+                    "from": a, "to": b, "up": state == "up", "mbit": cable.mbit, "latency_us": cable.latency_us,
+                    "bytes": sent, "packets": packets, "drops": drops, "peak_bytes": peak, "busy_seconds": busy / 1e9,
+                }
+            )  # fmt: skip
+        return {
+            "machine": self.network.machine,
+            "hosts": len(self.network.hosts),
+            "per_host": self.per_host,
+            "mpi": self.mpi,
+            "scale": self.network.scale,
+            "ports": ports,
+        }
+
+    def set_cable(self, name: str, up: bool) -> str:
+        """Takes a cable down or up, and returns its name.
+
+        Raises:
+            InputError: there is no such cable.
+
+        """
+        cable = self.network.cable(name)
+        self.ask(f"{'restore' if up else 'fail'} {cable.a} {cable.b}")
+        return cable.name
+
+    def enter(self, host: str) -> list[str]:
+        """The beginning of a command that runs on a host, and ends with the process that started it."""
+        user = ("--user", "--preserve-credentials") if self.user else ()
+        # Entering a process namespace takes a process between, which ends first.
+        inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), *_ENDS]
+        return [*_ENDS, "nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid", *inside]
+
+    def end(self) -> None:
+        """Ends every process of the lab, and removes its folder."""
+        first = self._first_process()
+        with contextlib.suppress(InputError):
+            self.ask("down")
+        end = time.monotonic() + _PATIENCE
+        while (lock := _lock(self.folder)) is None:
+            if time.monotonic() > end:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(first, signal.SIGKILL)
+            time.sleep(0.01)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(lock)
+
+    def ask(self, request: str) -> str:
+        """The answer of the fabric.
+
+        Raises:
+            InputError: it refuses, or does not answer.
+
+        """
+        with self._connected() as connection:
+            connection.sendall(f"{request}\n".encode())
+            with connection.makefile() as answer:
+                text = answer.read()
+        if text.startswith("error"):
+            raise InputError(f"the lab answers: {text.strip()}")
+        return text
+
+    def _first_process(self) -> int:
+        """The number of the fabric's process, which the system knows of the socket's other end."""
+        with self._connected() as connection:
+            found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", found)[0])
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[socket.socket]:
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(_PATIENCE)
+                connection.connect(str(self.folder / "control"))
+                yield connection
+        except OSError as error:
+            raise InputError(f"the lab does not answer ({error}); 'unisono lab down' ends it") from None
+
+
+def current() -> Lab:
+    """The lab that is up.
+
+    Raises:
+        InputError: there is none.
+
+    """
+    folder = _folder()
+    none = InputError("no lab is up; 'unisono lab up MACHINE.toml' starts one")
+    if not folder.is_dir():
+        raise none
+    lock = _lock(folder)
+    if lock is not None:
+        # The one of this folder died: nothing but the folder is left.
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+        raise none
+    try:
+        kept = json.loads((folder / "lab.json").read_text())
+    except OSError:
+        raise InputError("a lab is starting; try again when 'unisono lab up' has ended") from None
+    return Lab(folder, Network.of_report(kept["network"]), kept["per_host"], kept["mpi"], kept["user"])
+
+
+def start(machine: Machine, per_host: int, mpi: str | None) -> Lab:
+    """Starts the lab of a machine, and returns when all hosts are up.
+
+    Raises:
+        InputError: the machine is no network, a lab is up, or this computer lacks something; the message names it.
+
+    """
+    network = scaled(machine)
+    user = _needs_user_namespace()
+    folder = _folder()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    lock = _lock(folder)
+    if lock is None:
+        raise InputError("a lab is up already; 'unisono lab down' ends it")
+    try:
+        for left in folder.iterdir():
+            shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+        scripts.write(folder, network)
+        lab = Lab(folder, network, per_host, mpi, user)
+        _start_fabric(lab, lock)
+        kept = {"network": network.report(), "per_host": per_host, "mpi": mpi, "user": user}
+        (folder / "lab.json").write_text(json.dumps(kept))
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        os.close(lock)
+    return lab
+
+
+def _start_fabric(lab: Lab, lock: int) -> None:
+    words = [str(FABRIC), *(str(lab.folder / name) for name in ("topology", "control", "setup"))]
+    command = ["unshare", *(_USER if lab.user else ()), *_NAMESPACES, *words]
+    log = lab.folder / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            # The lock is held as long as any process of the lab lives.
+            pass_fds=(lock,),
+            cwd="/",
+        )
+    try:
+        end = time.monotonic() + _PATIENCE
+        while not (lab.folder / "control").exists():
+            if process.poll() is not None or time.monotonic() > end:
+                said = log.read_text(errors="replace").strip().splitlines() or ["it printed nothing"]
+                raise InputError(f"the lab did not start: {'; '.join(said[-3:])}")
+            time.sleep(0.01)
+        lab.ask("stats")
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    # It goes on without this process, which no longer waits for it.
+    process.returncode = 0
+
+
+def _folder() -> Path:
+    """The folder of this user's lab.
+
+    Raises:
+        InputError: its name is too long for sockets, or another user has made it.
+
+    """
+    base = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
+    if not base.is_absolute() or not base.is_dir():
+        base = Path(tempfile.gettempdir())
+    folder = base / f"unisono-lab-{os.geteuid()}"
+    if len(os.fsencode(folder)) > _LONGEST:
+        raise InputError(
+            f"the folder '{base}' has too long a name for sockets; set XDG_RUNTIME_DIR to a shorter one, as /tmp"
+        )
+    if folder.is_symlink() or (folder.exists() and folder.stat().st_uid != os.geteuid()):
+        raise InputError(f"'{folder}' is not a folder of this user; set XDG_RUNTIME_DIR to another one")
+    return folder
+
+
+def _lock(folder: Path) -> int | None:
+    """A descriptor with the lock of a folder; None where a lab holds it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _is_root() -> bool:
+    return os.geteuid() == 0
+
+
+def _needs_user_namespace() -> bool:
+    """Returns whether a lab must lie in a user namespace, after a check of all that it needs.
+
+    Raises:
+        InputError: something is missing.
+
+    """
+    missing = [name for name in scripts.NEEDED if shutil.which(name) is None]
+    if missing:
+        packages = " and ".join(dict.fromkeys(scripts.NEEDED[name] for name in missing))
+        raise InputError(f"a lab needs {', '.join(missing)}, which the packages {packages} have; install them")
+    if not os.access(FABRIC, os.X_OK):
+        raise InputError(f"the program of labs is missing ('{FABRIC}'); 'make build' or a new installation makes it")
+    if not Path("/dev/net/tun").exists():
+        raise InputError("a lab needs network devices of programs, and /dev/net/tun is missing; load the module tun")
+    for user in (False, True) if _is_root() else (True,):
+        probe = ["unshare", *(_USER if user else ()), *_NAMESPACES, "--net", "--uts", "--ipc", "true"]
+        tried = subprocess.run(probe, capture_output=True, text=True, errors="replace", check=False)
+        if tried.returncode == 0:
+            return user
+    said = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
+    raise InputError(
+        f"a lab needs root, or a kernel that permits user namespaces (the sysctl user.max_user_namespaces above 0, and "
+        f"no profile against them), and this one answers: {said}"
+    )
