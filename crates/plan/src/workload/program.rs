@@ -8,9 +8,6 @@ use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Wo
 
 use super::{Communication, Pattern, Step, Workload, groups, layout::rectangle};
 
-/// The format of programs that are workload files.
-pub(super) const WORKLOAD_FORMAT: &str = "workload";
-
 /// Tables of which each distinct one is stored once.
 fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
     let known = rows.iter().position(|other| *other == row).unwrap_or_else(|| {
@@ -44,7 +41,7 @@ impl Workload {
         let (groups, choices) = tables.groups.into_iter().unzip();
         WorkloadGraph {
             name: self.name.clone(),
-            format: WORKLOAD_FORMAT,
+            format: "workload",
             ranks: self.accelerators(),
             groups,
             choices,
