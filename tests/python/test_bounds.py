@@ -164,6 +164,20 @@ def test_a_ring_by_the_lemma_has_a_note() -> None:
     assert 1.5 * in_cycles(plan.predicted) < (un.simulate(plan.schedule).cycles or 0)
 
 
+@pytest.mark.parametrize("pes", [3, 5, 8])
+def test_the_choice_on_a_row_is_as_simulated(pes: int) -> None:
+    """Lemma 6.1 halves the time of a ring, so only plans that name the model of the paper follow it."""
+
+    def simulated(plan: un.Plan) -> int:
+        return un.simulate(plan.schedule).cycles or 0
+
+    plan = un.plan("allreduce", "wse2", shape=pes, elements=300)
+    assert simulated(plan) == pytest.approx(in_cycles(plan.predicted), rel=0.1)
+    for other in plan.candidates[1:6]:
+        words = {"algorithm": other["algorithm"], "params": other["params"]}
+        assert simulated(un.plan("allreduce", "wse2", shape=pes, elements=300, **words)) > 0.95 * simulated(plan)
+
+
 def test_plans_and_bounds_count_beyond_32_bits() -> None:
     """Buffers that a schedule cannot hold are planned in units of several elements, with the same times."""
     ranks = {"name": "e", "kind": "endpoint", "model": "hockney", "alpha_ns": 10, "beta_ns_per_byte": 0.1, "ranks": 8}
