@@ -5,6 +5,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -184,6 +185,23 @@ def test_comments_in_rust_end_by_column_120() -> None:
         if len(line) > 120 and re.match(r"\s*//[/!]? [^|]*$", line) and "   " not in line.strip()
     ]
     assert not long, long
+
+
+def comments() -> Iterator[str]:
+    """Yields the comments of Rust files, and the comments and docstrings of Python files."""
+    for path in sorted((ROOT / "crates").rglob("*.rs")):
+        yield from re.findall(r"^\s*//[/!]?(.*)", path.read_text(encoding="utf-8"), re.MULTILINE)
+    for path in (path for folder in ("python", "tests", "docs", "benches") for path in (ROOT / folder).rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        yield from re.findall(r"^\s*#:? (.*)", text, re.MULTILINE)
+        yield from re.findall(r'^\s*"""(.*?)"""', text, re.MULTILINE | re.DOTALL)
+
+
+def test_comments_name_their_subjects() -> None:
+    """Chains of relative clauses are hard to read: per thousand words, few are "what", "where" or "whether"."""
+    words = re.findall(r"[a-z']+", "\n".join(comments()).lower())
+    for word, most in (("what", 1.0), ("where", 1.5), ("whether", 3.0)):
+        assert 1000 * words.count(word) / len(words) < most, word
 
 
 def test_version_is_one() -> None:

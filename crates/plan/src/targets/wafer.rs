@@ -31,8 +31,8 @@ struct OnWafer {
     shape: Shape,
     part: WaferPart,
     model: &'static dyn Model,
-    /// The model of rings. Lemma 6.1, which `paper` follows, counts half of a ring's work, so that a ring would be chosen
-    /// at half its time; it counts only for users who name that model.
+    /// The model of rings. Lemma 6.1, which `paper` follows, counts half of a ring's work, so that a ring would be
+    /// chosen at half its time; it counts only for users who name that model.
     of_rings: &'static dyn Model,
 }
 
