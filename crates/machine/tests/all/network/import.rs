@@ -212,7 +212,7 @@ fn what_is_no_topology_is_refused_in_one_sentence() {
     assert!(nccl(apart).contains("has GPUs of 2 hosts that no NVSwitch joins"));
     assert_eq!(
         read_as("nccl-topo", MI250.replace("speed=\"1000\"", "speed=\"x\"").as_str(), 1, None).unwrap_err(),
-        "file, line 63: speed=\"x\" of <net>; accepted are whole numbers from 0 to 1099511627776"
+        "file, line 63: speed=\"x\" of <net>; accepted are whole numbers from -2147483648 to 1099511627776"
     );
     let no_nics = read_as("nccl-topo", DGX1, 2, None).unwrap_err();
     assert_eq!(no_nics, "file: the topology has no network interfaces that could join several boxes");
