@@ -174,8 +174,9 @@ def test_the_choice_on_a_row_is_as_simulated(pes: int) -> None:
     plan = un.plan("allreduce", "wse2", shape=pes, elements=300)
     assert simulated(plan) == pytest.approx(in_cycles(plan.predicted), rel=0.1)
     for other in plan.candidates[1:6]:
-        words = {"algorithm": other["algorithm"], "params": other["params"]}
-        assert simulated(un.plan("allreduce", "wse2", shape=pes, elements=300, **words)) > 0.95 * simulated(plan)
+        named, params = other["algorithm"], other["params"]
+        again = un.plan("allreduce", "wse2", shape=pes, elements=300, algorithm=named, params=params)
+        assert simulated(again) > 0.95 * simulated(plan)
 
 
 def test_plans_and_bounds_count_beyond_32_bits() -> None:

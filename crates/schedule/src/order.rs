@@ -316,8 +316,8 @@ pub fn successors(
     }
 }
 
-/// Returns the writers whose last element fits only after the pops of `span`: those that end in `span.start + capacity
-/// + 1 ..= span.end + capacity`.
+/// Returns the writers whose last element fits only after the pops of `span`: those that end in
+/// `span.start + capacity + 1 ..= span.end + capacity`.
 fn unblocked_writers<'a>(
     schedule: &'a Schedule,
     flow: &'a Flow,

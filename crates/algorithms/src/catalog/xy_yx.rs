@@ -1,5 +1,5 @@
-//! XY/YX halves: half the vector goes along the rows and then column 0, the other half along the columns and then row
-//! 0. Each line uses the best tree in which a PE has at most two children, and a PE takes its children element by
+//! XY/YX halves: half the vector goes along the rows and then column 0, the other half along the columns and then
+//! row 0. Each line uses the best tree in which a PE has at most two children, and a PE takes its children element by
 //! element.
 //!
 //! It suits short vectors, whose time is mostly depth. Source: this project; the paper leaves 2D open (section 7.5).

@@ -13,8 +13,8 @@
 //!   accepted inputs with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
 //! * A control wavelet moves by the current position and then advances it, at every router on its path; it reaches no
 //!   PE.
-//! * A PE does one element operation a cycle, which its threads share in turns; an n-source operation takes max(1, n -
-//!   1) cycles an element, in the order written. With a chunk, it does the chunk's elements of one step before the next
+//! * A PE does one element operation a cycle, which its threads share in turns; an n-source operation takes
+//!   max(1, n - 1) cycles an element, in the order written. With a chunk, it does the chunk's elements of one step before the next
 //!   step; taking a chunk of a first source from the fabric is then a step too.
 //!
 //! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is `h`

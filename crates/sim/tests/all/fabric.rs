@@ -35,8 +35,8 @@ fn simulate(kind: Kind, grid: Grid, elements: u64, algorithm: &str) -> Run {
     run
 }
 
-/// B wavelets over h hops: the sender's operation 1, its ramp 2, h hops, the ramp 2, the last of B operations: B + h +
-/// 5. Along a chain every PE adds one hop, two ramps and one operation: B + 6 (P - 1).
+/// B wavelets over h hops: the sender's operation 1, its ramp 2, h hops, the ramp 2, the last of B operations:
+/// B + h + 5. Along a chain every PE adds one hop, two ramps and one operation: B + 6 (P - 1).
 #[test]
 fn uncontended_times_are_the_closed_forms() {
     for pes in [2u32, 4, 16, 64, 512] {

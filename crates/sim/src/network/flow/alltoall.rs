@@ -4,8 +4,8 @@
 //! at the same time, and a link idles until it is the turn of its messages. The shifts k are cut into windows of
 //! consecutive ones, and the load of each window on each link is added up over all pairs. Buffers are unbounded, so an
 //! accelerator sends a window as fast as its own links allow, and from the time of a window on a link works without
-//! pause on messages of this window and later ones. The link ends at the maximum, over windows w, of begin(w) + load(w)
-//! + load(w + 1) + ... (Lindley, "The theory of queues with a single server", 1952).
+//! pause on messages of this window and later ones. The link ends at the maximum, over windows w, of
+//! begin(w) + load(w) + load(w + 1) + ... (Lindley, "The theory of queues with a single server", 1952).
 //!
 //! **Whole messages.** If only accelerators pass on messages of others, these get out of step. If messages are few
 //! enough, they are simulated one by one (`whole.rs`), and only links of such networks are added up here. The rest of
