@@ -2,9 +2,10 @@
 //!
 //! It suits short vectors, for which a further message costs little beside the latency. Over stages of b + 1 ranks it
 //! takes T = sum of alpha_p + b (alpha_r + n beta + n gamma) (Eq. 3). The stages are a parameter, by default the best
-//! for the machine. A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all ranks end
-//! with the same bits. Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with
-//! simulation", 2017.
+//! for the machine. A stage is one instruction that sends and one that reduces, in ascending order of ranks, so all
+//! ranks end with the same bits.
+//!
+//! Source: Ruefenacht, Bull, Booth: "Generalisation of recursive doubling for AllReduce: Now with simulation", 2017.
 
 use unisono_base::{NodeId, StreamId, narrow};
 use unisono_collective::{Collective, Kind};
