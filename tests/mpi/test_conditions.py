@@ -141,34 +141,3 @@ def test_ranks_that_would_choose_unlike_rows_run_unplanned(
     assert (done.code, done.out) == (0, "ok 3\n"), done.err
     assert done.err.count("would choose unlike rows of the plan") == 1
     assert {algorithm for _, algorithm in report(said)} == {"library"}
-
-
-WAITS = """
-import resource, time
-import numpy as np
-from mpi4py import MPI
-world = MPI.COMM_WORLD
-x, total = np.ones(2), np.ones(2)
-world.Allreduce(x, total)
-if world.rank == 0:
-    time.sleep(0.5)
-sleeps = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
-before = sleeps()
-world.Allreduce(x, total)
-if world.rank == 1:
-    print(sleeps() - before)
-"""
-
-
-def test_planned_calls_of_mpich_sleep_where_the_library_does(tmp_path: Path) -> None:
-    path = tmp_path / "t.plan"
-    un.save_plans([(un.plan("allreduce", "archer", shape=2, elements=2, algorithm="ring"), 0, None)], path)
-    found = []
-    for env in ({}, {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}):
-        done = run(2, MPICH / "bin" / "python", "-c", WAITS, options=("--plan", str(path)), env=env)
-        assert done.code == 0, done.err
-        found.append(int(done.out))
-    # The rank that waits half a second sleeps some tens of microseconds between two polls, and its turns come later on
-    # busy cores.
-    spins, sleeps = found
-    assert sleeps > 10 * max(spins, 1)

@@ -8,7 +8,7 @@ use std::{
 use unisono_collective::Kind;
 
 use crate::{
-    abi::{Abi, Constants, detect},
+    abi::{Constants, detect},
     call::{Call, Reduction},
     functions::{Attribute, CopyAttribute, Functions},
     progress::Hook,
@@ -74,9 +74,6 @@ pub struct Library {
     pub constants: Constants,
     pub(crate) functions: Functions,
     pub(crate) hook: Option<Hook>,
-    /// Ranks that wait sleep between two polls. MPICH reads a variable for that, and sleeps in its own waits only; in
-    /// Open MPI every poll sleeps where the user asks for it.
-    pub(crate) sleeps: bool,
     scope: Scope,
 }
 
@@ -91,11 +88,6 @@ pub fn library() -> Option<&'static Library> {
     Some(LIBRARY.get_or_init(|| found))
 }
 
-/// Returns whether a switch of MPICH is on, by the words that MPICH reads.
-fn is_set(name: &str) -> bool {
-    std::env::var(name).is_ok_and(|value| ["1", "true", "yes"].contains(&value.to_ascii_lowercase().as_str()))
-}
-
 impl Library {
     fn find() -> Option<Self> {
         // Handles of 32 bits are read from words of 64, and integers from stack slots, which works on these platforms
@@ -108,8 +100,7 @@ impl Library {
         let file = file_of(functions.Allreduce as *const c_void);
         let constants = Constants::new(detect(&scope, &file), &scope)?;
         let hook = Hook::find(constants.abi, &scope);
-        let sleeps = constants.abi != Abi::OpenMpi && is_set("MPIR_CVAR_ENABLE_HEAVY_YIELD");
-        Some(Self { constants, functions, hook, sleeps, scope })
+        Some(Self { constants, functions, hook, scope })
     }
 
     /// Returns the address of a function that not every library has.

@@ -1,6 +1,6 @@
 //! The runtime's transport over point-to-point messages of MPI.
 
-use std::{ffi::c_int, time::Duration};
+use std::ffi::c_int;
 
 use unisono_runtime::{Buffer, Slice, Transport};
 
@@ -14,9 +14,6 @@ use crate::{
     route::Route,
     watch::Watch,
 };
-
-/// The time that a rank asks to sleep between two polls; the system adds some tens of microseconds.
-const SHORTEST: Duration = Duration::from_nanos(1);
 
 /// A message that has begun.
 pub struct Request {
@@ -139,9 +136,6 @@ impl Transport for Port<'_> {
 
     #[inline]
     fn idle(&mut self) -> Outcome {
-        if self.library.sleeps && !self.inside {
-            std::thread::sleep(SHORTEST);
-        }
         let unlike = self.watch.as_mut().is_some_and(|watch| watch.finds_unlike(&self.call));
         if unlike { Err(Failed(self.library.constants.truncated)) } else { Ok(()) }
     }
