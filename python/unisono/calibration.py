@@ -90,7 +90,7 @@ class Calibration:
     multicast: dict[str, list[tuple[int, float, float]]]
     #: Median times of local reductions by bytes, nanoseconds.
     reductions: list[tuple[int, float, float]]
-    #: Whether all peers of the multicast are the same rank, because there are only two.
+    #: True if all peers of the multicast are the same rank, because there are only two.
     one_peer: bool
     notes: list[str] = field(default_factory=list)
 

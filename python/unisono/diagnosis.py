@@ -29,9 +29,9 @@ class Check:
     """The check of one part."""
 
     name: str
-    #: Whether it exists and works.
+    #: True if it exists and works.
     ok: bool
-    #: Whether the main work of Unisono needs it.
+    #: True if the main work of Unisono needs it.
     needed: bool
     #: The finding, in words.
     found: str

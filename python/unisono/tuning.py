@@ -56,11 +56,11 @@ class Contender:
     seconds: float
     #: The number of rounds in which it was faster than the library.
     won: int
-    #: Whether its calls ran as planned; see :func:`check_served`.
+    #: True if its calls ran as planned; see :func:`check_served`.
     effective: bool = True
-    #: Whether it did not clearly win at a short size, which it then must not serve, whatever it wins at longer ones.
+    #: True if it did not clearly win at a short size, which it then must not serve, whatever it wins at longer ones.
     left: bool = False
-    #: Whether it was measured; else its time and rounds are expectations from measurements of others.
+    #: True if it was measured; else its time and rounds are expectations from measurements of others.
     measured: bool = True
 
     @property
@@ -123,7 +123,7 @@ class Row:
     first_bytes: int
     last_bytes: int | None
     plan: Plan | None
-    #: Whether this number of ranks was measured; else its times were interpolated.
+    #: True if this number of ranks was measured; else its times were interpolated.
     measured: bool
     #: The conditions under which it was confirmed; see :mod:`unisono.confirming`.
     tuned: str | None = None

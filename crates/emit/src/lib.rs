@@ -94,7 +94,7 @@ pub type Files = Vec<(String, Contents)>;
 /// What a user chooses about the files of a target, where it leaves a choice; `None` takes what the target prefers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Choices {
-    /// Whether calls give one buffer as input and output.
+    /// True if calls give one buffer as input and output.
     pub in_place: Option<bool>,
     /// GPUs of a box, between which memory is shared.
     pub gpus_per_box: Option<u32>,

@@ -13,7 +13,7 @@ use crate::{
 pub struct Reduction {
     /// None: an operator of the program, which only the library can apply.
     pub op: Option<Op>,
-    /// Whether the operands may be swapped.
+    /// True if the operands may be swapped.
     pub commutes: bool,
     pub op_handle: OpHandle,
     pub datatype: Datatype,

@@ -66,14 +66,14 @@ pub struct Home {
     tags: Tags,
     /// The first rank of the node of each rank; empty if no row depends on it.
     nodes: Vec<c_int>,
-    /// Whether the library refuses an input that is the output, by kind, for the plain form and the form with a count
+    /// True if the library refuses an input that is the output, by kind, for the plain form and the form with a count
     /// for every rank.
     refuses_aliases: Vec<[bool; 2]>,
     /// None if no row depends on the length of a call.
     notes: Option<Arc<Notes>>,
     /// None if no row depends on the conditions.
     conditions: Option<Conditions>,
-    /// Whether nonblocking calls may be served.
+    /// True if nonblocking calls may be served.
     begins: bool,
     joined: AtomicI32,
 }

@@ -35,7 +35,7 @@ pub struct Port<'a> {
     pub shift: u32,
     /// Finds ranks that made this call with another length.
     pub watch: Option<&'a mut Watch>,
-    /// Whether the library calls this while it makes progress. Then this must not cause progress again.
+    /// True if the library calls this while it makes progress. Then this must not cause progress again.
     pub inside: bool,
 }
 

@@ -28,7 +28,7 @@ use crate::{
 pub type Work = fn() -> bool;
 
 static WORK: OnceLock<Work> = OnceLock::new();
-/// Whether the library was told to call the work.
+/// True if the library was told to call the work.
 static CALLED: AtomicBool = AtomicBool::new(false);
 
 /// `opal_progress_register`.

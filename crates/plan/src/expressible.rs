@@ -29,7 +29,7 @@ const MOST_WRITTEN_INSTRUCTIONS: usize = 1 << 13;
 /// predicted to take 140 cycles takes 135.
 const TOO_SLOW: f64 = 1.05;
 
-/// Whether the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
+/// True if the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
 pub type Expressible = Option<Result<(), String>>;
 
 /// The parameters of a candidate for a target: those of the candidate, and the target's where the algorithm has them.
@@ -200,7 +200,7 @@ fn write_nearest(
     Ok(())
 }
 
-/// Whether the target takes chunks that the candidate's prediction does not count, because the algorithm has no
+/// True if the target takes chunks that the candidate's prediction does not count, because the algorithm has no
 /// parameter for them.
 fn takes_other_chunks(file: &File, candidate: &Timed) -> bool {
     let chunk = file.placement.as_ref().and_then(Placement::grid).map_or(1, |grid| grid.chunk);

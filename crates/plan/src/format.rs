@@ -129,7 +129,7 @@ fn sorted(
     Ok(first.into_iter().chain(last).map(|(answer, candidate)| (candidate, Some(answer))).unzip())
 }
 
-/// Whether the file names a candidate at the size of the problem, or the reason why it cannot.
+/// True if the file names a candidate at the size of the problem, or the reason why it cannot.
 fn names(
     problem: &Problem,
     tuning: &dyn Tuning,

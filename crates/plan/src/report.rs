@@ -66,7 +66,7 @@ pub struct CandidateReport {
     pub seconds: f64,
     pub ratio: Option<f64>,
     pub source: TimeSource,
-    /// Whether the target of emitted code can express it; `None` without a target, and where that was not found out.
+    /// True if the target of emitted code can express it; `None` without a target, and where that was not found out.
     pub expressible: Option<bool>,
     /// The reason why the target cannot.
     pub refused: Option<String>,
@@ -90,7 +90,7 @@ pub struct PlanReport {
     pub rates: Option<&'static str>,
     /// The target of emitted code that the plan is for.
     pub target: Option<&'static str>,
-    /// Whether inputs, outputs and scratch memory fit the memory of a PE; `None` where PEs have no such limit.
+    /// True if inputs, outputs and scratch memory fit the memory of a PE; `None` where PEs have no such limit.
     pub fits_sram: Option<bool>,
     pub memory: Option<MemoryReport>,
     pub predicted: Prediction,

@@ -74,7 +74,7 @@ pub struct Memory {
     pub datatype: Datatype,
     /// Bytes without gaps.
     pub bytes: usize,
-    /// Whether its bytes in memory are the bytes sent.
+    /// True if its bytes in memory are the bytes sent.
     pub plain: bool,
     pieces: Option<Pieces>,
 }
@@ -84,7 +84,7 @@ pub struct Memory {
 struct Pieces {
     place: Place,
     number: usize,
-    /// Whether the bytes of a piece in memory are the bytes sent.
+    /// True if the bytes of a piece in memory are the bytes sent.
     plain: bool,
     /// Elements of each piece, if they may be fewer than its room.
     counts: Option<Numbers>,

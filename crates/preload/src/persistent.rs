@@ -35,7 +35,7 @@ struct Prepared {
 }
 
 static PREPARED: RwLock<Vec<(usize, Arc<Prepared>)>> = RwLock::new(Vec::new());
-/// Whether any collective was ever prepared.
+/// True if any collective was ever prepared.
 static ANY: AtomicBool = AtomicBool::new(false);
 
 fn found(handle: usize) -> Option<Arc<Prepared>> {

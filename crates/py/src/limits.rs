@@ -20,7 +20,7 @@ use crate::errors::input;
 /// The time after which the free memory is read again.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// Whether the limit on memory follows the free memory; otherwise the user has set it.
+/// True if the limit on memory follows the free memory; otherwise the user has set it.
 static FOLLOWS: AtomicBool = AtomicBool::new(true);
 
 thread_local! {
@@ -106,7 +106,7 @@ pub fn limits_now() -> (Option<u64>, Option<u64>) {
     (finite(bytes), finite(steps))
 }
 
-/// Whether the limit on memory follows the free memory.
+/// True if the limit on memory follows the free memory.
 #[pyfunction]
 pub fn limits_follow() -> bool {
     FOLLOWS.load(Relaxed)

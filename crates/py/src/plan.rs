@@ -61,13 +61,13 @@ impl Plan {
         self.report.model
     }
 
-    /// Whether the collective rounds, so that its result depends on the order of combination.
+    /// True if the collective rounds, so that its result depends on the order of combination.
     #[getter]
     fn rounds(&self) -> bool {
         self.plan.problem.collective.rounds()
     }
 
-    /// Whether the buffers fit the memory of a PE; None on machines without such a limit.
+    /// True if the buffers fit the memory of a PE; None on machines without such a limit.
     #[getter]
     fn fits_sram(&self) -> Option<bool> {
         self.report.fits_sram

@@ -66,7 +66,7 @@ impl Simulation {
         self.0.stalls
     }
 
-    /// Whether the outputs equal those of plain arithmetic; None for a simulation without data.
+    /// True if the outputs equal those of plain arithmetic; None for a simulation without data.
     #[getter]
     fn result_correct(&self) -> Option<bool> {
         self.0.checked.as_ref().map(|checked| checked.correct)

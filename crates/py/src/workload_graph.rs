@@ -110,7 +110,7 @@ impl WorkloadGraph {
         self.0.classes.iter().map(|class| class.nodes.len()).collect()
     }
 
-    /// Whether the time of some compute depends on the rates of the accelerator.
+    /// True if the time of some compute depends on the rates of the accelerator.
     #[getter]
     fn counts_operations(&self) -> bool {
         self.0.counts_operations()

@@ -139,7 +139,7 @@ class Candidate(TypedDict):
     seconds: float
     ratio: float | None
     source: str
-    #: Whether the target of emitted code can express it; None without a target, or if this was not tested.
+    #: True if the target of emitted code can express it; None without a target, or if this was not tested.
     expressible: bool | None
     #: The reason why the target cannot.
     refused: str | None

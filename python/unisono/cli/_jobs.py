@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cores", "end", "pool"]
 
-#: Whether threads of a command that failed or was interrupted still compute.
+#: True if threads of a command that failed or was interrupted still compute.
 _abandoned = False
 
 

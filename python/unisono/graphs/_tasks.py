@@ -49,7 +49,7 @@ class Source:
     build: Callable[[Any], None]
     nodes: int
     rules: str
-    #: Whether arrays may have more dimensions than ranges, whose points are then rows.
+    #: True if arrays may have more dimensions than ranges, whose points are then rows.
     rows: bool = False
 
     def submitted(self) -> Submitted:

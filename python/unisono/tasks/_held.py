@@ -94,9 +94,9 @@ class Route:
 
     #: Carries out the collective without Python; None if a `PythonRoute` begins it.
     here: LibraryCollective | PairMessages | None = None
-    #: Whether it uses one of the channels of the world communicator.
+    #: True if it uses one of the channels of the world communicator.
     by_world = False
-    #: Whether it can use the array's memory while nothing else accesses the array.
+    #: True if it can use the array's memory while nothing else accesses the array.
     in_place = False
     #: The bytes that ranks receive from others.
     bytes = 0

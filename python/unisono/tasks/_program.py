@@ -79,7 +79,7 @@ class Program:
         self._numbered: dict[int, Task] = {}
         #: The submitted tasks, by their arguments.
         self._forms: dict[Hashable, Task] = {}
-        #: Whether all kernels get views of host memory and no array has several operators.
+        #: True if all kernels get views of host memory and no array has several operators.
         self._plain = True
         self._held: list[Held] = []
         self._initialized: list[bool] = []

@@ -56,7 +56,7 @@ class Task:
     reduced: tuple[int, ...]
     #: Arithmetic operations per point of the range, if given.
     operations: float | None = None
-    #: Whether rank 0 alone executes it, as a `Program.host_task`.
+    #: True if rank 0 alone executes it, as a `Program.host_task`.
     once: bool = False
     #: The number of its first submission.
     first: int = -1

@@ -44,7 +44,7 @@ class Recorded:
     #: The lines that fetched contents that kernels would have written.
     _unknown: set[tuple[str, int, str]] = field(default_factory=set)
     rounds: int = ROUNDS
-    #: Whether unknown contents fall from round to round or are zeros.
+    #: True if unknown contents fall from round to round or are zeros.
     falling: bool = False
     #: The line whose number of fetches ended the recording.
     _ended: tuple[str, int, str] | None = None

@@ -8,7 +8,7 @@
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 
-/// Whether an operation takes elements of several fabric sources in turns, through memory: three sources and more are
+/// True if an operation takes elements of several fabric sources in turns, through memory: three sources and more are
 /// not one vector operation, and two that take turns of several elements are not either.
 pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();

@@ -56,12 +56,12 @@ impl Type {
         matches!(self, Receive | ReceiveCopySend | ReceiveReduceCopySend | Copy | Reduce)
     }
 
-    /// Whether it reads its source place.
+    /// True if it reads its source place.
     pub fn reads(self) -> bool {
         !matches!(self, Type::Receive | Type::ReceiveCopySend | Type::Nothing)
     }
 
-    /// Whether it writes its destination.
+    /// True if it writes its destination.
     pub fn writes(self) -> bool {
         !matches!(self, Type::Send | Type::ReceiveReduceSend | Type::Nothing)
     }
@@ -80,7 +80,7 @@ pub struct Step {
     pub count: u32,
     /// `(thread block, step)` of the same GPU that must have completed.
     pub waits_for: Option<(u32, u32)>,
-    /// Whether others wait for it.
+    /// True if others wait for it.
     pub is_awaited: bool,
 }
 
@@ -156,7 +156,7 @@ pub const COLLECTIVES: &[(&str, Kind)] = &[
     ("scatter", Kind::Scatter),
 ];
 
-/// Whether the executor counts the bytes, and so the chunks, of all ranks together.
+/// True if the executor counts the bytes, and so the chunks, of all ranks together.
 pub fn counts_all_ranks(kind: Kind) -> bool {
     matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter)
 }

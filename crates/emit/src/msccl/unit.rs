@@ -178,7 +178,7 @@ fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
     })
 }
 
-/// Whether two schedules are the same expressions up to swapping operands, which the language does not order. Operands
+/// True if two schedules are the same expressions up to swapping operands, which the language does not order. Operands
 /// of `min` and `max` on floating point are ordered in a proof, for the sign of a zero, but not in the library that
 /// runs this.
 fn is_swapped(a: &Schedule, b: &Schedule) -> bool {

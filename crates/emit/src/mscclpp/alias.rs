@@ -38,7 +38,7 @@ fn bases(schedule: &Schedule, gpu: NodeId) -> (u64, u64) {
     }
 }
 
-/// Whether each instruction has to read its inputs from a copy.
+/// True if each instruction has to read its inputs from a copy.
 pub fn endangered(schedule: &Schedule, flow: &Flow, order: &[InstrId]) -> Vec<bool> {
     let mut written: Vec<Ranges> = schedule.all_nodes().map(|_| Ranges::default()).collect();
     let mut found = vec![false; schedule.instr_count()];

@@ -100,7 +100,7 @@ fn boxes(file: &File, of_box: Option<u32>) -> Result<Vec<u32>, String> {
     Ok((0..ranks).map(|gpu| place(gpu) / numbers.accelerators.max(1)).collect())
 }
 
-/// Whether a plan runs in place where the user does not say: as `torch.distributed` calls the collective.
+/// True if a plan runs in place where the user does not say: as `torch.distributed` calls the collective.
 fn in_place_by_itself(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Broadcast | Kind::Reduce)
 }

@@ -65,7 +65,7 @@ pub struct Exporter<'a> {
     pub(super) own: Vec<u32>,
     pub(super) copied: Vec<u32>,
     pub(super) temporary: Vec<u32>,
-    /// Whether each instruction reads its inputs from their copy.
+    /// True if each instruction reads its inputs from their copy.
     endangered: Vec<bool>,
     /// The thread block of each instruction, and the last one of each GPU, without its other shares.
     blocks: Vec<usize>,
@@ -166,7 +166,7 @@ impl<'a> Exporter<'a> {
         self.form.protocol == Protocol::LL
     }
 
-    /// Whether two GPUs are in different boxes.
+    /// True if two GPUs are in different boxes.
     pub(super) fn is_port(&self, a: u32, b: u32) -> bool {
         self.form.boxes[a as usize] != self.form.boxes[b as usize]
     }

@@ -233,7 +233,7 @@ impl Channels {
 }
 
 impl Name {
-    /// Whether the kernel moves packets, which always are a whole slice, also in a pipeline.
+    /// True if the kernel moves packets, which always are a whole slice, also in a pipeline.
     pub fn has_packets(self) -> bool {
         matches!(
             self,

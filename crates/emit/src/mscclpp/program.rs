@@ -57,7 +57,7 @@ pub struct Move {
     pub writes: Vec<Span>,
     /// The port channel that carries it out after the operation has been issued, and the thread that asks for it.
     pub port: Option<(u32, u32)>,
-    /// Whether a switch reduces the reads, if there are several, and multicasts the result.
+    /// True if a switch reduces the reads, if there are several, and multicasts the result.
     pub by_switch: bool,
     /// True for a sum that starts from +0.
     pub from_zero: bool,

@@ -28,7 +28,7 @@ pub struct Run {
     /// The signal that each wait takes, by the step and the place of the wait among its effects; the same for
     /// semaphores, whose initial values have no step.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
-    /// Whether all thread blocks end, in every run; none if the order of runs is open.
+    /// True if all thread blocks end, in every run; none if the order of runs is open.
     pub ends: Option<bool>,
     pub faults: Vec<Fault>,
 }

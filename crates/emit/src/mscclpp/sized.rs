@@ -52,7 +52,7 @@ impl Sized {
         Ok(Some(found))
     }
 
-    /// Whether no operation writes the input; none in place.
+    /// True if no operation writes the input; none in place.
     pub fn keeps_input(&self) -> Option<bool> {
         let writes = || self.program.moves().flat_map(|(_, m)| &m.writes).any(|s| s.space == Space::Input);
         self.layout.in_place().is_none().then(|| !writes())

@@ -45,9 +45,9 @@ pub struct Checked {
     pub deadlock_free: Option<bool>,
     pub race_free: Option<bool>,
     pub repeatable: Option<bool>,
-    /// Whether launches may follow each other without a wait of all GPUs in between.
+    /// True if launches may follow each other without a wait of all GPUs in between.
     pub relaunch: Option<bool>,
-    /// Whether the input is as before; null in place.
+    /// True if the input is as before; null in place.
     pub keeps_input: Option<bool>,
     /// The sizes for which all this holds.
     pub sizes: Option<Sizes>,
@@ -61,7 +61,7 @@ pub struct Checked {
     pub schedule: Option<Schedule>,
 }
 
-/// Whether a JSON text is a plan rather than a schedule: only plans have GPUs.
+/// True if a JSON text is a plan rather than a schedule: only plans have GPUs.
 pub fn is_plan(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Keys {

@@ -52,7 +52,7 @@ pub trait Tuning: Sync {
     fn summary(&self) -> &'static str;
     /// The source of names and grammar.
     fn reference(&self) -> &'static str;
-    /// Whether the file is the library's complete table with our rows in it, so that this table is needed.
+    /// True if the file is the library's complete table with our rows in it, so that this table is needed.
     fn needs_table(&self) -> bool {
         false
     }

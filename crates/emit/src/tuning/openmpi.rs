@@ -7,7 +7,7 @@ use unisono_collective::Kind;
 
 use super::region::{Counterpart, Settings, plain};
 
-/// Whether Open MPI compares the bytes of all ranks together.
+/// True if Open MPI compares the bytes of all ranks together.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Size {
     OfOne,

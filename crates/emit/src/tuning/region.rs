@@ -45,14 +45,14 @@ pub struct View<'a> {
     has: Option<&'a BTreeSet<String>>,
     table: DecisionTable,
     names: &'static [Counterpart],
-    /// Whether the target tells operators that commute from others.
+    /// True if the target tells operators that commute from others.
     tells_operators: bool,
     served: BTreeSet<usize>,
     pub left: Vec<String>,
     notes: Vec<String>,
 }
 
-/// Whether a target can say `(ranks, ranks per node)`.
+/// True if a target can say `(ranks, ranks per node)`.
 pub type TellsNodes = fn(u32, u32) -> bool;
 
 /// For targets that know nothing of nodes.
@@ -121,7 +121,7 @@ impl<'a> View<'a> {
         self.left.push(format!("{row}{class}, {}: {reason}", row.choice));
     }
 
-    /// Whether a row for operators that commute serves some of its calls too.
+    /// True if a row for operators that commute serves some of its calls too.
     fn is_hidden(&self, row: &Row) -> bool {
         self.table.rows().iter().any(|r| {
             let same = (r.kind, r.ranks, r.per_node) == (row.kind, row.ranks, row.per_node);

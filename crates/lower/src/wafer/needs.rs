@@ -34,7 +34,7 @@ pub struct Needs {
     pub chunk: u32,
     /// The number of fabric sources, 1 or 2, that a vector operation with two sources may have.
     pub fabric_sources: usize,
-    /// Whether a switch may change inputs and outputs of wavelets at once.
+    /// True if a switch may change inputs and outputs of wavelets at once.
     pub switches_both_sides: bool,
 }
 
@@ -44,7 +44,7 @@ struct Visit {
     color: u8,
     turn: u32,
     group: u32,
-    /// Whether the PE of the router sends the stream.
+    /// True if the PE of the router sends the stream.
     own: bool,
     position: Position,
 }

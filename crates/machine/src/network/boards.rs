@@ -11,7 +11,7 @@ pub struct Boards {
     pub board: [u32; 2],
     /// Rows and columns of boards that one switch of the lowest level joins.
     pub leaf: [u32; 2],
-    /// Whether a job takes adjacent rows and columns, with wraparound, as links between neighbors require.
+    /// True if a job takes adjacent rows and columns, with wraparound, as links between neighbors require.
     pub adjacent: bool,
 }
 

@@ -89,9 +89,9 @@ pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Resul
 /// A plane with its failed nodes and links.
 struct Left<'a> {
     plane: &'a Plane,
-    /// Whether each node failed.
+    /// True if each node failed.
     failed: Vec<bool>,
-    /// Whether each link failed.
+    /// True if each link failed.
     gone: Vec<bool>,
 }
 

@@ -80,7 +80,7 @@ pub struct NcclFit {
     /// Names as NCCL writes them: `ring` and `ll128`.
     pub algorithm: String,
     pub protocol: String,
-    /// Whether the prices are those of jobs on several boxes.
+    /// True if the prices are those of jobs on several boxes.
     #[serde(default)]
     pub across_boxes: bool,
     /// From the call until the first step, and the return.

@@ -38,7 +38,7 @@ pub struct SwitchClass {
     /// For boxes: shared switches.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<u32>,
-    /// Whether they copy a message to several nodes.
+    /// True if they copy a message to several nodes.
     #[serde(default)]
     pub multicast: bool,
     /// The operators with which they reduce; empty: they do not reduce.
@@ -56,7 +56,7 @@ pub struct SwitchClass {
     /// From the last operand of a message until its result, or its copies, can leave.
     #[serde(default)]
     pub latency_ns: f64,
-    /// Whether one node requests a sum and then stores it to all nodes, so that the sum crosses the links of that node
+    /// True if one node requests a sum and then stores it to all nodes, so that the sum crosses the links of that node
     /// once more. Each of n nodes does so with a share of 1/n (`multimem.ld_reduce` and `multimem.st` of PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,

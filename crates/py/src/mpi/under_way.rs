@@ -22,7 +22,7 @@ use crate::errors::detached;
 
 /// Channels with a call under way.
 pub static UNDER_WAY: Mutex<Vec<Arc<Shared>>> = Mutex::new(Vec::new());
-/// Whether a channel under way may have lost the thread that polls it.
+/// True if a channel under way may have lost the thread that polls it.
 static LEFT: AtomicBool = AtomicBool::new(false);
 /// Polls of a waiting call before each further poll yields to other threads and ranks of this core.
 const SPINS: u32 = 32;

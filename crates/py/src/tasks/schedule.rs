@@ -136,7 +136,7 @@ impl TaskSchedule {
         Ok(())
     }
 
-    /// Whether nothing is under way. Then nothing can begin before the next kernel has ended.
+    /// True if nothing is under way. Then nothing can begin before the next kernel has ended.
     #[getter]
     fn idle(&self, py: Python<'_>) -> PyResult<bool> {
         match self.work() {

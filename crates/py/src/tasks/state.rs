@@ -73,9 +73,9 @@ pub struct State {
     pub ways: Vec<Way>,
     /// Arrays that are reserved for one exchange.
     pub taken: Vec<usize>,
-    /// Whether a kernel runs.
+    /// True if a kernel runs.
     pub running: bool,
-    /// Whether a way sends through Python.
+    /// True if a way sends through Python.
     pub sends_elsewhere: bool,
 }
 

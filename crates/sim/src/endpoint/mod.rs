@@ -67,7 +67,7 @@ pub struct Options {
     pub watch: Vec<TaskId>,
     /// Sends, ascending, that are done when their messages have left, and not when they start.
     pub leaving: Vec<TaskId>,
-    /// Whether the CPU of such a send begins no other send, calc or reduce before its message has left.
+    /// True if the CPU of such a send begins no other send, calc or reduce before its message has left.
     pub blocking: bool,
 }
 

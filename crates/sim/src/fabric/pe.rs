@@ -32,7 +32,7 @@ pub struct Thread {
     /// True if the first step takes two sources. Each later step takes one; with chunks from two fabric sources the
     /// first also takes one.
     pairs: bool,
-    /// Whether the operation switches a color at its end: 1 at its own router, 2 at all routers on the path.
+    /// True if the operation switches a color at its end: 1 at its own router, 2 at all routers on the path.
     switches: u8,
     pace: u16,
     started: bool,

@@ -41,7 +41,7 @@ fn article(name: &str) -> &'static str {
 /// Ids of tasks if colors are scarce: first those that no color has.
 const MEASURED_TASKS: &[u8] = &[26, 25, 24, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0];
 
-/// Whether a wafer program has a CSL project.
+/// True if a wafer program has a CSL project.
 ///
 /// # Errors
 /// As [`emit`].

@@ -55,7 +55,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Whether the operation is a loop over chunks, whose descriptors move.
+    /// True if the operation is a loop over chunks, whose descriptors move.
     pub fn moves(&self) -> bool {
         self.mapped || self.in_turns() || self.onward.is_some()
     }
@@ -162,12 +162,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether a program combines by `@map`.
+    /// True if a program combines by `@map`.
     pub fn is_mapped(&self) -> bool {
         self.classes.iter().flat_map(|c| &c.key.threads).flatten().any(|o| o.mapped)
     }
 
-    /// Whether a router changes the position of a color.
+    /// True if a router changes the position of a color.
     pub fn has_switches(&self) -> bool {
         self.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1)
     }
