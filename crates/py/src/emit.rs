@@ -41,6 +41,13 @@ pub fn emit<'py>(
     Ok(dict)
 }
 
+/// Sentences on what the files of a target leave out or add for the collective of a schedule.
+#[pyfunction]
+pub fn emission_notes(schedule: &Schedule, target: &str) -> Vec<String> {
+    let emitter = EMITTERS.iter().find(|e| e.name() == target);
+    emitter.and_then(|e| e.note(schedule.file().schedule.collective())).into_iter().collect()
+}
+
 /// `[{name, summary, reference}]` of all formats.
 #[pyfunction]
 pub fn emitters(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

@@ -116,6 +116,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(traffic::traffic_flows, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
+    m.add_function(wrap_pyfunction!(emit::emission_notes, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
     m.add_function(wrap_pyfunction!(gpu_plans::check_plan, m)?)?;
     m.add_function(wrap_pyfunction!(gpu_plans::is_gpu_plan, m)?)?;

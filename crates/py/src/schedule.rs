@@ -173,6 +173,12 @@ impl Schedule {
         unisono_plan::notes(&self.file)
     }
 
+    /// True for a plan for GPUs: its thread blocks count in simulated times. Text and JSON of a schedule do not keep them.
+    #[getter]
+    fn has_thread_blocks(&self) -> bool {
+        self.file.blocks.is_some()
+    }
+
     /// The machine, with the part on which the schedule is placed; None for a schedule without a machine.
     #[getter]
     fn machine(&self, py: Python<'_>) -> PyResult<Option<Machine>> {

@@ -3,7 +3,7 @@
 //! A node computes, takes part in a collective, or exchanges messages. It begins when the nodes that it names are done.
 //! In addition, a rank has one queue of compute and one of communication, which work in the order of [`Queues`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashMap;
 use unisono_collective::Kind;
@@ -186,4 +186,13 @@ impl<T: Clone + Eq + std::hash::Hash> Distinct<T> {
     pub fn into_rows(self) -> Vec<T> {
         self.rows
     }
+}
+
+/// Says that parts were rounded up. `cases` has the bytes of inputs and the numbers of ranks that do not divide them.
+pub fn rounded_up(cases: &BTreeSet<(u64, u64)>) -> Option<String> {
+    let (bytes, ranks) = cases.first()?;
+    let others = if cases.len() == 1 { String::new() } else { format!(", and {} more such inputs", cases.len() - 1) };
+    Some(format!(
+        "{ranks} ranks do not divide the {bytes} bytes of a collective's input{others}: each rank's part is rounded up"
+    ))
 }

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from unisono import NotExpressibleError, emit_files
+from unisono._core import emission_notes
 from unisono.base import names
 from unisono.base.files import check_writable, is_file
 from unisono.cli._completion import of_names
@@ -87,8 +88,9 @@ def emit(
         return say(str(refused), NO)
     replaced = check_emission(output, files)
     written = write_target(output, files)
+    notes = emission_notes(schedule, form)
     if as_json:
-        of = {"algorithm": schedule.origin, "replaced": replaced}
+        of = {"algorithm": schedule.origin, "replaced": replaced, "notes": notes}
         print_json({"files": written, "target": form, "refused": None, **of})
         return 0
     if schedule.origin:
@@ -97,6 +99,7 @@ def emit(
     print_lines(f"wrote {files_written} for {form} to {output}:", *(f"  {name}" for name in written[:_SHOWN]))
     if len(written) > _SHOWN:
         print_lines(f"  and {len(written) - _SHOWN} more: --json lists all")
+    print_lines(*(f"note: {note}" for note in notes))
     if replaced:
         print_lines(f"replaced {len(replaced)} of them that had other contents, such as {replaced[0]}")
     return 0

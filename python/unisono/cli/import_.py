@@ -49,7 +49,13 @@ def import_(
     with working("reading"):
         schedule = import_schedule(file, source, elements=elements, dtype=dtype, op=op, root=root)
     note_unused(schedule.collective)
-    for note in schedule.notes:
+    notes = list(schedule.notes)
+    if schedule.has_thread_blocks:
+        notes.append(
+            f"a schedule file keeps no thread blocks: times of {output} count links only; simulate {file} for times that "
+            "count its thread blocks too"
+        )
+    for note in notes:
         click.echo(f"note: {note}", err=True)
     save(schedule, output)
     if as_json:
@@ -63,6 +69,7 @@ def import_(
                 "op": schedule.operator,
                 "instructions": schedule.instructions,
                 "nodes": schedule.nodes,
+                "notes": notes,
             }
         )
         return

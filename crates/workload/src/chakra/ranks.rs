@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Collected, Groups, Queues, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
     error::{Place, Wrong},
-    graph::Distinct,
+    graph::{Distinct, rounded_up},
     packed::beginning,
     pairs::Unmatched,
 };
@@ -91,21 +91,23 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
             listed.ranks.clone()
         }
     };
-    let program = Program { members, groups: Distinct::new(), numbers: BTreeMap::new(), traces };
-    let (traces, groups, classes) = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
+    let mut program =
+        Program { members, groups: Distinct::new(), numbers: BTreeMap::new(), rounded: BTreeSet::new(), traces };
+    let classes = program.classes().map_err(|(rank, wrong)| wrong.of(&by_rank[&rank].0))?;
+    let Program { traces, groups, rounded, .. } = program;
     let name = first.0.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or_default().to_owned();
     let graph = WorkloadGraph {
         name,
         format: "chakra",
         ranks,
-        groups,
+        groups: groups.into_rows(),
         receivers: Vec::new(),
         classes,
         queues,
         choices: Vec::new(),
         findings: Vec::new(),
         unknown,
-        notes: Vec::new(),
+        notes: rounded_up(&rounded).into_iter().collect(),
     };
     let node_of = |rank: u32, node: usize| &traces[rank as usize].nodes[node];
     let file_and_node = |rank, node| (by_rank[&rank].0.as_str(), node_of(rank, node).id);
@@ -196,26 +198,28 @@ struct Program {
     groups: Distinct<Groups>,
     /// The set of each named group, if ranks differ.
     numbers: BTreeMap<Option<String>, u32>,
+    /// The bytes of inputs and the numbers of ranks that do not divide them.
+    rounded: BTreeSet<(u64, u64)>,
 }
 
 type Found<T> = Result<T, (u32, Wrong)>;
 
 impl Program {
-    fn classes(mut self) -> Found<(Vec<RankTrace>, Vec<Groups>, Vec<RankClass>)> {
+    fn classes(&mut self) -> Found<Vec<RankClass>> {
         let ranks: u32 = narrow(self.traces.len());
         let first = &self.traces[0].nodes;
         let is_one = self.traces.iter().all(|trace| {
             trace.nodes.len() == first.len() && trace.nodes.iter().zip(first).all(|(a, b)| is_alike(a, b))
         });
         let together = if is_one { self.one_class(ranks) } else { None };
-        let classes = match together {
-            Some(nodes) => vec![RankClass { ranks: (0..ranks).collect(), nodes }],
-            None => (0..ranks).map(|rank| self.class(rank)).collect::<Result<_, _>>()?,
-        };
-        Ok((self.traces, self.groups.into_rows(), classes))
+        match together {
+            Some(nodes) => Ok(vec![RankClass { ranks: (0..ranks).collect(), nodes }]),
+            None => (0..ranks).map(|rank| self.class(rank)).collect(),
+        }
     }
 
-    /// Returns the nodes of all ranks as one class; `None` if the groups of a node overlap.
+    /// Returns the nodes of all ranks as one class; `None` if the groups of a node overlap, or share an input in unlike
+    /// parts.
     fn one_class(&mut self, ranks: u32) -> Option<Vec<WorkNode>> {
         let mut nodes = Vec::with_capacity(self.traces[0].nodes.len());
         let mut known: BTreeMap<Vec<Option<&str>>, u32> = BTreeMap::new();
@@ -240,7 +244,10 @@ impl Program {
                             groups
                         }
                     };
-                    collected(*kind, *bytes, *root, groups, self.groups.row(groups))
+                    if is_split(*kind) && self.groups.row(groups).sizes().len() > 1 {
+                        return None;
+                    }
+                    collected(*kind, *bytes, *root, (groups, self.groups.row(groups)), &mut self.rounded)
                 }
                 // A rank with messages needs its own class.
                 Step::Send { .. } | Step::Receive { .. } => return None,
@@ -273,7 +280,7 @@ impl Program {
                             number
                         }
                     };
-                    collected(*kind, *bytes, *root, groups, self.groups.row(groups))
+                    collected(*kind, *bytes, *root, (groups, self.groups.row(groups)), &mut self.rounded)
                 }
                 &Step::Send { to, bytes, tag } => Work::Send { to, bytes, tag },
                 &Step::Receive { from, bytes, tag } => Work::Receive { from, bytes, tag },
@@ -308,12 +315,19 @@ fn is_alike(a: &Timed, b: &Timed) -> bool {
     same && a.after == b.after && a.begun == b.begun
 }
 
-/// Makes a collective from the bytes of its input, as a trace counts them. The result counts bytes as MPI does.
-fn collected(kind: Kind, input: u64, root: u32, groups: u32, of: &Groups) -> Work {
-    let size = u64::from(of.sizes().last().copied().unwrap_or(1));
-    let bytes = match kind {
-        Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter => input.div_ceil(size),
-        _ => input,
-    };
+/// True if the input of a collective is the parts of all ranks.
+fn is_split(kind: Kind) -> bool {
+    matches!(kind, Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter)
+}
+
+/// Makes a collective of groups of one size from the bytes of its input, as a trace counts them. The result counts bytes
+/// as MPI does.
+fn collected(kind: Kind, input: u64, root: u32, of: (u32, &Groups), rounded: &mut BTreeSet<(u64, u64)>) -> Work {
+    let (groups, list) = of;
+    let size = u64::from(list.sizes().last().copied().unwrap_or(1));
+    if is_split(kind) && !input.is_multiple_of(size) {
+        rounded.insert((input, size));
+    }
+    let bytes = if is_split(kind) { input.div_ceil(size) } else { input };
     Work::Collective(Collected { kind, bytes, element_bytes: 4, root, groups })
 }

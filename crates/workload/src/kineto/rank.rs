@@ -15,6 +15,8 @@ pub struct Met {
     pub kind: Kind,
     /// Bytes, counted as MPI does.
     pub bytes: u64,
+    /// The bytes of an input and the number of ranks that do not divide it.
+    pub rounded: Option<(u64, u64)>,
     pub element_bytes: u32,
     pub group: String,
     pub ranks: Option<Vec<u32>>,
@@ -150,11 +152,14 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
         return Err(format!("'Group size' is {size}, and 'Process Group Ranks' lists {listed}"));
     }
     let needed = |elements: Option<u64>, name| elements.ok_or_else(|| format!("a collective has no '{name}'"));
+    let mut split = None;
     let elements = match kind {
         Kind::Barrier => 0,
         Kind::Alltoall => {
             let size = size.ok_or("a collective has neither 'Group size' nor 'Process Group Ranks'")?;
-            needed(input, "In msg nelems")?.div_ceil(size)
+            let all = needed(input, "In msg nelems")?;
+            split = Some((all, size)).filter(|_| !all.is_multiple_of(size));
+            all.div_ceil(size)
         }
         Kind::ReduceScatter | Kind::Scatter => needed(output, "Out msg nelems")?,
         // Ranks other than the root may have no input.
@@ -162,7 +167,8 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
         _ => needed(input, "In msg nelems")?,
     };
     let (bytes, element_bytes) = bytes(arguments, elements)?;
-    Ok(Met { kind, bytes, element_bytes, group, ranks })
+    let rounded = split.map(|(all, size)| (all.saturating_mul(element_bytes.into()), size));
+    Ok(Met { kind, bytes, rounded, element_bytes, group, ranks })
 }
 
 /// Returns the bytes of elements, and of one element.

@@ -9,7 +9,7 @@ use super::rank::{self, Met, RankTrace, Step};
 use crate::{
     Collected, Groups, Queues, RankClass, ReadError, SourceFile, Work, WorkNode, WorkloadGraph,
     error::{Place, Wrong},
-    graph::Distinct,
+    graph::{Distinct, rounded_up},
     packed::{beginning, unpacked},
 };
 
@@ -117,11 +117,16 @@ impl<'a> Program<'a> {
         let (&first, (origin, _)) = traces.first_key_value().expect("a caller gives a file");
         let file = origin.rsplit('/').next().unwrap_or_default();
         let note = || format!("the trace of rank {first} stands for all {} ranks", self.ranks);
+        let rounded = traces.values().flat_map(|(_, trace)| &trace.nodes).filter_map(|node| match &node.step {
+            Step::Collective(met) => met.rounded,
+            _ => None,
+        });
+        let rounded = rounded_up(&rounded.collect());
         let graph = WorkloadGraph {
             name: file.split('.').next().unwrap_or_default().to_owned(),
             format: "kineto",
             ranks: self.ranks,
-            notes: stands_for_all.then(note).into_iter().collect(),
+            notes: stands_for_all.then(note).into_iter().chain(rounded).collect(),
             groups: self.groups.into_rows(),
             receivers: Vec::new(),
             classes,

@@ -121,6 +121,35 @@ fn every_collective_keeps_its_bytes() {
     assert_eq!(read(&chakra::write(&graph).unwrap(), true).unwrap(), graph);
 }
 
+/// A part that is no whole number of bytes is rounded up with a note. Groups of unlike sizes have parts of their own.
+#[test]
+fn inputs_are_split_among_the_ranks_of_a_group() {
+    let of = |kind: u64, bytes: u64, group: &str| {
+        [node(7, COLLECTIVE, &[])
+            .attribute("comm_type", 9, kind)
+            .attribute("comm_size", 9, bytes)
+            .text("pg_name", group)]
+    };
+    let note = |bytes| {
+        format!("3 ranks do not divide the {bytes} bytes of a collective's input: each rank's part is rounded up")
+    };
+    for (kind, bytes, each, notes) in
+        [(7, 64, 22, vec![note(64)]), (6, 65, 22, vec![note(65)]), (7, 66, 22, vec![]), (0, 64, 64, vec![])]
+    {
+        let graph = read(&ranks(3, |_| file(&of(kind, bytes, "a"))), true).unwrap();
+        let Work::Collective(met) = graph.classes[0].nodes[0].work else { panic!() };
+        assert_eq!((met.bytes, &graph.notes), (each, &notes), "{kind} {bytes}");
+    }
+    let graph = read(&ranks(5, |rank| file(&of(7, 60, if rank < 2 { "a" } else { "b" }))), true).unwrap();
+    let parts = graph.classes.iter().map(|class| match class.nodes[0].work {
+        Work::Collective(met) => (class.ranks.clone(), met.bytes),
+        _ => panic!(),
+    });
+    let expected = [(0, 30), (1, 30), (2, 20), (3, 20), (4, 20)].map(|(rank, bytes)| (vec![rank], bytes));
+    assert_eq!(parts.collect::<Vec<_>>(), expected);
+    assert!(graph.notes.is_empty());
+}
+
 #[test]
 fn sizes_are_read_from_any_numeric_field() {
     // int32, int64, uint32, uint64, and text.

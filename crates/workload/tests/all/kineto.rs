@@ -81,7 +81,13 @@ fn bytes_are_counted_as_by_mpi() {
         let graph = read(&[trace(2, 4, &[collective(name, 0.0, 5.0, "[0, 1, 2, 3]")])], true).unwrap();
         let Work::Collective(met) = graph.classes[0].nodes[0].work else { panic!() };
         assert_eq!((met.kind, met.bytes), (kind, bytes), "{name}");
+        assert!(graph.notes.is_empty());
     }
+    let graph = read(&[trace(2, 3, &[collective("all_to_allv", 0.0, 5.0, "[0, 1, 2]")])], true).unwrap();
+    let Work::Collective(met) = graph.classes[0].nodes[0].work else { panic!() };
+    assert_eq!(met.bytes, 668);
+    let note = "3 ranks do not divide the 2000 bytes of a collective's input: each rank's part is rounded up";
+    assert_eq!(graph.notes, ["the trace of rank 2 stands for all 3 ranks", note]);
 }
 
 #[test]
