@@ -348,8 +348,8 @@ Proof.
         cbn in AP. specialize (AP eq_refl). fold k. lia.
       - destruct (POP s i q I K Q). contradiction. }
     assert (DONE : forall j q, In j pre -> written_by j (source_place i k o) = Some q -> q < d j).
-    { intros j q J Q. destruct o as [b x|s]; [|now apply (POP s)].
-      rewrite (earlier_done d pre i post j); auto; [now apply written_by_some in Q|now apply same_node in Q|].
+    { intros j q J Q. destruct o as [b x|s]; [|exact (proj1 (POP s j q I (KP j J) Q))].
+      rewrite (earlier_done d pre i post j); auto; [exact (proj1 (written_by_some _ _ _ Q))|exact (same_node _ _ _ _ _ Q)|].
       exists (source_place i k (Buf b x)). split; [exact Logic.I|]. left. split; [eapply writes_by; eauto|].
       left. apply reads_at; auto. fold k in L. lia. }
     rewrite layers_skip.
@@ -357,7 +357,7 @@ Proof.
       + specialize (SELF q eq_refl). apply Nat.ltb_ge in SELF. rewrite SELF. eapply layers_full; eauto.
       + eapply layers_full; eauto.
     - intros j q J Q. destruct o as [b x|s].
-      + rewrite (later_waits d pre i post j); auto; [lia|lia|symmetry; now apply same_node in Q|].
+      + rewrite (later_waits d pre i post j); auto; [lia|lia|symmetry; exact (same_node _ _ _ _ _ Q)|].
         exists (source_place i k (Buf b x)). split; [exact Logic.I|]. right. split; [|eapply writes_by; eauto].
         apply reads_at; auto. fold k in L. lia.
       + destruct (POP s j q I (KQ j J) Q) as [_ P]. now apply NQ in P. }
