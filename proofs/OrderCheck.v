@@ -2,10 +2,15 @@
     is accepted never deadlocks. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Unisono Require Import Model Order Maps.
+From Unisono Require Import Model Order Determined Maps.
 
-(** The lane that pushes to each stream, and the lane that pops each stream at each node. They need not be trusted. *)
-Record hints := { push_lane : nat -> nat; pop_lane : nat -> nat -> nat }.
+(** What the reader of a schedule computes to make the check fast. It need not be trusted: a wrong hint is refused.
+    The lane that pushes to each stream, and the lane that pops each stream at each node; the position in a stream of the
+    first element that an instruction pushes or pops; whether a node has several lanes, and the lane of one that has not. *)
+Record hints := {
+  push_lane : nat -> nat; pop_lane : nat -> nat -> nat;
+  push_pos : nat -> nat -> nat; pop_pos : nat -> nat -> nat;
+  shared : nat -> bool; only_lane : nat -> nat }.
 
 Section Check.
 Variable sc : schedule.
@@ -18,6 +23,7 @@ Definition form_ok (i : nat) : bool :=
   forallb (fun s => (lane x =? push_lane h s) && (node x =? origin (streams sc s))) (streams_of (sinks x)) &&
   forallb (fun s => (lane x =? pop_lane h s (node x)) && existsb (Nat.eqb (node x)) (readers (streams sc s)))
     (streams_of (sources x)) &&
+  (shared h (node x) || (lane x =? only_lane h (node x))) &&
   match i with 0 => true | S j => (lane (instr_of j) <=? lane x) end.
 
 Record counters := { finished : map bool; pu : map nat; po : map (map nat) }.
@@ -29,8 +35,9 @@ Definition can_run (c : counters) (i : nat) : bool :=
   (i <? count sc) && negb (get false (finished c) i) &&
   match i with 0 => true | S j => negb (lane (instr_of j) =? lane x) || get false (finished c) j end &&
   forallb (fun j => (j <? count sc) && get false (finished c) j) (after x) &&
-  forallb (fun s => get 0 (get empty (po c) s) (node x) + l <=? get 0 (pu c) s) (streams_of (sources x)) &&
-  forallb (fun s => match capacity (streams sc s) with
+  forallb (fun s => let at_ := get 0 (get empty (po c) s) (node x) in
+    (at_ + l <=? get 0 (pu c) s) && (at_ =? pop_pos h i s)) (streams_of (sources x)) &&
+  forallb (fun s => (get 0 (pu c) s =? push_pos h i s) && match capacity (streams sc s) with
     | None => true
     | Some cap => forallb (fun n => get 0 (pu c) s + l <=? get 0 (get empty (po c) s) n + cap) (readers (streams sc s))
     end) (streams_of (sinks x)).
@@ -83,7 +90,8 @@ Lemma form_fields : forall i, i < count sc ->
   0 < len (instr_of i) /\ NoDup (streams_of (sources (instr_of i))) /\ NoDup (streams_of (sinks (instr_of i))) /\
   (forall s, pushes (instr_of i) s = true -> lane (instr_of i) = push_lane h s) /\
   (forall s, pops (instr_of i) s = true -> lane (instr_of i) = pop_lane h s (node (instr_of i))) /\
-  (forall j, S j = i -> lane (instr_of j) <= lane (instr_of i)).
+  (forall j, S j = i -> lane (instr_of j) <= lane (instr_of i)) /\
+  (shared h (node (instr_of i)) = true \/ lane (instr_of i) = only_lane h (node (instr_of i))).
 Proof.
   intros i K. specialize (form i K). unfold form_ok in form.
   repeat (apply andb_true_iff in form as [form ?]).
@@ -97,6 +105,8 @@ Proof.
     match goal with H : forall x, In x (streams_of (sources _)) -> _ |- _ => specialize (H s P); apply andb_true_iff in H as [H _] end.
     now apply Nat.eqb_eq.
   - intros j <-. now apply Nat.leb_le.
+  - match goal with X : (shared _ _ || _)%bool = true |- _ => apply orb_true_iff in X as [X|X] end; auto.
+    right. now apply Nat.eqb_eq.
 Qed.
 
 Lemma form_ends : ends sc.
@@ -145,10 +155,28 @@ Proof.
   - intros j J. match goal with X : forall x, In x (after _) -> _ |- _ => specialize (X j J); apply andb_true_iff in X as [X F] end.
     split; [now apply Nat.ltb_lt|]. now rewrite AD, F.
   - intros s P. apply in_mentions in P. rewrite <- AP, <- AO. apply Nat.leb_le.
-    match goal with X : forall x, In x (streams_of (sources _)) -> _ |- _ => now apply X end.
+    match goal with X : forall x, In x (streams_of (sources _)) -> _ |- _ =>
+      specialize (X s P); cbn in X; now apply andb_true_iff in X as [X _] end.
   - intros s n cap P RN RC. apply in_mentions in P. rewrite <- AP, <- AO. apply Nat.leb_le.
-    match goal with X : forall x, In x (streams_of (sinks _)) -> _ |- _ => specialize (X s P); rewrite RC in X end.
+    match goal with X : forall x, In x (streams_of (sinks _)) -> _ |- _ => specialize (X s P); apply andb_true_iff in X as [_ X]; rewrite RC in X end.
     match goal with X : forallb _ _ = true |- _ => rewrite forallb_forall in X; now apply X end.
+Qed.
+
+Lemma can_run_positions : forall c d i, agrees c d -> inv sc d -> can_run c i = true ->
+  (forall s, pushes (instr_of i) s = true -> push_pos h i s = push_at sc i s) /\
+  (forall s, pops (instr_of i) s = true -> pop_pos h i s = pop_at sc i s).
+Proof.
+  intros c d i A V C. destruct (can_run_ready c d i A V C) as [Z R]. pose proof (r_known _ _ _ _ R) as K.
+  assert (CU : current sc d i).
+  { split; [auto|]. split; [|apply R]. pose proof (proj1 (form_fields i K)). lia. }
+  destruct A as [AD AP AO]. unfold can_run in C. repeat (apply andb_true_iff in C as [C ?]).
+  rewrite forallb_forall in *. split; intros s P; pose proof P as I; apply in_mentions in I.
+  - match goal with X : forall x, In x (streams_of (sinks _)) -> _ |- _ => specialize (X s I); apply andb_true_iff in X as [X _] end.
+    match goal with X : (_ =? push_pos _ _ _) = true |- _ => apply Nat.eqb_eq in X; rewrite <- X end.
+    rewrite AP, (pushed_current sc d i s form_ends V CU P). lia.
+  - match goal with X : forall x, In x (streams_of (sources _)) -> _ |- _ => specialize (X s I); cbn in X; apply andb_true_iff in X as [_ X] end.
+    match goal with X : (_ =? pop_pos _ _ _) = true |- _ => apply Nat.eqb_eq in X; rewrite <- X end.
+    rewrite AO, (popped_current sc d i s form_ends V CU P). lia.
 Qed.
 
 Lemma agrees_ran : forall c d i, i < count sc -> d i = 0 -> agrees c d -> agrees (ran c i) (upd d i (len (instr_of i))).
@@ -170,7 +198,29 @@ Proof.
     + rewrite zero_add by auto. now apply inv_move.
 Qed.
 
+Lemma run_order_positions : forall order c d c', agrees c d -> inv sc d -> run_order c order = Some c' ->
+  forall i, In i order ->
+  (forall s, pushes (instr_of i) s = true -> push_pos h i s = push_at sc i s) /\
+  (forall s, pops (instr_of i) s = true -> pop_pos h i s = pop_at sc i s).
+Proof.
+  induction order as [|j r IH]; cbn; intros c d c' A V R i I; [contradiction|].
+  destruct (can_run c j) eqn:C; [|discriminate]. destruct I as [->|I]; [eapply can_run_positions; eauto|].
+  destruct (can_run_ready _ _ _ A V C) as [Z RD]. pose proof (r_known _ _ _ _ RD).
+  eapply (IH (ran c j) (upd d j (len (instr_of j)))); eauto.
+  - now apply agrees_ran.
+  - rewrite zero_add by auto. now apply inv_move.
+Qed.
+
 End Sound.
+
+Definition positions : Prop := forall i, i < count sc ->
+  (forall s, pushes (instr_of i) s = true -> push_pos h i s = push_at sc i s) /\
+  (forall s, pops (instr_of i) s = true -> pop_pos h i s = pop_at sc i s).
+
+Theorem check_order_form : forall n order, check_order n order = true -> forall i, i < count sc -> form_ok i = true.
+Proof.
+  unfold check_order. intros n order H. apply andb_true_iff in H as [W _]. exact (all_below_spec _ _ W).
+Qed.
 
 Theorem check_order_sound : forall n order, check_order n order = true -> ends sc /\ runs sc (fun _ => 0) order.
 Proof.
@@ -178,6 +228,16 @@ Proof.
   pose proof (all_below_spec _ _ W) as F. split; [now apply form_ends|].
   destruct (run_order start order) as [c|] eqn:R; [|discriminate]. apply andb_true_iff in H as [D _].
   eapply run_order_runs; eauto; [apply agrees_start|apply inv_start|]. now apply all_below_spec.
+Qed.
+
+Theorem check_order_positions : forall n order, check_order n order = true -> positions.
+Proof.
+  intros n order H i K. pose proof (check_order_form _ _ H) as F. destruct (check_order_sound _ _ H) as [E R].
+  unfold check_order in H. apply andb_true_iff in H as [_ H].
+  destruct (run_order start order) as [c|] eqn:RO; [|discriminate].
+  eapply run_order_positions; eauto; [apply agrees_start|apply inv_start|].
+  destruct (Determined.runs_complete sc order _ R i K) as [Z|]; auto.
+  pose proof (proj1 (form_fields F i K)). lia.
 Qed.
 
 (** A schedule whose order is accepted: no reachable state is stuck, at any granularity. *)
