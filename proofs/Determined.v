@@ -303,64 +303,79 @@ Proof.
     eapply RF; eauto. rewrite upd_same. lia.
 Qed.
 
+(** What [i] reads when it moves is what it reads in the run in order. *)
+Lemma sources_determined : forall d pre i post, order = pre ++ i :: post -> inv sc d -> ready sc d i 1 ->
+  forall o, In o (sources (instr_of i)) ->
+  layers d m0 order (source_place i (d i) o) = sequential m0 pre (source_place i (d i) o).
+Proof.
+  intros d pre i post O W RD o I. set (k := d i).
+  pose proof (r_known _ _ _ _ RD) as K. pose proof (r_left _ _ _ _ RD) as L.
+  assert (C : current sc d i) by (split; [auto|split; [lia|apply RD]]).
+  destruct (order_at _ _ _ O) as (_ & NI & VP & RP & _).
+  assert (KP : forall j, In j pre -> j < count sc).
+  { intros j J. apply in_split in J as (a & b & ->). rewrite <- app_assoc in O. apply (order_at _ _ _ O). }
+  assert (KQ : forall j, In j post -> j < count sc /\ ~ In j pre).
+  { intros j J. apply in_split in J as (a & b & ->). destruct (order_at (pre ++ i :: a) j b) as (KJ & N & _).
+    - now rewrite O, <- app_assoc.
+    - split; auto. intros P. apply N, in_or_app. now left. }
+  (* A stream holds what [i] pops, now and when the instructions before [i] have run. *)
+  assert (POP : forall s j q, In (Str s) (sources (instr_of i)) -> j < count sc ->
+    written_by j (PStr s (pop_at sc i s + k)) = Some q -> q < d j /\ In j pre).
+  { intros s j q IS KJ Q. apply in_streams in IS. pose proof (written_by_some _ _ _ Q) as (QL & o' & IO & QE).
+    destruct o' as [c y|t]; cbn in QE; [discriminate|]. injection QE as -> QX. apply in_streams in IO. split.
+    - eapply pushed_reaches; eauto. pose proof (r_sources _ _ _ _ RD s IS) as RS. rewrite popped_current in RS by auto.
+      fold k in RS. lia.
+    - assert (Z : after_all pre i = 0) by (rewrite after_all_spec; destruct in_dec; [contradiction|auto]).
+      assert (q < after_all pre j).
+      { eapply pushed_reaches; eauto. pose proof (r_sources _ _ _ _ RP s IS) as RS.
+        rewrite popped_current in RS; auto; [lia|]. split; [auto|]. split; [lia|apply RP]. }
+      rewrite after_all_spec in *. destruct (in_dec Nat.eq_dec j pre); [auto|lia]. }
+  rewrite O. unfold layers. rewrite fold_left_app. cbn [fold_left].
+  fold (layers d m0 pre). fold (layers d (layer d (layers d m0 pre) i) post).
+  assert (SELF : forall q, written_by i (source_place i k o) = Some q -> d i <= q).
+  { intros q Q. destruct o as [b x|s].
+    - apply written_by_some in Q as (QL & o & IO & QE). destruct o as [c y|t]; cbn in QE; [|discriminate].
+      injection QE as -> QX. assert (AP : apart (len (instr_of i)) (Buf b y) (Buf b x)) by (apply (A i); auto; apply in_or_app; auto).
+      cbn in AP. specialize (AP eq_refl). fold k. lia.
+    - destruct (POP s i q I K Q). contradiction. }
+  assert (DONE : forall j q, In j pre -> written_by j (source_place i k o) = Some q -> q < d j).
+  { intros j q J Q. destruct o as [b x|s]; [|exact (proj1 (POP s j q I (KP j J) Q))].
+    rewrite (earlier_done d pre i post j); auto; [exact (proj1 (written_by_some _ _ _ Q))|exact (same_node _ _ _ _ _ Q)|].
+    exists (source_place i k (Buf b x)). split; [exact Logic.I|]. left. split; [eapply writes_by; eauto|].
+    left. apply reads_at; auto. fold k in L. lia. }
+  rewrite layers_skip.
+  - unfold layer at 1. destruct (written_by i (source_place i k o)) as [q|] eqn:Q.
+    + specialize (SELF q eq_refl). apply Nat.ltb_ge in SELF. rewrite SELF. eapply layers_full; eauto.
+    + eapply layers_full; eauto.
+  - intros j q J Q. destruct (KQ j J) as [KJ NJ]. destruct o as [b x|s].
+    + rewrite (later_waits d pre i post j); auto; [lia|lia|symmetry; exact (same_node _ _ _ _ _ Q)|].
+      exists (source_place i k (Buf b x)). split; [exact Logic.I|]. right. split; [|eapply writes_by; eauto].
+      apply reads_at; auto. fold k in L. lia.
+    + destruct (POP s j q I KJ Q) as [_ P]. contradiction.
+Qed.
+
+Lemma read_static : forall d i o, inv sc d -> ready sc d i 1 -> In o (sources (instr_of i)) ->
+  read_place sc d i o = source_place i (d i) o.
+Proof.
+  intros d i [b x|s] W RD I; cbn; auto. rewrite popped_current; auto; [|now apply in_streams].
+  split; [apply RD|]. split; [|apply RD]. pose proof (r_left _ _ _ _ RD). lia.
+Qed.
+
 Theorem memory_determined : forall st, reach sc m0 st -> forall p, mem st p = layers (done st) m0 order p.
 Proof.
   induction 1 as [|st st' H IH [i RD]]; intros p.
   { cbn. symmetry. apply layers_skip. lia. }
   pose proof (reach_inv _ _ _ H) as W. set (d := done st) in *. set (k := d i).
   pose proof (r_known _ _ _ _ RD) as K. pose proof (r_left _ _ _ _ RD) as L.
-  assert (C : current sc d i) by (repeat split; auto; [lia|apply RD]).
+  assert (C : current sc d i) by (split; [auto|split; [lia|apply RD]]).
   destruct (in_split _ _ (in_order i K)) as (pre & post & O).
-  destruct (order_at _ _ _ O) as (_ & NI & VP & RP & _).
-  assert (KP : forall j, In j pre -> j < count sc).
-  { intros j J. apply in_split in J as (a & b & ->). rewrite <- app_assoc in O. apply (order_at _ _ _ O). }
   assert (KQ : forall j, In j post -> j < count sc).
   { intros j J. apply in_split in J as (a & b & ->). apply (order_at (pre ++ i :: a) j b). now rewrite O, <- app_assoc. }
-  assert (RPL : forall o, In o (sources (instr_of i)) -> read_place sc d i o = source_place i k o).
-  { intros [b x|s] I; cbn; auto. rewrite popped_current; auto. now apply in_streams. }
   assert (WPL : forall o, In o (sinks (instr_of i)) -> write_place sc d i o = sink_place i k o).
   { intros [b x|s] I; cbn; auto. rewrite (pushed_current sc d i); auto. now apply in_streams. }
-  assert (NQ : forall j, In j post -> ~ In j pre).
-  { intros j J P. apply in_split in J as (a & b & ->). destruct (order_at (pre ++ i :: a) j b) as (_ & N & _).
-    - now rewrite O, <- app_assoc.
-    - apply N, in_or_app. now left. }
-  (* A stream holds what [i] pops, now and when the instructions before [i] have run. *)
-  assert (POP : forall s j q, In (Str s) (sources (instr_of i)) -> j < count sc ->
-    written_by j (PStr s (pop_at sc i s + k)) = Some q -> q < d j /\ In j pre).
-  { intros s j q I KJ Q. apply in_streams in I. pose proof (written_by_some _ _ _ Q) as (QL & o & IO & QE).
-    destruct o as [c y|t]; cbn in QE; [discriminate|]. injection QE as -> QX. apply in_streams in IO. split.
-    - eapply pushed_reaches; eauto. pose proof (r_sources _ _ _ _ RD s I) as RS. rewrite popped_current in RS by auto.
-      fold k in RS. lia.
-    - assert (Z : after_all pre i = 0) by (rewrite after_all_spec; destruct in_dec; [contradiction|auto]).
-      assert (q < after_all pre j).
-      { eapply pushed_reaches; eauto. pose proof (r_sources _ _ _ _ RP s I) as RS.
-        rewrite popped_current in RS; auto; [lia|]. split; [auto|]. split; [lia|apply RP]. }
-      rewrite after_all_spec in *. destruct (in_dec Nat.eq_dec j pre); [auto|lia]. }
-  (* The value is the one of the run in order. *)
   assert (VAL : value (map (fun o => mem st (read_place sc d i o)) (sources (instr_of i))) = V i k).
-  { rewrite (V_spec _ _ _ _ O). unfold value_of. f_equal. apply map_ext_in. intros o I. rewrite RPL by auto.
-    rewrite IH. rewrite O. unfold layers. rewrite fold_left_app. cbn [fold_left].
-    fold (layers d m0 pre). fold (layers d (layer d (layers d m0 pre) i) post).
-    assert (SELF : forall q, written_by i (source_place i k o) = Some q -> d i <= q).
-    { intros q Q. destruct o as [b x|s].
-      - apply written_by_some in Q as (QL & o & IO & QE). destruct o as [c y|t]; cbn in QE; [|discriminate].
-        injection QE as -> QX. assert (AP : apart (len (instr_of i)) (Buf b y) (Buf b x)) by (apply (A i); auto; apply in_or_app; auto).
-        cbn in AP. specialize (AP eq_refl). fold k. lia.
-      - destruct (POP s i q I K Q). contradiction. }
-    assert (DONE : forall j q, In j pre -> written_by j (source_place i k o) = Some q -> q < d j).
-    { intros j q J Q. destruct o as [b x|s]; [|exact (proj1 (POP s j q I (KP j J) Q))].
-      rewrite (earlier_done d pre i post j); auto; [exact (proj1 (written_by_some _ _ _ Q))|exact (same_node _ _ _ _ _ Q)|].
-      exists (source_place i k (Buf b x)). split; [exact Logic.I|]. left. split; [eapply writes_by; eauto|].
-      left. apply reads_at; auto. fold k in L. lia. }
-    rewrite layers_skip.
-    - unfold layer at 1. destruct (written_by i (source_place i k o)) as [q|] eqn:Q.
-      + specialize (SELF q eq_refl). apply Nat.ltb_ge in SELF. rewrite SELF. eapply layers_full; eauto.
-      + eapply layers_full; eauto.
-    - intros j q J Q. destruct o as [b x|s].
-      + rewrite (later_waits d pre i post j); auto; [lia|lia|symmetry; exact (same_node _ _ _ _ _ Q)|].
-        exists (source_place i k (Buf b x)). split; [exact Logic.I|]. right. split; [|eapply writes_by; eauto].
-        apply reads_at; auto. fold k in L. lia.
-      + destruct (POP s j q I (KQ j J) Q) as [_ P]. now apply NQ in P. }
+  { rewrite (V_spec _ _ _ _ O). unfold value_of. f_equal. apply map_ext_in. intros o I.
+    rewrite read_static, IH by auto. now apply (sources_determined d pre i post). }
   cbn [move mem done]. fold d. rewrite VAL. fold k. unfold written.
   assert (WR : forall q, written_by i p = Some q -> q = k -> In p (map (write_place sc d i) (sinks (instr_of i)))).
   { intros q Q ->. apply written_by_some in Q as (_ & o & IO & <-). rewrite <- WPL by auto. now apply in_map. }
@@ -385,6 +400,19 @@ Proof.
   - rewrite IH. apply layers_same; auto. intros j q J Q. unfold upd. destruct (Nat.eqb_spec j i) as [->|]; auto.
     assert (q <> k) by (intros X; apply OUT; eapply WR; eauto). fold k.
     destruct (Nat.ltb_spec q k), (Nat.ltb_spec q (S k)); auto; lia.
+Qed.
+
+(** If the run in order reads only places that have been written, so does every execution. *)
+Theorem reads_defined :
+  (forall pre i post k o, order = pre ++ i :: post -> k < len (instr_of i) -> In o (sources (instr_of i)) ->
+    sequential m0 pre (source_place i k o) <> None) ->
+  forall st i o, reach sc m0 st -> ready sc (done st) i 1 -> In o (sources (instr_of i)) ->
+    mem st (read_place sc (done st) i o) <> None.
+Proof.
+  intros D st i o H RD I. pose proof (reach_inv _ _ _ H) as W. pose proof (r_left _ _ _ _ RD).
+  destruct (in_split _ _ (in_order i (r_known _ _ _ _ RD))) as (pre & post & O).
+  rewrite read_static, (memory_determined st H), (sources_determined _ pre i post) by auto.
+  apply (D pre i post); auto. lia.
 Qed.
 
 (** Every execution that ends leaves the memory of the run in order. *)
