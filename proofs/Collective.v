@@ -7,7 +7,7 @@ Inductive kind := Allreduce | Reduce | ReduceScatter | Scan | Allgather | Alltoa
   | Scatter | Barrier.
 
 (** [ordered]: the operator does not commute. [root] has a meaning for rooted collectives only. *)
-Record collective := { what : kind; ranks : nat; elements : nat; root : nat; ordered : bool }.
+Record collective := { what : kind; ranks : nat; elems : nat; root : nat; ordered : bool }.
 
 Section Collective.
 Variable c : collective.
@@ -16,8 +16,8 @@ Variable c : collective.
 Definition sender : nat :=
   match what c with Message => if S (root c) =? ranks c then 0 else ranks c - 1 | _ => root c end.
 
-Definition block : nat := match what c with Barrier => 1 | _ => elements c end.
-Definition whole : nat := elements c * ranks c.
+Definition block : nat := match what c with Barrier => 1 | _ => elems c end.
+Definition whole : nat := elems c * ranks c.
 
 Definition input_size (r : nat) : nat :=
   if r <? ranks c then
@@ -92,13 +92,13 @@ Proof.
   destruct (what c) eqn:W; try (eexists; split; [left; reflexivity|cbn; lia]).
   all: assert (S l = whole) as OW by (revert O; unfold output_size; rewrite W; destruct (r <? ranks c); [|discriminate];
     try destruct (r =? root c); congruence).
-  all: assert (B : block = elements c) by (unfold block; now rewrite W).
-  all: unfold whole in OW; assert (elements c <> 0) by (intros Z; rewrite Z in OW; discriminate).
-  all: exists {| d_from := x / elements c * block; d_len := block; d_element := match what c with Alltoall => r * block | _ => 0 end;
-    d_first := x / elements c; d_ranks := 1 |}; rewrite W; cbn [d_from d_len]; rewrite B.
-  all: split; [apply in_map_iff; exists (x / elements c); split; auto; apply in_seq|].
+  all: assert (B : block = elems c) by (unfold block; now rewrite W).
+  all: unfold whole in OW; assert (elems c <> 0) by (intros Z; rewrite Z in OW; discriminate).
+  all: exists {| d_from := x / elems c * block; d_len := block; d_element := match what c with Alltoall => r * block | _ => 0 end;
+    d_first := x / elems c; d_ranks := 1 |}; rewrite W; cbn [d_from d_len]; rewrite B.
+  all: split; [apply in_map_iff; exists (x / elems c); split; auto; apply in_seq|].
   all: try (split; [lia|]; cbn; apply Nat.div_lt_upper_bound; lia).
-  all: pose proof (Nat.div_mod x (elements c) ltac:(auto)); pose proof (Nat.mod_upper_bound x (elements c) ltac:(auto)); lia.
+  all: pose proof (Nat.div_mod x (elems c) ltac:(auto)); pose proof (Nat.mod_upper_bound x (elems c) ltac:(auto)); lia.
 Qed.
 
 End Collective.
