@@ -142,9 +142,7 @@ let parse text =
     | _ -> fail "s%s is no stream" name
   in
   let line text =
-    let code = match String.index_opt text ';' with Some at -> String.sub text 0 at | None -> text in
-    match words code with
-    | [] -> ()
+    match words text with
     | "nodes" :: [ n ] ->
         let ranks = (the_collective ()).ranks in
         if !nodes <> ranks then fail "the number of nodes is given twice";
@@ -168,15 +166,21 @@ let parse text =
         instruction (String.sub name 1 (String.length name - 1)) rest
     | _ -> fail "'%s' cannot be read here" text
   in
+  (* The first two lines that hold more than a comment name the format and the collective. *)
+  let seen = ref 0 in
   let rec lines at = function
     | [] -> ()
     | text :: rest ->
         if after_prefix "machine" text = None && after_prefix "placement" text = None then begin
+          let code = match String.index_opt text ';' with Some at -> String.sub text 0 at | None -> text in
           (try
-             match at with
-             | 1 -> if words text <> [ "unisono-schedule"; "1" ] then fail "the file does not begin with 'unisono-schedule 1'"
-             | 2 -> let found = collective text in c := Some found; nodes := found.ranks
-             | _ -> line text
+             if words code <> [] then begin
+               incr seen;
+               match !seen with
+               | 1 -> if words code <> [ "unisono-schedule"; "1" ] then fail "the file does not begin with 'unisono-schedule 1'"
+               | 2 -> let found = collective code in c := Some found; nodes := found.ranks
+               | _ -> line code
+             end
            with Unreadable why -> fail "line %d: %s" at why);
           lines (at + 1) rest
         end
@@ -209,11 +213,14 @@ let certificate count text =
     | _ -> fail "'%s' is no step of an order of %d instructions" word count
   in
   match lines with
-  | "unisono-certificate 1" :: _digest :: instructions :: _facts :: claims :: "order" :: rest ->
+  | "unisono-certificate 1" :: _digest :: instructions :: facts :: claims :: "order" :: rest ->
       if instructions <> Printf.sprintf "instructions %d" count then fail "the certificate is not of %d instructions" count;
       if after_prefix "claims complete deadlock-free race-free" claims = None then fail "'%s' are other claims" claims;
       let rec steps found = function
-        | [ "end"; "" ] -> List.rev found
+        | [ "end"; "" ] ->
+            let stated = List.fold_left (fun n (_, claims) -> n + List.length claims) 0 found in
+            if facts <> Printf.sprintf "facts %d" stated then fail "the certificate has %d facts, not '%s'" stated facts;
+            List.rev found
         | line :: rest -> steps (List.fold_left (fun found word -> List.rev_append (step word) found) found (String.split_on_char ' ' line)) rest
         | [] -> fail "the certificate has no end"
       in
@@ -244,30 +251,46 @@ let hints p =
   let at list s = match list with [ (t, at) ] when t = s -> at | _ -> Option.value (List.assoc_opt s list) ~default:0 in
   { push_lane = (fun s -> push_lane.(s));
     pop_lane = (fun s n -> Option.value (Hashtbl.find_opt pop_lane (s, n)) ~default:0);
-    push_pos = (fun i s -> at (fst positions.(i)) s);
-    pop_pos = (fun i s -> at (snd positions.(i)) s);
+    push_pos = (fun i s -> if i < Array.length positions then at (fst positions.(i)) s else 0);
+    pop_pos = (fun i s -> if i < Array.length positions then at (snd positions.(i)) s else 0);
     shared = Hashtbl.mem several;
     only_lane = (fun n -> Option.value (Hashtbl.find_opt lanes n) ~default:0) }
 
+(* The exit code and the sentence for two files: 0 accepted, 1 refused, 2 unreadable. *)
+let check schedule cert =
+  match parse (read_file schedule) with
+  | exception Unreadable why -> (2, "error: " ^ why)
+  | p -> (
+      let count = Array.length p.instrs in
+      match certificate count (read_file cert) with
+      | exception Unreadable why -> (1, "refused: " ^ why)
+      | steps -> (
+          let streams = Array.length p.table in
+          let nothing = { node = 0; lane = 0; len = 0; sources = []; sinks = []; after = [] } in
+          let instruction i = if i < count then p.instrs.(i) else nothing in
+          let stream s = if s < streams then p.table.(s) else { origin = 0; readers = []; capacity = None } in
+          let scratch n = Option.value (Hashtbl.find_opt p.scratch n) ~default:0 in
+          match verdict { count; ins = instruction; streams = stream } (hints p) p.c scratch streams steps with
+          | 0 -> (0, Printf.sprintf "accepted: complete, deadlock-free, race-free; %d instructions" count)
+          | 1 -> (1, "refused: the schedule is not well-formed, or it cannot run in the order of the certificate")
+          | 2 -> (1, "refused: the facts do not order two accesses of one place")
+          | _ -> (1, "refused: an operand is outside of its buffer or not written before, or an output lacks what it must hold")))
+
 let () =
-  let say code format = Printf.ksprintf (fun s -> prerr_endline s; exit code) format in
   match Array.to_list Sys.argv with
-  | [ _; schedule; cert ] -> (
-      match
-        let p = parse (read_file schedule) in
-        let count = Array.length p.instrs in
-        let text = read_file cert in
-        let sc = { count; ins = Array.get p.instrs; streams = Array.get p.table } in
-        let scratch n = Option.value (Hashtbl.find_opt p.scratch n) ~default:0 in
-        (count, try Some (certificate count text) with Unreadable why -> say 1 "refused: %s" why
-        ), fun steps -> verdict sc (hints p) p.c scratch (Array.length p.table) steps
-      with
-      | exception Unreadable why -> say 2 "error: %s" why
-      | (_, None), _ -> exit 1
-      | (count, Some steps), decide -> (
-          match decide steps with
-          | 0 -> Printf.printf "accepted: complete, deadlock-free, race-free; %d instructions\n" count
-          | 1 -> say 1 "refused: the schedule is not well-formed, or it cannot run in the order of the certificate"
-          | 2 -> say 1 "refused: the facts do not order two accesses of one place"
-          | _ -> say 1 "refused: an operand lies outside of its buffer, reads what nothing has written, or an output lacks what it must hold"))
-  | _ -> say 2 "error: two files are expected: unisono-check FILE.sched CERTIFICATE"
+  | [ _; "--batch" ] -> (
+      (* Each line of the input names two files, separated by a tab; each line of the output is an exit code. *)
+      try
+        while true do
+          match String.split_on_char '\t' (input_line stdin) with
+          | [ schedule; cert ] -> Printf.printf "%d\n%!" (fst (check schedule cert))
+          | _ -> Printf.printf "2\n%!"
+        done
+      with End_of_file -> ())
+  | [ _; schedule; cert ] ->
+      let code, message = check schedule cert in
+      (if code = 0 then print_endline else prerr_endline) message;
+      exit code
+  | _ ->
+      prerr_endline "error: two files are expected: unisono-check FILE.sched CERTIFICATE";
+      exit 2

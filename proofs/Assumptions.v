@@ -1,0 +1,11 @@
+(** Prints what each theorem assumes. *)
+From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker.
+
+Check no_deadlock. Print Assumptions no_deadlock.
+Check executions_end. Print Assumptions executions_end.
+Check memory_determined. Print Assumptions memory_determined.
+Check final_memory. Print Assumptions final_memory.
+Check accepted_never_stuck. Print Assumptions accepted_never_stuck.
+Check check_races_sound. Print Assumptions check_races_sound.
+Check check_contents_sound. Print Assumptions check_contents_sound.
+Check verdict_sound. Print Assumptions verdict_sound.

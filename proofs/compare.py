@@ -1,0 +1,143 @@
+"""Compares `unisono-check` with `unisono verify` and with the checker in Python.
+
+Every algorithm at 1 to 17 ranks is accepted, and so are the proved file tests. No mutated certificate or schedule is
+accepted that the checker in Python refuses.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import unisono as un
+
+from tests.python import test_certificates as tests
+
+CHECK = Path(__file__).parent / "build" / "unisono-check"
+MACHINES: list[tuple[str, list[tuple[int, ...]]]] = [
+    ("archer", [(p,) for p in range(1, 18)]),
+    ("wse2", [*((p,) for p in range(1, 18)), (2, 2), (2, 3), (3, 3), (2, 4), (4, 4)]),
+    ("piuma", [(p,) for p in range(1, 18)]),
+    ("dgx-a100", [(p,) for p in range(1, 9)]),
+    ("dgx-h100", [(p,) for p in range(1, 9)]),
+]
+
+
+class Checker:
+    """A running `unisono-check`."""
+
+    def __init__(self, folder: str) -> None:
+        self._files = [Path(folder) / "s", Path(folder) / "c"]
+        self._run = subprocess.Popen([CHECK, "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def accepts(self, schedule: str, certificate: str) -> bool:
+        """Returns whether the proved checker accepts."""
+        for path, text in zip(self._files, (schedule, certificate), strict=True):
+            path.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
+        assert self._run.stdin is not None
+        assert self._run.stdout is not None
+        print("\t".join(map(str, self._files)), file=self._run.stdin, flush=True)
+        return self._run.stdout.readline() == "0\n"
+
+
+def damaged(certificate: str, r: random.Random) -> str:
+    """Returns the certificate with a word of its order changed, dropped, repeated or moved."""
+    head, _, rest = certificate.partition("order\n")
+    words = rest.removesuffix("\nend\n").split()
+    for _ in range(r.choice([1, 1, 2, 3])):
+        at, kind = r.randrange(len(words)), r.randrange(5)
+        if kind == 0 and len(words) > 1:
+            del words[at]
+        elif kind == 1:
+            words.insert(at, r.choice(words))
+        elif kind == 2:
+            other = r.randrange(len(words))
+            words[at], words[other] = words[other], words[at]
+        elif kind == 3:
+            words[at] = words[at].rpartition("<")[0] or words[at]
+        else:
+            digits = [i for i, c in enumerate(words[at]) if c.isdigit()]
+            place = r.choice(digits)
+            words[at] = words[at][:place] + r.choice("0123456789") + words[at][place + 1 :]
+    lines = head.split("\n")
+    facts = sum(word.count("<") for word in words)
+    lines = [f"facts {facts}" if line.startswith("facts ") else line for line in lines]
+    return "\n".join(lines) + "order\n" + " ".join(words) + "\nend\n"
+
+
+def main() -> int:
+    """Runs the comparison and prints what was compared; returns 1 if the two ever disagree."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--certificates", type=int, default=20000, help="mutated certificates")
+    options.add_argument("--schedules", type=int, default=3000, help="mutated schedules")
+    options.add_argument("--most", type=int, default=17, help="ranks")
+    chosen = options.parse_args()
+    wrong, r, pairs = 0, random.Random(7), list[tuple[str, str]]()
+    with tempfile.TemporaryDirectory() as folder:
+        checker, began = Checker(folder), time.perf_counter()
+        for algorithm in un.algorithms():
+            for collective in algorithm["collectives"]:
+                for machine, shapes in MACHINES:
+                    for shape in (s for s in shapes if s[0] <= chosen.most):
+                        text = tests.planned(algorithm["name"], collective, machine, shape)
+                        if text is None:
+                            continue
+                        certificate = un.Schedule.parse(text).certificate()
+                        if not checker.accepts(text, certificate):
+                            wrong += 1
+                            print(f"refused: {algorithm['name']} {collective} {machine} {shape}")
+                        pairs.append((text, certificate))
+        print(f"{len(pairs)} schedules of algorithms accepted, but {wrong}; {time.perf_counter() - began:.0f} s", flush=True)
+        files = 0
+        for path in tests.FILETESTS:
+            text = path.read_text()
+            if tests.proved(text):
+                certificate = un.Schedule.parse(text).certificate(text=text)
+                files += 1
+                if not checker.accepts(text, certificate):
+                    wrong += 1
+                    print(f"refused: {path.name}")
+                pairs.append((text, certificate))
+        certificate = un.Schedule.parse(tests.RELAY).certificate(text=tests.RELAY)
+        wrong += not checker.accepts(tests.RELAY, certificate)
+        small = [pair for pair in pairs if len(pair[0]) < 4000 and "\n  i0" in pair[0]] + [(tests.RELAY, certificate)] * 200
+        print(f"{files} file tests accepted", flush=True)
+        counts = dict.fromkeys([(a, b) for a in (False, True) for b in (False, True)], 0)
+        for _ in range(chosen.certificates):
+            text, certificate = r.choice(small)
+            certificate = damaged(certificate, r)
+            verdicts = tests.accepted(text, certificate), checker.accepts(text, certificate)
+            counts[verdicts] += 1
+            if verdicts[0] != verdicts[1]:
+                wrong += 1
+                Path(f"/tmp/disagree-{wrong}.sched").write_text(text)
+                Path(f"/tmp/disagree-{wrong}.cert").write_text(certificate)
+        print(f"mutated certificates: {shown(counts)}", flush=True)
+        counts = dict.fromkeys(counts, 0)
+        for _ in range(chosen.schedules):
+            text = tests.mutated(r.choice(small)[0].partition("\nmachine")[0].partition("\nplacement")[0] + "\n", r)
+            try:
+                certificate = tests.forged(text)
+            except tests.checker.Refused:
+                continue
+            verdicts = tests.accepted(text, certificate), checker.accepts(text, certificate)
+            counts[verdicts] += 1
+            if verdicts[0] != verdicts[1]:
+                wrong += 1
+                Path(f"/tmp/disagree-{wrong}.sched").write_text(text)
+                Path(f"/tmp/disagree-{wrong}.cert").write_text(certificate)
+        print(f"mutated schedules: {shown(counts)}", flush=True)
+    return int(wrong > 0)
+
+
+def shown(counts: dict[tuple[bool, bool], int]) -> str:
+    """Returns the verdicts in words."""
+    both, neither = counts[True, True], counts[False, False]
+    return f"{both} accepted by both, {neither} refused by both, {counts[True, False]} by unisono-check only, {counts[False, True]} by Python only"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
