@@ -11,9 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import unisono as un
+from unisono import certificate_checker
 
 from tests.python import test_certificates as tests
 
@@ -69,27 +71,37 @@ def damaged(certificate: str, r: random.Random) -> str:
     return "\n".join(lines) + "order\n" + " ".join(words) + "\nend\n"
 
 
-def generated(most: int) -> int:
-    """Compares the families that are proved for every number of ranks with what Unisono makes; returns the differences."""
-    cases = different = 0
+def families(most: int) -> Iterator[tuple[str, str, int, int, int, int]]:
+    """Yields algorithm, collective, ranks, elements, root and elements of a segment of the families to compare."""
     for ranks in range(2, most + 1):
-        for collective in ("allgather", "reduce-scatter", "allreduce"):
-            for elements in sorted({1, 3, ranks - 1, 2 * ranks + 1} if collective == "allreduce" else {1, 3}):
-                where = un.machine("archer", (ranks,))
-                text = un.plan(collective, where, elements=elements, algorithm="ring").schedule.to_text()
-                lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in text.split("\n")]
-                made = [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
-                ours = subprocess.run(
-                    [CHECK.with_name("generate"), collective, str(ranks), str(elements)],
-                    check=True,
-                    capture_output=True,
-                    text=True,
-                )
-                cases += 1
-                if made != ours.stdout.splitlines():
-                    different += 1
-                    print(f"differs: ring {collective} of {elements} among {ranks}")
-    print(f"ring: {cases} schedules of 2 to {most} ranks compared, {different} differ", flush=True)
+        for elements in (1, 3):
+            yield "ring", "allgather", ranks, elements, 0, 0
+            yield "ring", "reduce-scatter", ranks, elements, 0, 0
+        for elements in sorted({1, 3, ranks - 1, 2 * ranks + 1}):
+            yield "ring", "allreduce", ranks, elements, 0, 0
+        for root in sorted({0, ranks // 2, ranks - 1}):
+            for segment in (2, 7):
+                yield "binomial", "broadcast", ranks, 7, root, segment
+                yield "pipelined-chain", "broadcast", ranks, 7, root, segment
+
+
+def generated(most: int) -> int:
+    """Compares the families proved for every number of ranks with what Unisono makes; returns the differences."""
+    cases = different = 0
+    for algorithm, collective, ranks, elements, root, segment in families(most):
+        where, params = un.machine("archer", (ranks,)), {"segment": str(4 * segment)} if segment else None
+        plan = un.plan(collective, where, elements=elements, root=root, algorithm=algorithm, params=params)
+        lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in plan.schedule.to_text().split("\n")]
+        made = [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
+        family = algorithm if segment else collective
+        numbers = [ranks, elements, *([root, segment] if segment else [])]
+        command = [str(CHECK.with_name("generate")), family, *map(str, numbers)]
+        ours = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        cases += 1
+        if made != ours.splitlines():
+            different += 1
+            print(f"differs: {algorithm} {collective} of {elements} among {ranks}, root {root}, segment {segment}")
+    print(f"{cases} schedules of 2 to {most} ranks compared with the definitions, {different} differ", flush=True)
     return different
 
 
@@ -116,7 +128,10 @@ def main() -> int:
                             wrong += 1
                             print(f"refused: {algorithm['name']} {collective} {machine} {shape}")
                         pairs.append((text, certificate))
-        print(f"{len(pairs)} schedules of algorithms accepted, but {wrong}; {time.perf_counter() - began:.0f} s", flush=True)
+        print(
+            f"{len(pairs)} schedules of algorithms accepted, but {wrong}; {time.perf_counter() - began:.0f} s",
+            flush=True,
+        )
         files = 0
         for path in tests.FILETESTS:
             text = path.read_text()
@@ -129,7 +144,9 @@ def main() -> int:
                 pairs.append((text, certificate))
         certificate = un.Schedule.parse(tests.RELAY).certificate(text=tests.RELAY)
         wrong += not checker.accepts(tests.RELAY, certificate)
-        small = [pair for pair in pairs if len(pair[0]) < 4000 and "\n  i0" in pair[0]] + [(tests.RELAY, certificate)] * 200
+        small = [pair for pair in pairs if len(pair[0]) < 4000 and "\n  i0" in pair[0]] + [
+            (tests.RELAY, certificate)
+        ] * 200
         print(f"{files} file tests accepted", flush=True)
         counts = dict.fromkeys([(a, b) for a in (False, True) for b in (False, True)], 0)
         for _ in range(chosen.certificates):
@@ -139,30 +156,31 @@ def main() -> int:
             counts[verdicts] += 1
             if verdicts[0] != verdicts[1]:
                 wrong += 1
-                Path(f"/tmp/disagree-{wrong}.sched").write_text(text)
-                Path(f"/tmp/disagree-{wrong}.cert").write_text(certificate)
+                print(f"accepted by the checker in Python: {verdicts[0]}, by unisono-check: {verdicts[1]}")
+                print(text, certificate, sep="\n")
         print(f"mutated certificates: {shown(counts)}", flush=True)
         counts = dict.fromkeys(counts, 0)
         for _ in range(chosen.schedules):
             text = tests.mutated(r.choice(small)[0].partition("\nmachine")[0].partition("\nplacement")[0] + "\n", r)
             try:
                 certificate = tests.forged(text)
-            except tests.checker.Refused:
+            except certificate_checker.Refused:
                 continue
             verdicts = tests.accepted(text, certificate), checker.accepts(text, certificate)
             counts[verdicts] += 1
             if verdicts[0] != verdicts[1]:
                 wrong += 1
-                Path(f"/tmp/disagree-{wrong}.sched").write_text(text)
-                Path(f"/tmp/disagree-{wrong}.cert").write_text(certificate)
+                print(f"accepted by the checker in Python: {verdicts[0]}, by unisono-check: {verdicts[1]}")
+                print(text, certificate, sep="\n")
         print(f"mutated schedules: {shown(counts)}", flush=True)
     return int(wrong > 0)
 
 
 def shown(counts: dict[tuple[bool, bool], int]) -> str:
     """Returns the verdicts in words."""
-    both, neither = counts[True, True], counts[False, False]
-    return f"{both} accepted by both, {neither} refused by both, {counts[True, False]} by unisono-check only, {counts[False, True]} by Python only"
+    ours, other = counts[False, True], counts[True, False]
+    both = f"{counts[True, True]} accepted by both, {counts[False, False]} refused by both"
+    return f"{both}, {ours} accepted by unisono-check only, {other} by the checker in Python only"
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ let operand length = function
   | Str s -> Printf.sprintf "s%d" s
   | Buf (b, s) -> Printf.sprintf "%s[%d..%d]" (match b with 0 -> "in" | 1 -> "out" | _ -> "tmp") s (s + length)
 
-let print ranks { count; ins; streams } =
-  for s = 0 to ranks - 1 do
+let print stream_count { count; ins; streams } =
+  for s = 0 to stream_count - 1 do
     let { origin; readers; _ } = streams s in
     Printf.printf "stream s%d: %d ->%s\n" s origin (String.concat "" (List.map (Printf.sprintf " %d") readers))
   done;
@@ -26,10 +26,14 @@ let print ranks { count; ins; streams } =
   done
 
 let () =
-  let family = Sys.argv.(1) and ranks = int_of_string Sys.argv.(2) and elements = int_of_string Sys.argv.(3) in
-  let make = match family with
-    | "allgather" -> ring_allgather
-    | "reduce-scatter" -> ring_reduce_scatter
-    | "allreduce" -> ring_allreduce
-    | other -> failwith (other ^ " is no family") in
-  print ranks (make ranks elements)
+  let usage () = prerr_endline "error: expected: generate FAMILY RANKS ELEMENTS [ROOT SEGMENT]"; exit 2 in
+  let number k = try int_of_string Sys.argv.(k) with _ -> usage () in
+  let ring make = make (number 2) (number 3) in
+  let tree make = make (number 2) (number 4) (number 5) (number 3) in
+  match Sys.argv with
+  | [| _; "allgather"; ranks; _ |] -> print (int_of_string ranks) (ring ring_allgather)
+  | [| _; "reduce-scatter"; ranks; _ |] -> print (int_of_string ranks) (ring ring_reduce_scatter)
+  | [| _; "allreduce"; ranks; _ |] -> print (int_of_string ranks) (ring ring_allreduce)
+  | [| _; "binomial"; ranks; _; _; _ |] -> print (int_of_string ranks - 1) (tree binomial_in_segments)
+  | [| _; "pipelined-chain"; ranks; _; _; _ |] -> print (int_of_string ranks - 1) (tree chain_in_segments)
+  | _ -> usage ()
