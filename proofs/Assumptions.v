@@ -1,5 +1,5 @@
 (** Prints what each theorem assumes. *)
-From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Dataflow Ring Tree.
+From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Dataflow Ring Tree Chain.
 
 Check no_deadlock. Print Assumptions no_deadlock.
 Check executions_end. Print Assumptions executions_end.
@@ -15,3 +15,4 @@ Check ring_reduce_scatter_correct. Print Assumptions ring_reduce_scatter_correct
 Check ring_allreduce_correct. Print Assumptions ring_allreduce_correct.
 Check binomial_in_segments_correct. Print Assumptions binomial_in_segments_correct.
 Check chain_in_segments_correct. Print Assumptions chain_in_segments_correct.
+Check chain_reduce_in_segments_correct. Print Assumptions chain_reduce_in_segments_correct.

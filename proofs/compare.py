@@ -83,6 +83,7 @@ def families(most: int) -> Iterator[tuple[str, str, int, int, int, int]]:
             for segment in (2, 7):
                 yield "binomial", "broadcast", ranks, 7, root, segment
                 yield "pipelined-chain", "broadcast", ranks, 7, root, segment
+                yield "pipelined-chain", "reduce", ranks, 7, root, segment
 
 
 def generated(most: int) -> int:
@@ -93,9 +94,8 @@ def generated(most: int) -> int:
         plan = un.plan(collective, where, elements=elements, root=root, algorithm=algorithm, params=params)
         lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in plan.schedule.to_text().split("\n")]
         made = [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
-        family = algorithm if segment else collective
         numbers = [ranks, elements, *([root, segment] if segment else [])]
-        command = [str(CHECK.with_name("generate")), family, *map(str, numbers)]
+        command = [str(CHECK.with_name("generate")), algorithm, collective, *map(str, numbers)]
         ours = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         cases += 1
         if made != ours.splitlines():

@@ -26,14 +26,15 @@ let print stream_count { count; ins; streams } =
   done
 
 let () =
-  let usage () = prerr_endline "error: expected: generate FAMILY RANKS ELEMENTS [ROOT SEGMENT]"; exit 2 in
+  let usage () = prerr_endline "error: expected: generate ALGORITHM COLLECTIVE RANKS ELEMENTS [ROOT SEGMENT]"; exit 2 in
   let number k = try int_of_string Sys.argv.(k) with _ -> usage () in
-  let ring make = make (number 2) (number 3) in
-  let tree make = make (number 2) (number 4) (number 5) (number 3) in
+  let ring make = make (number 3) (number 4) in
+  let tree make = make (number 3) (number 5) (number 6) (number 4) in
   match Sys.argv with
-  | [| _; "allgather"; ranks; _ |] -> print (int_of_string ranks) (ring ring_allgather)
-  | [| _; "reduce-scatter"; ranks; _ |] -> print (int_of_string ranks) (ring ring_reduce_scatter)
-  | [| _; "allreduce"; ranks; _ |] -> print (int_of_string ranks) (ring ring_allreduce)
-  | [| _; "binomial"; ranks; _; _; _ |] -> print (int_of_string ranks - 1) (tree binomial_in_segments)
-  | [| _; "pipelined-chain"; ranks; _; _; _ |] -> print (int_of_string ranks - 1) (tree chain_in_segments)
+  | [| _; "ring"; "allgather"; ranks; _ |] -> print (int_of_string ranks) (ring ring_allgather)
+  | [| _; "ring"; "reduce-scatter"; ranks; _ |] -> print (int_of_string ranks) (ring ring_reduce_scatter)
+  | [| _; "ring"; "allreduce"; ranks; _ |] -> print (int_of_string ranks) (ring ring_allreduce)
+  | [| _; "binomial"; "broadcast"; ranks; _; _; _ |] -> print (int_of_string ranks - 1) (tree binomial_in_segments)
+  | [| _; "pipelined-chain"; "broadcast"; ranks; _; _; _ |] -> print (int_of_string ranks - 1) (tree chain_in_segments)
+  | [| _; "pipelined-chain"; "reduce"; ranks; _; _; _ |] -> print (int_of_string ranks - 1) (tree chain_reduce_in_segments)
   | _ -> usage ()
