@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,82 +106,100 @@ def generated(most: int) -> int:
     return different
 
 
+class Comparison:
+    """The verdicts of `unisono-check` beside those of the checker in Python."""
+
+    def __init__(self, checker: Checker) -> None:
+        self.checker, self.wrong, self.pairs = checker, 0, list[tuple[str, str]]()
+
+    def must_accept(self, case: str, text: str, certificate: str) -> None:
+        """Gives both files of a proved schedule to the checker."""
+        self.pairs.append((text, certificate))
+        if not self.checker.accepts(text, certificate):
+            self.wrong += 1
+            print(f"refused: {case}")
+
+    def must_agree(self, text: str, certificate: str) -> str:
+        """Returns the verdict of both checkers on any two files."""
+        words = {True: "accepted", False: "refused"}
+        ours, other = self.checker.accepts(text, certificate), tests.accepted(text, certificate)
+        if ours == other:
+            return words[ours]
+        self.wrong += 1
+        print(f"{words[ours]} by unisono-check, {words[other]} by the checker in Python:", text, certificate, sep="\n")
+        return "disagreed"
+
+    def must_agree_on(self, text: str) -> str:
+        """Returns the verdict of both on a text with the best certificate that it can have."""
+        try:
+            return self.must_agree(text, tests.forged(text))
+        except certificate_checker.Refused:
+            return "no schedule"
+
+
+def algorithms(found: Comparison, most: int) -> None:
+    """Compares certificates of every algorithm, and of reductions with an operator that does not commute."""
+    began = time.perf_counter()
+    for algorithm in un.algorithms():
+        name = algorithm["name"]
+        for collective in algorithm["collectives"]:
+            cases = [(machine, shape, "sum") for machine, shapes in MACHINES for shape in shapes if shape[0] <= most]
+            if collective in ("allreduce", "reduce", "reduce-scatter", "scan"):
+                cases.append(("archer", (5,), "ordered"))
+            for machine, shape, operator in cases:
+                text = tests.planned(name, collective, machine, shape, operator)
+                if text is not None:
+                    case = f"{name} {collective} {machine} {shape} {operator}"
+                    found.must_accept(case, text, un.Schedule.parse(text).certificate())
+    seconds = time.perf_counter() - began
+    print(f"{len(found.pairs)} schedules of algorithms, {found.wrong} of them refused; {seconds:.0f} s", flush=True)
+
+
+def files(found: Comparison) -> None:
+    """Compares the verdicts on all schedules of the file tests."""
+    verdicts = Counter[str]()
+    for path in tests.FILETESTS:
+        text = path.read_text()
+        if tests.proved(text):
+            found.must_accept(path.name, text, un.Schedule.parse(text).certificate(text=text))
+        verdicts[found.must_agree_on(text)] += 1
+    found.must_accept("relay", tests.RELAY, un.Schedule.parse(tests.RELAY).certificate(text=tests.RELAY))
+    print(f"file tests: {dict(verdicts)}", flush=True)
+
+
+def mutations(found: Comparison, certificates: int, schedules: int) -> None:
+    """Compares the verdicts on mutated certificates, and on mutated schedules with the best certificates."""
+    r, relay = random.Random(7), found.pairs[-1]
+    small = [pair for pair in found.pairs if len(pair[0]) < 4000 and "\n  i0" in pair[0]]
+    # Few schedules need facts, and these are the hardest to judge.
+    small += [relay] * (len(small) // 5)
+    verdicts = Counter[str]()
+    for _ in range(certificates):
+        text, certificate = r.choice(small)
+        verdicts[found.must_agree(text, damaged(certificate, r))] += 1
+    print(f"mutated certificates: {dict(verdicts)}", flush=True)
+    verdicts.clear()
+    for _ in range(schedules):
+        text = r.choice(small)[0].partition("\nmachine")[0].partition("\nplacement")[0] + "\n"
+        verdicts[found.must_agree_on(tests.mutated(text, r))] += 1
+    print(f"mutated schedules: {dict(verdicts)}", flush=True)
+
+
 def main() -> int:
-    """Runs the comparison and prints what was compared; returns 1 if the two ever disagree."""
+    """Runs the comparison and prints what was compared; returns 1 if two programs ever disagree."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--certificates", type=int, default=20000, help="mutated certificates")
     options.add_argument("--schedules", type=int, default=3000, help="mutated schedules")
-    options.add_argument("--most", type=int, default=17, help="ranks")
+    options.add_argument("--most", type=int, default=17, help="ranks of the algorithms")
     options.add_argument("--generated", type=int, default=64, help="ranks of the families proved for every number")
     chosen = options.parse_args()
-    wrong, r, pairs = generated(chosen.generated), random.Random(7), list[tuple[str, str]]()
+    different = generated(chosen.generated)
     with tempfile.TemporaryDirectory() as folder:
-        checker, began = Checker(folder), time.perf_counter()
-        for algorithm in un.algorithms():
-            for collective in algorithm["collectives"]:
-                for machine, shapes in MACHINES:
-                    for shape in (s for s in shapes if s[0] <= chosen.most):
-                        text = tests.planned(algorithm["name"], collective, machine, shape)
-                        if text is None:
-                            continue
-                        certificate = un.Schedule.parse(text).certificate()
-                        if not checker.accepts(text, certificate):
-                            wrong += 1
-                            print(f"refused: {algorithm['name']} {collective} {machine} {shape}")
-                        pairs.append((text, certificate))
-        print(
-            f"{len(pairs)} schedules of algorithms accepted, but {wrong}; {time.perf_counter() - began:.0f} s",
-            flush=True,
-        )
-        files = 0
-        for path in tests.FILETESTS:
-            text = path.read_text()
-            if tests.proved(text):
-                certificate = un.Schedule.parse(text).certificate(text=text)
-                files += 1
-                if not checker.accepts(text, certificate):
-                    wrong += 1
-                    print(f"refused: {path.name}")
-                pairs.append((text, certificate))
-        certificate = un.Schedule.parse(tests.RELAY).certificate(text=tests.RELAY)
-        wrong += not checker.accepts(tests.RELAY, certificate)
-        small = [pair for pair in pairs if len(pair[0]) < 4000 and "\n  i0" in pair[0]] + [
-            (tests.RELAY, certificate)
-        ] * 200
-        print(f"{files} file tests accepted", flush=True)
-        counts = dict.fromkeys([(a, b) for a in (False, True) for b in (False, True)], 0)
-        for _ in range(chosen.certificates):
-            text, certificate = r.choice(small)
-            certificate = damaged(certificate, r)
-            verdicts = tests.accepted(text, certificate), checker.accepts(text, certificate)
-            counts[verdicts] += 1
-            if verdicts[0] != verdicts[1]:
-                wrong += 1
-                print(f"accepted by the checker in Python: {verdicts[0]}, by unisono-check: {verdicts[1]}")
-                print(text, certificate, sep="\n")
-        print(f"mutated certificates: {shown(counts)}", flush=True)
-        counts = dict.fromkeys(counts, 0)
-        for _ in range(chosen.schedules):
-            text = tests.mutated(r.choice(small)[0].partition("\nmachine")[0].partition("\nplacement")[0] + "\n", r)
-            try:
-                certificate = tests.forged(text)
-            except certificate_checker.Refused:
-                continue
-            verdicts = tests.accepted(text, certificate), checker.accepts(text, certificate)
-            counts[verdicts] += 1
-            if verdicts[0] != verdicts[1]:
-                wrong += 1
-                print(f"accepted by the checker in Python: {verdicts[0]}, by unisono-check: {verdicts[1]}")
-                print(text, certificate, sep="\n")
-        print(f"mutated schedules: {shown(counts)}", flush=True)
-    return int(wrong > 0)
-
-
-def shown(counts: dict[tuple[bool, bool], int]) -> str:
-    """Returns the verdicts in words."""
-    ours, other = counts[False, True], counts[True, False]
-    both = f"{counts[True, True]} accepted by both, {counts[False, False]} refused by both"
-    return f"{both}, {ours} accepted by unisono-check only, {other} by the checker in Python only"
+        found = Comparison(Checker(folder))
+        algorithms(found, chosen.most)
+        files(found)
+        mutations(found, chosen.certificates, chosen.schedules)
+    return int(found.wrong + different > 0)
 
 
 if __name__ == "__main__":
