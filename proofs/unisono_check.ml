@@ -96,9 +96,10 @@ let parse text =
   let operands separator list =
     List.map (function [ word ] -> operand word | _ -> fail "operands are to be separated by '%s'" separator) list
   in
-  let instruction name rest =
+  let instruction name phase rest =
     if number name <> !count then fail "i%s is not i%d" name !count;
     if !node < 0 then fail "i%s comes before any node" name;
+    if phase >= !phases then fail "i%s is of an unknown phase" name;
     let left, right = match join_words "->" rest with [ l; r ] -> (l, r) | _ -> fail "i%s has not one '->'" name in
     let options, right = List.partition (fun w -> String.contains w '=') right in
     let rec commas = function
@@ -149,7 +150,10 @@ let parse text =
         nodes := number ~most:(1 lsl 22) n;
         if !nodes < ranks then fail "%d nodes are fewer than the ranks" !nodes
     | "origin" :: _ -> ()
-    | "phases" :: names -> phases := !phases + List.length names
+    | "phases" :: names when names <> [] ->
+        let reserved c = c = ':' || c = ',' || c = '=' in
+        if List.exists (String.exists reserved) names then fail "a name of a phase has ':', ',' or '='";
+        phases := !phases + List.length names
     | "stream" :: name :: rest when String.length name > 2 && name.[String.length name - 1] = ':' ->
         stream (after "stream" "s" (String.sub name 0 (String.length name - 1))) rest
     | "node" :: name :: rest ->
@@ -160,10 +164,9 @@ let parse text =
         in_lane := false;
         (match rest with [] -> () | [ size ] -> Hashtbl.replace scratch next (number (after "size" "tmp=" size)) | _ -> fail "'%s'" text)
     | [ "lane" ] when !node >= 0 -> in_lane := false
-    | name :: rest when name.[0] = 'i' && name.[String.length name - 1] = ':' -> instruction (String.sub name 1 (String.length name - 2)) rest
+    | name :: rest when name.[0] = 'i' && name.[String.length name - 1] = ':' -> instruction (String.sub name 1 (String.length name - 2)) 0 rest
     | name :: phase :: rest when name.[0] = 'i' && phase.[0] = 'p' && phase.[String.length phase - 1] = ':' ->
-        if number (String.sub phase 1 (String.length phase - 2)) >= !phases then fail "%s is of an unknown phase" name;
-        instruction (String.sub name 1 (String.length name - 1)) rest
+        instruction (String.sub name 1 (String.length name - 1)) (number (String.sub phase 1 (String.length phase - 2))) rest
     | _ -> fail "'%s' cannot be read here" text
   in
   (* The first two lines that hold more than a comment name the format and the collective. *)
