@@ -1,4 +1,4 @@
-"""Reads times of collectives from the output of benchmarks of MPI: OSU's, Intel's, and `unisono tune --json`.
+"""Reads times of collectives from the output of OSU's benchmarks, IMB-MPI1, ReproMPI, and `unisono tune --json`.
 
 Other contents are read as logs of GPUs (:mod:`unisono.collective_logs`). Sizes become those of the whole vector: the
 OSU benchmarks and IMB-MPI1 count the bytes of one block of a gather, scatter, allgather or alltoall, as MPI does.
@@ -6,22 +6,30 @@ OSU benchmarks and IMB-MPI1 count the bytes of one block of a gather, scatter, a
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from unisono._core import InputError
 from unisono.base.files import read_text, title
+from unisono.base.messages import shown
 from unisono.collective_logs import Measured, read_log
-from unisono.log_remarks import Remark, remarks
+from unisono.log_remarks import Remark, hosts, remarks
 from unisono.log_rows import MOST_BYTES, Given, count, microseconds, unlabelled, whole
 
-__all__ = ["Log", "read_benchmarks", "read_logs"]
+__all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
 
 _OSU = re.compile(r"^#\s*OSU MPI\S* (.*?) Latency Test", re.MULTILINE)
 _ROWS = re.compile(r"^#?\s*size\s+count\s+type\s", re.MULTILINE)
 _IMB = re.compile(r"^#\s*Benchmarking\s+(\S+)", re.MULTILINE)
+_REPRO = re.compile(r"^\s*test\s+(?:nrep\s+)?(?:count|msize_bytes)\s", re.MULTILINE)
+_REPRO_FACT = re.compile(r"^#@(nprocs|datatype_extent_bytes)=(\S+)", re.MULTILINE)
+_REPRO_DECIMALS = 10
+#: The columns with a time of each repetition, or with the summary that is read first.
+_REPRO_TIMES = ("runtime_sec", "median_sec", "mean_sec", "min_sec")
 _IMB_RANKS = re.compile(r"^#\s*#processes\s*=\s*(\d+)")
 #: The collectives by their names in both suites, in small letters and without punctuation.
 _NAMES = {
@@ -50,6 +58,8 @@ class Log:
     remarks: list[Remark]
     #: True for libraries of GPUs, False for MPI.
     of_gpus: bool = False
+    #: The hosts that lines of ranks name.
+    hosts: frozenset[str] = frozenset()
 
 
 def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> list[Measured]:
@@ -71,14 +81,24 @@ def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int 
         label = title(str(path))
         if str(path).endswith(".plan"):
             raise InputError(f"{label} is a plan, which holds no times; give what `unisono tune --json` printed")
-        text = unlabelled(read_text(path, MOST_BYTES))
-        found.append(Log(label, _read(text, label, given), remarks(text), _ROWS.search(text) is not None))
+        found.append(read_log_text(read_text(path, MOST_BYTES), label, given))
     if ranks is not None and not given.is_used:
         raise InputError(
             f"--ranks {ranks} is for logs of the OSU benchmarks and for rows without their head, and each of these "
             "files states its own ranks; drop it"
         )
     return found
+
+
+def read_log_text(text: str, label: str, given: Given) -> Log:
+    """Returns what the text of one file holds; ``given`` completes a log that does not state its ranks.
+
+    Raises:
+        InputError: as :func:`read_logs`.
+
+    """
+    text = unlabelled(text)
+    return Log(label, _read(text, label, given), remarks(text), _ROWS.search(text) is not None, hosts(text))
 
 
 def _read(text: str, origin: str, given: Given) -> list[Measured]:
@@ -88,6 +108,8 @@ def _read(text: str, origin: str, given: Given) -> list[Measured]:
         found = _osu(text, origin, given)
     elif _IMB.search(text):
         found = _imb(text, origin)
+    elif _REPRO.search(text):
+        found = _repro(text, origin, given)
     else:
         return read_log(text, origin, given)
     if not found:
@@ -137,6 +159,42 @@ def _imb(text: str, origin: str) -> list[Measured]:
                 if name == "barrier" or size != "0":
                     found.append(_point(name, ranks, 1, size, words[at], where))
     return found
+
+
+def _repro(text: str, origin: str, given: Given) -> list[Measured]:
+    """Returns the median times of the output of ReproMPI (results_output.c of hunsa/reprompi, 2e73f3d6)."""
+    facts = dict(_REPRO_FACT.findall(text))
+    if "nprocs" in facts:
+        ranks, nodes = count(facts["nprocs"], "nprocs", origin), given.nodes or 1
+    else:
+        ranks, nodes = given.take(f"{origin} does not state the number of ranks in a line '#@nprocs=P'; give --ranks")
+    extent = count(facts.get("datatype_extent_bytes", "1"), "datatype_extent_bytes", origin)
+    times: dict[tuple[str, int], list[float]] = defaultdict(list)
+    columns: list[str] = []
+    for place, line in enumerate(text.splitlines(), 1):
+        words, where = line.split(), f"{origin}, line {place}"
+        if words[:1] == ["test"]:
+            columns = words
+            if not set(columns) & set(_REPRO_TIMES):
+                raise InputError(f"{where}: no column is one of {', '.join(_REPRO_TIMES)}; run it without --verbose")
+        elif columns and words and not line.startswith("#"):
+            if len(words) != len(columns):
+                raise InputError(f"{where} has {len(words)} words, and the head has {len(columns)}; the row is damaged")
+            row = dict(zip(columns, words, strict=True))
+            size = row.get("msize_bytes", row.get("count", ""))
+            name = _name(row["test"].removeprefix("MPI_"))
+            # The blocks of a reduce-scatter are counted in several ways.
+            if name is not None and name != "reduce-scatter":
+                total = whole(size, "the size", where) * (extent if "count" in row else 1)
+                time = next(row[column] for column in _REPRO_TIMES if column in row)
+                # ReproMPI prints ten decimals.
+                if len(time.partition(".")[2]) != _REPRO_DECIMALS:
+                    raise InputError(f"{where}: the time is {shown(time)}, without ten decimals; the row is cut")
+                times[name, 0 if name == "barrier" else total].append(microseconds(time, where) * 1e6)
+    return [
+        Measured(name, ranks, nodes, size * (ranks if name in _BLOCKS else 1), median(of))
+        for (name, size), of in times.items()
+    ]
 
 
 def _tuned(text: str, origin: str) -> list[Measured]:

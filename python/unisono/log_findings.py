@@ -5,18 +5,18 @@ or padding, would be quicker. Guidelines compare collectives (:mod:`unisono.guid
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
+from unisono import _core
 from unisono.benchmark_logs import Log
 from unisono.collective_logs import Measured
 from unisono.guidelines import HALVES, Curve, violations
 from unisono.log_expectations import Choice, Expected, Key, key_of
 from unisono.log_remarks import CONNECT, Remark
 
-__all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "size_text"]
+__all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences", "size_text"]
 
 #: All kinds of findings.
 KINDS = ("not-connected", "faster-than-possible", "below-expectation", "algorithm", "cliff", "guideline", "spread")
@@ -25,11 +25,16 @@ TOLERANCE = 0.1
 #: Times below this vary more.
 _SHORT_SECONDS, _SHORT_TOLERANCE = 200e-6, 0.25
 _CEILING_ROUNDED = 0.02
+#: Another algorithm or protocol is slower by less than this.
+_FALL = 3
 _UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 #: The remedies of findings on a library of GPUs and on MPI.
 _CLIFF_GPU = "NCCL_ALGO and NCCL_PROTO can force what smaller sizes use; or cut the call into calls of that size"
 _CLIFF_MPI = "'unisono tune' measures other algorithms there; or cut the call into calls of that size"
+_CLIFF_NETWORK = (
+    "a network that drops packets falls like this: check flow control (PFC) of RoCE, counters of its ports, and routes"
+)
 _DIP = (
     "pad the call, or force what the larger size uses; repeat the test first, since few iterations are disturbed easily"
 )
@@ -39,8 +44,15 @@ _GUIDELINE_MPI = (
 )
 _REPEAT = "look for other jobs, congestion or clocks that change, and measure more iterations"
 _SPREAD = "compare its nodes, cables and settings with those of the other logs"
-_SLOW = "its links, settings or nodes are slower than the machine states"
+_SLOW_GPU = (
+    "its links, settings or nodes are slower than the machine states: log NCCL_DEBUG=INFO, and test links with "
+    "ib_write_bw and p2pBandwidthLatencyTest, which 'unisono calibrate --from' reads"
+)
+_SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
 _FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
+
+#: Hosts and logs that a sentence names.
+_HOSTS = 4
 
 #: A collective on a number of ranks and nodes.
 _Case = tuple[str, int, int]
@@ -94,14 +106,9 @@ class Finding:
         """Returns the measured time divided by the expected one."""
         return self.measured / self.expected
 
-    @property
-    def sentence(self) -> str:
-        """Returns the finding with its advice."""
-        return f"{self.words}; {self.advice}"
-
     def report(self) -> dict[str, Any]:
         """Returns the finding for JSON."""
-        return {**vars(self), "ratio": self.ratio, "sentence": self.sentence}
+        return {**vars(self), "ratio": self.ratio}
 
 
 def findings(
@@ -149,7 +156,13 @@ def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: s
         return []
     worst, sizes = max(misses, key=lambda miss: miss.ratio), sorted({miss.bytes for miss in misses})
     name, ranks, nodes = case
-    text = words.format(ratio=worst.ratio, size=size_text(worst.bytes), by=worst.by, sizes=len(sizes))
+    text = words.format(
+        ratio=worst.ratio,
+        size=size_text(worst.bytes),
+        by=worst.by,
+        sizes=_counted(len(sizes), "size"),
+        rates=_rates(name, ranks, worst),
+    )
     return [
         Finding(
             kind=kind,
@@ -164,7 +177,7 @@ def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: s
             measured=worst.measured,
             expected=worst.expected,
             ceiling=worst.ceiling,
-            words=f"{log}: {name} on {_counted(ranks)} {text}",
+            words=f"{log}: {name} on {_counted(ranks, 'rank')} {text}",
             advice=advice,
             lost=sum(miss.share for miss in misses),
         )
@@ -188,8 +201,9 @@ def _cliffs(log: Log, tolerance: float) -> list[Finding]:
     found = []
     for case, curve in _curves(log.points).items():
         sizes = sorted(size for size in curve if size)
-        advice = _CLIFF_GPU if log.of_gpus else _CLIFF_MPI
         jumps, dips = _jumps(curve, sizes, tolerance), _dips(curve, sizes, tolerance)
+        falls = case[2] > 1 and any(miss.ratio > _FALL for miss in jumps)
+        advice = (_CLIFF_NETWORK if falls else _CLIFF_GPU) if log.of_gpus else _CLIFF_MPI
         words = "takes {ratio:.2f} x the time per byte of {by} at {size}"
         found += _finding("cliff", case, log.label, jumps, words, advice)
         words = "takes {ratio:.2f} x as long at {size} as at {by}"
@@ -255,7 +269,7 @@ def _guidelines(logs: Sequence[Log], tolerance: float) -> list[Finding]:
 
 
 def _spreads(logs: Sequence[Log], tolerance: float) -> list[Finding]:
-    """Finds logs whose times are longer than those of the other logs: of three or more, than the median."""
+    """Finds logs whose times are longer than those of the quickest quarter of all logs."""
     cells: dict[tuple[_Case, int], dict[str, float]] = defaultdict(dict)
     for log in logs:
         for case, curve in _curves(log.points).items():
@@ -264,15 +278,18 @@ def _spreads(logs: Sequence[Log], tolerance: float) -> list[Finding]:
     groups: dict[tuple[str, _Case], list[_Miss]] = defaultdict(list)
     common: Counter[tuple[str, _Case]] = Counter()
     for (case, size), times in cells.items():
-        usual = median(times.values()) if len(times) > 2 else min(times.values())
+        # The least of many times may be a lucky one, and more than half of all may be slow.
+        usual = sorted(times.values())[(len(times) - 1) // 4]
         for label, seconds in times.items():
             common[label, case] += len(times) > 1
             if _is_longer(seconds, usual, tolerance):
                 groups[label, case].append(_Miss(size, seconds, usual))
     found = []
     for (label, case), misses in groups.items():
-        words = f"takes up to {{ratio:.2f}} x the time of other logs at {{sizes}} of {common[label, case]} sizes, "
-        found += _finding("spread", case, label, misses, words + "most at {size}", _SPREAD)
+        only = _only_in(logs, {of for of, at in groups if at == case}, case)
+        words = f"takes up to {{ratio:.2f}} x the time of other logs at {{sizes}} of {common[label, case]}, "
+        words += "most at {size}"
+        found += _finding("spread", case, label, misses, words, f"check {only}" if only else _SPREAD)
     return found
 
 
@@ -294,8 +311,8 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
             wrong[case, advice].append(_Miss(point.bytes, point.seconds, better.seconds, of.ceiling, by=names))
     found = []
     for case, misses in slow.items():
-        words = "takes up to {ratio:.2f} x the expected time at {sizes} sizes, most at {size}"
-        found += _finding("below-expectation", case, log.label, misses, words, _SLOW)
+        words = "takes up to {ratio:.2f} x the expected time at {sizes}, most at {size}{rates}"
+        found += _finding("below-expectation", case, log.label, misses, words, _SLOW_GPU if log.of_gpus else _SLOW_MPI)
     for case, misses in fast.items():
         words = "is faster than the links of the machine allow at {size}"
         found += _finding("faster-than-possible", case, log.label, misses, words, _FAST)
@@ -333,6 +350,39 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
     )
 
 
-def _counted(ranks: int) -> str:
-    """Returns a number of ranks with its noun."""
-    return f"{ranks} rank{'' if ranks == 1 else 's'}"
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _rates(collective: str, ranks: int, miss: _Miss) -> str:
+    """Returns the bus bandwidths of a long vector in brackets; nothing for others."""
+    busbw = _core.bandwidths(collective, ranks, miss.bytes, 1.0)["busbw"]
+    if busbw is None or miss.bytes < 1 << 20:
+        return ""
+    return f" ({busbw / miss.measured:.1f} instead of {busbw / miss.expected:.1f} GB/s of busbw)"
+
+
+def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
+    """Returns the hosts that slow logs of a case have and no other log of it has, those of most logs first."""
+    with_case = [log for log in logs if case in _curves(log.points)]
+    quick = {host for log in with_case if log.label not in slow for host in log.hosts}
+    count = Counter(host for log in with_case if log.label in slow for host in log.hosts - quick)
+    most = count.most_common(_HOSTS)
+    many = [f"{host} (in {times} of {len(slow)})" for host, times in most]
+    return f"the hosts that only slow logs have: {', '.join(many)}" if quick and many else ""
+
+
+def sentences(logs: Sequence[Log], found: Sequence[Finding], most: int) -> list[str]:
+    """Returns the most costly findings, one of a kind and case, each with the first cause that its log shows."""
+    causes = {log.label: next((of for of in log.remarks if not of.is_apart), None) for log in logs}
+    groups: dict[tuple[str, str, int, int], list[Finding]] = {}
+    for of in found:
+        groups.setdefault((of.kind, of.collective, of.ranks, of.nodes), []).append(of)
+    made = []
+    for first, *others in list(groups.values())[:most]:
+        cause = causes.get(first.log) if first.kind in ("below-expectation", "cliff", "spread") else None
+        advice = first.advice if cause is None else f"{cause.words}: {cause.advice}"
+        labels = [label for label in dict.fromkeys(of.log for of in others) if label != first.log]
+        also = f" (and {', '.join(labels[:_HOSTS])})" if labels else ""
+        made.append(f"{first.words}{also}; {advice}")
+    return made

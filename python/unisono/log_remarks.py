@@ -6,7 +6,7 @@ Lines of NCCL are those of ``NCCL_DEBUG=INFO``; settings are read from them and 
 import re
 from dataclasses import dataclass
 
-__all__ = ["CONNECT", "Remark", "remarks"]
+__all__ = ["CONNECT", "Remark", "hosts", "remarks"]
 
 #: The advice for processes that do not know each other.
 CONNECT = "build nccl-tests again with 'make clean' and 'make MPI=1', and start them with mpirun of the same MPI"
@@ -115,6 +115,11 @@ def remarks(text: str) -> list[Remark]:
             )
         )
     return list(dict.fromkeys(found))
+
+
+def hosts(text: str) -> frozenset[str]:
+    """Returns the hosts that lines of ranks name."""
+    return frozenset(host for _, _, host in _RANK.findall(text))
 
 
 def _is_apart(text: str) -> bool:

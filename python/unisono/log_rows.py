@@ -26,7 +26,7 @@ __all__ = [
 MOST_BYTES = 64 << 20
 MOST_RANKS = 1 << 24
 #: The labels of srun --label, of mpirun with --tag-output or --timestamp-output, and of Intel's -prepend-rank.
-_LABEL = r"^(?:(?:\[\d+,\d+\]|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?<std(?:out|err)>:|\[\d{1,7}\]|[ \t]*\d{1,7}:)"
+_LABEL = r"^(?:(?:\[\d+,\d+\]|\w{3} \w{3} [ \d]\d [\d:]{8} \d{4})?<std(?:out|err)>:|\[\d{1,7}\]|[ \t]*\d{1,7}:) ?"
 _LABELLED = re.compile(_LABEL + r"[ \t]*#[ \t]+(?:size[ \t]+count|OSU MPI|Benchmarking)", re.MULTILINE)
 _LABELS = re.compile(_LABEL + r"|\[\d{1,7}\](?=[ \t\n])", re.MULTILINE)
 

@@ -22,7 +22,7 @@ from unisono.cli._output import (
 from unisono.cli._types import MACHINE
 from unisono.library_calibration import preset_of
 from unisono.log_expectations import Expected, Key, expected_times, library_of
-from unisono.log_findings import TOLERANCE, Finding, findings, size_text
+from unisono.log_findings import TOLERANCE, Finding, findings, sentences, size_text
 
 __all__ = ["diagnose"]
 
@@ -98,7 +98,7 @@ def diagnose(
                 "library": library,
                 "findings": [of.report() for of in found],
                 "remarks": [{"log": log, "words": of.words, "advice": of.advice} for log, of in remarks],
-                "sentences": _sentences(logs, found),
+                "sentences": sentences(logs, found, _SENTENCES),
                 "notes": notes,
             }
         )
@@ -113,7 +113,7 @@ def diagnose(
     if remarks:
         print_lines("", "the logs show:", *(f"  {log}: {of.words}; {of.advice}" for log, of in remarks))
     if found:
-        print_lines("", *(f"{at}. {text}" for at, text in enumerate(_sentences(logs, found), 1)))
+        print_lines("", *(f"{at}. {text}" for at, text in enumerate(sentences(logs, found, _SENTENCES), 1)))
     return 1 if found else 0
 
 
@@ -123,16 +123,6 @@ def _labelled(logs: list[Log]) -> list[Log]:
     if len({*names}) < len(names):
         return logs
     return [replace(log, label=name) for name, log in zip(names, logs, strict=True)]
-
-
-def _sentences(logs: list[Log], found: list[Finding]) -> list[str]:
-    """Returns the most costly findings, each with the first cause that its log shows."""
-    causes = {log.label: next((of for of in log.remarks if not of.is_apart), None) for log in logs}
-    made = []
-    for of in found[:_SENTENCES]:
-        cause = causes.get(of.log) if of.kind in ("below-expectation", "cliff", "spread") else None
-        made.append(of.sentence if cause is None else f"{of.words}; {cause.words}: {cause.advice}")
-    return made
 
 
 def _print(found: list[Finding], logs: int) -> None:
