@@ -23,7 +23,8 @@ from unisono.log_rows import MOST_BYTES, Given, count, microseconds, unlabelled,
 __all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
 
 _OSU = re.compile(r"^#\s*OSU MPI\S* (.*?) Latency Test", re.MULTILINE)
-_ROWS = re.compile(r"^#?\s*size\s+count\s+type\s", re.MULTILINE)
+#: The head of rows of nccl-tests, or of a table of GPUs.
+_ROWS = re.compile(r"^#?\s*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
 _IMB = re.compile(r"^#\s*Benchmarking\s+(\S+)", re.MULTILINE)
 _REPRO = re.compile(r"^\s*test\s+(?:nrep\s+)?(?:count|msize_bytes)\s", re.MULTILINE)
 _REPRO_FACT = re.compile(r"^#@(nprocs|datatype_extent_bytes)=(\S+)", re.MULTILINE)

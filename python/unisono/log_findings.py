@@ -356,10 +356,12 @@ def _counted(number: int, noun: str) -> str:
 
 def _rates(collective: str, ranks: int, miss: _Miss) -> str:
     """Returns the bus bandwidths of a long vector in brackets; nothing for others."""
-    busbw = _core.bandwidths(collective, ranks, miss.bytes, 1.0)["busbw"]
-    if busbw is None or miss.bytes < 1 << 20:
+    rates = _core.bandwidths(collective, ranks, 1, 1.0)
+    if not rates["busbw"] or not rates["algbw"] or miss.bytes < 1 << 20:
         return ""
-    return f" ({busbw / miss.measured:.1f} instead of {busbw / miss.expected:.1f} GB/s of busbw)"
+    # Sizes are those of all blocks.
+    share = 1e-9 * miss.bytes * rates["busbw"] / rates["algbw"]
+    return f" ({share / miss.measured:.1f} instead of {share / miss.expected:.1f} GB/s of busbw)"
 
 
 def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:

@@ -100,7 +100,8 @@ class Posted:
 
 def busbw(collective: str, ranks: int, size: int, rate: float) -> tuple[int, float]:
     """Returns a row with that bus bandwidth in GB/s."""
-    return size, (_core.bandwidths(collective, ranks, size, 1.0)["busbw"] or 0.0) / rate * 1e6
+    rates = _core.bandwidths(collective, ranks, 1, 1.0)
+    return size, size * (rates["busbw"] or 0.0) / (rates["algbw"] or 1.0) / rate * 1e-3
 
 
 def labelled(label: str, text: str) -> str:
