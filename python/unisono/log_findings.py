@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from unisono import _core
+from unisono.base.messages import counted
 from unisono.benchmark_logs import Log
 from unisono.collective_logs import Measured
 from unisono.guidelines import HALVES, Curve, violations
@@ -160,7 +161,7 @@ def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: s
         ratio=worst.ratio,
         size=size_text(worst.bytes),
         by=worst.by,
-        sizes=_counted(len(sizes), "size"),
+        sizes=counted(len(sizes), "size"),
         rates=_rates(name, ranks, worst),
     )
     return [
@@ -177,7 +178,7 @@ def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: s
             measured=worst.measured,
             expected=worst.expected,
             ceiling=worst.ceiling,
-            words=f"{log}: {name} on {_counted(ranks, 'rank')} {text}",
+            words=f"{log}: {name} on {counted(ranks, 'rank')} {text}",
             advice=advice,
             lost=sum(miss.share for miss in misses),
         )
@@ -348,10 +349,6 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
         best,
         f"set NCCL_ALGO={algorithm} NCCL_PROTO={best.protocol}, or write a tuner file ('plan --for nccl')",
     )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _rates(collective: str, ranks: int, miss: _Miss) -> str:

@@ -8,6 +8,7 @@ import click
 
 import unisono
 from unisono import InputError
+from unisono.base.files import read_bytes, title
 from unisono.benchmark_logs import Log, read_logs
 from unisono.cli._options import json_option
 from unisono.cli._output import (
@@ -20,9 +21,11 @@ from unisono.cli._output import (
     progress,
 )
 from unisono.cli._types import MACHINE
+from unisono.hangs import hangs, is_dump, read_dump
 from unisono.library_calibration import preset_of
 from unisono.log_expectations import Expected, Key, expected_times, library_of
 from unisono.log_findings import TOLERANCE, Finding, findings, sentences, size_text
+from unisono.log_rows import MOST_BYTES
 
 __all__ = ["diagnose"]
 
@@ -58,11 +61,16 @@ def diagnose(
     tolerance: float,
     as_json: bool,
 ) -> int:
-    """Lists the times in logs that are too long, with causes and remedies.
+    """Lists the times in logs that are too long, with causes and remedies, or the calls of a hang.
 
-    A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks or IMB-MPI1, a table in CSV, or what `unisono tune
-    --json` printed. Several logs are compared with each other. Exit code 1: something is wrong.
+    A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks, IMB-MPI1 or ReproMPI, a table in CSV, or what
+    `unisono tune --json` printed. Several logs are compared with each other. Dumps of PyTorch's flight recorder, one a
+    rank, show who waits for whom. Exit code 1: something is wrong.
     """
+    contents = [(path, read_bytes(path, MOST_BYTES)) for path in files]
+    if any(is_dump(data) for _, data in contents):
+        _refuse_with_dumps(machine=machine, as_=behaves_as, ranks=ranks, nodes=nodes)
+        return _hangs(contents, as_json)
     if not 0 <= tolerance < 10:
         raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
     if nodes is not None and ranks is None:
@@ -114,6 +122,27 @@ def diagnose(
         print_lines("", "the logs show:", *(f"  {log}: {of.words}; {of.advice}" for log, of in remarks))
     if found:
         print_lines("", *(f"{at}. {text}" for at, text in enumerate(sentences(logs, found, _SENTENCES), 1)))
+    return 1 if found else 0
+
+
+def _refuse_with_dumps(**options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name.rstrip('_')} is for logs of times, and these are dumps of calls; drop it")
+
+
+def _hangs(contents: list[tuple[str, bytes]], as_json: bool) -> int:
+    """Prints the calls of dumps that cannot end."""
+    dumps = [(path, read_dump(data, title(path))) for path, data in contents]
+    found = hangs([dump for _, dump in dumps])
+    if as_json:
+        of_files = [{"log": path, "rank": dump.rank} for path, dump in dumps]
+        reports = [{**vars(hang)} for hang in found]
+        print_json({"dumps": of_files, "hangs": reports, "findings": [], "sentences": [of.words for of in found]})
+        return 1 if found else 0
+    print_lines(f"{counted(len(dumps), 'dump')}: {counted(len(found), 'hang')}")
+    if found:
+        print_lines("", *(f"{at}. {hang.words}" for at, hang in enumerate(found[:_SHOWN], 1)))
     return 1 if found else 0
 
 
