@@ -1,4 +1,4 @@
-"""Reads times of collectives from the output of OSU's benchmarks, IMB-MPI1, ReproMPI, and `unisono tune --json`.
+"""Reads times of collectives from the output of OSU's benchmarks, IMB-MPI1, ReproMPI, inspectors, and `tune --json`.
 
 Other contents are read as logs of GPUs (:mod:`unisono.collective_logs`). Sizes become those of the whole vector: the
 OSU benchmarks and IMB-MPI1 count the bytes of one block of a gather, scatter, allgather or alltoall, as MPI does.
@@ -18,15 +18,17 @@ from unisono.base.files import read_text, title
 from unisono.base.messages import shown
 from unisono.collective_logs import Measured, read_log
 from unisono.log_remarks import Remark, hosts, remarks
-from unisono.log_rows import MOST_BYTES, Given, count, microseconds, unlabelled, whole
+from unisono.log_rows import MOST_BYTES, MOST_RANKS, Given, count, microseconds, unlabelled, whole
 
 __all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
 
 _OSU = re.compile(r"^#\s*OSU MPI\S* (.*?) Latency Test", re.MULTILINE)
 #: The head of rows of nccl-tests, or of a table of GPUs.
-_ROWS = re.compile(r"^#?\s*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
+_ROWS = re.compile(r"^#?[ \t]*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
+#: A line of the inspector of NCCL or RCCL.
+_INSPECTED = re.compile(r'^[ \t]*\{.*"coll_perf"\s*:', re.MULTILINE)
 _IMB = re.compile(r"^#\s*Benchmarking\s+(\S+)", re.MULTILINE)
-_REPRO = re.compile(r"^\s*test\s+(?:nrep\s+)?(?:count|msize_bytes)\s", re.MULTILINE)
+_REPRO = re.compile(r"^[ \t]*test\s+(?:nrep\s+)?(?:count|msize_bytes)\s", re.MULTILINE)
 _REPRO_FACT = re.compile(r"^#@(nprocs|datatype_extent_bytes)=(\S+)", re.MULTILINE)
 _REPRO_DECIMALS = 10
 #: The columns with a time of each repetition, or with the summary that is read first.
@@ -99,10 +101,13 @@ def read_log_text(text: str, label: str, given: Given) -> Log:
 
     """
     text = unlabelled(text)
-    return Log(label, _read(text, label, given), remarks(text), _ROWS.search(text) is not None, hosts(text))
+    of_gpus = _ROWS.search(text) is not None or _INSPECTED.search(text) is not None
+    return Log(label, _read(text, label, given), remarks(text), of_gpus, hosts(text))
 
 
 def _read(text: str, origin: str, given: Given) -> list[Measured]:
+    if _INSPECTED.search(text):
+        return _inspected(text, origin)
     if text.lstrip().startswith("{"):
         return _tuned(text, origin)
     if _OSU.search(text):
@@ -196,6 +201,41 @@ def _repro(text: str, origin: str, given: Given) -> list[Measured]:
         Measured(name, ranks, nodes, size * (ranks if name in _BLOCKS else 1), median(of))
         for (name, size), of in times.items()
     ]
+
+
+def _inspected(text: str, origin: str) -> list[Measured]:
+    """Returns the median times of the output of NCCL's or RCCL's inspector, which has one call of one rank a line.
+
+    Sizes are those of the larger buffer: the stated ones, or those times the ranks, as the stated bandwidth shows.
+    """
+    times: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
+    for place, line in enumerate(text.splitlines(), 1):
+        where = f"{origin}, line {place}"
+        try:
+            record: Any = json.loads(line) if line.strip() else {}
+            if "coll_perf" not in record:
+                continue
+            of, head = record["coll_perf"], record["header"]
+            name, ranks, nodes = _name(of["coll"]), head["n_ranks"], head.get("nnodes", 1)
+            size, seconds, rate = (
+                of["coll_msg_size_bytes"],
+                float(of["coll_exec_time_us"]) * 1e-6,
+                of["coll_algobw_gbs"],
+            )
+            are_counts = all(isinstance(number, int) and 0 < number <= MOST_RANKS for number in (ranks, nodes))
+            if not (are_counts and isinstance(size, int) and 0 <= size < 1 << 53 and 0 < seconds < 1e6 and rate >= 0):
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InputError(
+                f"{where} is {shown(line)}; accepted is a call with ranks, size, time and bandwidth; the log is cut "
+                "or damaged"
+            ) from None
+        if name is not None and size > 0:
+            is_block = rate * 1e9 * seconds > size * (1 + ranks) / 2
+            times[name, ranks, nodes, size * (ranks if is_block else 1)].append(seconds)
+    if not times:
+        raise InputError(f"{origin} has no times of collectives; it may be cut: run the program to its end")
+    return [Measured(name, ranks, nodes, size, median(of)) for (name, ranks, nodes, size), of in times.items()]
 
 
 def _tuned(text: str, origin: str) -> list[Measured]:

@@ -82,8 +82,8 @@ _LINES: tuple[tuple[str, str, str, str], ...] = (
     ),
 )
 _CHOICE = re.compile(_setting("NCCL_(?:ALGO|PROTO)", r"[A-Za-z0-9,^]{1,60}"))
-_ROW = re.compile(r"^\s*\d+\s+\d+\s+\w+\s", re.MULTILINE)
-_RANK = re.compile(r"^#?\s+Rank\s+(\d{1,9})\s.*?\bPid\s+(\d{1,9})\s+on\s+(\S+)", re.MULTILINE)
+_ROW = re.compile(r"^[ \t]*\d+[ \t]+\d+[ \t]+\w+\s", re.MULTILINE)
+_RANK = re.compile(r"^#?[ \t]+Rank[ \t]+(\d{1,9})[ \t].*?\bPid[ \t]+(\d{1,9})[ \t]+on[ \t]+(\S+)", re.MULTILINE)
 
 
 def remarks(text: str) -> list[Remark]:

@@ -1,5 +1,6 @@
 """`unisono diagnose`: posted logs, laws of its findings on drawn logs, and files that are no logs."""
 
+import json
 import random
 import sys
 from collections.abc import Sequence
@@ -282,6 +283,33 @@ def test_medians_of_reprompi_are_read(tmp_path: Path) -> None:
     log.write_text(SUMMARY)
     assert [(p.bytes, round(p.seconds * 1e6, 3)) for p in read_logs([log])[0].points] == [(40, 60.0)]
     for damaged in (REPRO.replace("0.0000700000", ""), REPRO.replace("runtime_sec", "loc_tend_sec"), REPRO[:-5]):
+        log.write_text(damaged)
+        with pytest.raises(un.InputError):
+            read_logs([log])
+
+
+def inspected(collective: str, size: int, total: int, microseconds: int) -> str:
+    """Returns a line of NCCL's inspector (README.md of ext-profiler/inspector in NVIDIA/nccl)."""
+    of = {"coll": collective, "coll_sn": 1, "coll_msg_size_bytes": size, "coll_exec_time_us": microseconds}
+    of["coll_algobw_gbs"] = total / microseconds * 1e-3
+    return (
+        json.dumps({"header": {"rank": 2, "n_ranks": 8, "nnodes": 1}, "metadata": {"pid": 1}, "coll_perf": of}) + "\n"
+    )
+
+
+def test_medians_of_inspectors_are_read(tmp_path: Path) -> None:
+    log = tmp_path / "inspector.log"
+    times = [61974, 61000, 63000]
+    text = "".join(inspected("AllReduce", 1 << 34, 1 << 34, time) for time in times)
+    text += inspected("AllGather", 1 << 20, 8 << 20, 90)
+    log.write_text(text)
+    [found] = read_logs([log])
+    assert found.of_gpus
+    assert [(p.collective, p.ranks, p.bytes, round(p.seconds * 1e6)) for p in found.points] == [
+        ("allreduce", 8, 1 << 34, 61974),
+        ("allgather", 8, 8 << 20, 90),
+    ]
+    for damaged in (text[:-30], text.replace("61000", "-5"), text.replace('"n_ranks": 8', '"n_ranks": 0')):
         log.write_text(damaged)
         with pytest.raises(un.InputError):
             read_logs([log])
