@@ -7,6 +7,7 @@ or padding, would be quicker. Guidelines compare collectives (:mod:`unisono.guid
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from unisono import _core
@@ -52,6 +53,8 @@ _SLOW_GPU = (
 _SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
 _FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
 
+#: Few faults make all sizes slower by this factor.
+_OTHER = 20
 #: Hosts and logs that a sentence names.
 _HOSTS = 4
 
@@ -313,7 +316,10 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
     found = []
     for case, misses in slow.items():
         words = "takes up to {ratio:.2f} x the expected time at {sizes}, most at {size}{rates}"
-        found += _finding("below-expectation", case, log.label, misses, words, _SLOW_GPU if log.of_gpus else _SLOW_MPI)
+        advice = _SLOW_GPU if log.of_gpus else _SLOW_MPI
+        if median(miss.ratio for miss in misses) > _OTHER:
+            advice = f"the machine may be another one, or {advice}"
+        found += _finding("below-expectation", case, log.label, misses, words, advice)
     for case, misses in fast.items():
         words = "is faster than the links of the machine allow at {size}"
         found += _finding("faster-than-possible", case, log.label, misses, words, _FAST)
