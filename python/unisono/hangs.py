@@ -7,7 +7,7 @@ belong together on all ranks.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ _MOST_TEXT = 120
 _MOST_SIZES = 1 << 17
 #: Calls whose ranks may give blocks of unlike sizes.
 _UNEVEN = re.compile(r"(?:gather|scatter|all_?to_?all\w*)$")
+#: A send or a receive between two members of a group, by their positions.
+_MESSAGE = re.compile(r"\w+:(send|recv) (\d{1,7})(?:->|<-)(\d{1,7})$")
 _STATES = ("scheduled", "started", "completed")
 
 
@@ -46,6 +48,16 @@ class Call:
         return tuple((name, "" if _UNEVEN.match(name) else sizes) for name, sizes in self.operations)
 
 
+@dataclass(frozen=True)
+class Message:
+    """A send or a receive that is not completed."""
+
+    kind: str
+    peer: int
+    group: str
+    number: int
+
+
 @dataclass
 class Dump:
     """The recorded calls of one rank by group and number."""
@@ -54,6 +66,8 @@ class Dump:
     #: The description and the members of each group.
     groups: dict[str, tuple[str, tuple[int, ...]]]
     calls: dict[str, dict[int, Call]]
+    #: The first message of each kind with each peer that is not completed.
+    messages: dict[tuple[str, int], Message] = field(default_factory=dict)
 
     def unfinished(self) -> list[tuple[str, int]]:
         """Returns the first call of each group that is not completed."""
@@ -76,6 +90,8 @@ class Hang:
     ranks: tuple[int, ...]
     waits_for: tuple[int, ...]
     words: str
+    #: The noun of its number: a message has a count of its own.
+    noun: str = "call"
 
 
 def is_dump(data: bytes) -> bool:
@@ -135,6 +151,8 @@ def _add(dump: Dump, entry: object, where: str) -> None:
     if state not in _STATES:
         raise InputError(f"{where}: state is {shown(state)}; accepted are {', '.join(_STATES)}")
     if entry.get("is_p2p"):
+        if state != "completed":
+            _add_message(dump, _text(group[0]), entry, where)
         return
     call = dump.calls.setdefault(_text(group[0]), {}).setdefault(number, Call())
     name = _text(entry.get("profiling_name", "")).partition(":")[2] or _text(entry.get("profiling_name", ""))
@@ -144,6 +162,22 @@ def _add(dump: Dump, entry: object, where: str) -> None:
     call.operations.append((name, f"{sizes} {kind}".rstrip()))
     call.is_completed &= state == "completed"
     call.is_started &= state != "scheduled"
+
+
+def _add_message(dump: Dump, group: str, entry: dict[Any, Any], where: str) -> None:
+    named, number = entry.get("profiling_name"), entry.get("p2p_seq_id", 0)
+    match = _MESSAGE.match(named) if isinstance(named, str) else None
+    if match is None or not isinstance(number, int) or not 0 <= number < _MOST_NUMBER:
+        raise InputError(
+            f"{where}: {shown(named)}, {shown(number)} is no message; accepted is a name as nccl:send 0->1"
+        )
+    peer = int(match[3])
+    if group in dump.groups:
+        members = sorted(dump.groups[group][1])
+        if peer >= len(members):
+            raise InputError(f"{where}: {shown(named)} is beyond the {len(members)} members of group {group}")
+        peer = members[peer]
+    dump.messages.setdefault((match[1], peer), Message(match[1], peer, group, number))
 
 
 def _sizes(value: object, where: str) -> str:
@@ -178,7 +212,21 @@ def hangs(dumps: Sequence[Dump]) -> list[Hang]:
         raise InputError(f"two dumps are of rank {twice}; give one a rank")
     groups = dict.fromkeys(group for dump in dumps for group in (*dump.groups, *dump.calls))
     found = [hang for group in groups if (hang := _of_group(group, by_rank)) is not None]
+    found += [hang for dump in dumps for hang in _of_messages(dump, by_rank)]
     return [*_circles(found), *found]
+
+
+def _of_messages(dump: Dump, by_rank: dict[int, Dump]) -> Iterator[Hang]:
+    """Yields the messages of a rank that the other rank is not in."""
+    for (kind, peer), message in dump.messages.items():
+        other = "recv" if kind == "send" else "send"
+        if peer not in by_rank or (other, dump.rank) not in by_rank[peer].messages:
+            way = "to" if kind == "send" else "from"
+            words = (
+                f"group {message.group}, message {message.number}: rank {dump.rank} waits in a {kind} {way} rank {peer}"
+                f", which is in no {other}: {_reason(message.group, peer, by_rank)}"
+            )
+            yield Hang("missing", message.group, message.number, (dump.rank,), (peer,), words, "message")
 
 
 def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
@@ -238,6 +286,9 @@ def _reason(group: str, rank: int, by_rank: dict[int, Dump]) -> str:
     for other, number in dump.unfinished():
         if other != group:
             return f"rank {rank} is in call {number} of group {other}, {dump.calls[other][number].words}"
+    if (message := next(iter(dump.messages.values()), None)) is not None:
+        way = "to" if message.kind == "send" else "from"
+        return f"rank {rank} is in a {message.kind} {way} rank {message.peer}"
     calls = dump.calls.get(group)
     if not calls:
         return f"rank {rank} has made no call of the group"
@@ -258,7 +309,10 @@ def _circles(found: Sequence[Hang]) -> list[Hang]:
     if not circle:
         return []
     pairs = list(zip(circle, [*circle[1:], circle[0]], strict=True))
-    steps = [f"rank {a} waits in call {waits[a][b].call} of group {waits[a][b].group} for rank {b}" for a, b in pairs]
+    steps = [
+        f"rank {a} waits in {waits[a][b].noun} {waits[a][b].call} of group {waits[a][b].group} for rank {b}"
+        for a, b in pairs
+    ]
     first = waits[circle[0]][pairs[0][1]]
     words = f"{', and '.join(steps[:6])}; they wait for each other and never go on"
     return [Hang("circle", first.group, first.call, tuple(circle), tuple(circle), words)]

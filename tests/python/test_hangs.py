@@ -122,6 +122,28 @@ def test_ranks_that_enter_groups_in_another_order_wait_for_each_other() -> None:
         assert {hang.kind for hang in rest} == {"missing"}
 
 
+def messages(rank: int, *names: str) -> dict[str, Any]:
+    """Returns the dump of a rank that is in these messages."""
+    dump = dumped([("0", "all_reduce", 8), *(("0", name, 8) for name in names)], WORLD, 1)
+    for at, entry in enumerate(dump["entries"][1:], 1):
+        entry.update(is_p2p=True, p2p_seq_id=at, profiling_name=f"nccl:{names[at - 1]}")
+    return dump
+
+
+def test_messages_without_the_other_side_are_found() -> None:
+    """Two ranks that send to each other first wait in a circle, and a pair of a send and its receive does not."""
+    both = {0: messages(0, "send 0->1", "recv 0<-1"), 1: messages(1, "recv 1<-0", "send 1->0")}
+    assert not found(both)
+    [circle, *rest] = found({0: messages(0, "send 0->1"), 1: messages(1, "send 1->0"), 2: messages(2), 3: messages(3)})
+    assert (circle.kind, circle.ranks) == ("circle", (0, 1))
+    assert "rank 0 waits in message 1 of group 0 for rank 1" in circle.words
+    assert [hang.waits_for for hang in rest] == [(1,), (0,)]
+    [alone] = found({0: messages(0), 2: messages(2, "recv 2<-3")})
+    assert "which is in no send: rank 3 left no dump" in alone.words
+    with pytest.raises(un.InputError, match="beyond the 4 members"):
+        found({0: messages(0, "send 0->9")})
+
+
 def test_calls_before_the_buffer_of_a_rank_are_not_missing() -> None:
     steps = [("0", "all_reduce", 8)] * 9
     dumps = {rank: dumped(steps, WORLD, None) for rank in range(4)}

@@ -137,7 +137,7 @@ def _hangs(contents: list[tuple[str, bytes]], as_json: bool) -> int:
     found = hangs([dump for _, dump in dumps])
     if as_json:
         of_files = [{"log": path, "rank": dump.rank} for path, dump in dumps]
-        reports = [{**vars(hang)} for hang in found]
+        reports = [{name: value for name, value in vars(hang).items() if name != "noun"} for hang in found]
         print_json({"dumps": of_files, "hangs": reports, "findings": [], "sentences": [of.words for of in found]})
         return 1 if found else 0
     print_lines(f"{counted(len(dumps), 'dump')}: {counted(len(found), 'hang')}")
