@@ -246,7 +246,7 @@ def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
         if not waiting:
             continue
         missing = tuple(rank for rank in members if rank not in calls)
-        words = f"{head}: {_ranks(waiting)} wait in {calls[waiting[0]].words}"
+        words = f"{head}: {_ranks(waiting)} wait{'s' if len(waiting) == 1 else ''} in {calls[waiting[0]].words}"
         if missing:
             reasons = "; ".join(_reason(group, rank, by_rank) for rank in missing[:4])
             more = f"; and {len(missing) - 4} more" if len(missing) > 4 else ""
@@ -274,7 +274,7 @@ def _differing(calls: dict[int, Call]) -> str:
     for rank in sorted(calls):
         alike.setdefault(calls[rank].compared, []).append(rank)
     ordered = sorted(alike.values(), key=len, reverse=True)
-    parts = [f"{_ranks(ranks)} call {calls[ranks[0]].words}" for ranks in ordered[:4]]
+    parts = [f"{_ranks(ranks)} call{'s' if len(ranks) == 1 else ''} {calls[ranks[0]].words}" for ranks in ordered[:4]]
     return f"{', and '.join(parts)}; calls of a group must have one order on all ranks"
 
 

@@ -209,6 +209,14 @@ def test_fitted_times_show_a_wrong_choice_of_the_library() -> None:
     assert all(of.advice.startswith("set NCCL_ALGO=") for of in found)
 
 
+def test_a_sentence_has_the_cause_that_its_log_shows(tmp_path: Path) -> None:
+    """As in aws/aws-ofi-nccl#889: the plugin of the network fails, and NCCL uses sockets."""
+    before = ["host-a:1:2 [0] NCCL INFO Using network Socket"]
+    (tmp_path / "a.log").write_text(nccl_log("allreduce", 2, 8, [(1 << 30, 600e3)], before=before))
+    [sentence] = call("diagnose", str(tmp_path / "a.log"), "--machine", "dgx-h100", "--json").json["sentences"]
+    assert "NCCL sends over TCP sockets: let it find InfiniBand" in sentence
+
+
 def test_remarks_are_of_lines_and_excused_by_others() -> None:
     socket = "h:1:2 [0] NCCL INFO Using network Socket\n"
     assert [of.words for of in remarks(socket)] == ["NCCL sends over TCP sockets"]
