@@ -5,8 +5,6 @@ those out of place, in microseconds, and sizes are those of the larger buffer. A
 or ``ranks``, ``bytes``, ``time_us`` and perhaps ``nodes``, and the same sizes.
 """
 
-import csv
-import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,11 +15,21 @@ from unisono._core import InputError
 from unisono.base.files import read_text, title
 from unisono.base.messages import shown
 from unisono.link_logs import LinkLog, read_links
+from unisono.log_rows import (
+    MOST_BYTES,
+    MOST_RANKS,
+    Given,
+    cells,
+    count,
+    first_row,
+    microseconds,
+    number,
+    unlabelled,
+    whole,
+)
 
 __all__ = ["Measured", "read_log", "read_logs"]
 
-#: Logs are lines of text; more than this is no log.
-_MOST_BYTES = 64 << 20
 _COLUMNS = ("op", "bytes", "time_us")
 #: One of them is a column too.
 _COUNTS = ("gpus", "ranks")
@@ -36,9 +44,8 @@ _NAMES = {
     "gather": "gather",
     "scatter": "scatter",
 }
-_RANK = re.compile(r"#\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
+_RANK = re.compile(r"#?\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
-_MOST_GPUS = 1 << 24
 #: The datatypes and operators of nccl-tests that the model of NCCL distinguishes.
 _TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
 _OPERATORS = frozenset(("sum", "prod", "max", "min"))
@@ -70,7 +77,7 @@ def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog
     """
     points, links = [], []
     for path in paths:
-        text, origin = read_text(path, _MOST_BYTES), title(str(path))
+        text, origin = read_text(path, MOST_BYTES), title(str(path))
         if (of_links := read_links(text, origin)) is not None:
             links.append(of_links)
         else:
@@ -78,14 +85,12 @@ def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog
     return points, links
 
 
-def read_log(text: str, origin: str) -> list[Measured]:
-    """The times of one log; ``origin`` opens the message of an error."""
-    # Spreadsheets begin a file with a byte order mark.
-    lines = text.removeprefix("\ufeff").splitlines()
-    header = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    columns = [name.strip() for name in header.split(",")]
+def read_log(text: str, origin: str, given: Given | None = None) -> list[Measured]:
+    """The times of one log; ``origin`` opens the message of an error, ``given`` completes a log without ranks."""
+    lines = unlabelled(text).splitlines()
+    columns = first_row(lines)
     is_table = bool({*_COUNTS} & {*columns}) and {*_COLUMNS} <= {*columns}
-    found = _table(lines, columns, origin) if is_table else _tests(lines, origin)
+    found = _table(lines, columns, origin) if is_table else _tests(lines, origin, given)
     if not found:
         raise InputError(f"{origin} has a head and no times; it may be cut: run the test to its end")
     return found
@@ -99,19 +104,12 @@ def _table(lines: list[str], columns: list[str], origin: str) -> list[Measured]:
             raise InputError(f"{origin}: column {shown(column)}: {many}; accepted are {', '.join(accepted)}")
     if {*_COUNTS} <= {*columns}:
         raise InputError(f"{origin} has the columns {' and '.join(_COUNTS)}, which are the same; drop one of them")
-    count = next(name for name in _COUNTS if name in columns)
+    of = next(name for name in _COUNTS if name in columns)
     found = []
-    rows = [(at, line) for at, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
-    for (at, _), cells in zip(rows[1:], csv.reader(line for _, line in rows[1:]), strict=False):
-        where = f"{origin}, line {at}"
-        if len(cells) != len(columns):
-            raise InputError(
-                f"{where} has {len(cells)} cells, and the head has {len(columns)}; the row is damaged or cut"
-            )
-        row = dict(zip(columns, cells, strict=True))
-        name, size = _collective(row["op"].strip(), where), _whole(row["bytes"], "bytes", where)
-        ranks, nodes = _some(row[count], count, where), _some(row.get(_NODES, "1"), _NODES, where)
-        found.append(Measured(name, ranks, nodes, size, _time(row["time_us"], where)))
+    for where, row in cells(lines, columns, origin):
+        name, size = _collective(row["op"], where), whole(row["bytes"], "bytes", where)
+        ranks, nodes = count(row[of], of, where), count(row.get(_NODES, "1"), _NODES, where)
+        found.append(Measured(name, ranks, nodes, size, microseconds(row["time_us"], where)))
     return found
 
 
@@ -120,20 +118,21 @@ class _Run:
     """The rows of one test in a log, and the facts that the lines before them state."""
 
     name: str
-    hosts: dict[int, str]
+    ranks: int
+    nodes: int
     gpu: str
     #: The place of a row, its words, and the index of the time among them.
     rows: list[tuple[str, list[str], int]] = field(default_factory=list)
 
 
-def _tests(lines: list[str], origin: str) -> list[Measured]:
+def _tests(lines: list[str], origin: str, given: Given | None) -> list[Measured]:
     runs: list[_Run] = []
     run: _Run | None = None
     hosts: dict[int, str] = {}
     gpu, name, at_time, counts_wrong = "", "", None, False
     is_open = False
-    for number, line in enumerate(lines, 1):
-        where = f"{origin}, line {number}"
+    for place, line in enumerate(lines, 1):
+        where = f"{origin}, line {place}"
         words = line.strip().strip("#").split()
         # A line about the end of a test names the one before.
         if (test := _TEST.search(line)) and "concluded" not in line:
@@ -143,27 +142,21 @@ def _tests(lines: list[str], origin: str) -> list[Measured]:
                 # Another test begins, which has the name of the last one only if a line in between says so.
                 name, run = name if run is None else "", None
                 hosts, is_open = {}, False
-            hosts[int(rank.group(1)) % _MOST_GPUS], gpu = rank.group(2), rank.group(3)
-        elif line.startswith("#"):
-            if words[:3] == ["size", "count", "type"] and "time" in words:
-                at_time, is_open = words.index("time"), True
-                counts_wrong = words[at_time + 3 : at_time + 4] == ["#wrong"]
-        elif at_time is not None and words and words[0].isdecimal():
+            hosts[int(rank.group(1)) % MOST_RANKS], gpu = rank.group(2), rank.group(3)
+        elif words[:3] == ["size", "count", "type"] and "time" in words:
+            at_time, is_open = words.index("time"), True
+            counts_wrong = words[at_time + 3 : at_time + 4] == ["#wrong"]
+        elif not line.startswith("#") and at_time is not None and words and words[0].isdecimal():
             if len(words) <= at_time + 2:
                 missing = "no time" if len(words) <= at_time else "no bandwidths after the time"
                 raise InputError(f"{where}: the row is cut, as it has {missing}; run the test to its end")
-            if not hosts:
-                raise InputError(
-                    f"{where}: no lines '#  Rank 0 ... on HOST device ...' state the GPUs before this row; give the "
-                    "whole output of the test"
-                )
             wrong = words[at_time + 3 : at_time + 4]
-            if counts_wrong and _number("".join(wrong)):
+            if counts_wrong and number("".join(wrong)):
                 raise InputError(
                     f"{where}: {wrong[0]} elements of the result are wrong; repair that, and measure again"
                 )
             if run is None:
-                run = _Run(name, hosts, gpu)
+                run = _Run(name, *_placed(hosts, words[at_time + 1 :], given, where), gpu)
                 runs.append(run)
             run.rows.append((where, words, at_time))
     if at_time is None:
@@ -174,21 +167,38 @@ def _tests(lines: list[str], origin: str) -> list[Measured]:
     return [point for one in runs for point in _points(one, origin)]
 
 
+def _placed(hosts: dict[int, str], rates: list[str], given: Given | None, where: str) -> tuple[int, int]:
+    """The ranks and nodes of a test by the hosts of its ranks."""
+    ranks = max(hosts, default=-1) + 1
+    if hosts and len(hosts) == ranks:
+        return ranks, len(set(hosts.values()))
+    if not hosts and (number(rates[0]) or 0.0) > 1 and number(rates[1]) == 0:
+        # Only a process without others has a bus bandwidth of zero.
+        return 1, 1
+    missing = (
+        f"{where}: the lines '#  Rank ...' of {ranks - len(hosts)} of {ranks} GPUs are missing before this row"
+        if hosts
+        else f"{where}: no lines '#  Rank 0 ... on HOST device ...' state the GPUs before this row"
+    )
+    needed = f"{missing}; give the whole output of the test"
+    return (given or Given()).take(needed if given is None else f"{needed}, or --ranks")
+
+
 def _points(run: _Run, origin: str) -> list[Measured]:
     """The times of one test, whose rows must have the bandwidths of its collective."""
-    ranks, found = len(run.hosts), []
+    ranks, found = run.ranks, []
     guesses = [_guessed(words, at_time, ranks) for _, words, at_time in run.rows]
     guess = next((kind for kind in reversed(guesses) if kind), "")
     if not run.name and not guess:
         raise InputError(f"{origin}: nothing names the test, as in 'all_reduce_perf'; add a line that does")
     for where, words, at_time in run.rows:
         name = _collective(run.name, where) if run.name else guess
-        size = _whole(words[0], "the size", where)
+        size = whole(words[0], "the size", where)
         if size > 0:
-            time = _time(words[at_time], where)
+            time = microseconds(words[at_time], where)
             _check_bandwidths(name, ranks, size, time, words[at_time + 1 : at_time + 3], where)
             dtype, op = _TYPES.get(words[2], "f16"), words[3] if words[3] in _OPERATORS else "sum"
-            found.append(Measured(name, ranks, len(set(run.hosts.values())), size, time, run.gpu, dtype, op))
+            found.append(Measured(name, ranks, run.nodes, size, time, run.gpu, dtype, op))
     return found
 
 
@@ -199,7 +209,7 @@ def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: lis
         InputError: a number is damaged, or the row belongs to another test.
 
     """
-    values = [_number(word) for word in stated]
+    values = [number(word) for word in stated]
     digits = [len(word.partition(".")[2]) for word in stated]
     if values[0] is None or values[1] is None:
         raise InputError(f"{where}: the bandwidths are {shown(' '.join(stated))}; accepted are two numbers, in GB/s")
@@ -224,7 +234,9 @@ def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: lis
 
 def _guessed(words: list[str], at_time: int, ranks: int) -> str:
     """The collective of a row by its operator and the ratio of its bandwidths; nothing where they do not show it."""
-    values = [_number(word) for word in words[at_time + 1 : at_time + 3]]
+    if ranks == 1:
+        return "allreduce" if "sum" in words[:at_time] else "allgather"
+    values = [number(word) for word in words[at_time + 1 : at_time + 3]]
     if len(values) < 2 or not values[0] or not values[1]:
         return ""
     ratio = values[1] / values[0]
@@ -239,32 +251,3 @@ def _collective(name: str, where: str) -> str:
     if known is None:
         raise InputError(f"{where}: {shown(name)} is no collective; accepted are {', '.join(_NAMES)}")
     return known
-
-
-def _whole(text: str | None, what: str, where: str) -> int:
-    value = (text or "").strip()
-    if not (value.isascii() and value.isdecimal() and 0 <= int(value[:20]) < 1 << 53):
-        raise InputError(f"{where}: {what} is {shown(value)}; accepted is a whole number below 2^53")
-    return int(value)
-
-
-def _some(text: str, what: str, where: str) -> int:
-    value = _whole(text, what, where)
-    if not 0 < value <= _MOST_GPUS:
-        raise InputError(f"{where}: {what} is {value}; accepted are 1 to {_MOST_GPUS}")
-    return value
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        value = float((text or "").replace("_", "x"))
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
-
-
-def _time(text: str | None, where: str) -> float:
-    value = _number(text)
-    if value is None or not 0 < value < 1e12:
-        raise InputError(f"{where}: the time is {shown((text or '').strip())}; accepted are microseconds above 0")
-    return value * 1e-6

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from unisono.collective_logs import Measured
 
-__all__ = ["GUIDELINES", "TOLERANCE", "Violation", "violations"]
+__all__ = ["GUIDELINES", "HALVES", "TOLERANCE", "Violation", "violations"]
 
 #: A collective, and a sequence of collectives that contains it, all of the same whole vector.
 GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -27,6 +27,8 @@ GUIDELINES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("allreduce", ("reduce", "broadcast")),
     ("allreduce", ("reduce-scatter", "allgather")),
 )
+#: The end of the guideline between a vector and its halves.
+HALVES = "two of half the bytes"
 #: The relative difference of equal times: medians of such tests vary by a few per cent.
 TOLERANCE = 0.05
 #: The permitted ratio of the time on a number of ranks to that on the next power of two.
@@ -48,6 +50,7 @@ class Violation:
     seconds: float
     guideline: str
     other_seconds: float
+    nodes: int = 1
 
     @property
     def ratio(self) -> float:
@@ -79,7 +82,7 @@ def violations(points: Iterable[Measured], tolerance: float = TOLERANCE) -> tupl
                     continue
                 count += 1
                 if seconds > other * (1 + tolerance):
-                    found.append(Violation(name, size, ranks, seconds, guideline, other))
+                    found.append(Violation(name, size, ranks, seconds, guideline, other, nodes))
     return sorted(found, key=lambda of: -of.ratio), count
 
 
@@ -92,7 +95,7 @@ def _among_collectives(curves: dict[str, Curve]) -> Iterable[_Law]:
 
 def _of_halves(curves: dict[str, Curve]) -> Iterable[_Law]:
     for name, curve in curves.items():
-        yield name, f"{name} <= two of half the bytes", partial(_times, 2.0, 0.5, curve)
+        yield name, f"{name} <= {HALVES}", partial(_times, 2.0, 0.5, curve)
 
 
 def _of_ranks(curves: dict[str, Curve], more: dict[str, Curve], power: int) -> Iterable[_Law]:

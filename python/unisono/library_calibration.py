@@ -20,7 +20,17 @@ from unisono.collective_logs import Measured
 from unisono.machines.descriptions import machine as described
 from unisono.planning.libraries import library_choice
 
-__all__ = ["FAR", "Group", "Residual", "calibrated", "check_gpus", "chosen_points", "preset_of"]
+__all__ = [
+    "FAR",
+    "Group",
+    "Residual",
+    "boxes_of",
+    "calibrated",
+    "check_gpus",
+    "choice_at",
+    "chosen_points",
+    "preset_of",
+]
 
 #: A prediction that is further off does not describe the point.
 FAR = 0.35
@@ -131,7 +141,7 @@ def calibrated(
     kept, notes = [], []
     for point in points:
         try:
-            _choice(machine, point)
+            choice_at(machine, point)
         except UnsupportedError as refused:
             notes.append(str(refused))
             continue
@@ -146,7 +156,7 @@ def calibrated(
     chosen = set(map(id, fitted))
     residuals = []
     for point in kept:
-        choice = _choice(made, point)
+        choice = choice_at(made, point)
         residuals.append(
             Residual(point, choice["algorithm"], choice["protocol"], choice["seconds"], id(point) in chosen)
         )
@@ -180,14 +190,19 @@ def _measured(points: Sequence[Measured]) -> str:
     return f"{len(points)} times of {', '.join(kinds)} on {', '.join(map(str, ranks))} GPUs"
 
 
-def _choice(machine: Machine, point: Measured) -> LibraryReport:
-    """NCCL's own choice at a point, by the model."""
+def boxes_of(machine: Machine, point: Measured) -> tuple[Machine, list[int]]:
+    """The machine with as many boxes as a point has nodes, and the places of its ranks there."""
     if point.ranks % point.nodes:
         raise InputError(f"{point.ranks} GPUs of a log are not equally many on each of {point.nodes} nodes")
     each = point.ranks // point.nodes
     boxed = machine.asked(nodes=point.nodes) if point.nodes > 1 else machine
     size = boxed.describe()["topology"].get("accelerators", each)
-    places = [box * size + gpu for box in range(point.nodes) for gpu in range(each)]
+    return boxed, [box * size + gpu for box in range(point.nodes) for gpu in range(each)]
+
+
+def choice_at(machine: Machine, point: Measured) -> LibraryReport:
+    """NCCL's own choice at a point, by the model."""
+    boxed, places = boxes_of(machine, point)
     # A block of an allgather has one element at least.
     blocks = point.ranks if point.collective in ("allgather", "reduce-scatter") else 1
     count = max(1, point.bytes // (dtypes()[point.dtype] * blocks))
@@ -197,7 +212,7 @@ def _choice(machine: Machine, point: Measured) -> LibraryReport:
 def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
     rows: dict[_Key, list[tuple[list[float], float, dict[str, float]]]] = {}
     for point in points:
-        best = _choice(machine, point)["choices"][0]
+        best = choice_at(machine, point)["choices"][0]
         work = best["work"]
         features = [1.0, work["hops"], work["network_hops"], work["sent_bytes"] / 1e3, work["worked_bytes"] / 1e3]
         key = (best["algorithm"], best["protocol"], point.nodes > 1)

@@ -10,9 +10,7 @@ The contents decide the format:
 - a table in CSV with the columns ``src``, ``dst``, ``gb_per_second`` and perhaps ``by`` (``copy`` or ``kernel``).
 """
 
-import csv
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +18,7 @@ from typing import Any
 
 from unisono._core import InputError
 from unisono.base.messages import shown
+from unisono.log_rows import cells, first_row, number
 
 __all__ = ["Interface", "LinkLog", "Pair", "Profile", "read_links"]
 
@@ -97,8 +96,7 @@ def read_links(text: str, origin: str) -> LinkLog | None:
     """
     text = text.removeprefix("\ufeff")
     lines = text.splitlines()
-    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    columns = [name.strip() for name in first.split(",")]
+    columns = first_row(lines)
     if text.lstrip().startswith("{"):
         return _profile(text, origin)
     if {"src", "dst"} <= {*columns}:
@@ -201,26 +199,26 @@ def _matrix(lines: list[str], at: int, origin: str) -> Iterator[tuple[tuple[int,
 def _perftest(lines: list[str], origin: str) -> LinkLog:
     log, title, device, columns, last = LinkLog(origin), "", "", [], 0
     rows: list[tuple[int, list[str]]] = []
-    for number, line in enumerate(lines, 1):
+    for at, line in enumerate(lines, 1):
         if found := _PERFTEST_TITLE.match(line):
             title = f"{found[1]} {found[2]}"
         elif found := _DEVICE.search(line):
             device = found[1]
             if re.search(r"Dual-port\s*:\s*ON", line):
-                raise InputError(f"{origin}, line {number}: two ports were measured at once; measure each for itself")
+                raise InputError(f"{origin}, line {at}: two ports were measured at once; measure each for itself")
         elif _PERFTEST_HEAD.match(line):
-            columns, last, rows = _PERFTEST_COLUMN.findall(line), number, []
+            columns, last, rows = _PERFTEST_COLUMN.findall(line), at, []
         elif line.startswith("---"):
-            if columns and (rows or number > last + 1):
+            if columns and (rows or at > last + 1):
                 log.interfaces.append(_interface(rows, columns, title, device, f"{origin}, line {last}"))
             columns = []
         elif columns and (words := line.split()) and words[0].isdecimal():
             if len(words) < len(columns):
                 raise InputError(
-                    f"{origin}, line {number} has {len(words)} values, and its head has {len(columns)}; the log is cut "
+                    f"{origin}, line {at} has {len(words)} values, and its head has {len(columns)}; the log is cut "
                     "or damaged"
                 )
-            rows.append((number, words))
+            rows.append((at, words))
     if columns:
         raise InputError(f"{origin}, line {last}: no line of dashes ends the table; the log is cut: give it to its end")
     if not log.interfaces:
@@ -322,14 +320,7 @@ def _table(lines: list[str], columns: list[str], origin: str) -> LinkLog:
             f"{origin}: the columns are {', '.join(columns)}; accepted are src, dst, {_RATES[0]} and perhaps by, "
             "each once"
         )
-    rows = [(at, line) for at, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")][1:]
-    for (at, _), cells in zip(rows, csv.reader(line for _, line in rows), strict=False):
-        where = f"{origin}, line {at}"
-        if len(cells) != len(columns):
-            raise InputError(
-                f"{where} has {len(cells)} cells, and the head has {len(columns)}; the row is damaged or cut"
-            )
-        row = {name: cell.strip() for name, cell in zip(columns, cells, strict=True)}
+    for where, row in cells(lines, columns, origin):
         by, gbps = row.get("by", "copy"), 8 * _positive(row[rate], rate, where)
         if by not in ("copy", "kernel"):
             raise InputError(f"{where}: by is {shown(by)}; accepted are copy and kernel")
@@ -352,10 +343,7 @@ def _gpu(text: str, what: str, where: str) -> int:
 
 
 def _positive(given: object, what: str, where: str) -> float:
-    try:
-        value = float(given) if isinstance(given, (int, float, str)) and not isinstance(given, bool) else math.nan
-    except (ValueError, OverflowError):
-        value = math.nan
-    if not 0 < value < 1e12:
+    value = number(given)
+    if value is None or not 0 < value < 1e12:
         raise InputError(f"{where}: {what} is {shown(given)}; accepted is a number above 0")
     return value

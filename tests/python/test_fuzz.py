@@ -25,12 +25,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from unisono import _core, multiplying
 from unisono.base.inputs import parse_bytes
+from unisono.benchmark_logs import read_log_text
 from unisono.cli import COMMANDS
 from unisono.link_calibration import with_links
 from unisono.link_logs import read_links
+from unisono.log_findings import KINDS, findings
+from unisono.log_rows import Given
 from unisono.planning.decision_tables import read_table
 
 from .conftest import ROOT, SOAK, Ran, call
+from .posted_logs import POSTED
+from .test_diagnose import REPRO
 from .test_link_logs import SEEDS as LINK_LOGS
 
 
@@ -171,6 +176,16 @@ def test_damaged_logs_of_links(text: str) -> None:
             with contextlib.suppress(un.InputError):
                 made = with_links(LINKED(name), [log])[0]
                 assert un.machine(made.describe()).describe() == made.describe()
+
+
+@fuzz(150)
+@given(damaged(lambda: (*(text for posted in POSTED for text in posted.logs.values()), REPRO)))
+def test_damaged_logs_of_collectives(text: str) -> None:
+    with contextlib.suppress(un.InputError):
+        log = read_log_text(text, "fuzz.log", Given(4))
+        for finding in findings([log, log]):
+            assert finding.kind in KINDS
+            assert math.isfinite(finding.lost)
 
 
 @fuzz(60)

@@ -63,6 +63,7 @@ def test_a_plan_is_proved_and_converted(plan: Path, tmp_path: Path) -> None:
     )
     back = json_of("import", str(plan), "--format", "mscclpp", "-o", str(tmp_path / "a.sched"), "--elements", "96")
     assert (back["collective"], back["elements"], back["nodes"]) == ("allgather", 96, 2)
+    assert any("keeps no thread blocks" in note for note in back["notes"])
     assert un.load(plan).verify().holds
     assert json_of("verify", str(tmp_path / "a.sched"))["complete"]
 
@@ -175,6 +176,7 @@ def test_a_schedule_is_written_as_a_plan(size: str, protocol: str, tmp_path: Pat
     words = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", size, "--algorithm", "recursive-doubling")
     written = json_of("emit", *words, "--format", "mscclpp", "-o", str(file))
     assert written["files"] == [str(file)]
+    assert [("begins with +0" in note) for note in written["notes"]] == [True] * (protocol == "LL")
     made = json.loads(file.read_text())
     assert made["protocol"] == protocol
     assert made["inplace"] is True

@@ -215,8 +215,9 @@ def test_version_is_one() -> None:
 PYTHON_LAYERS = (
     "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "training", "planning",
     "simulation", "contents", "viewing", "plots", "discovery", "graphs", "mpi", "lab", "diagnosis", "measuring",
-    "measurements", "choosing", "levels", "calibration", "link_logs", "link_calibration", "collective_logs",
-    "library_calibration", "benchmark_logs", "guidelines", "tuning", "sampled_tuning", "confirming", "tasks", "unisono",
+    "measurements", "choosing", "levels", "calibration", "log_rows", "link_logs", "link_calibration", "collective_logs",
+    "library_calibration", "log_remarks", "benchmark_logs", "guidelines", "log_expectations", "log_findings",
+    "plain_pickles", "hangs", "tuning", "sampled_tuning", "confirming", "tasks", "unisono",
     "reproduce", "cli", "__main__",
 )  # fmt: skip
 PYTHON = ROOT / "python" / "unisono"

@@ -1,0 +1,177 @@
+"""`unisono diagnose`: the slow sizes in logs of collectives, their likely causes and remedies."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+import unisono
+from unisono import InputError
+from unisono.base.files import read_bytes, title
+from unisono.benchmark_logs import Log, read_logs
+from unisono.cli._options import json_option
+from unisono.cli._output import (
+    counted,
+    microseconds,
+    print_json,
+    print_lines,
+    print_notes,
+    print_table,
+    progress,
+)
+from unisono.cli._types import MACHINE
+from unisono.hangs import hangs, is_dump, read_dump
+from unisono.library_calibration import preset_of
+from unisono.log_expectations import Expected, Key, expected_times, library_of
+from unisono.log_findings import TOLERANCE, Finding, findings, sentences, size_text
+from unisono.log_rows import MOST_BYTES
+
+__all__ = ["diagnose"]
+
+_SHOWN = 30
+_SENTENCES = 3
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="LOG...")
+@click.option(
+    "--machine",
+    type=MACHINE,
+    metavar="NAME|FILE",
+    help="The machine that was measured; without it, times are compared with each other only [the preset of the GPUs "
+    "that a log of one box names].",
+)
+@click.option(
+    "--as",
+    "behaves_as",
+    metavar="LIBRARY",
+    help="Expect this library's own times: nccl [where the machine states its GPUs; else the best plan's].",
+)
+@click.option("--ranks", type=click.IntRange(1), metavar="P", help="Ranks of logs that do not state them, as OSU's.")
+@click.option("--nodes", type=click.IntRange(1), metavar="N", help="Nodes of logs that do not state their ranks [1].")
+@click.option("--tolerance", type=float, default=TOLERANCE, show_default=True, help="Times this much apart are equal.")
+@json_option
+def diagnose(
+    files: tuple[str, ...],
+    machine: str | None,
+    behaves_as: str | None,
+    ranks: int | None,
+    nodes: int | None,
+    tolerance: float,
+    as_json: bool,
+) -> int:
+    """Lists the times in logs that are too long, with causes and remedies, or the calls of a hang.
+
+    A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks, IMB-MPI1 or ReproMPI, a table in CSV, or what
+    `unisono tune --json` printed. Several logs are compared with each other. Dumps of PyTorch's flight recorder, one a
+    rank, show who waits for whom. Exit code 1: something is wrong.
+    """
+    contents = [(path, read_bytes(path, MOST_BYTES)) for path in files]
+    if any(is_dump(data) for _, data in contents):
+        _refuse_with_dumps(machine=machine, as_=behaves_as, ranks=ranks, nodes=nodes)
+        return _hangs(contents, as_json)
+    if not 0 <= tolerance < 10:
+        raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
+    if nodes is not None and ranks is None:
+        raise InputError(f"--nodes {nodes} is for logs that do not state their ranks; give --ranks too")
+    logs = _labelled(read_logs(files, ranks, nodes))
+    points = [point for log in logs for point in log.points]
+    notes: list[str] = []
+    if machine is None and behaves_as is not None:
+        raise InputError("--as names a library, whose times depend on the machine; name that with --machine")
+    if machine is None and {point.nodes for point in points} == {1}:
+        try:
+            machine = preset_of([point for point in points if point.ranks > 1])
+            notes.append(f"the GPUs are those of {machine}; name another machine with --machine")
+        except (InputError, ValueError):
+            machine = None
+    expected: dict[Key, Expected] = {}
+    library = None
+    if machine is not None:
+        on = unisono.machine(machine)
+        library = library_of(on, behaves_as)
+        with progress("expecting") as on_time:
+            expected, left_out = expected_times(on, points, library, on_time)
+        notes += left_out
+    else:
+        notes.append("without --machine, times are compared with each other only")
+    found = findings(logs, tolerance, expected)
+    remarks = [(log.label, remark) for log in logs for remark in log.remarks if not remark.is_apart]
+    if as_json:
+        print_json(
+            {
+                "logs": [{"log": log.label, "times": len(log.points)} for log in logs],
+                "machine": machine,
+                "library": library,
+                "findings": [of.report() for of in found],
+                "remarks": [{"log": log, "words": of.words, "advice": of.advice} for log, of in remarks],
+                "sentences": sentences(logs, found, _SENTENCES),
+                "notes": notes,
+            }
+        )
+        return 1 if found else 0
+    beside = f", beside {machine}{f' as {library}' if library else ''}" if machine is not None else ""
+    print_lines(
+        f"{counted(len(points), 'time')} of {counted(len(logs), 'log')}{beside}: {counted(len(found), 'finding')}"
+    )
+    print_notes(notes)
+    if found:
+        _print(found, len(logs))
+    if remarks:
+        print_lines("", "the logs show:", *(f"  {log}: {of.words}; {of.advice}" for log, of in remarks))
+    if found:
+        print_lines("", *(f"{at}. {text}" for at, text in enumerate(sentences(logs, found, _SENTENCES), 1)))
+    return 1 if found else 0
+
+
+def _refuse_with_dumps(**options: object) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name.rstrip('_')} is for logs of times, and these are dumps of calls; drop it")
+
+
+def _hangs(contents: list[tuple[str, bytes]], as_json: bool) -> int:
+    """Prints the calls of dumps that cannot end."""
+    dumps = [(path, read_dump(data, title(path))) for path, data in contents]
+    found = hangs([dump for _, dump in dumps])
+    if as_json:
+        of_files = [{"log": path, "rank": dump.rank} for path, dump in dumps]
+        reports = [{name: value for name, value in vars(hang).items() if name != "noun"} for hang in found]
+        print_json({"dumps": of_files, "hangs": reports, "findings": [], "sentences": [of.words for of in found]})
+        return 1 if found else 0
+    print_lines(f"{counted(len(dumps), 'dump')}: {counted(len(found), 'hang')}")
+    if found:
+        print_lines("", *(f"{at}. {hang.words}" for at, hang in enumerate(found[:_SHOWN], 1)))
+    return 1 if found else 0
+
+
+def _labelled(logs: list[Log]) -> list[Log]:
+    """Returns the logs with the shortest labels that differ: names of files, or else their paths."""
+    names = [Path(log.label).name for log in logs]
+    if len({*names}) < len(names):
+        return logs
+    return [replace(log, label=name) for name, log in zip(names, logs, strict=True)]
+
+
+def _print(found: list[Finding], logs: int) -> None:
+    print_lines("")
+    columns = ["finding", "collective", "ranks", "at", "sizes", "µs", "expected, µs", "ceiling, µs", "ratio"]
+    rows: list[list[Any]] = [
+        [
+            of.kind,
+            of.collective,
+            str(of.ranks),
+            size_text(of.bytes),
+            str(of.sizes),
+            microseconds(of.measured),
+            microseconds(of.expected),
+            "-" if of.ceiling is None else microseconds(of.ceiling),
+            f"{of.ratio:.2f}",
+            *([of.log] if logs > 1 else []),
+        ]
+        for of in found[:_SHOWN]
+    ]
+    print_table([*columns, *(["log"] if logs > 1 else [])], rows, right=columns[2:])
+    if len(found) > _SHOWN:
+        print_lines(f"and {len(found) - _SHOWN} more: --json")

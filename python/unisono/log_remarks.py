@@ -1,0 +1,129 @@
+"""Remarks on a log: settings, transports and mistakes that its lines show and that explain slow collectives.
+
+Lines of NCCL are those of ``NCCL_DEBUG=INFO``; settings are read from them and from command lines.
+"""
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["CONNECT", "Remark", "hosts", "remarks"]
+
+#: The advice for processes that do not know each other.
+CONNECT = "build nccl-tests again with 'make clean' and 'make MPI=1', and start them with mpirun of the same MPI"
+
+
+@dataclass(frozen=True)
+class Remark:
+    """A cause that the lines of a log show."""
+
+    words: str
+    advice: str
+    #: The algorithms and protocols that a setting leaves, as NCCL_ALGO and NCCL_PROTO name them in small letters.
+    algorithms: tuple[str, ...] = ()
+    protocols: tuple[str, ...] = ()
+    #: True if processes did not know each other.
+    is_apart: bool = False
+
+
+def _setting(name: str, value: str) -> str:
+    """Returns the pattern of a variable on a command line, or as NCCL prints it."""
+    return rf"\b{name}(?:=| set by environment to )['\"]?({value})"
+
+
+#: A pattern of a line, another one that excuses it, and the remark; ``{}`` is the first group.
+_LINES: tuple[tuple[str, str, str, str], ...] = (
+    (
+        r"Using network (Socket)\b|\[send\] via NET/(Socket)",
+        r"Using network IB|via NET/IB",
+        "NCCL sends over TCP sockets",
+        "let it find InfiniBand or RoCE (libibverbs, NCCL_IB_HCA) or its plugin for the network, unless there is none",
+    ),
+    (
+        r"(GPU Direct RDMA Disabled|GDR disabled)",
+        r"GPU Direct RDMA Enabled|via NET/\S+/GDRDMA",
+        "NCCL sends without GPUDirect RDMA",
+        "load nvidia-peermem (or use dma-buf), and switch ACS of the PCIe bridges off",
+    ),
+    (
+        r"via (SHM)/",
+        r"via P2P/",
+        "GPUs of a box exchange data through host memory",
+        "check 'nvidia-smi topo -m' and 'p2pBandwidthLatencyTest', and switch ACS and the IOMMU off",
+    ),
+    (r"Failed to open (libibverbs\.so)", "", "libibverbs is missing", "install it, so that NCCL finds InfiniBand"),
+    (
+        _setting("NCCL_IB_DISABLE", "1"),
+        "",
+        "NCCL_IB_DISABLE=1 switches InfiniBand and RoCE off",
+        "unset NCCL_IB_DISABLE",
+    ),
+    (_setting("NCCL_P2P_DISABLE", "1"), "", "NCCL_P2P_DISABLE=1 switches NVLink off", "unset NCCL_P2P_DISABLE"),
+    (_setting("NCCL_SHM_DISABLE", "1"), "", "NCCL_SHM_DISABLE=1 switches host memory off", "unset NCCL_SHM_DISABLE"),
+    (_setting("NCCL_NVLS_ENABLE", "0"), "", "NCCL_NVLS_ENABLE=0 switches NVLink SHARP off", "unset NCCL_NVLS_ENABLE"),
+    (
+        _setting("NCCL_NET_GDR_LEVEL", "0|LOC"),
+        "",
+        "NCCL_NET_GDR_LEVEL={} switches GPUDirect RDMA off",
+        "unset NCCL_NET_GDR_LEVEL",
+    ),
+    (_setting("NCCL_MAX_NCHANNELS", r"\d{1,3}"), "", "NCCL_MAX_NCHANNELS={} limits channels", "unset it"),
+    (_setting("NCCL_MAX_CTAS", r"\d{1,3}"), "", "NCCL_MAX_CTAS={} limits channels", "unset it"),
+    (
+        r"Missing \"(iommu=pt)\"",
+        "",
+        "the kernel was started without iommu=pt, as RCCL warns",
+        "add it to the command line of the kernel",
+    ),
+    (
+        r"mca coll_tuned_(\w+_algorithm \d+)",
+        "",
+        "coll_tuned_{} fixes one algorithm of Open MPI for all sizes",
+        "replace it by rules by size: 'unisono tune --for openmpi-rules'",
+    ),
+)
+_CHOICE = re.compile(_setting("NCCL_(?:ALGO|PROTO)", r"[A-Za-z0-9,^]{1,60}"))
+_ROW = re.compile(r"^[ \t]*\d+[ \t]+\d+[ \t]+\w+\s", re.MULTILINE)
+_RANK = re.compile(r"^#?[ \t]+Rank[ \t]+(\d{1,9})[ \t].*?\bPid[ \t]+(\d{1,9})[ \t]+on[ \t]+(\S+)", re.MULTILINE)
+
+
+def remarks(text: str) -> list[Remark]:
+    """Returns the remarks on the text of a log, each once."""
+    found = []
+    if _is_apart(text):
+        found.append(
+            Remark(
+                "processes ran the test each for themselves, since a rank is listed twice",
+                CONNECT,
+                is_apart=True,
+            )
+        )
+    for pattern, excuse, words, advice in _LINES:
+        if (line := re.search(pattern, text)) and not (excuse and re.search(excuse, text)):
+            found.append(Remark(words.format(next(group for group in line.groups() if group)), advice))
+    for setting in {match[0]: match for match in _CHOICE.finditer(text)}.values():
+        value = setting[1].lower()
+        # A list after ^ names what is left out.
+        names = () if value.startswith("^") else tuple(value.split(","))
+        is_algorithm = "NCCL_ALGO" in setting[0]
+        name = "NCCL_ALGO" if is_algorithm else "NCCL_PROTO"
+        found.append(
+            Remark(
+                f"{name}={setting[1]} leaves NCCL no other {'algorithms' if is_algorithm else 'protocols'}",
+                f"unset {name}",
+                names if is_algorithm else (),
+                () if is_algorithm else names,
+            )
+        )
+    return list(dict.fromkeys(found))
+
+
+def hosts(text: str) -> frozenset[str]:
+    """Returns the hosts that lines of ranks name."""
+    return frozenset(host for _, _, host in _RANK.findall(text))
+
+
+def _is_apart(text: str) -> bool:
+    """Returns whether a rank is listed twice before the first row, by processes that do not know each other."""
+    row = _ROW.search(text)
+    ranks = _RANK.findall(text[: row.start()] if row else text)
+    return len({rank for rank, _, _ in ranks}) < len(set(ranks))
