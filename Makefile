@@ -32,7 +32,7 @@ ifndef AT_ONCE
 .NOTPARALLEL:
 endif
 AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
-.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance programs setup build extension site clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance proofs programs setup build extension site clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -117,6 +117,14 @@ sanitize: build ## the unsafe code under valgrind, and what the compiler made of
 conformance: build $(MPICH)/.tools ## every algorithm under programs that check results and errors, at 2 to 9 ranks; takes minutes
 	$(say) "conformance"
 	@$(BIN)/python -m tests.mpi.conformance $(CONFORMANCE)
+
+proofs: build ## the proofs in Coq and their checker of certificates, beside the other checkers; takes minutes
+	$(say) "Coq and OCaml"
+	@proofs/install
+	$(say) "proofs"
+	@$(MAKE) --no-print-directory -C proofs
+	$(say) "the proved checker beside the others"
+	@$(MAKE) --no-print-directory -C proofs compare PYTHON=../$(BIN)/python
 
 programs: build ## whole programs under a tuned plan and without: the same output, and both times; takes minutes
 	$(say) "programs under a plan"
@@ -212,7 +220,7 @@ check-python: build
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	$(say) "mypy"
-	@$(BIN)/mypy --strict python/unisono tests/python tests/mpi examples benches docs
+	@$(BIN)/mypy --strict python/unisono tests/python tests/mpi examples benches docs proofs
 	$(say) "stubs of the extension module"
 	@$(BIN)/python -m mypy.stubtest unisono._core
 
