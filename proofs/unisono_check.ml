@@ -58,7 +58,7 @@ let collective line =
       if reduces && ((List.mem operator [ "and"; "or"; "xor" ] && not integer) || (operator = "ordered" && dtype <> "i64")) then
         fail "the datatype %s has no operator %s" dtype operator;
       if root >= ranks then fail "rank %d is no root of %d ranks" root ranks;
-      { what; ranks; elems = number (after "number of elements" "elements=" elements); root; ordered = operator = "ordered" }
+      { what; ranks; elems = (let written = after "number of elements" "elements=" elements in if what = Barrier then 1 else number written); root; ordered = operator = "ordered" }
   | _ -> fail "'%s' is no collective of ranks" line
 
 type parsed = {

@@ -138,10 +138,11 @@ class Schedule:
     def _lines(self, text: str) -> Iterator[str]:
         for self._at, line in enumerate(text.split("\n"), 1):
             head, _, operands = line.partition(": ")
-            name, _, phase = head.partition(" p")
+            name, mark, phase = head.partition(" p")
             left, _, right = operands.partition(" -> ")
             # Most lines have the printed form, with a phase and operands that earlier lines have too.
-            if name == f"  i{len(self.rows)}" and phase in self._known_phases and self._instruction(left, right):
+            printed = name == f"  i{len(self.rows)}" and phase in self._known_phases and (phase or not mark)
+            if printed and self._instruction(left, right):
                 continue
             if line.startswith(("machine", "placement")):
                 return

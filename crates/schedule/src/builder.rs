@@ -17,6 +17,8 @@ pub enum BuildError {
     Missing { what: &'static str, found: u32, count: u64 },
     #[error("stream {stream} leads back to its own {node}; name other nodes")]
     ToItself { stream: u32, node: NodeId },
+    #[error("stream {stream} leads to {node} twice; name each node once")]
+    Twice { stream: u32, node: NodeId },
     #[error("a part for {ranks} ranks is placed on {nodes} nodes; it needs one node a rank")]
     PartNodes { ranks: u32, nodes: usize },
     #[error("the input and output of a part lie in memory; {found} is a stream")]
@@ -196,6 +198,9 @@ impl Builder {
         }
         if sinks.contains(&source) {
             self.fail(BuildError::ToItself { stream: id.0, node: source });
+        }
+        if let Some(twice) = self.sinks[first_sink as usize..].windows(2).find(|pair| pair[0] == pair[1]) {
+            self.fail(BuildError::Twice { stream: id.0, node: twice[0] });
         }
         self.streams.push(Stream { source, len: 0, capacity: 0, first_sink });
         id
