@@ -1,11 +1,63 @@
 """One question has one answer, whichever command is asked."""
 
+import itertools
 from pathlib import Path
 
 import pytest
 import unisono as un
 
 from .conftest import ROOT, call
+
+WORKLOADS = ["gpt-3", "gpt-3-artifact", "cosmoflow-artifact", "dlrm-artifact"]
+NETWORKS = ["hx2mesh-small", "fattree-small", "torus2d-small"]
+SMALL = """
+name = "small"
+[[dimensions]]
+name = "d"
+size = 12
+shape = [4, 3]
+[[steps]]
+name = "first"
+compute_us = 10
+[[steps.communication]]
+collective = "allreduce"
+elements = 49536
+blocking = false
+[[steps]]
+name = "second"
+compute_us = 1
+[[steps.communication]]
+collective = "broadcast"
+elements = 100
+"""
+
+
+def compared(workload: str, machine: str) -> tuple[list[float], list[str]]:
+    """The seconds of a workload by each way to ask for them, and its phases by two of them."""
+    named, program = un.workload(workload, machine), un.step(workload, machine)
+    [row] = un.compare([workload], [machine])
+    assert row["seconds"] is not None
+    seconds = [named["seconds"], program["seconds"], row["seconds"]]
+    assert named["exposed_seconds"] == program["exposed_seconds"]
+    assert named["phases"] == program["phases"]
+    return seconds, [phase["name"] for phase in named["phases"]]
+
+
+@pytest.mark.parametrize(("workload", "machine"), list(itertools.product(WORKLOADS, NETWORKS)))
+def test_a_workload_takes_one_time(workload: str, machine: str) -> None:
+    seconds, _ = compared(workload, machine)
+    assert len(set(seconds)) == 1, seconds
+
+
+@pytest.mark.parametrize("level", ["model", "flow", "packet"])
+def test_a_workload_of_a_file_takes_one_time(level: str, tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL)
+    seconds, phases = compared(str(file), "torus2d-small")
+    assert len(set(seconds)) == 1, seconds
+    assert phases == ["first", "second"]
+    levels = {of(file, "torus2d-small", level=level)["seconds"] for of in (un.workload, un.step)}
+    assert len(levels) == 1
 
 
 @pytest.mark.parametrize("machine", ["archer", "paper-sim", "hx2mesh-small"])

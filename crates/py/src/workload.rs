@@ -1,26 +1,20 @@
 //! Training workloads on machines.
 
+use crate::{
+    errors::{detached, input, to_python},
+    machine::Machine,
+    simulate::failed,
+    workload_graph::part_of,
+};
 use pyo3::prelude::*;
 use serde::Serialize;
 use unisono_machine::network::Network;
 use unisono_plan::{
     RunError,
     workload::{
-        Iteration, NetworkWorkload, WORKLOADS, Workload,
+        Iteration, WORKLOADS, Workload,
         graph::{Level, Prices, Step},
-        iterate, tasks,
     },
-};
-use unisono_sim::{
-    endpoint,
-    network::{Interconnect, Options, run},
-};
-
-use crate::{
-    errors::{detached, input, plan_error, to_python},
-    machine::Machine,
-    simulate::failed,
-    workload_graph::part_of,
 };
 
 #[derive(Serialize)]
@@ -36,6 +30,7 @@ struct Report<'a> {
     algorithm: Option<&'a str>,
     #[serde(flatten)]
     iteration: &'a Iteration,
+    notes: &'a [String],
     packets: Option<u64>,
     events: Option<u64>,
 }
@@ -84,49 +79,27 @@ pub fn workload<'py>(
         return Err(input(format!("{name} is of kind {kind}; workloads run on machines of kind network")));
     };
     machine.check_whole("a workload chooses its accelerators from")?;
-    let on = detached(py, || NetworkWorkload::new(&workload, network))?.map_err(plan_error)?;
-    // Ranks that go through different steps are classes of a program.
-    let is_uniform = !workload.is_concurrent();
-    let (iteration, packets, events) = match level {
-        "model" if is_uniform => {
-            let done = detached(py, || iterate(&workload, overlap, |c| on.take(&workload, c)))?.map_err(plan_error)?;
-            (done, None, None)
-        }
-        "packet" if is_uniform => {
-            let made = detached(py, || tasks(&workload, overlap, &on))?.map_err(plan_error)?;
-            let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
-            let hosts = endpoint::Options { watch: made.watch.clone(), ..endpoint::Options::default() };
-            let options = Options { hosts, places: on.places().to_vec(), ..Options::default() };
-            let done = detached(py, || run(&made.graph, &interconnect, &options))?;
-            let done = done.map_err(|e| failed(py, e.into()))?;
-            let iteration = made.iteration(&workload, &done.hosts.watched, done.hosts.makespan);
-            (iteration, Some(done.packets), Some(done.events))
-        }
-        other => {
-            // As a program, whose levels are all that there are.
-            let level = Level::named(other, &workload.name).map_err(input)?;
-            let timed = detached(py, || {
-                let graph = workload.program();
-                let part = part_of(machine, Some(&workload))?;
-                let prices = Prices::new(&graph, machine.description(), &part)?;
-                Step { prices, accelerator: None, overlap, level }.report()
-            })?;
-            let done = timed.map_err(|e: RunError| failed(py, e))?;
-            (done.iteration, done.packets, done.events)
-        }
-    };
+    let level = Level::named(level, &workload.name).map_err(input)?;
+    let timed = detached(py, || {
+        let graph = workload.program();
+        let part = part_of(machine, Some(&workload))?;
+        let prices = Prices::new(&graph, machine.description(), &part)?;
+        Step { prices, accelerator: None, overlap, level }.report()
+    })?;
+    let done = timed.map_err(|e: RunError| failed(py, e))?;
     let report = Report {
         workload: &workload.name,
         machine: &network.name,
         accelerators: workload.accelerators(),
         reference: &workload.reference,
-        level,
+        level: level.name(),
         overlap,
         minibatch: None,
         algorithm: None,
-        iteration: &iteration,
-        packets,
-        events,
+        iteration: &done.iteration,
+        notes: &done.notes,
+        packets: done.packets,
+        events: done.events,
     };
     to_python(py, &report)
 }

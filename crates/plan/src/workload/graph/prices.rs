@@ -14,7 +14,10 @@ use rustc_hash::FxHashMap;
 use unisono_algorithms::{Means, Params, ranks::Extents};
 use unisono_base::interrupt::check;
 use unisono_collective::Kind;
-use unisono_cost::endpoint::{Prices as MessagePrices, seconds};
+use unisono_cost::{
+    endpoint::{Prices as MessagePrices, seconds},
+    network::NetworkPart,
+};
 use unisono_discover::whole_elements;
 use unisono_lower::tasks::Charges;
 use unisono_machine::{
@@ -136,12 +139,9 @@ impl<'a> Prices<'a> {
             let (name, ranks, found) = (graph.name.clone(), graph.ranks, target.ranks());
             return Err(WorkloadError::Ranks { name, ranks, found }.into());
         }
-        let all: Vec<u32> = (0..graph.ranks).collect();
-        let places = match target.among(&all).0 {
-            Part::Places(places) => places,
-            _ => all,
-        };
-        let shared = machine.get::<Network>().map(|network| SharedNetwork::new(network, places)).transpose()?;
+        let places = target.part().downcast_ref().map(|part: &NetworkPart| part.model.places().to_vec());
+        let on_network = machine.get::<Network>().zip(places);
+        let shared = on_network.map(|(network, places)| SharedNetwork::new(network, places)).transpose()?;
         let prices = Self {
             graph,
             machine,

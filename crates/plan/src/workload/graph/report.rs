@@ -8,6 +8,7 @@ use unisono_workload::{Accelerator, Compute, Queues, Work, WorkloadGraph};
 use super::{
     super::{
         Iteration, Phase, WorkloadError,
+        program::WORKLOAD_FORMAT,
         spans::Spans,
         timeline::{Communicated, ROUNDING},
     },
@@ -208,14 +209,17 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Compute without gaps, and the communication that begins after it in program order, are one phase.
+    /// Compute without gaps, and the communication that begins after it in program order, are one phase. The steps of a
+    /// workload file are phases as they are.
     fn iteration(&self, seconds: f64) -> Iteration {
         let nodes = &self.graph.classes[self.class].nodes;
         let exposed = self.exposed();
         let (mut phases, mut ended) = (Vec::<Phase>::new(), 0.0);
+        let has_steps = self.graph.format == WORKLOAD_FORMAT;
         for n in self.order() {
             let (node, time) = (&nodes[n], &self.times[n]);
-            let continues = phases.last().is_some_and(|phase| phase.communication.is_empty() && time.begin <= ended);
+            let continues =
+                !has_steps && phases.last().is_some_and(|phase| phase.communication.is_empty() && time.begin <= ended);
             let Some(row) = self.rows[n].map(|row| &self.priced[row]) else {
                 if !continues {
                     phases.push(Phase::begun(&node.name, time.begin, time.begin - ended));
