@@ -19,6 +19,7 @@ pub(crate) mod reported;
 mod routes;
 mod simulate;
 mod tasks;
+mod worth;
 
 pub use chosen::Chosen;
 pub use clock::{Clock, ClockError, Interval};

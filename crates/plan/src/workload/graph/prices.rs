@@ -1,16 +1,17 @@
 //! The time of each distinct communication of a program on a machine.
 //!
 //! A collective of one group is planned like any other. If several groups communicate at once on a network, or the
-//! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). The lower bound
-//! is that of the first group alone, which holds for all groups together too, or the larger one of the links that all
-//! groups share.
+//! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). A collective of
+//! a workload file is timed by exchanges first, and planned if it can matter ([`Prices::settle`]). The lower bound is
+//! the larger one of the first group alone, which holds for all groups together too, and of the links that all groups
+//! share; of a collective that is not worth a plan only the latter is computed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_algorithms::{Means, Params, ranks::Extents};
 use unisono_base::interrupt::check;
 use unisono_collective::Kind;
@@ -35,6 +36,7 @@ use super::{
     apart::Apart,
     reduction::Reduction,
     routes::messages_at_once,
+    worth::longest,
 };
 use crate::{
     Asked, BoundReport, Part, PlanError, Problem, Root, Target, Timed, plan_best,
@@ -74,6 +76,8 @@ pub struct Prices<'a> {
     shared: Option<SharedNetwork>,
     /// The algorithm of each kind of collective; without one the fastest is taken.
     algorithms: BTreeMap<&'static str, String>,
+    /// The collectives of a workload file that are planned.
+    settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
     rows: Vec<Communication>,
     /// Of each row, how its groups make it: one entry a size of groups.
@@ -149,6 +153,7 @@ impl<'a> Prices<'a> {
             targets: Mutex::default(),
             shared,
             algorithms: BTreeMap::new(),
+            settled: FxHashSet::default(),
             known: FxHashMap::default(),
             rows: Vec::new(),
             chosen: Vec::new(),
@@ -284,6 +289,35 @@ impl<'a> Prices<'a> {
         Ok(row.map(|row| self.rows[row].clone()))
     }
 
+    /// Plans the collectives of a workload file that take more than a share of the work. `rows` is the number of each
+    /// node's communication, by class.
+    ///
+    /// # Errors
+    /// As [`Prices::row`].
+    pub(super) fn settle(&mut self, rows: &[Vec<Option<usize>>]) -> Result<(), PlanError> {
+        for (class, rows) in self.graph.classes.iter().zip(rows) {
+            let seconds = |row: usize| self.rows[row].seconds;
+            for (row, collected) in longest(class, rows, seconds, |collected| self.is_open(collected)) {
+                check();
+                self.settled.insert(collected);
+                (self.rows[row], self.chosen[row]) = self.collective(&collected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a collective is one of a workload file that is timed by exchanges so far, and could be planned.
+    fn is_open(&self, collected: &Collected) -> bool {
+        let table = collected.groups as usize;
+        let groups = &self.graph.groups[table];
+        let could_be_planned = groups.len() == 1 && groups.group(0).len() <= MOST_PLANNED as usize;
+        let is_on_network = self.shared.is_some();
+        is_on_network
+            && could_be_planned
+            && self.graph.choices.get(table).is_some()
+            && !self.settled.contains(collected)
+    }
+
     fn numbered(&mut self, key: Key) -> Result<usize, PlanError> {
         if let Some(&row) = self.known.get(&key) {
             return Ok(row);
@@ -378,9 +412,8 @@ impl<'a> Prices<'a> {
             let asked = Asked::new(collected.kind, self.machine, self.target.among(group).0, elements);
             self.problem(group, &Asked { dtype, root: Root::Rank(root), ..asked })
         };
-        let first = problem(groups.group(0))?;
-        let bound = tightest_report(&first);
-        let common = Communication { ranks: size, groups: groups.len(), bound, ..nothing };
+        let first = || problem(groups.group(0));
+        let common = Communication { ranks: size, groups: groups.len(), ..nothing };
         let choice = self.graph.choices.get(collected.groups as usize);
         let asked_for = self.algorithms.get(collected.kind.name());
         let (named, wanted) = match choice {
@@ -390,34 +423,41 @@ impl<'a> Prices<'a> {
             }
             _ => (asked_for.map(String::as_str), Params::new()),
         };
-        match &self.shared {
-            Some(shared) if groups.len() > 1 || size > MOST_PLANNED => {
-                let is_whole = |sides: &[u32; 2]| sides[0].checked_mul(sides[1]) == Some(size);
-                let sides = choice.and_then(|choice| choice.shape).filter(is_whole);
-                let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
-                let extents = extents.expect("a group has a rank");
-                let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
-                let bound = larger(common.bound.clone(), shared.groups_bound(&case.collective, groups));
-                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted };
-                let taken = shared.collective(&asked)?;
-                // Workloads of files have groups that lie as they state, and algorithms in closed form.
-                let is_free = named.is_none() && choice.is_none();
-                let bound_seconds = common.bound.as_ref().map_or(0.0, |bound| bound.seconds);
-                let apart = if is_free { self.apart(groups, [taken.seconds, bound_seconds], problem) } else { None };
-                let common = Communication { bound, ..common };
-                if let Some(Apart { chosen, slowest }) = apart {
-                    return Ok((common.by(&slowest), chosen));
-                }
-                let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
-                let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
-                Ok((Communication { algorithm, params, seconds, ..common }, vec![chosen]))
-            }
-            _ => {
-                let plan = plan_best(first, named, &wanted)?;
-                let priced = common.by(plan.best());
-                Ok((priced, vec![Chosen::planned(plan, Arc::clone(groups))]))
-            }
+        let planned = || {
+            let first = first()?;
+            let bound = tightest_report(&first);
+            let plan = plan_best(first, named, &wanted)?;
+            let priced = Communication { bound, ..common.clone() }.by(plan.best());
+            Ok((priced, vec![Chosen::planned(plan, Arc::clone(groups))]))
+        };
+        let is_open = self.is_open(collected);
+        let is_together = groups.len() > 1 || size > MOST_PLANNED || is_open;
+        let Some(shared) = self.shared.as_ref().filter(|_| is_together) else { return planned() };
+        let is_whole = |sides: &[u32; 2]| sides[0].checked_mul(sides[1]) == Some(size);
+        let sides = choice.and_then(|choice| choice.shape).filter(is_whole);
+        let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
+        let extents = extents.expect("a group has a rank");
+        let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
+        // The bounds of a group alone may take as long as its plan.
+        let alone = if is_open { None } else { tightest_report(&first()?) };
+        let bound_seconds = alone.as_ref().map_or(0.0, |bound| bound.seconds);
+        let bound = larger(alone, shared.groups_bound(&case.collective, groups));
+        let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: wanted.clone() };
+        let taken = match shared.collective(&asked) {
+            // Only plans have algorithms in switches.
+            Err(_) if is_open => return planned(),
+            taken => taken?,
+        };
+        // Workloads of files have groups that lie as they state, and algorithms in closed form.
+        let is_free = named.is_none() && choice.is_none();
+        let apart = if is_free { self.apart(groups, [taken.seconds, bound_seconds], problem) } else { None };
+        let common = Communication { bound, ..common.clone() };
+        if let Some(Apart { chosen, slowest }) = apart {
+            return Ok((common.by(&slowest), chosen));
         }
+        let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
+        let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
+        Ok((Communication { algorithm, params, seconds, ..common }, vec![chosen]))
     }
 
     /// The seconds of a message among ranks that share no links: those of a broadcast among two.

@@ -55,7 +55,8 @@ pub struct GraphReport {
     pub workload: String,
     pub machine: String,
     pub accelerators: u32,
-    pub reference: &'static str,
+    /// Of workload files.
+    pub reference: String,
     pub level: &'static str,
     pub overlap: bool,
     /// Of workloads on switches that reduce.
@@ -137,6 +138,7 @@ impl Step<'_> {
             rows.push(class.nodes.iter().map(|node| prices.row(rank, node)).collect::<Result<_, _>>()?);
         }
         prices.check_names()?;
+        prices.settle(&rows)?;
         let reduction = prices.reduction();
         let seconds = |class: usize, node: usize| match (rows[class][node], graph.classes[class].nodes[node].work) {
             (Some(row), _) => prices.rows()[row].seconds,
@@ -176,7 +178,7 @@ impl Step<'_> {
             workload: graph.name.clone(),
             machine: prices.machine().name().to_owned(),
             accelerators: graph.ranks,
-            reference: "",
+            reference: String::new(),
             level: level.name(),
             overlap,
             minibatch: None,
