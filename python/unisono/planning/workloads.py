@@ -1,6 +1,7 @@
 """Training workloads: one iteration of compute and communication on a network."""
 
 import os
+from math import prod
 from typing import SupportsIndex, cast
 
 from unisono import training
@@ -65,5 +66,9 @@ def workload(
         graph = WorkloadGraph.of_workload(title(text), read)
     if on.kind != "network":
         raise InputError(f"{on.name} is of kind {on.kind}; workloads run on machines of kind network")
+    if on.shape is not None and prod(on.shape) != (on.topology or {}).get("accelerators"):
+        part = "x".join(map(str, on.shape))
+        whole_of = f"a workload chooses its accelerators from the whole of {on.name}"
+        raise InputError(f"{whole_of}, and shape {part} is asked for; ask for no part")
     report = dict(step(graph, on, level=level, overlap=overlap))
     return cast("WorkloadReport", {key: report[key] for key in WorkloadReport.__annotations__})

@@ -98,9 +98,9 @@ impl Seen<'_> {
         nodes.map(time).collect()
     }
 
-    /// The time of a communication of which a rank's part ends at `end`. It begins when the last of the ranks that
-    /// communicate with the rank comes to it. A collective ends with the last rank of its group: a root whose part is to
-    /// send is done as soon as its messages are handed over.
+    /// Returns the time of a communication of which a rank's part ends at `end`. It begins when the last of the ranks
+    /// that communicate with the rank comes to it. A collective ends with the last rank of its group: a root whose part
+    /// is to send is done as soon as its messages are handed over.
     fn met(&self, work: &Work, rank: u32, occurrence: Occurrence, end: u64) -> (u64, u64) {
         let group = |groups: u32| self.graph.groups[groups as usize].of(rank).map_or(&[][..], |(group, _)| group);
         let others: Vec<u32> = match *work {
