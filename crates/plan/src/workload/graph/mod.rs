@@ -19,7 +19,6 @@ pub(crate) mod reported;
 mod routes;
 mod simulate;
 mod tasks;
-mod worth;
 
 pub use chosen::Chosen;
 pub use clock::{Clock, ClockError, Interval};

@@ -5,14 +5,49 @@
 
 use std::collections::BTreeMap;
 
+use unisono_base::interrupt::check;
 use unisono_workload::{Collected, Compute, RankClass, Work};
+
+use super::{MOST_PLANNED, Prices};
+use crate::PlanError;
 
 /// Collectives that together take at most this share of the work of a rank are not planned.
 const SHARE: f64 = 0.1;
 
+impl Prices<'_> {
+    /// Plans the collectives of a workload file that take more than a share of the work. `rows` is the number of each
+    /// node's communication, by class.
+    ///
+    /// # Errors
+    /// As [`Prices::row`].
+    pub(in super::super) fn settle(&mut self, rows: &[Vec<Option<usize>>]) -> Result<(), PlanError> {
+        for (class, rows) in self.graph.classes.iter().zip(rows) {
+            let seconds = |row: usize| self.rows[row].seconds;
+            for (row, collected) in longest(class, rows, seconds, |collected| self.is_open(collected)) {
+                check();
+                self.settled.insert(collected);
+                (self.rows[row], self.chosen[row]) = self.collective(&collected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a collective is one of a workload file that is timed by exchanges so far, and could be planned.
+    pub(super) fn is_open(&self, collected: &Collected) -> bool {
+        let table = collected.groups as usize;
+        let groups = &self.graph.groups[table];
+        let could_be_planned = groups.len() == 1 && groups.group(0).len() <= MOST_PLANNED as usize;
+        let is_on_network = self.shared.is_some();
+        is_on_network
+            && could_be_planned
+            && self.graph.choices.get(table).is_some()
+            && !self.settled.contains(collected)
+    }
+}
+
 /// Returns the rows of the collectives of a class, except for the shortest ones, which together take at most [`SHARE`]
 /// of its work. `seconds` is the time of a row; collectives that `is_open` refuses are work alone.
-pub(super) fn longest(
+fn longest(
     class: &RankClass,
     rows: &[Option<usize>],
     seconds: impl Fn(usize) -> f64,
