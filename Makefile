@@ -45,9 +45,10 @@ demo: ## builds, then plans, proves and predicts collectives on a wafer; files g
 	$(say) "after the answer: what MPI programs and pages need"
 	@$(MAKE) --no-print-directory build
 
-test: ## every test: Rust, then Python
+test: ## every test: those in Rust while those in Python run, many of which wait for processes
 	@$(AT_ONCE_TOO) --jobs=3 setup $(PAGE)
-	@$(MAKE) --no-print-directory test-rust test-python
+	@$(MAKE) --no-print-directory build
+	@$(AT_ONCE_TOO) --jobs=2 test-rust test-python
 	$(say) "all tests passed"
 
 soak: build $(MPICH)/.tools ## the tests in their long sizes, packages, site and browser too; takes an hour
@@ -215,6 +216,7 @@ check-python: build
 	$(say) "stubs of the extension module"
 	@$(BIN)/python -m mypy.stubtest unisono._core
 
+# The plus lets the lines of this recipe appear as they come, and not at its end.
 test-python: build $(MPICH)/.tools
 	$(say) "pytest"
-	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal
+	+@$(BIN)/python -m pytest --numprocesses auto --dist worksteal

@@ -1,21 +1,21 @@
-"""Seconds of tests by file and of the build by crate: a plugin of pytest, and a program that prints cargo's report.
+"""Seconds of tests and of crates: a plugin of pytest, and a program that prints cargo's report.
 
-``pytest -p tools.timings`` ends with the files by processor time, that of child processes included; ``python -m
-tools.timings`` prints the crates of the newest ``cargo build --timings`` under ``target/cargo-timings``.
+``pytest -p tools.timings`` ends with the tests and the files that took most processor time, that of child processes
+included; ``python -m tools.timings`` prints the crates of the newest ``cargo build --timings``.
 """
 
 import json
 import re
 import resource
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROWS = 30
+ROWS = 60
 
 
 def _used() -> float:
@@ -42,19 +42,23 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Prints the files by processor seconds."""
-    cpu, wall = Counter[str](), Counter[str]()
+    """Prints the tests and the files by processor seconds."""
+    tests: dict[str, list[float]] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
             for name, seconds in getattr(report, "user_properties", []):
                 if name == "seconds" and report.when == "teardown":
-                    file = report.nodeid.split("::")[0]
-                    cpu[file] += seconds[0]
-                    wall[file] += seconds[1]
-    terminalreporter.write_line(f"{'processor s':>12} {'wall s':>8}  file")
-    for file, seconds in cpu.most_common(ROWS):
-        terminalreporter.write_line(f"{seconds:12.1f} {wall[file]:8.1f}  {file}")
-    terminalreporter.write_line(f"{cpu.total():12.1f} {wall.total():8.1f}  all")
+                    tests[report.nodeid] = seconds
+    for of, key in (("test", str), ("file", lambda node: node.split("::")[0])):
+        cpu: dict[str, float] = defaultdict(float)
+        wall: dict[str, float] = defaultdict(float)
+        for node, seconds in tests.items():
+            cpu[key(node)] += seconds[0]
+            wall[key(node)] += seconds[1]
+        terminalreporter.write_line(f"{'processor s':>12} {'wall s':>8}  {of}")
+        for name, spent in sorted(cpu.items(), key=lambda row: -row[1])[:ROWS]:
+            terminalreporter.write_line(f"{spent:12.1f} {wall[name]:8.1f}  {name}")
+    terminalreporter.write_line(f"{sum(cpu.values()):12.1f} {sum(wall.values()):8.1f}  all")
 
 
 _BEGUN = pytest.StashKey[tuple[float, float]]()

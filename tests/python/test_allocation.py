@@ -76,6 +76,7 @@ def test_wrong_allocations(options: list[str], why: str, tmp_path: Path, monkeyp
     assert len(ran.err.strip().splitlines()) == 1
 
 
+@pytest.mark.soak
 def test_plans_on_networks_change_with_the_length() -> None:
     def best(size: str) -> str:
         return un.plan("allreduce", "hx2mesh-small", shape="8x32", bytes=size).algorithm

@@ -9,7 +9,7 @@ import unisono as un
 
 @pytest.mark.parametrize("preset", ["archer", "hx2mesh-small", "wse2", "piuma", "dgx-h100"])
 def test_what_a_machine_describes_is_the_machine(preset: str) -> None:
-    shape = {"wse2": (4, 4), "archer": (4,)}.get(preset)
+    shape = {"wse2": (4, 4), "archer": (4,), "hx2mesh-small": (4, 4)}.get(preset)
     where = un.machine(preset, shape)
     again = un.machine(where.describe(), shape)
     assert again.describe() == where.describe()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import json_of
+from .conftest import SOAK, json_of
 from .test_nccl import NAMES, TOPOLOGIES
 
 ALGORITHMS = {
@@ -117,7 +117,7 @@ def meant(rows: list[dict[str, object]], collective: str, size: int, ranks: int,
 
 def test_the_rules_choose_what_the_table_says(tmp_path: Path) -> None:
     some, chosen, chunked = random.Random(11), 0, 0
-    for case in range(12):
+    for case in range(48 if SOAK else 6):
         rows = some_rows(some)
         table, file = tmp_path / "table.json", tmp_path / "rules.csv"
         table.write_text(json.dumps({"unisono_table": 1, "rows": rows}))
@@ -134,8 +134,8 @@ def test_the_rules_choose_what_the_table_says(tmp_path: Path) -> None:
                     assert tuner.choose(collective, total) == expected, (case, collective, end, ranks, nodes)
                     chosen += expected != "-"
                     chunked += expected.count(" ") == 3
-    assert chosen > 500
-    assert chunked > 100
+    assert chosen > 250
+    assert chunked > 50
 
 
 WRONG = ("collective,bytesPerRank,algorithm,protocol,channels,nNodes,nLocalRanks", "allreduce,*,ring,ll,-1,1")

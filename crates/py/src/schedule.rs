@@ -173,7 +173,8 @@ impl Schedule {
         unisono_plan::notes(&self.file)
     }
 
-    /// True for a plan for GPUs: its thread blocks count in simulated times. Text and JSON of a schedule do not keep them.
+    /// True for a plan for GPUs: its thread blocks count in simulated times. Text and JSON of a schedule do not keep
+    /// them.
     #[getter]
     fn has_thread_blocks(&self) -> bool {
         self.file.blocks.is_some()

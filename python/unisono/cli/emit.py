@@ -5,7 +5,6 @@ from typing import Any
 import click
 
 from unisono import NotExpressibleError, emit_files
-from unisono._core import emission_notes
 from unisono.base import names
 from unisono.base.files import check_writable, is_file
 from unisono.cli._completion import of_names
@@ -13,7 +12,14 @@ from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
 from unisono.cli._output import one_of, print_json, print_lines, working
 from unisono.cli._sources import NOT_FOR_GPUS, refuse_unused
-from unisono.planning.emission import FORMATS, PLANNED_FORMATS, check_emission, check_target, write_target
+from unisono.planning.emission import (
+    FORMATS,
+    PLANNED_FORMATS,
+    check_emission,
+    check_target,
+    emission_notes,
+    write_target,
+)
 
 __all__ = ["emit"]
 

@@ -52,8 +52,8 @@ def import_(
     notes = list(schedule.notes)
     if schedule.has_thread_blocks:
         notes.append(
-            f"a schedule file keeps no thread blocks: times of {output} count links only; simulate {file} for times that "
-            "count its thread blocks too"
+            f"a schedule file keeps no thread blocks: times of {output} count links only; simulate {file} for times "
+            "that count its thread blocks too"
         )
     for note in notes:
         click.echo(f"note: {note}", err=True)

@@ -19,6 +19,7 @@ __all__ = [
     "TUNINGS",
     "check_registers",
     "check_target",
+    "emission_notes",
     "emit",
     "emit_files",
     "import_schedule",
@@ -65,6 +66,11 @@ def emit_files(
     """
     form = names.format_of(names.named("the target", target))
     return _core.emit(schedule, form, in_place, gpus_per_box, thread_blocks)
+
+
+def emission_notes(schedule: Schedule, target: str) -> list[str]:
+    """Returns sentences on what the files of a target leave out or add for the collective of a schedule."""
+    return _core.emission_notes(schedule, names.format_of(names.named("the target", target)))
 
 
 def emit(

@@ -189,7 +189,7 @@ fn the_best_algorithm_changes_with_the_length() {
         assert!(ns(&square, bytes, "bucket") < ns(&square, bytes, "dual-rings"));
     }
     // On a long torus its stages leave links idle.
-    let long = network("name = 'torus'\ndims = [4, 32]");
+    let long = network("name = 'torus'\ndims = [4, 24]");
     let best = |bytes: u64| {
         let plan = plan(&long, Kind::Allreduce, bytes, None, &Params::new());
         assert_eq!(plan.best().algorithm.name(), "forest");

@@ -287,7 +287,7 @@ fn on(machine: &str, program: &WorkloadGraph, overlap: bool) -> GraphReport {
 fn a_transformer_on_machines() {
     let program = hlo::read(TRANSFORMER, "transformer.hlo", true).unwrap();
     let machines = ["fattree-small", "torus2d-small", "hx2mesh-small", "dragonfly-small"];
-    for machine in &machines[..if crate::soak::is_on() { 4 } else { 2 }] {
+    for machine in &machines[..if crate::soak::is_on() { 4 } else { 1 }] {
         let (with, without) = (on(machine, &program, true), on(machine, &program, false));
         for report in [&with, &without] {
             let (sum, of) = (report.iteration.compute_seconds + report.iteration.exposed_seconds, &report.iteration);

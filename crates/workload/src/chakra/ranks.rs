@@ -320,8 +320,8 @@ fn is_split(kind: Kind) -> bool {
     matches!(kind, Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter)
 }
 
-/// Makes a collective of groups of one size from the bytes of its input, as a trace counts them. The result counts bytes
-/// as MPI does.
+/// Makes a collective of groups of one size from the bytes of its input, as a trace counts them. The result counts
+/// bytes as MPI does.
 fn collected(kind: Kind, input: u64, root: u32, of: (u32, &Groups), rounded: &mut BTreeSet<(u64, u64)>) -> Work {
     let (groups, list) = of;
     let size = u64::from(list.sizes().last().copied().unwrap_or(1));
