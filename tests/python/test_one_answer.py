@@ -64,9 +64,7 @@ def test_random_workloads_take_one_time(seed: int, level: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("compute_us", "is_planned"), [(100, True), (10000, False)])
-def test_collectives_are_planned_where_they_are_more_than_a_tenth(
-    compute_us: int, is_planned: bool, tmp_path: Path
-) -> None:
+def test_collectives_are_planned_where_they_are_worth_it(compute_us: int, is_planned: bool, tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(f"""
 name = "small"
