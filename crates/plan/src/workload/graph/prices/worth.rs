@@ -12,7 +12,7 @@ use super::{MOST_PLANNED, Prices};
 use crate::PlanError;
 
 /// Collectives that together take at most this share of the work of a rank are not planned.
-const SHARE: f64 = 0.02;
+const SHARE: f64 = 0.03;
 
 impl Prices<'_> {
     /// Plans the collectives of a workload file that take more than a share of the work. `rows` is the number of each
