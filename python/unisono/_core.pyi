@@ -26,7 +26,6 @@ from unisono.base.reports import (
     ProofReport,
     StepReport,
     SweepPoint,
-    WorkloadReport,
 )
 
 __all__ = [
@@ -132,7 +131,6 @@ __all__ = [
     "unknown_variables",
     "unregister_algorithm",
     "variables_of_programs",
-    "workload",
     "workload_presets",
     "worthwhile",
 ]
@@ -849,5 +847,4 @@ def network_formats() -> list[dict[str, Any]]: ...
 def plane(machine: Machine) -> dict[str, Any]: ...
 def topologies() -> list[dict[str, Any]]: ...
 def paper_claims(paper: str) -> str: ...
-def workload(origin: str, text: str | None, machine: Machine, level: str, overlap: bool) -> WorkloadReport: ...
 def workload_presets() -> list[dict[str, Any]]: ...

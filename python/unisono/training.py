@@ -195,6 +195,7 @@ def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -
         "hidden_seconds": made.allreduce - made.exposed,
         "waiting_seconds": 0.0,
         "phases": phases,
+        "notes": machine.notes(),
         "packets": None,
         "events": None,
     }

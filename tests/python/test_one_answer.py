@@ -1,11 +1,88 @@
 """One question has one answer, whichever command is asked."""
 
+import itertools
+import random
 from pathlib import Path
 
 import pytest
 import unisono as un
 
 from .conftest import ROOT, call
+
+#: The largest ones are timed on one network: each takes a second.
+LARGE = {"resnet-152"}
+NETWORKS = ["torus2d-small", "hx2mesh-small", "fattree-small"]
+NAMED = [
+    (preset["name"], network)
+    for preset in un.workload_presets()
+    for network in (NETWORKS[:1] if preset["name"] in LARGE else NETWORKS)
+    if preset["accelerators"] <= 1024
+]
+
+
+def described(seed: int) -> str:
+    """Returns a random workload of few ranks, with more or less compute than communication."""
+    draw = random.Random(seed)
+    sizes = [draw.choice([1, 2, 3, 4]), draw.choice([2, 4])]
+    lines = ['name = "drawn"']
+    for name, size in zip("ab", sizes, strict=True):
+        lines += ["[[dimensions]]", f'name = "{name}"', f"size = {size}", f"shape = [{size}, 1]"]
+    for step in range(draw.randint(1, 3)):
+        lines += ["[[steps]]", f'name = "step {step}"', f"compute_us = {draw.choice([0, 3, 1000])}"]
+        for _ in range(draw.randint(0, 2)):
+            kind = draw.choice(["allreduce", "allgather", "broadcast", "alltoall", "send"])
+            over = draw.choice(['["a"]', '["b"]', '["a", "b"]'])
+            lines += ["[[steps.communication]]", f'collective = "{kind}"', f"elements = {12 * draw.randint(1, 99999)}"]
+            lines += [f"over = {over}", f"blocking = {draw.choice(['true', 'false'])}"]
+    return "\n".join(lines)
+
+
+def compared(named: str, described: str, machine: str, level: str = "model") -> list[str]:
+    """Compares a workload by each way to ask for it; returns the names of its phases."""
+    first, second = un.workload(named, machine, level=level), un.step(described, machine, level=level)
+    [third] = un.compare([named], [machine], level=level)
+    for key in ("seconds", "compute_seconds", "exposed_seconds"):
+        assert second[key] == pytest.approx(first[key], rel=1e-9)
+        assert third[key] == pytest.approx(first[key], rel=1e-9)
+    assert second["phases"] == first["phases"]
+    return [phase["name"] for phase in first["phases"]]
+
+
+@pytest.mark.parametrize(("name", "machine"), NAMED)
+def test_a_workload_takes_the_time_of_its_description(name: str, machine: str) -> None:
+    compared(name, str(ROOT / "workloads" / f"{name}.toml"), machine)
+
+
+@pytest.mark.parametrize("level", ["model", "flow", "packet"])
+@pytest.mark.parametrize("seed", range(3))
+def test_random_workloads_take_one_time(seed: int, level: str, tmp_path: Path) -> None:
+    file = tmp_path / "drawn.toml"
+    for machine, number in itertools.product(NETWORKS, range(2)):
+        file.write_text(described(2 * seed + number))
+        phases = compared(str(file), str(file), machine, level)
+        assert phases == [f"step {step}" for step in range(len(phases))]
+
+
+@pytest.mark.parametrize(("compute_us", "is_planned"), [(100, True), (10000, False)])
+def test_collectives_are_planned_where_they_are_worth_it(compute_us: int, is_planned: bool, tmp_path: Path) -> None:
+    file = tmp_path / "small.toml"
+    file.write_text(f"""
+name = "small"
+[[dimensions]]
+name = "d"
+size = 8
+shape = [2, 4]
+[[steps]]
+name = "first"
+compute_us = {compute_us}
+[[steps.communication]]
+collective = "allreduce"
+elements = 1000000
+""")
+    [one] = un.workload(file, "hx2mesh-small")["phases"][0]["communication"]
+    plan = un.plan("allreduce", "hx2mesh-small", shape=(2, 4), elements=1000000)
+    is_of_plan = one["end"] - one["begin"] == pytest.approx(plan.predicted["seconds"], rel=1e-9)
+    assert (one["algorithm"] == plan.algorithm) == is_of_plan == is_planned
 
 
 @pytest.mark.parametrize("machine", ["archer", "paper-sim", "hx2mesh-small"])

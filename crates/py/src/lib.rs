@@ -126,7 +126,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(export::import_schedule, m)?)?;
     m.add_function(wrap_pyfunction!(export::importers, m)?)?;
     m.add_function(wrap_pyfunction!(export::tunings, m)?)?;
-    m.add_function(wrap_pyfunction!(workload::workload, m)?)?;
     m.add_function(wrap_pyfunction!(workload::workload_presets, m)?)?;
     m.add_function(wrap_pyfunction!(mpi::is_switched_on, m)?)?;
     m.add_function(wrap_pyfunction!(mpi::unknown_variables, m)?)?;

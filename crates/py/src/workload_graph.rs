@@ -148,7 +148,9 @@ impl WorkloadGraph {
             let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms);
             Step { prices, accelerator, overlap, level }.report()
         })?;
-        to_python(py, &timed.map_err(|e: RunError| failed(py, e))?)
+        let mut report = timed.map_err(|e: RunError| failed(py, e))?;
+        report.reference = self.1.as_ref().map_or_else(String::new, |workload| workload.reference.clone());
+        to_python(py, &report)
     }
 
     fn __repr__(&self) -> String {
@@ -158,7 +160,7 @@ impl WorkloadGraph {
 
 /// Returns the part of a machine on which the ranks run. On a whole network of rows and columns, a workload names the
 /// place of each rank.
-pub fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<Part, PlanError> {
+fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<Part, PlanError> {
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {
             let topology = network.topology(&network.name)?;

@@ -533,6 +533,7 @@ class WorkloadReport(TypedDict):
     hidden_seconds: float
     waiting_seconds: float
     phases: list[WorkloadPhase]
+    notes: list[str]
     packets: int | None
     events: int | None
 
@@ -599,7 +600,6 @@ class StepReport(WorkloadReport):
     collectives: list[StepCollective]
     second_opinion: list[SecondOpinion]
     unknown: dict[str, int]
-    notes: list[str]
     cost_usd: float | None
     time_x_cost: float | None
     what_if: list[WhatIf]

@@ -171,7 +171,7 @@ def workload(
         how = "" if report["overlap"] else ", without overlap"
         trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
         on = f"{report['accelerators']} cores of {report['machine']}, {trained}"
-        _report(report, on, None, as_json, where.notes())
+        _report(report, on, None, as_json)
         return
     if nodes is not None or minibatch is not None or algorithm is not None:
         only = "--nodes, --minibatch and --algorithm are for vgg16 on switches that reduce"
@@ -182,7 +182,7 @@ def workload(
         report = unisono.workload(name, network, level=level, overlap=not no_overlap)
     _draw(report, plot)
     on = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"
-    _report(report, on, plot, as_json, network.notes())
+    _report(report, on, plot, as_json)
 
 
 def _recorded(
@@ -203,9 +203,9 @@ def _draw(report: WorkloadReport, plot: str | None) -> None:
         write(plot, workloads.draw(report, form_of(plot)))
 
 
-def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool, notes: list[str]) -> None:
+def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool) -> None:
     if as_json:
-        print_json({**report, "notes": notes, "files": [plot] if plot is not None else []})
+        print_json({**report, "files": [plot] if plot is not None else []})
         return
     time = _times_of(report)
     _print_times(report, where)
@@ -223,7 +223,7 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool,
         for c in phase["communication"]
     ]
     print_table(["step", "begins", "communication", "bytes", "algorithm", "takes", "blocks"], rows, right=["bytes"])
-    _output.print_notes(notes)
+    _output.print_notes(report["notes"])
     if plot is not None:
         print_lines("", f"wrote {plot}")
 

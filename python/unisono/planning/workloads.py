@@ -1,10 +1,11 @@
 """Training workloads: one iteration of compute and communication on a network."""
 
 import os
-from typing import SupportsIndex
+from math import prod
+from typing import SupportsIndex, cast
 
-from unisono import _core, training
-from unisono._core import InputError, workload_presets
+from unisono import training
+from unisono._core import InputError, WorkloadGraph, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
 from unisono.base.forms import reading
 from unisono.base.inputs import MachineLike, whole
@@ -12,6 +13,7 @@ from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import WorkloadReport
 from unisono.machines.descriptions import by_rates
+from unisono.planning.programs import step
 
 __all__ = ["workload"]
 
@@ -61,6 +63,12 @@ def workload(
             )
         read = read_text(text, MOST_DESCRIPTION_BYTES)
     with reading(text, "workload", (), "'unisono workload' lists those that there are"):
-        report = _core.workload(title(text), read, on, named("level", level), overlap)
-    report["rates"] = on.rates()
-    return report
+        graph = WorkloadGraph.of_workload(title(text), read)
+    if on.kind != "network":
+        raise InputError(f"{on.name} is of kind {on.kind}; workloads run on machines of kind network")
+    if on.shape is not None and prod(on.shape) != (on.topology or {}).get("accelerators"):
+        part = "x".join(map(str, on.shape))
+        whole_of = f"a workload chooses its accelerators from the whole of {on.name}"
+        raise InputError(f"{whole_of}, and shape {part} is asked for; ask for no part")
+    report = dict(step(graph, on, level=level, overlap=overlap))
+    return cast("WorkloadReport", {key: report[key] for key in WorkloadReport.__annotations__})

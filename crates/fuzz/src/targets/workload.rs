@@ -4,7 +4,7 @@ use unisono_machine::Machine;
 use unisono_machine::network::Network;
 use unisono_plan::Part;
 use unisono_plan::workload::graph::{Level, Prices, Step};
-use unisono_plan::workload::{NetworkWorkload, Workload, iterate, tasks};
+use unisono_plan::workload::{Workload, places};
 
 use crate::{FuzzTarget, uses};
 
@@ -15,26 +15,16 @@ pub const TARGET: FuzzTarget =
 
 fn run(input: &[u8]) -> bool {
     let Some(workload) = uses::read(Workload::from_toml(&uses::text(input), "fuzz")) else { return false };
-    let described = Machine::preset("hx2mesh-small").unwrap();
-    let machine = described.get::<Network>().unwrap().clone();
-    let Ok(on) = NetworkWorkload::new(&workload, &machine) else { return true };
-    if workload.is_concurrent() {
-        let graph = workload.program();
-        for level in ["model", "flow"] {
-            let level = Level::named(level, "fuzz").unwrap();
-            let part = Part::Places(on.places().to_vec());
-            let Ok(prices) = Prices::new(&graph, &described, &part) else { return true };
-            drop(Step { prices, accelerator: None, overlap: true, level }.report());
+    let machine = Machine::preset("hx2mesh-small").unwrap();
+    let network: &Network = machine.get().unwrap();
+    let Ok(places) = places(&workload, &network.name, &[32, 32]) else { return true };
+    let (graph, part) = (workload.program(), Part::Places(places));
+    for (level, overlap) in [("model", true), ("model", false), ("flow", true), ("packet", true)] {
+        if level == "packet" && workload.accelerators() > 64 {
+            continue;
         }
-        return true;
-    }
-    for overlap in [false, true] {
-        if let Ok(iteration) = iterate(&workload, overlap, |c| on.take(&workload, c)) {
-            drop(iteration);
-        }
-    }
-    if workload.accelerators() <= 64 {
-        drop(tasks(&workload, true, &on));
+        let Ok(prices) = Prices::new(&graph, &machine, &part) else { return true };
+        drop(Step { prices, accelerator: None, overlap, level: Level::named(level, "fuzz").unwrap() }.report());
     }
     true
 }

@@ -13,7 +13,7 @@ use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
 use unisono_emit::tuning::Spread;
 use unisono_lower::{Placed, Placement};
 use unisono_machine::{
-    Machine, Shape,
+    Machine,
     network::{AcceleratorGrid, DATA_SHEET, MachinesPer, Network},
 };
 use unisono_schedule::Schedule;
@@ -32,7 +32,7 @@ use crate::{
     candidates::{LeftOut, build},
     messages::of_libraries,
     run,
-    target::{Details, is_first},
+    target::Details,
 };
 
 /// How candidates are timed.
@@ -283,9 +283,9 @@ impl Target for OnNetwork {
 
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let places: Vec<u32> = ranks.iter().map(|&rank| self.part.model.places()[rank as usize]).collect();
-        // Whole rows of a network stay rows.
-        let first = is_first(&places).then(|| Shape::line(narrow(places.len())));
-        (first.map_or(Part::Places(places), Part::Shape), true)
+        // The first rows and columns of a network stay a grid.
+        let shape = AcceleratorGrid::shape(&places, &self.part.topology.extents());
+        (shape.map_or(Part::Places(places), Part::Shape), true)
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {

@@ -4,7 +4,6 @@
 //! dimension takes a rectangle of rectangles of the next one, so that what communicates over the last dimension lies
 //! together; elsewhere rank r is on accelerator r.
 
-use unisono_algorithms::ranks::Extents;
 use unisono_workload::Groups;
 
 use super::{Communication, Dimension, Workload, WorkloadError};
@@ -31,13 +30,6 @@ pub fn groups(workload: &Workload, communication: &Communication) -> Groups {
         lists[group as usize][place as usize] = rank;
     }
     Groups::new(ranks, lists).expect("each rank has its own coordinates")
-}
-
-/// How the ranks of a group lie.
-pub fn extents(workload: &Workload, communication: &Communication) -> Extents {
-    let rectangle = rectangle(workload, communication).and_then(|sides| Extents::new(&sides));
-    let line = || Extents::new(&[workload.group_size(communication)]).expect("a size above 0");
-    rectangle.unwrap_or_else(line)
 }
 
 /// The rows and columns of a group, where it has them.

@@ -7,20 +7,16 @@ mod discovered;
 mod error;
 pub mod graph;
 mod layout;
-mod network;
 mod program;
 mod shared;
 mod spans;
-mod tasks;
 mod timeline;
 
 pub use description::{Communication, Dimension, Only, Pattern, Step, Workload};
 pub use discovered::{TaskProgram, discovered, is_program_of_tasks};
 pub use error::{WorkloadError, WrongWorkload};
-pub use layout::{extents, groups, places};
-pub use network::NetworkWorkload;
-pub use tasks::{Tasks, tasks};
-pub use timeline::{Communicated, Iteration, Phase, Taken, iterate};
+pub use layout::{groups, places};
+pub use timeline::{Communicated, Iteration, Phase, Taken};
 
 pub struct Preset {
     pub name: &'static str,

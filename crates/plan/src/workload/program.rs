@@ -8,6 +8,9 @@ use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Wo
 
 use super::{Communication, Pattern, Step, Workload, groups, layout::rectangle};
 
+/// The format of programs that are workload files.
+pub(super) const WORKLOAD_FORMAT: &str = "workload";
+
 /// Tables of which each distinct one is stored once.
 fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
     let known = rows.iter().position(|other| *other == row).unwrap_or_else(|| {
@@ -41,7 +44,7 @@ impl Workload {
         let (groups, choices) = tables.groups.into_iter().unzip();
         WorkloadGraph {
             name: self.name.clone(),
-            format: "workload",
+            format: WORKLOAD_FORMAT,
             ranks: self.accelerators(),
             groups,
             choices,

@@ -1,16 +1,11 @@
-//! One iteration in time, given what each communication takes.
-//!
-//! Steps compute one after the other. A step's communication begins when it has computed and when what was begun before
-//! is over: a device has one queue of communication, as training frameworks use it. What is blocking holds the next
-//! step back; a step that waits is held back by all. The iteration is over when all is.
+//! One iteration in time: phases of compute, each with the communication that begins after it.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use unisono_algorithms::Params;
 
-use super::{Communication, Workload, description::Step, graph::Interval, spans::Spans};
-use crate::report::map;
+use super::{graph::Interval, spans::Spans};
 
 /// What one communication takes, by which algorithm.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,19 +45,6 @@ pub struct Phase {
 }
 
 impl Phase {
-    pub(super) fn new(step: &Step, begin: f64, waited_seconds: f64, communication: Vec<Communicated>) -> Self {
-        Self {
-            name: step.name.clone(),
-            begin,
-            compute_seconds: step.compute_us * 1e-6,
-            communication_seconds: covered(&communication).seconds(),
-            waited_seconds,
-            bytes: communication.iter().map(|c| c.bytes).sum(),
-            forward_flops: None,
-            communication,
-        }
-    }
-
     /// A phase that begins, without compute or communication yet.
     pub(super) fn begun(name: &str, begin: f64, waited_seconds: f64) -> Self {
         Self {
@@ -131,44 +113,4 @@ impl Iteration {
             phases,
         }
     }
-}
-
-/// Times a workload whose ranks all go through the same steps; others are timed as a program.
-///
-/// # Errors
-/// The first of `take`.
-pub fn iterate<E>(
-    workload: &Workload,
-    overlap: bool,
-    mut take: impl FnMut(&Communication) -> Result<Taken, E>,
-) -> Result<Iteration, E> {
-    // When the last compute, the last blocking communication and the last communication are over.
-    let (mut computed, mut blocked, mut free) = (0.0_f64, 0.0_f64, 0.0_f64);
-    let mut phases = Vec::with_capacity(workload.steps.len());
-    for step in &workload.steps {
-        let begin = if step.waits || !overlap { computed.max(free) } else { computed.max(blocked) };
-        let waited_seconds = begin - computed;
-        computed = begin + step.compute_us * 1e-6;
-        let mut communication = Vec::with_capacity(step.communication.len());
-        for c in &step.communication {
-            let taken = take(c)?;
-            let begin = computed.max(free);
-            free = begin + taken.seconds;
-            if c.blocking {
-                blocked = free;
-            }
-            communication.push(Communicated {
-                collective: c.collective.name(),
-                bytes: 4 * c.elements,
-                ranks: workload.group_size(c),
-                blocking: c.blocking,
-                algorithm: taken.algorithm,
-                params: map(&taken.given),
-                begin,
-                end: free,
-            });
-        }
-        phases.push(Phase::new(step, begin, waited_seconds, communication));
-    }
-    Ok(Iteration::new(computed.max(free), workload.compute_seconds(), phases))
 }

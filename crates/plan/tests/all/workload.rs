@@ -4,22 +4,21 @@ mod graph {
     mod reported;
 }
 
-use std::convert::Infallible;
-use unisono_machine::network::Network;
-
-use unisono_algorithms::Params;
-use unisono_machine::Machine;
+use unisono_machine::{Machine, Shape};
 use unisono_plan::{
     Part,
     workload::{
-        Communication, NetworkWorkload, Taken, WORKLOADS, Workload,
+        Communication, Iteration, WORKLOADS, Workload,
         graph::{Level, Prices, Step},
-        groups, iterate, places, tasks,
+        groups, places,
     },
 };
 
-fn taken(seconds: f64) -> Taken {
-    Taken { algorithm: "given".to_owned(), given: Params::new(), seconds }
+/// One iteration by the model.
+fn iteration(workload: &Workload, machine: &Machine, part: &Part, overlap: bool) -> Iteration {
+    let graph = workload.program();
+    let prices = Prices::new(&graph, machine, part).unwrap();
+    Step { prices, accelerator: None, overlap, level: Level::Model }.report().unwrap().iteration
 }
 
 fn workload(text: &str) -> Workload {
@@ -59,11 +58,20 @@ fn presets_read_and_compute_so_long() {
 fn a_timeline_by_hand() {
     let step = |name: &str, us: u32, more: &str| format!("[[steps]]\nname = \"{name}\"\ncompute_us = {us}\n{more}\n");
     let reduce = |blocking: bool| {
-        format!("[[steps.communication]]\ncollective = \"allreduce\"\nelements = 10\nblocking = {blocking}\n")
+        format!(
+            "[[steps.communication]]\ncollective = \"allreduce\"\nelements = 10\nblocking = {blocking}\n\
+             algorithm = \"recursive-doubling\"\n"
+        )
     };
-    // Each communication takes 30 us.
+    // Each communication takes 30 us: two rounds.
+    let machine = "name = 'm'\nkind = 'endpoint'\nmodel = 'hockney'\nalpha_ns = 15000\nbeta_ns_per_byte = 0\n\
+                   gamma_ns_per_byte = 0\n";
+    let machine = Machine::from_toml(machine, "m").unwrap();
     let run = |text: &str, overlap: bool| {
-        let done = iterate::<Infallible>(&workload(text), overlap, |_| Ok(taken(30e-6))).unwrap();
+        let (asked, part) = (workload(text), Part::Shape(Shape::line(4)));
+        let done = iteration(&asked, &machine, &part, overlap);
+        let names = |phases: &[&str]| phases.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(done.phases.iter().map(|phase| phase.name.clone()).collect::<Vec<_>>(), names(&["a", "b", "c"]));
         [done.seconds, done.compute_seconds, done.communication_seconds, done.exposed_seconds]
             .map(|s| (s * 1e6).round())
     };
@@ -109,16 +117,13 @@ fn ranks_of_other_steps_are_other_classes() {
     assert_eq!(names(1), ["odd", "odd", "swap", "swap"]);
     assert_eq!(program.groups[0].iter().collect::<Vec<_>>(), [[0, 1], [4, 5]]);
     assert_eq!(program.groups[1].iter().collect::<Vec<_>>(), [[2, 3], [6, 7]]);
-    let torus = Machine::preset("torus2d-small").unwrap();
-    let on = NetworkWorkload::new(&w, torus.get().unwrap()).unwrap();
-    assert!(tasks(&w, true, &on).err().unwrap().to_string().contains("its ranks go through different steps"));
 }
 
 /// At all levels, the time is that of the longer stage with its allreduce and then of the messages in both directions.
 #[test]
 fn concurrent_stages_take_as_long_as_the_longer_one() {
     let torus = Machine::preset("torus2d-small").unwrap();
-    let part = Part::Places(NetworkWorkload::new(&stages(30), torus.get().unwrap()).unwrap().places().to_vec());
+    let part = Part::Places(places(&stages(30), "torus", &[32, 32]).unwrap());
     for level in ["model", "flow", "packet"] {
         let graph = stages(300).program();
         let prices = Prices::new(&graph, &torus, &part).unwrap();
@@ -213,23 +218,33 @@ fn mistakes_are_named() {
     );
 }
 
-/// Data parallel on a torus: the model's time of the named algorithm, and its graph with all messages.
+/// A group lies in the rows and columns of its dimension, alone as beside others: by `bucket`, 5194816 floats go over
+/// four links of 4 x 50 GB/s, there and back, and 4 x 31 messages of 80 ns and twice 1 ns.
 #[test]
 fn on_a_torus() {
-    let torus = Machine::preset("torus2d-small").unwrap().get::<Network>().unwrap().clone();
-    let resnet = Workload::preset("resnet-152").unwrap();
-    let on = NetworkWorkload::new(&resnet, &torus).unwrap();
-    let done = iterate(&resnet, true, |c| on.take(&resnet, c)).unwrap();
-    // The last bucket alone is not hidden: by `bucket`, 5194816 floats over four links of 4 x 50 GB/s, there and back,
-    // and 4 x 31 messages of 80 ns and twice 1 ns.
+    let torus = Machine::preset("torus2d-small").unwrap();
+    let text = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 1024\nshape = [32, 32]\n[[steps]]\nname = \"s\"\n\
+                [[steps.communication]]\ncollective = \"allreduce\"\nelements = 5194816\nalgorithm = \"bucket\"\n";
+    let alone = Workload::from_toml(text, "w.toml").unwrap();
+    let part = Part::Places(places(&alone, "torus", &[32, 32]).unwrap());
     let last = 2.0 * 4.0 * 5_194_816.0 / (16.0 * 50e9) + 4.0 * 31.0 * 82e-9;
-    assert!((done.exposed_seconds / last - 1.0).abs() < 0.01, "{} {last}", done.exposed_seconds);
-    assert_eq!(done.phases.len(), 11);
-    let small = workload(
-        "[[steps]]\nname = \"s\"\ncompute_us = 3\n[[steps.communication]]\ncollective = \"allreduce\"\nelements = 100\n",
-    );
-    let on = NetworkWorkload::new(&small, &torus).unwrap();
-    let made = tasks(&small, true, &on).unwrap();
-    assert_eq!(made.graph.rank_count(), 4);
-    assert_eq!(made.watch.len(), 12);
+    let exposed = iteration(&alone, &torus, &part, true).exposed_seconds;
+    assert!((exposed / last - 1.0).abs() < 0.01, "{exposed} {last}");
+}
+
+/// A part of the rows and columns is a grid too: eight by four ranks in a corner.
+#[test]
+fn a_group_in_a_corner_has_rows_and_columns() {
+    let torus = Machine::preset("torus2d-small").unwrap();
+    let bucket = |shape: &str| {
+        let text = format!(
+            "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 32\nshape = {shape}\n[[steps]]\nname = \"s\"\n\
+             [[steps.communication]]\ncollective = \"allreduce\"\nelements = 64\nalgorithm = \"bucket\"\n"
+        );
+        let asked = Workload::from_toml(&text, "w.toml").unwrap();
+        let part = Part::Places(places(&asked, "torus", &[32, 32]).unwrap());
+        iteration(&asked, &torus, &part, true).seconds
+    };
+    // 2 (7 + 3) rounds along the sides, and 2 x 31 in a row.
+    assert!(bucket("[8, 4]") < 0.7 * bucket("[1, 32]"));
 }

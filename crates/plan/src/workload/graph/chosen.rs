@@ -28,7 +28,7 @@ impl Chosen {
         Self { groups, by: By::Plan(Box::new(plan)) }
     }
 
-    pub(in super::super) fn by_name(case: Case<'static>, groups: Arc<Groups>, taken: &Taken) -> Self {
+    pub(super) fn by_name(case: Case<'static>, groups: Arc<Groups>, taken: &Taken) -> Self {
         let (algorithm, given) = (taken.algorithm.clone(), taken.given.clone());
         Self { groups, by: By::Name { case, algorithm, given } }
     }

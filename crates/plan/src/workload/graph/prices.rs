@@ -1,20 +1,24 @@
 //! The time of each distinct communication of a program on a machine.
 //!
 //! A collective of one group is planned like any other. If several groups communicate at once on a network, or the
-//! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). The lower bound
-//! is that of the first group alone, which holds for all groups together too, or the larger one of the links that all
-//! groups share.
+//! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). A collective of
+//! a workload file is timed by exchanges first, and planned if it can matter ([`Prices::settle`]). The lower bound is
+//! the larger one of the first group alone, which holds for all groups together too, and of the links that all groups
+//! share; of a collective that is not worth a plan only the latter is computed.
+
+mod messages;
+mod worth;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_algorithms::{Means, Params, ranks::Extents};
 use unisono_base::interrupt::check;
 use unisono_collective::Kind;
-use unisono_cost::endpoint::{Prices as MessagePrices, seconds};
+use unisono_cost::{endpoint::Prices as MessagePrices, network::NetworkPart};
 use unisono_discover::whole_elements;
 use unisono_lower::tasks::Charges;
 use unisono_machine::{
@@ -31,7 +35,6 @@ use super::{
     Chosen, Messages, Ports,
     apart::Apart,
     reduction::Reduction,
-    routes::messages_at_once,
 };
 use crate::{
     Asked, BoundReport, Part, PlanError, Problem, Root, Target, Timed, plan_best,
@@ -71,6 +74,8 @@ pub struct Prices<'a> {
     shared: Option<SharedNetwork>,
     /// The algorithm of each kind of collective; without one the fastest is taken.
     algorithms: BTreeMap<&'static str, String>,
+    /// The collectives of a workload file that are planned.
+    settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
     rows: Vec<Communication>,
     /// Of each row, how its groups make it: one entry a size of groups.
@@ -136,12 +141,9 @@ impl<'a> Prices<'a> {
             let (name, ranks, found) = (graph.name.clone(), graph.ranks, target.ranks());
             return Err(WorkloadError::Ranks { name, ranks, found }.into());
         }
-        let all: Vec<u32> = (0..graph.ranks).collect();
-        let places = match target.among(&all).0 {
-            Part::Places(places) => places,
-            _ => all,
-        };
-        let shared = machine.get::<Network>().map(|network| SharedNetwork::new(network, places)).transpose()?;
+        let places = target.part().downcast_ref().map(|part: &NetworkPart| part.model.places().to_vec());
+        let on_network = machine.get::<Network>().zip(places);
+        let shared = on_network.map(|(network, places)| SharedNetwork::new(network, places)).transpose()?;
         let prices = Self {
             graph,
             machine,
@@ -149,6 +151,7 @@ impl<'a> Prices<'a> {
             targets: Mutex::default(),
             shared,
             algorithms: BTreeMap::new(),
+            settled: FxHashSet::default(),
             known: FxHashMap::default(),
             rows: Vec::new(),
             chosen: Vec::new(),
@@ -304,37 +307,6 @@ impl<'a> Prices<'a> {
         self.rows.len() - 1
     }
 
-    /// A message between a pair. Those of one length that take equally long share a row.
-    fn message(&mut self, key: Key, [from, to]: [u32; 2], bytes: u64) -> Result<usize, PlanError> {
-        if let Some(shared) = &self.shared {
-            self.ports.entry((from, to)).or_insert_with(|| shared.ports(from, to));
-        }
-        // Ranks of a machine without a network are alike. Of a network, those with equal times are alike.
-        let shared = self.shared.as_ref().map(|shared| shared.message_seconds(from, to, bytes));
-        let alike = (bytes, shared.map(f64::to_bits));
-        if let Some(&row) = self.messages.get(&alike) {
-            self.known.insert(key, row);
-            return Ok(row);
-        }
-        let (part, bound) = (self.target.among(&[from, to]).0, bytes > 0);
-        let (dtype, elements) = whole_elements(1, bytes.max(1));
-        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
-        let bound = bound.then(|| tightest_report(&problem)).flatten();
-        let seconds = shared.map_or_else(|| self.alone(&[from, to], bytes), Ok)?;
-        let latency_seconds = match &self.shared {
-            Some(shared) => shared.message_seconds(from, to, 0),
-            None => self.alone(&[from, to], 1)?,
-        };
-        let nothing = Communication::nothing(Kind::Message, bytes);
-        let overhead_seconds = self.overhead_seconds([from, to]);
-        let (ranks, groups, algorithm) = (2, 1, "send".to_owned());
-        let priced =
-            Communication { ranks, groups, algorithm, seconds, bound, latency_seconds, overhead_seconds, ..nothing };
-        let row = self.keep(key, priced, Vec::new());
-        self.messages.insert(alike, row);
-        Ok(row)
-    }
-
     fn collective(&self, collected: &Collected) -> Result<(Communication, Vec<Chosen>), PlanError> {
         let groups = &self.graph.groups[collected.groups as usize];
         let (mut slowest, mut all) = (None::<Communication>, Vec::new());
@@ -378,9 +350,8 @@ impl<'a> Prices<'a> {
             let asked = Asked::new(collected.kind, self.machine, self.target.among(group).0, elements);
             self.problem(group, &Asked { dtype, root: Root::Rank(root), ..asked })
         };
-        let first = problem(groups.group(0))?;
-        let bound = tightest_report(&first);
-        let common = Communication { ranks: size, groups: groups.len(), bound, ..nothing };
+        let first = || problem(groups.group(0));
+        let common = Communication { ranks: size, groups: groups.len(), ..nothing };
         let choice = self.graph.choices.get(collected.groups as usize);
         let asked_for = self.algorithms.get(collected.kind.name());
         let (named, wanted) = match choice {
@@ -390,91 +361,41 @@ impl<'a> Prices<'a> {
             }
             _ => (asked_for.map(String::as_str), Params::new()),
         };
-        match &self.shared {
-            Some(shared) if groups.len() > 1 || size > MOST_PLANNED => {
-                let is_whole = |sides: &[u32; 2]| sides[0].checked_mul(sides[1]) == Some(size);
-                let sides = choice.and_then(|choice| choice.shape).filter(is_whole);
-                let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
-                let extents = extents.expect("a group has a rank");
-                let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
-                let bound = larger(common.bound.clone(), shared.groups_bound(&case.collective, groups));
-                let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted };
-                let taken = shared.collective(&asked)?;
-                // Workloads of files have groups that lie as they state, and algorithms in closed form.
-                let is_free = named.is_none() && choice.is_none();
-                let bound_seconds = common.bound.as_ref().map_or(0.0, |bound| bound.seconds);
-                let apart = if is_free { self.apart(groups, [taken.seconds, bound_seconds], problem) } else { None };
-                let common = Communication { bound, ..common };
-                if let Some(Apart { chosen, slowest }) = apart {
-                    return Ok((common.by(&slowest), chosen));
-                }
-                let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
-                let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
-                Ok((Communication { algorithm, params, seconds, ..common }, vec![chosen]))
-            }
-            _ => {
-                let plan = plan_best(first, named, &wanted)?;
-                let priced = common.by(plan.best());
-                Ok((priced, vec![Chosen::planned(plan, Arc::clone(groups))]))
-            }
+        let planned = || {
+            let first = first()?;
+            let bound = tightest_report(&first);
+            let plan = plan_best(first, named, &wanted)?;
+            let priced = Communication { bound, ..common.clone() }.by(plan.best());
+            Ok((priced, vec![Chosen::planned(plan, Arc::clone(groups))]))
+        };
+        let is_open = self.is_open(collected);
+        let is_together = groups.len() > 1 || size > MOST_PLANNED || is_open;
+        let Some(shared) = self.shared.as_ref().filter(|_| is_together) else { return planned() };
+        let is_whole = |sides: &[u32; 2]| sides[0].checked_mul(sides[1]) == Some(size);
+        let sides = choice.and_then(|choice| choice.shape).filter(is_whole);
+        let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
+        let extents = extents.expect("a group has a rank");
+        let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
+        // The bounds of a group alone may take as long as its plan.
+        let alone = if is_open { None } else { tightest_report(&first()?) };
+        let bound_seconds = alone.as_ref().map_or(0.0, |bound| bound.seconds);
+        let bound = larger(alone, shared.groups_bound(&case.collective, groups));
+        let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: wanted.clone() };
+        let taken = match shared.collective(&asked) {
+            // Only plans have algorithms in switches.
+            Err(_) if is_open => return planned(),
+            taken => taken?,
+        };
+        // Workloads of files have groups that lie as they state, and algorithms in closed form.
+        let is_free = named.is_none() && choice.is_none();
+        let apart = if is_free { self.apart(groups, [taken.seconds, bound_seconds], problem) } else { None };
+        let common = Communication { bound, ..common.clone() };
+        if let Some(Apart { chosen, slowest }) = apart {
+            return Ok((common.by(&slowest), chosen));
         }
-    }
-
-    /// The seconds of a message among ranks that share no links: those of a broadcast among two.
-    fn alone(&self, pair: &[u32; 2], bytes: u64) -> Result<f64, PlanError> {
-        let (dtype, elements) = whole_elements(1, bytes.max(1));
-        let part = self.target.among(pair).0;
-        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Broadcast, self.machine, part, elements) })?;
-        Ok(plan_best(problem, None, &Params::new())?.best().time.seconds)
-    }
-
-    /// The seconds for which a shortest message holds the hosts of a pair: their CPUs or, where these take longer,
-    /// their interfaces.
-    fn overhead_seconds(&self, [from, to]: [u32; 2]) -> [f64; 2] {
-        let Some(prices) = self.target.prices() else {
-            return [self.network().map_or(0.0, |network| network.host_overhead_ns * 1e-9); 2];
-        };
-        let (send, receive) = (prices.send(from, to, 1), prices.receive(from, to, 1));
-        [send.cpu.max(send.nic), receive.cpu.max(receive.nic)].map(seconds)
-    }
-
-    /// Every rank sends to its receivers at once.
-    fn permute(&self, bytes: u64, receivers: u32) -> Result<Communication, PlanError> {
-        let pairs: Vec<(u32, u32)> = self.graph.pairs(receivers).collect();
-        let Some(&(from, to)) = pairs.first() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
-        let tables = &self.graph.receivers[receivers as usize];
-        // The bound of any pair holds for all, and that of the slowest is the largest.
-        let slowest = |shared: &SharedNetwork| {
-            let seconds = pairs.iter().map(|&(from, to)| shared.message_seconds(from, to, bytes));
-            let slowest = seconds.enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-            slowest.map_or((from, to), |(at, _)| pairs[at])
-        };
-        let (first, last) = self.shared.as_ref().map_or((from, to), slowest);
-        let part = self.target.among(&[first, last]).0;
-        let (dtype, elements) = whole_elements(1, bytes);
-        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
-        let alone = tightest_report(&problem);
-        let together = self.shared.as_ref().map(|shared| shared.messages_bound(bytes, &pairs));
-        let bound = larger(alone, together);
-        let seconds = match &self.shared {
-            Some(shared) => {
-                shared.seconds(&[messages_at_once(tables, bytes)], &Arc::new(Groups::all(self.graph.ranks)))
-            }
-            // A rank sends one message at a time.
-            None => self.alone(&[from, to], bytes)? * tables.len() as f64,
-        };
-        Ok(Communication {
-            kind: if tables.len() > 1 { "exchange" } else { "permute" },
-            ranks: 2,
-            groups: pairs.len(),
-            bytes,
-            algorithm: "send".to_owned(),
-            params: BTreeMap::new(),
-            seconds,
-            bound,
-            latency_seconds: 0.0,
-            overhead_seconds: [0.0; 2],
-        })
+        let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
+        let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
+        Ok((Communication { algorithm, params, seconds, ..common }, vec![chosen]))
     }
 }
 

@@ -8,6 +8,7 @@ use unisono_workload::{Accelerator, Compute, Queues, Work, WorkloadGraph};
 use super::{
     super::{
         Iteration, Phase, WorkloadError,
+        program::WORKLOAD_FORMAT,
         spans::Spans,
         timeline::{Communicated, ROUNDING},
     },
@@ -54,7 +55,8 @@ pub struct GraphReport {
     pub workload: String,
     pub machine: String,
     pub accelerators: u32,
-    pub reference: &'static str,
+    /// Of workload files.
+    pub reference: String,
     pub level: &'static str,
     pub overlap: bool,
     /// Of workloads on switches that reduce.
@@ -136,6 +138,7 @@ impl Step<'_> {
             rows.push(class.nodes.iter().map(|node| prices.row(rank, node)).collect::<Result<_, _>>()?);
         }
         prices.check_names()?;
+        prices.settle(&rows)?;
         let reduction = prices.reduction();
         let seconds = |class: usize, node: usize| match (rows[class][node], graph.classes[class].nodes[node].work) {
             (Some(row), _) => prices.rows()[row].seconds,
@@ -175,7 +178,7 @@ impl Step<'_> {
             workload: graph.name.clone(),
             machine: prices.machine().name().to_owned(),
             accelerators: graph.ranks,
-            reference: "",
+            reference: String::new(),
             level: level.name(),
             overlap,
             minibatch: None,
@@ -208,14 +211,17 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Compute without gaps, and the communication that begins after it in program order, are one phase.
+    /// Compute without gaps, and the communication that begins after it in program order, are one phase. The steps of a
+    /// workload file are phases as they are.
     fn iteration(&self, seconds: f64) -> Iteration {
         let nodes = &self.graph.classes[self.class].nodes;
         let exposed = self.exposed();
         let (mut phases, mut ended) = (Vec::<Phase>::new(), 0.0);
+        let has_steps = self.graph.format == WORKLOAD_FORMAT;
         for n in self.order() {
             let (node, time) = (&nodes[n], &self.times[n]);
-            let continues = phases.last().is_some_and(|phase| phase.communication.is_empty() && time.begin <= ended);
+            let continues =
+                !has_steps && phases.last().is_some_and(|phase| phase.communication.is_empty() && time.begin <= ended);
             let Some(row) = self.rows[n].map(|row| &self.priced[row]) else {
                 if !continues {
                     phases.push(Phase::begun(&node.name, time.begin, time.begin - ended));

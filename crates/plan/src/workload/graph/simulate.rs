@@ -89,21 +89,22 @@ impl Seen<'_> {
             {
                 return Interval { begin: seconds_of(begin), end: seconds_of(left) };
             }
-            let begin = match (&node.work, self.occurrences.of[class][number]) {
-                (Work::Compute(_), _) | (_, None) => end.saturating_sub(self.tasks.ticks(rank, class, number)),
-                (work, Some(occurrence)) => self.met(work, rank, occurrence).min(end),
+            let (begin, end) = match (&node.work, self.occurrences.of[class][number]) {
+                (Work::Compute(_), _) | (_, None) => (end.saturating_sub(self.tasks.ticks(rank, class, number)), end),
+                (work, Some(occurrence)) => self.met(work, rank, occurrence, end),
             };
             Interval { begin: seconds_of(begin), end: seconds_of(end) }
         };
         nodes.map(time).collect()
     }
 
-    /// When the last of the ranks that communicate with a rank comes to a communication.
-    fn met(&self, work: &Work, rank: u32, occurrence: Occurrence) -> u64 {
+    /// Returns the time of a communication of which a rank's part ends at `end`. It begins when the last of the ranks
+    /// that communicate with the rank comes to it. A collective ends with the last rank of its group: a root whose part
+    /// is to send is done as soon as its messages are handed over.
+    fn met(&self, work: &Work, rank: u32, occurrence: Occurrence, end: u64) -> (u64, u64) {
+        let group = |groups: u32| self.graph.groups[groups as usize].of(rank).map_or(&[][..], |(group, _)| group);
         let others: Vec<u32> = match *work {
-            Work::Collective(c) => {
-                self.graph.groups[c.groups as usize].of(rank).map_or_else(Vec::new, |(group, _)| group.to_vec())
-            }
+            Work::Collective(c) => group(c.groups).to_vec(),
             Work::Permute { receivers, .. } => {
                 let own = self.graph.pairs(receivers).filter(|&(from, to)| from == rank || to == rank);
                 own.flat_map(|(from, to)| [from, to]).collect()
@@ -111,11 +112,13 @@ impl Seen<'_> {
             Work::Receive { from, .. } => vec![from],
             Work::Compute(_) | Work::Send { .. } => Vec::new(),
         };
-        let came = |&other: &u32| {
+        let times = |&other: &u32| {
             let class = self.occurrences.class_of[other as usize];
             let node = *self.occurrences.nodes[class].get(&occurrence)?;
-            Some(self.hosts.watched[self.tasks.watched(other, class, node, false)[0]])
+            Some(self.tasks.watched(other, class, node, false).map(|task| self.hosts.watched[task]))
         };
-        others.iter().chain([&rank]).filter_map(came).max().unwrap_or(0)
+        let last = |at: usize| others.iter().chain([&rank]).filter_map(times).map(|times| times[at]).max().unwrap_or(0);
+        let end = if matches!(work, Work::Collective(_)) { last(1).max(end) } else { end };
+        (last(0).min(end), end)
     }
 }

@@ -1,0 +1,78 @@
+//! The collectives of a workload file that are worth a plan.
+//!
+//! A plan takes up to a hundred times as long as the times of all algorithms in closed form. It shortens a step at most
+//! by the time of the collective in closed form.
+
+use std::collections::BTreeMap;
+
+use unisono_base::interrupt::check;
+use unisono_workload::{Collected, Compute, RankClass, Work};
+
+use super::{MOST_PLANNED, Prices};
+use crate::PlanError;
+
+/// Collectives that together take at most this share of the work of a rank are not planned.
+const SHARE: f64 = 0.03;
+
+impl Prices<'_> {
+    /// Plans the collectives of a workload file that take more than a share of the work. `rows` is the number of each
+    /// node's communication, by class.
+    ///
+    /// # Errors
+    /// As [`Prices::row`].
+    pub(in super::super) fn settle(&mut self, rows: &[Vec<Option<usize>>]) -> Result<(), PlanError> {
+        for (class, rows) in self.graph.classes.iter().zip(rows) {
+            let seconds = |row: usize| self.rows[row].seconds;
+            for (row, collected) in longest(class, rows, seconds, |collected| self.is_open(collected)) {
+                check();
+                self.settled.insert(collected);
+                (self.rows[row], self.chosen[row]) = self.collective(&collected)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a collective is one of a workload file that is timed by exchanges so far, and could be planned.
+    pub(super) fn is_open(&self, collected: &Collected) -> bool {
+        let table = collected.groups as usize;
+        let groups = &self.graph.groups[table];
+        let could_be_planned = groups.len() == 1 && groups.group(0).len() <= MOST_PLANNED as usize;
+        let is_on_network = self.shared.is_some();
+        is_on_network
+            && could_be_planned
+            && self.graph.choices.get(table).is_some()
+            && !self.settled.contains(collected)
+    }
+}
+
+/// Returns the rows of the collectives of a class, except for the shortest ones, which together take at most [`SHARE`]
+/// of its work. `seconds` is the time of a row; collectives that `is_open` refuses are work alone.
+fn longest(
+    class: &RankClass,
+    rows: &[Option<usize>],
+    seconds: impl Fn(usize) -> f64,
+    is_open: impl Fn(&Collected) -> bool,
+) -> Vec<(usize, Collected)> {
+    let (mut work, mut of_rows) = (0.0, BTreeMap::<usize, (f64, Collected)>::new());
+    for (node, row) in class.nodes.iter().zip(rows) {
+        let taken = match (node.work, row) {
+            (Work::Compute(Compute::Measured { seconds }), _) => seconds,
+            (_, Some(row)) => seconds(*row),
+            _ => 0.0,
+        };
+        work += taken;
+        if let (Work::Collective(collected), Some(row)) = (node.work, row)
+            && is_open(&collected)
+        {
+            of_rows.entry(*row).or_insert((0.0, collected)).0 += taken;
+        }
+    }
+    let mut shortest: Vec<_> = of_rows.into_iter().collect();
+    shortest.sort_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b));
+    let mut left = SHARE * work;
+    shortest.retain(|(_, (taken, _))| {
+        left -= taken;
+        left < 0.0
+    });
+    shortest.into_iter().map(|(row, (_, collected))| (row, collected)).collect()
+}
