@@ -4,8 +4,8 @@
 //! T = ceil(log2 P) (alpha + n beta [+ n gamma]) for a reduce and a broadcast, ceil(log2 P) alpha + (P-1) n beta for a
 //! gather and a scatter of n a rank.
 //! If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
-//! With a *radix* k a rank has k - 1 children a round, so that there are ceil(logk P) rounds: better where messages of a
-//! rank overlap and short ones mostly cost latency.
+//! With a *radix* k a rank has k - 1 children a round, so that there are ceil(logk P) rounds: better where messages of
+//! a rank overlap and short ones mostly cost latency.
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; "knomial"
 //! of MPICH.
 
@@ -313,13 +313,16 @@ impl RankAlgorithm for Binomial {
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (c, prices) = (&case.collective, case.ranks());
         let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;
-        let overlap = case.fabric().is_none() && occupied_ns < prices.latency_ns;
-        let radices = WORTH.into_iter().filter(|&radix| overlap && radix <= c.ranks);
+        let overlap = occupied_ns < prices.latency_ns;
+        // With as many as ranks, the top sends to all.
+        let mut radices: Vec<u32> = WORTH.iter().map(|&radix| radix.min(c.ranks)).collect();
+        radices.retain(|&radix| overlap && radix > BINARY);
+        radices.dedup();
         let mut all = match c.kind {
             Kind::Gather | Kind::Scatter => vec![Params::new()],
             _ => segments::candidates(None, case),
         };
-        all.extend(radices.map(|radix| Params::new().with(RADIX, radix)));
+        all.extend(radices.into_iter().map(|radix| Params::new().with(RADIX, radix)));
         all
     }
 }

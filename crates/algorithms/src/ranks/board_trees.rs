@@ -29,19 +29,19 @@ const LEAST: u32 = 6;
 type Free = (u32, usize);
 
 /// The trees that enter a line's boards, with the positions at which they begin, and the free ports.
-struct Kind {
+struct LineTrees {
     trees: [(usize, u32); 2],
     free: [Option<Free>; 2],
 }
 
 /// Returns the trees of line `at`, where `along` are the trees of its axis and `across` those of the other.
-fn kind(at: u32, along: [usize; 2], across: [usize; 2]) -> Kind {
+fn line_trees(at: u32, along: [usize; 2], across: [usize; 2]) -> LineTrees {
     let ([p, q], [s, t]) = (along, across);
     match at {
-        0 => Kind { trees: [(p, 2), (q, 1)], free: [None, None] },
-        1 => Kind { trees: [(t, 0), (p, 2)], free: [Some((0, q)), Some((2, s))] },
-        2 => Kind { trees: [(s, 0), (q, 1)], free: [Some((0, p)), Some((1, t))] },
-        _ => Kind { trees: [(p, 2), (q, 1)], free: [Some((2, s)), Some((1, t))] },
+        0 => LineTrees { trees: [(p, 2), (q, 1)], free: [None, None] },
+        1 => LineTrees { trees: [(t, 0), (p, 2)], free: [Some((0, q)), Some((2, s))] },
+        2 => LineTrees { trees: [(s, 0), (q, 1)], free: [Some((0, p)), Some((1, t))] },
+        _ => LineTrees { trees: [(p, 2), (q, 1)], free: [Some((2, s)), Some((1, t))] },
     }
 }
 
@@ -57,8 +57,8 @@ struct Trees {
 
 impl Trees {
     /// Enters the boards of a line by its two trees.
-    fn line(&mut self, at: u32, boards: u32, kind: &Kind, rank: impl Fn(u32) -> u32) -> Open {
-        let [first, second] = kind.trees.map(|(_, begin)| begin / 2);
+    fn line(&mut self, at: u32, boards: u32, of: &LineTrees, rank: impl Fn(u32) -> u32) -> Open {
+        let [first, second] = of.trees.map(|(_, begin)| begin / 2);
         let others: Vec<u32> = (0..boards).filter(|&board| board != first && board != second).collect();
         // The second tree needs one more port in line 0, where the root has used one of its board.
         let (inner, rest): (Vec<_>, Vec<_>) = (0..).zip(others).partition(|(number, _)| number % 2 == 1);
@@ -67,8 +67,8 @@ impl Trees {
         if at == 0 {
             out.remove(&0);
         }
-        for (way, (tree, begin)) in kind.trees.into_iter().enumerate() {
-            let other = kind.trees[1 - way].1;
+        for (way, (tree, begin)) in of.trees.into_iter().enumerate() {
+            let other = of.trees[1 - way].1;
             let end = |board: u32| match board {
                 _ if board == begin / 2 => begin % 2,
                 // The tree that begins in a board has its end; in line 0 the first tree enters only the second position.
@@ -100,7 +100,7 @@ impl Trees {
                 }
             }
         }
-        let into = kind.free.iter().flatten().map(|&(position, tree)| (rank(position), tree)).collect();
+        let into = of.free.iter().flatten().map(|&(position, tree)| (rank(position), tree)).collect();
         Open { into, out: out.into_iter().map(rank).collect() }
     }
 
@@ -128,9 +128,8 @@ impl Trees {
     /// Enters one rank by a free port: of the parents that the root reaches, the nearest.
     fn enter(&mut self, open: &mut Open) -> bool {
         let ways = open.into.iter().enumerate().flat_map(|(which, &(_, tree))| {
-            let to = open.out.iter().enumerate();
-            to.filter_map(move |(port, &from)| Some((which, port, tree, from)))
-                .map(|way| (self.depth(way.2, way.3), way))
+            let to = open.out.iter().enumerate().map(move |(port, &from)| (which, port, tree, from));
+            to.map(|way| (self.depth(way.2, way.3), way))
         });
         let nearest = ways.filter_map(|(depth, way)| depth.map(|depth| (depth, way))).min();
         let Some((_, (which, port, tree, from))) = nearest else { return false };
@@ -155,10 +154,12 @@ pub fn board_trees(rows: u32, columns: u32) -> Option<[Vec<u32>; TREES]> {
     }
     let mut open = Vec::new();
     for row in 0..rows {
-        open.push(trees.line(row, columns / 2, &kind(row, [0, 1], [2, 3]), |position| row * columns + position));
+        open.push(trees.line(row, columns / 2, &line_trees(row, [0, 1], [2, 3]), |position| row * columns + position));
     }
     for column in 0..columns {
-        open.push(trees.line(column, rows / 2, &kind(column, [2, 3], [0, 1]), |position| position * columns + column));
+        open.push(
+            trees.line(column, rows / 2, &line_trees(column, [2, 3], [0, 1]), |position| position * columns + column),
+        );
     }
     while open.iter().any(|line| !line.into.is_empty()) {
         let mut any = false;

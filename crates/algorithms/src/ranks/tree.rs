@@ -1,5 +1,5 @@
-//! The k-nomial tree: the parent of virtual rank v is v without its lowest digit above 0 to base k, so its subtree is an
-//! interval from v. The binomial tree has base 2.
+//! The k-nomial tree: the parent of virtual rank v is v without its lowest digit above 0 to base k, so its subtree is
+//! an interval from v. The binomial tree has base 2.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 

@@ -28,15 +28,12 @@ const LAWS: [(Kind, &[Kind]); 9] = [
 /// The ratio up to which times count as equal, because one sum may mix closed forms, timetables and simulations.
 const EQUAL: f64 = 1.05;
 
-/// Laws that do not hold on a preset, for the reasons in `docs/results.md`.
-const EXCEPTIONS: [(&str, &str); 7] = [
-    ("archer", "broadcast <= allreduce"),
-    ("archer", "reduce <= allreduce"),
-    ("hx2mesh-small", "scatter <= broadcast"),
+/// The beginnings of names of presets and laws that do not hold on them, for the reasons in `docs/results.md`.
+const EXCEPTIONS: [(&str, &str); 4] = [
+    ("hx2mesh", "scatter <= broadcast"),
+    ("hx4mesh", "scatter <= broadcast"),
     ("paper-sim", "allreduce <= reduce-scatter + allgather"),
-    ("paper-sim", "broadcast <= allreduce"),
-    ("paper-sim", "reduce <= allreduce"),
-    ("torus2d-small", "scatter <= broadcast"),
+    ("torus2d", "scatter <= broadcast"),
 ];
 
 /// Bytes of whole vectors.
@@ -88,7 +85,7 @@ fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
     let found: Vec<_> =
         shapes.iter().enumerate().flat_map(|(at, &shape)| broken(&machine, shape, sizes_of(at))).collect();
     let names: BTreeSet<&str> = found.iter().map(|(law, _)| law.as_str()).collect();
-    let known: BTreeSet<&str> = EXCEPTIONS.iter().filter(|of| of.0 == name).map(|of| of.1).collect();
+    let known: BTreeSet<&str> = EXCEPTIONS.iter().filter(|of| name.starts_with(of.0)).map(|of| of.1).collect();
     assert!(names.is_subset(&known) && (names == known || !crate::soak::is_on()), "{name}: {found:#?}");
 }
 
@@ -153,7 +150,7 @@ fn hold_on_drawn_parts_of_presets() {
         let (machine, shape) = (Machine::preset(name).unwrap(), drawn_part(name, drawn));
         let case = format!("{name}, {shape:?}, {bytes} bytes");
         let found = broken(&machine, shape, &[bytes]);
-        let is_known = |law: &str| EXCEPTIONS.contains(&(name, law));
+        let is_known = |law: &str| EXCEPTIONS.iter().any(|of| name.starts_with(of.0) && of.1 == law);
         assert!(found.keys().all(|law| is_known(law)), "{case}: {found:#?}");
         let kind = LAWS[(drawn >> 50) as usize % LAWS.len()].0;
         let each = 2 * (bytes / 8 / shape.grid.count()).max(1);
