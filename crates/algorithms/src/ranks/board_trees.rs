@@ -71,7 +71,7 @@ impl Trees {
             let other = of.trees[1 - way].1;
             let end = |board: u32| match board {
                 _ if board == begin / 2 => begin % 2,
-                // The tree that begins in a board has its end; in line 0 the first tree enters only the second position.
+                // The tree that begins in a board has its end. In line 0 the first tree only enters position 1.
                 _ if board == other / 2 => 1 - other % 2,
                 _ => u32::from(way == 1),
             };
