@@ -52,6 +52,17 @@ pub struct Trees {
 }
 
 impl Trees {
+    /// Adds messages that follow on the same links.
+    #[must_use]
+    pub fn then(self, next: Self) -> Self {
+        Self {
+            end_ns: self.end_ns + next.end_ns,
+            messages: self.messages + next.messages,
+            messages_of_rank: self.messages_of_rank + next.messages_of_rank,
+            reduced: self.reduced + next.reduced,
+        }
+    }
+
     /// Returns the time if a host works `host_ns` on each message that it sends or receives, and notices an arrival
     /// `signal_ns` late. It is the end of the timetable, unless hosts and reductions of a rank take longer.
     pub fn time_ns(&self, host_ns: f64, signal_ns: f64, reduce_ns_per_byte: f64) -> f64 {

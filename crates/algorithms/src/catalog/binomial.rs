@@ -4,7 +4,10 @@
 //! T = ceil(log2 P) (alpha + n beta [+ n gamma]) for a reduce and a broadcast, ceil(log2 P) alpha + (P-1) n beta for a
 //! gather and a scatter of n a rank.
 //! If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
-//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
+//! With a *radix* k a rank has k - 1 children a round, so that there are ceil(logk P) rounds: better where messages of
+//! a rank overlap and short ones mostly cost latency.
+//! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; "knomial"
+//! of MPICH.
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
@@ -12,22 +15,30 @@ use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Formula, Info, Params,
+    AlgorithmError, Case, Formula, Info, Param, Params,
     formula::POWER_OF_TWO,
     ranks::{
         RankAlgorithm, segments,
-        tree::{children, parent, size, top},
+        tree::{BINARY, children, parent, size, top},
     },
 };
 
 pub struct Binomial;
+
+const RADIX: &str = "radix";
+const MOST_RADIX: u32 = 64;
+/// Radices that a plan considers where messages of a rank overlap.
+const WORTH: [u32; 4] = [3, 4, 8, 16];
 
 const INFO: Info = Info {
     name: "binomial",
     summary: "a binomial tree: half of the ranks left send to the other half, or the other way; best for short vectors",
     reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
     collectives: &[Kind::Broadcast, Kind::Gather, Kind::Reduce, Kind::Scatter],
-    params: &[segments::WHOLE],
+    params: &[
+        Param { name: RADIX, values: "children of a rank in a round, plus 1: 2 to 64 (default: 2)" },
+        segments::WHOLE,
+    ],
     formulas: &[
         Formula::new("hockney", &[Kind::Broadcast], "ceil(log2(P)) (alpha + n beta)"),
         Formula::new("hockney", &[Kind::Reduce], "ceil(log2(P)) (alpha + n beta + n gamma)"),
@@ -40,9 +51,26 @@ const INFO: Info = Info {
 struct Tree {
     ranks: u32,
     top: u32,
+    radix: u32,
+}
+
+fn radix(params: &Params) -> Result<u32, AlgorithmError> {
+    Ok(params.number(INFO.name, RADIX, BINARY..=MOST_RADIX)?.unwrap_or(BINARY))
 }
 
 impl Tree {
+    fn new(c: &Collective, top: u32, params: &Params) -> Result<Self, AlgorithmError> {
+        Ok(Self { ranks: c.ranks, top, radix: radix(params)? })
+    }
+
+    fn children(&self, v: u32) -> impl DoubleEndedIterator<Item = u32> + Clone + use<> {
+        children(v, self.ranks, self.radix)
+    }
+
+    fn size(&self, v: u32) -> u32 {
+        size(v, self.ranks, self.radix)
+    }
+
     fn real(&self, v: u32) -> NodeId {
         NodeId(narrow::<u32>((u64::from(v) + u64::from(self.top)) % u64::from(self.ranks)))
     }
@@ -57,7 +85,7 @@ impl Tree {
     /// used.
     fn edges(&self, b: &mut Builder, upward: bool) -> Vec<Operand> {
         let edge = |v: u32| {
-            let (below, above) = (self.real(v), self.real(parent(v)));
+            let (below, above) = (self.real(v), self.real(parent(v, self.radix)));
             let (from, to) = if upward { (below, above) } else { (above, below) };
             Operand::Stream(b.stream(from, &[to]))
         };
@@ -68,7 +96,7 @@ impl Tree {
     /// Returns the ranks of the subtree of `v` as intervals: two if the subtree wraps past the last rank, otherwise
     /// one.
     fn intervals(&self, v: u32) -> Vec<(u32, u32)> {
-        let (start, count) = (self.real(v).0, size(v, self.ranks));
+        let (start, count) = (self.real(v).0, self.size(v));
         let first = count.min(self.ranks - start);
         [(start, first), (0, count - first)].into_iter().filter(|i| i.1 > 0).collect()
     }
@@ -76,13 +104,13 @@ impl Tree {
 
 fn reduce(b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = case.collective;
-    let tree = Tree { ranks: c.ranks, top: top(&c) };
+    let tree = Tree::new(&c, top(&c), params)?;
     let up = tree.edges(b, true);
     let home = (tree.top != c.root).then(|| Operand::Stream(b.stream(NodeId(tree.top), &[NodeId(c.root)])));
     let segments = segments::segments(INFO.name, None, case, params)?;
     let longest = segments.clone().map(|s| s.len).max().unwrap_or(0);
     for (node, v) in tree.all() {
-        let below: Vec<u32> = children(v, c.ranks).collect();
+        let below: Vec<u32> = tree.children(v).collect();
         let inner = below.len() > 1 && node.0 != c.root;
         let scratch = if inner { b.scratch(node, longest) } else { 0 };
         for s in segments.clone() {
@@ -113,12 +141,12 @@ fn reduce(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algorithm
 
 fn broadcast(b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
     let c = case.collective;
-    let tree = Tree { ranks: c.ranks, top: c.root };
+    let tree = Tree::new(&c, c.root, params)?;
     let down = tree.edges(b, false);
     let segments = segments::segments(INFO.name, None, case, params)?;
     for (node, v) in tree.all() {
         // The largest subtree comes first, because it has the longest path.
-        let below: Vec<Operand> = children(v, c.ranks).rev().map(|child| down[child as usize]).collect();
+        let below: Vec<Operand> = tree.children(v).rev().map(|child| down[child as usize]).collect();
         for s in segments.clone() {
             let own = (v > 0).then_some(Operand::Out(s.start));
             let source = if v > 0 { down[v as usize] } else { Operand::In(s.start) };
@@ -128,18 +156,18 @@ fn broadcast(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algori
     Ok(())
 }
 
-fn gather(b: &mut Builder, c: &Collective) {
-    let (tree, len) = (Tree { ranks: c.ranks, top: c.root }, c.elements);
+fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
+    let len = c.elements;
     let up = tree.edges(b, true);
     for (node, v) in tree.all() {
-        let count = size(v, c.ranks);
+        let count = tree.size(v);
         if count == 1 {
             b.combine(node, 0, len, &[Operand::In(0)], &[up[v as usize]]);
             continue;
         }
         if v == 0 {
             b.combine(node, 0, len, &[Operand::In(0)], &[Operand::Out(c.root * len)]);
-            for child in children(v, c.ranks) {
+            for child in tree.children(v) {
                 for (rank, ranks) in tree.intervals(child) {
                     b.combine(node, 0, ranks * len, &[up[child as usize]], &[Operand::Out(rank * len)]);
                 }
@@ -148,33 +176,33 @@ fn gather(b: &mut Builder, c: &Collective) {
         }
         let scratch = b.scratch(node, count * len);
         b.combine(node, 0, len, &[Operand::In(0)], &[Operand::Tmp(scratch)]);
-        for child in children(v, c.ranks) {
-            let (at, part) = (scratch + (child - v) * len, size(child, c.ranks) * len);
+        for child in tree.children(v) {
+            let (at, part) = (scratch + (child - v) * len, tree.size(child) * len);
             b.combine(node, 0, part, &[up[child as usize]], &[Operand::Tmp(at)]);
         }
         b.combine(node, 0, count * len, &[Operand::Tmp(scratch)], &[up[v as usize]]);
     }
 }
 
-fn scatter(b: &mut Builder, c: &Collective) {
-    let (tree, len) = (Tree { ranks: c.ranks, top: c.root }, c.elements);
+fn scatter(b: &mut Builder, tree: &Tree, c: &Collective) {
+    let len = c.elements;
     let down = tree.edges(b, false);
     for (node, v) in tree.all() {
-        let count = size(v, c.ranks);
+        let count = tree.size(v);
         if v == 0 {
-            for child in children(v, c.ranks).rev() {
+            for child in tree.children(v).rev() {
                 let intervals = tree.intervals(child);
                 let mut whole = Operand::In(intervals[0].0 * len);
                 if intervals.len() > 1 {
                     // Two intervals are packed first, because the child expects one message.
-                    let mut at = b.scratch(node, size(child, c.ranks) * len);
+                    let mut at = b.scratch(node, tree.size(child) * len);
                     whole = Operand::Tmp(at);
                     for (rank, ranks) in intervals {
                         b.combine(node, 0, ranks * len, &[Operand::In(rank * len)], &[Operand::Tmp(at)]);
                         at += ranks * len;
                     }
                 }
-                b.combine(node, 0, size(child, c.ranks) * len, &[whole], &[down[child as usize]]);
+                b.combine(node, 0, tree.size(child) * len, &[whole], &[down[child as usize]]);
             }
             b.combine(node, 0, len, &[Operand::In(c.root * len)], &[Operand::Out(0)]);
             continue;
@@ -185,8 +213,8 @@ fn scatter(b: &mut Builder, c: &Collective) {
         }
         let scratch = b.scratch(node, count * len);
         b.combine(node, 0, count * len, &[down[v as usize]], &[Operand::Tmp(scratch)]);
-        for child in children(v, c.ranks).rev() {
-            let (at, part) = (scratch + (child - v) * len, size(child, c.ranks) * len);
+        for child in tree.children(v).rev() {
+            let (at, part) = (scratch + (child - v) * len, tree.size(child) * len);
             b.combine(node, 0, part, &[Operand::Tmp(at)], &[down[child as usize]]);
         }
         b.combine(node, 0, len, &[Operand::Tmp(scratch)], &[Operand::Out(0)]);
@@ -217,6 +245,7 @@ impl RankAlgorithm for Binomial {
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         segments::segments(INFO.name, None, case, params).map(|_| ())?;
+        radix(params)?;
         let whole = matches!(case.collective.kind, Kind::Gather | Kind::Scatter);
         match params.get(segments::NAME) {
             Some(found) if whole => Err(AlgorithmError::Param {
@@ -238,16 +267,19 @@ impl RankAlgorithm for Binomial {
         match c.kind {
             Kind::Reduce => reduce(b, case, params)?,
             Kind::Broadcast => broadcast(b, case, params)?,
-            Kind::Gather => gather(b, c),
-            _ => scatter(b, c),
+            Kind::Gather => gather(b, &Tree::new(c, c.root, params)?, c),
+            _ => scatter(b, &Tree::new(c, c.root, params)?, c),
         }
         Ok(())
     }
 
     /// Returns the rounds of the first segment along the longest path, and those of the top for each further segment,
-    /// because the top has the most children.
+    /// because the top has the most children. Trees of another radix have none.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
+        if radix(params).ok()? != BINARY {
+            return None;
+        }
         // If the tree is not full, its full subtrees have the longest paths.
         let (stages, children) = (c.ranks.ilog2(), c.ranks.next_power_of_two().ilog2());
         let (first, more) = segments::first_and_more(INFO.name, None, case, params).ok()?;
@@ -277,10 +309,20 @@ impl RankAlgorithm for Binomial {
         })
     }
 
+    /// Returns other radices for short vectors on machines where messages of a rank overlap.
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        match case.collective.kind {
+        let (c, prices) = (&case.collective, case.ranks());
+        let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;
+        let overlap = occupied_ns < prices.latency_ns;
+        // With as many as ranks, the top sends to all.
+        let mut radices: Vec<u32> = WORTH.iter().map(|&radix| radix.min(c.ranks)).collect();
+        radices.retain(|&radix| overlap && radix > BINARY);
+        radices.dedup();
+        let mut all = match c.kind {
             Kind::Gather | Kind::Scatter => vec![Params::new()],
             _ => segments::candidates(None, case),
-        }
+        };
+        all.extend(radices.into_iter().map(|radix| Params::new().with(RADIX, radix)));
+        all
     }
 }

@@ -160,7 +160,12 @@ impl Algorithm for ReduceBroadcast {
                 exchanges.extend(more);
                 Some(Profile::Exchanges(exchanges))
             }
-            Profile::Trees(_) | Profile::Registers(_) => None,
+            Profile::Trees(trees) => {
+                let (broadcast, inner, rest) = broadcast_part(case, params).ok()?;
+                let Profile::Trees(more) = broadcast.profile(&inner, &rest)? else { return None };
+                Some(Profile::Trees(trees.then(more)))
+            }
+            Profile::Registers(_) => None,
         }
     }
 

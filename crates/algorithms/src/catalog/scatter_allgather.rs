@@ -17,7 +17,7 @@ use crate::{
     ranks::{
         Around, Blocks, RankAlgorithm,
         halving::Halving,
-        tree::{children, parent, size},
+        tree::{BINARY, children, parent, size},
     },
 };
 
@@ -61,17 +61,18 @@ impl RankAlgorithm for ScatterAllgather {
         let (p, blocks) = (c.ranks, Blocks::new(c.elements, c.ranks));
         let nodes: Vec<NodeId> = (c.root..p).chain(0..c.root).map(NodeId).collect();
         let doubles = params.choice(INFO.name, "allgather", &ALLGATHERS)? == ALLGATHERS[1];
-        let down: Vec<Operand> =
-            (1..p).map(|v| Operand::Stream(b.stream(nodes[parent(v) as usize], &[nodes[v as usize]]))).collect();
+        let down: Vec<Operand> = (1..p)
+            .map(|v| Operand::Stream(b.stream(nodes[parent(v, BINARY) as usize], &[nodes[v as usize]])))
+            .collect();
         let around = (!doubles).then(|| Around::new(b, nodes.clone(), 0));
         for v in 0..p {
             b.phase("scatter");
             let node = nodes[v as usize];
-            let part = |v: u32| blocks.span(v, v + size(v, p));
+            let part = |v: u32| blocks.span(v, v + size(v, p, BINARY));
             if v > 0 {
                 b.combine(node, 0, part(v).len, &[down[v as usize - 1]], &[Operand::Out(part(v).start)]);
             }
-            for child in children(v, p).rev() {
+            for child in children(v, p, BINARY).rev() {
                 let start = part(child).start;
                 let source = if v == 0 { Operand::In(start) } else { Operand::Out(start) };
                 b.combine(node, 0, part(child).len, &[source], &[down[child as usize - 1]]);

@@ -1,34 +1,43 @@
 //! Torus trees: a broadcast of four parts of the vector at once over arc-disjoint trees of a torus of ranks, chunk
 //! after chunk, so that all four links of every rank are in use in both directions; a reduce goes up the same trees.
 //!
-//! T = n/4 beta (1 + d/c) + d alpha to broadcast c chunks of a part, d messages from the root to the farthest rank
-//! (about 3/4 of the longer side and half of the other), and the price beta of a byte on one link. The operator of a
-//! reduce must commute.
+//! T = n/4 beta (1 + d/c) + d alpha to broadcast c chunks of a part, d messages from the root to the farthest rank, and
+//! the price beta of a byte on one link: d is about 3/4 of the longer side and half of the other on a torus, and 4 log2
+//! of a side at most where switches join the boards of rows and columns. A reduce also adds the chunks of a rank's
+//! children on each of the d ranks. The operator of a reduce must commute.
 //!
-//! The leaves of a reduce keep a *window*. Nothing else delays them, and an interface sends few messages at a time, in
-//! posting order: a rank that posts all chunks of the trees in which it is a leaf delays those of its other trees. So a
-//! leaf sends a chunk only if the rank's other trees are no more chunks behind than are under way at a time.
+//! A reduce is the broadcast in reverse. Nothing delays the leaves of a tree, and an interface sends few messages at a
+//! time, in posting order: a rank that posts all chunks of the trees in which it is a leaf delays those of its other
+//! trees. So a leaf sends a chunk no earlier than the reversed broadcast would, by the chunks that the rank's other
+//! trees have sent.
 //!
-//! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`].
+//! Source: arc-disjoint spanning trees, Edmonds (1973); the trees: [`crate::ranks::torus_trees`] and, of boards that
+//! switches join, [`crate::ranks::board_trees`].
 
-use unisono_base::{InstrId, NodeId, Span, narrow, rounded_up};
+use unisono_base::{InstrId, NodeId, Span, narrow, rounded};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
-use unisono_synthesis::{Fabric, Graph};
+
+mod ways;
 
 use crate::{
     AlgorithmError, Case, Info, Param, Params,
     ranks::{
         Blocks, Extents, RankAlgorithm,
+        board_trees::board_trees,
         extents::DIMS,
         torus_trees::{TREES, torus_trees},
     },
 };
+use ways::Ways;
 
 pub struct TorusTrees;
 
 const CHUNKS: &str = "chunks";
+const LINES: &str = "lines";
+const RINGS: &str = "rings";
+const SWITCHES: &str = "switches";
 
 const INFO: Info = Info {
     name: "torus-trees",
@@ -41,6 +50,10 @@ const INFO: Info = Info {
             values: "parts of a quarter of the vector, which follow each other, 1 to 65536 (default: 64)",
         },
         DIMS,
+        Param {
+            name: LINES,
+            values: "rings (default), or switches: rows and columns of boards of 2x2 ranks that a switch joins",
+        },
     ],
     ..Info::AMONG_RANKS
 };
@@ -48,19 +61,27 @@ const INFO: Info = Info {
 const MOST_CHUNKS: u32 = 1 << 16;
 const DEFAULT: u32 = 64;
 /// Numbers of chunks that a plan considers, with the least bytes of a chunk and the most instructions of a schedule.
-const WORTH: [u32; 5] = [4, 16, 64, 256, 1024];
+const WORTH: [u32; 6] = [4, 16, 64, 256, 512, 1024];
 const LEAST_BYTES: u64 = 1 << 11;
 const MOST_INSTRUCTIONS: u64 = 1 << 23;
+/// The chunks by which the leaves of a reduce are ahead of their times.
+const SLACK: u64 = 2;
 
 /// Returns the parent of each rank in each tree; the root is its own.
 fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmError> {
     let (rows, columns) = Extents::of_two(INFO.name, case, params)?;
-    let Some(trees) = torus_trees(rows, columns) else {
-        let reason = format!("{rows}x{columns} ranks have no four such trees; it needs a torus of at least 3x3");
+    let on_boards = params.choice(INFO.name, LINES, &[RINGS, SWITCHES])? == SWITCHES;
+    let Some(trees) = (if on_boards { board_trees(rows, columns) } else { torus_trees(rows, columns) }) else {
+        let needs = if on_boards { "even sides of at least 6 with lines=switches" } else { "a torus of at least 3x3" };
+        let reason = format!("{rows}x{columns} ranks have no four such trees; it needs {needs}");
         return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
     };
     let (row, column) = (case.collective.root / columns, case.collective.root % columns);
-    let moved = |rank: u32| (rank / columns + row) % rows * columns + (rank % columns + column) % columns;
+    // Boards of two ranks a side keep their ranks together, in one of two orders.
+    let along = |at: u32, root: u32, side: u32| {
+        if on_boards { (at + root / 2 * 2) % side ^ root % 2 } else { (at + root) % side }
+    };
+    let moved = |rank: u32| along(rank / columns, row, rows) * columns + along(rank % columns, column, columns);
     Ok(trees.map(|tree| {
         let mut parents = vec![0; tree.len()];
         (0..).zip(tree).for_each(|(rank, parent)| parents[moved(rank) as usize] = moved(parent));
@@ -74,17 +95,60 @@ fn chunks(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(given.unwrap_or(DEFAULT).min(case.collective.elements.div_ceil(narrow(TREES)).max(1)))
 }
 
-/// Returns the number of chunks by which the leaves of a reduce may be ahead of the rank's other trees.
-///
-/// Some chunks travel on the longest path, and each rank keeps one until its sum is made. The weights of both are those
-/// of the least simulated time on tori of 3 x 3 to 32 x 32; half and twice the window take longer.
-fn window(case: &Case, chunks: u32, parents: &[Vec<u32>; TREES]) -> u32 {
-    let c = &case.collective;
-    let Some(ways) = case.fabric().and_then(|fabric| Ways::new(fabric, parents)) else { return chunks.div_ceil(4) };
-    let (messages, ns) = ways.deepest_ns(parents, c.root, 0, 2.0 * case.ranks().issue_ns);
-    let chunk_ns = ways.busiest_ns(case.bytes(c.elements.div_ceil(chunks * narrow::<u32>(TREES))));
-    let on_the_way = rounded_up(ns / chunk_ns).min(u64::from(chunks));
-    messages.div_ceil(2) + (3 * narrow::<u32>(on_the_way)).div_ceil(4)
+/// The trees, and the times of their messages.
+struct Timed<'a> {
+    parents: [Vec<u32>; TREES],
+    /// The messages from the root to each rank of each tree, and their time; for a reduce, from the rank to the root.
+    ends: [Vec<(u32, f64)>; TREES],
+    /// The time after which each tree takes the next chunk.
+    period_ns: f64,
+    ways: Option<Ways<'a>>,
+}
+
+impl<'a> Timed<'a> {
+    /// Prices messages by the links of a network; elsewhere each one takes the time of a chunk.
+    fn new(case: &'a Case, params: &Params, chunks: u32) -> Result<Self, AlgorithmError> {
+        let (c, parents) = (&case.collective, parents(case, params)?);
+        let bytes = case.bytes(c.elements.div_ceil(chunks * narrow::<u32>(TREES)));
+        let ways = case.fabric().and_then(|fabric| Ways::new(fabric, &parents));
+        let reduces_ns = if c.kind == Kind::Reduce { bytes as f64 * case.ranks().reduce_ns_per_byte } else { 0.0 };
+        let ends = std::array::from_fn(|tree| {
+            let mut children = vec![0_u32; parents[tree].len()];
+            parents[tree].iter().for_each(|&parent| children[parent as usize] += 1);
+            ends(&parents[tree], c.root, |rank| {
+                let Some(ways) = &ways else { return 1.0 };
+                let reduced = f64::from(children[parents[tree][rank] as usize]) * reduces_ns;
+                ways.message_ns(tree, rank, bytes) + 2.0 * case.ranks().issue_ns + reduced
+            })
+        });
+        let period_ns = ways.as_ref().map_or(1.0, |ways| ways.busiest_ns(bytes));
+        Ok(Self { parents, ends, period_ns, ways })
+    }
+
+    /// Returns the first chunk of a tree in which a rank is a leaf that waits for one of another tree, and the first
+    /// one that is waited for. The difference is the chunks that pass while the trees' times to the root differ.
+    fn window(&self, rank: usize, leaf: usize, other: usize) -> (usize, usize) {
+        let later = (self.ends[leaf][rank].1 - self.ends[other][rank].1) / self.period_ns;
+        let (ahead, behind) = (SLACK + rounded(later), rounded(-later));
+        (narrow(ahead.saturating_sub(behind)), narrow(behind.saturating_sub(ahead)))
+    }
+}
+
+/// Returns the messages from the root to each rank, and their time.
+fn ends(parents: &[u32], root: u32, takes: impl Fn(usize) -> f64) -> Vec<(u32, f64)> {
+    let mut known = vec![None; parents.len()];
+    known[root as usize] = Some((0, 0.0));
+    for rank in 0..parents.len() {
+        let mut open = vec![rank];
+        while let Some(&at) = open.last() {
+            match known[parents[at] as usize] {
+                _ if known[at].is_some() => drop(open.pop()),
+                Some((messages, ns)) => known[at] = Some((messages + 1, ns + takes(at))),
+                None => open.push(parents[at] as usize),
+            }
+        }
+    }
+    known.into_iter().map(Option::unwrap_or_default).collect()
 }
 
 impl RankAlgorithm for TorusTrees {
@@ -138,12 +202,13 @@ impl RankAlgorithm for TorusTrees {
             }
         }
         if !down {
-            let window = window(case, chunks, &parents) as usize;
+            let timed = Timed::new(case, params, chunks)?;
             for rank in 0..c.ranks as usize {
                 let (idle, busy): (Vec<usize>, Vec<usize>) = (0..TREES).partition(|&lane| leaves[lane][rank]);
                 for (&leaf, &other) in idle.iter().flat_map(|leaf| busy.iter().map(move |other| (leaf, other))) {
-                    let behind = made[other][rank].iter();
-                    made[leaf][rank].iter().skip(window).zip(behind).for_each(|(&sent, &added)| b.after(sent, added));
+                    let (ahead, behind) = timed.window(rank, leaf, other);
+                    let waited = made[other][rank].iter().skip(behind);
+                    made[leaf][rank].iter().skip(ahead).zip(waited).for_each(|(&sent, &added)| b.after(sent, added));
                 }
             }
         }
@@ -151,24 +216,23 @@ impl RankAlgorithm for TorusTrees {
     }
 
     fn trees(&self, case: &Case, params: &Params) -> Option<Trees> {
-        let (c, fabric) = (&case.collective, case.fabric()?);
-        // Trees of a reduce delay each other at the interfaces, which only the messages of its schedule show.
-        if c.kind == Kind::Reduce {
-            return None;
-        }
-        let (chunks, parents) = (chunks(case, params).ok()?, parents(case, params).ok()?);
-        let bytes = case.bytes(c.elements.div_ceil(chunks * narrow::<u32>(TREES)));
-        let ways = Ways::new(fabric, &parents)?;
-        let host_ns = 2.0 * case.ranks().issue_ns;
-        let deepest = ways.deepest_ns(&parents, c.root, bytes, host_ns);
+        let (c, chunks) = (&case.collective, chunks(case, params).ok()?);
+        let timed = Timed::new(case, params, chunks).ok()?;
+        timed.ways.as_ref()?;
+        let (messages, ns) =
+            timed.ends.iter().flatten().fold((0, 0.0_f64), |most, of| (most.0.max(of.0), most.1.max(of.1)));
         let mut children = vec![0_u64; c.ranks as usize];
-        parents.iter().for_each(|tree| tree.iter().for_each(|&parent| children[parent as usize] += 1));
+        for parents in &timed.parents {
+            let below = (0..).zip(parents).filter(|&(rank, _)| rank != c.root);
+            below.for_each(|(_, &parent)| children[parent as usize] += 1);
+        }
         let most = children.into_iter().max().unwrap_or(0);
+        let reduced = if c.kind == Kind::Reduce { most * case.bytes(c.elements) / TREES as u64 } else { 0 };
         Some(Trees {
-            end_ns: deepest.1 + f64::from(chunks - 1) * ways.busiest_ns(bytes),
-            messages: deepest.0,
+            end_ns: ns + f64::from(chunks - 1) * timed.period_ns,
+            messages,
             messages_of_rank: u64::from(chunks) * (most + TREES as u64),
-            reduced: 0,
+            reduced,
         })
     }
 
@@ -183,102 +247,14 @@ impl RankAlgorithm for TorusTrees {
             let bytes = case.bytes(case.collective.elements) / (4 * u64::from(chunks));
             bytes >= LEAST_BYTES && self.instructions(case, &params) <= MOST_INSTRUCTIONS
         };
-        WORTH.into_iter().filter(is_worth).map(|chunks| Params::new().with(CHUNKS, chunks)).collect()
+        let rings = WORTH.into_iter().filter(is_worth).map(|chunks| Params::new().with(CHUNKS, chunks));
+        let switches = Params::new().with(LINES, SWITCHES);
+        let has_switches = Timed::new(case, &switches, 1).is_ok_and(|timed| timed.ways.is_some());
+        let on_boards = rings.clone().filter(|_| has_switches).map(|params| params.with(LINES, SWITCHES));
+        rings.clone().chain(on_boards).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {
         chunks(case, params).map_or_else(|_| params.clone(), |chunks| params.clone().with(CHUNKS, chunks))
     }
-}
-
-/// The links that the messages of the trees take on a network.
-struct Ways<'a> {
-    fabric: &'a Fabric,
-    /// By tree and rank: the links from the parent, and the least rate of one of them.
-    of: Vec<Vec<(u32, u64)>>,
-    /// Messages of a chunk on the busiest link, divided by its rate.
-    busiest: f64,
-}
-
-impl<'a> Ways<'a> {
-    /// Finds the paths; `None` if a rank cannot be reached.
-    fn new(fabric: &'a Fabric, parents: &[Vec<u32>]) -> Option<Self> {
-        let graph = fabric.graph();
-        let mut on_arcs = vec![0_u32; graph.arcs().len()];
-        let mut of = Vec::with_capacity(parents.len());
-        for tree in parents {
-            let mut links = vec![(0, u64::MAX); tree.len()];
-            for (rank, &parent) in (0..).zip(tree).filter(|&(rank, &parent)| parent != rank) {
-                let way = way(graph, parent, rank)?;
-                way.iter().for_each(|&arc| on_arcs[arc as usize] += 1);
-                let rate = way.iter().map(|&arc| graph.arcs()[arc as usize].rate).min()?;
-                links[rank as usize] = (narrow(way.len()), rate);
-            }
-            of.push(links);
-        }
-        let loads = graph.arcs().iter().zip(on_arcs).map(|(arc, count)| f64::from(count) / arc.rate as f64);
-        Some(Self { fabric, of, busiest: loads.fold(0.0, f64::max) })
-    }
-
-    /// Returns the time for which one chunk of each tree occupies the busiest link.
-    fn busiest_ns(&self, bytes: u64) -> f64 {
-        self.busiest * bytes as f64 / self.fabric.graph().bytes_per_ns()
-    }
-
-    /// Returns the most messages between the root and a rank in any tree, and the longest time of a chunk on its path.
-    fn deepest_ns(&self, parents: &[Vec<u32>], root: u32, bytes: u64, host_ns: f64) -> (u32, f64) {
-        let of_tree = |(tree, parents): (usize, &Vec<u32>)| self.deepest_of(tree, parents, root, bytes, host_ns);
-        let trees = parents.iter().enumerate().map(of_tree);
-        trees.fold((0, 0.0), |most: (u32, f64), found| (most.0.max(found.0), most.1.max(found.1)))
-    }
-
-    fn deepest_of(&self, tree: usize, parents: &[u32], root: u32, bytes: u64, host_ns: f64) -> (u32, f64) {
-        let per_unit = self.fabric.graph().bytes_per_ns();
-        let hop_ns = self.fabric.hop(1) / per_unit;
-        let mut known = vec![None; parents.len()];
-        known[root as usize] = Some((0, 0.0));
-        let (mut most, mut longest) = (0, 0.0_f64);
-        for rank in 0..narrow::<u32>(parents.len()) {
-            let mut open = vec![rank];
-            while let Some(&at) = open.last() {
-                if known[at as usize].is_some() {
-                    open.pop();
-                    continue;
-                }
-                let parent = parents[at as usize];
-                let Some((messages, ns)) = known[parent as usize] else {
-                    open.push(parent);
-                    continue;
-                };
-                let (links, rate) = self.of[tree][at as usize];
-                let takes = f64::from(links) * hop_ns + host_ns + bytes as f64 / (rate as f64 * per_unit);
-                known[at as usize] = Some((messages + 1, ns + takes));
-                (most, longest) = (most.max(messages + 1), longest.max(ns + takes));
-            }
-        }
-        (most, longest)
-    }
-}
-
-/// Returns the arcs of a shortest path between two ranks over relays.
-fn way(graph: &Graph, from: u32, to: u32) -> Option<Vec<u32>> {
-    let mut reached: Vec<(u32, Vec<u32>)> = vec![(from, Vec::new())];
-    let mut met = std::collections::BTreeSet::from([from]);
-    while !reached.is_empty() {
-        let mut next = Vec::new();
-        for (node, way) in &reached {
-            for &arc in graph.leaving(*node) {
-                let at = graph.arcs()[arc as usize].to;
-                let longer = || way.iter().copied().chain([arc]).collect::<Vec<u32>>();
-                if at == to {
-                    return Some(longer());
-                }
-                if at >= graph.ranks() && met.insert(at) {
-                    next.push((at, longer()));
-                }
-            }
-        }
-        reached = next;
-    }
-    None
 }

@@ -1,6 +1,7 @@
 //! Shared parts of the algorithms among ranks, which reach each other by messages, on a cluster or a node.
 
 mod blocks;
+pub mod board_trees;
 pub mod circulant;
 pub mod extents;
 mod fold;

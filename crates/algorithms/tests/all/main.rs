@@ -17,6 +17,7 @@ mod line {
 }
 mod ranks {
     mod blocks;
+    mod board_trees;
     mod circulant;
     mod extents;
     mod fold;
