@@ -122,7 +122,8 @@ def test_three_readers_read_one_schedule(seed: int, tmp_path: Path) -> None:
         ("node 0:", "node0:"), ("node 0:", "node 0 :"), ("phases x", "phases"), ("phases x", "phases x\noriginx"),
         ("ranks=2 ", "ranks=2"), ("=2", " = 2"), ("schedule 1", "schedule 01"), ("i0: in", "i0: \u00a0in"),
         ("in[0..1] -> s0", "in[0..1] -> s0 len=0"), ("0 -> 1\n", "0 -> 1 capacity=00000000001\n"),
-        ("phases x", "phases x\nnodes 3\nnodes 3"), ("0 -> 1\n", "0 -> 1 1\n"), ("node 1", "node 1:0"), ("i1: s1", "i1 p: s1"),
+        ("phases x", "phases x\nnodes 3\nnodes 3"), ("0 -> 1\n", "0 -> 1 1\n"), ("node 1", "node 1:0"),
+        ("i1: s1", "i1 p: s1"),
         ("i3: s0 + in[0..1] -> out[0..1]", "i3: in[0..1] -> s1\n  i4 p: in[0..1] -> s1"),
     ],
 )  # fmt: skip

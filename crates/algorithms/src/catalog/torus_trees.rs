@@ -79,7 +79,7 @@ fn parents(case: &Case, params: &Params) -> Result<[Vec<u32>; TREES], AlgorithmE
     let (row, column) = (case.collective.root / columns, case.collective.root % columns);
     // Boards of two ranks a side keep their ranks together, in one of two orders.
     let along = |at: u32, root: u32, side: u32| {
-        if on_boards { (at + root / 2 * 2) % side ^ root % 2 } else { (at + root) % side }
+        if on_boards { ((at + root / 2 * 2) % side) ^ (root % 2) } else { (at + root) % side }
     };
     let moved = |rank: u32| along(rank / columns, row, rows) * columns + along(rank % columns, column, columns);
     Ok(trees.map(|tree| {

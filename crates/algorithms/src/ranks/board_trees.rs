@@ -79,7 +79,7 @@ impl Trees {
             let own = begin / 2;
             let shares = own == other / 2;
             ports.insert((PORT, begin));
-            if !shares && !(at == 0 && own == 0) {
+            if !(shares || at == 0 && own == 0) {
                 ports.insert((PORT + LINK, begin ^ 1));
             }
             let leaves = inner[1 - way].iter().copied().chain((!shares).then_some(other / 2));
