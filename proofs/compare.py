@@ -92,7 +92,9 @@ def generated(most: int) -> int:
     """Compares the families proved for every number of ranks with what Unisono makes; returns the differences."""
     cases = different = 0
     for algorithm, collective, ranks, elements, root, segment in families(most):
-        where, params = un.machine("archer", (ranks,)), {"segment": str(4 * segment)} if segment else None
+        where, params = un.machine("archer", (ranks,)), {"segment": str(4 * segment)} if segment else {}
+        if algorithm == "binomial":
+            params["radix"] = "2"
         plan = un.plan(collective, where, elements=elements, root=root, algorithm=algorithm, params=params)
         lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in plan.schedule.to_text().split("\n")]
         made = [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
