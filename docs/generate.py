@@ -13,9 +13,9 @@ import machine_page
 import paper_pages
 import unisono as un
 import unsafe_page
-from unisono import plots
 from unisono.base.files import write
 from unisono.cli.algorithms import param_names
+from unisono.pictures import plots
 from unisono.reproduce import wafer
 
 PAGE = Path(__file__).with_name("algorithms.md")

@@ -63,7 +63,7 @@ def compare(
         )
     if plot is not None:
         # Drawing takes long to import.
-        from unisono.plots import comparisons
+        from unisono.pictures.plots import comparisons
 
         write(plot, comparisons.draw(rows, form_of(plot)))
     if as_json:

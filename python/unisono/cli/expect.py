@@ -110,7 +110,7 @@ def expect(
         write(output, json_text(expected) if output.endswith(".json") else prometheus_text(expected))
     if plot is not None:
         # Drawing takes long to import.
-        from unisono.plots import expectations
+        from unisono.pictures.plots import expectations
 
         write(plot, expectations.draw(expected, form_of(plot)))
     files = [file for file in (output, plot) if file is not None]

@@ -192,7 +192,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
 
 def _draw(made: Plan, path: str) -> None:
     # Drawing takes long to import.
-    from unisono.plots import forests
+    from unisono.pictures.plots import forests
 
     write(path, forests.draw(made, form_of(path)))
     if made.algorithm != "forest":

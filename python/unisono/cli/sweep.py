@@ -9,6 +9,7 @@ from unisono.base.files import check_files, write
 from unisono.base.letters import letters
 from unisono.base.pictures import form_of
 from unisono.base.reports import SweepPoint
+from unisono.base.tables import sweep_csv
 from unisono.cli._completion import algorithms, complete
 from unisono.cli._jobs import cores, pool
 from unisono.cli._options import (
@@ -38,7 +39,6 @@ from unisono.cli._pictures import check_picture
 from unisono.cli._sources import SUBSET, note_unused, refuse_unused
 from unisono.cli._types import ALGORITHM, COLLECTIVE, Lengths, Names, Param, Shapes, Shard
 from unisono.planning.shards import part_of
-from unisono.tables import sweep_csv
 
 __all__ = ["report", "sweep"]
 
@@ -172,7 +172,7 @@ def report(
         write(output, sweep_csv(points))
     if plot is not None:
         # Drawing takes long to import.
-        from unisono import plots
+        from unisono.pictures import plots
 
         nodes = "ranks" if points[0]["cycles"] is None else "PEs"
         write(plot, plots.speedup_map(points, f"{collective} on {machine}", form=form_of(plot), nodes=nodes))

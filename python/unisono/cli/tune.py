@@ -18,15 +18,15 @@ from unisono.cli._output import counted, params_text, print_json, print_lines, p
 from unisono.cli._sources import JUDGED, refuse_unused
 from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
-from unisono.confirming import Trial, confirm
 from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED, Collectives
 from unisono.mpi.exports import FORMATS, other_library, says
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import check_alike, check_several, together
-from unisono.sampled_tuning import tune_share
-from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
-from unisono.tuning import tune as measure
+from unisono.tuning.confirming import Trial, confirm
+from unisono.tuning.sampled import tune_share
+from unisono.tuning.tables import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
+from unisono.tuning.tables import tune as measure
 
 __all__ = ["tune"]
 

@@ -29,7 +29,7 @@ from unisono.cli._sources import (
     note_unused,
     refuse_unused,
 )
-from unisono.contents import contents
+from unisono.planning.contents import contents
 from unisono.planning.emission import check_registers
 from unisono.planning.plan_files import is_plan_file
 

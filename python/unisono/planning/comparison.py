@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterable
 
-from unisono import training
 from unisono._core import Error, InputError, Machine, UnsupportedError, WorkloadGraph, workload_presets
 from unisono.base.files import exists, file_name, title
 from unisono.base.inputs import MachineLike, items
@@ -11,6 +10,7 @@ from unisono.base.messages import shown
 from unisono.base.names import did_you_mean
 from unisono.base.reports import ComparisonRow, WorkloadReport
 from unisono.machines.descriptions import machine as machine_of
+from unisono.planning import training
 from unisono.planning.programs import price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 

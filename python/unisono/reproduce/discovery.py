@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from unisono import plots
 from unisono._core import Discovery, Mapper, TaskList, discovery_rate
 from unisono.base.files import write
-from unisono.graphs import Source, write_graph
+from unisono.base.tables import csv_text
+from unisono.pictures import plots
+from unisono.pictures.graphs import Source, write_graph
 from unisono.reproduce import Finding, discovery_predicted, discovery_statements
-from unisono.tables import csv_text
 
 __all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unisono.multiplying import best, cost, count, fan_out
+from unisono.planning.multiplying import best, cost, count, fan_out
 from unisono.reproduce import Finding, multiplying_figures
 from unisono.reproduce import multiplying_simulated as runs
 

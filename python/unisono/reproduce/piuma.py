@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import unisono as un
+from unisono.planning.training import BYTES, Iteration, iteration, reduction, vgg16
 from unisono.reproduce import Finding, multiplying_simulated, piuma_figures
-from unisono.training import BYTES, Iteration, iteration, reduction, vgg16
 
 __all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
 
