@@ -152,7 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _failures.report(failure)
         if arguments is not None:
             return code
-        end_other_ranks(code)
+        if code:
+            end_other_ranks(code)
         # Threads may still compute unneeded results.
         return _jobs.end(code)
     finally:
