@@ -1,8 +1,8 @@
 """Writes the generated pages of docs/, and the picture of the README.
 
 docs/algorithms.md is from the registry, docs/gpus.md from measured times, docs/machines.md from the presets,
-docs/unsafe.md from the sources, docs/papers from the lists of claims. With --check it writes nothing and fails if a
-page is out of date.
+docs/results.md from the tables in benches/results, docs/papers from the lists of claims, and the options of
+docs/commands.md from the program. With --check it writes nothing and fails if a page is out of date.
 """
 
 import sys
@@ -11,8 +11,8 @@ from pathlib import Path
 import gpu_page
 import machine_page
 import paper_pages
+import results_page
 import unisono as un
-import unsafe_page
 from unisono import plots
 from unisono.base.files import write
 from unisono.cli.algorithms import param_names
@@ -51,7 +51,7 @@ def main() -> None:
         PAGE: page(),
         gpu_page.PAGE: gpu_page.page(),
         machine_page.PAGE: machine_page.page(),
-        unsafe_page.PAGE: unsafe_page.page(),
+        results_page.PAGE: results_page.page(),
         **paper_pages.pages(),
     }
     if "--check" not in sys.argv[1:]:

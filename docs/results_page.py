@@ -1,0 +1,136 @@
+"""The page of measured figures, docs/results.md, from the tables in benches/results."""
+
+import csv
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PAGE = Path(__file__).with_name("results.md")
+FOLDER = ROOT / "benches" / "results"
+#: Titles of the tables' files, in the order of the page.
+TITLES = {
+    "mpi": "MPI programs",
+    "tasks": "Programs of tasks",
+    "gpus": "GPUs",
+    "networks": "Networks",
+    "forests": "Forests, failures and all-to-alls on networks",
+    "choices": "Choices of plans",
+    "workloads": "Workloads",
+    "wafer": "Wafers",
+    "ranks": "Plans and simulations among ranks",
+    "proofs": "Proofs, certificates and guidelines",
+    "program": "The program, its pages and its tests",
+}
+#: Most rows of a table; longer ones show the range of each group.
+_MOST = 28
+_HEAD = """# Measured figures
+
+`python docs/generate.py` makes this page of the tables in `benches/results`, which hold every figure with its date,
+machine and command. To repeat a figure, run the command above its table. The machine has 2 shared x86-64 cores, 24 GB
+and Linux, unless a topic names another; builds are release builds. Times on shared cores vary by tens of per cent.
+
+In brackets: the figure of the peer that the head of the column names, and the ratio of the two. Beside a bound or a
+measurement the ratio is ours over theirs; beside another program or a requirement it is how many times better ours is.
+Where a topic has more than {most} cases, a row is the range of a group of cases.
+"""
+
+
+class Figure(NamedTuple):
+    """One row of a table: a figure of a case, beside that of a peer."""
+
+    topic: str
+    case: str
+    measure: str
+    figure: str
+    unit: str
+    peer: str
+    peer_figure: str
+    ratio: str
+    date: str
+    machine: str
+    commit: str
+    command: str
+    note: str
+
+
+def figures(name: str) -> list[Figure]:
+    """Returns the rows of a table in `benches/results`."""
+    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    if tuple(head) != Figure._fields:
+        raise ValueError(f"{name}.csv has the columns {', '.join(head)}; the page needs {', '.join(Figure._fields)}")
+    return [Figure(*row) for row in rows]
+
+
+def ends(text: str) -> list[float]:
+    """Returns the numbers of ``1.5`` or of ``1.5 to 2``."""
+    return [float(part) for part in text.split(" to ")]
+
+
+def page() -> str:
+    """Returns the text of the page."""
+    parts = [_HEAD.format(most=_MOST)]
+    for name, title in TITLES.items():
+        rows = figures(name)
+        parts.append(f"\n## {title}\nTable: `benches/results/{name}.csv`\n")
+        parts += [_topic(topic, [row for row in rows if row.topic == topic]) for topic in _distinct(rows, "topic")]
+    return "".join(parts)
+
+
+def _distinct(rows: list[Figure], field: str) -> list[str]:
+    return list(dict.fromkeys(getattr(row, field) for row in rows))
+
+
+def _topic(topic: str, rows: list[Figure]) -> str:
+    cases = _distinct(rows, "case")
+    groups = {case: case for case in cases}
+    if len(cases) > _MOST:
+        groups = {case: case.partition("; ")[0] if "; " in case else "all" for case in cases}
+    columns = list(dict.fromkeys(_column(row) for row in rows))
+    notes = _distinct(rows, "note")
+    listed = len(notes) > 1 and len(cases) <= _MOST
+    about = [f"`{_distinct(rows, 'command')[0]}`", _range(_distinct(rows, "date"))]
+    about += [machine for machine in _distinct(rows, "machine")[:1] if machine != "2 shared x86-64 cores"]
+    about += [notes[0]] if len(notes) == 1 and notes[0] else []
+    about += [f"{len(cases)} cases"] if len(cases) > _MOST else []
+    head = ["case", *columns, *(["note"] if listed else [])]
+    lines = [f"\n### {topic}", "; ".join(about), "", _row(head), "|" + "---|" * len(head)]
+    for group in dict.fromkeys(groups.values()):
+        own = [row for row in rows if groups[row.case] == group]
+        cells = [_cell([row for row in own if _column(row) == column]) for column in columns]
+        lines.append(_row([group, *cells, *(["; ".join(filter(None, _distinct(own, "note")))] if listed else [])]))
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    return "|" + "|".join(cell.replace("|", "\\|") for cell in cells) + "|"
+
+
+def _column(row: Figure) -> str:
+    peer = f" ({row.peer})" if row.peer else ""
+    return f"{row.measure}{', ' if row.unit else ''}{row.unit}{peer}"
+
+
+def _cell(rows: list[Figure]) -> str:
+    if not rows:
+        return ""
+    beside = [text for text in (_span([row.peer_figure for row in rows]), _span([row.ratio for row in rows])) if text]
+    return _span([row.figure for row in rows]) + (f" ({'; '.join(beside)})" if beside else "")
+
+
+def _span(texts: list[str]) -> str:
+    """Returns the least and the greatest number of some texts, as they are written there."""
+    numbers = [part for text in texts if text for part in text.split(" to ")]
+    if not numbers:
+        return ""
+    least, most = min(numbers, key=float), max(numbers, key=float)
+    return _thousands(least) if float(least) == float(most) else f"{_thousands(least)} to {_thousands(most)}"
+
+
+def _thousands(number: str) -> str:
+    whole, point, rest = number.partition(".")
+    return f"{int(whole):,}{point}{rest}" if len(whole) > 4 else number
+
+
+def _range(dates: list[str]) -> str:
+    return dates[0] if len(dates) == 1 else f"{min(dates)} to {max(dates)}"
