@@ -8,6 +8,7 @@ docs/commands.md from the program. With --check it writes nothing and fails if a
 import sys
 from pathlib import Path
 
+import command_page
 import gpu_page
 import machine_page
 import paper_pages
@@ -49,6 +50,7 @@ def _cell(text: str) -> str:
 def main() -> None:
     texts = {
         PAGE: page(),
+        command_page.PAGE: command_page.page(),
         gpu_page.PAGE: gpu_page.page(),
         machine_page.PAGE: machine_page.page(),
         results_page.PAGE: results_page.page(),

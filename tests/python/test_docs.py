@@ -34,11 +34,15 @@ def test_commands_are_sorted_and_documented() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_options_are_documented(command: click.Command) -> None:
-    shared = REFERENCE.partition("## ")[0]
+    shared = REFERENCE.partition("## `unisono")[0]
     text = section(command.name or "") + shared
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert f"`{parameter.opts[-1]}" in text, parameter.opts
+
+
+def test_parts_of_the_commands_are_those_of_their_help() -> None:
+    assert generated("command_page.py") == REFERENCE, "run 'python docs/generate.py'"
 
 
 def test_each_command_is_one_file() -> None:
