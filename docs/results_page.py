@@ -93,11 +93,13 @@ def _topic(topic: str, rows: list[Figure]) -> str:
     about += [machine for machine in _distinct(rows, "machine")[:1] if machine != "2 shared x86-64 cores"]
     about += [notes[0]] if len(notes) == 1 and notes[0] else []
     about += [f"{len(cases)} cases"] if len(cases) > _MOST else []
-    head = ["case", *columns, *(["note"] if listed else [])]
+    peers = {column: _peers(rows, column) for column in columns}
+    heads = [f"{column} ({names[0]})" if len(names) == 1 else column for column, names in peers.items()]
+    head = ["case", *heads, *(["note"] if listed else [])]
     lines = [f"\n### {topic}", "; ".join(about), "", _row(head), "|" + "---|" * len(head)]
     for group in dict.fromkeys(groups.values()):
         own = [row for row in rows if groups[row.case] == group]
-        cells = [_cell([row for row in own if _column(row) == column]) for column in columns]
+        cells = [_cell([row for row in own if _column(row) == column], len(peers[column]) > 1) for column in columns]
         lines.append(_row([group, *cells, *(["; ".join(filter(None, _distinct(own, "note")))] if listed else [])]))
     return "\n".join(lines) + "\n"
 
@@ -107,15 +109,25 @@ def _row(cells: list[str]) -> str:
 
 
 def _column(row: Figure) -> str:
-    peer = f" ({row.peer})" if row.peer else ""
-    return f"{row.measure}{', ' if row.unit else ''}{row.unit}{peer}"
+    return f"{row.measure}, {row.unit}" if row.unit else row.measure
 
 
-def _cell(rows: list[Figure]) -> str:
-    if not rows:
-        return ""
-    beside = [text for text in (_span([row.peer_figure for row in rows]), _span([row.ratio for row in rows])) if text]
-    return _span([row.figure for row in rows]) + (f" ({'; '.join(beside)})" if beside else "")
+def _peers(rows: list[Figure], column: str) -> list[str]:
+    """Returns the peers of a column; the only one is named in its head, several in their cells."""
+    return [peer for peer in _distinct([row for row in rows if _column(row) == column], "peer") if peer]
+
+
+def _cell(rows: list[Figure], named: bool) -> str:
+    """Returns the figures of one cell, those beside each peer together."""
+    return "; ".join(
+        _beside(peer, [row for row in rows if row.peer == peer], named) for peer in _distinct(rows, "peer")
+    )
+
+
+def _beside(peer: str, rows: list[Figure], named: bool) -> str:
+    theirs = f"{peer} " * (named and bool(peer)) + _span([row.peer_figure for row in rows])
+    inside = "; ".join(text for text in (theirs, _span([row.ratio for row in rows])) if text)
+    return _span([row.figure for row in rows]) + (f" ({inside})" if inside else "")
 
 
 def _span(texts: list[str]) -> str:
