@@ -1,6 +1,7 @@
 """The page of measured figures, docs/results.md, from the tables in benches/results."""
 
 import csv
+import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -96,7 +97,13 @@ def _topic(topic: str, rows: list[Figure]) -> str:
     peers = {column: _peers(rows, column) for column in columns}
     heads = [f"{column} ({names[0]})" if len(names) == 1 else column for column, names in peers.items()]
     head = ["case", *heads, *(["note"] if listed else [])]
-    lines = [f"\n### {topic}", "; ".join(about), "", _row(head), "|" + "---|" * len(head)]
+    lines = [
+        f"\n### {topic}",
+        textwrap.fill("; ".join(about), 118, break_on_hyphens=False),
+        "",
+        _row(head),
+        "|" + "---|" * len(head),
+    ]
     for group in dict.fromkeys(groups.values()):
         own = [row for row in rows if groups[row.case] == group]
         cells = [_cell([row for row in own if _column(row) == column], len(peers[column]) > 1) for column in columns]
