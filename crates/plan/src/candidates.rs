@@ -1,4 +1,10 @@
 //! Candidates of a problem and their times.
+//!
+//! Closed forms rank candidates, and tests compare each of them with the schedule or its simulation. A wafer and a
+//! network rank an algorithm by its profile, or by its built schedule if it states none; switches that reduce rank by
+//! the registers. Among ranks candidates are simulated, or timed by their rounds if these have very many messages.
+//! Candidates without a closed form are timed cheapest first and their estimates add up; the limit leaves out the rest,
+//! with a note.
 
 use serde::Serialize;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, resolve};
