@@ -1,5 +1,6 @@
 """Computes what "Generalisation of recursive doubling for AllReduce: Now with simulation" (2017) claims."""
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -316,6 +317,17 @@ def _rounds(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
+def _order_traffic(listed: Listed) -> Finding:
+    """The messages between nodes by one schedule over those by another."""
+    found = []
+    for text in listed["schedules"]:
+        made = runs.program(listed["ranks"], "recursive-multiplying", {"schedule": text})
+        streams = json.loads(made.to_json())["streams"]
+        ends = [(stream["source"], sink) for stream in streams for sink in stream["sinks"]]
+        found.append(sum(source // listed["per_node"] != sink // listed["per_node"] for source, sink in ends))
+    return Finding(listed["reported"], found[0] / found[1], remark=f"{found[0]} and {found[1]} messages.")
+
+
 def _decrease_range(listed: Listed) -> Finding:
     decreases = [100 * (1 - after / before) for row in TABLE_2 for before, after in (row.minimum, row.median)]
     return Finding(listed["reported"], [min(decreases), max(decreases)])
@@ -358,6 +370,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "fan-out": _fan_out,
     "gains": _gains,
     "measured-over-predicted": _measured_over_predicted,
+    "order-traffic": _order_traffic,
     "postal": _postal,
     "predicted": _predicted,
     "prime-threshold": _prime_threshold,
