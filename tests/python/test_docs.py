@@ -13,6 +13,7 @@ import unisono.tasks
 from unisono import certificate_checker as checker
 from unisono.cli import COMMANDS
 from unisono.reproduce import PAPERS, listed_claims
+from unisono.reproduce.statements import inventory
 
 from .conftest import ROOT, printed
 
@@ -120,6 +121,14 @@ def test_page_of_a_paper_is_its_list_of_claims(paper: str) -> None:
     # Rows apart are in a second table.
     in_order = sorted(listed_claims(paper), key=lambda claim: "apart" in claim)
     assert re.findall(r"^\| `(\S+)`", rows, re.MULTILINE) == [claim["id"] for claim in in_order]
+    statements = page.partition("## Statements")[2].partition("## Rows")[0]
+    texts = [statement["text"].replace("|", "\\|") for statement, _ in inventory(paper).statements]
+    assert (
+        re.findall(
+            r"^\| (?!section|-)[^|]*\| (.*?) \| (?:holds|refuted|consistent|tests|undecidable|open)\b", statements, re.M
+        )
+        == texts
+    )
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda path: path.name)
