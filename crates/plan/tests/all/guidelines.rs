@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unisono_algorithms::Params;
+use unisono_algorithms::{ALGORITHMS, Params};
 use unisono_base::mix;
 use unisono_collective::Kind::{
     self, Allgather, Allreduce, Alltoall, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
 };
 use unisono_machine::{Machine, PRESETS, Shape};
-use unisono_plan::{Asked, Part, Problem, plan_best};
+use unisono_plan::{Asked, Part, Problem, plan, plan_best};
 
 /// A collective, and a sequence of collectives that can replace it.
 const LAWS: [(Kind, &[Kind]); 9] = [
@@ -205,4 +205,31 @@ fn any_number_of_ranks_is_as_good_as_a_power_of_two() {
             assert!(time <= 1.2 * next, "{kind} of {bytes} bytes, {ranks} ranks of cluster {number}: {}", time / next);
         }
     }
+}
+
+/// A plan names the guideline of an algorithm whose schedule has one phase for each collective, or whose parameters name
+/// an algorithm for each.
+#[test]
+fn plans_name_the_guideline_of_their_algorithm() {
+    let machine = Machine::preset("torus2d-small").unwrap();
+    let mut named = 0;
+    for info in ALGORITHMS.iter().map(|algorithm| algorithm.info()) {
+        for (kind, parts) in info.sequences {
+            let problem = Problem::new(&Asked::new(*kind, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
+            let made = plan(problem, Some(info.name), &Params::new()).unwrap();
+            let phases = made.schedule().unwrap().phases().iter().map(String::as_str);
+            let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+            if info.composed {
+                assert!(names.iter().all(|name| info.params.iter().any(|param| param.name == *name)), "{}", info.name);
+            } else {
+                assert_eq!(phases.filter(|name| !name.is_empty()).collect::<Vec<_>>(), names, "{}", info.name);
+            }
+            let guideline = format!("{kind} <= {}", names.join(" + "));
+            assert_eq!(made.report().unwrap().guideline, Some(guideline), "{}", info.name);
+            named += 1;
+        }
+    }
+    assert!(named > 9, "{named} guidelines");
+    let problem = Problem::new(&Asked::new(Broadcast, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
+    assert_eq!(plan(problem, Some("binomial"), &Params::new()).unwrap().report().unwrap().guideline, None);
 }
