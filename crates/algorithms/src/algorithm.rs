@@ -57,6 +57,8 @@ pub struct Info {
     pub formulas: &'static [Formula],
     /// Any one of these means suffices.
     pub needs: &'static [Means],
+    /// For a collective: the collectives that the algorithm runs one after the other in its place.
+    pub sequences: &'static [(Kind, &'static [Kind])],
     /// True if the algorithm is composed of others that its parameters name; listings of plain algorithms leave it out.
     pub composed: bool,
     /// True if parameters that are not given are set to the fastest of the listed settings.
@@ -73,6 +75,7 @@ impl Info {
         params: &[],
         formulas: &[],
         needs: &[Means::Grid],
+        sequences: &[],
         composed: false,
         best_of_listed: false,
     };
@@ -80,6 +83,15 @@ impl Info {
     pub const ON_LINE: Info = Info { collectives: &[Kind::Reduce], ..Info::ON_GRID };
     /// Base facts of algorithms among ranks.
     pub const AMONG_RANKS: Info = Info { needs: &[Means::Messages], ..Info::ON_GRID };
+
+    /// Returns the performance guideline that the algorithm makes true by running collectives in sequence, such as
+    /// `broadcast <= scatter + allgather`. Source: Träff, Gropp, Thakur, "Self-consistent MPI performance guidelines",
+    /// IEEE TPDS 2010.
+    pub fn guideline(&self, kind: Kind) -> Option<String> {
+        let (_, parts) = self.sequences.iter().find(|(of, _)| *of == kind)?;
+        let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+        Some(format!("{kind} <= {}", parts.join(" + ")))
+    }
 
     /// Returns whether the algorithm implements a collective with one of the offered means.
     pub fn serves(&self, kind: Kind, offered: &[Means]) -> bool {

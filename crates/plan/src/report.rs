@@ -85,6 +85,8 @@ pub struct PlanReport {
     pub root: u32,
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
+    /// The performance guideline that the algorithm makes true; `None` if it does not run collectives in sequence.
+    pub guideline: Option<String>,
     pub model: &'static str,
     /// Of a network, the side that times come from: `measured` or `data-sheet`. Bounds are of the data sheet.
     pub rates: Option<&'static str>,
@@ -162,6 +164,7 @@ impl Plan {
             root: c.root,
             algorithm: best.algorithm.name(),
             params: map(&best.params),
+            guideline: best.algorithm.info().guideline(c.kind),
             model: target.model(),
             rates: target.machine().get().map(Network::rates),
             target: self.form.as_ref().map(Format::name),

@@ -187,6 +187,7 @@ pub fn register_algorithm(
         params: Vec::leak(params.collect()),
         formulas: &[],
         needs: Vec::leak(means.into_iter().filter_map(|(on, means)| on.then_some(means)).collect()),
+        sequences: &[],
         composed: false,
         // The algorithm has no default settings.
         best_of_listed: true,

@@ -166,6 +166,8 @@ class PlanReport(TypedDict):
     root: int
     algorithm: str
     params: dict[str, str]
+    #: The performance guideline that the algorithm makes true, as in "broadcast <= scatter + allgather".
+    guideline: str | None
     model: str
     #: The source of a network's rates, "measured" or "data-sheet"; bounds always use the data sheet.
     rates: str | None

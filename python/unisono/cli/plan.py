@@ -256,6 +256,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
                 "own plan" if "library" in report else "algorithm",
                 f"{report['algorithm']} {params_text(report['params'])}",
             ),
+            ("guideline", report["guideline"] or ""),
             ("predicted", f"{cycles_and_time(predicted)} ({_source(report)})"),
             ("bound", f"{cycles_and_time(bound)} ({bound['name']})" if bound else ""),
             ("assumes", _assumed(bound, report["notes"])),

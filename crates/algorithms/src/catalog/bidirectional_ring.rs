@@ -26,6 +26,7 @@ const INFO: Info = Info {
     collectives: &[Kind::Allreduce],
     formulas: &[Formula::new("hockney", &[Kind::Allreduce], "4 (P-1) (alpha + n/(2 P) beta) + (P-1) n/P gamma")
         .when("2 P divides the vector")],
+    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
     ..Info::AMONG_RANKS
 };
 

@@ -26,6 +26,7 @@ const INFO: Info = Info {
     reference: "Jain, Sabharwal: Optimal bucket algorithms for large MPI collectives on torus interconnects, 2010; HammingMesh, section 4",
     collectives: &[Kind::Allreduce],
     params: &[DIMS],
+    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
     ..Info::AMONG_RANKS
 };
 

@@ -23,6 +23,7 @@ const INFO: Info = Info {
     reference: "HammingMesh, section 4; Bae, AlBdaiwi, Bose: Edge-disjoint Hamiltonian cycles in two-dimensional torus, 2004",
     collectives: &[Kind::Allgather, Kind::Allreduce, Kind::ReduceScatter],
     params: &[DIMS],
+    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
     ..Info::AMONG_RANKS
 };
 

@@ -25,6 +25,7 @@ const INFO: Info = Info {
     collectives: &[Kind::Allreduce],
     formulas: &[Formula::new("hockney", &[Kind::Allreduce], "2 log2(P) alpha + 2 (P-1)/P n beta + (P-1)/P n gamma")
         .when(POWER_THAT_DIVIDES)],
+    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
     ..Info::AMONG_RANKS
 };
 

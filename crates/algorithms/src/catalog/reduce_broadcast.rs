@@ -30,6 +30,7 @@ const INFO: Info = Info {
     needs: &[Means::Grid, Means::Messages],
     formulas: &[Formula::new("paper", &[Kind::Allreduce], "T_reduce + T_broadcast")
         .when("T_reduce and T_broadcast are the times of its parts")],
+    sequences: &[(Kind::Allreduce, &[Kind::Reduce, Kind::Broadcast])],
     composed: true,
     best_of_listed: false,
 };

@@ -25,6 +25,7 @@ const INFO: Info = Info {
     collectives: &[Kind::Reduce],
     formulas: &[Formula::new("hockney", &[Kind::Reduce], "2 log2(P) alpha + 2 (P-1)/P n beta + (P-1)/P n gamma")
         .when(POWER_THAT_DIVIDES)],
+    sequences: &[(Kind::Reduce, &[Kind::ReduceScatter, Kind::Gather])],
     ..Info::AMONG_RANKS
 };
 

@@ -34,6 +34,7 @@ const INFO: Info = Info {
         Formula::new("hockney", &[Kind::Allreduce], "2 (P-1) (alpha + n/P beta) + (P-1) n/P gamma").when(DIVIDES),
         Formula::new("paper", &[Kind::Allreduce], "2 (P-1) B/P + 4 P - 6 + 2 (P-1) (2 T_R + 1)").when(DIVIDES),
     ],
+    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
     ..Info::ON_GRID
 };
 

@@ -31,6 +31,7 @@ const INFO: Info = Info {
     params: &[Param { name: "allgather", values: "ring, recursive-doubling (P a power of two) (default: ring)" }],
     formulas: &[Formula::new("hockney", &[Kind::Broadcast], "(log2(P) + P - 1) alpha + 2 (P-1)/P n beta")
         .when(POWER_THAT_DIVIDES)],
+    sequences: &[(Kind::Broadcast, &[Kind::Scatter, Kind::Allgather])],
     ..Info::AMONG_RANKS
 };
 

@@ -30,6 +30,7 @@ const INFO: Info = Info {
     reference: "De Sensi, Bonato, Saam, Hoefler: Swing: Short-cutting Rings for Higher Bandwidth Allreduce, NSDI 2024",
     collectives: &[Kind::Allreduce],
     params: &[DIMS],
+    sequences: &[(Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather])],
     ..Info::AMONG_RANKS
 };
 

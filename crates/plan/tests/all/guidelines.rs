@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unisono_algorithms::Params;
+use unisono_algorithms::{ALGORITHMS, Params};
 use unisono_base::mix;
 use unisono_collective::Kind::{
     self, Allgather, Allreduce, Alltoall, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
 };
 use unisono_machine::{Machine, PRESETS, Shape};
-use unisono_plan::{Asked, Part, Problem, plan_best};
+use unisono_plan::{Asked, Part, Problem, plan, plan_best};
 
 /// A collective, and a sequence of collectives that can replace it.
 const LAWS: [(Kind, &[Kind]); 9] = [
@@ -28,13 +28,40 @@ const LAWS: [(Kind, &[Kind]); 9] = [
 /// The ratio up to which times count as equal, because one sum may mix closed forms, timetables and simulations.
 const EQUAL: f64 = 1.05;
 
-/// The beginnings of names of presets and laws that do not hold on them, for the reasons in `docs/results.md`.
-const EXCEPTIONS: [(&str, &str); 4] = [
-    ("hx2mesh", "scatter <= broadcast"),
-    ("hx4mesh", "scatter <= broadcast"),
-    ("paper-sim", "allreduce <= reduce-scatter + allgather"),
-    ("torus2d", "scatter <= broadcast"),
-];
+/// The page with the table of exceptions.
+const PAGE: &str = include_str!("../../../../docs/guidelines.md");
+
+/// A law that does not hold on a part of a preset.
+struct Exception {
+    machine: &'static str,
+    shape: Shape,
+    bytes: u64,
+    law: &'static str,
+    ratio: f64,
+}
+
+/// Reads the exceptions: rows of a machine, a part, bytes, a law, the ratio of its sides and a reason.
+fn exceptions() -> Vec<Exception> {
+    let row = |line: &'static str| {
+        let cells: Vec<&str> = line.trim_matches(['|', ' ']).split('|').map(str::trim).collect();
+        let [machine, part, bytes, law, ratio, reason] = cells[..] else { panic!("{line} has no six cells") };
+        assert!(!reason.is_empty(), "{line} has no reason");
+        let extents: Vec<u32> = part.split('x').map(|extent| extent.parse().unwrap()).collect();
+        let shape =
+            if let [rows, columns] = extents[..] { Shape::rect(rows, columns) } else { Shape::line(extents[0]) };
+        let machine = machine.trim_matches('`');
+        Exception { machine, shape, bytes: bytes.parse().unwrap(), law, ratio: ratio.parse().unwrap() }
+    };
+    let (_, table) = PAGE.split_once("## Exceptions").expect("a table of exceptions");
+    table.lines().filter(|line| line.starts_with("| `")).map(row).collect()
+}
+
+/// Returns the laws that do not hold on a preset by the table: those of all presets whose names begin with the same
+/// word.
+fn known(name: &str) -> BTreeSet<&'static str> {
+    let word = |name: &str| name.split('-').next().map(str::to_owned);
+    exceptions().iter().filter(|row| word(row.machine) == word(name)).map(|row| row.law).collect()
+}
 
 /// Bytes of whole vectors.
 const SIZES: [u64; 4] = [8, 1 << 12, 1 << 18, 1 << 24];
@@ -52,19 +79,22 @@ fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64
     Some(plan_best(problem, None, &Params::new()).ok()?.best().time.seconds)
 }
 
+/// Returns the elements of a rank's block in a vector of `bytes`.
+fn block(shape: Shape, bytes: u64) -> u64 {
+    (bytes / 4 / shape.grid.count()).max(1)
+}
+
 /// Returns the laws that do not hold, with the largest ratio of each.
 fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
-    for bytes in sizes {
-        let each = (bytes / 4 / shape.grid.count()).max(1);
-        let kinds: BTreeSet<&str> =
-            LAWS.iter().flat_map(|law| [law.0].into_iter().chain(law.1.iter().copied())).map(Kind::name).collect();
-        let of = |kind: &Kind| seconds(machine, shape, *kind, each);
-        let times: BTreeMap<&str, Option<f64>> =
-            Kind::ALL.iter().filter(|kind| kinds.contains(kind.name())).map(|kind| (kind.name(), of(kind))).collect();
+    for &bytes in sizes {
+        let mut times: BTreeMap<&str, Option<f64>> = BTreeMap::new();
+        let mut of = |kind: Kind| {
+            *times.entry(kind.name()).or_insert_with(|| seconds(machine, shape, kind, block(shape, bytes)))
+        };
         for law in &LAWS {
-            let sum = law.1.iter().map(|part| times[part.name()]).sum::<Option<f64>>();
-            let (Some(time), Some(sum)) = (times[law.0.name()], sum) else { continue };
+            let sum = law.1.iter().map(|&part| of(part)).sum::<Option<f64>>();
+            let (Some(time), Some(sum)) = (of(law.0), sum) else { continue };
             if time > sum * EQUAL + 1e-9 {
                 let most = found.entry(law_name(law)).or_insert(0.0_f64);
                 *most = most.max(time / sum);
@@ -74,8 +104,8 @@ fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f6
     found
 }
 
-/// Compares the laws that do not hold on some parts of a preset with the exceptions. Except in the long run, each part
-/// has one of the sizes, so that not every exception occurs.
+/// Checks that laws hold on some parts of a preset, except those of the table. Except in the long run, each part has
+/// one of the sizes.
 fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
     let machine = Machine::preset(name).unwrap();
     let sizes_of = |at: usize| {
@@ -85,8 +115,24 @@ fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
     let found: Vec<_> =
         shapes.iter().enumerate().flat_map(|(at, &shape)| broken(&machine, shape, sizes_of(at))).collect();
     let names: BTreeSet<&str> = found.iter().map(|(law, _)| law.as_str()).collect();
-    let known: BTreeSet<&str> = EXCEPTIONS.iter().filter(|of| name.starts_with(of.0)).map(|of| of.1).collect();
-    assert!(names.is_subset(&known) && (names == known || !crate::soak::is_on()), "{name}: {found:#?}");
+    assert!(names.is_subset(&known(name)), "{name}: {found:#?}");
+}
+
+/// Every row of the table is a law that does not hold, by the ratio of the row.
+#[test]
+fn exceptions_of_the_page_are_found() {
+    let rows = exceptions();
+    assert!(!rows.is_empty());
+    for Exception { machine, shape, bytes, law, ratio } in rows {
+        let preset = Machine::preset(machine).unwrap();
+        let (kind, parts) = LAWS.iter().find(|of| law_name(of) == law).expect("a law of the table");
+        let of = |kind: &Kind| seconds(&preset, shape, *kind, block(shape, bytes)).expect("a plan");
+        let is = of(kind) / parts.iter().map(of).sum::<f64>();
+        assert!(
+            is > EQUAL && (is - ratio).abs() < 0.01,
+            "{law} on {shape:?} of {machine}, {bytes} bytes: {is:.3}, and the page has {ratio}"
+        );
+    }
 }
 
 #[test]
@@ -150,8 +196,8 @@ fn hold_on_drawn_parts_of_presets() {
         let (machine, shape) = (Machine::preset(name).unwrap(), drawn_part(name, drawn));
         let case = format!("{name}, {shape:?}, {bytes} bytes");
         let found = broken(&machine, shape, &[bytes]);
-        let is_known = |law: &str| EXCEPTIONS.iter().any(|of| name.starts_with(of.0) && of.1 == law);
-        assert!(found.keys().all(|law| is_known(law)), "{case}: {found:#?}");
+        let known = known(name);
+        assert!(found.keys().all(|law| known.contains(law.as_str())), "{case}: {found:#?}");
         let kind = LAWS[(drawn >> 50) as usize % LAWS.len()].0;
         let each = 2 * (bytes / 8 / shape.grid.count()).max(1);
         let [whole, half] = [each, each / 2].map(|each| seconds(&machine, shape, kind, each));
@@ -205,4 +251,31 @@ fn any_number_of_ranks_is_as_good_as_a_power_of_two() {
             assert!(time <= 1.2 * next, "{kind} of {bytes} bytes, {ranks} ranks of cluster {number}: {}", time / next);
         }
     }
+}
+
+/// A plan names the guideline of an algorithm whose schedule has one phase for each collective, or whose parameters
+/// name an algorithm for each.
+#[test]
+fn plans_name_the_guideline_of_their_algorithm() {
+    let machine = Machine::preset("torus2d-small").unwrap();
+    let mut named = 0;
+    for info in ALGORITHMS.iter().map(|algorithm| algorithm.info()) {
+        for (kind, parts) in info.sequences {
+            let problem = Problem::new(&Asked::new(*kind, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
+            let made = plan(problem, Some(info.name), &Params::new()).unwrap();
+            let phases = made.schedule().unwrap().phases().iter().map(String::as_str);
+            let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+            if info.composed {
+                assert!(names.iter().all(|name| info.params.iter().any(|param| param.name == *name)), "{}", info.name);
+            } else {
+                assert_eq!(phases.filter(|name| !name.is_empty()).collect::<Vec<_>>(), names, "{}", info.name);
+            }
+            let guideline = format!("{kind} <= {}", names.join(" + "));
+            assert_eq!(made.report().unwrap().guideline, Some(guideline), "{}", info.name);
+            named += 1;
+        }
+    }
+    assert!(named > 9, "{named} guidelines");
+    let problem = Problem::new(&Asked::new(Broadcast, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
+    assert_eq!(plan(problem, Some("binomial"), &Params::new()).unwrap().report().unwrap().guideline, None);
 }
