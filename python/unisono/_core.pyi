@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from unisono.base.reports import (
     AllocationReport,
+    BitsPrice,
     Bound,
     BoundProof,
     Candidate,
@@ -19,6 +20,7 @@ from unisono.base.reports import (
     GpuPlanProof,
     LibraryReport,
     MscclProof,
+    PlanBits,
     PlanReport,
     PlanRow,
     PredictedTime,
@@ -62,6 +64,7 @@ __all__ = [
     "allocate",
     "auto_gen",
     "bandwidths",
+    "bits_tables",
     "bounds",
     "check_bound",
     "check_msccl",
@@ -104,6 +107,7 @@ __all__ = [
     "paper_claims",
     "parse_shape",
     "plan",
+    "plan_bits",
     "plan_size_class",
     "plane",
     "preset_toml",
@@ -290,6 +294,7 @@ class Plan:
     def candidates(self) -> list[Candidate]: ...
     @property
     def schedule(self) -> Schedule: ...
+    def size_class(self) -> str | None: ...
     def certificate(self) -> str: ...
     def forest(self, root: int | None = None) -> ForestTrees: ...
     def front(self) -> Front: ...
@@ -316,6 +321,12 @@ class Proof:
     def scratch_bytes_max(self) -> int: ...
     @property
     def expression_class(self) -> str | None: ...
+    @property
+    def bits(self) -> list[str]: ...
+    @property
+    def element_class(self) -> str | None: ...
+    @property
+    def unlike_elements(self) -> str | None: ...
     @property
     def diagnostics(self) -> list[Diagnostic]: ...
     @property
@@ -686,7 +697,21 @@ def plan(
     target: str | None = None,
     library: bytes | None = None,
     behaves_as: str | None = None,
+    bits: str | None = None,
 ) -> Plan: ...
+def bits_tables(
+    collective: str,
+    machine: Machine,
+    elements: list[int],
+    served: tuple[int, int | None],
+    bits: str,
+    most: int,
+    dtype: str = "f32",
+    operator: str = "sum",
+    root: int | tuple[int, int] | None = None,
+    model: str | None = None,
+    places: list[int] | None = None,
+) -> list[tuple[list[tuple[Plan, int, int | None]], list[BitsPrice], int]]: ...
 def library_choice_of(
     library: str,
     collective: str,
@@ -705,6 +730,7 @@ def encode_plan(
 ) -> bytes: ...
 def decode_plan(bytes: bytes) -> list[PlanRow]: ...
 def prove_plan(bytes: bytes, ranks: int | None = None) -> None: ...
+def plan_bits(bytes: bytes) -> list[PlanBits]: ...
 def bounds(
     collective: str,
     machine: Machine,

@@ -93,6 +93,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(own_algorithm::register_algorithm, m)?)?;
     m.add_function(wrap_pyfunction!(own_algorithm::unregister_algorithm, m)?)?;
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
+    m.add_function(wrap_pyfunction!(plan::bits_tables, m)?)?;
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
     m.add_function(wrap_pyfunction!(plan::library_choice_of, m)?)?;
     m.add_function(wrap_pyfunction!(plan::library_sizes, m)?)?;
@@ -100,6 +101,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(planfile::encode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::prove_plan, m)?)?;
+    m.add_function(wrap_pyfunction!(planfile::plan_bits, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::chosen, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::plan_size_class, m)?)?;
