@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from unisono.base.reports import (
     AllocationReport,
-    BitsPrice,
     Bound,
     BoundProof,
     Candidate,
@@ -64,7 +63,6 @@ __all__ = [
     "allocate",
     "auto_gen",
     "bandwidths",
-    "bits_tables",
     "bounds",
     "check_bound",
     "check_msccl",
@@ -699,19 +697,6 @@ def plan(
     behaves_as: str | None = None,
     bits: str | None = None,
 ) -> Plan: ...
-def bits_tables(
-    collective: str,
-    machine: Machine,
-    elements: list[int],
-    served: tuple[int, int | None],
-    bits: str,
-    most: int,
-    dtype: str = "f32",
-    operator: str = "sum",
-    root: int | tuple[int, int] | None = None,
-    model: str | None = None,
-    places: list[int] | None = None,
-) -> list[tuple[list[tuple[Plan, int, int | None]], list[BitsPrice], int]]: ...
 def library_choice_of(
     library: str,
     collective: str,

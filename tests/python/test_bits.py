@@ -8,6 +8,9 @@ from unisono import certificate_checker as checker
 
 from .conftest import call
 
+#: A machine on which the best schedules for short and for long vectors differ, and the longest vectors of tables.
+MACHINE, MOST = "paper-sim", 1 << 20
+
 #: A reduce of two elements, of which the second has its operands the other way round.
 TURNED = """unisono-schedule 1
 collective reduce ranks=2 elements=2 root=0 operator={operator} dtype=f32
@@ -149,29 +152,33 @@ def test_plans_have_only_candidates_with_the_bits() -> None:
 
 
 def test_one_table_serves_all_sizes_by_several_schedules(tmp_path: Path) -> None:
-    table = un.plan_table("allreduce", "archer", shape=8)
+    table = un.plan_table("allreduce", MACHINE, shape=8, last_bytes=MOST)
     names = {plan.algorithm for plan, _, _ in table.rows}
     assert len(names) > 1
     assert len({plan.size_class() for plan, _, _ in table.rows}) == 1
-    assert (table.rows[0][1], table.rows[-1][2]) == (0, None)
-    assert [last + 1 for _, _, last in table.rows if last is not None] == [first for _, first, _ in table.rows[1:]]
+    assert (table.rows[0][1], table.rows[-1][2]) == (0, MOST)
+    ends = [last + 1 for _, _, last in table.rows if last is not None]
+    assert ends == [*(first for _, first, _ in table.rows[1:]), MOST + 1]
     assert 1 <= table.mean_cost <= table.cost
-    weaker = [un.plan_table("allreduce", "archer", shape=8, bits=bits) for bits in ("ranks", "place")]
+    weaker = [un.plan_table("allreduce", MACHINE, shape=8, bits=bits, last_bytes=MOST) for bits in ("ranks", "place")]
     assert 1 <= weaker[0].mean_cost <= weaker[1].mean_cost <= table.mean_cost
     path = tmp_path / "t.plan"
-    options = ["allreduce", "--machine", "archer", "--ranks", "8", "--bytes", "1MiB", "--bits", "size"]
-    ran = call("plan", *options, "--serve", "all", "-o", str(path), "--json")
+    options = ["allreduce", "--machine", MACHINE, "--ranks", "8", "--bytes", "1MiB", "--bits", "size"]
+    ran = call("plan", *options, "--serve", f"0-{MOST}", "-o", str(path), "--json")
     assert ran.code == 0
     assert [row["algorithm"] for row in ran.json["table"]["rows"]] == [plan.algorithm for plan, _, _ in table.rows]
     assert call("verify", str(path), "--require", "size").code == 0
-    shown = call("plan", *options, "--serve", "all", "-o", str(path)).out
+    shown = call("plan", *options, "-o", str(path)).out
     assert "same bits for any size: +" in shown
     assert call("plan", *options, "-o", str(path), "--unlike-bits").code == 2
     assert call("plan", *options, "--serve", "all", "--algorithm", "recursive-doubling", "-o", str(path)).code == 2
 
 
-def test_a_network_and_a_reduce_scatter_have_tables() -> None:
-    for collective, machine in [("allreduce", "dgx-h100"), ("reduce-scatter", "archer")]:
-        table = un.plan_table(collective, machine, shape=8, last_bytes=1 << 16)
-        assert table.cost >= 1
-        assert {plan.schedule.verify().bits[-1] for plan, _, _ in table.rows} == {"place"}
+def test_a_class_that_changes_with_the_size_is_found(tmp_path: Path) -> None:
+    """A forest has one tree for a vector of one element, and several with unlike expressions for longer ones."""
+    table = un.plan_table("reduce-scatter", "dgx-h100", shape=8, last_bytes=256)
+    table.save(tmp_path / "t.plan")
+    assert {plan.schedule.verify().bits[-1] for plan, _, _ in table.rows} == {"place"}
+    ring = un.plan("allreduce", "archer", shape=4, elements=64, algorithm="ring")
+    with pytest.raises(un.Error, match="lack 'size': in the blocks of the row"):
+        un.PlanTable("size", [(ring, 0, None)], [], 1).save(tmp_path / "t.plan")

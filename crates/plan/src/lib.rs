@@ -32,7 +32,7 @@ pub mod tuning;
 pub mod workload;
 mod written;
 
-pub use bits::{Bits, BitsPrice, BitsRow, BitsTable, bits_tables};
+pub use bits::Bits;
 pub use bound_certificate::{BoundCertificate, BoundProof};
 pub use candidates::{TimeSource, Timed};
 pub use error::PlanError;

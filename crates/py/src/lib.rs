@@ -93,7 +93,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(own_algorithm::register_algorithm, m)?)?;
     m.add_function(wrap_pyfunction!(own_algorithm::unregister_algorithm, m)?)?;
     m.add_function(wrap_pyfunction!(plan::plan, m)?)?;
-    m.add_function(wrap_pyfunction!(plan::bits_tables, m)?)?;
     m.add_function(wrap_pyfunction!(plan::bounds, m)?)?;
     m.add_function(wrap_pyfunction!(plan::library_choice_of, m)?)?;
     m.add_function(wrap_pyfunction!(plan::library_sizes, m)?)?;

@@ -10,8 +10,8 @@ use serde::Serialize;
 use unisono_algorithms::{Formula, algorithms as registered};
 use unisono_collective::Kind;
 use unisono_plan::{
-    Bits, BitsRow, BitsTable, BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS,
-    bits_tables as tables_of, bounds as bounds_of, library_choice, library_regions, plan_for, sweep_point as point_of,
+    Bits, BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, library_choice,
+    library_regions, plan_for, sweep_point as point_of,
 };
 
 use crate::{
@@ -192,46 +192,6 @@ pub fn plan(
         Plan::new(Arc::new(made))
     })?;
     made.map_err(plan_error)
-}
-
-/// Plans with the sizes that they serve: first byte count, and last byte count or None.
-type BitsRows = Vec<(Plan, u64, Option<u64>)>;
-
-/// Returns tables with a property of the bits for all sizes of a range, planned at numbers of elements: the rows of each
-/// `.plan`, `[{bytes, seconds, fastest_seconds}]` for each number of elements, and the number of expressions that have a
-/// table.
-#[pyfunction]
-#[pyo3(signature = (collective, machine, elements, served, bits, most, dtype = "f32", operator = "sum", root = None, model = None, places = None))]
-#[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
-pub fn bits_tables<'py>(
-    py: Python<'py>,
-    collective: &str,
-    machine: &Machine,
-    elements: Vec<u64>,
-    served: (u64, Option<u64>),
-    bits: &str,
-    most: usize,
-    dtype: &str,
-    operator: &str,
-    root: Option<&Bound<'_, PyAny>>,
-    model: Option<&str>,
-    places: Option<Vec<u32>>,
-) -> PyResult<Vec<(BitsRows, Bound<'py, PyAny>, usize)>> {
-    let one = 1_u64.into_pyobject(py)?;
-    let request = Request::new(collective, machine, &one, dtype, operator, root, places)?;
-    let tables = detached(py, || {
-        let found = tables_of(&request.asked(machine, model), &elements, served, bits.parse()?, most)?;
-        let row = |row: BitsRow| -> Result<(Plan, u64, Option<u64>), PlanError> {
-            Ok((Plan::new(row.plan)?, row.first_bytes, row.last_bytes))
-        };
-        let rows = |table: BitsTable| -> Result<_, PlanError> {
-            let rows: Result<BitsRows, PlanError> = table.rows.into_iter().map(row).collect();
-            Ok((rows?, table.prices, table.expressions))
-        };
-        found.into_iter().map(rows).collect::<Result<Vec<_>, PlanError>>()
-    })?;
-    let tables = tables.map_err(plan_error)?.into_iter();
-    tables.map(|(rows, prices, expressions)| Ok((rows, to_python(py, &prices)?, expressions))).collect()
 }
 
 /// Returns the choice that a library itself makes for one collective, without a plan.

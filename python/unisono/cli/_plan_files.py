@@ -3,12 +3,12 @@
 from unisono.base.reports import PlanRow
 from unisono.cli._failures import NO
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, working
+from unisono.planning.bits import BITS
 from unisono.planning.plan_files import check_plan_file
 
-__all__ = ["BITS", "SAME_BITS", "verify_plan_file"]
+__all__ = ["SAME_BITS", "verify_plan_file"]
 
-#: The properties of the bits of results; each includes those before it.
-BITS = ("ranks", "place", "size")
+#: The properties of the bits of results, in words.
 SAME_BITS = {
     "ranks": "same bits on all ranks",
     "place": "same bits at any place",
@@ -23,7 +23,9 @@ def verify_plan_file(path: str, require: str | None, as_json: bool) -> int:
     """
     with working("verifying"):
         rows, refused, found = check_plan_file(path)
-    bits = [name for name in BITS if all(name in one["bits"] for one in found)] if refused is None else []
+    # A barrier has no results.
+    tables = [one for one in found if one["collective"] != "barrier"]
+    bits = [name for name in BITS if all(name in one["bits"] for one in tables)] if refused is None else []
     code = 0 if refused is None and (require is None or require in bits) else NO
     if as_json:
         print_json({"holds": refused is None, "reason": refused, "rows": rows, "bits": bits, "tables": found})

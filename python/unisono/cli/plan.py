@@ -31,8 +31,9 @@ from unisono.cli._output import (
     working,
 )
 from unisono.cli._pictures import check_picture
-from unisono.cli._plan_files import BITS, SAME_BITS
+from unisono.cli._plan_files import SAME_BITS
 from unisono.cli._types import COLLECTIVE
+from unisono.planning.bits import BITS
 from unisono.planning.emission import FORMATS, TARGETS, TUNINGS
 from unisono.planning.libraries import library_rows
 

@@ -16,7 +16,7 @@ from unisono.cli._completion import of_names
 from unisono.cli._measurements import ALIKE, fingerprint, import_alike, judge, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
-from unisono.cli._plan_files import BITS, SAME_BITS
+from unisono.cli._plan_files import SAME_BITS
 from unisono.cli._sources import JUDGED, refuse_unused
 from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
@@ -26,7 +26,7 @@ from unisono.mpi.collectives import MEASURED, Collectives
 from unisono.mpi.exports import FORMATS, other_library, says
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import check_alike, check_several, together
-from unisono.planning.bits import save_table
+from unisono.planning.bits import BITS, save_table
 from unisono.sampled_tuning import tune_share
 from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
 from unisono.tuning import tune as measure

@@ -15,7 +15,7 @@ from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import check_file, place_of_step, verify_plan
 from unisono.cli._options import json_option, limit_options, machine_of, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import counted, duration, print_fields, print_json, print_lines, working
-from unisono.cli._plan_files import BITS, verify_plan_file
+from unisono.cli._plan_files import verify_plan_file
 from unisono.cli._sources import (
     BOUND_CERTIFICATE,
     CERTIFICATE,
@@ -30,6 +30,7 @@ from unisono.cli._sources import (
     refuse_unused,
 )
 from unisono.contents import contents
+from unisono.planning.bits import BITS
 from unisono.planning.emission import check_registers
 from unisono.planning.plan_files import is_plan_file
 

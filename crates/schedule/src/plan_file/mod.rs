@@ -108,8 +108,9 @@ impl PlanFile {
         self.schedules.len()
     }
 
-    /// Proves the programs and the facts of a schedule, once, and returns the expressions of its elements. A checksum shows only that a file is undamaged, not that
-    /// it is right. One rank proves for all, which then compare their digests.
+    /// Proves the programs and the facts of a schedule, once, and returns the expressions of its elements. A checksum
+    /// shows only that a file is undamaged, not that it is right. One rank proves for all, which then compare their
+    /// digests.
     ///
     /// # Errors
     /// The first property that does not hold.

@@ -63,8 +63,10 @@ impl Elements {
         }
     }
 
-    /// Returns the class as 64 hexadecimal digits, or a description of two elements with different expressions. Both are
-    /// none if the expression has too many combinations.
+    /// Returns the class as 64 hexadecimal digits; none if the expression has too many combinations.
+    ///
+    /// # Errors
+    /// Two elements have different expressions, which the text describes.
     pub fn finish(self) -> Result<Option<String>, String> {
         match self.unlike {
             Some(unlike) => Err(unlike),
