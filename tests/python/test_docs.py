@@ -173,10 +173,10 @@ def test_example_of_a_certificate_is_what_the_program_writes() -> None:
     schedule, certificate = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     accepted, refused = re.findall(r"^(accepted|refused): (.*)$", text, re.MULTILINE)
     assert un.Schedule.parse(schedule).certificate(text=schedule) == certificate
-    instructions, facts, expressions, repeatable = checker.check(schedule, certificate)
-    assert repeatable
+    instructions, facts, expressions, claims = checker.check(schedule, certificate)
+    assert claims == ["repeatable", "place"]
     assert accepted[1] == (
-        "complete, deadlock-free, race-free, repeatable; "
+        "complete, deadlock-free, race-free, repeatable, place; "
         f"{instructions} instructions, {facts} facts, {expressions} expressions"
     )
     without = certificate.replace("1<3@1", "1").replace("facts 2", "facts 1")

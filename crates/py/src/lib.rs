@@ -100,6 +100,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(planfile::encode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::prove_plan, m)?)?;
+    m.add_function(wrap_pyfunction!(planfile::plan_bits, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::chosen, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::plan_size_class, m)?)?;

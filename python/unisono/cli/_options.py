@@ -54,6 +54,7 @@ class Request:
     fail: tuple[str, ...] = ()
     target: str | None = None
     behaves_as: str | None = None
+    bits: str | None = None
 
     def count(self) -> int:
         """Returns the requested number of elements."""
@@ -82,6 +83,7 @@ class Request:
                 target=self.target,
                 library=library_of(self.target),
                 as_library=self.behaves_as,
+                bits=self.bits,
             )
 
 
