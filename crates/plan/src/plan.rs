@@ -30,6 +30,8 @@ pub struct Plan {
     pub expressible: Vec<Expressible>,
     /// A library's own choice, if it was requested.
     pub library: Option<LibraryReport>,
+    /// True if a finer model would take too many steps to check the choice.
+    pub is_unchecked: bool,
     built: OnceLock<Result<Placed, PlanError>>,
 }
 
@@ -84,7 +86,7 @@ fn planned(
     if emitter.is_some() {
         check_counted(&c)?;
     }
-    let candidates = match algorithm {
+    let (candidates, is_unchecked) = match algorithm {
         Some(name) => {
             let (algorithm, mut chosen) = target.resolve(c, name, params)?;
             if let Some(emitter) = emitter {
@@ -109,7 +111,7 @@ fn planned(
             (candidates, unmarked)
         }
     };
-    Ok(Plan { problem, candidates, form, expressible, library: None, built: OnceLock::new() })
+    Ok(Plan { problem, candidates, form, expressible, library: None, is_unchecked, built: OnceLock::new() })
 }
 
 /// Refuses a collective that is counted in units of several elements: a schedule for a run counts single elements.
