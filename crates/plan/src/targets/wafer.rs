@@ -381,7 +381,7 @@ impl Target for OnWafer {
         let (near, is_simulated) = (best.time.seconds * NEAR, |one: &Timed| one.source == TimeSource::Simulated);
         let is_unknown = plan.form.is_none()
             && self.checks(plan.problem.collective)
-            && plan.candidates.iter().skip(1).any(|one| !is_simulated(one) && one.time.seconds < near);
+            && plan.candidates.iter().any(|one| !is_simulated(one) && one.time.seconds < near);
         let note = match best.source {
             TimeSource::Simulated => Some(SIMULATED),
             _ if is_ring(&origin) && self.of_rings.name() == "paper" => Some(LEMMA_RING),
