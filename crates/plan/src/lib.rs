@@ -48,6 +48,6 @@ pub use run::{
 };
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
-pub use target::{Details, Target};
+pub use target::{Details, Refined, Target};
 pub use targets::{Placing, TARGETS, TargetKind, kind_of, measure_on_fabric, notes, part_of, place, require};
 pub use written::written;

@@ -35,6 +35,8 @@ pub struct Plan {
     pub bits: Option<Bits>,
     /// The time of the best candidate without that property.
     pub fastest: Option<Time>,
+    /// True if a finer model would take too many steps to check the choice.
+    pub is_unchecked: bool,
     built: OnceLock<Result<Placed, PlanError>>,
 }
 
@@ -89,7 +91,7 @@ fn planned(
     if emitter.is_some() {
         check_counted(&c)?;
     }
-    let candidates = match algorithm {
+    let (candidates, is_unchecked) = match algorithm {
         Some(name) => {
             let (algorithm, mut chosen) = target.resolve(c, name, params)?;
             if let Some(emitter) = emitter {
@@ -115,7 +117,7 @@ fn planned(
         }
     };
     let (library, bits, fastest, built) = (None, None, None, OnceLock::new());
-    Ok(Plan { problem, candidates, form, expressible, library, bits, fastest, built })
+    Ok(Plan { problem, candidates, form, expressible, library, bits, fastest, is_unchecked, built })
 }
 
 /// Refuses a collective that is counted in units of several elements: a schedule for a run counts single elements.

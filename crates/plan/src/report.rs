@@ -137,7 +137,9 @@ impl Plan {
         let problem = self.problem.cost();
         let bound = tightest(&problem);
         let least = bound.map(|(_, time)| time);
-        let first = self.candidates.iter().map(|timed| timed.time).min_by(Time::total_cmp);
+        // A simulation of a candidate that has cost terms is no time of the model.
+        let is_of_model = |timed: &&Timed| timed.source != TimeSource::Simulated || timed.estimate.is_none();
+        let first = self.candidates.iter().filter(is_of_model).map(|timed| timed.time).min_by(Time::total_cmp);
         let optimum = first
             .and_then(|first| model_optimum(&problem, target.model(), first))
             .map(|optimum| BoundReport { standing: Standing::ModelOptimum, ..bound_report(problem.part, optimum) });

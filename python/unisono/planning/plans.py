@@ -37,7 +37,8 @@ def plan(
     The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
     row-major order or ``(row, column)``. With ``algorithm`` only that one is a candidate, with ``params`` as its
     parameters; without it, only candidates with the values of ``params`` are left. ``model`` is one of the machine's;
-    with ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``.
+    with ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``. Without
+    ``model`` the best candidates on a wafer are.
 
     With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form of this
     format, and the plan is the best one that it can express. With a format of tuning files such as ``"openmpi-rules"``
