@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import unisono as un
 from unisono import certificate_checker
@@ -73,38 +74,66 @@ def damaged(certificate: str, r: random.Random) -> str:
     return "\n".join(lines) + "order\n" + " ".join(words) + "\nend\n"
 
 
-def families(most: int) -> Iterator[tuple[str, str, int, int, int, int]]:
-    """Yields algorithm, collective, ranks, elements, root and elements of a segment of the families to compare."""
+class Family(NamedTuple):
+    """A schedule that is proved for every number of ranks."""
+
+    algorithm: str
+    collective: str
+    ranks: int
+    elements: int
+    # Further numbers of the definition: root, elements of a segment and, of a reduce, whether the order matters.
+    more: tuple[int, ...] = ()
+    params: dict[str, str] = {}
+
+    def text(self) -> str:
+        """Returns the schedule that Unisono makes."""
+        root, ordered = (self.more[0] if self.more else 0), self.more[2:] == (1,)
+        where, size = un.machine("archer", (self.ranks,)), {"op": "ordered", "dtype": "i64"} if ordered else {}
+        plan = un.plan(
+            self.collective,
+            where,
+            elements=self.elements,
+            root=root,
+            algorithm=self.algorithm,
+            params=self.params,
+            **size,
+        )
+        return plan.schedule.to_text()
+
+    def defined(self) -> str:
+        """Returns what the proofs define."""
+        numbers = [self.ranks, self.elements, *self.more]
+        command = [str(CHECK.with_name("generate")), self.algorithm, self.collective, *map(str, numbers)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def families(most: int) -> Iterator[Family]:
+    """Yields the schedules to compare."""
     for ranks in range(2, most + 1):
         for elements in (1, 3):
-            yield "ring", "allgather", ranks, elements, 0, 0
-            yield "ring", "reduce-scatter", ranks, elements, 0, 0
+            yield Family("ring", "allgather", ranks, elements)
+            yield Family("ring", "reduce-scatter", ranks, elements)
         for elements in sorted({1, 3, ranks - 1, 2 * ranks + 1}):
-            yield "ring", "allreduce", ranks, elements, 0, 0
+            yield Family("ring", "allreduce", ranks, elements)
         for root in sorted({0, ranks // 2, ranks - 1}):
             for segment in (2, 7):
-                yield "binomial", "broadcast", ranks, 7, root, segment
-                yield "pipelined-chain", "broadcast", ranks, 7, root, segment
-                yield "pipelined-chain", "reduce", ranks, 7, root, segment
+                for name, params in (("binomial", {"radix": "2"}), ("pipelined-chain", {})):
+                    yield Family(name, "broadcast", ranks, 7, (root, segment), params | {"segment": str(4 * segment)})
+                    for ordered in (0, 1):
+                        found = params | {"segment": str((4 + 4 * ordered) * segment)}
+                        yield Family(name, "reduce", ranks, 7, (root, segment, ordered), found)
 
 
 def generated(most: int) -> int:
     """Compares the families proved for every number of ranks with what Unisono makes; returns the differences."""
     cases = different = 0
-    for algorithm, collective, ranks, elements, root, segment in families(most):
-        where, params = un.machine("archer", (ranks,)), {"segment": str(4 * segment)} if segment else {}
-        if algorithm == "binomial":
-            params["radix"] = "2"
-        plan = un.plan(collective, where, elements=elements, root=root, algorithm=algorithm, params=params)
-        lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in plan.schedule.to_text().split("\n")]
+    for family in families(most):
+        lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in family.text().split("\n")]
         made = [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
-        numbers = [ranks, elements, *([root, segment] if segment else [])]
-        command = [str(CHECK.with_name("generate")), algorithm, collective, *map(str, numbers)]
-        ours = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         cases += 1
-        if made != ours.splitlines():
+        if made != family.defined().splitlines():
             different += 1
-            print(f"differs: {algorithm} {collective} of {elements} among {ranks}, root {root}, segment {segment}")
+            print(f"differs: {family}")
     print(f"{cases} schedules of 2 to {most} ranks compared with the definitions, {different} differ", flush=True)
     return different
 
