@@ -1,5 +1,7 @@
 (** Prints what each theorem assumes. *)
-From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Ranks Flow Rows Ring Tree Reduce.
+From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Ranks Flow Rows
+  Ring Tree Reduce
+  Exchange.
 
 Check no_deadlock. Print Assumptions no_deadlock.
 Check executions_end. Print Assumptions executions_end.
@@ -17,3 +19,6 @@ Check binomial_in_segments_correct. Print Assumptions binomial_in_segments_corre
 Check chain_in_segments_correct. Print Assumptions chain_in_segments_correct.
 Check chain_reduce_in_segments_correct. Print Assumptions chain_reduce_in_segments_correct.
 Check binomial_reduce_in_segments_correct. Print Assumptions binomial_reduce_in_segments_correct.
+Check recursive_doubling_correct. Print Assumptions recursive_doubling_correct.
+Check recursive_multiplying_correct. Print Assumptions recursive_multiplying_correct.
+Check exchange_repeatable. Print Assumptions exchange_repeatable.

@@ -1,4 +1,5 @@
-(** Schedules of one lane a node and of streams without limits, with buffers that a node reads and writes again. For such
+(** Schedules of one lane a node and of streams without limits, with buffers that a node reads and writes again.
+  For such
     a schedule of any size, numbers that grow along lanes and streams show that it cannot be stuck. The value of each
     element follows from equations along the streams and from the last instruction of the node that wrote a place. *)
 From Coq Require Import List Arith Lia Bool.
@@ -16,17 +17,20 @@ Proof.
 Qed.
 
 Lemma sum_member : forall n f i, i < n -> f i <= sum n f.
-Proof. induction n; cbn; intros f i I; [lia|]. destruct (Nat.eq_dec i n) as [->|]; [lia|]. specialize (IHn f i). lia. Qed.
+Proof. induction n; cbn; intros f i I; [lia|]. destruct (Nat.eq_dec i n) as [->|]; [lia|]. specialize (IHn f i). lia.
+  Qed.
 
 Lemma sum_split : forall a b f, sum (a + b) f = sum a f + sum b (fun x => f (a + x)).
-Proof. induction b; intros f; [now rewrite Nat.add_0_r, Nat.add_0_r|]. rewrite Nat.add_succ_r. cbn. rewrite IHb. lia. Qed.
+Proof. induction b; intros f; [now rewrite Nat.add_0_r, Nat.add_0_r|]. rewrite Nat.add_succ_r. cbn. rewrite IHb. lia.
+  Qed.
 
 (** A combination has a value only if each of its operands has one. *)
 Lemma value_all : forall vs t, value vs = Some t -> ~ In None vs.
 Proof.
   assert (G : forall vs v t, fold_left combine vs v = Some t -> v <> None /\ ~ In None vs).
   { induction vs as [|w vs IH]; cbn; intros v t H; [split; [congruence|auto]|].
-    destruct (IH _ _ H) as [C N]. destruct v, w; cbn in C; try congruence. split; [congruence|]. intros [X|X]; [discriminate|auto]. }
+    destruct (IH _ _ H) as [C N]. destruct v, w; cbn in C; try congruence. split; [congruence|].
+    intros [X|X]; [discriminate|auto]. }
   intros [|v vs] t H; cbn in H; [discriminate|]. destruct (G _ _ _ H) as [C N]. intros [X|X]; auto.
 Qed.
 
@@ -35,7 +39,8 @@ Proof.
   intros l os b s x I X H. apply (buffer_element_none l os b x s (x - s)) in H; auto; lia.
 Qed.
 
-Lemma buffer_element_absent : forall l os b x, (forall s, In (Buf b s) os -> x < s \/ s + l <= x) -> buffer_element l os b x = None.
+Lemma buffer_element_absent : forall l os b x, (forall s,
+  In (Buf b s) os -> x < s \/ s + l <= x) -> buffer_element l os b x = None.
 Proof.
   intros l os b x H. destruct (buffer_element l os b x) eqn:E; auto.
   destruct (buffer_element_some _ _ _ _ _ E) as (K & s & I & ->). specialize (H s I). lia.
@@ -66,7 +71,8 @@ Definition before (n i b x : nat) : option tree := contents (fun j => len (instr
 Definition source_value (i k : nat) (o : operand) : option tree :=
   match o with Buf b s => before (node (instr_of i)) i b (s + k) | Str s => Some (got i s k) end.
 
-Definition room (n b : nat) : nat := match b with 0 => input_size c n | 1 => output_size c n | 2 => scratch n | _ => 0 end.
+Definition room (n b : nat) : nat := match b with 0 => input_size c n | 1 => output_size c n | 2 => scratch n | _ => 0
+  end.
 
 Record flow : Prop := {
   f_ends : ends sc;
@@ -86,7 +92,8 @@ Record flow : Prop := {
     value (map (source_value i k) (sources (instr_of i))) = Some (V i k) }.
 
 (** The last instruction of a node before [i] that wrote a place. *)
-Lemma before_last : forall n i j b s k, j < i -> node (instr_of j) = n -> buffer_element (len (instr_of j)) (sinks (instr_of j)) b (s + k) = Some k ->
+Lemma before_last : forall n i j b s k, j < i -> node (instr_of j) = n -> buffer_element (len (instr_of j)) (sinks
+  (instr_of j)) b (s + k) = Some k ->
   (forall l, j < l < i -> node (instr_of l) = n -> forall t, In (Buf b t) (sinks (instr_of l)) ->
     s + k < t \/ t + len (instr_of l) <= s + k) ->
   before n i b (s + k) = Some (V j k).
@@ -97,7 +104,8 @@ Proof.
   rewrite buffer_element_absent; [apply IH; auto; try lia; intros l LL; apply L; lia|]. apply L; auto. lia.
 Qed.
 
-Lemma before_input : forall n i x, (forall j s, j < i -> node (instr_of j) = n -> ~ In (Buf 0 s) (sinks (instr_of j))) ->
+Lemma before_input : forall n i x, (forall j s, j < i -> node (instr_of j) = n -> ~ In (Buf 0 s) (sinks (instr_of j)))
+  ->
   before n i 0 x = inputs c (PBuf n 0 x).
 Proof.
   unfold before. induction i; intros x K; cbn [contents]; auto. rewrite IHi by (intros; apply K; auto; lia).
@@ -157,7 +165,8 @@ Proof.
     - apply andb_true_iff in H as [H1 H2]. apply Nat.eqb_eq in H1. apply Nat.ltb_lt in H2. right. exists i.
       split; auto. split; auto. intros n N. now apply (ready_at d t).
     - left. intros j K J. destruct (Nat.eq_dec (time j) t) as [Q|]; [|apply IH; auto; lia].
-      specialize (H j K). rewrite Q, Nat.eqb_refl in H. cbn in H. apply Nat.ltb_ge in H. pose proof (v_len _ _ IV j K). lia. }
+      specialize (H j K). rewrite Q, Nat.eqb_refl in H. cbn in H. apply Nat.ltb_ge in H. pose proof (v_len _ _ IV j K).
+        lia. }
   destruct (G (S (sum (count sc) time))) as [F|]; auto. left. intros i K. apply F; auto.
   pose proof (sum_member (count sc) time i K). lia.
 Qed.
@@ -199,7 +208,8 @@ Qed.
 
 (** Two instructions push to different positions of a stream. *)
 Lemma one_pusher : forall i j k l s, i < count sc -> j < count sc -> k < len (instr_of i) -> l < len (instr_of j) ->
-  pushes (instr_of i) s = true -> pushes (instr_of j) s = true -> push_at sc i s + k = push_at sc j s + l -> i = j /\ k = l.
+  pushes (instr_of i) s = true -> pushes (instr_of j) s = true -> push_at sc i s + k = push_at sc j s + l -> i = j /\ k
+    = l.
 Proof.
   intros i j k l s I J K L PI PJ E. assert (i = j \/ i < j \/ j < i) as [->|[G|G]] by lia.
   - split; auto. lia.
@@ -219,10 +229,12 @@ Proof.
   - intros n b x. destruct (Nat.eq_dec (node (instr_of i)) n) as [<-|N].
     + rewrite (running (done st) i IV C) by (intros; now apply upd_other). rewrite upd_same. fold k.
       destruct in_dec as [I|O].
-      * apply in_map_iff in I as (o & OE & IO). destruct o as [b' s|s]; cbn in OE; [|discriminate]. injection OE as -> <-. fold k.
+      * apply in_map_iff in I as (o & OE & IO). destruct o as [b' s|s]; cbn in OE; [|discriminate].
+        injection OE as -> <-. fold k.
         destruct (buffer_element (S k) (sinks (instr_of i)) b (s + k)) as [l|] eqn:E.
         -- destruct (buffer_element_some _ _ _ _ _ E) as (Q & t & IT & X).
-           pose proof (f_aligned D i (Buf b t) (Buf b s) K IT ltac:(apply in_or_app; now left) eq_refl). do 2 f_equal. lia.
+           pose proof (f_aligned D i (Buf b t) (Buf b s) K IT ltac:(apply in_or_app; now left) eq_refl). do 2 f_equal.
+           lia.
         -- exfalso. now apply (buffer_element_here (S k) _ b s (s + k) IO ltac:(lia)).
       * rewrite (m_buffers _ M), (running (done st) i IV C (done st)) by auto. fold k.
         replace (buffer_element (S k) (sinks (instr_of i)) b x) with (buffer_element k (sinks (instr_of i)) b x); auto.
@@ -230,7 +242,8 @@ Proof.
         { intros s I X. apply O, in_map_iff. exists (Buf b s). cbn. fold k. split; [congruence|auto]. }
         revert G. generalize (sinks (instr_of i)). induction l as [|[b' s|s] l IH]; cbn; intros G; auto.
         rewrite <- IH by auto. destruct (Nat.eqb_spec b' b) as [->|]; cbn; auto. specialize (G s (or_introl eq_refl)).
-        destruct (Nat.leb_spec s x); cbn; auto. destruct (Nat.ltb_spec x (s + k)), (Nat.ltb_spec x (s + S k)); auto; lia.
+        destruct (Nat.leb_spec s x); cbn; auto. destruct (Nat.ltb_spec x (s + k)), (Nat.ltb_spec x (s + S k)); auto;
+        lia.
     + destruct in_dec as [I|O].
       * apply in_map_iff in I as (o & OE & _). destruct o; cbn in OE; [|discriminate]. congruence.
       * rewrite (m_buffers _ M). apply contents_same. intros j _ J. rewrite upd_other; auto. congruence.
@@ -262,7 +275,8 @@ Proof.
 Qed.
 
 (** The contents of the buffers at the end. *)
-Lemma final_contents : forall st n b x, reach sc (inputs c) st -> final sc st -> mem st (PBuf n b x) = before n (count sc) b x.
+Lemma final_contents : forall st n b x, reach sc (inputs c) st -> final sc st -> mem st (PBuf n b x) = before n (count
+  sc) b x.
 Proof.
   intros st n b x H F. rewrite (m_buffers _ (reach_filled st H)). apply contents_same. intros j J _. now apply F.
 Qed.

@@ -65,7 +65,8 @@ Proof.
   exists P. split; auto.
 Qed.
 
-Lemma block_once : forall start a b x, ascending start -> start a <= x < start (S a) -> start b <= x < start (S b) -> a = b.
+Lemma block_once : forall start a b x, ascending start -> start a <= x < start (S a) -> start b <= x < start (S b) -> a
+  = b.
 Proof.
   intros start a b x A I J. assert (a = b \/ a < b \/ b < a) as [|[G|G]] by lia; auto.
   - specialize (A (S a) b G). lia.
@@ -74,7 +75,8 @@ Qed.
 
 Definition segment (start : nat -> nat) (j : nat) : nat := start (S j) - start j.
 
-Lemma segment_fits : forall start T n, ascending start -> start T = n -> forall j, j < T -> start j + segment start j <= n.
+Lemma segment_fits : forall start T n, ascending start -> start T = n -> forall j,
+  j < T -> start j + segment start j <= n.
 Proof. intros start T n A N j J. unfold segment. pose proof (A (S j) T J). pose proof (A j (S j) ltac:(lia)). lia. Qed.
 
 Lemma segment_apart : forall start j u x, ascending start -> start j <= x < start (S j) -> u <> j ->
@@ -93,7 +95,8 @@ Lemma segments_fit : forall most n, 1 <= most -> 1 <= n ->
   segment_start most n (segment_count most n) = n.
 Proof.
   intros most n M N. unfold segment_count, segment_start.
-  pose proof (Nat.div_mod (n + most - 1) most ltac:(lia)). pose proof (Nat.mod_upper_bound (n + most - 1) most ltac:(lia)).
+  pose proof (Nat.div_mod (n + most - 1) most ltac:(lia)). pose proof (Nat.mod_upper_bound (n + most - 1) most
+  ltac:(lia)).
   split; [|split]; try lia.
   - intros a b B. pose proof (Nat.mul_le_mono_r a b most B). lia.
 Qed.
@@ -147,7 +150,8 @@ Proof. induction l as [|x l IH]; cbn; auto. destruct (f x); cbn; lia. Qed.
 
 Lemma binomial_below : forall w, 0 < w -> binomial_parent w < w.
 Proof.
-  intros w W. unfold binomial_parent. destruct (low_spec w W) as (k & a & _ & ->). pose proof (Nat.pow_nonzero 2 k ltac:(lia)). lia.
+  intros w W. unfold binomial_parent. destruct (low_spec w W) as (k & a & _ & ->).
+  pose proof (Nat.pow_nonzero 2 k ltac:(lia)). lia.
 Qed.
 
 Lemma binomial_child : forall P v k, v < P -> 2 ^ k < binomial_subtree P v ->
@@ -165,7 +169,8 @@ Qed.
 Lemma binomial_children_of : forall P v w, v < P -> In w (binomial_children P v) <-> 0 < w < P /\ binomial_parent w = v.
 Proof.
   intros P v w V. unfold binomial_children. rewrite in_map_iff. split.
-  - intros (k & <- & I). apply filter_In in I as [_ I]. apply Nat.ltb_lt in I. destruct (binomial_child P v k V I) as (E & B & _).
+  - intros (k & <- & I). apply filter_In in I as [_ I]. apply Nat.ltb_lt in I.
+    destruct (binomial_child P v k V I) as (E & B & _).
     pose proof (Nat.pow_nonzero 2 k ltac:(lia)). unfold binomial_parent. rewrite E. lia.
   - intros [W E]. destruct (low_spec w ltac:(lia)) as (k & a & WE & LE). unfold binomial_parent in E. rewrite LE in E.
     pose proof (Nat.pow_nonzero 2 k ltac:(lia)). exists k. split; [lia|]. apply filter_In. split.
@@ -191,10 +196,12 @@ Proof.
       + destruct (binomial_child P v m V LT) as (E & W & H). pose proof (Nat.pow_nonzero 2 m ltac:(lia)).
         assert (X : binomial_subtree P (v + 2 ^ m) = Nat.min (2 * 2 ^ m) (binomial_subtree P v) - 2 ^ m).
         { unfold binomial_subtree at 1. destruct (Nat.eqb_spec (v + 2 ^ m) 0); [lia|]. rewrite E.
-          unfold binomial_subtree. destruct (Nat.eqb_spec v 0); [lia|]. destruct H as [H|H]; [lia|]. rewrite Nat.pow_succ_r' in H. lia. }
+          unfold binomial_subtree. destruct (Nat.eqb_spec v 0); [lia|]. destruct H as [H|H]; [lia|].
+          rewrite Nat.pow_succ_r' in H. lia. }
         rewrite X. replace (Nat.min (2 ^ m) (binomial_subtree P v) - 1) with (2 ^ m - 1) by lia.
         replace (v + 2 ^ m) with (S v + (2 ^ m - 1)) by lia. rewrite <- seq_app. f_equal. lia.
       + f_equal. lia. }
-  unfold binomial_children. rewrite G. f_equal. destruct (Nat.eq_dec P 1) as [->|]; [change (Nat.log2_up 1) with 0; cbn [Nat.pow]; lia|].
+  unfold binomial_children. rewrite G. f_equal. destruct (Nat.eq_dec P 1) as [->|]; [change (Nat.log2_up 1) with 0;
+  cbn [Nat.pow]; lia|].
   pose proof (Nat.log2_up_spec P ltac:(lia)). lia.
 Qed.

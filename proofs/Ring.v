@@ -1,4 +1,5 @@
-(** The ring, for every number of ranks: allgather, reduce-scatter and allreduce as crates/algorithms/src/catalog/ring.rs
+(** The ring, for every number of ranks: allgather,
+  reduce-scatter and allreduce as crates/algorithms/src/catalog/ring.rs
     makes them, for vectors of any length. *)
 From Coq Require Import List Arith Lia Bool Permutation.
 Import ListNotations.
@@ -118,13 +119,15 @@ Hypothesis out_once : forall q t u a b k l, q < P -> t < T -> u < T -> out q t =
   k < L q t -> l < L q u -> a + k = b + l -> t = u.
 
 Lemma in_slice : forall b s b' o, In (Buf b s) (slice b' o) <-> b = b' /\ o = Some s.
-Proof. intros b s b' [a|]; cbn; [|intuition discriminate]. split; [intros [H|[]]; injection H as <- <-; auto|intros [-> H]; left; congruence]. Qed.
+Proof. intros b s b' [a|]; cbn; [|intuition discriminate]. split; [intros [H|[]]; injection H as <- <-;
+  auto|intros [-> H]; left; congruence]. Qed.
 Lemma not_in_slice : forall s b o, ~ In (Str s) (slice b o).
 Proof. intros s b [a|]; cbn; [intros [H|[]]; discriminate|auto]. Qed.
 
 Lemma ring_pushes : forall q t m s, mentions (into (ring_row q t m)) s = true <-> s = q /\ S t <> T.
 Proof.
-  intros q t m s. rewrite <- in_streams. cbn [into ring_row]. rewrite in_app_iff. destruct (Nat.eqb_spec (S t) T); cbn; split; try tauto.
+  intros q t m s. rewrite <- in_streams. cbn [into ring_row]. rewrite in_app_iff.
+  destruct (Nat.eqb_spec (S t) T); cbn; split; try tauto.
   - intros [H|[]]. now apply not_in_slice in H.
   - intros [H|[H|[]]]; [now apply not_in_slice in H|]. injection H as <-. auto.
   - intros [-> _]. auto.
@@ -132,7 +135,8 @@ Qed.
 
 Lemma ring_pops : forall q t m s, mentions (from (ring_row q t m)) s = true <-> s = pred q /\ t <> 0.
 Proof.
-  intros q t m s. rewrite <- in_streams. cbn [from ring_row]. rewrite in_app_iff. destruct (Nat.eqb_spec t 0); cbn; split; try tauto.
+  intros q t m s. rewrite <- in_streams. cbn [from ring_row]. rewrite in_app_iff.
+  destruct (Nat.eqb_spec t 0); cbn; split; try tauto.
   - intros [[]|H]. now apply not_in_slice in H.
   - intros [[H|[]]|H]; [|now apply not_in_slice in H]. injection H as <-. auto.
   - intros [-> _]. auto.
@@ -165,19 +169,24 @@ Proof.
   - intros q t m t' m' s _ _ M _ M' _ _. lia.
   - intros q t m s Q B M X. apply ring_pops in X as [-> NZ]. destruct t as [|t]; [lia|]. pose proof (pred_lt P P2 q Q).
     exists (pred q), t, m. replace (S t - 1) with t by lia. split; auto. split; [lia|]. split; auto.
-    split; [apply ring_pushes; split; auto; lia|]. cbn [size ring_row]. split; [|split; [symmetry; now apply L_pred|auto]].
+    split; [apply ring_pushes; split; auto; lia|]. cbn [size ring_row].
+    split; [|split; [symmetry; now apply L_pred|auto]].
     change (S t) with (1 + t). rewrite sum_split. cbn [sum]. unfold popped_by at 1.
-    destruct (mentions (from (ring_row q 0 m)) (pred q)) eqn:E; [apply ring_pops in E; lia|]. cbn [Nat.add]. apply sum_ext. intros u U.
-    unfold pushed_by, popped_by. rewrite (proj2 (ring_pushes (pred q) u m (pred q))), (proj2 (ring_pops q (S u) m (pred q))) by (split; auto; lia).
+    destruct (mentions (from (ring_row q 0 m)) (pred q)) eqn:E; [apply ring_pops in E; lia|]. cbn [Nat.add].
+    apply sum_ext. intros u U.
+    unfold pushed_by, popped_by. rewrite (proj2 (ring_pushes (pred q) u m (pred q))),
+    (proj2 (ring_pops q (S u) m (pred q))) by (split; auto; lia).
     cbn [size ring_row]. symmetry. apply L_pred; auto. lia.
   - intros q t m t' m' _ _ M M' E. unfold earlier in E. lia.
   - intros q t m k Q B M K. cbn [from size ring_row] in *. change (V q t m k) with (W q t k).
-    assert (IN : forall a, src q t = Some a -> source_at P T 1 ring_row ring_ports c V (fun _ t _ s k => W s (t - 1) k) q t m k (Buf 0 a) =
+    assert (IN : forall a, src q t = Some a -> source_at P T 1 ring_row ring_ports c V (fun _ t _ s k => W s (t - 1) k)
+    q t m k (Buf 0 a) =
       Some (Leaf q (a + k))).
     { intros a I. cbn [source_at]. rewrite held_input; auto; [|intros t' m' s _ _ X; apply ring_sink in X; lia]. cbn.
       pose proof (src_fits q t a Q B I). destruct (Nat.ltb_spec (a + k) (input_size c q)); [reflexivity|lia]. }
     destruct t as [|t].
-    + pose proof (src_first q Q). cbn [W]. destruct (src q 0) as [a|] eqn:S0; [|congruence]. cbn [slice]. change (0 =? 0) with true. cbn [app map].
+    + pose proof (src_first q Q). cbn [W]. destruct (src q 0) as [a|] eqn:S0; [|congruence]. cbn [slice].
+      change (0 =? 0) with true. cbn [app map].
       rewrite (IN a eq_refl). reflexivity.
     + change (S t =? 0) with false. cbn [app map W]. cbn [source_at]. replace (S t - 1) with t by lia.
       destruct (src q (S t)) as [a|] eqn:S0; cbn [slice map]; [|reflexivity]. rewrite (IN a eq_refl). reflexivity.
@@ -206,7 +215,8 @@ Definition ring_allgather (P n : nat) : schedule :=
   ring P P (fun _ _ => n) (fun _ t => if t =? 0 then Some 0 else None) (fun q t => Some (back P q t * n)).
 
 Theorem ring_allgather_correct : forall P n o, 2 <= P ->
-  forall scratch, correct (ring_allgather P n) {| what := Allgather; ranks := P; elems := n; root := 0; ordered := o |} scratch.
+  forall scratch, correct (ring_allgather P n) {| what := Allgather; ranks := P; elems := n; root := 0;
+    ordered := o |} scratch.
 Proof.
   intros P n o P2 scratch. set (c := {| what := Allgather; ranks := P; elems := n; root := 0; ordered := o |}).
   assert (IN : forall q, q < P -> input_size c q = n).
@@ -218,7 +228,8 @@ Proof.
   { intros q t a Q B H. rewrite IN by auto. destruct (t =? 0); [injection H as <-; lia|discriminate]. }
   assert (S3 : forall q t a, q < P -> t < P -> Some (back P q t * n) = Some a -> a + n <= output_size c q).
   { intros q t a Q B H. injection H as <-. rewrite OUT by auto. pose proof (back_lt P P2 t q Q). nia. }
-  assert (S4 : forall q t u a b k l, q < P -> t < P -> u < P -> Some (back P q t * n) = Some a -> Some (back P q u * n) = Some b ->
+  assert (S4 : forall q t u a b k l, q < P -> t < P -> u < P -> Some (back P q t * n) = Some a -> Some (back P q u * n)
+  = Some b ->
     k < n -> l < n -> a + k = b + l -> t = u).
   { intros q t u a b k l Q BT BU HA HB KN LN E. injection HA as <-. injection HB as <-.
     apply (back_inj P P2 q); auto. nia. }
@@ -230,7 +241,8 @@ Proof.
   destruct (n * P) as [|x] eqn:NP; [contradiction|]. cbn in DI. apply in_map_iff in DI as (b & <- & B).
   apply in_seq in B. cbn in *. destruct (back_onto P P2 r b R ltac:(lia)) as (t & TP & BE).
   exists (Leaf b k). split; [|destruct o; reflexivity].
-  pose proof (ring_output P P (fun _ _ => n) _ _ c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3 S4 st r t (back P r t * n) k H F R TP eq_refl KL) as M.
+  pose proof (ring_output P P (fun _ _ => n) _ _ c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3 S4 st r t (back P r t *
+  n) k H F R TP eq_refl KL) as M.
   rewrite V, BE in M by auto. exact M.
 Qed.
 
@@ -261,20 +273,26 @@ Proof.
   set (src := fun q t => Some (back P q (S t) * n)). set (out := fun (_ t : nat) => if S t =? P then Some 0 else None).
   assert (S1 : forall q, q < P -> src q 0 <> None) by discriminate.
   assert (S2 : forall q t a, q < P -> t < P -> src q t = Some a -> a + n <= input_size c q).
-  { intros q t a Q B H. injection H as <-. rewrite IN by auto. pose proof (back_lt P P2 t (pred P q) (pred_lt P P2 q Q)). nia. }
+  { intros q t a Q B H. injection H as <-. rewrite IN by auto. pose proof (back_lt P P2 t (pred P q) (pred_lt P P2 q
+    Q)). nia. }
   assert (S3 : forall q t a, q < P -> t < P -> out q t = Some a -> a + n <= output_size c q).
-  { intros q t a Q B H. rewrite OUT by auto. unfold out in H. destruct (S t =? P); [injection H as <-; lia|discriminate]. }
+  { intros q t a Q B H. rewrite OUT by auto. unfold out in H. destruct (S t =? P); [injection H as <-;
+    lia|discriminate]. }
   assert (S4 : forall q t u a b k l, q < P -> t < P -> u < P -> out q t = Some a -> out q u = Some b ->
     k < n -> l < n -> a + k = b + l -> t = u).
-  { intros q t u a b k l _ _ _ HA HB _ _ _. unfold out in *. destruct (Nat.eqb_spec (S t) P), (Nat.eqb_spec (S u) P); try discriminate. lia. }
+  { intros q t u a b k l _ _ _ HA HB _ _ _. unfold out in *. destruct (Nat.eqb_spec (S t) P), (Nat.eqb_spec (S u) P);
+    try discriminate. lia. }
   unfold ring_reduce_scatter. fold src. fold out.
   pose proof (ring_flow P P (fun _ _ => n) src out c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3) as DF.
   apply (flow_correct _ _ _ _ _ _ DF).
   intros st H F r d k R DI KL. unfold required in DI. rewrite OUT in DI by auto.
-  destruct n as [|n']; [contradiction|]. cbn in DI. destruct DI as [<-|[]]. cbn [d_from d_len d_element d_first d_ranks] in *.
+  destruct n as [|n']; [contradiction|]. cbn in DI. destruct DI as [<-|[]].
+  cbn [d_from d_len d_element d_first d_ranks] in *.
   set (n := S n') in *.
-  pose proof (ring_output P P (fun _ _ => n) _ _ c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3 S4 st r (P - 1) 0 k H F R ltac:(lia)) as M.
-  assert (O : out r (P - 1) = Some 0) by (unfold out; now replace (S (P - 1) =? P) with true by (symmetry; apply Nat.eqb_eq; lia)).
+  pose proof (ring_output P P (fun _ _ => n) _ _ c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3 S4 st r (P - 1) 0 k H F
+  R ltac:(lia)) as M.
+  assert (O : out r (P - 1) = Some 0) by (unfold out; now replace (S (P - 1) =? P) with true by (symmetry;
+  apply Nat.eqb_eq; lia)).
   eexists. split; [apply (M O KL)|]. unfold alike. cbn [what ordered].
   rewrite (leaves_gathered P (fun b => b * n) src); auto.
   replace (S (P - 1)) with P by lia. rewrite back_P by auto.
@@ -313,7 +331,8 @@ Proof.
   set (out := fun q t => if P <=? S t then Some (start (back P q (S t))) else None).
   assert (FIT : forall q t, q < P -> start (back P q (S t)) + L q t <= n).
   { intros q t Q. unfold L. pose proof (back_lt P P2 (S t) q Q) as B.
-    pose proof (A (S (back P q (S t))) P ltac:(lia)). pose proof (A (back P q (S t)) (S (back P q (S t))) ltac:(lia)). lia. }
+    pose proof (A (S (back P q (S t))) P ltac:(lia)). pose proof (A (back P q (S t)) (S (back P q (S t))) ltac:(lia)).
+    lia. }
   assert (S1 : forall q, q < P -> src q 0 <> None).
   { intros q Q. unfold src. now replace (0 <? P) with true by (symmetry; apply Nat.ltb_lt; lia). }
   assert (S2 : forall q t a, q < P -> t < 2 * P - 1 -> src q t = Some a -> a + L q t <= input_size c q).
@@ -343,7 +362,8 @@ Proof.
   destruct (block_of start P k A) as (b & B & RNG); [unfold start, blocks; cbn; lia|lia|].
   destruct (back_onto P P2 r b R B) as (u & U & BE).
   assert (O : out r (P - 1 + u) = Some (start b)).
-  { unfold out. rewrite LATE, BE by auto. now replace (P <=? S (P - 1 + u)) with true by (symmetry; apply Nat.leb_le; lia). }
+  { unfold out. rewrite LATE, BE by auto. now replace (P <=? S (P - 1 + u)) with true by (symmetry; apply Nat.leb_le;
+    lia). }
   assert (LE : L r (P - 1 + u) = start (S b) - start b) by (unfold L; now rewrite LATE, BE by auto).
   pose proof (ring_output P (2 * P - 1) L src out c scratch P2 LP S1 S2 S3 S4 st r (P - 1 + u) (start b) (k - start b)
     H F R ltac:(lia) O ltac:(lia)) as M. replace (start b + (k - start b)) with k in M by lia.

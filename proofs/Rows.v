@@ -1,4 +1,5 @@
-(** Schedules in rows: each of [P] ranks has [J] segments of [C] instructions. Some of them may have no elements, so that
+(** Schedules in rows: each of [P] ranks has [J] segments of [C] instructions.
+  Some of them may have no elements, so that
     all ranks have the same number. A stream has one instruction of a segment at each end. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
@@ -11,11 +12,13 @@ From Unisono Require Import Model Order Determined Collective Checker Flow.
 #[local] Arguments Nat.modulo : simpl never.
 
 Lemma sum_blocks : forall j C f, sum (j * C) f = sum j (fun u => sum C (fun m => f (u * C + m))).
-Proof. induction j; intros C f; auto. replace (S j * C) with (j * C + C) by lia. rewrite sum_split, IHj. reflexivity. Qed.
+Proof. induction j; intros C f; auto. replace (S j * C) with (j * C + C) by lia. rewrite sum_split, IHj. reflexivity.
+  Qed.
 
 Lemma sum_one : forall n f m, m < n -> (forall i, i < n -> i <> m -> f i = 0) -> sum n f = f m.
 Proof.
-  intros n f m M H. rewrite (sum_cut n f m) by (auto; intros; apply H; lia). rewrite sum_zero; [lia|]. intros. apply H; lia.
+  intros n f m M H. rewrite (sum_cut n f m) by (auto; intros; apply H; lia). rewrite sum_zero; [lia|]. intros.
+  apply H; lia.
 Qed.
 
 (** One instruction of a row: its length, sources and sinks. *)
@@ -68,7 +71,8 @@ Lemma index_earlier : forall q j m j' m', m < C -> m' < C -> index q j m < index
 Proof. intros q j m j' m' M M'. unfold index, earlier. split; intros H; [|nia]. nia. Qed.
 
 Lemma row_at : forall q j m, j < J -> m < C -> row_instr (index q j m) =
-  {| node := q; lane := q; len := size (row q j m); sources := from (row q j m); sinks := into (row q j m); after := [] |}.
+  {| node := q; lane := q; len := size (row q j m); sources := from (row q j m); sinks := into (row q j m);
+    after := [] |}.
 Proof. intros q j m JJ M. unfold row_instr. now destruct (index_parts q j m JJ M) as (-> & -> & ->). Qed.
 
 Definition pushed_by (q m s j : nat) : nat := if mentions (into (row q j m)) s then size (row q j m) else 0.
@@ -76,7 +80,8 @@ Definition popped_by (q m s j : nat) : nat := if mentions (from (row q j m)) s t
 
 (** The terms of one slot of a row, of a sum in which all others vanish. *)
 Lemma sum_row : forall q j m f, m < C -> (forall i, i < q * J * C -> f i = 0) ->
-  (forall u n, n < C -> n <> m -> u <= j -> f (index q u n) = 0) -> sum (index q j m) f = sum j (fun u => f (index q u m)).
+  (forall u n, n < C -> n <> m -> u <= j -> f (index q u n) = 0) -> sum (index q j m) f = sum j (fun u => f (index q u
+    m)).
 Proof.
   intros q j m f M Z O. unfold index at 1. replace ((q * J + j) * C + m) with (q * J * C + (j * C + m)) by lia.
   rewrite sum_split, sum_zero by auto. cbn. rewrite sum_split, sum_blocks, (sum_zero m).
@@ -134,11 +139,14 @@ Qed.
 Lemma pop_at_row : forall q j m s, q < P -> j < J -> m < C -> mentions (from (row q j m)) s = true ->
   pop_at rows (index q j m) s = sum j (popped_by q m s).
 Proof.
-  intros q j m s Q JJ M S. unfold pop_at. cbn [ins rows]. rewrite (row_at q j m) by auto. cbn [node]. rewrite sum_row; auto.
-  - apply sum_ext. intros u U. unfold pops. rewrite row_at by (auto; lia). cbn [sources node len]. rewrite Nat.eqb_refl, andb_true_r.
+  intros q j m s Q JJ M S. unfold pop_at. cbn [ins rows]. rewrite (row_at q j m) by auto. cbn [node].
+  rewrite sum_row; auto.
+  - apply sum_ext. intros u U. unfold pops. rewrite row_at by (auto; lia). cbn [sources node len].
+    rewrite Nat.eqb_refl, andb_true_r.
     reflexivity.
   - intros i I. destruct (index_of i ltac:(nia)) as (q' & j' & m' & -> & Q' & J' & M').
-    rewrite row_at by auto. cbn [node]. destruct (Nat.eqb_spec q' q) as [->|]; [unfold index in I; nia|]. now rewrite andb_false_r.
+    rewrite row_at by auto. cbn [node]. destruct (Nat.eqb_spec q' q) as [->|]; [unfold index in I; nia|].
+    now rewrite andb_false_r.
   - intros u n N NM U. unfold pops. rewrite row_at by (auto; lia). cbn [sources].
     destruct (mentions (from (row q u n)) s) eqn:E; auto. exfalso. apply NM. apply (w_pop D q u n j m s); auto. lia.
 Qed.
@@ -149,26 +157,32 @@ Proof.
   constructor; cbn [count ins rows streams capacity].
   - constructor; cbn [count ins rows].
     + intros i i' s I I'. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M).
-      destruct (index_of i' I') as (q' & j' & m' & -> & Q' & J' & M'). unfold pushes. rewrite !row_at by auto. cbn [lane sinks].
+      destruct (index_of i' I') as (q' & j' & m' & -> & Q' & J' & M'). unfold pushes. rewrite !row_at by auto.
+      cbn [lane sinks].
       intros A B. now destruct (w_push D q j m q' j' m' s).
     + intros i i' s _ _ _ _ E. exact E.
   - reflexivity.
   - reflexivity.
-  - intros i b s I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). rewrite row_at by auto. now apply (w_inside D).
-  - intros i s I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). rewrite row_at by auto. now apply (w_kept D).
+  - intros i b s I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). rewrite row_at by auto.
+    now apply (w_inside D).
+  - intros i s I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). rewrite row_at by auto.
+    now apply (w_kept D).
   - intros i o p I. cbn [count rows] in I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). cbn [ins rows].
     rewrite row_at by auto. now apply (w_aligned D).
-  - intros i s I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). unfold pops. rewrite row_at by auto. cbn [sources].
+  - intros i s I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). unfold pops. rewrite row_at by auto.
+    cbn [sources].
     intros S. destruct (w_stream D q j m s Q JJ M S) as (q' & j' & m' & Q' & J' & M' & S' & X & L & T & G).
     exists (index q' j' m'). unfold pushes, value_at. rewrite row_at by auto. cbn [sinks len].
     destruct (index_parts q j m JJ M) as (-> & -> & ->), (index_parts q' j' m' J' M') as (-> & -> & ->).
     rewrite push_at_row, pop_at_row by auto. split; [now apply index_lt|auto 10].
   - intros i i' I L. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M).
-    destruct (index_of i' ltac:(lia)) as (q' & j' & m' & -> & Q' & J' & M'). rewrite !row_at by auto. cbn [lane]. intros <-.
+    destruct (index_of i' ltac:(lia)) as (q' & j' & m' & -> & Q' & J' & M'). rewrite !row_at by auto. cbn [lane].
+    intros <-.
     destruct (index_parts q' j m JJ M) as (-> & -> & ->), (index_parts q' j' m' J' M') as (-> & -> & ->).
     apply (w_time D); auto. now apply (index_earlier q').
   - intros i j _ _ E. exact E.
-  - intros i k I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). rewrite row_at by auto. cbn [len sources]. intros K.
+  - intros i k I. destruct (index_of i I) as (q & j & m & -> & Q & JJ & M). rewrite row_at by auto. cbn [len sources].
+    intros K.
     pose proof (w_value D q j m k Q JJ M K) as W. unfold value_at. destruct (index_parts q j m JJ M) as (A & B & E).
     rewrite A, B, E, <- W. f_equal. apply map_ext. intros [b s|s]; cbn; [|now rewrite A, B, E].
     unfold held. now rewrite A.
@@ -189,13 +203,15 @@ Lemma held_input : forall q j m x, q < P -> j < J -> m < C ->
   held P J C row ports c V q j m 0 x = inputs c (PBuf q 0 x).
 Proof.
   intros q j m x Q JJ M K. unfold held. apply before_input. intros l s L N I.
-  pose proof (index_lt P J C q j m Q JJ M). destruct (index_of P J C l ltac:(lia)) as (q' & j' & m' & -> & Q' & J' & M').
+  pose proof (index_lt P J C q j m Q JJ M). destruct (index_of P J C l ltac:(lia)) as (q' & j' & m' & -> & Q' & J' &
+  M').
   cbn [ins rows] in *. rewrite row_at in * by auto. cbn [node sinks] in *. subst q'. now apply (K j' m' s).
 Qed.
 
 Lemma last_written : forall i q j m b s k, q < P -> j < J -> m < C -> i <= P * J * C -> index J C q j m < i ->
   (forall t, In (Buf b t) (into (row q j m)) -> t = s) -> In (Buf b s) (into (row q j m)) -> k < size (row q j m) ->
-  (forall j' m', j' < J -> m' < C -> earlier j m j' m' -> index J C q j' m' < i -> forall t, In (Buf b t) (into (row q j' m')) ->
+  (forall j' m', j' < J -> m' < C -> earlier j m j' m' -> index J C q j' m' < i -> forall t,
+    In (Buf b t) (into (row q j' m')) ->
     s + k < t \/ t + size (row q j' m') <= s + k) ->
   before (rows P J C row ports) c (value_at J C V) q i b (s + k) = Some (V q j m k).
 Proof.
@@ -211,3 +227,19 @@ Proof.
     apply (index_earlier J C q); auto. lia.
 Qed.
 End Held.
+
+(** * Contributions of expressions over lists *)
+Lemma leaves_fold : forall (f : nat -> tree) l t, leaves (fold_left (fun t w => Node t (f w)) l t) =
+  leaves t ++ flat_map (fun w => leaves (f w)) l.
+Proof. induction l as [|w l IH]; intros t; cbn; [now rewrite app_nil_r|]. rewrite IH. cbn. now rewrite app_assoc. Qed.
+
+Lemma flat_map_map : forall A B (f : nat -> list A) (g : A -> B) l,
+  flat_map (fun w => map g (f w)) l = map g (flat_map f l).
+Proof. induction l; cbn; auto. now rewrite IHl, map_app. Qed.
+
+Lemma flat_map_contributions : forall e (f : nat -> list nat) l,
+  flat_map (fun w => contributions e (f w)) l = contributions e (flat_map f l).
+Proof. intros. apply flat_map_map. Qed.
+
+Lemma flat_map_same : forall A B (f g : A -> list B) l, (forall w, In w l -> f w = g w) -> flat_map f l = flat_map g l.
+Proof. induction l; cbn; intros H; auto. rewrite H, IHl; auto. Qed.

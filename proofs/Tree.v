@@ -12,7 +12,8 @@ From Unisono Require Import Model Order Determined Collective Checker Ranks Flow
 #[local] Arguments Nat.sub : simpl nomatch.
 
 Section Broadcast.
-(** [P] ranks, of which [top] has the vector; the children of each virtual rank, which counts from the top; [T] segments,
+(** [P] ranks, of which [top] has the vector; the children of each virtual rank, which counts from the top;
+  [T] segments,
     of which number [j] is from element [start j] to [start (S j)]. *)
 Variables P top T : nat.
 Variable children : nat -> list nat.
@@ -48,12 +49,15 @@ Notation real_virtual := (real_virtual P top TOP).
 Notation virtual_real := (virtual_real P top TOP).
 Notation virtual_zero := (virtual_zero P top TOP).
 
-Lemma down_pushes : forall q j m s, q < P -> mentions (into (down_row q j m)) s = true <-> S s < P /\ parent (S s) = virtual q.
+Lemma down_pushes : forall q j m s, q < P -> mentions (into (down_row q j m)) s = true <-> S s < P /\ parent (S s) =
+  virtual q.
 Proof.
-  intros q j m s Q. pose proof (virtual_lt q Q). rewrite <- in_streams. cbn [into down_row]. rewrite in_app_iff, in_map_iff. split.
+  intros q j m s Q. pose proof (virtual_lt q Q). rewrite <- in_streams. cbn [into down_row].
+  rewrite in_app_iff, in_map_iff. split.
   - intros [H1|(w & E & I)]; [destruct (virtual q =? 0); [contradiction|]; destruct H1 as [H1|[]]; discriminate|].
     apply in_rev, child_of in I as [B PE]; auto. injection E as E. replace (S s) with w by lia. split; auto. lia.
-  - intros [B PE]. right. exists (S s). split; [f_equal; lia|]. apply in_rev. rewrite rev_involutive. apply child_of; auto. lia.
+  - intros [B PE]. right. exists (S s). split; [f_equal; lia|]. apply in_rev. rewrite rev_involutive.
+    apply child_of; auto. lia.
 Qed.
 
 Lemma down_pops : forall q j m s, mentions (from (down_row q j m)) s = true <-> S s = virtual q.
@@ -65,7 +69,8 @@ Proof.
   - intros H. left. f_equal. lia.
 Qed.
 
-Lemma sizes : forall r, r < P -> input_size bc r = (if r =? top then n else 0) /\ output_size bc r = (if r =? top then 0 else n).
+Lemma sizes : forall r, r < P -> input_size bc r = (if r =? top then n else 0) /\ output_size bc r = (if r =? top then 0
+  else n).
 Proof.
   intros r R. unfold input_size, output_size, sender, block. cbn [what ranks elems root bc].
   replace (r <? P) with true by (symmetry; apply Nat.ltb_lt; auto). auto.
@@ -80,14 +85,17 @@ Qed.
 
 Lemma down_source : forall q j m b s, q < P -> In (Buf b s) (from (down_row q j m)) -> b = 0 /\ s = start j /\ q = top.
 Proof.
-  intros q j m b s Q I. cbn [from down_row] in I. destruct (Nat.eqb_spec (virtual q) 0) as [V0|]; destruct I as [I|[]]; [|discriminate].
+  intros q j m b s Q I. cbn [from down_row] in I. destruct (Nat.eqb_spec (virtual q) 0) as [V0|]; destruct I as [I|[]];
+  [|discriminate].
   injection I as <- <-. split; auto. split; auto. now apply virtual_zero.
 Qed.
 
-Lemma down_in_rows : in_rows P T 1 down_row down_ports bc scratch V (fun _ j _ _ k => Leaf top (start j + k)) (fun q j _ => virtual q + j).
+Lemma down_in_rows : in_rows P T 1 down_row down_ports bc scratch V (fun _ j _ _ k => Leaf top (start j + k)) (fun q j _
+  => virtual q + j).
 Proof.
   constructor.
-  - intros q j m b s Q J _ I. pose proof (segment_fits start T n A N j J) as F. destruct (sizes q Q) as [IN OUT]. unfold room. cbn [size down_row].
+  - intros q j m b s Q J _ I. pose proof (segment_fits start T n A N j J) as F. destruct (sizes q Q) as [IN OUT].
+    unfold room. cbn [size down_row].
     apply in_app_or in I as [I|I].
     + destruct (down_source _ _ _ _ _ Q I) as (-> & -> & ->). rewrite IN, Nat.eqb_refl. auto.
     + destruct (down_sink _ _ _ _ _ I) as (-> & -> & V0). rewrite OUT. destruct (Nat.eqb_spec q top) as [E|]; auto.
@@ -98,7 +106,8 @@ Proof.
   - intros q j m q' j' m' s Q _ M Q' _ M' X Y. apply down_pushes in X as [_ X], Y as [_ Y]; auto. split; [|lia].
     rewrite <- (real_virtual q), <- (real_virtual q') by auto. congruence.
   - intros q j m j' m' s _ _ M _ M' _ _. lia.
-  - intros q j m s Q J M X. pose proof X as X0. apply down_pops in X. pose proof (virtual_lt q Q). pose proof (below (S s) ltac:(lia)).
+  - intros q j m s Q J M X. pose proof X as X0. apply down_pops in X. pose proof (virtual_lt q Q).
+    pose proof (below (S s) ltac:(lia)).
     assert (VR : virtual (real (parent (S s))) = parent (S s)) by (apply virtual_real; lia).
     pose proof (real_lt (parent (S s)) ltac:(lia)) as RL.
     exists (real (parent (S s))), j, m. split; auto. split; auto. split; auto.
@@ -107,14 +116,17 @@ Proof.
     now rewrite (proj2 (down_pushes (real (parent (S s))) u m s RL)), (proj2 (down_pops q u m s)) by (auto; lia).
   - intros q j m j' m' _ _ M M' E. unfold earlier in E. lia.
   - intros q j m k Q J M K. pose proof (segment_fits start T n A N j J) as F. cbn [size from down_row] in *.
-    destruct (Nat.eqb_spec (virtual q) 0) as [V0|]; [|reflexivity]. apply virtual_zero in V0; auto. subst q. cbn [map source_at].
-    rewrite held_input; auto; [|intros j' m' s _ _ I; apply down_sink in I; lia]. cbn. rewrite (proj1 (sizes top TOP)), Nat.eqb_refl.
+    destruct (Nat.eqb_spec (virtual q) 0) as [V0|]; [|reflexivity]. apply virtual_zero in V0; auto. subst q.
+    cbn [map source_at].
+    rewrite held_input; auto; [|intros j' m' s _ _ I; apply down_sink in I; lia]. cbn.
+    rewrite (proj1 (sizes top TOP)), Nat.eqb_refl.
     destruct (Nat.ltb_spec (start j + k) n); [reflexivity|lia].
 Qed.
 
 Theorem tree_broadcast_correct : correct tree_broadcast bc scratch.
 Proof.
-  pose proof (rows_flow _ _ _ _ _ _ _ _ _ _ down_in_rows) as FL. apply (flow_correct _ _ _ _ _ _ FL). intros st H F r d k R DI KL.
+  pose proof (rows_flow _ _ _ _ _ _ _ _ _ _ down_in_rows) as FL. apply (flow_correct _ _ _ _ _ _ FL).
+  intros st H F r d k R DI KL.
   cbn [ranks bc] in R. unfold required in DI. rewrite (proj2 (sizes r R)) in DI.
   destruct (Nat.eqb_spec r top) as [E|NE]; [contradiction|].
   assert (D0 : d = {| d_from := 0; d_len := n; d_element := 0; d_first := top; d_ranks := 1 |} /\ k < n).
@@ -142,14 +154,16 @@ Definition chain_in_segments (P top most n : nat) : schedule :=
   tree_broadcast P top (segment_count most n) (chain_children P) Nat.pred (segment_start most n).
 
 Theorem binomial_in_segments_correct : forall P top most n, top < P -> 1 <= most -> 1 <= n -> forall scratch,
-  correct (binomial_in_segments P top most n) {| what := Broadcast; ranks := P; elems := n; root := top; ordered := false |} scratch.
+  correct (binomial_in_segments P top most n) {| what := Broadcast; ranks := P; elems := n; root := top;
+    ordered := false |} scratch.
 Proof.
   intros P top most n TP M N scratch. destruct (segments_fit most n M N) as (? & ? & ?).
   apply tree_broadcast_correct; auto using binomial_children_of, binomial_below.
 Qed.
 
 Theorem chain_in_segments_correct : forall P top most n, top < P -> 1 <= most -> 1 <= n -> forall scratch,
-  correct (chain_in_segments P top most n) {| what := Broadcast; ranks := P; elems := n; root := top; ordered := false |} scratch.
+  correct (chain_in_segments P top most n) {| what := Broadcast; ranks := P; elems := n; root := top;
+    ordered := false |} scratch.
 Proof.
   intros P top most n TP M N scratch. destruct (segments_fit most n M N) as (? & ? & ?).
   apply tree_broadcast_correct; auto using chain_children_of. intros w W. destruct w; cbn; lia.

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -81,30 +81,44 @@ class Family(NamedTuple):
     collective: str
     ranks: int
     elements: int
-    # Further numbers of the definition: root, elements of a segment and, of a reduce, whether the order matters.
-    more: tuple[int, ...] = ()
-    params: dict[str, str] = {}
+    # Further numbers of the definition: the root, the elements of a segment and, of a reduce, 1 if the order matters;
+    # or the factors.
+    more: Sequence[int] = ()
+    root: int = 0
+    op: str = "sum"
+    params: dict[str, str] | None = None
 
-    def text(self) -> str:
-        """Returns the schedule that Unisono makes."""
-        root, ordered = (self.more[0] if self.more else 0), self.more[2:] == (1,)
-        where, size = un.machine("archer", (self.ranks,)), {"op": "ordered", "dtype": "i64"} if ordered else {}
+    def made(self) -> list[str]:
+        """Returns the streams and instructions of the schedule that Unisono makes."""
+        dtype = "i64" if self.op == "ordered" else "f32"
         plan = un.plan(
             self.collective,
-            where,
+            un.machine("archer", (self.ranks,)),
             elements=self.elements,
-            root=root,
+            dtype=dtype,
+            op=self.op,
+            root=self.root,
             algorithm=self.algorithm,
             params=self.params,
-            **size,
         )
-        return plan.schedule.to_text()
+        lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in plan.schedule.to_text().split("\n")]
+        return [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
 
-    def defined(self) -> str:
-        """Returns what the proofs define."""
+    def defined(self) -> list[str]:
+        """Returns those that the proofs define."""
         numbers = [self.ranks, self.elements, *self.more]
         command = [str(CHECK.with_name("generate")), self.algorithm, self.collective, *map(str, numbers)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def trees(ranks: int, root: int, segment: int) -> Iterator[Family]:
+    """Yields broadcasts and reductions of 7 elements."""
+    for name, params in (("binomial", {"radix": "2"}), ("pipelined-chain", {})):
+        found = params | {"segment": str(4 * segment)}
+        yield Family(name, "broadcast", ranks, 7, (root, segment), root, params=found)
+        yield Family(name, "reduce", ranks, 7, (root, segment, 0), root, params=found)
+        found = params | {"segment": str(8 * segment)}
+        yield Family(name, "reduce", ranks, 7, (root, segment, 1), root, "ordered", found)
 
 
 def families(most: int) -> Iterator[Family]:
@@ -117,21 +131,28 @@ def families(most: int) -> Iterator[Family]:
             yield Family("ring", "allreduce", ranks, elements)
         for root in sorted({0, ranks // 2, ranks - 1}):
             for segment in (2, 7):
-                for name, params in (("binomial", {"radix": "2"}), ("pipelined-chain", {})):
-                    yield Family(name, "broadcast", ranks, 7, (root, segment), params | {"segment": str(4 * segment)})
-                    for ordered in (0, 1):
-                        found = params | {"segment": str((4 + 4 * ordered) * segment)}
-                        yield Family(name, "reduce", ranks, 7, (root, segment, ordered), found)
+                yield from trees(ranks, root, segment)
+        yield Family("recursive-doubling", "allreduce", ranks, 3)
+        for factors in factorings(ranks):
+            schedule = {"schedule": ",".join(f"a{factor}" for factor in factors)}
+            yield Family("recursive-multiplying", "allreduce", ranks, 3, factors, params=schedule)
+
+
+def factorings(number: int) -> list[list[int]]:
+    """Returns all ways to write a number as a product of factors from 2 on, in every order."""
+    found = [[number]] if number > 1 else []
+    for factor in range(2, number // 2 + 1):
+        if number % factor == 0:
+            found += [[factor, *rest] for rest in factorings(number // factor)]
+    return found
 
 
 def generated(most: int) -> int:
     """Compares the families proved for every number of ranks with what Unisono makes; returns the differences."""
     cases = different = 0
     for family in families(most):
-        lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in family.text().split("\n")]
-        made = [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
         cases += 1
-        if made != family.defined().splitlines():
+        if family.made() != family.defined():
             different += 1
             print(f"differs: {family}")
     print(f"{cases} schedules of 2 to {most} ranks compared with the definitions, {different} differ", flush=True)

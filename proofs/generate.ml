@@ -27,7 +27,7 @@ let print ?(scratch = fun _ -> 0) stream_count { count; ins; streams } =
   done
 
 let () =
-  let usage () = prerr_endline "error: expected: generate ALGORITHM COLLECTIVE RANKS ELEMENTS [ROOT SEGMENT [ORDERED]]"; exit 2 in
+  let usage () = prerr_endline "error: expected: generate ALGORITHM COLLECTIVE RANKS ELEMENTS [ROOT SEGMENT [ORDERED] | FACTOR...]"; exit 2 in
   let number k = try int_of_string Sys.argv.(k) with _ -> usage () in
   let ring make = print (number 3) (make (number 3) (number 4)) in
   let tree make = print (number 3 - 1) (make (number 3) (number 5) (number 6) (number 4)) in
@@ -44,4 +44,12 @@ let () =
   | "binomial" :: "reduce" :: _ -> reduce binomial_reduce_in_segments binomial_scratch
   | "pipelined-chain" :: "broadcast" :: _ -> tree chain_in_segments
   | "pipelined-chain" :: "reduce" :: _ -> reduce chain_reduce_in_segments chain_scratch
+  | "recursive-doubling" :: "allreduce" :: _ ->
+    let ranks = number 3 in
+    let pairs = doubling_pairs ranks in
+    let rec stages n = if n < 2 then [] else 2 :: stages (n / 2) in
+    print (exchange_streams pairs (stages ranks)) (recursive_doubling ranks (number 4))
+  | "recursive-multiplying" :: "allreduce" :: _ ->
+    let factors = List.init (Array.length Sys.argv - 5) (fun k -> number (k + 5)) in
+    print (exchange_streams 0 factors) (recursive_multiplying factors (number 4))
   | _ -> usage ()
