@@ -1,7 +1,7 @@
 (** Prints what each theorem assumes. *)
 From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Ranks Flow Rows
   Ring Tree Reduce
-  Exchange.
+  Exchange Bruck.
 
 Check no_deadlock. Print Assumptions no_deadlock.
 Check executions_end. Print Assumptions executions_end.
@@ -22,3 +22,4 @@ Check binomial_reduce_in_segments_correct. Print Assumptions binomial_reduce_in_
 Check recursive_doubling_correct. Print Assumptions recursive_doubling_correct.
 Check recursive_multiplying_correct. Print Assumptions recursive_multiplying_correct.
 Check exchange_repeatable. Print Assumptions exchange_repeatable.
+Check bruck_allgather_correct. Print Assumptions bruck_allgather_correct.

@@ -127,6 +127,7 @@ def families(most: int) -> Iterator[Family]:
         for elements in (1, 3):
             yield Family("ring", "allgather", ranks, elements)
             yield Family("ring", "reduce-scatter", ranks, elements)
+            yield Family("bruck", "allgather", ranks, elements)
         for elements in sorted({1, 3, ranks - 1, 2 * ranks + 1}):
             yield Family("ring", "allreduce", ranks, elements)
         for root in sorted({0, ranks // 2, ranks - 1}):

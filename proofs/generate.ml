@@ -44,6 +44,9 @@ let () =
   | "binomial" :: "reduce" :: _ -> reduce binomial_reduce_in_segments binomial_scratch
   | "pipelined-chain" :: "broadcast" :: _ -> tree chain_in_segments
   | "pipelined-chain" :: "reduce" :: _ -> reduce chain_reduce_in_segments chain_scratch
+  | "bruck" :: "allgather" :: _ ->
+    let ranks = number 3 and elements = number 4 in
+    print ~scratch:(bruck_scratch ranks elements) (rounds ranks * ranks) (bruck_allgather ranks elements)
   | "recursive-doubling" :: "allreduce" :: _ ->
     let ranks = number 3 in
     let pairs = doubling_pairs ranks in
