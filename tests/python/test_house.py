@@ -217,7 +217,7 @@ PYTHON_LAYERS = (
     "simulation", "contents", "viewing", "plots", "discovery", "graphs", "mpi", "lab", "diagnosis", "measuring",
     "measurements", "choosing", "levels", "calibration", "log_rows", "link_logs", "link_calibration", "collective_logs",
     "library_calibration", "log_remarks", "benchmark_logs", "guidelines", "log_expectations", "log_findings",
-    "plain_pickles", "hangs", "tuning", "sampled_tuning", "confirming", "tasks", "unisono",
+    "plain_pickles", "hangs", "tuning", "sampled_tuning", "confirming", "probing", "tasks", "unisono",
     "reproduce", "cli", "__main__",
 )  # fmt: skip
 PYTHON = ROOT / "python" / "unisono"
