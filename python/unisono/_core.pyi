@@ -745,7 +745,7 @@ def message_routes(machine: Machine, pairs: Sequence[tuple[int, int]]) -> list[l
 def simulate_messages(
     machine: Machine,
     messages: Sequence[tuple[int, int, int]],
-    slow: Sequence[tuple[int, float]] = (),
+    slow: Sequence[tuple[int, float]] = ...,
     seed: int = 0,
 ) -> Simulation: ...
 def size_class(bytes: int) -> tuple[int, int]: ...
