@@ -156,7 +156,9 @@ pub fn simulate_messages(
     let whole = detached(py, || Interconnect::new(network))?.map_err(input)?;
     check_ends(&whole, messages.iter().map(|&(from, to, _)| (from, to)))?;
     let links = whole.plane.links().len();
-    if let Some((link, share)) = slow.iter().find(|(link, share)| *link as usize >= links || !(*share > 0.0)) {
+    if let Some((link, share)) =
+        slow.iter().find(|(link, share)| *link as usize >= links || share.is_nan() || *share <= 0.0)
+    {
         return Err(input(format!(
             "link {link} at {share} of its rate; accepted are links below {links} and shares above 0"
         )));
