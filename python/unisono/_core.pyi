@@ -94,6 +94,7 @@ __all__ = [
     "limits_now",
     "machine_presets",
     "measure",
+    "message_routes",
     "multiplying_best",
     "multiplying_cost",
     "multiplying_count",
@@ -119,6 +120,7 @@ __all__ = [
     "simulate",
     "simulate_beside",
     "simulate_goal",
+    "simulate_messages",
     "simulate_network_goal",
     "simulators",
     "size_class",
@@ -750,6 +752,13 @@ def traffic_packets(machine: Machine, pattern: str, bytes: int, messages: int, s
 def traffic_flows(
     machine: Machine, pattern: str, bytes: int, seed: int
 ) -> tuple[float, npt.NDArray[np.float64], float, float]: ...
+def message_routes(machine: Machine, pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, float]]]: ...
+def simulate_messages(
+    machine: Machine,
+    messages: Sequence[tuple[int, int, int]],
+    slow: Sequence[tuple[int, float]] = ...,
+    seed: int = 0,
+) -> Simulation: ...
 def size_class(bytes: int) -> tuple[int, int]: ...
 def is_switched_on(name: str) -> tuple[bool, str | None]: ...
 def unknown_variables() -> tuple[str, str] | None: ...

@@ -214,7 +214,7 @@ def test_version_is_one() -> None:
 #: stands for the package itself, whose names are those of the packages before it.
 PYTHON_LAYERS = (
     "_core", "base", "certificate_checker", "machines", "planning", "simulation", "pictures", "viewing", "discovery",
-    "mpi", "lab", "logs", "tuning", "tasks", "unisono", "reproduce", "cli", "__main__",
+    "mpi", "lab", "logs", "tuning", "probing", "tasks", "unisono", "reproduce", "cli", "__main__",
 )  # fmt: skip
 PYTHON = ROOT / "python" / "unisono"
 #: Scripts that run with another Python than this one, so that they import nothing of `unisono`.

@@ -115,6 +115,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(traffic::simulate_network_goal, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::injection, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_flows, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::message_routes, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::simulate_messages, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emission_notes, m)?)?;

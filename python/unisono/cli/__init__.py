@@ -35,7 +35,7 @@ GROUPS = {
         "plan", "bound", "expect", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
         "view", "algorithms", "machines",
     ),
-    "MPI programs": ("calibrate", "tune", "bench", "run", "lab", "export", "check-guidelines", "diagnose"),
+    "MPI programs": ("calibrate", "tune", "bench", "run", "lab", "export", "check-guidelines", "diagnose", "probe"),
     "Networks and training": ("topology", "traffic", "allocate", "workload", "compare"),
     "Programs of tasks": ("discover",),
     "Unisono itself": ("doctor", "reproduce"),
