@@ -187,8 +187,8 @@ const SIMULATED: &str = "the time is of a simulation, since the model errs by mo
 const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
     carry; the model links does not";
 
-const NOT_SIMULATED: &str = "candidates are not simulated, or not all that are predicted to take up to 1.2 times as long as \
-    the best, because that would take long; by simulation the choice may take up to 1.5 times as long as another one";
+const NOT_SIMULATED: &str = "candidates that are predicted to take up to 1.2 times as long as the best were not all \
+    simulated, because that takes long; by simulation another one may be up to 1.5 times as fast";
 
 /// The most steps of the simulations that check a choice (about 0.1 s).
 const MOST_STEPS: f64 = 1_048_576.0;
@@ -379,7 +379,9 @@ impl Target for OnWafer {
         });
         let origin = format!("{} {}", best.algorithm.name(), best.params);
         let (near, is_simulated) = (best.time.seconds * NEAR, |one: &Timed| one.source == TimeSource::Simulated);
+        // One candidate is no choice.
         let is_unknown = plan.form.is_none()
+            && plan.candidates.len() > 1
             && self.checks(plan.problem.collective)
             && plan.candidates.iter().any(|one| !is_simulated(one) && one.time.seconds < near);
         let note = match best.source {
