@@ -139,8 +139,6 @@ pub(crate) enum Ranked {
     All,
     /// The best candidate, and those that were timed to find it.
     Best,
-    /// All candidates, by times of the model alone.
-    ByModel,
 }
 
 /// Times the candidates of a problem and returns them best first, those that no simulator runs last.
@@ -218,7 +216,7 @@ pub(crate) fn rank(
     timed.sort_by_key(|&(at, _)| at);
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
     sort(target.as_ref(), &mut timed);
-    target.simulate_best(c, &mut timed, emitter.is_none() && ranked != Ranked::ByModel)?;
+    target.simulate_best(c, &mut timed, emitter.is_none())?;
     sort(target.as_ref(), &mut timed);
     Ok((timed, is_unchecked))
 }

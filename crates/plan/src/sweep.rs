@@ -46,7 +46,7 @@ pub fn sweep_point(
     let c = problem.collective;
     let target = &problem.target;
     let timed = if names.is_empty() {
-        best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::ByModel, None)?.0)
+        best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::All, None)?.0)
     } else {
         let alone = |name: &str| names.len() == 1 || baseline == Some(name);
         let (mut timed, mut refused, mut faults) = (Vec::new(), None::<AlgorithmError>, Faults::default());
