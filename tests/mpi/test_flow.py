@@ -78,7 +78,7 @@ ALONE = """
 import sys
 from unittest.mock import patch
 from unisono import Error
-from unisono.tuning.tables import tables as tuning
+from unisono.tuning import tables as tuning
 from unisono.__main__ import main
 contest, which = tuning.contest, int(sys.argv.pop())
 def fails(mpi, comm, *arguments):
@@ -93,7 +93,7 @@ with patch.object(tuning, "contest", fails):
 LOST = """
 import sys
 from unittest.mock import patch
-from unisono.tuning.tables import tables as tuning
+from unisono.tuning import tables as tuning
 from unisono.cli import main
 encoded = tuning.encoded_plans
 # Plans that serve other sizes than those that are timed.

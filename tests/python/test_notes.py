@@ -90,7 +90,7 @@ def test_notes_of_a_program_are_those_of_its_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("depth", "slower"), [(1, 2), (2, 1), (4, 1)])
 def test_short_queues_of_a_wafer_have_a_note(depth: int, slower: int) -> None:
     on = un.machine(un.machine("wse2").describe() | {"queue_depth": depth})
-    plan = un.plan("broadcast", on, shape=9, elements=300)
+    plan = un.plan("broadcast", on, shape=9, elements=300, model="paper")
     ran = un.simulate(plan.schedule)
     assert ran.seconds == pytest.approx(slower * plan.predicted["seconds"], rel=0.05)
     noted = [note for note in plan.report()["notes"] if "(queue_depth)" in note]

@@ -67,6 +67,9 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--memory-gb-per-second": ("--memory-gb-per-second", "1"),
     "--what-if": ("--what-if", "planes=2"),
     "--rules": ("--rules", "full"),
+    "--require": ("--require", "ranks"),
+    "--executor": ("--executor", "nowhere"),
+    "--resume": ("--resume", "made.points"),
     "--simulate": ("--simulate",),
     "--beside": ("--beside", "switches.sched"),
     "--devices": ("--devices", "2"),
@@ -98,11 +101,11 @@ _RATES = ("--tflops", "1", "--memory-gb-per-second", "1000")
 INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "verify a file": (
         ("verify", "ranks.sched"),
-        {"--machine", "--fail", "--method", "--seed", "--certificate", "--check"},
+        {"--require", "--machine", "--fail", "--method", "--seed", "--certificate", "--check"},
     ),
     "verify a placed file": (
         ("verify", "ranks.sched", "--machine", "archer"),
-        {*_PART, "--method", "--seed", "--certificate", "--check"},
+        {"--require", *_PART, "--method", "--seed", "--certificate", "--check"},
     ),
     "verify a plan for GPUs": (
         ("verify", "pair.json"),
@@ -110,7 +113,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "verify a file exactly": (
         ("verify", "ranks.sched", "--method", "exact"),
-        {"--machine", "--fail", "--certificate", "--check"},
+        {"--require", "--machine", "--fail", "--certificate", "--check"},
     ),
     "verify a file of MSCCL": (
         ("verify", "ranks.xml"),
@@ -132,7 +135,10 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
         {"--elements", "--bytes", "--dtype", "--op", "--root", *_PART, "--method", "--processors", "--seed", "--check"},
     ),
     "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), set()),
-    "emit a file": (("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"), {"--machine", "--fail"}),
+    "emit a file": (
+        ("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"),
+        {"--require", "--machine", "--fail"},
+    ),
     "emit a placed file": (("emit", "ranks.sched", "--machine", "archer", "--format", "goal", "-o", "out.goal"), _PART),
     "simulate a file of ranks": (
         ("simulate", "ranks.sched"),
@@ -174,7 +180,18 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "sweep a subset": (
         ("sweep", "allreduce", "--machine", "piuma", "--nodes", "4", "--subset", "1,3", "--elements", "16"),
-        {*_PLANNED, "--fail", "--model", "--algorithms", "--baseline", "--jobs", "--plot", "-o"},
+        {
+            "--resume",
+            "--executor",
+            *_PLANNED,
+            "--fail",
+            "--model",
+            "--algorithms",
+            "--baseline",
+            "--jobs",
+            "--plot",
+            "-o",
+        },
     ),
     # The option of another tool's program is a source itself.
     "list workloads": (("workload",), {"--from"}),

@@ -216,9 +216,9 @@ pub(crate) fn rank(
     timed.sort_by_key(|&(at, _)| at);
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
     sort(target.as_ref(), &mut timed);
-    target.simulate_best(c, &mut timed, emitter.is_none())?;
+    let is_unsimulated = target.simulate_best(c, &mut timed, emitter.is_none())?;
     sort(target.as_ref(), &mut timed);
-    Ok((timed, is_unchecked))
+    Ok((timed, is_unchecked || is_unsimulated))
 }
 
 /// Times one candidate, and refines its time as that of the best of a ranking. Returns as [`rank`].

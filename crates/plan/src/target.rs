@@ -107,12 +107,18 @@ pub trait Target: Send + Sync {
     }
 
     /// Simulates the candidates near the best one, if the model is a simulation, or if the choice of the best one
-    /// (`is_choice`) needs it because the model errs.
+    /// (`is_choice`) needs it because the model errs. Returns true if some near the best one were not simulated, so
+    /// that the choice is not checked.
     ///
     /// # Errors
     /// A candidate that cannot be simulated, for another reason than a limit.
-    fn simulate_best(&self, _collective: Collective, _timed: &mut [Timed], _is_choice: bool) -> Result<(), PlanError> {
-        Ok(())
+    fn simulate_best(
+        &self,
+        _collective: Collective,
+        _timed: &mut [Timed],
+        _is_choice: bool,
+    ) -> Result<bool, PlanError> {
+        Ok(false)
     }
 
     /// Times a candidate by a finer model, if there is one, and subtracts the steps from those that are left.

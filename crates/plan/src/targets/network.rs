@@ -212,8 +212,8 @@ impl Target for OnNetwork {
     }
 
     /// The first one always, others while the steps that are left suffice.
-    fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<(), PlanError> {
-        let Model::Packets(interconnect) = &self.model else { return Ok(()) };
+    fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<bool, PlanError> {
+        let Model::Packets(interconnect) = &self.model else { return Ok(false) };
         let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);
         let (mut left, mut left_out) = (None, LeftOut::default());
         for one in timed.iter_mut().take_while(|one| one.time.seconds <= most) {
@@ -237,7 +237,7 @@ impl Target for OnNetwork {
             }
         }
         left_out.remark("not simulated");
-        Ok(())
+        Ok(false)
     }
 
     /// By the timetable of its messages after a closed form, and by packets after the timetable.

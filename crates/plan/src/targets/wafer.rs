@@ -187,11 +187,13 @@ const SIMULATED: &str = "the time is of a simulation, since the model errs by mo
 const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
     carry; the model links does not";
 
-const NOT_SIMULATED: &str = "candidates that are predicted to take up to 1.2 times as long as the best were not all \
-    simulated, because that takes long; by simulation another one may be up to 1.5 times as fast";
+const NOT_SIMULATED: &str = "not all candidates near the best one were simulated, because that takes long; another one may be \
+    up to 1.5 times as fast";
 
-/// The most steps of the simulations that check a choice (about 0.1 s).
-const MOST_STEPS: f64 = 1_048_576.0;
+/// The ratio up to which a simulated time is that of the model.
+const AGREES: f64 = 1.02;
+/// The most steps of the simulations that check a choice (about 0.2 s).
+const MOST_STEPS: f64 = 2_097_152.0;
 /// The steps, as limits count them, that must be left for these simulations and the proofs before them.
 const ADMITTED_STEPS: u128 = 1 << 28;
 
@@ -319,18 +321,39 @@ impl Target for OnWafer {
         Ok(Timed { algorithm, params, time, source: TimeSource::Terms, estimate: Some(estimate) })
     }
 
-    fn simulate_best(&self, collective: Collective, timed: &mut [Timed], is_choice: bool) -> Result<(), PlanError> {
-        if !is_choice || !self.checks(collective) || limits::check(TIMING, 0, ADMITTED_STEPS).is_err() {
-            return Ok(());
+    /// Simulates the nearest predictions. Where the model is right about its choice, all times stay those of the model.
+    fn simulate_best(&self, collective: Collective, timed: &mut [Timed], is_choice: bool) -> Result<bool, PlanError> {
+        if !is_choice || !self.checks(collective) {
+            return Ok(false);
         }
+        let predicted: Vec<_> = timed.iter().map(|one| (one.time, one.source)).collect();
         let file = |one: &Timed| {
             let Placed { schedule, placement } = self.build(collective, one)?;
             Ok(File { schedule, placement, machine: Some(self.machine()), blocks: None })
         };
-        match simulate_nearest(self, timed.iter_mut(), MOST_STEPS, &file) {
-            Ok(_) | Err(PlanError::OverLimit(_)) => Ok(()),
-            Err(e) => Err(e),
+        if limits::check(TIMING, 0, ADMITTED_STEPS).is_ok() {
+            match simulate_nearest(self, timed.iter_mut(), MOST_STEPS, &file) {
+                Ok(_) | Err(PlanError::OverLimit(_)) => {}
+                Err(e) => return Err(e),
+            }
         }
+        let seconds = |one: &Timed| one.time.seconds;
+        let is_simulated = |one: &&Timed| one.source == TimeSource::Simulated;
+        let best = timed.iter().filter(is_simulated).map(seconds).fold(f64::INFINITY, f64::min);
+        let near = NEAR * if best.is_finite() { best } else { timed.first().map_or(0.0, seconds) };
+        let is_unchecked = timed.iter().any(|one| !is_simulated(&one) && one.time.seconds < near);
+        if let (Some(first), Some((time, _))) = (timed.first(), predicted.first()) {
+            let [least, most] = [time.seconds / AGREES, time.seconds * AGREES];
+            if is_simulated(&first)
+                && (least..=most).contains(&first.time.seconds)
+                && first.time.seconds <= best * AGREES
+            {
+                for (one, before) in timed.iter_mut().zip(predicted) {
+                    (one.time, one.source) = before;
+                }
+            }
+        }
+        Ok(is_unchecked)
     }
 
     fn is_estimated(&self, timed: &Timed) -> bool {
@@ -378,12 +401,6 @@ impl Target for OnWafer {
             if sharper { IMPROVED_STAR } else { AVERAGED }
         });
         let origin = format!("{} {}", best.algorithm.name(), best.params);
-        let (near, is_simulated) = (best.time.seconds * NEAR, |one: &Timed| one.source == TimeSource::Simulated);
-        // One candidate is no choice.
-        let is_unknown = plan.form.is_none()
-            && plan.candidates.len() > 1
-            && self.checks(plan.problem.collective)
-            && plan.candidates.iter().any(|one| !is_simulated(one) && one.time.seconds < near);
         let note = match best.source {
             TimeSource::Simulated => Some(SIMULATED),
             _ if is_ring(&origin) && self.of_rings.name() == "paper" => Some(LEMMA_RING),
@@ -393,7 +410,7 @@ impl Target for OnWafer {
         let schedule = plan.schedule()?;
         let width = plan.problem.collective.element_bytes();
         let wide = (width > 4).then_some(WIDE);
-        let not_simulated = is_unknown.then_some(NOT_SIMULATED);
+        let not_simulated = (plan.form.is_none() && plan.is_unchecked).then_some(NOT_SIMULATED);
         let notes: Vec<&str> = wide.into_iter().chain(note).chain(not_simulated).collect();
         let needed_bytes = schedule.all_nodes().map(|node| schedule.memory_elements(node) * width).max().unwrap_or(0);
         Ok(Details {
