@@ -91,6 +91,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/scaling.py --most 64
 	$(say) "allreduces with and without switches that reduce"
 	@$(BIN)/python benches/reducing.py --machines dgx-h100 dgx-h100-x8-sharp
+	$(say) "one question asked in every way"
+	@$(BIN)/python benches/one_time.py
 	$(say) "choices on networks beside simulations"
 	@$(BIN)/python benches/networks.py
 	$(say) "steps of programs on 16,384 accelerators"

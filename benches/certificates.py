@@ -1,4 +1,4 @@
-"""The certificates of the bounds of all synthesized cases of docs/results.md, checked twice, as a markdown table.
+"""The certificates of the bounds of all synthesized cases, checked twice: rows of benches/results/proofs.csv.
 
 The first checker is `unisono verify --certificate`; the second one is `tests/python/bound_checker.py`, which shares no
 code with it: this program takes the cables from the machine file. The seconds that the prices prove according to both

@@ -1,4 +1,4 @@
-"""The choices of the default model of networks beside simulations: the table of docs/results.md.
+"""The choices of the default model of networks beside simulations: rows of benches/results/choices.csv.
 
 A case is a collective of one length on one preset. `--model packets` simulates every candidate that the default model
 predicts to take at most 4 times as long as its best. The ratio of a case is the simulated time of the default model's

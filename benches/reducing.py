@@ -1,4 +1,4 @@
-"""Allreduces on networks with and without switches that reduce: the table of docs/results.md.
+"""Allreduces on networks with and without switches that reduce: rows of benches/results/networks.csv.
 
 For each machine file with `[[switches]]` the same machine without these entries is planned too. The choice of the
 default model is simulated packet by packet on both. The gain is the time without over the time with such switches.

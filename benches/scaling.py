@@ -1,4 +1,4 @@
-"""Strong scaling of two programs of tasks, by prediction: the tables and the picture of docs/results.md.
+"""Strong scaling of two programs of tasks, by prediction: rows of benches/results/workloads.csv, and a picture.
 
 Kernels are measured alone, so their column differs from run to run; the communication does not.
 """

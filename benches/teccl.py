@@ -6,6 +6,11 @@ networks. Their size S is in decimal bytes over all ranks, so a block has S / ra
 `Fast_Early_Stop` have blocks twice as long, since their inputs (teccl/examples/json_gen.py) count 8 GPUs a box. A block
 is rounded up to whole elements of 4 bytes here.
 
+TE-CCL's links between boxes are one-way and leave and enter a box at different GPUs; here one cable with two directions
+stands for two such links, with the same bound `cut` and the same longest way. TE-CCL's switches copy a chunk to any
+number of GPUs; here every message has one receiver. TE-CCL has no buffers, so those of these machines never fill. It
+counts time in epochs and leaves out a latency of less than a tenth of an epoch.
+
 The bound is the best of `unisono bounds` and of the longest of all shortest ways, which broadcasts from each rank give.
 The certificate of the bound `cut` is written and checked for each plan. CPU seconds are those of planning, of the
 certificate with its check, and of the simulation, packet by packet.

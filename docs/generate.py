@@ -1,21 +1,22 @@
 """Writes the generated pages of docs/, and the picture of the README.
 
 docs/algorithms.md is from the registry, docs/gpus.md from measured times, docs/machines.md from the presets,
-docs/unsafe.md from the sources, docs/papers from the lists of claims. With --check it writes nothing and fails if a
-page is out of date.
+docs/results.md from the tables in benches/results, docs/papers from the lists of claims, and the options of
+docs/commands.md from the program. With --check it writes nothing and fails if a page is out of date.
 """
 
 import sys
 from pathlib import Path
 
+import command_page
 import gpu_page
 import machine_page
 import paper_pages
+import results_page
 import unisono as un
-import unsafe_page
-from unisono import plots
 from unisono.base.files import write
 from unisono.cli.algorithms import param_names
+from unisono.pictures import plots
 from unisono.reproduce import wafer
 
 PAGE = Path(__file__).with_name("algorithms.md")
@@ -49,9 +50,10 @@ def _cell(text: str) -> str:
 def main() -> None:
     texts = {
         PAGE: page(),
+        command_page.PAGE: command_page.page(),
         gpu_page.PAGE: gpu_page.page(),
         machine_page.PAGE: machine_page.page(),
-        unsafe_page.PAGE: unsafe_page.page(),
+        results_page.PAGE: results_page.page(),
         **paper_pages.pages(),
     }
     if "--check" not in sys.argv[1:]:

@@ -8,8 +8,8 @@ from typing import Any
 
 import unisono as un
 from unisono.base.reports import LibraryReport
-from unisono.collective_logs import Measured, read_log
-from unisono.library_calibration import FAR, Residual, calibrated
+from unisono.logs.collectives import Measured, read_log
+from unisono.logs.library_calibration import FAR, Residual, calibrated
 from unisono.machines.descriptions import machine as described
 from unisono.planning.libraries import library_choice
 

@@ -20,6 +20,13 @@ this project (own), a constant was fitted to them (calibrated), their threshold 
 project's (self), or the paper's number is known from memory only (recalled). The tests fail if a row misses without a
 derivation, or if a row with a derivation holds.
 
+## Statements
+The statements of the paper in its order. Rows decide a statement, tests hold one that describes a mechanism, and the
+others have the reason why nothing at hand decides them.
+
+| section | statement | decided by |
+|---|---|---|
+{statements}
 ## Rows
 | row | section | statement | reported | comparison | verdict |
 |---|---|---|---|---|---|
@@ -31,9 +38,11 @@ _APART = """
 """
 _COUNTS = """
 ## Result
-| statements found | decided by rows | held | refuted | agreed with, not decided | needs hardware | rows | rows apart |
+| statements | held by rows | refuted | held by tests | agreed with | of these calibrated | undecidable | open |
 |---|---|---|---|---|---|---|---|
-| {found} | {decided} | {held} | {refuted} | {consistent} | {needs_hardware} | {rows} | {apart_rows} |
+| {found} | {held} | {refuted} | {tested} | {consistent} | {calibrated} | {undecidable} | {open} |
+
+{rows} rows, {apart_rows} of them apart.
 """
 
 
@@ -47,12 +56,11 @@ def page(paper: str) -> str:
     head = tomllib.loads(paper_claims(paper))
     found = inventory(paper)
     parts = [
-        _HEAD.format(title=head["title"], source=head["source"], paper=paper),
+        _HEAD.format(title=head["title"], source=head["source"], paper=paper, statements=_statements(found)),
         *(_row(row) for row in found.rows if "apart" not in row),
         *([_APART, *map(_row, found.apart)] if found.apart else []),
         _COUNTS.format(**found.report()),
         *_refuted(found),
-        *_undecidable(found),
     ]
     return "".join(parts)
 
@@ -64,24 +72,35 @@ def _refuted(found: Inventory) -> list[str]:
     return [head, *(f"| `{row['id']}` | {_cell(row['text'])} | {_cell(row['refuted'])} |\n" for row in found.refuted)]
 
 
-def _undecidable(found: Inventory) -> list[str]:
-    if not found.undecidable:
-        return []
-    head = "\n### Not decidable without hardware\n| section | statement | reason |\n|---|---|---|\n"
-    return [
-        head,
-        *(f"| {_cell(s['section'])} | {_cell(s['text'])} | {_cell(s['reason'])} |\n" for s in found.undecidable),
-    ]
+def _statements(found: Inventory) -> str:
+    return "".join(
+        f"| {_cell(statement['section'])} | {_cell(statement['text'])} | {_decided(found, statement, rows)} |\n"
+        for statement, rows in found.statements
+    )
+
+
+def _decided(found: Inventory, statement: dict[str, Any], rows: list[dict[str, Any]]) -> str:
+    if rows:
+        names = ", ".join(f"`{row['id']}`" for row in rows)
+        apart = f" ({rows[0]['apart']})" if "apart" in rows[0] else ""
+        return f"{_verdict(rows[0])}{apart}: {names}"
+    if "tests" in statement:
+        places = (test.split("::") for test in statement["tests"])
+        return f"tests: {', '.join(f'`{file}` ({name})' for file, name in places)}"
+    return f"{'open' if statement in found.open else 'undecidable'}: {_cell(statement['reason'])}"
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    return "refuted" if "refuted" in row else "consistent" if "apart" in row else "holds"
 
 
 def _row(row: dict[str, Any]) -> str:
-    verdict = "refuted" if "refuted" in row else "consistent" if "apart" in row else "holds"
     name = f"`{row['id']}`" + (f" | {row['apart']}" if "apart" in row else "")
     reported = _value(row["reported"]) if "reported" in row else f"`{row['formula']}`"
     margin = f" ± {_value(row['tolerance'])}" if row["tolerance"] else ""
     compared = f"{row['compare']}{margin}, {row['unit']}"
     statement = _cell(row["text"] + (f' ("{row["words"]}")' if "words" in row else ""))
-    return f"| {name} | {row['section']} | {statement} | {_cell(reported)} | {_cell(compared)} | {verdict} |\n"
+    return f"| {name} | {row['section']} | {statement} | {_cell(reported)} | {_cell(compared)} | {_verdict(row)} |\n"
 
 
 def _value(value: Any) -> str:

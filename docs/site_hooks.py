@@ -1,4 +1,4 @@
-"""Additions of mkdocs.yml to the pages of this folder: pages of the root, and one page for each algorithm."""
+"""Additions of mkdocs.yml to the pages of this folder: pages of the root, of unsafe code, and of each algorithm."""
 
 import posixpath
 import re
@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import algorithm_pages
 import machine_page
 import site_lists
+import unsafe_page
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Pages in the root of the project, and their names on the site.
@@ -40,6 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made += [
         File.generated(config, f"algorithms/{name}.md", content=text) for name, text in algorithm_pages.pages().items()
     ]
+    made.append(File.generated(config, unsafe_page.PAGE, content=unsafe_page.page()))
     made.append(File.generated(config, _SHIM_OF_SITE, content=SHIM.read_text()))
     listed = [path.relative_to(ROOT).as_posix() for path in _files_of_examples()]
     copied = [File.generated(config, name, content=(ROOT / name).read_text()) for name in listed]

@@ -1,15 +1,16 @@
-"""The page of unsafe code, docs/unsafe.md, from the sources of the four crates with unsafe code."""
+"""The site's page of unsafe code, from the sources of the four crates with unsafe code."""
 
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = Path(__file__).with_name("unsafe.md")
+#: The page's name on the site; the sources do not hold it.
+PAGE = "unsafe.md"
 CRATES = ("fabric", "mpi", "preload", "py")
 _SHOWN = 90
 _HEAD = """# Unsafe code
 
-`python docs/generate.py` generates this page from the sources, and a test compares the two. Four crates contain
+`make site` makes this page of the sources, and a test holds that every block has its argument. Four crates contain
 unsafe code: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `py` passes arrays of
 Python to MPI, and `fabric`, a program of its own, calls the system. In all other crates the compiler forbids it. Clippy
 requires an argument (`SAFETY`) for every block, and one operation a block.

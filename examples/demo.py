@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import unisono as un
-from unisono import plots
 from unisono.base.files import write
+from unisono.base.tables import sweep_csv
 from unisono.cli._output import cycles_and_time, json_text, number, params_text, print_fields, print_lines
 from unisono.cli.plan import print_report
-from unisono.tables import sweep_csv
+from unisono.pictures import plots
 
 OUT = Path("out")
 FIXED = ["star", "tree", "two-phase", "chain", "ring"]

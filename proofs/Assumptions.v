@@ -1,5 +1,7 @@
 (** Prints what each theorem assumes. *)
-From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Dataflow Ring Tree Chain.
+From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Ranks Flow Rows
+  Ring Tree Reduce
+  Exchange Bruck.
 
 Check no_deadlock. Print Assumptions no_deadlock.
 Check executions_end. Print Assumptions executions_end.
@@ -9,10 +11,15 @@ Check accepted_never_stuck. Print Assumptions accepted_never_stuck.
 Check check_races_sound. Print Assumptions check_races_sound.
 Check check_contents_sound. Print Assumptions check_contents_sound.
 Check verdict_sound. Print Assumptions verdict_sound.
-Check dataflow_correct. Print Assumptions dataflow_correct.
+Check flow_correct. Print Assumptions flow_correct.
 Check ring_allgather_correct. Print Assumptions ring_allgather_correct.
 Check ring_reduce_scatter_correct. Print Assumptions ring_reduce_scatter_correct.
 Check ring_allreduce_correct. Print Assumptions ring_allreduce_correct.
 Check binomial_in_segments_correct. Print Assumptions binomial_in_segments_correct.
 Check chain_in_segments_correct. Print Assumptions chain_in_segments_correct.
 Check chain_reduce_in_segments_correct. Print Assumptions chain_reduce_in_segments_correct.
+Check binomial_reduce_in_segments_correct. Print Assumptions binomial_reduce_in_segments_correct.
+Check recursive_doubling_correct. Print Assumptions recursive_doubling_correct.
+Check recursive_multiplying_correct. Print Assumptions recursive_multiplying_correct.
+Check exchange_repeatable. Print Assumptions exchange_repeatable.
+Check bruck_allgather_correct. Print Assumptions bruck_allgather_correct.

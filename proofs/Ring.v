@@ -1,8 +1,9 @@
-(** The ring, for every number of ranks: allgather, reduce-scatter and allreduce as crates/algorithms/src/catalog/ring.rs
+(** The ring, for every number of ranks: allgather,
+  reduce-scatter and allreduce as crates/algorithms/src/catalog/ring.rs
     makes them, for vectors of any length. *)
 From Coq Require Import List Arith Lia Bool Permutation.
 Import ListNotations.
-From Unisono Require Import Model Order Determined Collective Checker Dataflow.
+From Unisono Require Import Model Order Determined Collective Checker Ranks Flow Rows.
 
 #[local] Arguments Nat.ltb : simpl never.
 #[local] Arguments Nat.leb : simpl never.
@@ -94,15 +95,11 @@ Notation next := (next P).
 
 Definition slice (b : nat) (o : option nat) : list operand := match o with Some s => [Buf b s] | None => [] end.
 
-Definition ring_instr (i : nat) : instr :=
-  let q := i / T in let t := i mod T in
-  {| node := q; lane := q; len := L q t;
-     sources := (if t =? 0 then [] else [Str (pred q)]) ++ slice 0 (src q t);
-     sinks := slice 1 (out q t) ++ (if S t =? T then [] else [Str q]); after := [] |}.
-
-Definition ring : schedule :=
-  {| count := P * T; ins := ring_instr;
-     streams := fun s => {| origin := s; readers := [next s]; capacity := None |} |}.
+Definition ring_row (q t _ : nat) : slot :=
+  {| size := L q t; from := (if t =? 0 then [] else [Str (pred q)]) ++ slice 0 (src q t);
+     into := slice 1 (out q t) ++ (if S t =? T then [] else [Str q]) |}.
+Definition ring_ports (s : nat) : nat * nat := (s, next s).
+Definition ring : schedule := rows P T 1 ring_row ring_ports.
 
 (** The expression of element [k] of instruction [t] of rank [q]. *)
 Fixpoint W (q t k : nat) : tree :=
@@ -112,8 +109,8 @@ Fixpoint W (q t k : nat) : tree :=
   end.
 
 Variable c : collective.
+Variable scratch : nat -> nat.
 Hypothesis P2 : 2 <= P.
-Hypothesis T1 : 1 <= T.
 Hypothesis L_pred : forall q t, q < P -> S t < T -> L q (S t) = L (pred q) t.
 Hypothesis src_first : forall q, q < P -> src q 0 <> None.
 Hypothesis src_fits : forall q t a, q < P -> t < T -> src q t = Some a -> a + L q t <= input_size c q.
@@ -121,147 +118,105 @@ Hypothesis out_fits : forall q t a, q < P -> t < T -> out q t = Some a -> a + L 
 Hypothesis out_once : forall q t u a b k l, q < P -> t < T -> u < T -> out q t = Some a -> out q u = Some b ->
   k < L q t -> l < L q u -> a + k = b + l -> t = u.
 
-Lemma place_div : forall q t, t < T -> (q * T + t) / T = q.
-Proof. intros. rewrite Nat.add_comm, Nat.div_add, Nat.div_small by lia. lia. Qed.
-Lemma place_mod : forall q t, t < T -> (q * T + t) mod T = t.
-Proof. intros. rewrite Nat.add_comm, Nat.mod_add, Nat.mod_small by lia. lia. Qed.
-Lemma place_eq : forall i, i = i / T * T + i mod T.
-Proof. intros. rewrite Nat.mul_comm. apply Nat.div_mod. lia. Qed.
-Lemma place_lt : forall i, i < P * T -> i / T < P /\ i mod T < T.
-Proof. intros. split; [apply Nat.div_lt_upper_bound; lia|apply Nat.mod_upper_bound; lia]. Qed.
-Notation pred_lt := (pred_lt P P2).
+Lemma in_slice : forall b s b' o, In (Buf b s) (slice b' o) <-> b = b' /\ o = Some s.
+Proof. intros b s b' [a|]; cbn; [|intuition discriminate]. split; [intros [H|[]]; injection H as <- <-;
+  auto|intros [-> H]; left; congruence]. Qed.
+Lemma not_in_slice : forall s b o, ~ In (Str s) (slice b o).
+Proof. intros s b [a|]; cbn; [intros [H|[]]; discriminate|auto]. Qed.
 
-Lemma ring_pushes : forall i s, pushes (ring_instr i) s = (s =? i / T) && negb (S (i mod T) =? T).
+Lemma ring_pushes : forall q t m s, mentions (into (ring_row q t m)) s = true <-> s = q /\ S t <> T.
 Proof.
-  intros. unfold pushes, mentions, ring_instr. cbn [sinks].
-  destruct (out (i / T) (i mod T)); destruct (S (i mod T) =? T); cbn; now rewrite ?andb_false_r, ?andb_true_r, ?orb_false_r.
+  intros q t m s. rewrite <- in_streams. cbn [into ring_row]. rewrite in_app_iff.
+  destruct (Nat.eqb_spec (S t) T); cbn; split; try tauto.
+  - intros [H|[]]. now apply not_in_slice in H.
+  - intros [H|[H|[]]]; [now apply not_in_slice in H|]. injection H as <-. auto.
+  - intros [-> _]. auto.
 Qed.
 
-Lemma ring_pops : forall i s, pops (ring_instr i) s = (s =? pred (i / T)) && negb (i mod T =? 0).
+Lemma ring_pops : forall q t m s, mentions (from (ring_row q t m)) s = true <-> s = pred q /\ t <> 0.
 Proof.
-  intros. unfold pops, mentions, ring_instr. cbn [sources].
-  destruct (i mod T =? 0); destruct (src (i / T) (i mod T)); cbn; now rewrite ?andb_false_r, ?andb_true_r, ?orb_false_r.
+  intros q t m s. rewrite <- in_streams. cbn [from ring_row]. rewrite in_app_iff.
+  destruct (Nat.eqb_spec t 0); cbn; split; try tauto.
+  - intros [[]|H]. now apply not_in_slice in H.
+  - intros [[H|[]]|H]; [|now apply not_in_slice in H]. injection H as <-. auto.
+  - intros [-> _]. auto.
 Qed.
 
-Lemma rows_before : forall q t (f : nat -> nat), (forall j, j < q * T -> f j = 0) ->
-  sum (q * T + t) f = sum t (fun u => f (q * T + u)).
-Proof. intros q t f Z. rewrite sum_split, (sum_zero (q * T)); auto. Qed.
-
-Lemma div_before : forall q j, j < q * T -> j / T < q.
-Proof. intros. apply Nat.div_lt_upper_bound; lia. Qed.
-
-Lemma ring_push_at : forall q t, t < T -> push_at ring (q * T + t) q = sum t (L q).
+Lemma ring_sink : forall q t m b s, In (Buf b s) (into (ring_row q t m)) <-> b = 1 /\ out q t = Some s.
 Proof.
-  intros q t B. unfold push_at. cbn [ins ring]. rewrite rows_before.
-  - apply sum_ext. intros u U. rewrite ring_pushes, place_div, place_mod, Nat.eqb_refl by lia.
-    destruct (Nat.eqb_spec (S u) T); [lia|]. cbn. now rewrite place_div, place_mod by lia.
-  - intros j J. apply div_before in J. rewrite ring_pushes. destruct (Nat.eqb_spec q (j / T)); [lia|auto].
+  intros q t m b s. cbn [into ring_row]. rewrite in_app_iff, in_slice. destruct (S t =? T); cbn; [tauto|].
+  split; [intros [H|[H|[]]]; [auto|discriminate]|auto].
 Qed.
 
-Lemma ring_pop_at : forall q t, q < P -> S t < T -> pop_at ring (q * T + S t) (pred q) = sum t (L (pred q)).
+Lemma ring_source : forall q t m b s, In (Buf b s) (from (ring_row q t m)) <-> b = 0 /\ src q t = Some s.
 Proof.
-  intros q t Q B. unfold pop_at. cbn [ins ring].
-  assert (N : node (ring_instr (q * T + S t)) = q) by (cbn; now rewrite place_div by lia). rewrite N, rows_before.
-  - change (S t) with (1 + t). rewrite sum_split. cbn [sum]. cbv beta.
-    assert (F0 : pops (ring_instr (q * T + 0)) (pred q) = false) by
-      (rewrite ring_pops, place_mod by lia; apply andb_false_r).
-    rewrite F0. cbn [andb]. rewrite !Nat.add_0_l. apply sum_ext. intros u U. cbv beta.
-    assert (F1 : pops (ring_instr (q * T + (1 + u))) (pred q) = true).
-    { rewrite ring_pops, place_div, place_mod, Nat.eqb_refl by lia. reflexivity. }
-    assert (F2 : node (ring_instr (q * T + (1 + u))) = q) by (cbn; now rewrite place_div by lia).
-    assert (F3 : len (ring_instr (q * T + (1 + u))) = L q (S u)) by (cbn; now rewrite place_div, place_mod by lia).
-    rewrite F1, F2, F3, Nat.eqb_refl. cbn [andb]. apply L_pred; auto. lia.
-  - intros j J. apply div_before in J. cbn [node ring_instr].
-    destruct (pops _ _); auto. destruct (Nat.eqb_spec (j / T) q); [lia|auto].
+  intros q t m b s. cbn [from ring_row]. rewrite in_app_iff, in_slice. destruct (t =? 0); cbn; [tauto|].
+  split; [intros [[H|[]]|H]; [discriminate|auto]|auto].
 Qed.
 
-Definition producer (i s : nat) : nat := s * T + (i mod T - 1).
+Definition V (q t _ k : nat) : tree := W q t k.
 
-Lemma ring_dataflow : dataflow ring c (fun i k => W (i / T) (i mod T) k) producer (fun i => i mod T).
+Lemma ring_in_rows : in_rows P T 1 ring_row ring_ports c scratch V (fun _ t _ s k => W s (t - 1) k) (fun _ t _ => t).
 Proof.
-  constructor; cbn [count ins streams ring].
-  - constructor; cbn [count ins ring].
-    + intros i j s _ _. rewrite !ring_pushes. intros A B. apply andb_true_iff in A as [A _], B as [B _].
-      apply Nat.eqb_eq in A, B. cbn. congruence.
-    + intros i j s _ _ _ _ N. exact N.
-  - reflexivity.
-  - reflexivity.
-  - intros i b s K I. destruct (place_lt i K) as [Q B]. cbn in *. apply in_app_or in I as [I|I].
-    + destruct (i mod T =? 0); [contradiction|]. destruct I as [I|[]]. discriminate.
-    + unfold slice in I. destruct (src (i / T) (i mod T)) eqn:S; [|contradiction]. destruct I as [I|[]].
-      injection I as <- <-. split; auto.
-  - intros i s K. rewrite ring_pops. intros H. apply andb_true_iff in H as [H1 H2]. apply Nat.eqb_eq in H1.
-    apply negb_true_iff, Nat.eqb_neq in H2. destruct (place_lt i K) as [Q B]. pose proof (pred_lt _ Q) as PL.
-    destruct (i mod T) as [|t] eqn:TE; [lia|]. unfold producer. rewrite TE. subst s. set (p := pred (i / T)) in *.
-    replace (S t - 1) with t by lia.
-    assert (IE : i = i / T * T + S t) by (rewrite <- TE; apply place_eq).
-    split; [|split; [|split; [|split]]].
-    + apply Nat.lt_le_trans with (p * T + T); [lia|]. replace (p * T + T) with (S p * T) by lia. apply Nat.mul_le_mono_r. lia.
-    + rewrite ring_pushes, place_div, place_mod, Nat.eqb_refl by lia. destruct (Nat.eqb_spec (S t) T); [lia|auto].
-    + rewrite ring_push_at by lia. rewrite IE at 1. now rewrite ring_pop_at by auto.
-    + cbn. rewrite place_div, place_mod, TE by lia. symmetry. now apply L_pred.
-    + rewrite place_mod by lia. lia.
-  - intros i b s K I. destruct (place_lt i K) as [Q B]. cbn in *. apply in_app_or in I as [I|I].
-    + unfold slice in I. destruct (out (i / T) (i mod T)) eqn:S; [|contradiction]. destruct I as [I|[]].
-      injection I as <- <-. split; auto.
-    + destruct (S (i mod T) =? T); [contradiction|]. destruct I as [I|[]]. discriminate.
-  - intros i j s t k l KI KJ I J N BI BJ E. destruct (place_lt i KI) as [QI BTI], (place_lt j KJ) as [QJ BTJ].
-    cbn in *. rewrite <- N in *.
-    assert (OI : out (i / T) (i mod T) = Some s).
-    { apply in_app_or in I as [I|I]; [|destruct (S (i mod T) =? T); [contradiction|destruct I as [I|[]]; discriminate]].
-      unfold slice in I. destruct (out (i / T) (i mod T)); [|contradiction]. destruct I as [I|[]]. congruence. }
-    assert (OJ : out (i / T) (j mod T) = Some t).
-    { apply in_app_or in J as [J|J]; [|destruct (S (j mod T) =? T); [contradiction|destruct J as [J|[]]; discriminate]].
-      unfold slice in J. destruct (out (i / T) (j mod T)); [|contradiction]. destruct J as [J|[]]. congruence. }
-    assert (TE : i mod T = j mod T) by (eapply (out_once (i / T)); eauto).
-    rewrite TE in OI. split; [|congruence || (rewrite OI in OJ; injection OJ as ->; lia)].
-    rewrite (place_eq i), (place_eq j). congruence.
-  - intros i j K J E. cbn in E. rewrite (place_eq i), (place_eq j), E in J. lia.
-  - intros i j _ _ E. exact E.
-  - intros i k K B. destruct (place_lt i K) as [Q BT]. cbn [sources ring_instr]. unfold source_value. cbn [node ring ins ring_instr].
-    destruct (i mod T) as [|t] eqn:TE.
-    + cbn. pose proof (src_first (i / T) Q). destruct (src (i / T) 0); [auto|congruence].
-    + change (S t =? 0) with false. cbn [app W]. unfold producer. rewrite TE. replace (S t - 1) with t by lia.
-      generalize (pred (i / T)). intros p. destruct (src (i / T) (S t)); cbn; now rewrite place_div, place_mod by lia.
+  constructor.
+  - intros q t m b s Q B _ I. cbn [size ring_row]. apply in_app_or in I as [I|I].
+    + apply ring_source in I as [-> I]. now apply src_fits.
+    + apply ring_sink in I as [-> I]. now apply out_fits.
+  - intros q t m s _ _ _ I. apply ring_sink in I. lia.
+  - intros q t m [b s|s] [b' s'|s'] _ _ _ IO IP; try exact Logic.I. intros <-. left. apply ring_sink in IO as [-> IO].
+    apply in_app_or in IP as [IP|IP]; [apply ring_sink in IP as [_ IP]; congruence|apply ring_source in IP; lia].
+  - intros q t m q' t' m' s _ _ M _ _ M' X Y. apply ring_pushes in X as [-> _], Y as [-> _]. split; auto. lia.
+  - intros q t m t' m' s _ _ M _ M' _ _. lia.
+  - intros q t m s Q B M X. apply ring_pops in X as [-> NZ]. destruct t as [|t]; [lia|]. pose proof (pred_lt P P2 q Q).
+    exists (pred q), t, m. replace (S t - 1) with t by lia. split; auto. split; [lia|]. split; auto.
+    split; [apply ring_pushes; split; auto; lia|]. cbn [size ring_row].
+    split; [|split; [symmetry; now apply L_pred|auto]].
+    change (S t) with (1 + t). rewrite sum_split. cbn [sum]. unfold popped_by at 1.
+    destruct (mentions (from (ring_row q 0 m)) (pred q)) eqn:E; [apply ring_pops in E; lia|]. cbn [Nat.add].
+    apply sum_ext. intros u U.
+    unfold pushed_by, popped_by. rewrite (proj2 (ring_pushes (pred q) u m (pred q))),
+    (proj2 (ring_pops q (S u) m (pred q))) by (split; auto; lia).
+    cbn [size ring_row]. symmetry. apply L_pred; auto. lia.
+  - intros q t m t' m' _ _ M M' E. unfold earlier in E. lia.
+  - intros q t m k Q B M K. cbn [from size ring_row] in *. change (V q t m k) with (W q t k).
+    assert (IN : forall a, src q t = Some a -> source_at P T 1 ring_row ring_ports c V (fun _ t _ s k => W s (t - 1) k)
+    q t m k (Buf 0 a) =
+      Some (Leaf q (a + k))).
+    { intros a I. cbn [source_at]. rewrite held_input; auto; [|intros t' m' s _ _ X; apply ring_sink in X; lia]. cbn.
+      pose proof (src_fits q t a Q B I). destruct (Nat.ltb_spec (a + k) (input_size c q)); [reflexivity|lia]. }
+    destruct t as [|t].
+    + pose proof (src_first q Q). cbn [W]. destruct (src q 0) as [a|] eqn:S0; [|congruence]. cbn [slice].
+      change (0 =? 0) with true. cbn [app map].
+      rewrite (IN a eq_refl). reflexivity.
+    + change (S t =? 0) with false. cbn [app map W]. cbn [source_at]. replace (S t - 1) with t by lia.
+      destruct (src q (S t)) as [a|] eqn:S0; cbn [slice map]; [|reflexivity]. rewrite (IN a eq_refl). reflexivity.
 Qed.
+
+Definition ring_flow := rows_flow _ _ _ _ _ _ _ _ _ _ ring_in_rows.
 
 (** What the outputs hold. *)
 Lemma ring_output : forall st q t a k, reach ring (inputs c) st -> final ring st -> q < P -> t < T ->
   out q t = Some a -> k < L q t -> mem st (PBuf q 1 (a + k)) = Some (W q t k).
 Proof.
-  intros st q t a k H F Q B O KL.
-  pose proof (output_value ring c _ _ _ ring_dataflow st (q * T + t) a k H F) as V. cbn in V.
-  rewrite place_div, place_mod in V by lia. rewrite O in V. apply V; auto.
-  - apply Nat.lt_le_trans with (q * T + T); [lia|]. replace (q * T + T) with (S q * T) by lia. apply Nat.mul_le_mono_r. lia.
-  - now left.
+  intros st q t a k H F Q B O KL. rewrite (final_contents _ _ _ _ _ _ ring_flow) by auto. unfold ring.
+  rewrite (last_written P T 1 ring_row ring_ports c V _ q t 0); auto.
+  - apply index_lt; auto.
+  - intros s I. apply ring_sink in I as [_ I]. congruence.
+  - now apply ring_sink.
+  - intros t' m' T' M' E _ s I. apply ring_sink in I as [_ I]. cbn [size ring_row].
+    destruct (Nat.lt_ge_cases (a + k) s); auto. right. destruct (Nat.lt_ge_cases (a + k) (s + L q t')); [|lia]. exfalso.
+    pose proof (out_once q t t' a s k (a + k - s) Q B T' O I KL ltac:(lia) ltac:(lia)). unfold earlier in E. lia.
 Qed.
 
 End Ring.
-
-(** Blocks of a vector: block [b] is from [start b] to [start (S b)]. *)
-Definition ascending (start : nat -> nat) : Prop := forall a b, a <= b -> start a <= start b.
-
-Lemma block_of : forall start P x, ascending start -> start 0 <= x -> x < start P ->
-  exists b, b < P /\ start b <= x < start (S b).
-Proof.
-  intros start P x A Z H. induction P as [|P IH]; [lia|].
-  destruct (Nat.lt_ge_cases x (start P)) as [LT|GE]; [destruct (IH LT) as (b & B & R); exists b; split; auto|].
-  exists P. split; auto.
-Qed.
-
-Lemma block_once : forall start a b x, ascending start -> start a <= x < start (S a) -> start b <= x < start (S b) -> a = b.
-Proof.
-  intros start a b x A I J. assert (a = b \/ a < b \/ b < a) as [|[G|G]] by lia; auto.
-  - specialize (A (S a) b G). lia.
-  - specialize (A (S b) a G). lia.
-Qed.
 
 (** * Allgather *)
 Definition ring_allgather (P n : nat) : schedule :=
   ring P P (fun _ _ => n) (fun _ t => if t =? 0 then Some 0 else None) (fun q t => Some (back P q t * n)).
 
 Theorem ring_allgather_correct : forall P n o, 2 <= P ->
-  forall scratch, correct (ring_allgather P n) {| what := Allgather; ranks := P; elems := n; root := 0; ordered := o |} scratch.
+  forall scratch, correct (ring_allgather P n) {| what := Allgather; ranks := P; elems := n; root := 0;
+    ordered := o |} scratch.
 Proof.
   intros P n o P2 scratch. set (c := {| what := Allgather; ranks := P; elems := n; root := 0; ordered := o |}).
   assert (IN : forall q, q < P -> input_size c q = n).
@@ -273,19 +228,21 @@ Proof.
   { intros q t a Q B H. rewrite IN by auto. destruct (t =? 0); [injection H as <-; lia|discriminate]. }
   assert (S3 : forall q t a, q < P -> t < P -> Some (back P q t * n) = Some a -> a + n <= output_size c q).
   { intros q t a Q B H. injection H as <-. rewrite OUT by auto. pose proof (back_lt P P2 t q Q). nia. }
-  assert (S4 : forall q t u a b k l, q < P -> t < P -> u < P -> Some (back P q t * n) = Some a -> Some (back P q u * n) = Some b ->
+  assert (S4 : forall q t u a b k l, q < P -> t < P -> u < P -> Some (back P q t * n) = Some a -> Some (back P q u * n)
+  = Some b ->
     k < n -> l < n -> a + k = b + l -> t = u).
   { intros q t u a b k l Q BT BU HA HB KN LN E. injection HA as <-. injection HB as <-.
     apply (back_inj P P2 q); auto. nia. }
   assert (V : forall q t k, q < P -> W P (fun _ t => if t =? 0 then Some 0 else None) q t k = Leaf (back P q t) k).
   { intros q t. revert q. induction t; intros q k Q; cbn; auto. apply IHt. now apply (pred_lt P P2). }
-  pose proof (ring_dataflow P P (fun _ _ => n) _ _ c P2 ltac:(lia) (fun _ _ _ _ => eq_refl) S1 S2 S3 S4) as DF.
-  unfold ring_allgather. apply (dataflow_correct _ _ _ _ _ DF).
+  pose proof (ring_flow P P (fun _ _ => n) _ _ c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3) as DF.
+  unfold ring_allgather. apply (flow_correct _ _ _ _ _ _ DF).
   intros st H F r d k R DI KL. unfold required in DI. rewrite OUT in DI by auto.
   destruct (n * P) as [|x] eqn:NP; [contradiction|]. cbn in DI. apply in_map_iff in DI as (b & <- & B).
   apply in_seq in B. cbn in *. destruct (back_onto P P2 r b R ltac:(lia)) as (t & TP & BE).
   exists (Leaf b k). split; [|destruct o; reflexivity].
-  pose proof (ring_output P P (fun _ _ => n) _ _ c P2 ltac:(lia) (fun _ _ _ _ => eq_refl) S1 S2 S3 S4 st r t (back P r t * n) k H F R TP eq_refl KL) as M.
+  pose proof (ring_output P P (fun _ _ => n) _ _ c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3 S4 st r t (back P r t *
+  n) k H F R TP eq_refl KL) as M.
   rewrite V, BE in M by auto. exact M.
 Qed.
 
@@ -316,20 +273,26 @@ Proof.
   set (src := fun q t => Some (back P q (S t) * n)). set (out := fun (_ t : nat) => if S t =? P then Some 0 else None).
   assert (S1 : forall q, q < P -> src q 0 <> None) by discriminate.
   assert (S2 : forall q t a, q < P -> t < P -> src q t = Some a -> a + n <= input_size c q).
-  { intros q t a Q B H. injection H as <-. rewrite IN by auto. pose proof (back_lt P P2 t (pred P q) (pred_lt P P2 q Q)). nia. }
+  { intros q t a Q B H. injection H as <-. rewrite IN by auto. pose proof (back_lt P P2 t (pred P q) (pred_lt P P2 q
+    Q)). nia. }
   assert (S3 : forall q t a, q < P -> t < P -> out q t = Some a -> a + n <= output_size c q).
-  { intros q t a Q B H. rewrite OUT by auto. unfold out in H. destruct (S t =? P); [injection H as <-; lia|discriminate]. }
+  { intros q t a Q B H. rewrite OUT by auto. unfold out in H. destruct (S t =? P); [injection H as <-;
+    lia|discriminate]. }
   assert (S4 : forall q t u a b k l, q < P -> t < P -> u < P -> out q t = Some a -> out q u = Some b ->
     k < n -> l < n -> a + k = b + l -> t = u).
-  { intros q t u a b k l _ _ _ HA HB _ _ _. unfold out in *. destruct (Nat.eqb_spec (S t) P), (Nat.eqb_spec (S u) P); try discriminate. lia. }
+  { intros q t u a b k l _ _ _ HA HB _ _ _. unfold out in *. destruct (Nat.eqb_spec (S t) P), (Nat.eqb_spec (S u) P);
+    try discriminate. lia. }
   unfold ring_reduce_scatter. fold src. fold out.
-  pose proof (ring_dataflow P P (fun _ _ => n) src out c P2 ltac:(lia) (fun _ _ _ _ => eq_refl) S1 S2 S3 S4) as DF.
-  apply (dataflow_correct _ _ _ _ _ DF).
+  pose proof (ring_flow P P (fun _ _ => n) src out c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3) as DF.
+  apply (flow_correct _ _ _ _ _ _ DF).
   intros st H F r d k R DI KL. unfold required in DI. rewrite OUT in DI by auto.
-  destruct n as [|n']; [contradiction|]. cbn in DI. destruct DI as [<-|[]]. cbn [d_from d_len d_element d_first d_ranks] in *.
+  destruct n as [|n']; [contradiction|]. cbn in DI. destruct DI as [<-|[]].
+  cbn [d_from d_len d_element d_first d_ranks] in *.
   set (n := S n') in *.
-  pose proof (ring_output P P (fun _ _ => n) _ _ c P2 ltac:(lia) (fun _ _ _ _ => eq_refl) S1 S2 S3 S4 st r (P - 1) 0 k H F R ltac:(lia)) as M.
-  assert (O : out r (P - 1) = Some 0) by (unfold out; now replace (S (P - 1) =? P) with true by (symmetry; apply Nat.eqb_eq; lia)).
+  pose proof (ring_output P P (fun _ _ => n) _ _ c scratch P2 (fun _ _ _ _ => eq_refl) S1 S2 S3 S4 st r (P - 1) 0 k H F
+  R ltac:(lia)) as M.
+  assert (O : out r (P - 1) = Some 0) by (unfold out; now replace (S (P - 1) =? P) with true by (symmetry;
+  apply Nat.eqb_eq; lia)).
   eexists. split; [apply (M O KL)|]. unfold alike. cbn [what ordered].
   rewrite (leaves_gathered P (fun b => b * n) src); auto.
   replace (S (P - 1)) with P by lia. rewrite back_P by auto.
@@ -368,7 +331,8 @@ Proof.
   set (out := fun q t => if P <=? S t then Some (start (back P q (S t))) else None).
   assert (FIT : forall q t, q < P -> start (back P q (S t)) + L q t <= n).
   { intros q t Q. unfold L. pose proof (back_lt P P2 (S t) q Q) as B.
-    pose proof (A (S (back P q (S t))) P ltac:(lia)). pose proof (A (back P q (S t)) (S (back P q (S t))) ltac:(lia)). lia. }
+    pose proof (A (S (back P q (S t))) P ltac:(lia)). pose proof (A (back P q (S t)) (S (back P q (S t))) ltac:(lia)).
+    lia. }
   assert (S1 : forall q, q < P -> src q 0 <> None).
   { intros q Q. unfold src. now replace (0 <? P) with true by (symmetry; apply Nat.ltb_lt; lia). }
   assert (S2 : forall q t a, q < P -> t < 2 * P - 1 -> src q t = Some a -> a + L q t <= input_size c q).
@@ -390,17 +354,18 @@ Proof.
     rewrite !LATE in BE by auto. apply (back_inj P P2 q) in BE; auto; lia. }
   unfold ring_allreduce. fold start. fold L. fold src. fold out.
   assert (LP : forall q t, q < P -> S t < 2 * P - 1 -> L q (S t) = L (pred P q) t) by reflexivity.
-  pose proof (ring_dataflow P (2 * P - 1) L src out c P2 ltac:(lia) LP S1 S2 S3 S4) as DF.
-  apply (dataflow_correct _ _ _ _ _ DF).
+  pose proof (ring_flow P (2 * P - 1) L src out c scratch P2 LP S1 S2 S3) as DF.
+  apply (flow_correct _ _ _ _ _ _ DF).
   intros st H F r d k R DI KL. unfold required in DI. rewrite OUT in DI by auto.
   destruct n as [|n'] eqn:NE; [contradiction|]. rewrite <- NE in *. cbn in DI.
   destruct DI as [<-|[]]. cbn [d_from d_len d_element d_first d_ranks] in *.
   destruct (block_of start P k A) as (b & B & RNG); [unfold start, blocks; cbn; lia|lia|].
   destruct (back_onto P P2 r b R B) as (u & U & BE).
   assert (O : out r (P - 1 + u) = Some (start b)).
-  { unfold out. rewrite LATE, BE by auto. now replace (P <=? S (P - 1 + u)) with true by (symmetry; apply Nat.leb_le; lia). }
+  { unfold out. rewrite LATE, BE by auto. now replace (P <=? S (P - 1 + u)) with true by (symmetry; apply Nat.leb_le;
+    lia). }
   assert (LE : L r (P - 1 + u) = start (S b) - start b) by (unfold L; now rewrite LATE, BE by auto).
-  pose proof (ring_output P (2 * P - 1) L src out c P2 ltac:(lia) LP S1 S2 S3 S4 st r (P - 1 + u) (start b) (k - start b)
+  pose proof (ring_output P (2 * P - 1) L src out c scratch P2 LP S1 S2 S3 S4 st r (P - 1 + u) (start b) (k - start b)
     H F R ltac:(lia) O ltac:(lia)) as M. replace (start b + (k - start b)) with k in M by lia.
   eexists. split; [exact M|]. unfold alike. cbn [what ordered].
   (* After the reduction the value only travels. *)

@@ -13,8 +13,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import unisono as un
 from unisono import certificate_checker
@@ -73,38 +74,88 @@ def damaged(certificate: str, r: random.Random) -> str:
     return "\n".join(lines) + "order\n" + " ".join(words) + "\nend\n"
 
 
-def families(most: int) -> Iterator[tuple[str, str, int, int, int, int]]:
-    """Yields algorithm, collective, ranks, elements, root and elements of a segment of the families to compare."""
+class Family(NamedTuple):
+    """A schedule that is proved for every number of ranks."""
+
+    algorithm: str
+    collective: str
+    ranks: int
+    elements: int
+    # Further numbers of the definition: the root, the elements of a segment and, of a reduce, 1 if the order matters;
+    # or the factors.
+    more: Sequence[int] = ()
+    root: int = 0
+    op: str = "sum"
+    params: dict[str, str] | None = None
+
+    def made(self) -> list[str]:
+        """Returns the streams and instructions of the schedule that Unisono makes."""
+        dtype = "i64" if self.op == "ordered" else "f32"
+        plan = un.plan(
+            self.collective,
+            un.machine("archer", (self.ranks,)),
+            elements=self.elements,
+            dtype=dtype,
+            op=self.op,
+            root=self.root,
+            algorithm=self.algorithm,
+            params=self.params,
+        )
+        lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in plan.schedule.to_text().split("\n")]
+        return [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
+
+    def defined(self) -> list[str]:
+        """Returns those that the proofs define."""
+        numbers = [self.ranks, self.elements, *self.more]
+        command = [str(CHECK.with_name("generate")), self.algorithm, self.collective, *map(str, numbers)]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def trees(ranks: int, root: int, segment: int) -> Iterator[Family]:
+    """Yields broadcasts and reductions of 7 elements."""
+    for name, params in (("binomial", {"radix": "2"}), ("pipelined-chain", {})):
+        found = params | {"segment": str(4 * segment)}
+        yield Family(name, "broadcast", ranks, 7, (root, segment), root, params=found)
+        yield Family(name, "reduce", ranks, 7, (root, segment, 0), root, params=found)
+        found = params | {"segment": str(8 * segment)}
+        yield Family(name, "reduce", ranks, 7, (root, segment, 1), root, "ordered", found)
+
+
+def families(most: int) -> Iterator[Family]:
+    """Yields the schedules to compare."""
     for ranks in range(2, most + 1):
         for elements in (1, 3):
-            yield "ring", "allgather", ranks, elements, 0, 0
-            yield "ring", "reduce-scatter", ranks, elements, 0, 0
+            yield Family("ring", "allgather", ranks, elements)
+            yield Family("ring", "reduce-scatter", ranks, elements)
+            yield Family("bruck", "allgather", ranks, elements)
         for elements in sorted({1, 3, ranks - 1, 2 * ranks + 1}):
-            yield "ring", "allreduce", ranks, elements, 0, 0
+            yield Family("ring", "allreduce", ranks, elements)
         for root in sorted({0, ranks // 2, ranks - 1}):
             for segment in (2, 7):
-                yield "binomial", "broadcast", ranks, 7, root, segment
-                yield "pipelined-chain", "broadcast", ranks, 7, root, segment
-                yield "pipelined-chain", "reduce", ranks, 7, root, segment
+                yield from trees(ranks, root, segment)
+        yield Family("recursive-doubling", "allreduce", ranks, 3)
+        for factors in factorings(ranks):
+            schedule = {"schedule": ",".join(f"a{factor}" for factor in factors)}
+            yield Family("recursive-multiplying", "allreduce", ranks, 3, factors, params=schedule)
+
+
+def factorings(number: int) -> list[list[int]]:
+    """Returns all ways to write a number as a product of factors from 2 on, in every order."""
+    found = [[number]] if number > 1 else []
+    for factor in range(2, number // 2 + 1):
+        if number % factor == 0:
+            found += [[factor, *rest] for rest in factorings(number // factor)]
+    return found
 
 
 def generated(most: int) -> int:
     """Compares the families proved for every number of ranks with what Unisono makes; returns the differences."""
     cases = different = 0
-    for algorithm, collective, ranks, elements, root, segment in families(most):
-        where, params = un.machine("archer", (ranks,)), {"segment": str(4 * segment)} if segment else {}
-        if algorithm == "binomial":
-            params["radix"] = "2"
-        plan = un.plan(collective, where, elements=elements, root=root, algorithm=algorithm, params=params)
-        lines = [re.sub(r"^(  i\d+) p\d+:", r"\1:", line) for line in plan.schedule.to_text().split("\n")]
-        made = [line for line in lines if line.startswith(("stream ", "node ", "  i"))]
-        numbers = [ranks, elements, *([root, segment] if segment else [])]
-        command = [str(CHECK.with_name("generate")), algorithm, collective, *map(str, numbers)]
-        ours = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    for family in families(most):
         cases += 1
-        if made != ours.splitlines():
+        if family.made() != family.defined():
             different += 1
-            print(f"differs: {algorithm} {collective} of {elements} among {ranks}, root {root}, segment {segment}")
+            print(f"differs: {family}")
     print(f"{cases} schedules of 2 to {most} ranks compared with the definitions, {different} differ", flush=True)
     return different
 

@@ -1,4 +1,4 @@
-"""Planned collectives beside the library's own on emulated clusters (`unisono lab`): a table for docs/results.md.
+"""Planned collectives beside the library's own on emulated clusters (`unisono lab`): rows of benches/results/mpi.csv.
 
 For each network, collective and size the network's model alone chooses the schedule; nothing is timed for the choice.
 `unisono bench` then times it and the library's own, turn by turn, in the same processes.

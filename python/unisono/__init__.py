@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from unisono.machines import submesh as submesh
     from unisono.mpi.exports import export as export
     from unisono.planning import AlgorithmCase as AlgorithmCase
+    from unisono.planning import PlanTable as PlanTable
     from unisono.planning import algorithm as algorithm
     from unisono.planning import bounds as bounds
     from unisono.planning import check_bound as check_bound
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from unisono.planning import load_plans as load_plans
     from unisono.planning import merge_shards as merge_shards
     from unisono.planning import plan as plan
+    from unisono.planning import plan_table as plan_table
     from unisono.planning import read_workload as read_workload
     from unisono.planning import remove_algorithm as remove_algorithm
     from unisono.planning import save_plans as save_plans

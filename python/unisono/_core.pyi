@@ -19,6 +19,7 @@ from unisono.base.reports import (
     GpuPlanProof,
     LibraryReport,
     MscclProof,
+    PlanBits,
     PlanReport,
     PlanRow,
     PredictedTime,
@@ -93,6 +94,7 @@ __all__ = [
     "limits_now",
     "machine_presets",
     "measure",
+    "message_routes",
     "multiplying_best",
     "multiplying_cost",
     "multiplying_count",
@@ -104,6 +106,7 @@ __all__ = [
     "paper_claims",
     "parse_shape",
     "plan",
+    "plan_bits",
     "plan_size_class",
     "plane",
     "preset_toml",
@@ -117,6 +120,7 @@ __all__ = [
     "simulate",
     "simulate_beside",
     "simulate_goal",
+    "simulate_messages",
     "simulate_network_goal",
     "simulators",
     "size_class",
@@ -290,6 +294,7 @@ class Plan:
     def candidates(self) -> list[Candidate]: ...
     @property
     def schedule(self) -> Schedule: ...
+    def size_class(self) -> str | None: ...
     def certificate(self) -> str: ...
     def forest(self, root: int | None = None) -> ForestTrees: ...
     def front(self) -> Front: ...
@@ -316,6 +321,12 @@ class Proof:
     def scratch_bytes_max(self) -> int: ...
     @property
     def expression_class(self) -> str | None: ...
+    @property
+    def bits(self) -> list[str]: ...
+    @property
+    def element_class(self) -> str | None: ...
+    @property
+    def unlike_elements(self) -> str | None: ...
     @property
     def diagnostics(self) -> list[Diagnostic]: ...
     @property
@@ -686,6 +697,7 @@ def plan(
     target: str | None = None,
     library: bytes | None = None,
     behaves_as: str | None = None,
+    bits: str | None = None,
 ) -> Plan: ...
 def library_choice_of(
     library: str,
@@ -705,6 +717,7 @@ def encode_plan(
 ) -> bytes: ...
 def decode_plan(bytes: bytes) -> list[PlanRow]: ...
 def prove_plan(bytes: bytes, ranks: int | None = None) -> None: ...
+def plan_bits(bytes: bytes) -> list[PlanBits]: ...
 def bounds(
     collective: str,
     machine: Machine,
@@ -739,6 +752,13 @@ def traffic_packets(machine: Machine, pattern: str, bytes: int, messages: int, s
 def traffic_flows(
     machine: Machine, pattern: str, bytes: int, seed: int
 ) -> tuple[float, npt.NDArray[np.float64], float, float]: ...
+def message_routes(machine: Machine, pairs: Sequence[tuple[int, int]]) -> list[list[tuple[int, float]]]: ...
+def simulate_messages(
+    machine: Machine,
+    messages: Sequence[tuple[int, int, int]],
+    slow: Sequence[tuple[int, float]] = ...,
+    seed: int = 0,
+) -> Simulation: ...
 def size_class(bytes: int) -> tuple[int, int]: ...
 def is_switched_on(name: str) -> tuple[bool, str | None]: ...
 def unknown_variables() -> tuple[str, str] | None: ...

@@ -38,8 +38,8 @@ Operand = tuple[int, int, int]
 Ranks = tuple[int, int, int | None, bool]
 #: Contents as segments (start, end, expression, shift): place p holds the expression over input element p + shift.
 Segments = list[tuple[int, int, Any, int]]
-#: The result of an accepting check: instructions, facts, expressions, and whether outputs are repeatable.
-Verdict = tuple[int, int, int, bool]
+#: The result of an accepting check: instructions, facts, expressions, and the claimed properties of the bits.
+Verdict = tuple[int, int, int, list[str]]
 
 
 class Refused(Exception):  # noqa: N818
@@ -431,15 +431,16 @@ class Replay:
                 best = False if at_start or start + popped >= first + pushed else best
         return best
 
-    def outputs(self) -> bool:
-        """Checks the contents of all outputs; returns whether outputs that must be equal are equal expressions."""
-        c, classes = self._s.collective, set[tuple[tuple[int, int, int, int], ...]]()
+    def outputs(self) -> list[str]:
+        """Checks all outputs; returns ``repeatable`` if those that must be equal are, and ``place`` if elements are."""
+        c, classes, values = self._s.collective, set[tuple[tuple[int, int, int, int], ...]](), set[tuple[int, int]]()
         right = set[tuple[int, int, int, int, int]]()
         for rank in range(c.ranks):
             whole: Segments = []
             for start, end, element, source, stop in c.required(rank):
                 parts = read(self._held[rank, OUTPUT], start, end, f"the output of rank {rank}")
                 whole += parts
+                values.update((rank * (c.kind == "scan"), value) for _, _, value, _ in parts)
                 for a, _, value, shift in parts:
                     if (known := (value, shift, element, source, stop)) in right:
                         continue
@@ -449,17 +450,17 @@ class Replay:
                     right.add(known)
             if whole and c.kind in ALIKE:
                 classes.add(tuple(whole))
-        return len(classes) < 2
+        place = c.kind not in REDUCING or len(values) == len(dict(values))
+        return ["repeatable", "place"][: (len(classes) < 2) * (1 + place)]
 
 
 def check(schedule: str, certificate: str) -> Verdict:
     """Checks a certificate against the text of a schedule; raises Refused or WrongInput."""
     s, lines, steps = Schedule(schedule), certificate.split("\n"), 0
     digest, count = hashlib.sha256(schedule.encode()).hexdigest(), len(s.rows)
-    claims = "claims complete deadlock-free race-free"
-    repeatable = lines[4:5] == [f"{claims} repeatable"]
+    claims = ["repeatable", "place"][: len(" ".join(lines[4:5]).split()[4:])]
     head = ["unisono-certificate 1", f"schedule sha256={digest}", f"instructions {count}", *lines[3:4]]
-    head += [claims + " repeatable" * repeatable, "order", "end", ""]
+    head += [" ".join(["claims complete deadlock-free race-free", *claims]), "order", "end", ""]
     for at, (found, expected) in enumerate(zip([*lines[:6], *lines[-2:]], head, strict=False)):
         if found != expected or len(lines) < len(head):
             raise Refused(f"line {at + 1} of 6, or the end, of the certificate is '{found[:90]}', not '{expected}'")
@@ -474,9 +475,9 @@ def check(schedule: str, certificate: str) -> Verdict:
         steps += last + 1 - first
     if steps != count or lines[3] != f"facts {len(replay.facts)}":
         raise Refused(f"the order has {steps} of {count} instructions, or not as many facts as are stated")
-    if not replay.outputs() and repeatable:
-        raise Refused("outputs that must be equal are different expressions, so the schedule is not repeatable")
-    return steps, len(replay.facts), len(replay.expressions.rows), repeatable
+    if lacking := set(claims).difference(replay.outputs()):
+        raise Refused(f"outputs that must be equal are different expressions: not {' and '.join(sorted(lacking))}")
+    return steps, len(replay.facts), len(replay.expressions.rows), claims
 
 
 def main(paths: list[str]) -> int:
@@ -490,7 +491,7 @@ def main(paths: list[str]) -> int:
         code = 1 if type(error) is Refused else 2
         print(f"{('refused', 'error')[code - 1]}: {error or 'the memory is not enough'}", file=sys.stderr)  # noqa: T201
         return code
-    shown = f"complete, deadlock-free, race-free{', repeatable' * found[3]}; {found[0]} instructions"
+    shown = f"{', '.join(['complete', 'deadlock-free', 'race-free', *found[3]])}; {found[0]} instructions"
     print(f"accepted: {shown}, {found[1]} facts, {found[2]} expressions")  # noqa: T201
     return 0
 

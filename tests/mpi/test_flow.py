@@ -65,6 +65,10 @@ WRONG: list[tuple[list[str], str]] = [
     (["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--per-node", "2"], "3 ranks, 2 a node"),
     (["tune", "allreduce", "--machine", "archer"], "error: tune lacks -o T.plan: mpiexec"),
     (["tune", "allreduce", "-o", "t.plan"], "error: tune lacks --machine M.toml: mpiexec"),
+    (
+        ["tune", "allreduce", "--machine", "archer", "-o", "t.plan", "--bits", "size", "--share", "0.5"],
+        "--bits chooses whole tables",
+    ),
     (["tune"], "error: tune lacks a COLLECTIVE and --machine M.toml and -o T.plan: mpiexec"),
 ]
 
@@ -73,7 +77,8 @@ WRONG: list[tuple[list[str], str]] = [
 ALONE = """
 import sys
 from unittest.mock import patch
-from unisono import Error, tuning
+from unisono import Error
+from unisono.tuning.tables import tables as tuning
 from unisono.__main__ import main
 contest, which = tuning.contest, int(sys.argv.pop())
 def fails(mpi, comm, *arguments):
@@ -88,7 +93,7 @@ with patch.object(tuning, "contest", fails):
 LOST = """
 import sys
 from unittest.mock import patch
-from unisono import tuning
+from unisono.tuning.tables import tables as tuning
 from unisono.cli import main
 encoded = tuning.encoded_plans
 # Plans that serve other sizes than those that are timed.
@@ -261,11 +266,23 @@ def test_a_share_of_the_points_is_tuned_and_one_rank_says_what_is_wrong(tmp_path
     un.save_plans([(un.plan("allreduce", "archer", shape=2, elements=8), 0, None), *spread], plan)
     options = ["--ranks", "2,3", "--sizes", "64,4KiB,64KiB", "--rounds", "2", "--candidates", "2", "--share", "0.25"]
     words: Words = ["tune", "allreduce,broadcast", "--machine", "archer", "-o", tuned, *options, "--json"]
+    of_bits, few = tmp_path / "bits.plan", ["--sizes", "64,64KiB", "--rounds", "2", "--candidates", "2", "--json"]
+    alike = command("tune", "allreduce,reduce", "--machine", "archer", "-o", of_bits, "--bits", "size", *few)
     wrong = {why: [plan if word == "PLAN" else word for word in words] for words, why in WRONG}
-    cases = [command(*words), *(command(*words, fails=True) for words in wrong.values())]
-    runs, *failed = together(OPEN_MPI, 3, cases, tmp_path)
+    cases = [command(*words), alike, *(command(*words, fails=True) for words in wrong.values())]
+    runs, same, *failed = together(OPEN_MPI, 3, cases, tmp_path)
     for why, found in zip(wrong, failed, strict=True):
         assert why in error_of_ranks(found)
+    for choice in json_of_ranks(same)["choices"]:
+        *tables, library = choice["contenders"]
+        assert (choice["ranks"], len(tables), library["algorithms"]) == (3, 2, "library")
+        times = [contender["seconds"] for contender in tables]
+        products = [math.prod(of) for of in times]
+        assert [price["seconds"] for price in choice["prices"]] == times[products.index(min(products))]
+        assert choice["cost"] >= 1
+    checked = call("verify", str(of_bits), "--require", "size", "--json").json
+    assert checked["bits"] == ["ranks", "place", "size"]
+    assert [one["left_to_library"] for one in checked["tables"]] == [["other numbers of ranks a node"]] * 2
     decided = json_of_ranks(runs)
     contenders = [contender for cell in decided["cells"] for contender in cell["contenders"]]
     assert len(decided["cells"]) == 12

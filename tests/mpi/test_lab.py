@@ -1,5 +1,6 @@
 """A lab: hosts in namespaces of this computer, real MPI over TCP between them, and nothing left when it ends."""
 
+import json
 import os
 import random
 import shutil
@@ -112,6 +113,29 @@ def exchanged(lab: Lab, a: str, b: str, count: int, size: int, seconds: int = 60
         assert receiver.stdout.readline() == "ready\n"
         subprocess.run([*lab.enter(a), *python, SEND, b, str(count), str(size)], check=True)
         return receiver.stdout.read().strip()
+
+
+def test_probe_names_the_slow_cable_of_a_lab(folder: Path) -> None:
+    machine = network(folder, TREE)
+    wrong = call("lab", "up", machine, "--slow", "0-9=0.2")
+    assert (wrong.code, "'0-9' is no cable of" in wrong.err) == (2, True)
+    ran = call("lab", "up", machine, "--slow", "2-5=0.2")
+    if ran.code == 2 and "a lab needs" in ran.err:
+        pytest.skip(ran.err.strip())
+    assert ran.code == 0, ran.err
+    try:
+        slow = {(port["from"], port["to"]) for port in session.current().report()["ports"] if port["mbit"] < 5}
+        assert slow == {("c2", "s5"), ("s5", "c2")}
+        python = str(OPEN_MPI / "bin" / "python")
+        probe = ("probe", "--machine", machine, "--bytes", "64KiB", "--rounds", "2", "--json")
+        ran = run("-n", "4", "--", python, "-m", "unisono", *probe)
+    finally:
+        call("lab", "down")
+    assert ran.code == 1, ran.err
+    report = json.loads(ran.out)
+    assert [(of["link"], of["or"]) for of in report["links"]] == [("2-5", [])]
+    # The host paces itself one percent below the rate of its cable, and TCP has headers.
+    assert report["links"][0]["rate"] == pytest.approx(0.004, rel=0.3)
 
 
 def test_programs_run_on_all_hosts_and_cables_fail(lab: Lab) -> None:

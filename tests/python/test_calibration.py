@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from unisono.calibration import Calibration, calibrate, line, outliers
 from unisono.mpi import groups
+from unisono.tuning.calibration import Calibration, calibrate, line, outliers
 
 SIZES = [32768, 262144, 1 << 20, 4 << 20]
 

@@ -20,6 +20,14 @@ FILE = Path(checker.__file__)
 FILETESTS = sorted((ROOT / "tests" / "filetests").glob("*.sched"))
 WRONG = ROOT / "tests" / "certificates"
 CLAIMS = "complete deadlock-free race-free"
+#: The claims of the bits that a certificate may add.
+EVERY = ["repeatable", "place"]
+
+
+def claimed(proof: un.Proof) -> list[str]:
+    """Returns the claims of the bits that the certificate of a proof has."""
+    assert proof.repeatable is ("ranks" in proof.bits)
+    return [{"ranks": "repeatable"}.get(name, name) for name in proof.bits]
 
 
 def order(s: checker.Schedule) -> list[int]:
@@ -162,9 +170,11 @@ def test_every_algorithm_is_accepted(name: str, most: int) -> None:
                     continue
                 schedule = un.Schedule.parse(text)
                 proof = schedule.verify()
-                instructions, _, _, repeatable = checker.check(text, schedule.certificate(proof))
+                instructions, _, _, claims = checker.check(text, schedule.certificate(proof))
                 case = collective, machine, shape
-                assert (instructions, repeatable) == (schedule.instructions, proof.repeatable), case
+                assert (instructions, claims) == (schedule.instructions, claimed(proof)), case
+                if claims != EVERY:
+                    assert not accepted(text, forged(text, " ".join([CLAIMS, *EVERY]))), case
                 served += 1
     assert served
 
@@ -176,8 +186,8 @@ def test_other_operators_are_accepted(op: str) -> None:
         for collective in set(algorithm["collectives"]) & {"allreduce", "reduce", "reduce-scatter", "scan"}:
             for machine, shape in [("archer", (5,)), ("wse2", (2, 3)), ("piuma", (5,))]:
                 if text := planned(algorithm["name"], collective, machine, shape, op):
-                    # Only the proof claims repeatability; the rest of the certificate is the same without it.
-                    certificate = un.Schedule.parse(text).certificate().replace(" repeatable", "")
+                    # Only the proof claims bits; the rest of the certificate is the same without them.
+                    certificate = un.Schedule.parse(text).certificate().replace(" repeatable", "").replace(" place", "")
                     assert checker.check(text, certificate), (algorithm["name"], op)
                     count += 1
     assert count > 5
@@ -189,8 +199,9 @@ def test_checker_agrees_with_the_proof_of_every_file(path: Path) -> None:
     if proved(text):
         schedule = un.Schedule.parse(text)
         proof = schedule.verify()
-        assert checker.check(text, schedule.certificate(proof, text))[3] == proof.repeatable
+        assert checker.check(text, schedule.certificate(proof, text))[3] == claimed(proof)
         assert accepted(text, forged(text, f"{CLAIMS} repeatable")) == proof.repeatable
+        assert accepted(text, forged(text, " ".join([CLAIMS, *EVERY]))) == (claimed(proof) == EVERY)
         return
     with pytest.raises((un.VerifyError, un.InputError)):
         un.Schedule.parse(text).certificate()
@@ -212,7 +223,7 @@ def test_forged_proofs_are_refused() -> None:
     text = (WRONG / "wrong-repeatable.sched").read_text()
     with pytest.raises(checker.Refused, match="different expressions"):
         checker.check(text, forged(text, f"{CLAIMS} repeatable", facts=False))
-    assert checker.check(text, forged(text, facts=False))[3] is False
+    assert checker.check(text, forged(text, facts=False))[3] == []
 
 
 def test_order_of_operands_of_a_float_minimum_decides_repeatability() -> None:
@@ -375,6 +386,8 @@ def test_command_line_writes_and_checks(tmp_path: Path) -> None:
     # The certificate of the plan is that of the file that `schedule` writes.
     assert call("verify", *options, "--certificate", certificate).code == 0
     assert Path(certificate).read_text() == text
+    assert call("verify", schedule, "--check", certificate, "--require", "ranks").code == 0
+    assert call("verify", schedule, "--check", certificate, "--require", "place").code == 1
     Path(certificate).write_text(text.replace(" repeatable", "", 1).replace("facts 0", "facts 1"))
     ran = call("verify", schedule, "--check", certificate)
     assert (ran.code, ran.out.startswith("refused: ")) == (1, True)

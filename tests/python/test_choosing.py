@@ -9,9 +9,9 @@ from statistics import NormalDist, median
 import numpy as np
 import pytest
 from unisono import InputError
-from unisono.choosing import NOISE, Belief, cross_validate
 from unisono.cli import main
-from unisono.measurements import Point, read_pico
+from unisono.tuning.choosing import NOISE, Belief, cross_validate
+from unisono.tuning.measurements import Point, read_pico
 
 HEAD = "timestamp,test_id,nnodes,tasks_per_node,collective_type,mpi_lib,gpu_awareness,notes\n"
 #: Latencies, and nanoseconds a byte: the best algorithm depends on the size.

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import unisono as un
 from unisono.base.pictures import FORMS, Form
-from unisono.plots import comparisons
+from unisono.pictures.plots import comparisons
 
 from .conftest import ROOT, call, json_of
 

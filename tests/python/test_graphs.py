@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import unisono as un
-from unisono.graphs import Source, _command_picture, _task_picture, of_json, write_graph
-from unisono.graphs._command_picture import _first_tasks, _rows
-from unisono.graphs._commands import CommandGraph, command_graph
-from unisono.graphs._rounds import Rounds, rounds
-from unisono.graphs._tasks import Edge, dot, task_graph
+from unisono.pictures.graphs import Source, _command_picture, _task_picture, of_json, write_graph
+from unisono.pictures.graphs._command_picture import _first_tasks, _rows
+from unisono.pictures.graphs._commands import CommandGraph, command_graph
+from unisono.pictures.graphs._rounds import Rounds, rounds
+from unisono.pictures.graphs._tasks import Edge, dot, task_graph
 from unisono.reproduce.discovery import EXAMPLES, loop, n_body
 from unisono.tasks import Program, all_, one_to_one
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import unisono as un
-from unisono.benchmark_logs import read_benchmarks
-from unisono.collective_logs import Measured
-from unisono.guidelines import GUIDELINES, violations
+from unisono.logs.benchmarks import read_benchmarks
+from unisono.logs.collectives import Measured
+from unisono.logs.guidelines import GUIDELINES, violations
 
 from .conftest import ROOT, call
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import unisono as un
-from unisono import plain_pickles
-from unisono.hangs import hangs, read_dump
+from unisono.logs import pickles as plain_pickles
+from unisono.logs.hangs import hangs, read_dump
 
 from .conftest import call
 

@@ -213,12 +213,8 @@ def test_version_is_one() -> None:
 #: The packages and modules of `unisono` in the order of imports: each imports only those before it. The name `unisono`
 #: stands for the package itself, whose names are those of the packages before it.
 PYTHON_LAYERS = (
-    "_core", "base", "certificate_checker", "tables", "machines", "networks", "multiplying", "training", "planning",
-    "simulation", "contents", "viewing", "plots", "discovery", "graphs", "mpi", "lab", "diagnosis", "measuring",
-    "measurements", "choosing", "levels", "calibration", "log_rows", "link_logs", "link_calibration", "collective_logs",
-    "library_calibration", "log_remarks", "benchmark_logs", "guidelines", "log_expectations", "log_findings",
-    "plain_pickles", "hangs", "tuning", "sampled_tuning", "confirming", "tasks", "unisono",
-    "reproduce", "cli", "__main__",
+    "_core", "base", "certificate_checker", "machines", "planning", "simulation", "pictures", "viewing", "discovery",
+    "mpi", "lab", "logs", "tuning", "probing", "tasks", "unisono", "reproduce", "cli", "__main__",
 )  # fmt: skip
 PYTHON = ROOT / "python" / "unisono"
 #: Scripts that run with another Python than this one, so that they import nothing of `unisono`.

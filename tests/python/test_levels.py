@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from unisono import InputError
-from unisono.levels import Level, Place, here, levels, ranks_in_order
+from unisono.tuning.levels import Level, Place, here, levels, ranks_in_order
 
 
 def cpus(folder: Path, packages: list[int]) -> Path:

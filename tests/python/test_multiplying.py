@@ -1,8 +1,8 @@
-"""`unisono.multiplying`: the search and the language from Python; each kind of wrong input has its error."""
+"""`unisono.planning.multiplying`: the search and the language from Python; each kind of wrong input has its error."""
 
 import pytest
 import unisono as un
-from unisono import multiplying
+from unisono.planning import multiplying
 
 
 def test_the_best_of_each_kind() -> None:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 import unisono as un
 
-from .conftest import ROOT, call
+from benches import one_time
+
+from .conftest import ROOT, SOAK, call
 
 #: The largest ones are timed on one network: each takes a second.
 LARGE = {"resnet-152"}
@@ -93,6 +95,14 @@ def test_collectives_alone_take_what_discovery_predicts(program: str, machine: s
     rates = ("--tflops", "1000", "--memory-gb-per-second", "1000")
     timed = call("workload", "--from", script, "--ranks", "16", "--machine", machine, *rates, "--json").json
     assert timed["communication_seconds"] == pytest.approx(discovered["seconds"], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", one_time.KINDS)
+def test_a_random_problem_takes_one_time(kind: str) -> None:
+    for seed in range(10 if SOAK else 3):
+        problem = one_time.drawn(kind, seed)
+        for way, ratio in one_time.times(kind, problem, files=SOAK).alike.items():
+            assert ratio == pytest.approx(1, rel=1e-9), (problem, way)
 
 
 def test_discovery_names_its_question() -> None:

@@ -6,11 +6,11 @@ import io
 import numpy as np
 import pytest
 import unisono as un
-from unisono import plots
 from unisono.base.inputs import parse_bytes
 from unisono.base.letters import letters
 from unisono.base.reports import SweepPoint
-from unisono.tables import sweep_csv
+from unisono.base.tables import sweep_csv
+from unisono.pictures import plots
 
 
 def points() -> list[SweepPoint]:

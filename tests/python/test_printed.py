@@ -42,7 +42,10 @@ def test_a_sweep_finds_the_plan(collective: str, machine: str, shape: tuple[int,
     parts = {"x-y", "reduce-broadcast", "x-y-allreduce", point["best"]}
     params = {name: value for name, value in point["params"].items() if value not in parts}
     again = un.plan(collective, machine, shape=shape, elements=elements, algorithm=point["best"], params=params)
-    assert again.predicted["seconds"] == plan.predicted["seconds"]
+    # On a wafer the time of a choice is that of a simulation, and a named algorithm keeps the time of the model.
+    is_simulated = machine == "wse2" and plan.predicted["source"] == "simulated"
+    found = un.simulate(again.schedule).seconds if is_simulated else again.predicted["seconds"]
+    assert found == plan.predicted["seconds"]
 
 
 def test_a_sweep_says_its_model() -> None:

@@ -5,11 +5,11 @@ from math import exp, log, log2
 import numpy as np
 import pytest
 import unisono as un
-from unisono.choosing import Belief, explore
 from unisono.cli import main
-from unisono.measuring import Timing
-from unisono.sampled_tuning import Try, cells_of, expected_of, points_of
-from unisono.tuning import LIBRARY, Cell, families_of, rows_of
+from unisono.tuning.choosing import Belief, explore
+from unisono.tuning.measuring import Timing
+from unisono.tuning.sampled import Try, cells_of, expected_of, points_of
+from unisono.tuning.tables import LIBRARY, Cell, families_of, rows_of
 
 #: Seconds of a message and of a byte: the best algorithm depends on the size.
 TIMES = {LIBRARY: (9e-6, 1.2e-9), "recursive-doubling": (3e-6, 1.5e-9), "ring": (2e-5, 4e-10), "bucket": (9e-5, 3e-9)}

@@ -1,8 +1,8 @@
 """Short messages of a tuned plan stay the library's unless a schedule clearly wins them."""
 
 import unisono as un
-from unisono.measuring import Contest, Timing
-from unisono.tuning import Cell, Contender, Family, rows_of
+from unisono.tuning.measuring import Contest, Timing
+from unisono.tuning.tables import Cell, Contender, Family, rows_of
 
 
 def timing(*rounds: float) -> Timing:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from unisono.base.forms import FORMS
 from unisono.base.json_streams import members
-from unisono.contents import contents
+from unisono.planning.contents import contents
 
 from .conftest import ROOT, call, json_of
 

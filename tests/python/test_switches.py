@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import unisono as un
-from unisono import training
+from unisono.planning import training
 
 from .conftest import Spawn, call
 

@@ -10,8 +10,8 @@ import pytest
 import unisono as un
 from unisono._core import check_routing, plane
 from unisono.machines import graphml
-from unisono.networks import DRAWN, draw
-from unisono.networks.graph import layout, route
+from unisono.pictures.networks import DRAWN, draw
+from unisono.pictures.networks.graph import layout, route
 
 from .conftest import ROOT, SOAK, call, json_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import unisono as un
 from unisono.cli import main
-from unisono.plots import workloads
+from unisono.pictures.plots import workloads
 
 #: Two accelerators that reduce 1 MB while they compute for 5 ms, and then send it on.
 PAIRS = """

@@ -1,8 +1,8 @@
 //! MPICH, the MPI 5 standard ABI and Open MPI behind one transport.
 //!
 //! Nothing is linked. Handles are machine words. Functions are found by name in the MPI library that the process has
-//! loaded, and a small table for each ABI holds the necessary constants ([`Abi`]). docs/unsafe.md lists every unsafe
-//! block.
+//! loaded, and a small table for each ABI holds the necessary constants ([`Abi`]). `docs/unsafe_page.py` lists every
+//! unsafe block.
 
 mod abi;
 mod call;

@@ -1,4 +1,10 @@
 //! Candidates of a problem and their times.
+//!
+//! Closed forms rank candidates, and tests compare each of them with the schedule or its simulation. A wafer and a
+//! network rank an algorithm by its profile, or by its built schedule if it states none; switches that reduce rank by
+//! the registers. Among ranks candidates are simulated, or timed by their rounds if these have very many messages.
+//! Candidates without a closed form are timed cheapest first and their estimates add up; the limit leaves out the rest,
+//! with a note.
 
 use serde::Serialize;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, resolve};
@@ -8,9 +14,9 @@ use unisono_base::{
 };
 use unisono_cost::Time;
 use unisono_emit::Emitter;
-use unisono_lower::{Estimate, Placed};
+use unisono_lower::{Estimate, File, Placed};
 
-use crate::{PlanError, Problem, Target, expressible::suited};
+use crate::{PlanError, Problem, Refined, Target, expressible::suited};
 
 /// The method by which a time was computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -54,6 +60,16 @@ const INSTRUCTION_STEPS: u128 = 200;
 
 /// The most simulator steps that the finer times of a plan's best candidates take together (about 0.2 s).
 const MOST_REFINED: u128 = 1 << 26;
+
+/// Factor by which the timetable of a candidate may be above that of the best one, if it is still timed by packets:
+/// timetables of exchanges in which all messages leave at once are up to a tenth too slow.
+const CLOSE: f64 = 1.05;
+/// The most simulator steps of all of them (about 0.01 s).
+const MOST_CLOSE: u128 = 1 << 22;
+
+/// Factor by which a prediction may be above the simulated time and the candidate still be the best: of three PEs a
+/// tree that is predicted to take 18 cycles takes 15.
+pub(crate) const NEAR: f64 = 1.2;
 
 /// The most instructions of a schedule, independent of the limits.
 const MOST_INSTRUCTIONS: u64 = 1 << 27;
@@ -127,9 +143,9 @@ pub(crate) enum Ranked {
 
 /// Times the candidates of a problem and returns them best first, those that no simulator runs last.
 ///
-/// Leaves out candidates that do not support the case, are too large to build, are over a limit, or take long to time.
-/// Cheap candidates are timed first, so that a limit leaves out as few as possible. `only` restricts the ranking to one
-/// algorithm.
+/// The second value is true if a finer model would take too many steps to check the choice. Leaves out candidates
+/// that do not support the case, are too large to build, are over a limit, or take long to time. Cheap candidates are
+/// timed first, so that a limit leaves out as few as possible. `only` restricts the ranking to one algorithm.
 ///
 /// # Errors
 /// No candidate is left, or one fails for another reason.
@@ -139,7 +155,7 @@ pub(crate) fn rank(
     emitter: Option<&dyn Emitter>,
     ranked: Ranked,
     only: Option<&str>,
-) -> Result<Vec<Timed>, PlanError> {
+) -> Result<(Vec<Timed>, bool), PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let mut listed = target.candidates(c, wanted);
     listed.retain(|(algorithm, _)| only.is_none_or(|only| algorithm.name() == only));
@@ -195,17 +211,17 @@ pub(crate) fn rank(
             format!("{count} {many} not timed for {kind} of {bytes} bytes; --algorithm times one of them: {names}")
         });
     }
-    refine(problem, &mut timed, &mut dropped)?;
+    let is_unchecked = refine(problem, &mut timed, &mut dropped)?;
     // The sort by time is stable: candidates with equal times keep the order of the list.
     timed.sort_by_key(|&(at, _)| at);
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
     sort(target.as_ref(), &mut timed);
-    target.simulate_best(c, &mut timed)?;
+    target.simulate_best(c, &mut timed, emitter.is_none())?;
     sort(target.as_ref(), &mut timed);
-    Ok(timed)
+    Ok((timed, is_unchecked))
 }
 
-/// Times one candidate, and refines its time as that of the best of a ranking.
+/// Times one candidate, and refines its time as that of the best of a ranking. Returns as [`rank`].
 ///
 /// # Errors
 /// As [`crate::Target::time`] and [`crate::Target::refined`].
@@ -213,12 +229,12 @@ pub(crate) fn named(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
     params: &Params,
-) -> Result<Vec<Timed>, PlanError> {
+) -> Result<(Vec<Timed>, bool), PlanError> {
     let mut timed = vec![(0, time_and_spare(problem, algorithm, params)?)];
-    refine(problem, &mut timed, &mut Vec::new())?;
+    let is_unchecked = refine(problem, &mut timed, &mut Vec::new())?;
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
-    problem.target.simulate_best(problem.collective, &mut timed)?;
-    Ok(timed)
+    problem.target.simulate_best(problem.collective, &mut timed, false)?;
+    Ok((timed, is_unchecked))
 }
 
 /// A candidate whose timing was cut off, with its position in the list and the least seconds that it takes.
@@ -230,12 +246,13 @@ struct Dropped {
 }
 
 /// Times the best candidate by a finer model, until the target has no finer time for the best one. A candidate whose
-/// time is too short is ranked first, so the best candidate is the one whose time is most likely wrong.
+/// time is too short is ranked first, so the best candidate is the one whose time is most likely wrong. Then times
+/// those close behind it, whose times may be too long. Returns true if the finer model would take too many steps.
 ///
 /// # Errors
 /// As [`crate::Target::refined`].
-fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<(), PlanError> {
-    let (target, c) = (&problem.target, problem.collective);
+fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<bool, PlanError> {
+    let target = &problem.target;
     let mut left = MOST_REFINED;
     loop {
         interrupt::check();
@@ -244,19 +261,18 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
             let ((last, a, at), (other, b, then)) = (rank(a), rank(b));
             last.cmp(&other).then(a.total_cmp(&b)).then(at.cmp(&then))
         };
-        let Some((_, best)) = timed.iter_mut().min_by(|a, b| order(a, b)) else { return Ok(()) };
-        let (time, source) = match target.refined(c, best, &mut left) {
-            Ok(Some(finer)) => finer,
-            // Closed forms also time schedules that are too large to build, and timetables reach times beyond any
-            // simulator's clock.
-            Ok(None) | Err(PlanError::OverLimit(_) | PlanError::Algorithm(_) | PlanError::NotTimed { .. }) => {
-                return Ok(());
+        let Some((at, best)) = timed.iter_mut().min_by(|a, b| order(a, b)) else { return Ok(false) };
+        let (time, source) = match refined(problem, best, &mut left)? {
+            Refined::Finer(time, source) => (time, source),
+            Refined::Agrees => {
+                let (at, most) = (*at, best.time.seconds * CLOSE);
+                return refine_close(problem, timed.iter_mut().filter(|one| one.0 != at).map(|one| &mut one.1), most);
             }
-            Err(e) => return Err(e),
+            Refined::TooLarge => return Ok(true),
         };
         (best.time, best.source) = (time, source);
         let least = timed.iter().map(|(_, one)| one.time).min_by(Time::total_cmp);
-        let Some(least) = least else { return Ok(()) };
+        let Some(least) = least else { return Ok(false) };
         // Candidates that were cut off at the previous best time may be faster than the refined one.
         let (again, rest): (Vec<_>, Vec<_>) =
             std::mem::take(dropped).into_iter().partition(|one| one.least < least.seconds);
@@ -270,6 +286,68 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
             }
         }
     }
+}
+
+/// Times a candidate by a finer model.
+///
+/// # Errors
+/// As [`crate::Target::refined`].
+fn refined(problem: &Problem, one: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
+    match problem.target.refined(problem.collective, one, left) {
+        // Closed forms also time schedules that are too large to build, and timetables reach times beyond any
+        // simulator's clock.
+        Err(PlanError::OverLimit(_) | PlanError::Algorithm(_) | PlanError::NotTimed { .. }) => Ok(Refined::TooLarge),
+        found => found,
+    }
+}
+
+/// Times candidates by the finer model that were timed by their messages and take at most `most` seconds, while the
+/// steps suffice. Returns false, since the best one is checked.
+///
+/// # Errors
+/// As [`crate::Target::refined`].
+fn refine_close<'a>(
+    problem: &Problem,
+    timed: impl Iterator<Item = &'a mut Timed>,
+    most: f64,
+) -> Result<bool, PlanError> {
+    let mut left = MOST_CLOSE;
+    for one in timed.filter(|one| one.source == TimeSource::Messages && one.time.seconds <= most) {
+        interrupt::check();
+        match refined(problem, one, &mut left)? {
+            Refined::Finer(time, source) => (one.time, one.source) = (time, source),
+            Refined::Agrees => {}
+            Refined::TooLarge => break,
+        }
+    }
+    Ok(false)
+}
+
+/// Simulates candidates in the order of their predictions, until the next prediction is [`NEAR`] times the best
+/// simulated time. `file` builds the form that is simulated, and all simulations take at most `left` steps. Returns
+/// the number of simulated candidates, which are the first ones. Predictions are too fast or too slow, unequally for
+/// unlike algorithms, so the best prediction alone may be another candidate than the best one.
+///
+/// # Errors
+/// As [`crate::Target::simulated`].
+pub(crate) fn simulate_nearest<'a>(
+    target: &dyn Target,
+    candidates: impl Iterator<Item = &'a mut Timed>,
+    mut left: f64,
+    file: &dyn Fn(&Timed) -> Result<File, PlanError>,
+) -> Result<usize, PlanError> {
+    let (mut best, mut count) = (None::<Time>, 0);
+    for one in candidates {
+        interrupt::check();
+        if best.is_some_and(|best| one.time.seconds >= best.seconds * NEAR) {
+            break;
+        }
+        let Some(time) = target.simulated(one.time, &mut left, &|| file(one))? else { break };
+        (one.time, one.source) = (time, TimeSource::Simulated);
+        best = Some(best.map_or(time, |best| if time.total_cmp(&best).is_lt() { time } else { best }));
+        count += 1;
+    }
+    Ok(count)
 }
 
 /// Sorts candidates: best first, then those that the model did not simulate, then those that no simulator runs.
@@ -303,7 +381,10 @@ fn time_within(
     let (target, c) = (&problem.target, problem.collective);
     limits::check(TIMING, 0, 2 * target.steps(c, algorithm, params))?;
     match most {
-        Some(most) => target.time_within(c, algorithm, params.clone(), most),
+        Some(most) => {
+            let seconds = most.seconds * CLOSE;
+            target.time_within(c, algorithm, params.clone(), Time { seconds, ..most })
+        }
         None => target.time(c, algorithm, params.clone()).map(Some),
     }
 }

@@ -81,6 +81,8 @@ pub enum PlanError {
     NoLibrary(String),
     #[error("{0}")]
     NoLibraryTime(String),
+    #[error("'{found}' names no bits; accepted are ranks, place and size")]
+    Bits { found: String },
     #[error("{reason}")]
     NotExpressible { reason: String },
     #[error(

@@ -9,6 +9,7 @@ use unisono_schedule::verify::Method;
 
 use crate::{
     PlanError, Problem, TimeSource, Timed,
+    candidates::simulate_nearest,
     written::{self, Form, forms, written_as},
 };
 
@@ -25,8 +26,7 @@ const MOST_WRITTEN: usize = 3;
 /// Instructions of all of them.
 const MOST_WRITTEN_INSTRUCTIONS: usize = 1 << 13;
 
-/// Factor by which a prediction may be above the simulated time: on 16 x 16 PEs with 16 elements a k-d tree that is
-/// predicted to take 140 cycles takes 135.
+/// Factor by which a prediction may be above the time of a file.
 const TOO_SLOW: f64 = 1.05;
 
 /// True if the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
@@ -87,7 +87,11 @@ pub(crate) fn mark(
     if found && !emitter.protocols().is_empty() {
         write_nearest(problem, emitter, &mut first)?;
     } else if found && (first.len() > 1 || is_reshaped) {
-        simulate_nearest(problem, emitter, &mut first)?;
+        let accepted = first.iter_mut().take_while(|(_, mark)| *mark == Some(Ok(())));
+        let file = |one: &Timed| built(problem, emitter, one);
+        let target = problem.target.as_ref();
+        let count = simulate_nearest(target, accepted.map(|(one, _)| one), MOST_SIMULATED, &file)?;
+        first[..count].sort_by(|a, b| a.0.time.total_cmp(&b.0.time));
     }
     if !found {
         let reason = last.iter().find_map(|(_, mark)| mark.clone()?.err());
@@ -97,33 +101,6 @@ pub(crate) fn mark(
     }
     first.extend(last);
     Ok(first.into_iter().unzip())
-}
-
-/// Simulates candidates in the order of their predictions, and sorts the simulated ones first, until the next
-/// prediction is more than [`TOO_SLOW`] above the best simulated time. Predictions of the forms that targets have are
-/// up to a fifth too fast and some per cent too slow, unequally for unlike algorithms, so the best prediction alone may
-/// be another candidate than the best one. Ends without that answer where the target has no simulation or the next one
-/// would take too long.
-fn simulate_nearest(
-    problem: &Problem,
-    emitter: &dyn Emitter,
-    candidates: &mut [(Timed, Expressible)],
-) -> Result<(), PlanError> {
-    let mut left = MOST_SIMULATED;
-    let (mut best, mut simulated) = (None::<Time>, 0);
-    for (candidate, mark) in candidates.iter_mut() {
-        interrupt::check();
-        if *mark != Some(Ok(())) || best.is_some_and(|best| candidate.time.seconds >= best.seconds * TOO_SLOW) {
-            break;
-        }
-        let file = || built(problem, emitter, candidate);
-        let Some(time) = problem.target.simulated(candidate.time, &mut left, &file)? else { break };
-        (candidate.time, candidate.source) = (time, TimeSource::Simulated);
-        best = Some(best.map_or(time, |best| if time.total_cmp(&best).is_lt() { time } else { best }));
-        simulated += 1;
-    }
-    candidates[..simulated].sort_by(|a, b| a.0.time.total_cmp(&b.0.time));
-    Ok(())
 }
 
 /// Times the files of candidates, and sorts those candidates first.

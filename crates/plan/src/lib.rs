@@ -8,6 +8,7 @@
 // The interface refuses numbers that do not fit; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
+mod bits;
 mod bound_certificate;
 mod candidates;
 mod error;
@@ -31,6 +32,7 @@ pub mod tuning;
 pub mod workload;
 mod written;
 
+pub use bits::Bits;
 pub use bound_certificate::{BoundCertificate, BoundProof};
 pub use candidates::{TimeSource, Timed};
 pub use error::PlanError;
@@ -46,6 +48,6 @@ pub use run::{
 };
 pub use stored::stored;
 pub use sweep::{Point, sweep_point};
-pub use target::{Details, Target};
+pub use target::{Details, Refined, Target};
 pub use targets::{Placing, TARGETS, TargetKind, kind_of, measure_on_fabric, notes, part_of, place, require};
 pub use written::written;

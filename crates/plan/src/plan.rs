@@ -5,11 +5,12 @@ use std::sync::OnceLock;
 use unisono_algorithms::{Means, Params};
 use unisono_base::limits::counted;
 use unisono_collective::Collective;
+use unisono_cost::Time;
 use unisono_lower::{File, Placed};
 use unisono_schedule::{Schedule, stored::Stored};
 
 use crate::{
-    LibraryReport, PlanError, Problem, Timed,
+    Bits, LibraryReport, PlanError, Problem, Timed,
     candidates::{Ranked, named, rank},
     expressible::{self, Expressible, mark, suited},
     format::{self, Format},
@@ -30,6 +31,12 @@ pub struct Plan {
     pub expressible: Vec<Expressible>,
     /// A library's own choice, if it was requested.
     pub library: Option<LibraryReport>,
+    /// The property of the bits that all candidates have, if one was asked for.
+    pub bits: Option<Bits>,
+    /// The time of the best candidate without that property.
+    pub fastest: Option<Time>,
+    /// True if a finer model would take too many steps to check the choice.
+    pub is_unchecked: bool,
     built: OnceLock<Result<Placed, PlanError>>,
 }
 
@@ -84,7 +91,7 @@ fn planned(
     if emitter.is_some() {
         check_counted(&c)?;
     }
-    let candidates = match algorithm {
+    let (candidates, is_unchecked) = match algorithm {
         Some(name) => {
             let (algorithm, mut chosen) = target.resolve(c, name, params)?;
             if let Some(emitter) = emitter {
@@ -109,7 +116,8 @@ fn planned(
             (candidates, unmarked)
         }
     };
-    Ok(Plan { problem, candidates, form, expressible, library: None, built: OnceLock::new() })
+    let (library, bits, fastest, built) = (None, None, None, OnceLock::new());
+    Ok(Plan { problem, candidates, form, expressible, library, bits, fastest, is_unchecked, built })
 }
 
 /// Refuses a collective that is counted in units of several elements: a schedule for a run counts single elements.

@@ -9,7 +9,7 @@ use unisono_cost::{Bound, Standing, Time, assumption, model_optimum, tightest};
 use unisono_lower::{File, Terms};
 use unisono_machine::network::Network;
 
-use crate::{Expressible, Format, LibraryReport, Plan, PlanError, Problem, TimeSource, Timed};
+use crate::{Bits, Expressible, Format, LibraryReport, Plan, PlanError, Problem, TimeSource, Timed};
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PhaseReport {
@@ -110,6 +110,12 @@ pub struct PlanReport {
     /// The own choice of a library, where it was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<LibraryReport>,
+    /// The properties of the bits that all candidates have, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits: Option<Vec<&'static str>>,
+    /// The predicted time divided by that of the fastest candidate without these properties.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits_cost: Option<f64>,
 }
 
 impl Plan {
@@ -131,7 +137,9 @@ impl Plan {
         let problem = self.problem.cost();
         let bound = tightest(&problem);
         let least = bound.map(|(_, time)| time);
-        let first = self.candidates.iter().map(|timed| timed.time).min_by(Time::total_cmp);
+        // A simulation of a candidate that has cost terms is no time of the model.
+        let is_of_model = |timed: &&Timed| timed.source != TimeSource::Simulated || timed.estimate.is_none();
+        let first = self.candidates.iter().filter(is_of_model).map(|timed| timed.time).min_by(Time::total_cmp);
         let optimum = first
             .and_then(|first| model_optimum(&problem, target.model(), first))
             .map(|optimum| BoundReport { standing: Standing::ModelOptimum, ..bound_report(problem.part, optimum) });
@@ -179,6 +187,8 @@ impl Plan {
             notes,
             candidates: self.candidates.iter().zip(&self.expressible).map(candidate).collect(),
             library: self.library.clone(),
+            bits: self.bits.map(Bits::names),
+            bits_cost: self.fastest.and_then(|fastest| ratio(best, Some(fastest))),
         })
     }
 }

@@ -46,7 +46,7 @@ pub fn sweep_point(
     let c = problem.collective;
     let target = &problem.target;
     let timed = if names.is_empty() {
-        best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::All, None)?)
+        best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::All, None)?.0)
     } else {
         let alone = |name: &str| names.len() == 1 || baseline == Some(name);
         let (mut timed, mut refused, mut faults) = (Vec::new(), None::<AlgorithmError>, Faults::default());
@@ -130,7 +130,7 @@ fn time(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<T
     }
     faults.warn();
     sort(target.as_ref(), &mut timed);
-    target.simulate_best(c, &mut timed)?;
+    target.simulate_best(c, &mut timed, false)?;
     sort(target.as_ref(), &mut timed);
     timed.into_iter().next().ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
 }

@@ -25,6 +25,15 @@ pub struct Details {
     pub note: Option<String>,
 }
 
+/// The answer of a finer model to the time of a candidate.
+pub enum Refined {
+    Finer(Time, TimeSource),
+    /// The finer model agrees, or there is none.
+    Agrees,
+    /// The steps that are left do not suffice.
+    TooLarge,
+}
+
 /// Returns whether these are the first ranks, or places, in order.
 pub(crate) fn is_first(ranks: &[u32]) -> bool {
     ranks.iter().copied().eq(0..narrow(ranks.len()))
@@ -97,26 +106,21 @@ pub trait Target: Send + Sync {
         true
     }
 
-    /// Simulates the candidates near the best one, if the model is a simulation.
+    /// Simulates the candidates near the best one, if the model is a simulation, or if the choice of the best one
+    /// (`is_choice`) needs it because the model errs.
     ///
     /// # Errors
     /// A candidate that cannot be simulated, for another reason than a limit.
-    fn simulate_best(&self, _collective: Collective, _timed: &mut [Timed]) -> Result<(), PlanError> {
+    fn simulate_best(&self, _collective: Collective, _timed: &mut [Timed], _is_choice: bool) -> Result<(), PlanError> {
         Ok(())
     }
 
-    /// Returns a finer time of the best candidate and its source, and subtracts its steps from those that are left.
-    /// `None` if the target has no finer model, that model agrees with the time, or too few steps are left.
+    /// Times a candidate by a finer model, if there is one, and subtracts the steps from those that are left.
     ///
     /// # Errors
     /// The schedule cannot be built or run.
-    fn refined(
-        &self,
-        _collective: Collective,
-        _best: &Timed,
-        _left: &mut u128,
-    ) -> Result<Option<(Time, TimeSource)>, PlanError> {
-        Ok(None)
+    fn refined(&self, _collective: Collective, _best: &Timed, _left: &mut u128) -> Result<Refined, PlanError> {
+        Ok(Refined::Agrees)
     }
 
     /// Returns whether the model is a simulation that did not run for this candidate. Such candidates are ranked after

@@ -1,5 +1,10 @@
 //! The state of each communicator. The first collective that a plan may serve makes its communicator ready
 //! ([`Home::join`]).
+//!
+//! Facts about a communicator are dropped before the library frees it, because the next communicator may get its
+//! handle. Calls that the program makes on it meanwhile, in functions that delete attributes, are left to the library.
+//! A thread remembers the communicators of its latest calls, so an intercepted call takes no lock; a counter of changes
+//! makes it look again.
 
 use std::{
     cell::Cell,

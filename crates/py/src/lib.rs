@@ -100,6 +100,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(planfile::encode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::decode_plan, m)?)?;
     m.add_function(wrap_pyfunction!(planfile::prove_plan, m)?)?;
+    m.add_function(wrap_pyfunction!(planfile::plan_bits, m)?)?;
     m.add_function(wrap_pyfunction!(plan::sweep_point, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::chosen, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::plan_size_class, m)?)?;
@@ -114,6 +115,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(traffic::simulate_network_goal, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::injection, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_flows, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::message_routes, m)?)?;
+    m.add_function(wrap_pyfunction!(traffic::simulate_messages, m)?)?;
     m.add_function(wrap_pyfunction!(traffic::traffic_packets, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emit, m)?)?;
     m.add_function(wrap_pyfunction!(emit::emission_notes, m)?)?;

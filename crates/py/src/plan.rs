@@ -10,7 +10,7 @@ use serde::Serialize;
 use unisono_algorithms::{Formula, algorithms as registered};
 use unisono_collective::Kind;
 use unisono_plan::{
-    BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, library_choice,
+    Bits, BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, library_choice,
     library_regions, plan_for, sweep_point as point_of,
 };
 
@@ -108,6 +108,12 @@ impl Plan {
         Ok(Schedule::new(file))
     }
 
+    /// Returns the class of the expression that all elements have at every length that the programs of a `.plan` serve;
+    /// None if they do not serve every length, or not with one expression.
+    fn size_class(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        detached(py, || self.plan.size_class())?.map_err(plan_error)
+    }
+
     /// Returns a certificate of the bound `cut` or `flow` as JSON: prices of links, from which the bound can be checked
     /// with the machine alone.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
@@ -147,7 +153,7 @@ impl Plan {
 }
 
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None, library = None, behaves_as = None))]
+#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None, library = None, behaves_as = None, bits = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn plan(
     py: Python<'_>,
@@ -164,6 +170,7 @@ pub fn plan(
     target: Option<&str>,
     library: Option<Vec<u8>>,
     behaves_as: Option<&str>,
+    bits: Option<&str>,
 ) -> PyResult<Plan> {
     let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
     let params = convert::params(params)?;
@@ -172,7 +179,15 @@ pub fn plan(
         let problem = Problem::new(&request.asked(machine, model))?;
         // Refuse an unknown library before the candidates are timed, which may take long.
         let library = behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
+        let bits: Option<Bits> = bits.map(str::parse).transpose()?;
         let mut made = plan_for(problem, algorithm, &params, form)?;
+        if let Some(bits) = bits {
+            made = made.with_bits(bits)?;
+        }
+        if algorithm.is_some() {
+            // The fastest candidate is unknown.
+            made.fastest = None;
+        }
         made.library = library;
         Plan::new(Arc::new(made))
     })?;

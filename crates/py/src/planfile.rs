@@ -111,6 +111,25 @@ pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<
     detached(py, || file.prove_rows(ranks))?.map_err(input)
 }
 
+/// Proves the programs of all rows of a `.plan` file, and returns the properties of the bits of each collective on each
+/// number of ranks.
+#[pyfunction]
+pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
+    let file = PlanFile::read(bytes.to_vec()).map_err(input)?;
+    let found = detached(py, || file.bits())?.map_err(input)?;
+    let all = PyList::empty(py);
+    for one in found {
+        let dict = PyDict::new(py);
+        dict.set_item("collective", one.kind.name())?;
+        dict.set_item("ranks", one.ranks)?;
+        dict.set_item("bits", one.bits)?;
+        dict.set_item("unlike_elements", one.unlike)?;
+        dict.set_item("left_to_library", one.left)?;
+        all.append(dict)?;
+    }
+    Ok(all)
+}
+
 /// Returns the rows of a `.plan` file, each as a dict.
 #[pyfunction]
 pub fn decode_plan<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {

@@ -242,20 +242,17 @@ impl Schedule {
                 "the schedule is of messages and not of a collective, so a certificate cannot state its contents",
             ));
         }
-        let (holds, repeatable, found) = match proof {
-            Some(p) => (p.proof.holds(), p.proof.repeatable, p.proof.diagnostics.clone()),
-            None => {
-                let p = detached(py, || self.prove(Method::Auto))?;
-                (p.holds(), p.repeatable, p.diagnostics)
-            }
+        let proof = match proof {
+            Some(p) => p.proof.clone(),
+            None => detached(py, || self.prove(Method::Auto))?,
         };
-        if !holds {
-            return Err(verify_error(py, &found));
+        if !proof.holds() {
+            return Err(verify_error(py, &proof.diagnostics));
         }
         let text = text.map_or_else(|| self.text(py), |text| Ok(text.to_owned()))?;
         let digest = py.import("hashlib")?.call_method1("sha256", (text.as_bytes(),))?.call_method0("hexdigest")?;
         let digest: String = digest.extract()?;
-        let made = detached(py, || certificate(self.inner(), repeatable, &digest))?;
+        let made = detached(py, || certificate(self.inner(), &proof.bits, &digest))?;
         large(py, &made.map_err(|found| verify_error(py, &found))?)
     }
 
@@ -417,6 +414,21 @@ impl Proof {
     #[getter]
     fn expression_class(&self) -> Option<&str> {
         self.proof.expression_class.as_deref()
+    }
+
+    #[getter]
+    fn bits(&self) -> Vec<&'static str> {
+        self.proof.bits.clone()
+    }
+
+    #[getter]
+    fn element_class(&self) -> Option<&str> {
+        self.proof.element_class.as_deref()
+    }
+
+    #[getter]
+    fn unlike_elements(&self) -> Option<&str> {
+        self.proof.unlike_elements.as_deref()
     }
 
     #[getter]

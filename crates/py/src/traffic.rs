@@ -131,6 +131,57 @@ pub fn traffic_flows<'py>(
     Ok((fluid.makespan_ps / TICKS_PER_NS, finish, fluid.busiest_bytes, begin.elapsed().as_secs_f64()))
 }
 
+/// Returns the links of each message between two accelerators, by their numbers in one plane, with their shares of it
+/// if every node splits it evenly over the hops that the routing allows.
+#[pyfunction]
+pub fn message_routes(py: Python<'_>, machine: &Machine, pairs: Vec<(u32, u32)>) -> PyResult<Vec<Vec<(u32, f64)>>> {
+    let network = whole_network(machine, "messages are sent")?;
+    let interconnect = detached(py, || Interconnect::new(network))?.map_err(input)?;
+    check_ends(&interconnect, pairs.iter().copied())?;
+    detached(py, || network::flow::routes(&interconnect, &pairs))
+}
+
+/// Runs messages `(from, to, bytes)` between accelerators, all posted at once, on a network with each listed link at a
+/// share of its rate in every plane. Packets take the ways of the network without slow links.
+#[pyfunction]
+#[pyo3(signature = (machine, messages, slow = Vec::new(), seed = 0))]
+pub fn simulate_messages(
+    py: Python<'_>,
+    machine: &Machine,
+    messages: Vec<(u32, u32, u64)>,
+    slow: Vec<(u32, f64)>,
+    seed: u64,
+) -> PyResult<Simulation> {
+    let network = whole_network(machine, "messages are sent")?;
+    let whole = detached(py, || Interconnect::new(network))?.map_err(input)?;
+    check_ends(&whole, messages.iter().map(|&(from, to, _)| (from, to)))?;
+    let links = whole.plane.links().len();
+    if let Some((link, share)) =
+        slow.iter().find(|(link, share)| *link as usize >= links || share.is_nan() || *share <= 0.0)
+    {
+        return Err(input(format!(
+            "link {link} at {share} of its rate; accepted are links below {links} and shares above 0"
+        )));
+    }
+    let interconnect = whole.slowed(network, &slow);
+    let interconnect = interconnect.ok_or_else(|| input("the links have more than 255 speeds; slow fewer of them"))?;
+    let graph = detached(py, || pattern::messages(interconnect.plane.accelerators(), &messages))?.map_err(input)?;
+    let mut options = Options::default();
+    options.hosts.seed = seed;
+    simulated(py, network, &interconnect, &graph, &options)
+}
+
+fn check_ends(interconnect: &Interconnect, pairs: impl Iterator<Item = (u32, u32)>) -> PyResult<()> {
+    let accelerators = interconnect.plane.accelerators();
+    for (from, to) in pairs {
+        if from.max(to) >= accelerators || from == to {
+            let accepted = format!("two of the accelerators 0 to {}", accelerators - 1);
+            return Err(input(format!("a message from {from} to {to}; accepted are {accepted}")));
+        }
+    }
+    Ok(())
+}
+
 fn simulated(
     py: Python<'_>,
     network: &Network,

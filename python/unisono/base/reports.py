@@ -7,6 +7,9 @@ from typing import Any, NotRequired, TypedDict
 
 __all__ = [
     "AllocationReport",
+    "BitsPrice",
+    "BitsTableReport",
+    "BitsTableRow",
     "Bound",
     "BoundProof",
     "Candidate",
@@ -28,6 +31,7 @@ __all__ = [
     "MessageCounts",
     "MetricReport",
     "Phase",
+    "PlanBits",
     "PlanReport",
     "PlanRow",
     "PredictedReports",
@@ -188,6 +192,41 @@ class PlanReport(TypedDict):
     candidates: list[Candidate]
     #: The choice of a library by its own model, if it was asked for.
     library: NotRequired["LibraryReport"]
+    #: The properties of the bits that all candidates have, if they were asked for.
+    bits: NotRequired[list[str]]
+    #: The predicted time divided by that of the fastest candidate without these properties.
+    bits_cost: NotRequired[float]
+
+
+class BitsPrice(TypedDict):
+    """The predicted times of a plan with a property of the bits, and of the fastest plan, at one size."""
+
+    bytes: int
+    seconds: float
+    fastest_seconds: float
+
+
+class BitsTableRow(TypedDict):
+    """The sizes that one plan of a table serves."""
+
+    first_bytes: int
+    last_bytes: int | None
+    algorithm: str
+    params: dict[str, str]
+    predicted_seconds: float
+
+
+class BitsTableReport(TypedDict):
+    """A table of plans with a property of the bits: ``PlanTable.report()``."""
+
+    bits: str
+    #: The largest ratio of a time to that of the fastest plan, and the geometric mean.
+    cost: float
+    mean_cost: float
+    #: The number of expressions that have a table.
+    expressions: int
+    rows: list[BitsTableRow]
+    prices: list[BitsPrice]
 
 
 class LibraryChoice(TypedDict):
@@ -358,6 +397,12 @@ class ProofReport(TypedDict):
     seed: str | None
     scratch_bytes_max: int | None
     expression_class: str | None
+    #: The properties ``ranks`` and ``place`` that hold.
+    bits: list[str]
+    #: A digest of the expression of all elements; None without ``place``.
+    element_class: str | None
+    #: Two elements with different expressions, in words.
+    unlike_elements: str | None
     diagnostics: list[Diagnostic]
 
 
@@ -772,6 +817,19 @@ class DiscoveryReport(PredictedReports):
     forwards: list[Forward]
     messages: MessageCounts
     devices: NotRequired[DeviceReport]
+
+
+class PlanBits(TypedDict):
+    """The bits of one collective on one number of ranks, of all rows of a ``.plan`` file together."""
+
+    collective: str
+    ranks: int
+    #: The properties ``ranks``, ``place`` and ``size`` that hold.
+    bits: list[str]
+    #: Two elements or sizes with different expressions, in words.
+    unlike_elements: str | None
+    #: The calls that the MPI library serves, in words.
+    left_to_library: list[str]
 
 
 class PlanRow(TypedDict):

@@ -35,7 +35,7 @@ GROUPS = {
         "plan", "bound", "expect", "schedule", "verify", "simulate", "sweep", "merge", "emit", "import", "show",
         "view", "algorithms", "machines",
     ),
-    "MPI programs": ("calibrate", "tune", "bench", "run", "lab", "export", "check-guidelines", "diagnose"),
+    "MPI programs": ("calibrate", "tune", "bench", "run", "lab", "export", "check-guidelines", "diagnose", "probe"),
     "Networks and training": ("topology", "traffic", "allocate", "workload", "compare"),
     "Programs of tasks": ("discover",),
     "Unisono itself": ("doctor", "reproduce"),
@@ -152,7 +152,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _failures.report(failure)
         if arguments is not None:
             return code
-        end_other_ranks(code)
+        if code:
+            end_other_ranks(code)
         # Threads may still compute unneeded results.
         return _jobs.end(code)
     finally:

@@ -9,9 +9,9 @@ import unisono
 from unisono import InputError
 from unisono.base.files import check_files, write
 from unisono.cli._output import microseconds, print_fields, print_json, print_lines, print_table
-from unisono.collective_logs import read_logs
-from unisono.library_calibration import FAR, Group, Residual, calibrated, check_gpus, preset_of
-from unisono.link_calibration import Compared, with_links
+from unisono.logs.collectives import read_logs
+from unisono.logs.library_calibration import FAR, Group, Residual, calibrated, check_gpus, preset_of
+from unisono.logs.link_calibration import Compared, with_links
 
 __all__ = ["calibrate_from"]
 

@@ -35,6 +35,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "plan reduce --machine wse2 --shape 64x64 --elements 256 -o reduce.sched",
         "plan allreduce --machine archer --ranks 4 --bytes 64K --algorithm rabenseifner --serve all -o cluster.plan",
     ),
+    "probe": ("probe --machine cluster.toml",),
     "reproduce": ("reproduce multiplying --quick",),
     "run": ("run -n 4 --plan cluster.plan --report stderr -- ./program",),
     "schedule": ("schedule allreduce --machine archer --ranks 8 --bytes 1MiB --algorithm ring -o ring.sched",),
@@ -59,4 +60,4 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
 }
 #: Commands that `mpiexec` starts.
-UNDER_MPI = ("bench", "calibrate", "tune")
+UNDER_MPI = ("bench", "calibrate", "probe", "tune")

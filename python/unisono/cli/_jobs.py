@@ -1,15 +1,24 @@
-"""Work of one command on several cores."""
+"""Work of one command on several cores, or on workers elsewhere."""
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from unisono import InputError
+from unisono.base.files import is_file
+from unisono.base.studies import KeptPoints
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-__all__ = ["cores", "end", "pool"]
+__all__ = ["cores", "end", "pool", "study", "study_options"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 #: True if threads of a command that failed or was interrupted still compute.
 _abandoned = False
@@ -18,6 +27,97 @@ _abandoned = False
 def cores() -> int:
     """Counts the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def study_options(what: str) -> Callable[[_F], _F]:
+    """Adds the options of a command that computes many independent points, called ``what``."""
+
+    def add(command: _F) -> _F:
+        options = (
+            click.option(
+                "--jobs",
+                type=click.IntRange(min=1),
+                metavar="N",
+                default=cores(),
+                help=f"{what} at the same time, by threads [all cores].",
+            ),
+            click.option(
+                "--executor",
+                metavar="WHERE",
+                help=f"{what} by workers elsewhere: the address of a Dask scheduler, as tcp://HOST:PORT, or the file "
+                "that it wrote; or mpi, under mpiexec.",
+            ),
+            click.option(
+                "--resume",
+                metavar="FILE",
+                help=f"Keep {what.lower()} in FILE as they end, and begin with those that are there.",
+            ),
+        )
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+@contextmanager
+def study(jobs: int, executor: str | None, resume: str | None) -> "Iterator[tuple[Executor | None, KeptPoints | None]]":
+    """Returns what computes the points of a study, and the file that keeps them.
+
+    A rank of MPI that computes points for another one does not return from here: its command ends.
+
+    Raises:
+        InputError: nothing answers there, or the file is no file of points.
+
+    """
+    with ExitStack() as stack:
+        by = stack.enter_context(pool(jobs) if executor is None else _elsewhere(executor))
+        yield by, None if resume is None else stack.enter_context(KeptPoints(resume))
+
+
+@contextmanager
+def _elsewhere(where: str) -> "Iterator[Executor]":
+    if where == "mpi":
+        with _ranks() as executor:
+            if executor is not None:
+                yield executor
+                return
+        # A rank that computed for the first one is here after the last point.
+        raise click.exceptions.Exit(0)
+    # A client waits without end for a file that is not there.
+    if "://" not in where and not is_file(where):
+        raise InputError(
+            f"the executor is '{where}'; accepted are mpi, the address of a Dask scheduler, as tcp://HOST:PORT, and "
+            "the file that it wrote"
+        )
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise InputError("workers of Dask need the package distributed: pip install 'unisono[dask]'") from None
+    try:
+        asked = {"address": where} if "://" in where else {"scheduler_file": where}
+        client = distributed.Client(**asked, timeout=10)
+    except (OSError, ValueError) as reason:
+        raise InputError(f"no Dask scheduler answers at {where}: {reason}") from None
+    with client:
+        # A point is computed again if its worker is lost.
+        yield client.get_executor(pure=False)
+
+
+@contextmanager
+def _ranks() -> "Iterator[Executor | None]":
+    """Returns the ranks of MPI that wait for points; None on these ranks themselves, after the last point."""
+    try:
+        from mpi4py import MPI
+        from mpi4py.futures import MPICommExecutor, MPIPoolExecutor
+    except ImportError:
+        raise InputError("ranks of MPI need the package mpi4py; install it: pip install 'unisono[mpi]'") from None
+    if MPI.COMM_WORLD.size == 1:
+        raise InputError("the executor mpi needs ranks that compute: mpiexec -n 3 unisono ... --executor mpi")
+    # Under `python -m mpi4py.futures` the other ranks wait already.
+    by: Any = MPIPoolExecutor() if "mpi4py.futures" in sys.orig_argv else MPICommExecutor(MPI.COMM_WORLD, root=0)
+    with by as executor:
+        yield executor
 
 
 @contextmanager

@@ -50,8 +50,8 @@ def note_shared_cores(mpi: Any, world: Any) -> None:
 def judge(folder: str, share: float, as_json: bool) -> int:
     """Prints, for each system, the regret of choosing from a share of the measurements."""
     with interrupts.importing():
-        from unisono.choosing import cross_validate
-        from unisono.measurements import read_pico
+        from unisono.tuning.choosing import cross_validate
+        from unisono.tuning.measurements import read_pico
 
     points, passed = read_pico(folder)
     with progress("choosing") as on_points:

@@ -25,7 +25,18 @@ from unisono.cli._sources import (
     note_unused,
     refuse_unused,
 )
-from unisono.cli._types import ALGORITHM, DATATYPE, FILE_OR_COLLECTIVE, FORMAT, MACHINE, OPERATOR, Nodes, Param, Root
+from unisono.cli._types import (
+    ALGORITHM,
+    DATATYPE,
+    FILE_OR_COLLECTIVE,
+    FORMAT,
+    MACHINE,
+    OPERATOR,
+    Nodes,
+    Param,
+    Root,
+    Share,
+)
 
 _Decorated = Callable[..., Any]
 
@@ -54,6 +65,7 @@ class Request:
     fail: tuple[str, ...] = ()
     target: str | None = None
     behaves_as: str | None = None
+    bits: str | None = None
 
     def count(self) -> int:
         """Returns the requested number of elements."""
@@ -82,6 +94,7 @@ class Request:
                 target=self.target,
                 library=library_of(self.target),
                 as_library=self.behaves_as,
+                bits=self.bits,
             )
 
 
@@ -279,6 +292,18 @@ fail_option = click.option(
     metavar="A-B|N",
     help="Of a network: the cables between nodes A and B (A-B:1 for one of them), or node N, are gone; repeatable.",
 )
+
+
+def slow_option(of: str) -> Callable[[_Decorated], _Decorated]:
+    """Returns the option of slow cables, whose help begins with its condition."""
+    return click.option(
+        "--slow",
+        type=Share(),
+        multiple=True,
+        metavar="A-B=SHARE",
+        help=f"{of}: the cable between nodes A and B has this share of its rate; repeatable.",
+    )
+
 
 nodes_option = click.option(
     "--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network."

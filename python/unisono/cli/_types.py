@@ -98,6 +98,23 @@ class FailedBoards(click.ParamType[int | tuple[int, int]]):
         return _whole(self, row, param, ctx), _whole(self, column, param, ctx)
 
 
+class Share(click.ParamType[tuple[str, float]]):
+    """A cable with a share of its rate: ``A-B=0.2``. The network checks both."""
+
+    name = "A-B=SHARE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
+        """Returns the name of the cable and the share."""
+        if isinstance(value, tuple):
+            return value
+        name, _, share = value.partition("=")
+        if not re.fullmatch(r"\d{0,9}\.?\d{1,9}", share, re.ASCII):
+            self.fail(
+                f"'{value}' is no cable with a share of its rate; accepted is A-B=SHARE, as in 0-8=0.2", param, ctx
+            )
+        return name, float(share)
+
+
 class Param(click.ParamType[tuple[str, str]]):
     """A parameter of an algorithm: ``name=value``."""
 

@@ -73,7 +73,7 @@ def allocate(
         )
     if plot is not None:
         # Drawing takes long to import.
-        from unisono.plots import allocations
+        from unisono.pictures.plots import allocations
 
         write(plot, allocations.mapping(report, f"{jobs} jobs on {report['machine']}, {heuristic}", form_of(plot)))
     if as_json:

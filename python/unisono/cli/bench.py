@@ -14,10 +14,10 @@ from unisono.cli._measurements import ALIKE, fingerprint, import_alike, note_sha
 from unisono.cli._options import json_option
 from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
 from unisono.cli._types import COLLECTIVE
-from unisono.measuring import Timing, checksum, contest
 from unisono.mpi.collectives import MEASURED, Collectives, buffers
 from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_alike, check_several, together
+from unisono.tuning.measuring import Timing, checksum, contest
 
 __all__ = ["bench", "sizes_of"]
 

@@ -7,8 +7,6 @@ import tomli_w
 
 from unisono import InputError
 from unisono.base.files import check_writable, write
-from unisono.calibration import POOR, Calibration, Levels, calibrate_levels
-from unisono.calibration import calibrate as measure
 from unisono.cli._calibrate_logs import calibrate_from
 from unisono.cli._measurements import import_alike, note_shared_cores
 from unisono.cli._options import json_option
@@ -16,6 +14,8 @@ from unisono.cli._output import number, print_fields, print_json, print_lines, p
 from unisono.cli._sources import OF_LOGS, refuse_unused
 from unisono.cli._types import MACHINE
 from unisono.mpi.library import check_several, together
+from unisono.tuning.calibration import POOR, Calibration, Levels, calibrate_levels
+from unisono.tuning.calibration import calibrate as measure
 
 __all__ = ["calibrate"]
 

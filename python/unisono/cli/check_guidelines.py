@@ -5,10 +5,10 @@ from collections import Counter
 import click
 
 from unisono import InputError
-from unisono.benchmark_logs import read_benchmarks
 from unisono.cli._options import json_option
 from unisono.cli._output import counted, microseconds, print_json, print_lines, print_table
-from unisono.guidelines import TOLERANCE, Violation, violations
+from unisono.logs.benchmarks import read_benchmarks
+from unisono.logs.guidelines import TOLERANCE, Violation, violations
 
 __all__ = ["check_guidelines"]
 

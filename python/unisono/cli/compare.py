@@ -7,6 +7,7 @@ from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
+from unisono.cli._jobs import study, study_options
 from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
 from unisono.cli._output import number, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._pictures import check_picture
@@ -30,6 +31,7 @@ __all__ = ["compare"]
 @fail_option
 @level_options
 @rate_options
+@study_options("Rows")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")
 @json_option
 @limit_options
@@ -41,6 +43,9 @@ def compare(
     no_overlap: bool,
     tflops: float | None,
     memory_gb_per_second: float | None,
+    jobs: int,
+    executor: str | None,
+    resume: str | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
@@ -51,7 +56,7 @@ def compare(
     check_picture(plot)
     places = [unisono.machine(name, failed=fail) for name in machines]
     notes = list(dict.fromkeys(note for place in places for note in place.notes()))
-    with progress("comparing") as on_row:
+    with progress("comparing") as on_row, study(jobs, executor, resume) as (by, kept):
         rows = unisono.compare(
             workloads,
             places,
@@ -59,11 +64,13 @@ def compare(
             overlap=not no_overlap,
             tflops=tflops,
             memory_gb_per_second=memory_gb_per_second,
+            executor=by,
+            kept=kept,
             progress=on_row,
         )
     if plot is not None:
         # Drawing takes long to import.
-        from unisono.plots import comparisons
+        from unisono.pictures.plots import comparisons
 
         write(plot, comparisons.draw(rows, form_of(plot)))
     if as_json:

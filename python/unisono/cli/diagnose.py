@@ -9,7 +9,6 @@ import click
 import unisono
 from unisono import InputError
 from unisono.base.files import read_bytes, title
-from unisono.benchmark_logs import Log, read_logs
 from unisono.cli._options import json_option
 from unisono.cli._output import (
     counted,
@@ -21,11 +20,12 @@ from unisono.cli._output import (
     progress,
 )
 from unisono.cli._types import MACHINE
-from unisono.hangs import hangs, is_dump, read_dump
-from unisono.library_calibration import preset_of
-from unisono.log_expectations import Expected, Key, expected_times, library_of
-from unisono.log_findings import TOLERANCE, Finding, findings, sentences, size_text
-from unisono.log_rows import MOST_BYTES
+from unisono.logs.benchmarks import Log, read_logs
+from unisono.logs.expectations import Expected, Key, expected_times, library_of
+from unisono.logs.findings import TOLERANCE, Finding, findings, sentences, size_text
+from unisono.logs.hangs import hangs, is_dump, read_dump
+from unisono.logs.library_calibration import preset_of
+from unisono.logs.rows import MOST_BYTES
 
 __all__ = ["diagnose"]
 

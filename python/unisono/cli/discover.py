@@ -23,7 +23,7 @@ from unisono.cli._sources import (
 from unisono.cli._types import MACHINE
 from unisono.discovery.devices import device_lines, device_table
 from unisono.discovery.prediction import Prediction, sum_line, total_lines
-from unisono.graphs import KINDS, Source, check_graph, of_json, write_graph
+from unisono.pictures.graphs import KINDS, Source, check_graph, of_json, write_graph
 from unisono.tasks.recording import record
 
 __all__ = ["discover"]

@@ -4,7 +4,7 @@ import click
 
 from unisono.cli._options import json_option
 from unisono.cli._output import print_json, print_table, working
-from unisono.diagnosis import diagnose
+from unisono.mpi.doctor import diagnose
 
 __all__ = ["doctor"]
 

@@ -9,7 +9,7 @@ from unisono import InputError, Machine
 from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import Expectation, ExpectationRow
-from unisono.cli._jobs import cores, pool
+from unisono.cli._jobs import study, study_options
 from unisono.cli._options import (
     Request,
     algorithm_options,
@@ -65,13 +65,18 @@ _FILES = (".json", ".prom")
     help="Write the report (.json), or gauges for the monitoring by Prometheus (.prom).",
 )
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bus bandwidths over bytes.")
-@click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", default=cores(), help="Sizes at the same time [all cores]."
-)
+@study_options("Sizes")
 @json_option
 @limit_options
 def expect(
-    sizes: list[str] | None, output: str | None, plot: str | None, jobs: int, as_json: bool, **options: Any
+    sizes: list[str] | None,
+    output: str | None,
+    plot: str | None,
+    jobs: int,
+    executor: str | None,
+    resume: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Lists the time and bus bandwidth to expect of COLLECTIVE by its size.
 
@@ -89,7 +94,7 @@ def expect(
     if sizes is not None and request.collective == "barrier":
         click.echo("note: a collective of kind barrier has no data; --sizes is not used", err=True)
     machine = request.sized_machine()
-    with progress(f"expecting {request.collective}") as on_size, pool(jobs) as executor:
+    with progress(f"expecting {request.collective}") as on_size, study(jobs, executor, resume) as (by, kept):
         expected = unisono.expect(
             request.collective,
             machine,
@@ -101,7 +106,8 @@ def expect(
             params=parameters_of(request.param),
             model=request.model,
             as_library=request.behaves_as,
-            executor=executor,
+            executor=by,
+            kept=kept,
             progress=on_size,
         )
     if plot is not None and not any(row["busbw"]["plan"] for row in expected["rows"]):
@@ -110,7 +116,7 @@ def expect(
         write(output, json_text(expected) if output.endswith(".json") else prometheus_text(expected))
     if plot is not None:
         # Drawing takes long to import.
-        from unisono.plots import expectations
+        from unisono.pictures.plots import expectations
 
         write(plot, expectations.draw(expected, form_of(plot)))
     files = [file for file in (output, plot) if file is not None]

@@ -10,7 +10,7 @@ import unisono
 from unisono import InputError
 from unisono.base.files import check_writable, is_file
 from unisono.base.names import did_you_mean
-from unisono.cli._options import json_option
+from unisono.cli._options import json_option, slow_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._sources import Unused, refuse_unused
 from unisono.cli.run import note_unserved, passing_signals
@@ -29,7 +29,7 @@ _ACTIONS = {
     "stats": "",
     "down": "",
 }
-_OF_UP = Unused(("per_host", "mpi"), "is for 'unisono lab up'; drop it")
+_OF_UP = Unused(("per_host", "mpi", "slow"), "is for 'unisono lab up'; drop it")
 _OF_RUN = Unused(("ranks", "plan", "report", "both"), "is for 'unisono lab run'; drop it")
 _NOT_OF_RUN = Unused(("as_json",), "is for the state of the lab, and a run prints what its program does; drop it")
 
@@ -41,13 +41,20 @@ _NOT_OF_RUN = Unused(("as_json",), "is for the state of the lab, and a run print
 @click.option(
     "--mpi", type=click.Choice(["openmpi", "mpich"]), help="Of up: whose mpiexec starts programs [the program's own]."
 )
+@slow_option("Of up")
 @click.option("-n", "--ranks", type=int, metavar="N", help="Of run: how many ranks to start.")
 @click.option("--plan", metavar="FILE.plan", help="Of run: the plan that serves the program's collectives.")
 @click.option("--report", metavar="FILE|stderr", help="Of run, with a plan: write what ran, when the program ends.")
 @click.option("--both", is_flag=True, help="Of run: run without the plan first, and print both times.")
 @json_option
 def lab(
-    action: str, words: tuple[str, ...], per_host: int, mpi: str | None, as_json: bool, **of_run: Any
+    action: str,
+    words: tuple[str, ...],
+    per_host: int,
+    mpi: str | None,
+    slow: tuple[tuple[str, float], ...],
+    as_json: bool,
+    **of_run: Any,
 ) -> int | None:
     """Emulates a cluster on this computer: real MPI over TCP between hosts joined by the network of MACHINE.
 
@@ -66,7 +73,7 @@ def lab(
     if action == "run":
         return _run(words, **of_run)
     if action == "up":
-        _print(_up(words[0], per_host, mpi), as_json, counts=False)
+        _print(_up(words[0], per_host, mpi, dict(slow)), as_json, counts=False)
         return None
     found = session.current()
     if action == "stats":
@@ -82,12 +89,12 @@ def lab(
     return None
 
 
-def _up(name: str, per_host: int, mpi: str | None) -> dict[str, Any]:
+def _up(name: str, per_host: int, mpi: str | None, slow: dict[str, float]) -> dict[str, Any]:
     if not 1 <= per_host <= session.MOST_PLACES:
         raise InputError(f"--per-host is {per_host}; accepted is a whole number from 1 to {session.MOST_PLACES}")
     machine = unisono.machine(name)
     with working(f"starting the hosts of {machine.name}"):
-        return session.start(machine, per_host, mpi).report()
+        return session.start(machine, per_host, mpi, slow).report()
 
 
 def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: str | None, both: bool) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from unisono import InputError, Plan, UnsupportedError, save_plans
+from unisono import InputError, Plan, PlanTable, UnsupportedError, plan_table, save_plans
 from unisono.base.files import check_files, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
@@ -31,7 +31,9 @@ from unisono.cli._output import (
     working,
 )
 from unisono.cli._pictures import check_picture
+from unisono.cli._plan_files import SAME_BITS
 from unisono.cli._types import COLLECTIVE
+from unisono.planning.bits import BITS
 from unisono.planning.emission import FORMATS, TARGETS, TUNINGS
 from unisono.planning.libraries import library_rows
 
@@ -73,6 +75,12 @@ _SCHEDULES = (
     help="Of a .plan: permit an allreduce after which ranks may have different bits of rounded results.",
 )
 @click.option(
+    "--bits",
+    type=click.Choice(BITS),
+    help="Plan only what gives the same bits on all ranks (ranks), at each place of a vector too (place), or at each "
+    "size too (size); with --serve and -o FILE.plan, one table for these sizes.",
+)
+@click.option(
     "--certificate", metavar="OUT", help="Write prices of links that prove the bound of a network to this file."
 )
 @click.option(
@@ -94,6 +102,7 @@ def plan(
     output: str | None,
     serve: str | None,
     unlike_bits: bool,
+    bits: str | None,
     certificate: str | None,
     plot: str | None,
     **options: Any,
@@ -119,9 +128,14 @@ def plan(
         )
     if unlike_bits and (output is None or not output.endswith(".plan")):
         raise InputError("--unlike-bits permits what a .plan serves; name one with -o FILE.plan")
+    if unlike_bits and bits is not None:
+        raise InputError("--unlike-bits permits unlike bits, and --bits excludes them; drop one of them")
+    if bits is not None and target in TUNINGS:
+        raise InputError(f"--bits is for schedules of this program, and {target} has algorithms of a library; drop it")
     check_picture(plot)
     check_files({"-o": output, "--certificate": certificate, "--plot": plot}, options["machine"])
-    made = Request(**options).plan()
+    request = Request(**options, bits=bits)
+    made, table = request.plan(), None
     report = made.report()
     certified, tuning = None, None
     if certificate is not None:
@@ -135,9 +149,14 @@ def plan(
     elif output is not None and tunes:
         tuning = _write_tuning(made, options, serve, output)
     elif output is not None and output.endswith(".plan"):
-        served = made if unlike_bits else _with_equal_bits(made, options)
+        served = made if unlike_bits or bits is not None else _with_equal_bits(made, options)
         try:
-            save_plans([(served, *_sizes(serve, report["bytes"]))], output, unlike_bits=unlike_bits)
+            if bits is not None and serve is not None:
+                table = _table(request, bits, _sizes(serve, report["bytes"]))
+                table.save(output)
+            else:
+                rows = [(served, *_sizes(serve, report["bytes"]))]
+                save_plans(rows, output, unlike_bits=unlike_bits)
         except UnsupportedError as refused:
             if target not in TUNINGS:
                 raise
@@ -148,10 +167,12 @@ def plan(
     if plot is not None:
         _draw(made, plot)
     if as_json:
-        of_files = {"certificate": certified, "tuning": tuning}
+        of_files = {"certificate": certified, "tuning": tuning, "table": None if table is None else table.report()}
         print_json({**report, **{key: value for key, value in of_files.items() if value is not None}})
         return
     print_report(report, None if show_all else _SHOWN)
+    if table is not None:
+        _print_table_of_bits(table)
     bound = report["lower_bound"]
     if certified is not None and bound is not None and bound["name"] != certified["bound"]:
         proved = f"{certified['bound']} of {microseconds(certified['seconds'])} µs"
@@ -165,6 +186,44 @@ def plan(
         print_lines(f"note: {output} is the report of the plan; any other ending writes the file for {target}")
     if tuning is not None:
         print_lines(f"load it with: {' '.join(tuning['load'])}", *(f"note: {note}" for note in tuning["notes"]))
+
+
+def _table(request: Request, bits: str, sizes: tuple[int, int | None]) -> PlanTable:
+    """Plans a table with a property of the bits for a range of sizes.
+
+    Raises:
+        InputError: an algorithm is named, which would leave nothing to choose.
+
+    """
+    if request.algorithm is not None or request.param:
+        raise InputError("--bits with --serve chooses among all algorithms; drop --algorithm and --param, or --serve")
+    with working(f"planning a table for {request.collective}"):
+        return plan_table(
+            request.collective,
+            request.sized_machine(),
+            bits=bits,
+            first_bytes=sizes[0],
+            last_bytes=sizes[1],
+            dtype=request.dtype,
+            op=request.op,
+            root=request.root,
+            model=request.model,
+        )
+
+
+def _print_table_of_bits(table: PlanTable) -> None:
+    """Prints the rows of a table and the price of its bits."""
+    rows = [
+        [f"{first} to {'any' if last is None else last}", f"{plan.algorithm} {params_text(plan.params)}".rstrip()]
+        for plan, first, last in table.rows
+    ]
+    print_lines("")
+    print_table(["bytes", "candidate"], rows, right=[])
+    worst = max(table.prices, key=lambda price: price["seconds"] / price["fastest_seconds"])
+    print_lines(
+        f"{SAME_BITS[table.bits]}: {table.mean_cost - 1:+.1%} beside the fastest over {len(table.prices)} sizes, "
+        f"{table.cost - 1:+.1%} at {worst['bytes']} bytes, where it costs most"
+    )
 
 
 def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: str) -> dict[str, Any]:
@@ -192,7 +251,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
 
 def _draw(made: Plan, path: str) -> None:
     # Drawing takes long to import.
-    from unisono.plots import forests
+    from unisono.pictures.plots import forests
 
     write(path, forests.draw(made, form_of(path)))
     if made.algorithm != "forest":
@@ -267,6 +326,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
                 f"{cycles_and_time(optimum)} ({optimum['name']}: {optimum['assumes']})" if optimum else "",
             ),
             ("memory", memory_text(report["memory"])),
+            ("bits", _price_of_bits(report)),
             *(("note", note) for note in report["notes"]),
             ("note", _SCHEDULES if "library" in report and report["target"] == "nccl-tuner-csv" else ""),
         ]
@@ -283,6 +343,14 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     if (vendors := _vendors(report)) is not None:
         times = f", {vendors['seconds'] / predicted['seconds']:.2f} times as long" if predicted["seconds"] else ""
         print_lines("", f"{_VENDORS} (the vendor's pattern): {cycles_and_time(vendors)}{times}")
+
+
+def _price_of_bits(report: PlanReport) -> str:
+    """Returns the properties of the bits and their price; the fastest candidate is unknown if one is named."""
+    if "bits" not in report:
+        return ""
+    said = SAME_BITS[report["bits"][-1]]
+    return f"{said}: {report['bits_cost'] - 1:+.1%} beside the fastest" if "bits_cost" in report else said
 
 
 def _assumed(bound: Bound | None, notes: list[str]) -> str:

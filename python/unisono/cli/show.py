@@ -4,7 +4,7 @@ import click
 
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import fields_of, print_fields, print_json, print_lines, print_table, value_text
-from unisono.contents import contents
+from unisono.planning.contents import contents
 
 __all__ = ["show"]
 

@@ -9,8 +9,9 @@ from unisono.base.files import check_files, write
 from unisono.base.letters import letters
 from unisono.base.pictures import form_of
 from unisono.base.reports import SweepPoint
+from unisono.base.tables import sweep_csv
 from unisono.cli._completion import algorithms, complete
-from unisono.cli._jobs import cores, pool
+from unisono.cli._jobs import study, study_options
 from unisono.cli._options import (
     asked_shape,
     data_options,
@@ -38,7 +39,6 @@ from unisono.cli._pictures import check_picture
 from unisono.cli._sources import SUBSET, note_unused, refuse_unused
 from unisono.cli._types import ALGORITHM, COLLECTIVE, Lengths, Names, Param, Shapes, Shard
 from unisono.planning.shards import part_of
-from unisono.tables import sweep_csv
 
 __all__ = ["report", "sweep"]
 
@@ -80,9 +80,7 @@ _WIDEST = 16
 @click.option(
     "--shard", type=Shard(), help="Compute only every Nth point, from the Ith on, for jobs that share a sweep."
 )
-@click.option(
-    "--jobs", type=click.IntRange(min=1), metavar="N", default=cores(), help="Points at the same time [all cores]."
-)
+@study_options("Points")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
 @json_option
 @limit_options
@@ -100,6 +98,8 @@ def sweep(
     plot: str | None,
     shard: tuple[int, int] | None,
     jobs: int,
+    executor: str | None,
+    resume: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -125,7 +125,7 @@ def sweep(
     note_unused(collective)
     params = parameters_of(options.pop("param"))
     where = unisono.machine(machine, nodes=nodes, subset=subset, failed=fail)
-    with progress(f"sweep of {collective}") as on_point, pool(jobs) as executor:
+    with progress(f"sweep of {collective}") as on_point, study(jobs, executor, resume) as (by, kept):
         points = unisono.sweep(
             collective,
             where,
@@ -133,7 +133,8 @@ def sweep(
             algorithms=[*(listed or []), *named] or None,
             params=params,
             shard=shard,
-            executor=executor,
+            executor=by,
+            kept=kept,
             progress=on_point,
             **options,
         )
@@ -143,14 +144,13 @@ def sweep(
         assert output is not None
         lengths = len(options["elements"])
         total = lengths * (1 if shapes is None else len(shapes))
-        study = {"collective": collective, "machine": machine, "lengths": lengths, "total": total, "notes": notes}
+        facts = {"collective": collective, "machine": machine, "lengths": lengths, "total": total, "notes": notes}
         # All inputs of the points, as text: it distinguishes parts of other sweeps.
-        study["asked"] = repr(
-            (where.to_toml(), nodes, subset, fail, shapes, listed, named, params, sorted(options.items()))
-        )
-        write(output, json_text(part_of(study, shard, points)))
+        inputs = (where.to_toml(), nodes, subset, fail, shapes, listed, named, params, sorted(options.items()))
+        part = part_of({**facts, "asked": repr(inputs)}, shard, points)
+        write(output, json_text(part))
         if as_json:
-            print_json({**study, "shard": list(shard), "points": points, "files": [output]})
+            print_json({**facts, "asked": part["asked"], "shard": list(shard), "points": points, "files": [output]})
         else:
             print_lines(f"wrote {output}: {len(points)} points, shard {shard[0]} of {shard[1]}")
         return
@@ -172,7 +172,7 @@ def report(
         write(output, sweep_csv(points))
     if plot is not None:
         # Drawing takes long to import.
-        from unisono import plots
+        from unisono.pictures import plots
 
         nodes = "ranks" if points[0]["cycles"] is None else "PEs"
         write(plot, plots.speedup_map(points, f"{collective} on {machine}", form=form_of(plot), nodes=nodes))

@@ -84,7 +84,7 @@ def _node(node: int, accelerators: int) -> str:
 
 def _draw(machine: Machine, path: str) -> None:
     # Drawing takes long to import.
-    from unisono.networks import draw
+    from unisono.pictures.networks import draw
 
     write(path, draw(machine, form_of(path)))
 

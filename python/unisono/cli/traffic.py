@@ -106,7 +106,7 @@ def traffic(
             )
     if plot is not None:
         # Drawing takes long to import.
-        from unisono.plots.bandwidths import bandwidths
+        from unisono.pictures.plots.bandwidths import bandwidths
 
         write(plot, bandwidths(points, form_of(plot)))
     files, notes = [] if plot is None else [plot], network.notes(max(lengths, default=0))

@@ -15,18 +15,21 @@ from unisono.cli._completion import of_names
 from unisono.cli._measurements import ALIKE, fingerprint, import_alike, judge, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
+from unisono.cli._plan_files import SAME_BITS
 from unisono.cli._sources import JUDGED, refuse_unused
 from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
-from unisono.confirming import Trial, confirm
 from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED, Collectives
 from unisono.mpi.exports import FORMATS, other_library, says
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import check_alike, check_several, together
-from unisono.sampled_tuning import tune_share
-from unisono.tuning import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
-from unisono.tuning import tune as measure
+from unisono.planning.bits import BITS, save_table
+from unisono.tuning.bits import BitsChoice, tune_bits
+from unisono.tuning.confirming import Trial, confirm
+from unisono.tuning.sampled import tune_share
+from unisono.tuning.tables import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
+from unisono.tuning.tables import tune as measure
 
 __all__ = ["tune"]
 
@@ -69,6 +72,12 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     help="Measure only what a file of this format can express, for 'unisono export': openmpi-rules (openmpi), "
     "openmpi-json, mpich-json (mpich) or ucc; preload: everything.",
 )
+@click.option(
+    "--bits",
+    type=click.Choice(BITS),
+    help="Measure only tables with the same bits on all ranks (ranks), at each place of a vector too (place), or at "
+    "each size too (size); the library then serves no call.",
+)
 @click.option("--library", metavar="FILE", help="With --for mpich-json: the libmpi.so.12 that is to read the file.")
 @click.option("-o", "--output", metavar="T.plan", help="The plan file to write.")
 @click.option(
@@ -93,6 +102,7 @@ def tune(
     candidates: int,
     rounds: int,
     target: str,
+    bits: str | None,
     library: str | None,
     output: str | None,
     results: str | None,
@@ -120,6 +130,8 @@ def tune(
             raise InputError(f"'{wrong}' cannot be tuned; accepted are {', '.join(MEASURED)}")
         if library is not None and target != "mpich-json":
             raise InputError(f"--library is for --for mpich-json, and not for {target}")
+        if bits is not None and (target != PRELOAD or share is not None):
+            raise InputError("--bits chooses whole tables of schedules; drop --for and --share")
         if candidates < 1 or rounds < 2:
             raise InputError("--candidates is at least 1, and --rounds at least 2")
         if not file.endswith(".plan"):
@@ -150,6 +162,11 @@ def tune(
     placed, limits, missing = groups(mpi, world, wanted, limits)
     if not placed:
         together(world, lambda: _refuse(missing))
+    if bits is not None:
+        with progress("tuning") as on_cell:
+            sized = [count for count in counts if count > 0]
+            choices = tune_bits(mpi, world, kinds, where, sized, placed, bits, candidates, rounds, on_cell)
+        return _write_bits(world, choices, bits, file, missing, as_json)
     asked = (mpi, world, kinds, where, counts, (placed, limits), candidates, rounds)
     spent = None
     with progress("tuning") as on_cell:
@@ -194,6 +211,38 @@ def tune(
     if spent is not None:
         print_lines(f"measured {spent.measured} of {spent.points} points; ~ : expected from these")
     print_lines("", f"wrote {file}: {counted(len(rows), 'row')}{note}")
+    return 0
+
+
+def _write_bits(world: Any, choices: list[BitsChoice], bits: str, file: str, missing: list[str], as_json: bool) -> int:
+    """Writes the chosen tables as one file, and prints their rows and the price of the bits."""
+    rows = [
+        (plan, first, last, choice.per_node)
+        for choice in choices
+        for plan, first, last in choice.tables[choice.chosen].rows
+    ]
+    together(world, lambda: save_table(rows, bits, file) if world.rank == 0 else None)
+    if world.rank != 0:
+        return 0
+    if as_json:
+        print_json({"bits": bits, "choices": [choice.report() for choice in choices], "missing": missing, "file": file})
+        return 0
+    for choice in choices:
+        of = f"{choice.collective} on {counted(choice.ranks, 'rank')}, {choice.per_node} a node"
+        table = choice.tables[choice.chosen]
+        shown = [
+            [f"{first} to {'any' if last is None else last}", f"{plan.algorithm} {params_text(plan.params)}".rstrip()]
+            for plan, first, last in table.rows
+        ]
+        print_lines(f"{of}: table {choice.chosen + 1} of {len(choice.tables)}")
+        print_table(["bytes", "schedule"], shown, [])
+        prices = [
+            [str(p["bytes"]), f"{p['seconds'] * 1e6:.2f}", f"{p['fastest_seconds'] * 1e6:.2f}"] for p in choice.prices
+        ]
+        print_table(["bytes", "µs", "fastest µs"], prices, ["bytes", "µs", "fastest µs"])
+        print_lines(f"{SAME_BITS[bits]}: {choice.cost - 1:+.1%} beside the fastest of tables and library", "")
+    print_lines(*(f"not to be had on these nodes: {text}" for text in missing))
+    print_lines(f"wrote {file}: {counted(len(rows), 'row')}")
     return 0
 
 

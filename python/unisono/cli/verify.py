@@ -29,7 +29,8 @@ from unisono.cli._sources import (
     note_unused,
     refuse_unused,
 )
-from unisono.contents import contents
+from unisono.planning.bits import BITS
+from unisono.planning.contents import contents
 from unisono.planning.emission import check_registers
 from unisono.planning.plan_files import is_plan_file
 
@@ -61,6 +62,12 @@ _LISTED = 16
 )
 @click.option("--check", metavar="CERTIFICATE", help="Prove nothing; check a certificate of FILE, independently.")
 @click.option(
+    "--require",
+    type=click.Choice(BITS),
+    help="Fail unless results have the same bits: on all ranks, at each place of a vector too, or, of a .plan, at each "
+    "size too.",
+)
+@click.option(
     "--trust-relaxed", is_flag=True, help="Of a plan for GPUs: let relaxed signals order writes too [reads only]."
 )
 @click.option(
@@ -77,6 +84,7 @@ def verify(
     seed: str | None,
     certificate: str | None,
     check: str | None,
+    require: str | None,
     trust_relaxed: bool,
     processors: int | None,
     as_json: bool,
@@ -99,14 +107,14 @@ def verify(
         refuse_unused(NO_FILE_FOR_GPUS)
     if file_or_collective is not None and is_plan_file(file_or_collective):
         refuse_unused(PLAN_FILE)
-        return verify_plan_file(file_or_collective, as_json)
+        return verify_plan_file(file_or_collective, require, as_json)
     if file_or_collective is None:
         return _check_bound(certificate, machine, options, as_json)
     if check is not None:
         if certificate is not None:
             raise InputError("--certificate writes a certificate and --check reads one; give one of them")
         refuse_unused(CERTIFICATE)
-        return _check(file_or_collective, check, as_json)
+        return _check(file_or_collective, check, require, as_json)
     if certificate is not None:
         _check_target(file_or_collective, certificate)
     if file_or_collective.endswith(".registers") and _refused(file_or_collective, as_json):
@@ -152,7 +160,19 @@ def verify(
         _print(proof, schedule, found)
         if written is not None:
             print_lines(f"wrote {written}")
-    return 0 if holds else NO
+    lacking = _lacking(require, proof.bits)
+    if holds and lacking and not as_json:
+        print_lines(f"refused: --require {require}: {proof.unlike_elements or lacking}")
+    return 0 if holds and not lacking else NO
+
+
+def _lacking(require: str | None, bits: Sequence[str]) -> str | None:
+    """Returns the reason why a schedule lacks a required property, or None."""
+    if require is None or require in bits:
+        return None
+    if require == "size":
+        return "a schedule is of one size; 'size' is proved of a .plan ('unisono plan --bits size -o FILE.plan')"
+    return f"the schedule does not have '{require}'"
 
 
 def _check_bound(certificate: str | None, machine: str | None, options: dict[str, Any], as_json: bool) -> int:
@@ -214,7 +234,7 @@ def _check_target(what: str, certificate: str) -> None:
         )
 
 
-def _check(path: str, certificate: str, as_json: bool) -> int:
+def _check(path: str, certificate: str, require: str | None, as_json: bool) -> int:
     """Checks a certificate with the checker that shares no code with the proof."""
     schedule = read_text(path, as_stored=True)
     if is_file(certificate) and forms.form_of(certificate) == forms.BOUND:
@@ -234,15 +254,19 @@ def _check(path: str, certificate: str, as_json: bool) -> int:
         else:
             print_lines(f"refused: {refused}")
         return NO
-    instructions, facts, expressions, repeatable = found
+    instructions, facts, expressions, claims = found
+    bits = [{"repeatable": "ranks"}.get(claim, claim) for claim in claims]
+    lacking = _lacking(require, bits)
     if as_json:
         counts = {"instructions": instructions, "facts": facts, "expressions": expressions}
         exact = {"method": "certificate", "error_probability": 0.0}
-        print_json({"holds": True, "reason": None, **exact, "repeatable": repeatable, **counts})
+        print_json({"holds": True, "reason": None, **exact, "repeatable": bool(bits), "bits": bits, **counts})
     else:
-        print_lines(f"accepted: complete, deadlock-free, race-free{', repeatable' if repeatable else ''}")
+        print_lines(f"accepted: {', '.join(['complete', 'deadlock-free', 'race-free', *claims])}")
         print_fields([("instructions", str(instructions)), ("facts", str(facts)), ("expressions", str(expressions))])
-    return 0
+        if lacking:
+            print_lines(f"refused: --require {require}: the certificate does not claim it")
+    return NO if lacking else 0
 
 
 def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
@@ -259,6 +283,7 @@ def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
             ("deadlock-free", said[properties.deadlock_free]),
             ("race-free", said[properties.race_free]),
             ("repeatable", said[properties.repeatable]),
+            *([("same bits", _bits(proof))] if found is None else []),
             *([] if found is None else [("buffers", " and ".join(found["buffers"])), ("sizes", found["sizes"])]),
             ("method", proof.method),
             *_chance(proof),
@@ -270,6 +295,13 @@ def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
         print_lines(": ".join(filter(None, [fault["code"], where, fault["message"]])))
     if len(faults) > _SHOWN:
         print_lines(f"and {len(faults) - _SHOWN} more: --json lists all")
+
+
+def _bits(proof: Proof) -> str:
+    """Returns the properties of the bits, and two elements with different expressions if there are such."""
+    names = {"ranks": "on all ranks", "place": "at each place"}
+    held = " and ".join(names[name] for name in proof.bits) or "no"
+    return held if proof.unlike_elements is None else f"{held}; {proof.unlike_elements}"
 
 
 def _place(fault: Diagnostic, schedule: Schedule) -> str:

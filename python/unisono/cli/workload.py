@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 import unisono
-from unisono import InputError, training
+from unisono import InputError
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
@@ -29,6 +29,7 @@ from unisono.cli._recording import print_notes, rounds_option
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, NOT_A_SCRIPT, PROGRAM, refuse_unused
 from unisono.cli._types import MACHINE
 from unisono.machines.descriptions import by_rates
+from unisono.planning import training
 from unisono.tasks.recording import record
 
 __all__ = ["workload"]
@@ -198,7 +199,7 @@ def _recorded(
 def _draw(report: WorkloadReport, plot: str | None) -> None:
     if plot is not None:
         # Drawing takes long to import.
-        from unisono.plots import workloads
+        from unisono.pictures.plots import workloads
 
         write(plot, workloads.draw(report, form_of(plot)))
 

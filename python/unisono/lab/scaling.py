@@ -6,8 +6,8 @@ between messages shrinks beside them.
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from unisono._core import InputError, Machine, plane
 from unisono.base.names import did_you_mean
@@ -71,6 +71,20 @@ class Network:
             near = did_you_mean(name, names) or f"; the first is {names[0]}"
             raise InputError(f"'{name}' is no cable of {self.machine}{near}; 'unisono lab stats' lists all")
         return known[name]
+
+    def slowed(self, shares: Mapping[str, float]) -> "Network":
+        """The network with these cables at a share of their rates, and all others as they are.
+
+        Raises:
+            InputError: a cable does not exist, or a share is not above 0 and at most 1.
+
+        """
+        found = {self.cable(name): share for name, share in shares.items()}
+        for cable, share in found.items():
+            if not 0 < share <= 1:
+                raise InputError(f"cable {cable.name} has {share} of its rate; accepted is a number above 0, at most 1")
+        cables = tuple(replace(cable, mbit=cable.mbit * found.get(cable, 1.0)) for cable in self.cables)
+        return replace(self, cables=cables)
 
     def report(self) -> dict[str, object]:
         """The network as JSON keeps it; :meth:`of_report` reads it."""

@@ -16,9 +16,10 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from unisono._core import InputError, Machine
@@ -164,14 +165,15 @@ def current() -> Lab:
     return Lab(folder, Network.of_report(kept["network"]), kept["per_host"], kept["mpi"], kept["user"])
 
 
-def start(machine: Machine, per_host: int, mpi: str | None) -> Lab:
-    """Starts the lab of a machine, and returns when all hosts are up.
+def start(machine: Machine, per_host: int, mpi: str | None, slow: Mapping[str, float] = MappingProxyType({})) -> Lab:
+    """Starts the lab of a machine, with the named cables at a share of their rates, and returns when all hosts are up.
 
     Raises:
-        InputError: the machine is no network, a lab is up, or this computer lacks something; the message names it.
+        InputError: the machine is no network, a lab is up, a cable does not exist, or this computer lacks something;
+            the message names it.
 
     """
-    network = scaled(machine)
+    network = scaled(machine).slowed(slow)
     user = _needs_user_namespace()
     folder = _folder()
     folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,5 +1,6 @@
 """Plans, bounds and sweeps; plan files and decision tables; code for other tools; training and other programs."""
 
+from unisono.planning.bits import PlanTable, plan_table
 from unisono.planning.certificates import check_bound
 from unisono.planning.comparison import compare
 from unisono.planning.emission import emit, emit_files, import_schedule
@@ -14,6 +15,7 @@ from unisono.planning.workloads import workload
 
 __all__ = [
     "AlgorithmCase",
+    "PlanTable",
     "algorithm",
     "bounds",
     "check_bound",
@@ -26,6 +28,7 @@ __all__ = [
     "load_plans",
     "merge_shards",
     "plan",
+    "plan_table",
     "read_workload",
     "remove_algorithm",
     "save_plans",

@@ -2,15 +2,19 @@
 
 import os
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
-from unisono import training
 from unisono._core import Error, InputError, Machine, UnsupportedError, WorkloadGraph, workload_presets
 from unisono.base.files import exists, file_name, title
 from unisono.base.inputs import MachineLike, items
 from unisono.base.messages import shown
 from unisono.base.names import did_you_mean
 from unisono.base.reports import ComparisonRow, WorkloadReport
+from unisono.base.studies import KeptPoints, results
 from unisono.machines.descriptions import machine as machine_of
+from unisono.planning import training
 from unisono.planning.programs import price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 
@@ -25,6 +29,8 @@ def compare(
     overlap: bool = True,
     tflops: float | None = None,
     memory_gb_per_second: float | None = None,
+    executor: Executor | None = None,
+    kept: KeptPoints | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[ComparisonRow]:
     """Returns one row for each workload on each machine; the machine changes fastest.
@@ -34,7 +40,8 @@ def compare(
     ``memory_gb_per_second``). A row has ``accelerators`` (used by the workload), ``machine_accelerators`` (of the whole
     network), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the network; None if
     the machine states no prices) and ``time_x_cost`` (seconds times dollars). If a workload does not fit a machine, the
-    times are None and ``reason`` explains it.
+    times are None and ``reason`` explains it. An ``executor`` times rows at the same time, and ``kept`` keeps them, as
+    in :func:`sweep`; a ``WorkloadGraph`` itself stays in its process, so executors of other processes take files.
 
     Raises:
         InputError: no workload or no machine, or one that does not exist or is damaged.
@@ -52,17 +59,18 @@ def compare(
     given = next((name for name, rate in rates.items() if rate is not None), None)
     if given is not None and not any(isinstance(one, WorkloadGraph) and takes_rates(one) for one in opened):
         raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
+    # Other processes read the files themselves, and kept rows count the contents of files.
+    travels = kept is not None or not (executor is None or isinstance(executor, ThreadPoolExecutor))
+    programs = [_path(given, one) for given, one in zip(listed, opened, strict=True)] if travels else opened
+    calls = [(one, machine, level, overlap, (tflops, memory_gb_per_second)) for one in programs for machine in where]
     rows: list[ComparisonRow] = []
     failed: Error | None = None
-    for program in opened:
-        for machine in where:
-            try:
-                rows.append(_row(program, machine, level, overlap, (tflops, memory_gb_per_second)))
-            except (InputError, UnsupportedError) as reason:
-                failed = failed or reason
-                rows.append(_absent(program, machine, str(reason)))
-            if progress is not None:
-                progress(len(rows), len(opened) * len(where))
+    for row, error in results(_timed, calls, executor, kept):
+        if error is not None:
+            failed = failed or (InputError if error == "InputError" else UnsupportedError)(row["reason"])
+        rows.append(row)
+        if progress is not None:
+            progress(len(rows), len(calls))
     if failed is not None and all(row["seconds"] is None for row in rows):
         raise failed
     return rows
@@ -87,6 +95,32 @@ def _opened(workload: object) -> str | WorkloadGraph:
         near = did_you_mean(name, presets)
         raise InputError(f"'{title(name)}' is neither a workload nor a file{near}; workloads are {', '.join(presets)}")
     return name if name.endswith(".toml") else read_workload(name)
+
+
+def _path(given: str | os.PathLike[str] | WorkloadGraph, opened: str | WorkloadGraph) -> str | Path:
+    """Returns the name of a workload, or the path of the file of a program.
+
+    Raises:
+        InputError: there is no file.
+
+    """
+    if isinstance(given, WorkloadGraph):
+        raise InputError(
+            f"{given.name} is a program in memory, which does not leave its process; name its file, or use threads and "
+            "keep no rows"
+        )
+    return opened if isinstance(opened, str) and not exists(opened) else Path(file_name(given))
+
+
+def _timed(call: tuple[Any, ...]) -> tuple[ComparisonRow, str | None]:
+    """Returns a row, and the name of the error in place of its times; executors call this, also in other processes."""
+    program, machine, level, overlap, rates = call
+    if isinstance(program, Path):
+        program = _opened(program)
+    try:
+        return _row(program, machine, level, overlap, rates), None
+    except (InputError, UnsupportedError) as reason:
+        return _absent(program, machine, str(reason)), type(reason).__name__
 
 
 def _row(

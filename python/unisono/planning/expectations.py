@@ -10,6 +10,7 @@ from unisono.base import names
 from unisono.base.inputs import MachineLike, Root, element_count, items
 from unisono.base.messages import shown
 from unisono.base.reports import Expectation, ExpectationRow, Expected, PlanReport
+from unisono.base.studies import KeptPoints, results
 from unisono.machines.descriptions import Shape, with_shape
 from unisono.planning.plans import plan
 
@@ -40,6 +41,7 @@ def expect(
     model: str | None = None,
     as_library: str | None = None,
     executor: "Executor | None" = None,
+    kept: KeptPoints | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Expectation:
     """Returns the times to expect of a collective by its size, in ascending order of bytes.
@@ -50,8 +52,8 @@ def expect(
     options mean the same here. The default sizes are 8 bytes and the powers of 4 from 64 bytes, while all blocks
     together take at most 1 GiB, or the memory of a PE of a wafer.
 
-    An ``executor`` with threads plans sizes at the same time; ``progress`` is called with the number of sizes done and
-    of all sizes.
+    An ``executor`` plans sizes at the same time, and ``kept`` keeps them, as in :func:`sweep`; ``progress`` is called
+    with the number of sizes done and of all sizes.
 
     Raises:
         InputError, UnsupportedError: as :func:`plan`, for one of the sizes.
@@ -66,22 +68,9 @@ def expect(
             raise InputError("sizes is an empty list, and must have at least one size in bytes")
     counts = [0] if kind == "barrier" else sorted({element_count(None, size, of, kind) for size in given})
 
-    def report_of(elements: int) -> PlanReport:
-        return plan(
-            kind,
-            on,
-            elements=elements,
-            dtype=of,
-            op=op,
-            root=root,
-            algorithm=algorithm,
-            params=params,
-            model=model,
-            as_library=as_library,
-        ).report()
-
+    options = (of, op, root, algorithm, params, model, as_library)
     reports: list[PlanReport] = []
-    for report in (map if executor is None else executor.map)(report_of, counts):
+    for report in results(_report, [(kind, on, count, *options) for count in counts], executor, kept):
         reports.append(report)
         if progress is not None:
             progress(len(reports), len(counts))
@@ -110,6 +99,24 @@ def expect(
         "rows": [_row(report) for report in reports],
         "notes": list(dict.fromkeys(notes)),
     }
+
+
+def _report(call: tuple[Any, ...]) -> PlanReport:
+    """Returns the report of one size; executors call this, also in other processes."""
+    kind, on, elements, dtype, op, root, algorithm, params, model, as_library = call
+    made = plan(
+        kind,
+        on,
+        elements=elements,
+        dtype=dtype,
+        op=op,
+        root=root,
+        algorithm=algorithm,
+        params=params,
+        model=model,
+        as_library=as_library,
+    )
+    return made.report()
 
 
 def has_busbw(collective: str) -> bool:

@@ -11,7 +11,7 @@ from unisono.base.files import is_file, read_bytes, title, write
 from unisono.base.inputs import items, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
-from unisono.base.reports import PlanRow
+from unisono.base.reports import PlanBits, PlanRow
 
 __all__ = [
     "BEGINNING",
@@ -135,8 +135,8 @@ def is_plan_file(path: str | os.PathLike[str]) -> bool:
         return file.read(len(BEGINNING)) == BEGINNING
 
 
-def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | None]:
-    """Returns the rows of a ``.plan`` file, and the error of a failed proof, or None.
+def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | None, list[PlanBits]]:
+    """Returns the rows of a ``.plan`` file, the error of a failed proof or None, and the proved properties of the bits.
 
     Raises:
         InputError: the file is damaged, cut short, newer than this program, or not a plan.
@@ -148,10 +148,9 @@ def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | 
     except InputError as error:
         raise InputError(f"'{title(path)}': {error}") from None
     try:
-        _core.prove_plan(raw, None)
+        return rows, None, _core.plan_bits(raw)
     except InputError as refused:
-        return rows, str(refused)
-    return rows, None
+        return rows, str(refused), []
 
 
 def ranks_of_rows(path: str | os.PathLike[str]) -> list[int]:

@@ -30,13 +30,15 @@ def plan(
     target: str | None = None,
     library: str | os.PathLike[str] | None = None,
     as_library: str | None = None,
+    bits: str | None = None,
 ) -> Plan:
     """Returns the best schedule of a collective by the machine's model, with every candidate.
 
     The size is given as ``elements``, or as ``bytes`` (a number, or text such as ``"64KiB"``). ``root`` is an index in
     row-major order or ``(row, column)``. With ``algorithm`` only that one is a candidate, with ``params`` as its
     parameters; without it, only candidates with the values of ``params`` are left. ``model`` is one of the machine's;
-    with ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``.
+    with ``"packets"`` the best candidates on a network are simulated, and their ``source`` is ``"simulated"``. Without
+    ``model`` the best candidates on a wafer are.
 
     With ``target``, a format of :func:`emit` such as ``"csl"``, candidates are timed and built in the form of this
     format, and the plan is the best one that it can express. With a format of tuning files such as ``"openmpi-rules"``
@@ -50,10 +52,14 @@ def plan(
     report: ``report()["library"]``. The machine must state its GPUs in a table ``[gpu]``. The target ``"nccl"``
     without an algorithm adds it if the machine does.
 
+    With ``bits`` all candidates have a property, and the report has its price as ``bits_cost``: with ``"ranks"`` all
+    ranks have the same bits, with ``"place"`` all elements of a result have one expression too, and with ``"size"`` the
+    programs of a ``.plan`` have one expression at every size that they serve. See :func:`plan_table` for many sizes.
+
     Raises:
         InputError: a name, size, shape or root that does not exist, or a library without a table or a model.
         UnsupportedError: the algorithm does not support this case.
-        NotExpressibleError: the target can express no candidate.
+        NotExpressibleError: the target can express no candidate, or none has the bits.
         OSError: the library cannot be read.
 
     """
@@ -74,7 +80,8 @@ def plan(
     if own is None and only is None and form == "nccl-tuner-csv":
         # The file has lines of NCCL's own algorithms, so the report has their time.
         own = _known_library(kind, on, count, of, how)
-    return _core.plan(kind, on, count, of, how, at, only, params, model, target=form, library=image, behaves_as=own)
+    asked = kind, on, count, of, how, at, only, params, model
+    return _core.plan(*asked, target=form, library=image, behaves_as=own, bits=bits)
 
 
 def _known_library(kind: str, on: Machine, count: int, dtype: str, op: str) -> str | None:

@@ -9,6 +9,7 @@ from unisono.base import names
 from unisono.base.inputs import MachineLike, Root, checked_count, checked_root, is_whole, items
 from unisono.base.messages import shown
 from unisono.base.reports import SweepPoint
+from unisono.base.studies import KeptPoints, results
 from unisono.machines.descriptions import Shape, with_shape
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def sweep(
     model: str | None = None,
     shard: tuple[int, int] | None = None,
     executor: "Executor | None" = None,
+    kept: KeptPoints | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[SweepPoint]:
     """Returns one point for each shape and length; the length changes fastest.
@@ -46,7 +48,8 @@ def sweep(
 
     With ``shard=(i, n)`` only every nth point is computed, from the ith on (1 to n), so that n jobs share a sweep;
     :func:`merge_shards` joins their points. An ``executor`` computes points at the same time: threads of
-    ``concurrent.futures``, processes, MPI ranks of mpi4py, or workers of Dask. The points are the same.
+    ``concurrent.futures``, processes, MPI ranks of mpi4py, or workers of Dask. With ``kept`` each point is written to a
+    file when it ends, and points that are there are not computed. The points are the same.
 
     Raises:
         InputError: a name, size, shape or root that does not exist, or nothing to sweep over.
@@ -77,7 +80,7 @@ def sweep(
     points: list[SweepPoint] = []
     spent = expected = 0
     before: Machine | None = None
-    made = map(_point, calls) if executor is None else executor.map(_point, calls)
+    made = results(_point, calls, executor, kept)
     for (one, _), (point, steps) in zip(asked_points, made, strict=True):
         points.append(point)
         spent += steps

@@ -4,7 +4,6 @@ import os
 from math import prod
 from typing import SupportsIndex, cast
 
-from unisono import training
 from unisono._core import InputError, WorkloadGraph, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
 from unisono.base.forms import reading
@@ -13,6 +12,7 @@ from unisono.base.messages import shown
 from unisono.base.names import named
 from unisono.base.reports import WorkloadReport
 from unisono.machines.descriptions import by_rates
+from unisono.planning import training
 from unisono.planning.programs import step
 
 __all__ = ["workload"]

@@ -34,7 +34,8 @@ __all__ = [
     "Finding",
     "judge",
     "listed_claims",
-    "listed_undecidable",
+    "listed_sections",
+    "listed_statements",
     "reproduce_paper",
 ]
 
@@ -97,10 +98,16 @@ def listed_claims(paper: str) -> list[dict[str, Any]]:
     return claims
 
 
-def listed_undecidable(paper: str) -> list[dict[str, Any]]:
-    """The statements of a paper that nothing without its hardware decides, each with the reason."""
-    statements: list[dict[str, Any]] = tomllib.loads(paper_claims(paper)).get("undecidable", [])
+def listed_statements(paper: str, kind: str) -> list[dict[str, Any]]:
+    """The statements of a paper without rows: ``tested``, ``undecidable`` or ``open``, as they stand in its file."""
+    statements: list[dict[str, Any]] = tomllib.loads(paper_claims(paper)).get(kind, [])
     return statements
+
+
+def listed_sections(paper: str) -> list[str]:
+    """The sections of a paper, in their order."""
+    sections: list[str] = tomllib.loads(paper_claims(paper))["sections"]
+    return sections
 
 
 def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:

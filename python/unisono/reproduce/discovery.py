@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from unisono import plots
 from unisono._core import Discovery, Mapper, TaskList, discovery_rate
 from unisono.base.files import write
-from unisono.graphs import Source, write_graph
+from unisono.base.tables import csv_text
+from unisono.pictures import plots
+from unisono.pictures.graphs import Source, write_graph
 from unisono.reproduce import Finding, discovery_predicted, discovery_statements
-from unisono.tables import csv_text
 
 __all__ = ["EXAMPLES", "NODES", "check", "draw", "loop", "n_body"]
 
@@ -174,24 +174,32 @@ def _tracked(listed: Listed) -> Finding:
 
 
 def _commands_per_node(listed: Listed) -> Finding:
-    """Communication commands of a node and step by messages alone, the mean over the nodes, in a long loop."""
+    """Communication commands of a node and step, the mean over the nodes, in a long loop."""
     ours = []
-    for nodes in listed["nodes"]:
-        # The difference of two loops: the first step has nothing to communicate.
-        short, long = (_commands(listed["example"], nodes, rounds) for rounds in (2, 4))
-        steps = 2 * _STEPS[listed["example"]]
-        ours.append((long - short) / steps / nodes)
-    return Finding([listed["reported"]] * len(ours), ours)
+    for example in listed["examples"]:
+        for nodes in listed["nodes"]:
+            # The difference of two loops: the first step has nothing to communicate.
+            short, long = (_commands(example, nodes, rounds, listed["rules"]) for rounds in (2, 4))
+            steps = 2 * _STEPS[example]
+            ours.append((long - short) / steps / nodes)
+    reported = listed["reported"]
+    return Finding(reported if isinstance(reported, list) else [reported] * len(ours), ours)
 
 
-def _commands(example: str, nodes: int, rounds: int) -> int:
-    source = Source(lambda discovery: loop(discovery, example, rounds, 4 * nodes), nodes, "off")
+def _commands(example: str, nodes: int, rounds: int, rules: str) -> int:
+    source = Source(lambda discovery: loop(discovery, example, rounds, 4 * nodes), nodes, rules)
     kinds = Counter(command[0] for rank in range(nodes) for command in source.settled(rank).commands())
-    return kinds["push"] + kinds["await"]
+    return kinds["push"] + kinds["await"] + kinds["collective"]
 
 
 def _communication_gain(listed: Listed) -> Finding:
     return discovery_predicted.gain(listed, lambda discovery: loop(discovery, listed["example"], 3, listed["side"]))
+
+
+def _communication_gains(listed: Listed) -> Finding:
+    """The gains of several examples on one number of nodes."""
+    gains = [_communication_gain({**listed, "example": example}) for example in listed["examples"]]
+    return Finding(listed["reported"], [found.ours[0] for found in gains])
 
 
 def _one_exchange(discovery: Discovery) -> None:
@@ -217,6 +225,7 @@ def _throughput(listed: Listed) -> Finding:
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "commands-per-node": _commands_per_node,
     "communication-gain": _communication_gain,
+    "communication-gains": _communication_gains,
     "edge": _edge,
     "loop": _loop,
     "n-body-commands": _n_body_commands,

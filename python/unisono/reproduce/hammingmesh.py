@@ -6,10 +6,10 @@ from typing import Any
 
 from unisono._core import check_routing
 from unisono.base.files import write
+from unisono.base.tables import csv_text
 from unisono.machines.descriptions import machine
-from unisono.networks import draw as draw_network
+from unisono.pictures.networks import draw as draw_network
 from unisono.reproduce import Finding, hammingmesh_allocation, hammingmesh_traffic, hammingmesh_training
-from unisono.tables import csv_text
 
 __all__ = ["check", "draw"]
 

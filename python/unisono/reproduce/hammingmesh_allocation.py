@@ -7,11 +7,11 @@ from typing import Any
 
 import unisono as un
 from unisono.base.files import write
+from unisono.base.tables import csv_text
 from unisono.machines.allocation import allocate, submesh
 from unisono.machines.descriptions import machine
-from unisono.plots import allocations
+from unisono.pictures.plots import allocations
 from unisono.reproduce import Finding
-from unisono.tables import csv_text
 
 __all__ = ["CHECKS", "draw"]
 

@@ -8,6 +8,7 @@ import unisono as un
 from unisono._core import Machine
 from unisono.machines.descriptions import machine
 from unisono.reproduce import Finding
+from unisono.reproduce.hammingmesh_training import CLUSTERS
 from unisono.simulation.network_traffic import traffic
 
 __all__ = ["CHECKS", "network"]
@@ -36,6 +37,37 @@ def _allreduce(listed: Listed) -> Finding:
         done = traffic("allreduce", preset, bytes=listed["bytes"], algorithm=listed["algorithm"], level="flow")
         shares.append(100 * done.share_of_peak)
     return Finding(listed["reported"], shares)
+
+
+def _alltoall_limit(listed: Listed) -> Finding:
+    """The share of the injection that the least bound leaves to an alltoall, on the clusters of one size."""
+    shares, shown = [], []
+    for cluster in CLUSTERS:
+        if cluster not in listed["without"]:
+            found = _bounds("alltoall", f"{cluster}-{listed['size']}", listed["bytes"])
+            limit = max(found, key=lambda name: found[name])
+            shares.append(100 * found["injection"] / found[limit])
+            shown.append(f"{cluster} {limit}")
+    return Finding(listed["reported"], shares, remark=f"The bound of each: {', '.join(shown)}.")
+
+
+def _bounds(collective: str, preset: str, bytes: int) -> dict[str, float]:
+    return {bound["name"]: bound["seconds"] for bound in un.bounds(collective, preset, bytes=bytes)}
+
+
+def _allreduce_best(listed: Listed) -> Finding:
+    """The share of half the injection that the best of some algorithms has by its model."""
+    shares, shown = [], []
+    for preset in listed["presets"]:
+        least = _bounds("allreduce", preset, listed["bytes"])["injection"]
+        times = {
+            name: un.plan("allreduce", preset, bytes=listed["bytes"], algorithm=name).predicted["seconds"]
+            for name in listed["algorithms"]
+        }
+        best = min(times, key=lambda name: times[name])
+        shares.append(100 * least / times[best])
+        shown.append(f"{preset} {best}")
+    return Finding(listed["reported"], shares, remark=f"Best: {', '.join(shown)}.")
 
 
 def _permutation(listed: Listed) -> Finding:
@@ -131,10 +163,12 @@ def _global_cost(listed: Listed) -> Finding:
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "allreduce-best": _allreduce_best,
     "allreduce-share": _allreduce,
     "allreduce-faster": _faster,
     "allreduce-latencies": _latencies,
     "allreduce-volumes": _volumes,
+    "alltoall-limit": _alltoall_limit,
     "alltoall-share": _alltoall,
     "global-cost": _global_cost,
     "permutation-share": _permutation,

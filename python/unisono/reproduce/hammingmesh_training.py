@@ -17,10 +17,10 @@ from matplotlib.figure import Figure
 
 from unisono._core import workload_presets
 from unisono.base.files import write
+from unisono.base.tables import csv_text
 from unisono.machines.descriptions import machine
 from unisono.planning.workloads import workload
 from unisono.reproduce import Finding
-from unisono.tables import csv_text
 
 __all__ = ["CHECKS", "draw"]
 

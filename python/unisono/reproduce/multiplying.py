@@ -1,12 +1,15 @@
 """Computes what "Generalisation of recursive doubling for AllReduce: Now with simulation" (2017) claims."""
 
+import json
 import math
 import re
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from unisono.multiplying import best, cost, count, fan_out
+import unisono as un
+from unisono.planning.multiplying import best, cost, count, fan_out
 from unisono.reproduce import Finding, multiplying_figures
 from unisono.reproduce import multiplying_simulated as runs
 
@@ -20,6 +23,8 @@ RATIOS = [1 + k / 4 for k in range(61)]
 FIG_4_ALPHA_P, FIG_4_ALPHA_R = 1.0, 0.25
 FIG_4_FAN_OUTS = list(range(1, 17))
 FIG_4_RANKS = [2**k for k in range(2, 17, 2)]
+#: A machine of Eq. 1: ns a message, and ns a byte to send and to add.
+_POSTAL = {"alpha_ns": 1000.0, "beta_ns_per_byte": 0.5, "gamma_ns_per_byte": 0.25}
 
 Listed = dict[str, Any]
 
@@ -106,12 +111,22 @@ def eq_4_minimum(ratio: float) -> float:
     return (low + high) / 2
 
 
+def _combinations(n: int) -> int:
+    """The products of the prime factors of n in every order: ordered factorisations, with n itself as one."""
+    return 1 + sum(_combinations(n // factor) for factor in range(2, n) if n % factor == 0)
+
+
 #: The functions that claims without a printed number evaluate at their points.
 FORMULAS: dict[str, Callable[..., float]] = {
+    "combinations": _combinations,
+    "eq1": lambda ranks, bytes: (
+        (_POSTAL["alpha_ns"] + bytes * (_POSTAL["beta_ns_per_byte"] + _POSTAL["gamma_ns_per_byte"])) * math.log2(ranks)
+    ),
     "eq2": eq_2,
     "eq4": lambda b, stages: eq_4(b, (b + 1) ** stages, FIG_4_ALPHA_P, FIG_4_ALPHA_R),
     "eq4-minimum": eq_4_minimum,
     "eq5-printed": eq_5_printed,
+    "total-cost": lambda *factors: FIG_4_ALPHA_P * len(factors) + FIG_4_ALPHA_R * sum(b - 1 for b in factors),
 }
 
 
@@ -130,6 +145,54 @@ def _equal_stages(listed: Listed) -> Finding:
         for b, stages in listed["points"]
     ]
     return Finding(_formula(listed), ours)
+
+
+def _postal(listed: Listed) -> Finding:
+    """Recursive doubling, simulated on a machine of the postal model."""
+    on = {"name": "postal", "kind": "endpoint", "model": "hockney", **_POSTAL}
+    ours = []
+    for ranks, bytes in listed["points"]:
+        made = un.plan("allreduce", on, shape=ranks, bytes=bytes, algorithm="recursive-doubling")
+        ours.append(un.simulate(made.schedule, on).nanoseconds)
+    return Finding(_formula(listed), ours)
+
+
+def _total_cost(listed: Listed) -> Finding:
+    schedules = [(",".join(f"a{b}" for b in factors), math.prod(factors)) for factors in listed["points"]]
+    return Finding(_formula(listed), [cost(text, n, FIG_4_ALPHA_P, FIG_4_ALPHA_R) for text, n in schedules])
+
+
+def _factorisations(listed: Listed) -> Finding:
+    return Finding(_formula(listed), [count(n)["factored"] for (n,) in listed["points"]])
+
+
+def _prime_threshold(listed: Listed) -> Finding:
+    """The primes, and the ratios, that have no threshold as the text says."""
+    primes = [n for n in range(2, listed["largest"]) if all(n % d for d in range(2, n))]
+    faults, thresholds = 0, []
+    for ratio in listed["ratios"]:
+        single = []
+        for n in primes:
+            found = best(n, ratio, 1)
+            assert found is not None  # every number has a schedule
+            single.append(cost(f"a{n}", n, ratio, 1) <= found.cost * (1 + 1e-9))
+        first = single.index(False)
+        faults += sum(single[first:])
+        thresholds.append(primes[first - 1])
+    faults += sum(later < before for before, later in pairwise(thresholds))
+    shown = ", ".join(f"{n} at {ratio:g}" for n, ratio in zip(thresholds, listed["ratios"], strict=True))
+    return Finding(listed["reported"], faults, remark=f"The largest prime in a single stage, by ratio: {shown}.")
+
+
+def _rank_correlation(listed: Listed) -> Finding:
+    """Spearman's coefficient of process count and decrease; rows are in ascending order of process counts."""
+    ours = []
+    for column in ("minimum", "median"):
+        decreases = [1 - after / before for before, after in (getattr(row, column) for row in TABLE_2)]
+        ranks = [sorted(decreases).index(decrease) for decrease in decreases]
+        n = len(ranks)
+        ours.append(1 - 6 * sum((at - rank) ** 2 for at, rank in enumerate(ranks)) / (n * (n * n - 1)))
+    return Finding(listed["reported"], ours)
 
 
 def _fan_out(listed: Listed) -> Finding:
@@ -254,6 +317,17 @@ def _rounds(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
+def _order_traffic(listed: Listed) -> Finding:
+    """The messages between nodes by one schedule over those by another."""
+    found = []
+    for text in listed["schedules"]:
+        made = runs.program(listed["ranks"], "recursive-multiplying", {"schedule": text})
+        streams = json.loads(made.to_json())["streams"]
+        ends = [(stream["source"], sink) for stream in streams for sink in stream["sinks"]]
+        found.append(sum(source // listed["per_node"] != sink // listed["per_node"] for source, sink in ends))
+    return Finding(listed["reported"], found[0] / found[1], remark=f"{found[0]} and {found[1]} messages.")
+
+
 def _decrease_range(listed: Listed) -> Finding:
     decreases = [100 * (1 - after / before) for row in TABLE_2 for before, after in (row.minimum, row.median)]
     return Finding(listed["reported"], [min(decreases), max(decreases)])
@@ -292,15 +366,21 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "elimination-over-split": _elimination_over_split,
     "elimination-rounds": _elimination_rounds,
     "equal-stages": _equal_stages,
+    "factorisations": _factorisations,
     "fan-out": _fan_out,
     "gains": _gains,
     "measured-over-predicted": _measured_over_predicted,
+    "order-traffic": _order_traffic,
+    "postal": _postal,
     "predicted": _predicted,
+    "prime-threshold": _prime_threshold,
     "program": _program,
+    "rank-correlation": _rank_correlation,
     "ratio-only": _ratio_only,
     "rounds": _rounds,
     "simulated-gain": _simulated_gain,
     "simulated-skew": _simulated_skew,
     "simulated-time": _simulated_time,
     "stages": _stages,
+    "total-cost": _total_cost,
 }

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from unisono import plots
 from unisono.base.files import write
-from unisono.tables import csv_text
+from unisono.base.tables import csv_text
+from unisono.pictures import plots
 
 __all__ = ["Compared", "figure_3", "figure_4", "figure_12"]
 

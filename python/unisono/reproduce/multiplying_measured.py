@@ -65,9 +65,9 @@ def measure() -> tuple[list[dict[str, Any]], str]:
 
 def main() -> None:
     """Under mpiexec: times the library's own, doubling and multiplying turn by turn; rank 0 prints a row."""
-    from unisono.measuring import contest
     from unisono.mpi.collectives import Collectives
     from unisono.mpi.library import import_mpi
+    from unisono.tuning.measuring import contest
 
     mpi = import_mpi()
     world = mpi.COMM_WORLD

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import unisono as un
+from unisono.planning.training import BYTES, Iteration, iteration, reduction, vgg16
 from unisono.reproduce import Finding, multiplying_simulated, piuma_figures
-from unisono.training import BYTES, Iteration, iteration, reduction, vgg16
 
 __all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
 
@@ -210,6 +211,91 @@ def _congestion(listed: Listed) -> Finding:
     return Finding(listed["reported"], [len(run(nodes, 1).metrics["link_loads"].value) for nodes in listed["nodes"]])
 
 
+@dataclass(frozen=True)
+class _Tree:
+    """The reduction tree of an allreduce in the network, from the streams of its schedule."""
+
+    #: The switch to which each switch forwards; the root has none.
+    parents: dict[int, int]
+    #: The parents again, by the streams of responses.
+    response_parents: dict[int, int]
+    switches_per_node: int
+
+    def node(self, switch: int) -> int:
+        return switch // self.switches_per_node
+
+    def way(self, switch: int) -> list[int]:
+        """The switches from one to the root, both included."""
+        way = [switch]
+        while way[-1] in self.parents:
+            way.append(self.parents[way[-1]])
+        return way
+
+
+@cache
+def _tree(nodes: int) -> _Tree:
+    made = un.plan("allreduce", machine(nodes), elements=1, algorithm="in-network")
+    schedule = json.loads(made.schedule.to_json())
+    cores = schedule["collective"]["ranks"]
+    parents: dict[int, int] = {}
+    response_parents: dict[int, int] = {}
+    for stream in schedule["streams"]:
+        source, sinks = stream["source"] - cores, [sink - cores for sink in stream["sinks"]]
+        # Streams among switches: requests have one receiver each and come first.
+        among = [sink for sink in sinks if source >= 0 and sink >= 0]
+        if among and len(parents) < cores - 1:
+            parents[source] = among[0]
+        else:
+            response_parents.update(dict.fromkeys(among, source))
+    return _Tree(parents, response_parents, cores // nodes)
+
+
+def _intersections(listed: Listed) -> Finding:
+    """Links that the inputs would cross each on its own way to the root, over those of the tree."""
+    ours = []
+    for nodes in listed["nodes"]:
+        tree = _tree(nodes)
+        alone = sum(len(tree.way(core)) - 1 for core in range(nodes * tree.switches_per_node))
+        ours.append(alone / len(tree.parents))
+    return Finding(listed["reported"], ours)
+
+
+def _node_hops(listed: Listed) -> Finding:
+    """The most hops between nodes from a core to the root, for each number of nodes."""
+    ours = []
+    for nodes in listed["nodes"]:
+        tree = _tree(nodes)
+        ways = (tree.way(core) for core in range(nodes * tree.switches_per_node))
+        ours.append(max(sum(tree.node(a) != tree.node(b) for a, b in pairwise(way)) for way in ways))
+    return Finding(listed["reported"], ours)
+
+
+def _root_radix(listed: Listed) -> Finding:
+    """The nodes that send their contribution to the root node directly, for each number of nodes."""
+    ours = []
+    for nodes in listed["nodes"]:
+        tree = _tree(nodes)
+        root = tree.node(tree.way(0)[-1])
+        ours.append(sum(tree.node(to) == root != tree.node(switch) for switch, to in tree.parents.items()))
+    return Finding(listed["reported"], ours)
+
+
+def _inverse(listed: Listed) -> Finding:
+    """The switches whose responses come from another switch than their requests go to."""
+    trees = [_tree(nodes) for nodes in listed["nodes"]]
+    return Finding(
+        listed["reported"],
+        [sum(tree.response_parents.get(switch) != to for switch, to in tree.parents.items()) for tree in trees],
+    )
+
+
+def _curve(listed: Listed) -> Finding:
+    """The least advantage over the cores along a curve of Fig. 4: over lengths on some nodes, or nodes at a length."""
+    points = [(nodes, elements) for nodes in listed["nodes"] for elements in listed["elements"]]
+    ours = [host(nodes, elements, listed["baseline"]) / run(nodes, elements).nanoseconds for nodes, elements in points]
+    return Finding(listed["reported"], min(ours), remark=f"From {min(ours):.2f} to {max(ours):.2f} times.")
+
+
 def _beside(listed: Listed) -> Finding:
     """The identifiers of allreduces on subsets of four nodes that start at the same time."""
     schedules = [_on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
@@ -311,6 +397,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "beside": _beside,
     "beside-over-alone": _beside_over_alone,
     "congestion": _congestion,
+    "curve": _curve,
     "eq1": _eq1,
     "eq2": _eq2,
     "exposed": _exposed,
@@ -322,13 +409,17 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "host-loss": _host_loss,
     "host-rounds": _host_rounds,
     "host-volume": _host_volume,
+    "intersections": _intersections,
+    "inverse": _inverse,
     "latency-ratio": _latency_ratio,
     "latency-share": _latency_share,
     "latency-spread": _latency_spread,
     "less-data": _less_data,
     "loss": _loss,
     "memory-limit": _memory_limit,
+    "node-hops": _node_hops,
     "repeatable": _repeatable,
+    "root-radix": _root_radix,
     "several": _several,
     "share": _share,
     "single-element": _single_element,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from unisono import plots
 from unisono.base.files import write
-from unisono.tables import csv_text
+from unisono.base.tables import csv_text
+from unisono.pictures import plots
 
 __all__ = ["bandwidth", "latency", "lengths", "shares", "speedups"]
 

@@ -1,28 +1,37 @@
-"""Counts the statements of a paper: those that rows decide, refute or only agree with, and those that need hardware.
+"""Lists and counts the statements of a paper, each with the way in which it is decided.
 
 Everything is in the list of claims. A row decides a statement of its own unless it has ``of`` (the id of the first row
 of the same statement) or is ``apart``. One that is calibrated, has a threshold of this project or a recalled number
-agrees with its statement and does not decide it; one of this project's own bounds has no statement.
+agrees with its statement and does not decide it; one of this project's own bounds has no statement. A statement that
+describes a mechanism has the tests of that mechanism here. One that nothing at hand decides has the reason. One that
+this project could decide and does not is open.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from unisono.reproduce import APART, listed_claims, listed_undecidable
+from unisono.reproduce import APART, listed_claims, listed_sections, listed_statements
 
-__all__ = ["Inventory", "inventory"]
+__all__ = ["Inventory", "inventory", "section_of"]
 
 Listed = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Inventory:
-    """The statements of a paper and the rows that decide them."""
+    """The statements of a paper and the rows, tests and reasons that decide them."""
 
     paper: str
+    #: The sections of the paper, in their order.
+    sections: list[str]
     rows: list[Listed]
-    #: Statements that nothing without the paper's hardware decides.
+    #: Statements of mechanisms that tests hold.
+    tested: list[Listed]
+    #: Statements that nothing without the paper's hardware or its lost numbers decides.
     undecidable: list[Listed]
+    #: Statements that this project could decide and does not.
+    open: list[Listed]
 
     @property
     def decided(self) -> dict[str, list[Listed]]:
@@ -51,31 +60,51 @@ class Inventory:
         """The rows with a derivation that refutes them."""
         return [row for row in self.rows if "refuted" in row]
 
+    @property
+    def statements(self) -> list[tuple[Listed, list[Listed]]]:
+        """All statements in the order of the paper, each with its rows, if it has any."""
+        with_rows = [(rows[0], rows) for rows in (*self.decided.values(), *self.consistent.values())]
+        without: list[tuple[Listed, list[Listed]]] = [
+            (statement, []) for statement in (*self.tested, *self.undecidable, *self.open)
+        ]
+        return sorted(with_rows + without, key=lambda found: self.sections.index(section_of(found[0])))
+
     def report(self) -> dict[str, Any]:
         """The counts, for JSON."""
         refuted = sum(any("refuted" in row for row in rows) for rows in self.decided.values())
+        calibrated = sum(any(row["apart"] == "calibrated" for row in rows) for rows in self.consistent.values())
         return {
             "paper": self.paper,
-            "found": len(self.decided) + len(self.consistent) + len(self.undecidable),
-            "decided": len(self.decided),
+            "found": len(self.statements),
+            "decided": len(self.decided) + len(self.tested),
             "held": len(self.decided) - refuted,
             "refuted": refuted,
+            "tested": len(self.tested),
             "consistent": len(self.consistent),
-            "needs_hardware": len(self.undecidable),
+            "calibrated": calibrated,
+            "undecidable": len(self.undecidable),
+            "open": len(self.open),
             "rows": len(self.rows),
             "apart_rows": len(self.apart),
         }
 
     def __str__(self) -> str:
         counts = self.report()
+        deciding = counts["rows"] - counts["apart_rows"]
         return (
-            f"{self.paper}: {counts['found']} statements found, {counts['decided']} decided by "
-            f"{counts['rows'] - counts['apart_rows']} rows ({counts['held']} held, {counts['refuted']} refuted), "
-            f"{counts['consistent']} agreed with and not decided, "
-            f"{counts['needs_hardware']} not decidable without hardware"
+            f"{self.paper}: {counts['found']} statements; {deciding} rows decide {counts['held'] + counts['refuted']} "
+            f"({counts['held']} held, {counts['refuted']} refuted with an argument), tests {counts['tested']}; "
+            f"{counts['consistent']} agreed with and not decided ({counts['calibrated']} calibrated), "
+            f"{counts['undecidable']} undecidable, {counts['open']} open"
         )
+
+
+def section_of(statement: Listed) -> str:
+    """Returns the first section that a statement names."""
+    return re.split(r",| to ", statement["section"])[0]
 
 
 def inventory(paper: str) -> Inventory:
     """The statements of a paper, from its list of claims."""
-    return Inventory(paper, listed_claims(paper), listed_undecidable(paper))
+    listed = (listed_statements(paper, kind) for kind in ("tested", "undecidable", "open"))
+    return Inventory(paper, listed_sections(paper), listed_claims(paper), *listed)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from unisono import plots
 from unisono.base.files import write
 from unisono.base.reports import SweepPoint
-from unisono.tables import csv_text, sweep_csv
+from unisono.base.tables import csv_text, sweep_csv
+from unisono.pictures import plots
 
 __all__ = ["figure_1", "map_of_winners"]
 

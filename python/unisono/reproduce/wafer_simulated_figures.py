@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from unisono import plots
 from unisono.base.files import write
+from unisono.base.tables import csv_text
+from unisono.pictures import plots
 from unisono.reproduce.wafer_simulated import Point
-from unisono.tables import csv_text
 
 __all__ = ["figure"]
 

@@ -16,7 +16,7 @@ from unisono.base.reports import DiscoveryReport
 from unisono.base.switches import is_on
 from unisono.discovery.devices import check_devices, devices_report
 from unisono.discovery.prediction import predictions, without_machine
-from unisono.graphs import Source, write_graph
+from unisono.pictures.graphs import Source, write_graph
 from unisono.tasks import _kernels, recording
 from unisono.tasks._agreed import Agreed
 from unisono.tasks._arrays import Access, Array, sizes_of

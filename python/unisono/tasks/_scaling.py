@@ -68,7 +68,7 @@ class Scaling:
 
         """
         # The import takes half a second.
-        from unisono.plots import scaling
+        from unisono.pictures.plots import scaling
 
         if not os.fspath(path).endswith(".png"):
             raise InputError(f"'{path}' does not end in .png, and the picture is one")

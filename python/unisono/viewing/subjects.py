@@ -9,8 +9,8 @@ from typing import Any
 from unisono._core import InputError, Machine, Plan, Schedule
 from unisono.base.files import MOST_DESCRIPTION_BYTES, check_writable, load, read_json, read_text, title, write
 from unisono.base.messages import shown
-from unisono.contents import Contents, contents
 from unisono.machines.descriptions import machine
+from unisono.planning.contents import Contents, contents
 from unisono.viewing import candidates, machines, schedules, traces
 from unisono.viewing.page import page
 
@@ -29,7 +29,7 @@ def view(
 
     A schedule is shown over time on its machine, with the load of each link. A plan also shows its candidates, with
     those of the plans in ``sizes``, which are of the same collective at other sizes. A file may be any that
-    :func:`unisono.contents.contents` reads. The page is one file and needs no network.
+    :func:`unisono.planning.contents.contents` reads. The page is one file and needs no network.
 
     Raises:
         InputError: no such subject or file, or a path that cannot be written.

@@ -1,6 +1,8 @@
 //! A message: one stream from one PE to another, and so a broadcast between two.
 //!
 //! T = B + P + 2 T_R over P - 1 hops, which is optimal. Source: "Near-Optimal Wafer-Scale Reduce", section 4.1.
+//!
+//! Every broadcast is compared with a message, so it is a collective that can be planned and proved.
 
 use unisono_base::NodeId;
 use unisono_collective::Kind;

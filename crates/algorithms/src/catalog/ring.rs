@@ -4,6 +4,9 @@
 //! long hop; `fold` goes out over the even PEs and back over the odd ones, at most two hops each.
 //! T = 2(P-1)B/P + 4P-6 + 2(P-1)(2 T_R + 1) if P divides B.
 //! Source: "Near-Optimal Wafer-Scale Reduce", section 6.2, Lemma 6.1. Among ranks the algorithm is [`RankRing`].
+//!
+//! A PE has two lanes: one receives into the output, one sends from it. With one lane all PEs would send before they
+//! receive, and would block if chunks are longer than queues.
 
 use unisono_base::{NodeId, Span, narrow};
 use unisono_collective::Kind;

@@ -5,6 +5,9 @@
 //! combines those from below. At the root it turns round and goes down, in a reduce to one rank only. An instruction
 //! takes whole chunks, so a chunk takes the time of its bytes at every level, and many chunks come near the rate of the
 //! links.
+//!
+//! A leaf waits for the result of an earlier chunk before it posts the next one. A leaf that posted all chunks at once
+//! would hold up the messages of other trees that it passes on: 2.6 times the time on a HammingMesh, simulated.
 
 use std::sync::Arc;
 

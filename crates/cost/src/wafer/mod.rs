@@ -1,4 +1,8 @@
 //! Wafers: cost terms of any placed schedule, models that compute times from them, and lower bounds.
+//!
+//! Terms are gathered for each set of PEs that are connected by links in use, and a model takes the slowest set,
+//! because a phase of an X-Y reduce runs on all rows at once. A message belongs to the phase that reads it. So no
+//! assignment of names to phases can make a time smaller than the machine allows.
 
 pub mod bounds;
 mod measure;

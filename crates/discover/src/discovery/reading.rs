@@ -1,4 +1,8 @@
 //! The exchange before one read. Each distinct kind is planned once, and the plan is reused.
+//!
+//! A read is decided from the state of each point: its writer's role and the sides that hold copies. So a forward that
+//! does not materialise hides nothing, and no rank receives an element that it already holds. A plan's key names
+//! writers by their order and not by their numbers, so the rate of a loop does not depend on the number of ranks.
 
 use std::sync::Arc;
 

@@ -25,6 +25,8 @@
 //! Source: the parser and the interpreter of msccl-executor-nccl (`src/misc/msccl/msccl_parser.cc`,
 //! `src/device/msccl_kernel_impl.h`), and the writer of msccl-tools (`msccl/language/ir.py`). `docs/export.md` lists
 //! the checks made.
+//!
+//! The written file is proved with two chunks of capacity a connection, the number that every connection can hold.
 
 mod blocks;
 mod check;

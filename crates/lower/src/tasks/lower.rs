@@ -10,6 +10,10 @@
 //! A switch is an additional rank of the graph. Its messages are on CPU 0, and its reduces on the CPUs of its engines,
 //! over which its lanes are distributed in turn. A reduce there counts the bytes of its result, because the operands
 //! arrive in parallel.
+//!
+//! A send ends its instruction once it has started under a rendezvous too: the streams of a schedule buffer, so an
+//! exchange of long messages is not a deadlock. `draft` and `draft_with_switches` lower a schedule without a proof,
+//! only for the planner's times, because a proof of every candidate would cost more than its time.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, TaskId, limits, narrow, rounded, rounded_up};
 use unisono_machine::network::Switches;

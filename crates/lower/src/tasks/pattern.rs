@@ -74,6 +74,26 @@ pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<Task
     b.finish()
 }
 
+/// Messages `(from, to, bytes)`, all posted at once. Nothing waits.
+///
+/// # Errors
+/// Too large.
+pub fn messages(ranks: u32, messages: &[(u32, u32, u64)]) -> Result<TaskGraph, TaskError> {
+    let mut of_ranks: Vec<Vec<Task>> = vec![Vec::new(); ranks as usize];
+    for &(from, to, bytes) in messages {
+        of_ranks[from as usize].push(Task::send(to, bytes, 0));
+        of_ranks[to as usize].push(Task::receive(from, bytes, 0));
+    }
+    let mut b = begin(ranks, 2, 0)?;
+    for tasks in of_ranks {
+        b.rank();
+        for task in tasks {
+            b.task(task);
+        }
+    }
+    b.finish()
+}
+
 /// Draws a random permutation of one cycle, so that no rank is mapped to itself (Sattolo, 1986).
 pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
     let mut to: Vec<u32> = (0..ranks).collect();

@@ -90,6 +90,25 @@ impl Plane {
         self.speeds.len() == 1
     }
 
+    /// Returns the plane with each listed link at a share of its rate, or `None` if it then has more than 255 speeds
+    /// beside the machine's own. A routing that was made of the plane before keeps its ways.
+    ///
+    /// # Panics
+    /// A link does not exist.
+    pub fn slowed(mut self, own: Speed, shares: &[(u32, f64)]) -> Option<Self> {
+        for &(link, share) in shares {
+            let link = &mut self.links[link as usize];
+            let whole = self.speeds[usize::from(link.speed)].unwrap_or(own);
+            let speed = Some(Speed { gbps: whole.gbps * share, ..whole });
+            let known = self.speeds.iter().position(|&known| known == speed);
+            link.speed = u8::try_from(known.unwrap_or(self.speeds.len())).ok()?;
+            if known.is_none() {
+                self.speeds.push(speed);
+            }
+        }
+        Some(self)
+    }
+
     /// Returns the links that leave a node, one for each port.
     pub fn leaving(&self, node: u32) -> std::ops::Range<u32> {
         self.first[node as usize]..self.first[node as usize + 1]

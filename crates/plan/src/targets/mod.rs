@@ -1,4 +1,9 @@
 //! The kinds of machines that plans are made for. One file each, registered in [`TARGETS`].
+//!
+//! The set of kinds is open. Code that needs one kind asks for its type (`Machine::get`), so no match lists all kinds;
+//! only the times of programs of other tools (`workload/graph/`) distinguish networks from ranks. Models belong to
+//! targets and share only `Time`: a wafer ranks cost terms by formulas, ranks are simulated at prices, networks route
+//! messages. A lower bound reads a part of its own type (`CostProblem::on`), and does not apply to other kinds.
 
 mod endpoint;
 mod in_network;

@@ -32,7 +32,7 @@ use crate::{
     candidates::{LeftOut, build},
     messages::of_libraries,
     run,
-    target::Details,
+    target::{Details, Refined},
 };
 
 /// How candidates are timed.
@@ -127,6 +127,9 @@ const FEW_SEND_MACHINES: &str = "candidates whose source is exchanges or trees m
     accelerator sends fewer messages at a time (send_machines) than it has links, which closed forms leave out and \
     simulations count";
 
+const NOT_CHECKED: &str = "packets were not simulated to check the choice, because that takes long; another candidate \
+    may be faster by packets (--model packets simulates)";
+
 const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked last: they are predicted to take over 4 \
     times as long as the best, or their simulation would take too long";
 
@@ -209,7 +212,7 @@ impl Target for OnNetwork {
     }
 
     /// The first one always, others while the steps that are left suffice.
-    fn simulate_best(&self, collective: Collective, timed: &mut [Timed]) -> Result<(), PlanError> {
+    fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<(), PlanError> {
         let Model::Packets(interconnect) = &self.model else { return Ok(()) };
         let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);
         let (mut left, mut left_out) = (None, LeftOut::default());
@@ -238,32 +241,34 @@ impl Target for OnNetwork {
     }
 
     /// By the timetable of its messages after a closed form, and by packets after the timetable.
-    fn refined(
-        &self,
-        collective: Collective,
-        best: &Timed,
-        left: &mut u128,
-    ) -> Result<Option<(Time, TimeSource)>, PlanError> {
+    fn refined(&self, collective: Collective, best: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
         let (algorithm, case) = (best.algorithm, self.case(collective));
         let instructions = algorithm.size(&case, &best.params).instructions.unwrap_or(u64::MAX);
         let steps = STEPS_OF_INSTRUCTION * u128::from(instructions);
         let is_closed = matches!(best.source, TimeSource::Exchanges | TimeSource::Trees);
         let is_listed = best.source == TimeSource::Messages;
-        if matches!(self.model, Model::Packets(_)) || !is_closed && !is_listed || steps > *left {
-            return Ok(None);
+        if matches!(self.model, Model::Packets(_)) || !is_closed && !is_listed {
+            return Ok(Refined::Agrees);
+        }
+        if steps > *left {
+            return Ok(Refined::TooLarge);
         }
         let placed = build(algorithm, &case, &best.params)?;
         let (schedule, placement) = (&placed.schedule, placed.placement.as_ref());
         if is_closed {
             *left -= steps;
-            return Ok(Some((self.schedule_time(schedule, placement, algorithm.name())?, TimeSource::Messages)));
+            let time = self.schedule_time(schedule, placement, algorithm.name())?;
+            return Ok(Refined::Finer(time, TimeSource::Messages));
         }
         let interconnect = Interconnect::new(&self.part.network)?;
         let mut most = Some(*left);
         let simulated = self.simulated(&interconnect, (schedule, placement), algorithm.name(), &mut most)?;
         *left = most.unwrap_or(0);
-        let is_far = |time: &Time| (time.seconds / best.time.seconds - 1.0).abs() > AGREES;
-        Ok(simulated.filter(is_far).map(|time| (time, TimeSource::Simulated)))
+        Ok(match simulated {
+            None => Refined::TooLarge,
+            Some(time) if (time.seconds / best.time.seconds - 1.0).abs() <= AGREES => Refined::Agrees,
+            Some(time) => Refined::Finer(time, TimeSource::Simulated),
+        })
     }
 
     fn is_estimated(&self, timed: &Timed) -> bool {
@@ -300,8 +305,12 @@ impl Target for OnNetwork {
         let is_short = has_closed && network.has_short_buffers();
         let waits = network.send_machines_per == MachinesPer::Accelerator
             && model.places().iter().any(|&place| model.plane().leaving(place).len() > network.send_machines as usize);
-        let notes =
-            [(is_partly_simulated, NOT_SIMULATED), (is_short, SHORT_BUFFERS), (has_closed && waits, FEW_SEND_MACHINES)];
+        let notes = [
+            (plan.is_unchecked && plan.form.is_none(), NOT_CHECKED),
+            (is_partly_simulated, NOT_SIMULATED),
+            (is_short, SHORT_BUFFERS),
+            (has_closed && waits, FEW_SEND_MACHINES),
+        ];
         let notes: Vec<_> = notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note).collect();
         let note = (!notes.is_empty()).then(|| notes.join("; "));
         let terms = built.and_then(|schedule| schedule_terms(schedule).ok());

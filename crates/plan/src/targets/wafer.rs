@@ -21,7 +21,7 @@ use super::{Placing, TargetKind, machine_of, no_part, require};
 use crate::{
     Asked, MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource,
     Timed,
-    candidates::{TIMING, build},
+    candidates::{NEAR, TIMING, build, simulate_nearest},
     run,
     target::Details,
 };
@@ -34,6 +34,8 @@ struct OnWafer {
     /// The model of rings. Lemma 6.1, which `paper` follows, counts half of a ring's work, so that a ring would be
     /// chosen at half its time; it counts only for users who name that model.
     of_rings: &'static dyn Model,
+    /// False if the user named the model. Otherwise the best candidates are simulated.
+    is_checked: bool,
 }
 
 pub const KIND: TargetKind = TargetKind {
@@ -67,7 +69,14 @@ fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     let own = if shape.grid.is_line() { "paper" } else { "links" };
     let part = WaferPart { grid: shape.grid, depth_cycles: wafer.depth_cycles(), clock_mhz: wafer.clock_mhz };
     let [named, of_rings] = [own, "links"].map(|own| model(asked.model.unwrap_or(own)));
-    Ok(OnWafer { wafer: wafer.clone(), shape, part, model: named?, of_rings: of_rings? })
+    Ok(OnWafer {
+        wafer: wafer.clone(),
+        shape,
+        part,
+        model: named?,
+        of_rings: of_rings?,
+        is_checked: asked.model.is_none(),
+    })
 }
 
 /// Places node k on PE k of a shape: the given one, else that of the current placement here or elsewhere, else the
@@ -173,10 +182,18 @@ const RING_BY_LINKS: &str = "the time of the ring is by the model links, because
     its work";
 const WIDE: &str = "an element takes two wavelets here, which no program of a PE does: such schedules are proved, and neither \
     simulated nor emitted";
-const SIMULATED: &str = "the time is of a simulation of the emitted form, since the model errs by more than the best \
-    candidates differ; cycles and terms of phases are by the model, so they do not add up to the time";
+const SIMULATED: &str = "the time is of a simulation, since the model errs by more than the best candidates differ; \
+    cycles and terms of phases are by the model, so they do not add up to the time";
 const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it may go under what its busiest link can \
     carry; the model links does not";
+
+const NOT_SIMULATED: &str = "candidates that are predicted to take up to 1.2 times as long as the best were not all \
+    simulated, because that takes long; by simulation another one may be up to 1.5 times as fast";
+
+/// The most steps of the simulations that check a choice (about 0.1 s).
+const MOST_STEPS: f64 = 1_048_576.0;
+/// The steps, as limits count them, that must be left for these simulations and the proofs before them.
+const ADMITTED_STEPS: u128 = 1 << 28;
 
 /// Returns whether an algorithm, or one of its parts, is the ring.
 fn is_ring(origin: &str) -> bool {
@@ -222,6 +239,11 @@ impl OnWafer {
         let same = again.schedule == *schedule
             && again.grid().is_some_and(|grid| timed(grid.placement) == timed(placed.placement));
         Ok(same.then_some(estimate))
+    }
+
+    /// Returns whether the candidates of a collective are simulated, if that does not take too long.
+    fn checks(&self, collective: Collective) -> bool {
+        self.is_checked && collective.element_bytes() <= 4 && collective.unit == 1
     }
 
     fn phases(&self, estimate: &Estimate, origin: &str) -> Vec<PhaseReport> {
@@ -297,6 +319,24 @@ impl Target for OnWafer {
         Ok(Timed { algorithm, params, time, source: TimeSource::Terms, estimate: Some(estimate) })
     }
 
+    fn simulate_best(&self, collective: Collective, timed: &mut [Timed], is_choice: bool) -> Result<(), PlanError> {
+        if !is_choice || !self.checks(collective) || limits::check(TIMING, 0, ADMITTED_STEPS).is_err() {
+            return Ok(());
+        }
+        let file = |one: &Timed| {
+            let Placed { schedule, placement } = self.build(collective, one)?;
+            Ok(File { schedule, placement, machine: Some(self.machine()), blocks: None })
+        };
+        match simulate_nearest(self, timed.iter_mut(), MOST_STEPS, &file) {
+            Ok(_) | Err(PlanError::OverLimit(_)) => Ok(()),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn is_estimated(&self, timed: &Timed) -> bool {
+        self.is_checked && timed.source != TimeSource::Simulated
+    }
+
     /// A step is a cycle of a PE.
     fn simulated(
         &self,
@@ -338,6 +378,12 @@ impl Target for OnWafer {
             if sharper { IMPROVED_STAR } else { AVERAGED }
         });
         let origin = format!("{} {}", best.algorithm.name(), best.params);
+        let (near, is_simulated) = (best.time.seconds * NEAR, |one: &Timed| one.source == TimeSource::Simulated);
+        // One candidate is no choice.
+        let is_unknown = plan.form.is_none()
+            && plan.candidates.len() > 1
+            && self.checks(plan.problem.collective)
+            && plan.candidates.iter().any(|one| !is_simulated(one) && one.time.seconds < near);
         let note = match best.source {
             TimeSource::Simulated => Some(SIMULATED),
             _ if is_ring(&origin) && self.of_rings.name() == "paper" => Some(LEMMA_RING),
@@ -347,7 +393,8 @@ impl Target for OnWafer {
         let schedule = plan.schedule()?;
         let width = plan.problem.collective.element_bytes();
         let wide = (width > 4).then_some(WIDE);
-        let notes: Vec<&str> = wide.into_iter().chain(note).collect();
+        let not_simulated = is_unknown.then_some(NOT_SIMULATED);
+        let notes: Vec<&str> = wide.into_iter().chain(note).chain(not_simulated).collect();
         let needed_bytes = schedule.all_nodes().map(|node| schedule.memory_elements(node) * width).max().unwrap_or(0);
         Ok(Details {
             memory: Some(MemoryReport { needed_bytes, pe_bytes: self.wafer.sram_bytes }),

@@ -27,6 +27,7 @@ mod networks;
 mod paper;
 mod phases;
 mod program;
+mod random_choices;
 mod reducing_switches;
 mod rounds;
 mod simulable;

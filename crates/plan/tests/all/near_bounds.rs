@@ -2,12 +2,13 @@
 //! by the packet simulator.
 
 use unisono_algorithms::Params;
-use unisono_base::mix;
 use unisono_collective::Kind;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
 use unisono_plan::{Asked, Part, Plan, Problem, RunOptions, bounds, plan, simulate};
 use unisono_schedule::verify::Method;
+
+use crate::common::problems::{graph, of_two_classes};
 
 /// Bytes of a rank's vector. Packets are long, so that a block takes few of them.
 const BYTES: u64 = 64 << 20;
@@ -17,61 +18,9 @@ const SUMMED: [Kind; 3] = [Kind::Allreduce, Kind::Reduce, Kind::ReduceScatter];
 /// best.
 const NEAR: f64 = 1.1;
 const MOST: f64 = 1.05;
-/// The rates of the cables of one network, in Gb/s.
-const RATES: [&[u64]; 5] = [&[50, 100, 400, 800], &[50, 400, 800], &[100, 400], &[400], &[37, 900]];
 
 /// Networks of the long run.
 const SOAKED: u64 = 50;
-
-struct Draws(u64);
-
-impl Draws {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = mix(self.0.wrapping_add(0x9e37_79b9_7f4a_7c15));
-        self.0 % end
-    }
-}
-
-/// Draws a tree over all nodes in random order, and some further cables.
-fn drawn(seed: u64, most: u64) -> (u32, String) {
-    let mut draws = Draws(seed);
-    let (accelerators, switches) = (3 + draws.below(most - 2), draws.below(4));
-    let (nodes, rates) = (accelerators + switches, RATES[draws.below(5) as usize]);
-    let mut order: Vec<u64> = (0..nodes).collect();
-    (1..nodes as usize).for_each(|at| order.swap(at, draws.below(at as u64 + 1) as usize));
-    let mut ends: Vec<(u64, u64)> =
-        (1..nodes as usize).map(|at| (order[at], order[draws.below(at as u64) as usize])).collect();
-    for _ in 0..draws.below(2 * nodes) {
-        let (a, b) = (draws.below(nodes), draws.below(nodes));
-        if a != b && !ends.contains(&(a, b)) && !ends.contains(&(b, a)) {
-            ends.push((a, b));
-        }
-    }
-    let cable = |(a, b): (u64, u64)| format!("{a} {b} gbps={}\n", rates[draws.below(rates.len() as u64) as usize]);
-    (accelerators as u32, ends.into_iter().map(cable).collect())
-}
-
-/// Fast cables between accelerators, which join all of them, and a slower one from each to one of two switches.
-fn of_two_classes(seed: u64, most: u64) -> (u32, String) {
-    let mut draws = Draws(seed);
-    let (accelerators, switches) = (3 + draws.below(most - 2), 1 + draws.below(2));
-    let (fast, slow) =
-        ([[400, 800], [800, 800], [200, 400]][draws.below(3) as usize], [25, 50, 100][draws.below(3) as usize]);
-    let mut ends: Vec<(u64, u64)> = (1..accelerators).map(|at| (draws.below(at), at)).collect();
-    for _ in 0..draws.below(2 * accelerators) {
-        let (a, b) = (draws.below(accelerators), draws.below(accelerators));
-        if a < b && !ends.contains(&(a, b)) {
-            ends.push((a, b));
-        }
-    }
-    let mut lines: Vec<String> =
-        ends.into_iter().map(|(a, b)| format!("{a} {b} gbps={}\n", fast[draws.below(2) as usize])).collect();
-    lines.extend((0..accelerators).map(|at| format!("{at} {} gbps={slow}\n", accelerators + at % switches)));
-    if switches == 2 {
-        lines.push(format!("{accelerators} {} gbps={slow}\n", accelerators + 1));
-    }
-    (accelerators as u32, lines.concat())
-}
 
 fn network(accelerators: u32, edges: &str) -> Machine {
     routed("fastest", accelerators, edges)
@@ -98,7 +47,7 @@ fn bound(machine: &Machine, kind: Kind) -> f64 {
 
 /// Checks the choice against all candidates, each simulated.
 fn check(seed: u64, kind: Kind, most: u64) {
-    let (accelerators, edges) = drawn(seed, most);
+    let (accelerators, edges) = graph(seed, most);
     let machine = network(accelerators, &edges);
     let chosen = planned(&machine, kind, "links", (None, &Params::new()));
     let (best, simulated) = (chosen.best(), planned(&machine, kind, "packets", (None, &Params::new())));
@@ -174,7 +123,7 @@ fn forests_leave_slow_cables_to_ranks_that_are_far_apart() {
 #[test]
 fn no_deeper_forest_is_much_faster() {
     for seed in 0..crate::soak::cases(100) / 25 {
-        let (accelerators, edges) = drawn(u64::from(seed) + 1000, 6);
+        let (accelerators, edges) = graph(u64::from(seed) + 1000, 6);
         let machine = network(accelerators, &edges);
         let chosen = planned(&machine, Kind::Broadcast, "links", (None, &Params::new())).best().time.seconds;
         for depth in 1..accelerators {

@@ -45,7 +45,8 @@ fn reduce_on_512_pes() {
 
 #[test]
 fn the_plan_for_a_row_of_512() {
-    let plan = plan(request(Kind::Reduce, Shape::line(512), 256), None, &Params::new()).unwrap();
+    let asked = by_model(Kind::Reduce, Shape::line(512), 256, Some("paper"));
+    let plan = plan(asked, None, &Params::new()).unwrap();
     let report = plan.report().unwrap();
     assert_eq!((report.algorithm, report.model), ("auto-gen", "paper"));
     // The plan is the optimum of Eq. 1; the ratio is to 256 + 511 + 5 cycles, which no schedule undercuts.

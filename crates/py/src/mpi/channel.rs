@@ -1,4 +1,7 @@
 //! [`Channel`]: the calls of a program on one communicator.
+//!
+//! A channel is a communicator with one call under way. Overlapping calls use several channels in turn, so their
+//! messages never match each other. Calls may overlap if all ranks issue them in one order.
 
 use std::{
     mem,

@@ -1,4 +1,8 @@
 //! Calls under way: the list that keeps them, and the threads that advance them.
+//!
+//! A channel with a call under way outlives its Python object, because MPI may write to the memory of the call until it
+//! is complete. The mutex of the list is held only to move a value. A thread that works on a channel takes the
+//! channel's state out first.
 
 use std::{
     io::Write,

@@ -12,6 +12,7 @@
 //! truncated or newer is refused as a whole. A program that reaches outside its buffers is refused when it is decoded.
 //! [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them, and only proven programs run.
 
+mod bits;
 pub(crate) mod read;
 pub(crate) mod wire;
 pub(crate) mod write;
@@ -20,8 +21,9 @@ use std::sync::OnceLock;
 
 use unisono_collective::{CollectiveError, DecisionTable};
 
-use crate::stored::{Facts, RankProgram, Stored, Unsound};
+use crate::stored::{Elements, Facts, RankProgram, Stored, Unsound};
 
+pub use bits::TableBits;
 pub use write::write;
 
 pub const MAGIC: &[u8; 8] = b"UNISPLAN";
@@ -73,7 +75,7 @@ pub struct PlanFile {
     uses: Vec<Option<usize>>,
     schedules: Vec<(Facts, Vec<Section>)>,
     /// For each schedule, the result of [`PlanFile::prove`] once it was called.
-    proofs: Vec<OnceLock<Result<(), PlanFileError>>>,
+    proofs: Vec<OnceLock<Result<Elements, PlanFileError>>>,
 }
 
 impl PlanFile {
@@ -106,21 +108,22 @@ impl PlanFile {
         self.schedules.len()
     }
 
-    /// Proves the programs and the facts of a schedule, once. A checksum shows only that a file is undamaged, not that
-    /// it is right. One rank proves for all, which then compare their digests.
+    /// Proves the programs and the facts of a schedule, once, and returns the expressions of its elements. A checksum
+    /// shows only that a file is undamaged, not that it is right. One rank proves for all, which then compare their
+    /// digests.
     ///
     /// # Errors
     /// The first property that does not hold.
-    pub fn prove(&self, schedule: usize) -> Result<(), PlanFileError> {
+    pub fn prove(&self, schedule: usize) -> Result<&Elements, PlanFileError> {
         let proof = self.proofs[schedule].get_or_init(|| {
             let facts = self.facts(schedule);
             let programs: Result<_, _> = (0..facts.collective.ranks).map(|rank| self.program(schedule, rank)).collect();
             match Stored::check(facts, programs?) {
-                Ok(_) => Ok(()),
+                Ok(proven) => Ok(proven.elements().clone()),
                 Err(why) => Err(PlanFileError::NotProved { schedule, why }),
             }
         });
-        proof.clone()
+        proof.as_ref().map_err(Clone::clone)
     }
 
     /// Proves the schedules of all rows, or of the rows for one number of ranks.
@@ -130,7 +133,7 @@ impl PlanFile {
     pub fn prove_rows(&self, ranks: Option<u32>) -> Result<(), PlanFileError> {
         let rows = self.table.rows().iter().zip(&self.uses);
         let asked = rows.filter(|(row, _)| ranks.is_none_or(|ranks| row.ranks == ranks));
-        asked.filter_map(|(_, used)| *used).try_for_each(|schedule| self.prove(schedule))
+        asked.filter_map(|(_, used)| *used).try_for_each(|schedule| self.prove(schedule).map(|_| ()))
     }
 
     /// Decodes the program of `rank` in a schedule.

@@ -157,16 +157,31 @@ impl Facts {
     }
 }
 
+/// The expressions of the elements of a result, as the proof of the programs finds them. A file does not state them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Elements {
+    /// The class of the expression that all elements have, for every number of elements that the programs serve; none
+    /// without the property `place`.
+    pub class: Option<String>,
+    /// Two elements with different expressions, in words. Elements are blocks.
+    pub unlike: Option<String>,
+}
+
 /// Proven programs with their facts; see `prove.rs`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stored {
     facts: Facts,
+    elements: Elements,
     programs: Vec<RankProgram>,
 }
 
 impl Stored {
     pub fn facts(&self) -> &Facts {
         &self.facts
+    }
+
+    pub fn elements(&self) -> &Elements {
+        &self.elements
     }
 
     pub fn programs(&self) -> &[RankProgram] {

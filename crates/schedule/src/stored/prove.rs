@@ -20,7 +20,7 @@ use std::ops::Range;
 use unisono_collective::{Collective, Dtype, Kind, Operator, OperatorClass};
 
 use super::{
-    Blocking, Facts, MOST_TAGS, Place, RankProgram, Stored, align, in_place,
+    Blocking, Elements, Facts, MOST_TAGS, Place, RankProgram, Stored, align, in_place,
     lower::serves_whole_vectors,
     offset,
     order::{self, Event},
@@ -121,7 +121,8 @@ impl Stored {
             method: proof.method.to_owned(),
             origin,
         };
-        Ok(Self { facts, programs })
+        let elements = Elements { class: proof.element_class, unlike: proof.unlike_elements };
+        Ok(Self { facts, elements, programs })
     }
 
     /// Proves programs that claim `facts`, such as those of a file.
@@ -142,7 +143,7 @@ impl Stored {
         ];
         match claims.iter().find(|(holds, _)| !holds) {
             Some(&(_, what)) => Err(Unsound::Claim { what }),
-            None => Ok(Self { facts: facts.clone(), programs: proven.programs }),
+            None => Ok(Self { facts: facts.clone(), ..proven }),
         }
     }
 }

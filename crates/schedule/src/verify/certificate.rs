@@ -24,11 +24,12 @@ use crate::{
 /// The number of characters after which a line of the order ends.
 const LINE: usize = 100;
 
-/// Writes the certificate of a schedule whose proof holds; `digest` is the SHA-256 of the text form, in hexadecimal.
+/// Writes the certificate of a schedule whose proof holds, with the properties of its bits; `digest` is the SHA-256 of
+/// the text form, in hexadecimal.
 ///
 /// # Errors
 /// The schedule is not well-formed, can deadlock, or has a race. Contents are not examined.
-pub fn certificate(schedule: &Schedule, repeatable: bool, digest: &str) -> Result<String, Vec<Diagnostic>> {
+pub fn certificate(schedule: &Schedule, bits: &[&str], digest: &str) -> Result<String, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
     if !found.is_empty() {
@@ -43,7 +44,7 @@ pub fn certificate(schedule: &Schedule, repeatable: bool, digest: &str) -> Resul
     if !found.is_empty() {
         return Err(found.into_vec());
     }
-    Ok(print(&evidence, &order, repeatable, digest))
+    Ok(print(&evidence, &order, bits, digest))
 }
 
 /// A statement that `of` completes before the start or the end of `at`.
@@ -322,7 +323,7 @@ fn note(touches: &mut Vec<Touch>, lane: LaneId, id: InstrId, writes: bool) {
     *(if writes { &mut touches[at].write } else { &mut touches[at].read }) = Some(id);
 }
 
-fn print(evidence: &Evidence<'_>, order: &[InstrId], repeatable: bool, digest: &str) -> String {
+fn print(evidence: &Evidence<'_>, order: &[InstrId], bits: &[&str], digest: &str) -> String {
     let facts = &evidence.facts;
     // Facts are numbered as they are printed: by the position of their instruction in the order.
     let mut printed: Vec<u32> = (0..facts.len() as u32).collect();
@@ -335,7 +336,11 @@ fn print(evidence: &Evidence<'_>, order: &[InstrId], repeatable: bool, digest: &
     let mut say = |part: std::fmt::Arguments<'_>| text.write_fmt(part).expect("strings take everything");
     say(format_args!("unisono-certificate 1\nschedule sha256={digest}\n"));
     say(format_args!("instructions {}\nfacts {}\n", order.len(), facts.len()));
-    say(format_args!("claims complete deadlock-free race-free{}\n", if repeatable { " repeatable" } else { "" }));
+    say(format_args!("claims complete deadlock-free race-free"));
+    for property in bits {
+        say(format_args!(" {}", if *property == "ranks" { "repeatable" } else { property }));
+    }
+    say(format_args!("\n"));
     say(format_args!("order\n"));
     let (mut line, mut at, mut rest) = (String::new(), 0, printed.iter().peekable());
     while at < order.len() {

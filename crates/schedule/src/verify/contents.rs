@@ -12,6 +12,7 @@ use unisono_collective::{Kind, Required, Source};
 use super::{
     Demand, Expected, Outcome, Rounding, Roundings,
     allowance::Allowance,
+    elements::Elements,
     expressions::{END, Expressions},
     name::Name,
     segments::{LOST, Memory, Queue, Segment, push_merged},
@@ -21,6 +22,9 @@ use crate::{
     order::Runs,
     schedule::{Operand, Schedule},
 };
+
+/// The bytes of the digest that name the results of a schedule.
+const NAME_BYTES: usize = 16;
 
 pub enum Stopped {
     /// The sets of contributions need more memory than allowed. The findings so far are definite.
@@ -355,6 +359,7 @@ impl<C: Contributions> Machine<'_, C> {
         let mut first: Option<Vec<(Span, u32)>> = None;
         let mut repeatable = true;
         let mut name = Name::new(c.kind != Kind::Barrier);
+        let mut elements = Elements::new(c.kind);
         for rank in 0..c.ranks {
             interrupt::poll();
             if self.findings.is_full() {
@@ -373,6 +378,9 @@ impl<C: Contributions> Machine<'_, C> {
             if c.output_len(rank) == 0 {
                 continue;
             }
+            if self.findings.is_empty() {
+                elements.add(rank, &classes, self.expressions, self.contributions);
+            }
             match &first {
                 Some(other) if shared && *other == classes => {}
                 other => {
@@ -389,7 +397,8 @@ impl<C: Contributions> Machine<'_, C> {
             method: C::METHOD,
             findings: self.findings,
             repeatable,
-            expression: if complete { name.finish() } else { None },
+            expression: if complete { name.digest(NAME_BYTES) } else { None },
+            elements: elements.finish(),
             error_probability: self.contributions.error_probability(),
         })
     }

@@ -8,7 +8,7 @@
 //! 4. **repeatable**, a property that is not required: outputs that must be equal are the same expression up to
 //!    swapping the two operands of a commutative operator. So they are bit-identical in floating point, except for the
 //!    bits of a NaN. `min` and `max` on floating point may return either of +0 and -0, so their operands may not be
-//!    swapped;
+//!    swapped. **place**, which is not required either: all elements of a result are one expression ([`elements`]);
 //! 5. **memory**: the most scratch a node needs.
 //!
 //! Expressions are stored once each and compared by their ids ([`expressions`]), so repeatability is exact. The ranks
@@ -19,6 +19,7 @@ pub(crate) mod allowance;
 pub mod certificate;
 mod clock;
 mod contents;
+mod elements;
 mod exact;
 mod expressions;
 pub(crate) mod fingerprint;
@@ -95,6 +96,12 @@ pub struct Proof {
     /// same bits, under the conditions of `repeatable`. None if the results are not proved, or of too many
     /// combinations.
     pub expression_class: Option<String>,
+    /// The properties `ranks` (`repeatable`) and `place` that hold.
+    pub bits: Vec<&'static str>,
+    /// A digest of 256 bits of the expression that all elements of a result have; none without `place`.
+    pub element_class: Option<String>,
+    /// Two elements with different expressions, in words; none with `place`.
+    pub unlike_elements: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -223,6 +230,9 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
         seed: None,
         scratch_bytes_max: scratch_bytes_max(schedule),
         expression_class: None,
+        bits: Vec::new(),
+        element_class: None,
+        unlike_elements: None,
         diagnostics: Vec::new(),
     };
     flow::check(schedule, &mut found);
@@ -242,6 +252,14 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
             proof.complete = contents.findings.is_empty();
             proof.repeatable = proof.complete && proof.race_free && contents.repeatable;
             proof.expression_class = contents.expression.filter(|_| proof.complete && proof.race_free);
+            if proof.complete && proof.race_free {
+                match contents.elements {
+                    Ok(class) => proof.element_class = class.filter(|_| proof.repeatable),
+                    Err(unlike) => proof.unlike_elements = Some(unlike),
+                }
+                let hold = [("ranks", proof.repeatable), ("place", proof.element_class.is_some())];
+                proof.bits = hold.into_iter().filter(|one| one.1).map(|one| one.0).collect();
+            }
             proof.diagnostics = contents.findings.into_vec();
         }
     }
@@ -256,12 +274,14 @@ struct Outcome {
     findings: Diagnostics,
     repeatable: bool,
     expression: Option<String>,
+    /// The class of the elements, or two unlike elements.
+    elements: Result<Option<String>, String>,
     error_probability: Option<f64>,
 }
 
 impl Outcome {
     fn failed(method: &'static str, findings: Diagnostics) -> Self {
-        Self { method, findings, repeatable: false, expression: None, error_probability: None }
+        Self { method, findings, repeatable: false, expression: None, elements: Ok(None), error_probability: None }
     }
 }
 

@@ -3,7 +3,7 @@
 //! The expressions of all outputs are written one after the other, operands before their combination; an expression
 //! that was written before is replaced by its number. Operands that may be swapped are sorted by their lowest ranks,
 //! which differ because no rank is in both. So equal expressions have equal texts, other expressions different ones,
-//! and the name is the first half of the SHA-256 of the text.
+//! and the name is the first half of the SHA-256 of the text. The class of elements ([`super::elements`]) is all of it.
 
 use sha2::{Digest, Sha256};
 use unisono_base::{Span, interrupt};
@@ -116,10 +116,10 @@ impl Name {
         }
     }
 
-    /// Returns the name as 32 hexadecimal digits.
-    pub fn finish(self) -> Option<String> {
+    /// Returns the first bytes of the digest in hexadecimal.
+    pub fn digest(self, bytes: usize) -> Option<String> {
         let mut digest = self.digest?;
         digest.update(&self.words);
-        Some(digest.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect())
+        Some(digest.finalize()[..bytes].iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }

@@ -130,11 +130,12 @@ fn with_program(change: impl Fn(&mut RankProgram)) -> Vec<u8> {
 #[test]
 fn forged_programs_fail_their_proof() {
     let good = PlanFile::read(with_program(|_| {})).unwrap();
-    assert_eq!((good.prove(0), good.prove_rows(Some(2)), good.prove_rows(None)), (Ok(()), Ok(()), Ok(())));
+    assert!(good.prove(0).is_ok());
+    assert_eq!((good.prove_rows(Some(2)), good.prove_rows(None)), (Ok(()), Ok(())));
     let why = |change: &dyn Fn(&mut RankProgram)| {
         let read = PlanFile::read(with_program(change)).unwrap();
         assert_eq!(read.prove_rows(Some(3)), Ok(()), "no row is for 3 ranks");
-        assert_eq!(read.prove_rows(Some(2)), read.prove(0));
+        assert_eq!(read.prove_rows(Some(2)), read.prove(0).map(|_| ()));
         read.prove(0).unwrap_err().to_string()
     };
     let said = why(&|p| p.departures.iter_mut().for_each(|d| d.tag += 7));

@@ -155,6 +155,17 @@ impl Interconnect {
             computing: network.computing(&*topology)?,
         })
     }
+
+    /// Returns the network with each listed link at a share of its rate, in every plane. The routing stays that of
+    /// the network without slow links. Returns `None` if the links then have too many speeds.
+    ///
+    /// # Panics
+    /// A link does not exist.
+    #[must_use]
+    pub fn slowed(self, network: &Network, shares: &[(u32, f64)]) -> Option<Self> {
+        let plane = self.plane.slowed(network.own_speed(), shares)?;
+        Some(Self { timing: Timing::new(network, &plane), plane, ..self })
+    }
 }
 
 /// The options of a run.

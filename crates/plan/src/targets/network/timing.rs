@@ -1,4 +1,9 @@
 //! The times of candidates: from closed forms, by the timetable of messages, or by packets.
+//!
+//! The default model runs packets only to check its choice. A time that is too short puts a candidate first, so the
+//! best candidate is timed again by the next finer model until the best one is one that was. Candidates that are not
+//! the best keep their times. Under the model `packets`, candidates that were not simulated rank last, because a
+//! prediction and a simulation do not compare.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
 use unisono_base::Diagnostics;

@@ -1,6 +1,8 @@
 //! Helpers of the tests over all algorithms: cases, data and plain arithmetic.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub mod problems;
+
 use crate::soak;
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator};

@@ -15,6 +15,8 @@ mod whole;
 
 pub use alltoall::alltoall;
 
+use std::collections::BTreeMap;
+
 use spread::Spread;
 use unisono_base::{
     interrupt,
@@ -114,6 +116,21 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     let longest = flows.loads().zip(&bandwidths).max_by(|(a, of_a), (b, of_b)| (a / *of_a).total_cmp(&(b / *of_b)));
     let busiest_bytes = longest.map_or(0.0, |(load, _)| load * bytes);
     Ok(Fluid { makespan_ps: finish_ps.iter().copied().fold(0.0, f64::max), finish_ps, busiest_bytes })
+}
+
+/// Returns the links of each message `(from, to)` between two accelerators with their shares of it, if every node
+/// splits it evenly over the hops that the routing allows.
+pub fn routes(net: &Interconnect, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, f64)>> {
+    let mut spread = Spread::new(net);
+    let mut found = Vec::with_capacity(pairs.len());
+    for &(from, to) in pairs {
+        let mut way = BTreeMap::<u32, f64>::new();
+        if from != to {
+            spread.add(to, [from].into_iter(), |link, share| *way.entry(link).or_default() += share);
+        }
+        found.push(way.into_iter().collect());
+    }
+    found
 }
 
 /// Returns the bandwidths of all links relative to the machine's own.

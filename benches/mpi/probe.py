@@ -1,0 +1,140 @@
+"""Slow cables named by `unisono probe`: on emulated clusters (`unisono lab`), and in the packet simulator.
+
+A cable at a fifth of its rate is drawn for each run, or two, or none. A run is right if it accuses the drawn cables and
+no others; cables that no message tells apart count as named, and are counted apart as well.
+Usage: probe.py [--runs N] [--seed S] [--mpi openmpi|mpich] NETWORK:CABLES...
+A NETWORK is star-8, tree-8, tree-16, or a preset for the simulator; CABLES is how many are slow, 0 for none.
+"""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import unisono as un
+from allreduce import BIN, LIBRARIES, ROOT
+from unisono.probing import Sets, Simulated, probe
+
+FAST = "gbps=100 ns=150"
+SHARE = 0.2
+
+
+def leaves(hosts: int, switches: int, uplink: str) -> Iterator[str]:
+    """Hosts that are dealt in turns to leaves, which one switch joins."""
+    top = hosts + switches
+    yield from (f"{host} {hosts + host % switches} {FAST}" for host in range(hosts))
+    yield from (f"{leaf} {top} {uplink}" for leaf in range(hosts, top))
+
+
+NETWORKS = {
+    "star-8": (8, [f"{host} 8 {FAST}" for host in range(8)]),
+    "tree-8": (8, list(leaves(8, 2, "gbps=50 ns=150"))),
+    "tree-16": (16, list(leaves(16, 4, "gbps=100 ns=150"))),
+}
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    words.add_argument("--runs", type=int, default=20)
+    words.add_argument("--seed", type=int, default=0)
+    words.add_argument("--mpi", choices=LIBRARIES, default="openmpi")
+    words.add_argument("networks", nargs="+", metavar="NETWORK:CABLES")
+    given = words.parse_args()
+    print("| network | slow cables | of class | runs | right | named alone | seconds a run |")
+    print("|---|---|---|---|---|---|---|")
+    for word in given.networks:
+        name, _, count = word.partition(":")
+        if name in NETWORKS:
+            emulated(name, int(count or 1), given.runs, given.seed, given.mpi)
+        else:
+            simulated(name, int(count or 1), given.runs, given.seed)
+
+
+def judged(links: list[dict[str, Any]], drawn: list[str]) -> tuple[bool, bool]:
+    """Returns whether the drawn cables are accused and no others, and whether each is accused alone."""
+    groups = [[of["link"], *of["or"]] for of in links]
+    right = len(groups) == len(drawn) and all(any(cable in group for group in groups) for cable in drawn)
+    return right, right and all(len(group) == 1 for group in groups)
+
+
+def row(name: str, slow: int, kind: str, results: list[tuple[bool, bool]], seconds: float) -> None:
+    right, alone = (sum(of) for of in zip(*results, strict=True))
+    each = seconds / len(results)
+    print(f"| {name} | {slow} | {kind} | {len(results)} | {right} | {alone} | {each:.2f} |", flush=True)
+
+
+def emulated(name: str, slow: int, runs: int, seed: int, mpi: str) -> None:
+    """Runs on a lab, which is started with the drawn cables."""
+    hosts, lines = NETWORKS[name]
+    draw = random.Random(f"{name} {slow} {seed}")
+    cables = ["-".join(line.split()[:2]) for line in lines]
+    results = []
+    # Sockets have short names.
+    with tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
+        edges, machine = Path(own) / f"{name}.txt", Path(own) / f"{name}.toml"
+        edges.write_text("".join(f"{line}\n" for line in lines))
+        # The package comes from here: the other environment has MPI and NumPy only.
+        variables = {**os.environ, "XDG_RUNTIME_DIR": own, "PYTHONPATH": str(ROOT / "python")}
+
+        def unisono(*options: str | Path) -> subprocess.CompletedProcess[str]:
+            return subprocess.run(
+                [BIN / "unisono", *options], env=variables, capture_output=True, text=True, check=False
+            )
+
+        unisono("machines", "import", edges, "--from", "edges", "--accelerators", str(hosts), "-o", machine)
+        begin = time.monotonic()
+        for at in range(runs):
+            drawn = draw.sample(cables, slow)
+            unisono("lab", "up", machine, *(word for cable in drawn for word in ("--slow", f"{cable}={SHARE}")))
+            try:
+                under = ("lab", "run", "-n", str(hosts), "--", LIBRARIES[mpi] / "python", "-m", "unisono")
+                done = unisono(*under, "probe", "--machine", machine, "--json")
+            finally:
+                unisono("lab", "down")
+            try:
+                links = json.loads(done.stdout)["links"]
+            except ValueError:
+                print(f"{name} {at}: no report, code {done.returncode}: {done.stderr[-300:]}", file=sys.stderr)
+                results.append((False, False))
+                continue
+            results.append(judged(links, drawn))
+            if not results[-1][0]:
+                print(f"{name} {at}: drawn {drawn}, found {links}", file=sys.stderr)
+        row(name, slow, "all", results, time.monotonic() - begin)
+
+
+def simulated(name: str, slow: int, runs: int, seed: int) -> None:
+    """Runs in the packet simulator, for each class of cables: the kinds of their ends and their rate."""
+    sets = Sets(un.machine(name))
+    links = sets.links
+    classes: dict[str, list[str]] = {}
+    for cable in links.cables.tolist():
+        link = links.of_cable(cable)[0]
+        ends = sorted("accelerator" if end < links.accelerators else "switch" for end in links.ends[link].tolist())
+        ports = sorted(int(np.sum(links.ends[:, 0] == end)) for end in links.ends[link].tolist())
+        kind = f"{ends[0]}-{ends[1]}, {links.gbps[link]:g} Gb/s, ports {ports[0]} and {ports[1]}"
+        classes.setdefault(kind, []).append(links.name(cable))
+    for kind, cables in classes.items() if slow else [("none", [])]:
+        draw = random.Random(f"{name} {kind} {slow} {seed}")
+        results = []
+        begin = time.monotonic()
+        for at in range(runs):
+            drawn = draw.sample(cables, slow)
+            # Noise of a hundredth makes the runs differ.
+            found = probe(sets, Simulated(links, dict.fromkeys(drawn, SHARE), noise=0.01, seed=at))
+            results.append(judged(found.report()["links"], drawn))
+            if not results[-1][0]:
+                print(f"{name} {at}: drawn {drawn}, found {found.report()['links'][:4]}", file=sys.stderr)
+        row(name, slow, kind, results, time.monotonic() - begin)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""One collective asked in every way that has a time: the table of docs/results.md, ten random problems a kind.
+
+Columns of a row: the number of problems, the number of times that were compared, and the largest difference. `plan` is
+compared with a sweep of one point, with the row of `expect`, and with a workload of that collective alone by
+`workload` and `compare`; on a machine of GPUs a plan for a format with the simulation of the file that it writes. The
+last column is the largest difference between the time of the plan and the simulation of its schedule, which is the
+error of the model where the plan does not simulate.
+"""
+
+import argparse
+import random
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+import unisono as un
+
+ROOTED_AND_SUMS = ("broadcast", "reduce", "allreduce")
+ALL = (*ROOTED_AND_SUMS, "reduce-scatter", "allgather", "gather", "scatter", "alltoall")
+#: Presets of each kind, and the collectives that it serves on any part.
+KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "endpoint": (("archer", "archer-median", "paper-sim"), ALL),
+    "network": (("hx2mesh-small", "torus2d-small", "fattree-small", "dragonfly-small", "hyperx2d-small"), ALL),
+    "GPUs": (("a100x4", "dgx-a100", "dgx-h100", "dgx2", "gh200x4", "mi300x", "ndv2"), ALL),
+    "wafer": (("wse2",), ROOTED_AND_SUMS),
+    "in-network": (("piuma",), ROOTED_AND_SUMS),
+}
+
+
+class Problem(NamedTuple):
+    """A collective on a part of a machine."""
+
+    collective: str
+    machine: str
+    shape: tuple[int, ...]
+    elements: int
+
+
+class Times(NamedTuple):
+    """The times of one problem over the time of its plan: of the same question asked in other ways; simulated."""
+
+    alike: dict[str, float]
+    simulated: float
+
+
+def drawn(kind: str, seed: int) -> Problem:
+    """Returns a random problem."""
+    draw = random.Random(f"{kind} {seed}")
+    names, collectives = KINDS[kind]
+    name, collective = draw.choice(names), draw.choice(collectives)
+    elements = int(2 ** draw.uniform(0, 12 if kind == "wafer" else 20))
+    match kind:
+        case "GPUs":
+            shape = tuple(un.machine(name).extents or ())
+        case "in-network":
+            shape = (draw.choice([8, 16, 64, 128]),)
+        case _:
+            shapes: list[tuple[int, ...]] = [(draw.randint(2, 16),)]
+            if len(un.machine(name).extents or ()) == 2 or kind == "wafer":
+                shapes.append((draw.randint(2, 6), draw.randint(2, 6)))
+            shape = draw.choice(shapes)
+    return Problem(collective, name, shape, elements)
+
+
+def program(problem: Problem, folder: Path) -> str:
+    """Writes a workload of the collective alone."""
+    rows, columns = problem.shape if len(problem.shape) == 2 else (1, *problem.shape)
+    (folder / "alone.toml").write_text(f"""
+name = "alone"
+[[dimensions]]
+name = "d"
+size = {rows * columns}
+shape = [{rows}, {columns}]
+[[steps]]
+name = "only"
+compute_us = 0
+[[steps.communication]]
+collective = "{problem.collective}"
+elements = {problem.elements}
+""")
+    return str(folder / "alone.toml")
+
+
+def emitted(problem: Problem, machine: un.Machine, folder: Path) -> dict[str, float]:
+    """Returns for each format the simulated time of the written file over the time of the plan for it."""
+    found = {}
+    for target in ("mscclpp", "msccl-xml"):
+        try:
+            plan = un.plan(problem.collective, machine, elements=problem.elements, target=target)
+            [file] = un.emit(plan.schedule, target, folder / target)
+        except un.UnsupportedError:
+            continue
+        found[target] = un.simulate(un.load(folder / target / file), machine).seconds / plan.predicted["seconds"]
+    return found
+
+
+def times(kind: str, problem: Problem, *, files: bool = True) -> Times:
+    """Asks for the time of a problem in every way, with ``files`` those of written plans for GPUs too."""
+    collective, name, shape, elements = problem
+    machine = un.machine(name, shape=shape)
+    plan = un.plan(collective, machine, elements=elements)
+    planned = plan.predicted["seconds"]
+    [point] = un.sweep(collective, name, shapes=[shape], elements=[elements])
+    [row] = un.expect(collective, machine, sizes=[4 * elements])["rows"]
+    found: dict[str, float | None] = {"sweep": point["seconds"], "expect": row["plan"]}
+    files_of: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        if kind in ("network", "GPUs"):
+            file = program(problem, folder)
+            [compared] = un.compare([file], [name])
+            found["workload"] = un.workload(file, name)["seconds"]
+            found["compare"] = compared["seconds"]
+        if kind == "GPUs" and files:
+            files_of = emitted(problem, machine, folder)
+        un.save(plan.schedule, folder / "made.sched")
+        simulated = un.simulate(un.load(folder / "made.sched")).seconds / planned
+    # A way that states no time differs from the plan without end.
+    asked = {way: float("inf") if seconds is None else seconds / planned for way, seconds in found.items()}
+    return Times(asked | files_of, simulated)
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--problems", type=int, default=10, help="problems a kind")
+    problems = parser.parse_args().problems
+    print("| kind | problems | times compared | largest difference | of the simulation |\n|---|---|---|---|---|")
+    for kind in KINDS:
+        found = [times(kind, drawn(kind, seed)) for seed in range(problems)]
+        differences = [abs(ratio - 1) for one in found for ratio in one.alike.values()]
+        errors = [abs(one.simulated - 1) for one in found]
+        print(f"| {kind} | {problems} | {len(differences)} | {max(differences):.1e} | {max(errors):.3f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

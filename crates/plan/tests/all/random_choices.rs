@@ -1,0 +1,107 @@
+//! Laws of choice over random problems of every kind of machine. The choice takes at most 5 %, or one cycle, longer
+//! than the best candidate by the simulator of the machine, or the plan notes that its candidates were not simulated.
+//! The choice takes as long as it is predicted to take.
+
+use unisono_algorithms::Params;
+use unisono_lower::{File, Placed, VerifiedFile};
+use unisono_plan::{Plan, Problem, RunOptions, TimeSource, Timed, plan, simulate};
+use unisono_schedule::verify::Method;
+
+use crate::common::problems::{Drawn, on_endpoints, on_networks, on_reducing_switches, on_wafers};
+
+/// The largest ratio of the choice to the best candidate.
+const MOST: f64 = 1.05;
+/// Candidates are simulated whose predictions are at most this many times the simulated time of the choice.
+const LOOKED_AT: f64 = 3.0;
+/// The most instructions of a candidate that is simulated.
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+
+/// Returns the seconds of a candidate by the simulator of the machine.
+fn simulated(problem: &Problem, one: &Timed) -> Option<f64> {
+    let Placed { schedule, placement } = problem.target.build(problem.collective, one).ok()?;
+    if schedule.instr_count() > MOST_INSTRUCTIONS {
+        return None;
+    }
+    let file = File { schedule, placement, machine: Some(problem.target.machine()), blocks: None };
+    let proven = VerifiedFile::new(&file, Method::Auto).ok()?;
+    simulate(&proven, &RunOptions::default()).ok().map(|run| run.seconds)
+}
+
+/// Returns the fastest candidate by the simulator, and its seconds.
+fn fastest(plan: &Plan, own: f64) -> (f64, &Timed) {
+    let is_near = |one: &&Timed| plan.problem.target.simulates(one.algorithm) && one.time.seconds <= LOOKED_AT * own;
+    let others = plan.candidates.iter().skip(1).filter(is_near);
+    let times = others.filter_map(|one| Some((simulated(&plan.problem, one)?, one)));
+    times.fold((own, plan.best()), |best, one| if one.0 < best.0 { one } else { best })
+}
+
+/// Returns whether the plan notes that its candidates were not simulated.
+fn says_why(plan: &Plan) -> bool {
+    plan.report().unwrap().notes.iter().any(|note| note.contains("not simulated"))
+}
+
+/// The number of problems that were checked, and of those whose plans note why the choice may be slow.
+#[derive(Default)]
+struct Looked {
+    problems: u32,
+    noted: u32,
+}
+
+/// Checks a few problems from a seed on, and 2,000 in the long run. `off` is the largest share by which a time that no
+/// simulation gave differs from the simulated one.
+fn check_all(drawn: fn(u64) -> Drawn, first: u64, off: f64) {
+    let seeds = if crate::soak::is_on() { 0..2000 } else { first..first + 16 };
+    let many = seeds.end - seeds.start;
+    let (mut looked, mut found) = (Looked::default(), Vec::new());
+    for seed in seeds {
+        let one = drawn(seed);
+        let case = format!(
+            "{seed}: {} of {} to {} on {} of {}",
+            one.kind,
+            one.elements,
+            one.root,
+            one.part,
+            one.machine.name()
+        );
+        let chosen = plan(one.problem().unwrap(), None, &Params::new()).unwrap();
+        let best = chosen.best();
+        let Some(own) = simulated(&chosen.problem, best) else { continue };
+        looked.problems += 1;
+        let name = |one: &Timed| format!("{} {}", one.algorithm.name(), one.params);
+        let (least, other) = fastest(&chosen, own);
+        // A cycle more is a tenth of the shortest times.
+        let cycle = best.time.cycles.map_or(0.0, |cycles| best.time.seconds / cycles);
+        let (is_slow, error) = (own > MOST * least + cycle, (best.time.seconds / own - 1.0).abs());
+        let most = if best.source == TimeSource::Simulated { 1e-9 } else { off };
+        if (is_slow || error > most) && says_why(&chosen) {
+            looked.noted += 1;
+        } else if is_slow {
+            found.push(format!("{case}: {} takes {}, {} {least}", name(best), own, name(other)));
+        } else if error > most {
+            found.push(format!("{case}: {} is predicted at {}, takes {own}", name(best), best.time.seconds));
+        }
+    }
+    println!("{} problems, {} of them noted", looked.problems, looked.noted);
+    assert!(found.is_empty(), "{} of {} problems: {found:#?}", found.len(), looked.problems);
+    assert!(looked.problems >= many as u32 * 9 / 10 && looked.noted <= looked.problems / 10 + 1);
+}
+
+#[test]
+fn choices_on_endpoints_are_near_the_best() {
+    check_all(on_endpoints, 0, 1e-9);
+}
+
+#[test]
+fn choices_on_networks_are_near_the_best() {
+    check_all(on_networks, 140, 0.025);
+}
+
+#[test]
+fn choices_on_wafers_are_near_the_best() {
+    check_all(on_wafers, 0, 0.02);
+}
+
+#[test]
+fn choices_in_reducing_switches_are_near_the_best() {
+    check_all(on_reducing_switches, 0, 0.02);
+}

@@ -1,0 +1,112 @@
+//! The bits of the results of a table: the properties `ranks`, `place` and `size`.
+//!
+//! A collective on a number of ranks has `size` if each of its rows has `place` and all rows have one expression. A
+//! schedule over blocks serves each count with the expressions of its blocks, so `place` of a row is a statement about
+//! every length that the row serves. The classes that are compared come from the proofs of the programs, and not from
+//! the file. Calls that no row serves go to the library, and nothing is known about their bits: they are listed.
+
+use std::collections::BTreeMap;
+
+use unisono_collective::{Kind, OperatorClass, Row};
+
+use super::{PlanFile, PlanFileError};
+use crate::stored::Blocking;
+
+/// The properties of one collective on one number of ranks.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableBits {
+    pub kind: Kind,
+    pub ranks: u32,
+    /// The properties that hold, of `ranks`, `place` and `size`.
+    pub bits: Vec<&'static str>,
+    /// Two elements or two sizes with different expressions, in words; none if `size` holds.
+    pub unlike: Option<String>,
+    /// The calls that the library serves, in words.
+    pub left: Vec<String>,
+}
+
+impl PlanFile {
+    /// Proves the schedules of all rows, and compares the expressions of their elements.
+    ///
+    /// # Errors
+    /// The first failed proof.
+    pub fn bits(&self) -> Result<Vec<TableBits>, PlanFileError> {
+        let mut collectives: BTreeMap<(&str, u32), Vec<usize>> = BTreeMap::new();
+        for (at, row) in self.table.rows().iter().enumerate() {
+            collectives.entry((row.kind.name(), row.ranks)).or_default().push(at);
+        }
+        collectives.into_values().map(|rows| self.bits_of(&rows)).collect()
+    }
+
+    /// Returns the properties of the rows of one collective on one number of ranks.
+    fn bits_of(&self, rows: &[usize]) -> Result<TableBits, PlanFileError> {
+        let row = |at: usize| &self.table.rows()[at];
+        let (kind, ranks) = (row(rows[0]).kind, row(rows[0]).ranks);
+        let mut served = Vec::new();
+        for &at in rows {
+            if let Some(schedule) = self.uses[at] {
+                served.push((row(at), self.facts(schedule), self.prove(schedule)?));
+            }
+        }
+        let repeatable = !served.is_empty() && served.iter().all(|(_, facts, _)| facts.repeatable);
+        let place = repeatable && served.iter().all(|(.., elements)| elements.class.is_some());
+        let mut unlike = served.iter().find_map(|(row, _, elements)| {
+            elements.unlike.as_ref().map(|unlike| format!("in the blocks of the row '{row}', {unlike}"))
+        });
+        let apart = served.windows(2).find(|pair| pair[0].2.class != pair[1].2.class);
+        if unlike.is_none()
+            && let Some([(one, ..), (other, ..)]) = apart
+        {
+            let sizes = (one.first_bytes, other.first_bytes);
+            unlike = Some(format!(
+                "the elements of {} bytes have another expression than those of {} bytes ('{one}', '{other}')",
+                sizes.0, sizes.1
+            ));
+        }
+        let hold = [("ranks", repeatable), ("place", place), ("size", place && unlike.is_none())];
+        let bits = hold.into_iter().filter(|one| one.1).map(|one| one.0).collect();
+        Ok(TableBits { kind, ranks, bits, unlike, left: self.left(rows) })
+    }
+
+    /// Lists the calls of a collective on its number of ranks that the library serves.
+    fn left(&self, rows: &[usize]) -> Vec<String> {
+        let mut left = Vec::new();
+        let mut groups: BTreeMap<(Option<u32>, OperatorClass), Vec<(&Row, Option<usize>)>> = BTreeMap::new();
+        for &at in rows {
+            let row = &self.table.rows()[at];
+            groups.entry((row.per_node, row.class)).or_default().push((row, self.uses[at]));
+        }
+        for ((per_node, class), rows) in &groups {
+            let on = per_node.map_or_else(String::new, |n| format!(", {n} ranks a node"));
+            let of = if groups.len() > 1 { format!("{on}, operators {}", class.name()) } else { on };
+            let mut next = Some(0);
+            for (row, used) in rows {
+                if let Some(next) = next.filter(|&next| next < row.first_bytes) {
+                    left.push(range(next, row.first_bytes - 1, &of));
+                }
+                match used.map(|schedule| self.facts(schedule)) {
+                    None => left.push(range(row.first_bytes, row.last_bytes, &of)),
+                    Some(facts) if facts.blocking != Blocking::Any && facts.collective.elements > 1 => {
+                        let blocks = facts.collective.elements;
+                        let sizes = range(row.first_bytes, row.last_bytes, &of);
+                        left.push(format!("{sizes}, counts that {blocks} does not divide"));
+                    }
+                    Some(_) => {}
+                }
+                next = row.last_bytes.checked_add(1);
+            }
+            if let Some(next) = next {
+                left.push(range(next, u64::MAX, &of));
+            }
+        }
+        if groups.keys().all(|(per_node, _)| per_node.is_some()) {
+            left.push("other numbers of ranks a node".to_owned());
+        }
+        left
+    }
+}
+
+/// Describes a range of sizes.
+fn range(first: u64, last: u64, of: &str) -> String {
+    if last == u64::MAX { format!("{first} bytes and more{of}") } else { format!("{first} to {last} bytes{of}") }
+}

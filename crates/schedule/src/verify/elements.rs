@@ -1,0 +1,109 @@
+//! The property `place`: each element of a result is one expression, on each rank that holds it.
+//!
+//! A result is the vector of an allreduce or a reduce, the pieces of all ranks of a reduce-scatter, and the output of
+//! each rank of a scan. Collectives that move data copy each element and combine none, so they have the property. The
+//! class of such a result is the SHA-256 of its expression, without the lengths of buffers. Schedules of other lengths
+//! and other collectives therefore have the same class if their elements have the same expression.
+
+use unisono_base::Span;
+use unisono_collective::Kind;
+
+use super::{
+    contents::Contributions,
+    expressions::{END, Expressions},
+    name::Name,
+};
+
+/// The most ranks that the text of an expression lists.
+const MOST_LISTED: usize = 16;
+
+/// An element of an output: its rank, its place and its expression.
+type Element = (u32, u32, u32);
+
+pub struct Elements {
+    kind: Kind,
+    first: Option<Element>,
+    /// Describes two elements with different expressions.
+    unlike: Option<String>,
+    name: Name,
+}
+
+impl Elements {
+    pub fn new(kind: Kind) -> Self {
+        Self { kind, first: None, unlike: None, name: Name::new(true) }
+    }
+
+    /// Adds the output of a rank.
+    pub fn add<C: Contributions>(
+        &mut self,
+        rank: u32,
+        output: &[(Span, u32)],
+        expressions: &Expressions,
+        contributions: &C,
+    ) {
+        if !self.kind.reduces() || self.kind == Kind::Barrier || self.unlike.is_some() {
+            return;
+        }
+        let result = if self.kind == Kind::Scan { rank } else { 0 };
+        for &(span, id) in output {
+            match self.first.filter(|first| self.kind != Kind::Scan || first.0 == rank) {
+                None => {
+                    self.first = Some((rank, span.start, id));
+                    self.name.add(result, &[(Span::new(0, 0), id)], expressions, contributions);
+                }
+                Some(first) if first.2 != id => {
+                    let text = |(rank, element, id): Element| {
+                        format!("element {element} of rank {rank} is {}", text(id, expressions, contributions))
+                    };
+                    self.unlike = Some(format!("{}, and {}", text(first), text((rank, span.start, id))));
+                    return;
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// Returns the class as 64 hexadecimal digits; none if the expression has too many combinations.
+    ///
+    /// # Errors
+    /// Two elements have different expressions, which the text describes.
+    pub fn finish(self) -> Result<Option<String>, String> {
+        match self.unlike {
+            Some(unlike) => Err(unlike),
+            None => Ok(self.name.digest(32)),
+        }
+    }
+}
+
+/// Returns the first ranks of an expression with its parentheses.
+fn text<C: Contributions>(id: u32, expressions: &Expressions, contributions: &C) -> String {
+    enum Part {
+        Text(&'static str),
+        Expression(u32),
+    }
+    let (mut written, mut listed) = (String::new(), 0);
+    let mut open = vec![Part::Expression(id)];
+    while let Some(part) = open.pop() {
+        match part {
+            Part::Text(part) => written.push_str(part),
+            Part::Expression(id) => match expressions.operands(id) {
+                None => {
+                    written.push_str(&id.to_string());
+                    listed += 1;
+                }
+                Some((a, mark)) if mark >= END => open.extend([Part::Text("'"), Part::Expression(a)]),
+                Some((a, b)) => {
+                    let swapped = expressions.swaps && contributions.first_rank(b) < contributions.first_rank(a);
+                    let (a, b) = if swapped { (b, a) } else { (a, b) };
+                    let [end, plus, start] = [")", " + ", "("].map(Part::Text);
+                    open.extend([end, Part::Expression(b), plus, Part::Expression(a), start]);
+                }
+            },
+        }
+        if listed == MOST_LISTED && !open.is_empty() {
+            written.push_str(" ...");
+            break;
+        }
+    }
+    written
+}

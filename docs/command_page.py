@@ -1,0 +1,85 @@
+"""The parts of docs/commands.md that the program states itself: usage, examples and options of each command.
+
+Each such part stands between two comments of the page. The text around them is written by hand, and states only facts
+that `--help` does not.
+"""
+
+import re
+import textwrap
+from collections import Counter
+from pathlib import Path
+
+import click
+from unisono.cli import COMMANDS
+from unisono.cli._examples import EXAMPLES
+
+PAGE = Path(__file__).with_name("commands.md")
+#: Options with one text in at least so many commands have one row in a table of their own.
+_SHARED = 4
+_PART = re.compile(r"<!-- help (\S+) -->\n.*?<!-- end of help -->", re.DOTALL)
+
+
+def page() -> str:
+    """Returns the text of the page, with its parts made anew.
+
+    Raises:
+        ValueError: the page lacks the part of a command, or has one of a command that does not exist.
+
+    """
+    options = {command.name or "": _options(command) for command in COMMANDS}
+    times = Counter(option for rows in options.values() for option in rows)
+    shared = [option for option, count in times.items() if count >= _SHARED]
+    parts = {"options": _table(shared)}
+    for command in COMMANDS:
+        name = command.name or ""
+        own = [option for option in options[name] if option not in shared]
+        others = [_last_name(option) for option in options[name] if option in shared]
+        parts[name] = _part(command, own, others)
+    text = PAGE.read_text(encoding="utf-8")
+    if sorted(_PART.findall(text)) != sorted(parts):
+        differing = sorted(set(_PART.findall(text)) ^ set(parts))
+        raise ValueError(
+            f"docs/commands.md and the program differ in {', '.join(differing)}: "
+            "each command needs a section with '<!-- help NAME -->' and '<!-- end of help -->'"
+        )
+    return _PART.sub(lambda found: f"<!-- help {found[1]} -->\n{parts[found[1]]}<!-- end of help -->", text)
+
+
+def _options(command: click.Command) -> list[tuple[str, str]]:
+    """Returns the names of each option with its value, and its text."""
+    context = click.Context(command, info_name=f"unisono {command.name}")
+    found = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
+    records = [record for option in found if (record := option.get_help_record(context))]
+    return [(names, " ".join(text.split())) for names, text in records]
+
+
+def _last_name(option: tuple[str, str]) -> str:
+    last: str = re.findall(r"(?:^|, )(-[\w-]+)", option[0])[-1]
+    return last
+
+
+def _part(command: click.Command, own: list[tuple[str, str]], others: list[str]) -> str:
+    context = click.Context(command, info_name=f"unisono {command.name}")
+    usage = f"unisono {command.name} {' '.join(command.collect_usage_pieces(context))}"
+    summary = " ".join((command.help or "").split("\n\n")[0].split())
+    lines = [summary, "", "```text", usage, *(f"unisono {line}" for line in EXAMPLES[command.name or ""]), "```", ""]
+    text = "\n".join(lines)
+    if own:
+        text += "\n" + _table(own)
+    if others:
+        listed = f"[Shared](#options-that-commands-share): {', '.join(f'`{name}`' for name in dict.fromkeys(others))}"
+        text += "\n" + textwrap.fill(listed, 118, break_on_hyphens=False) + "\n"
+    return text
+
+
+def _table(options: list[tuple[str, str]]) -> str:
+    rows = (f"| {_names(names)} | {_cell(text)} |\n" for names, text in options)
+    return "| option | meaning |\n|---|---|\n" + "".join(rows)
+
+
+def _names(names: str) -> str:
+    return ", ".join(f"`{_cell(name)}`" for name in re.split(r", (?=-)", names))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,156 @@
+"""The page of measured figures, docs/results.md, from the tables in benches/results."""
+
+import csv
+import textwrap
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PAGE = Path(__file__).with_name("results.md")
+FOLDER = ROOT / "benches" / "results"
+#: Titles of the tables' files, in the order of the page.
+TITLES = {
+    "mpi": "MPI programs",
+    "tasks": "Programs of tasks",
+    "gpus": "GPUs",
+    "networks": "Networks",
+    "forests": "Forests, failures and all-to-alls on networks",
+    "choices": "Choices of plans",
+    "workloads": "Workloads",
+    "wafer": "Wafers",
+    "ranks": "Plans and simulations among ranks",
+    "proofs": "Proofs, certificates and guidelines",
+    "program": "The program, its pages and its tests",
+}
+#: Most rows of a table; longer ones show the range of each group.
+_MOST = 20
+_HEAD = """# Measured figures
+
+`python docs/generate.py` makes this page of the tables in `benches/results`, which hold every figure with its date,
+machine and command. To repeat a figure, run the command above its table. The machine has 2 shared x86-64 cores, 24 GB
+and Linux, unless a topic names another; builds are release builds. Times on shared cores vary by tens of per cent.
+Figures of GPU machines that are older than 2026-11-27 have the rates of the data sheet.
+
+In brackets: the figure of the peer that the head of the column names, and the ratio of the two. Beside a bound or a
+measurement the ratio is ours over theirs; beside another program or a requirement it is how many times better ours is.
+Where a topic has more than {most} cases, a row is the range of a group of cases.
+"""
+
+
+class Figure(NamedTuple):
+    """One row of a table: a figure of a case, beside that of a peer."""
+
+    topic: str
+    case: str
+    measure: str
+    figure: str
+    unit: str
+    peer: str
+    peer_figure: str
+    ratio: str
+    date: str
+    machine: str
+    commit: str
+    command: str
+    note: str
+
+
+def figures(name: str) -> list[Figure]:
+    """Returns the rows of a table in `benches/results`."""
+    with (FOLDER / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    if tuple(head) != Figure._fields:
+        raise ValueError(f"{name}.csv has the columns {', '.join(head)}; the page needs {', '.join(Figure._fields)}")
+    return [Figure(*row) for row in rows]
+
+
+def ends(text: str) -> list[float]:
+    """Returns the numbers of ``1.5`` or of ``1.5 to 2``."""
+    return [float(part) for part in text.split(" to ")]
+
+
+def page() -> str:
+    """Returns the text of the page."""
+    parts = [_HEAD.format(most=_MOST)]
+    for name, title in TITLES.items():
+        rows = figures(name)
+        parts.append(f"\n## {title}\nTable: `benches/results/{name}.csv`\n")
+        parts += [_topic(topic, [row for row in rows if row.topic == topic]) for topic in _distinct(rows, "topic")]
+    return "".join(parts)
+
+
+def _distinct(rows: list[Figure], field: str) -> list[str]:
+    return list(dict.fromkeys(getattr(row, field) for row in rows))
+
+
+def _topic(topic: str, rows: list[Figure]) -> str:
+    cases = _distinct(rows, "case")
+    groups = {case: case for case in cases}
+    if len(cases) > _MOST:
+        groups = {case: case.partition("; ")[0] if "; " in case else "all" for case in cases}
+    columns = list(dict.fromkeys(_column(row) for row in rows))
+    notes = _distinct(rows, "note")
+    listed = len(notes) > 1 and len(cases) <= _MOST
+    about = [f"`{_distinct(rows, 'command')[0]}`", _range(_distinct(rows, "date"))]
+    about += [machine for machine in _distinct(rows, "machine")[:1] if machine != "2 shared x86-64 cores"]
+    about += [notes[0]] if len(notes) == 1 and notes[0] else []
+    about += [f"{len(cases)} cases"] if len(cases) > _MOST else []
+    peers = {column: _peers(rows, column) for column in columns}
+    heads = [f"{column} ({names[0]})" if len(names) == 1 else column for column, names in peers.items()]
+    head = ["case", *heads, *(["note"] if listed else [])]
+    lines = [
+        f"\n### {topic}",
+        textwrap.fill("; ".join(about), 118, break_on_hyphens=False),
+        "",
+        _row(head),
+        "|" + "---|" * len(head),
+    ]
+    for group in dict.fromkeys(groups.values()):
+        own = [row for row in rows if groups[row.case] == group]
+        cells = [_cell([row for row in own if _column(row) == column], len(peers[column]) > 1) for column in columns]
+        lines.append(_row([group, *cells, *(["; ".join(filter(None, _distinct(own, "note")))] if listed else [])]))
+    return "\n".join(lines) + "\n"
+
+
+def _row(cells: list[str]) -> str:
+    return "|" + "|".join(cell.replace("|", "\\|") for cell in cells) + "|"
+
+
+def _column(row: Figure) -> str:
+    return f"{row.measure}, {row.unit}" if row.unit else row.measure
+
+
+def _peers(rows: list[Figure], column: str) -> list[str]:
+    """Returns the peers of a column; the only one is named in its head, several in their cells."""
+    return [peer for peer in _distinct([row for row in rows if _column(row) == column], "peer") if peer]
+
+
+def _cell(rows: list[Figure], named: bool) -> str:
+    """Returns the figures of one cell, those beside each peer together."""
+    return "; ".join(
+        _beside(peer, [row for row in rows if row.peer == peer], named) for peer in _distinct(rows, "peer")
+    )
+
+
+def _beside(peer: str, rows: list[Figure], named: bool) -> str:
+    theirs = f"{peer} " * (named and bool(peer)) + _span([row.peer_figure for row in rows])
+    inside = "; ".join(text for text in (theirs, _span([row.ratio for row in rows])) if text)
+    return _span([row.figure for row in rows]) + (f" ({inside})" if inside else "")
+
+
+def _span(texts: list[str]) -> str:
+    """Returns the least and the greatest number of some texts, as they are written there."""
+    numbers = [part for text in texts if text for part in text.split(" to ")]
+    if not numbers:
+        return ""
+    least, most = min(numbers, key=float), max(numbers, key=float)
+    return _thousands(least) if float(least) == float(most) else f"{_thousands(least)} to {_thousands(most)}"
+
+
+def _thousands(number: str) -> str:
+    whole, point, rest = number.partition(".")
+    return f"{int(whole):,}{point}{rest}" if len(whole) > 4 else number
+
+
+def _range(dates: list[str]) -> str:
+    return dates[0] if len(dates) == 1 else f"{min(dates)} to {max(dates)}"

@@ -1,0 +1,191 @@
+"""Studies: independent points of one question, computed by an executor, and kept in a file as they end.
+
+A point is a call of a function with a tuple, whose result is a value of JSON. It is found again by its key, which holds
+all that the result depends on. A study that was killed therefore goes on where it was, and a study with more points
+computes those that are new. The results, and what is made of them, are those of one process.
+"""
+
+import fcntl
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
+from functools import partial
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from unisono._core import InputError, Machine, __version__
+from unisono.base.files import file_name, title
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+__all__ = ["KeptPoints", "key_of", "results"]
+
+#: The most points that an executor is given ahead of the one that is waited for: a study may have millions.
+_AHEAD = 1024
+_HEAD = {"unisono_points": 1}
+
+
+def results(
+    function: Callable[[tuple[Any, ...]], Any],
+    calls: Iterable[tuple[Any, ...]],
+    executor: "Executor | None" = None,
+    kept: "KeptPoints | None" = None,
+) -> Iterator[Any]:
+    """Yields the result of each call, in the order of the calls; ``function`` must be one that other processes find."""
+    ahead = 1 if executor is None else _AHEAD
+    begun: deque[Callable[[], Any]] = deque()
+    for call in calls:
+        begun.append(_begin(function, call, executor, kept))
+        if len(begun) >= ahead:
+            yield begun.popleft()()
+    while begun:
+        yield begun.popleft()()
+
+
+def _begin(
+    function: Callable[[tuple[Any, ...]], Any],
+    call: tuple[Any, ...],
+    executor: "Executor | None",
+    kept: "KeptPoints | None",
+) -> Callable[[], Any]:
+    """Begins a point where there is an executor, and returns what waits for its result."""
+    if kept is None:
+        return partial(function, call) if executor is None else executor.submit(function, call).result
+    key = key_of(function, call)
+    if key in kept:
+        return partial(kept.value, key)
+    if executor is None:
+        return lambda: kept.add(key, function(call))
+    future = executor.submit(function, call)
+
+    def keep(ended: "Future[Any]") -> None:
+        # A failure is for the one who waits, an error of the file too.
+        if not ended.cancelled() and ended.exception() is None:
+            with suppress(OSError, ValueError):
+                kept.add(key, ended.result())
+
+    # A point may end long before its turn.
+    future.add_done_callback(keep)
+    return lambda: kept.add(key, future.result())
+
+
+def key_of(function: Callable[..., Any], call: tuple[Any, ...]) -> str:
+    """Returns the key of a point: a hash of the function, its values, and the version that computes it.
+
+    A machine counts with all its properties, and a path with the contents of its file or folder.
+    """
+    stated = [__version__, function.__module__, function.__qualname__, *map(_stated, call)]
+    return sha256(repr(stated).encode()).hexdigest()
+
+
+def _stated(value: object) -> object:
+    if isinstance(value, Machine):
+        return value.__reduce__()[1]
+    if isinstance(value, Path):
+        files = sorted(path for path in value.rglob("*") if path.is_file()) if value.is_dir() else [value]
+        return [(str(path), sha256(path.read_bytes()).hexdigest()) for path in files]
+    return value
+
+
+class KeptPoints(AbstractContextManager["KeptPoints"]):
+    """A file of points, one a line of JSON, each of which is written when it ends.
+
+    A last line that is not whole, as a killed process leaves it, is dropped. One study at a time uses the file.
+
+    Raises:
+        InputError: the file is another one, is damaged, or another study uses it.
+        OSError: it cannot be opened or written.
+
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._name = title(path)
+        self._lock = Lock()
+        self._found: dict[str, Any] = {}
+        self._file = Path(file_name(path)).open("a+b", buffering=0)  # noqa: SIM115 (the object holds it open)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise InputError(
+                f"'{self._name}' is in use by another study; wait for its end, or name another file"
+            ) from None
+        try:
+            self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        whole = 0
+        for number, line in enumerate(BytesIO(self._file.read())):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                read = json.loads(line)
+                if number == 0:
+                    if read != _HEAD:
+                        raise ValueError
+                else:
+                    key, value = read
+                    self._found[str(key)] = value
+            except (ValueError, TypeError, RecursionError):
+                kind = "is no file of points" if number == 0 else f"has a damaged line {number + 1}"
+                raise InputError(
+                    f"'{self._name}' {kind}; accepted are a new name and what an earlier study kept"
+                ) from None
+            whole += len(line)
+        if whole == 0 and self._file.seek(0, os.SEEK_END) > len(_line(_HEAD)):
+            raise InputError(
+                f"'{self._name}' is no file of points; accepted are a new name and what an earlier study kept"
+            )
+        self._file.truncate(whole)
+        if whole == 0:
+            self._write(_HEAD)
+
+    def _damaged(self, number: int) -> InputError:
+        kind = "is no file of points" if number == 0 else f"has a damaged line {number + 1}"
+        return InputError(f"'{self._name}' {kind}; accepted are a new name and what an earlier study kept")
+
+    def _write(self, value: object) -> None:
+        before = self._file.seek(0, os.SEEK_END)
+        line = _line(value)
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+        except OSError:
+            # Half a line would make the next one unreadable.
+            self._file.truncate(before)
+            raise
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def value(self, key: str) -> Any:
+        """Returns the result of a point that is there."""
+        return self._found[key]
+
+    def add(self, key: str, value: Any) -> Any:
+        """Writes a point, unless it is there, and returns its value as it will be read."""
+        with self._lock:
+            if key not in self._found:
+                self._write([key, value])
+                self._found[key] = json.loads(json.dumps(value))
+            return self._found[key]
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _line(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"

@@ -1,0 +1,280 @@
+"""Reads times of collectives from the output of OSU's benchmarks, IMB-MPI1, ReproMPI, inspectors, and `tune --json`.
+
+Other contents are read as logs of GPUs (:mod:`unisono.logs.collectives`). Sizes become those of the whole vector: the
+OSU benchmarks and IMB-MPI1 count the bytes of one block of a gather, scatter, allgather or alltoall, as MPI does.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from unisono._core import InputError
+from unisono.base.files import read_text, title
+from unisono.base.messages import shown
+from unisono.logs.collectives import Measured, read_log
+from unisono.logs.remarks import Remark, hosts, remarks
+from unisono.logs.rows import MOST_BYTES, MOST_RANKS, Given, count, microseconds, unlabelled, whole
+
+__all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
+
+_OSU = re.compile(r"^#\s*OSU MPI\S* (.*?) Latency Test", re.MULTILINE)
+#: The head of rows of nccl-tests, or of a table of GPUs.
+_ROWS = re.compile(r"^#?[ \t]*size\s+count\s+type\s|^(?:\w+,)*gpus(?:,\w+)*$", re.MULTILINE)
+#: A line of the inspector of NCCL or RCCL.
+_INSPECTED = re.compile(r'^[ \t]*\{.*"coll_perf"\s*:', re.MULTILINE)
+_IMB = re.compile(r"^#\s*Benchmarking\s+(\S+)", re.MULTILINE)
+_REPRO = re.compile(r"^[ \t]*test\s+(?:nrep\s+)?(?:count|msize_bytes)\s", re.MULTILINE)
+_REPRO_FACT = re.compile(r"^#@(nprocs|datatype_extent_bytes)=(\S+)", re.MULTILINE)
+_REPRO_DECIMALS = 10
+#: The columns with a time of each repetition, or with the summary that is read first.
+_REPRO_TIMES = ("runtime_sec", "median_sec", "mean_sec", "min_sec")
+_IMB_RANKS = re.compile(r"^#\s*#processes\s*=\s*(\d+)")
+#: The collectives by their names in both suites, in small letters and without punctuation.
+_NAMES = {
+    "allreduce": "allreduce",
+    "allgather": "allgather",
+    "alltoallpersonalizedexchange": "alltoall",
+    "alltoall": "alltoall",
+    "barrier": "barrier",
+    "bcast": "broadcast",
+    "broadcast": "broadcast",
+    "gather": "gather",
+    "reduce": "reduce",
+    "reducescatter": "reduce-scatter",
+    "scatter": "scatter",
+}
+#: Collectives whose size is that of one block.
+_BLOCKS = frozenset(("allgather", "alltoall", "gather", "scatter"))
+
+
+@dataclass(frozen=True)
+class Log:
+    """The times of one file, and the remarks that its lines give cause for."""
+
+    label: str
+    points: list[Measured]
+    remarks: list[Remark]
+    #: True for libraries of GPUs, False for MPI.
+    of_gpus: bool = False
+    #: The hosts that lines of ranks name.
+    hosts: frozenset[str] = frozenset()
+
+
+def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> list[Measured]:
+    """Returns the times of several files, as :func:`read_logs` reads them."""
+    return [point for log in read_logs(paths, ranks) for point in log.points]
+
+
+def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int | None = None) -> list[Log]:
+    """Returns what several files hold; ``ranks`` and ``nodes`` are for files that do not state their ranks.
+
+    Raises:
+        InputError: a file has none of the formats, is cut, or does not state its ranks, and ``ranks`` is None; or
+            ``ranks`` is given and all files state their own.
+
+    """
+    given = Given(ranks, nodes)
+    found = []
+    for path in paths:
+        label = title(str(path))
+        if str(path).endswith(".plan"):
+            raise InputError(f"{label} is a plan, which holds no times; give what `unisono tune --json` printed")
+        found.append(read_log_text(read_text(path, MOST_BYTES), label, given))
+    if ranks is not None and not given.is_used:
+        raise InputError(
+            f"--ranks {ranks} is for logs of the OSU benchmarks and for rows without their head, and each of these "
+            "files states its own ranks; drop it"
+        )
+    return found
+
+
+def read_log_text(text: str, label: str, given: Given) -> Log:
+    """Returns what the text of one file holds; ``given`` completes a log that does not state its ranks.
+
+    Raises:
+        InputError: as :func:`read_logs`.
+
+    """
+    text = unlabelled(text)
+    of_gpus = _ROWS.search(text) is not None or _INSPECTED.search(text) is not None
+    return Log(label, _read(text, label, given), remarks(text), of_gpus, hosts(text))
+
+
+def _read(text: str, origin: str, given: Given) -> list[Measured]:
+    if _INSPECTED.search(text):
+        return _inspected(text, origin)
+    if text.lstrip().startswith("{"):
+        return _tuned(text, origin)
+    if _OSU.search(text):
+        found = _osu(text, origin, given)
+    elif _IMB.search(text):
+        found = _imb(text, origin)
+    elif _REPRO.search(text):
+        found = _repro(text, origin, given)
+    else:
+        return read_log(text, origin, given)
+    if not found:
+        raise InputError(f"{origin} has no times of collectives; it may be cut: run the benchmark to its end")
+    return found
+
+
+def _osu(text: str, origin: str, given: Given) -> list[Measured]:
+    ranks, nodes = given.take(
+        f"{origin} does not state the number of ranks, as logs of the OSU benchmarks do not; give --ranks"
+    )
+    found = []
+    name: str | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if test := _OSU.match(line):
+            name = _name(test.group(1))
+        elif name is not None and (words := line.split()) and words[0][0].isdecimal():
+            # Other lines are comments, commands and messages of the launcher.
+            where = f"{origin}, line {number}"
+            # A barrier has no size.
+            size, time = ("0", words[0]) if name == "barrier" else (words[0], words[1] if len(words) > 1 else "")
+            found.append(_point(name, ranks, nodes, size, time, where))
+    return found
+
+
+def _imb(text: str, origin: str) -> list[Measured]:
+    found = []
+    name: str | None = None
+    ranks, at, at_size = 0, None, None
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"{origin}, line {number}"
+        words = line.split()
+        if test := _IMB.match(line):
+            name, at = _name(test.group(1)), None
+        elif stated := _IMB_RANKS.match(line):
+            ranks = count(stated.group(1), "the number of processes", where)
+        elif "t_avg[usec]" in words:
+            at = words.index("t_avg[usec]")
+            at_size = words.index("#bytes") if "#bytes" in words else None
+        elif not words or line.startswith("#"):
+            at = at if words else None
+        elif name is not None and at is not None:
+            if len(words) <= at:
+                raise InputError(f"{where}: the row is cut, as it has no t_avg; run the benchmark to its end")
+            if ranks > 1:
+                size = "0" if at_size is None else words[at_size]
+                if name == "barrier" or size != "0":
+                    found.append(_point(name, ranks, 1, size, words[at], where))
+    return found
+
+
+def _repro(text: str, origin: str, given: Given) -> list[Measured]:
+    """Returns the median times of the output of ReproMPI (results_output.c of hunsa/reprompi, 2e73f3d6)."""
+    facts = dict(_REPRO_FACT.findall(text))
+    if "nprocs" in facts:
+        ranks, nodes = count(facts["nprocs"], "nprocs", origin), given.nodes or 1
+    else:
+        ranks, nodes = given.take(f"{origin} does not state the number of ranks in a line '#@nprocs=P'; give --ranks")
+    extent = count(facts.get("datatype_extent_bytes", "1"), "datatype_extent_bytes", origin)
+    times: dict[tuple[str, int], list[float]] = defaultdict(list)
+    columns: list[str] = []
+    for place, line in enumerate(text.splitlines(), 1):
+        words, where = line.split(), f"{origin}, line {place}"
+        if words[:1] == ["test"]:
+            columns = words
+            if not set(columns) & set(_REPRO_TIMES):
+                raise InputError(f"{where}: no column is one of {', '.join(_REPRO_TIMES)}; run it without --verbose")
+        elif columns and words and not line.startswith("#"):
+            if len(words) != len(columns):
+                raise InputError(f"{where} has {len(words)} words, and the head has {len(columns)}; the row is damaged")
+            row = dict(zip(columns, words, strict=True))
+            size = row.get("msize_bytes", row.get("count", ""))
+            name = _name(row["test"].removeprefix("MPI_"))
+            # The blocks of a reduce-scatter are counted in several ways.
+            if name is not None and name != "reduce-scatter":
+                total = whole(size, "the size", where) * (extent if "count" in row else 1)
+                time = next(row[column] for column in _REPRO_TIMES if column in row)
+                # ReproMPI prints ten decimals.
+                if len(time.partition(".")[2]) != _REPRO_DECIMALS:
+                    raise InputError(f"{where}: the time is {shown(time)}, without ten decimals; the row is cut")
+                times[name, 0 if name == "barrier" else total].append(microseconds(time, where) * 1e6)
+    return [
+        Measured(name, ranks, nodes, size * (ranks if name in _BLOCKS else 1), median(of))
+        for (name, size), of in times.items()
+    ]
+
+
+def _inspected(text: str, origin: str) -> list[Measured]:
+    """Returns the median times of the output of NCCL's or RCCL's inspector, which has one call of one rank a line.
+
+    Sizes are those of the larger buffer: the stated ones, or those times the ranks, as the stated bandwidth shows.
+    """
+    times: dict[tuple[str, int, int, int], list[float]] = defaultdict(list)
+    for place, line in enumerate(text.splitlines(), 1):
+        where = f"{origin}, line {place}"
+        try:
+            record: Any = json.loads(line) if line.strip() else {}
+            if "coll_perf" not in record:
+                continue
+            of, head = record["coll_perf"], record["header"]
+            name, ranks, nodes = _name(of["coll"]), head["n_ranks"], head.get("nnodes", 1)
+            size, seconds, rate = (
+                of["coll_msg_size_bytes"],
+                float(of["coll_exec_time_us"]) * 1e-6,
+                of["coll_algobw_gbs"],
+            )
+            are_counts = all(isinstance(number, int) and 0 < number <= MOST_RANKS for number in (ranks, nodes))
+            if not (are_counts and isinstance(size, int) and 0 <= size < 1 << 53 and 0 < seconds < 1e6 and rate >= 0):
+                raise ValueError
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise InputError(
+                f"{where} is {shown(line)}; accepted is a call with ranks, size, time and bandwidth; the log is cut "
+                "or damaged"
+            ) from None
+        if name is not None and size > 0:
+            is_block = rate * 1e9 * seconds > size * (1 + ranks) / 2
+            times[name, ranks, nodes, size * (ranks if is_block else 1)].append(seconds)
+    if not times:
+        raise InputError(f"{origin} has no times of collectives; it may be cut: run the program to its end")
+    return [Measured(name, ranks, nodes, size, median(of)) for (name, ranks, nodes, size), of in times.items()]
+
+
+def _tuned(text: str, origin: str) -> list[Measured]:
+    """Returns the chosen contender of each size that `unisono tune` measured."""
+    try:
+        report: Any = json.loads(text)
+    except ValueError as e:
+        raise InputError(f"{origin} is no JSON: {e}") from None
+    cells = report.get("cells")
+    wrong = InputError(
+        f"{origin} has no 'cells' with times, as what `unisono tune --json` printed has; give that, or a log"
+    )
+    if not isinstance(cells, list):
+        raise wrong
+    found = []
+    for cell in cells:
+        try:
+            times = {of["algorithm"]: float(of["seconds"]) for of in cell["contenders"]}
+            name, ranks, size, per_node = cell["collective"], cell["ranks"], cell["bytes"], cell["per_node"]
+            seconds = times[cell["chosen"]]
+            total = size * ranks if name in _BLOCKS or name == "reduce-scatter" else size
+            if not (isinstance(total, int) and total >= 0 and ranks > 0 and 0 < seconds < 1e6):
+                raise wrong
+            found.append(Measured(name, ranks, -(-ranks // per_node), total, seconds))
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            raise wrong from None
+    return found
+
+
+def _name(text: str) -> str | None:
+    """Returns the collective of a benchmark; None for one of another kind, such as `Allgatherv` or `PingPong`."""
+    return _NAMES.get(re.sub(r"[^a-z]", "", text.lower()))
+
+
+def _point(name: str, ranks: int, nodes: int, size: str, time: str, where: str) -> Measured:
+    total = whole(size, "the size", where) * (ranks if name in _BLOCKS else 1)
+    # Both suites print two decimals.
+    if re.fullmatch(r"\d+(\.\d?)?", time):
+        raise InputError(
+            f"{where}: the time is {time}, without two decimals; the row is cut: run the benchmark to its end"
+        )
+    return Measured(name, ranks, nodes, total, microseconds(time, where))

@@ -1,0 +1,253 @@
+"""Reads times of collectives from the output of nccl-tests and rccl-tests, and from tables in CSV.
+
+The contents decide the format. A log of nccl-tests has a line ``# size count type ... time`` before its rows; times are
+those out of place, in microseconds, and sizes are those of the larger buffer. A table has the columns ``op``, ``gpus``
+or ``ranks``, ``bytes``, ``time_us`` and perhaps ``nodes``, and the same sizes.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from unisono import _core
+from unisono._core import InputError
+from unisono.base.files import read_text, title
+from unisono.base.messages import shown
+from unisono.logs.links import LinkLog, read_links
+from unisono.logs.rows import (
+    MOST_BYTES,
+    MOST_RANKS,
+    Given,
+    cells,
+    count,
+    first_row,
+    microseconds,
+    number,
+    unlabelled,
+    whole,
+)
+
+__all__ = ["Measured", "read_log", "read_logs"]
+
+_COLUMNS = ("op", "bytes", "time_us")
+#: One of them is a column too.
+_COUNTS = ("gpus", "ranks")
+_NODES = "nodes"
+_NAMES = {
+    "allreduce": "allreduce",
+    "allgather": "allgather",
+    "reducescatter": "reduce-scatter",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "alltoall": "alltoall",
+    "gather": "gather",
+    "scatter": "scatter",
+}
+_RANK = re.compile(r"#?\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
+_TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
+#: The datatypes and operators of nccl-tests that the model of NCCL distinguishes.
+_TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
+_OPERATORS = frozenset(("sum", "prod", "max", "min"))
+#: Times are printed with three digits or more.
+_ROUNDED = 0.01
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The measured time of one collective; ``bytes`` count as in nccl-tests."""
+
+    collective: str
+    ranks: int
+    nodes: int
+    bytes: int
+    seconds: float
+    #: The name of the GPUs, where the log states it.
+    gpu: str = ""
+    dtype: str = "f16"
+    op: str = "sum"
+
+
+def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog]]:
+    """The times of collectives, and the logs of links, of several files.
+
+    Raises:
+        InputError: a file is no log of these formats, is cut, or has no times.
+
+    """
+    points, links = [], []
+    for path in paths:
+        text, origin = read_text(path, MOST_BYTES), title(str(path))
+        if (of_links := read_links(text, origin)) is not None:
+            links.append(of_links)
+        else:
+            points += read_log(text, origin)
+    return points, links
+
+
+def read_log(text: str, origin: str, given: Given | None = None) -> list[Measured]:
+    """The times of one log; ``origin`` opens the message of an error, ``given`` completes a log without ranks."""
+    lines = unlabelled(text).splitlines()
+    columns = first_row(lines)
+    is_table = bool({*_COUNTS} & {*columns}) and {*_COLUMNS} <= {*columns}
+    found = _table(lines, columns, origin) if is_table else _tests(lines, origin, given)
+    if not found:
+        raise InputError(f"{origin} has a head and no times; it may be cut: run the test to its end")
+    return found
+
+
+def _table(lines: list[str], columns: list[str], origin: str) -> list[Measured]:
+    accepted = (*_COLUMNS, *_COUNTS, _NODES)
+    for column in columns:
+        if column not in accepted or columns.count(column) > 1:
+            many = "there is no such column" if column not in accepted else "it occurs twice"
+            raise InputError(f"{origin}: column {shown(column)}: {many}; accepted are {', '.join(accepted)}")
+    if {*_COUNTS} <= {*columns}:
+        raise InputError(f"{origin} has the columns {' and '.join(_COUNTS)}, which are the same; drop one of them")
+    of = next(name for name in _COUNTS if name in columns)
+    found = []
+    for where, row in cells(lines, columns, origin):
+        name, size = _collective(row["op"], where), whole(row["bytes"], "bytes", where)
+        ranks, nodes = count(row[of], of, where), count(row.get(_NODES, "1"), _NODES, where)
+        found.append(Measured(name, ranks, nodes, size, microseconds(row["time_us"], where)))
+    return found
+
+
+@dataclass
+class _Run:
+    """The rows of one test in a log, and the facts that the lines before them state."""
+
+    name: str
+    ranks: int
+    nodes: int
+    gpu: str
+    #: The place of a row, its words, and the index of the time among them.
+    rows: list[tuple[str, list[str], int]] = field(default_factory=list)
+
+
+def _tests(lines: list[str], origin: str, given: Given | None) -> list[Measured]:
+    runs: list[_Run] = []
+    run: _Run | None = None
+    hosts: dict[int, str] = {}
+    gpu, name, at_time, counts_wrong = "", "", None, False
+    is_open = False
+    for place, line in enumerate(lines, 1):
+        where = f"{origin}, line {place}"
+        words = line.strip().strip("#").split()
+        # A line about the end of a test names the one before.
+        if (test := _TEST.search(line)) and "concluded" not in line:
+            name, run = test.group(1).replace("_", ""), None
+        if rank := _RANK.match(line):
+            if is_open and int(rank.group(1)) == 0:
+                # Another test begins, which has the name of the last one only if a line in between says so.
+                name, run = name if run is None else "", None
+                hosts, is_open = {}, False
+            hosts[int(rank.group(1)) % MOST_RANKS], gpu = rank.group(2), rank.group(3)
+        elif words[:3] == ["size", "count", "type"] and "time" in words:
+            at_time, is_open = words.index("time"), True
+            counts_wrong = words[at_time + 3 : at_time + 4] == ["#wrong"]
+        elif not line.startswith("#") and at_time is not None and words and words[0].isdecimal():
+            if len(words) <= at_time + 2:
+                missing = "no time" if len(words) <= at_time else "no bandwidths after the time"
+                raise InputError(f"{where}: the row is cut, as it has {missing}; run the test to its end")
+            wrong = words[at_time + 3 : at_time + 4]
+            if counts_wrong and number("".join(wrong)):
+                raise InputError(
+                    f"{where}: {wrong[0]} elements of the result are wrong; repair that, and measure again"
+                )
+            if run is None:
+                run = _Run(name, *_placed(hosts, words[at_time + 1 :], given, where), gpu)
+                runs.append(run)
+            run.rows.append((where, words, at_time))
+    if at_time is None:
+        raise InputError(
+            f"{origin} is no log of nccl-tests or rccl-tests, which have a line '# size count type redop root time', "
+            f"and no table with the columns {', '.join((*_COLUMNS, _COUNTS[0]))}"
+        )
+    return [point for one in runs for point in _points(one, origin)]
+
+
+def _placed(hosts: dict[int, str], rates: list[str], given: Given | None, where: str) -> tuple[int, int]:
+    """The ranks and nodes of a test by the hosts of its ranks."""
+    ranks = max(hosts, default=-1) + 1
+    if hosts and len(hosts) == ranks:
+        return ranks, len(set(hosts.values()))
+    if not hosts and (number(rates[0]) or 0.0) > 1 and number(rates[1]) == 0:
+        # Only a process without others has a bus bandwidth of zero.
+        return 1, 1
+    missing = (
+        f"{where}: the lines '#  Rank ...' of {ranks - len(hosts)} of {ranks} GPUs are missing before this row"
+        if hosts
+        else f"{where}: no lines '#  Rank 0 ... on HOST device ...' state the GPUs before this row"
+    )
+    needed = f"{missing}; give the whole output of the test"
+    return (given or Given()).take(needed if given is None else f"{needed}, or --ranks")
+
+
+def _points(run: _Run, origin: str) -> list[Measured]:
+    """The times of one test, whose rows must have the bandwidths of its collective."""
+    ranks, found = run.ranks, []
+    guesses = [_guessed(words, at_time, ranks) for _, words, at_time in run.rows]
+    guess = next((kind for kind in reversed(guesses) if kind), "")
+    if not run.name and not guess:
+        raise InputError(f"{origin}: nothing names the test, as in 'all_reduce_perf'; add a line that does")
+    for where, words, at_time in run.rows:
+        name = _collective(run.name, where) if run.name else guess
+        size = whole(words[0], "the size", where)
+        if size > 0:
+            time = microseconds(words[at_time], where)
+            _check_bandwidths(name, ranks, size, time, words[at_time + 1 : at_time + 3], where)
+            dtype, op = _TYPES.get(words[2], "f16"), words[3] if words[3] in _OPERATORS else "sum"
+            found.append(Measured(name, ranks, run.nodes, size, time, run.gpu, dtype, op))
+    return found
+
+
+def _check_bandwidths(name: str, ranks: int, size: int, time: float, stated: list[str], where: str) -> None:
+    """Refuses a row whose bandwidths are not those of its size, its time and its collective.
+
+    Raises:
+        InputError: a number is damaged, or the row belongs to another test.
+
+    """
+    values = [number(word) for word in stated]
+    digits = [len(word.partition(".")[2]) for word in stated]
+    if values[0] is None or values[1] is None:
+        raise InputError(f"{where}: the bandwidths are {shown(' '.join(stated))}; accepted are two numbers, in GB/s")
+    algbw, busbw = values[0], values[1]
+    rates = _core.bandwidths(name, ranks, 1, 1.0)
+    share = (rates["busbw"] or 0.0) / (rates["algbw"] or 1.0)
+
+    def differs(found: float, expected: float, last: float) -> bool:
+        return abs(found - expected) > _ROUNDED * abs(expected) + last
+
+    if differs(algbw, size / time * 1e-9, 10.0 ** -digits[0]):
+        raise InputError(
+            f"{where}: {size} bytes in {time * 1e6:.6g} µs are {size / time * 1e-9:.2f} GB/s, and the row has "
+            f"{stated[0]}; the row is damaged, or its unit is another one"
+        )
+    if differs(busbw, share * algbw, 10.0 ** -digits[1] + share * 10.0 ** -digits[0]):
+        raise InputError(
+            f"{where}: the bandwidths are {stated[0]} and {stated[1]} GB/s, and those of {name} on {ranks} GPUs are as "
+            f"1 to {share:.3f}; the lines before the row are those of another test"
+        )
+
+
+def _guessed(words: list[str], at_time: int, ranks: int) -> str:
+    """The collective of a row by its operator and the ratio of its bandwidths; nothing where they do not show it."""
+    if ranks == 1:
+        return "allreduce" if "sum" in words[:at_time] else "allgather"
+    values = [number(word) for word in words[at_time + 1 : at_time + 3]]
+    if len(values) < 2 or not values[0] or not values[1]:
+        return ""
+    ratio = values[1] / values[0]
+    # Two ranks have the same ratio for an allreduce and a reduce; the first is the commoner test.
+    kinds = ("allreduce", "reduce-scatter", "reduce") if "sum" in words[:at_time] else ("", "allgather", "broadcast")
+    shares = (2 * (ranks - 1) / ranks, (ranks - 1) / ranks, 1.0)
+    return next((kind for kind, of in zip(kinds, shares, strict=True) if abs(ratio - of) < 0.02 * of), "")
+
+
+def _collective(name: str, where: str) -> str:
+    known = _NAMES.get(name.lower().replace("_", "").replace("-", ""))
+    if known is None:
+        raise InputError(f"{where}: {shown(name)} is no collective; accepted are {', '.join(_NAMES)}")
+    return known

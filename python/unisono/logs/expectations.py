@@ -1,0 +1,138 @@
+"""The time to expect of each measured collective on a machine: its ceiling, and that of a library or of a plan."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from unisono._core import InputError, Machine, UnsupportedError
+from unisono.base.messages import shown
+from unisono.logs.collectives import Measured
+from unisono.logs.library_calibration import FAR, boxes_of, check_gpus, choice_at
+from unisono.machines.descriptions import with_shape
+from unisono.planning.plans import bounds, plan
+
+__all__ = ["Choice", "Expected", "Key", "expected_times", "key_of", "library_of"]
+
+#: The collective, ranks, nodes, bytes, datatype and operator of a measured time.
+Key = tuple[str, int, int, int, str, str]
+#: Collectives whose vector is one block; the others have a block for each rank.
+_ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
+#: Collectives that NCCL has algorithms for; it runs the others as messages, and a plan is expected instead.
+_OF_NCCL = frozenset(("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter"))
+#: Relative errors that are normal. A node without a fault takes 2.2 times NCCL's own estimates of short vectors, and
+#: 1.5 times those of long ones; allreduces are closer (docs/measured/a100x4-nvlink.csv).
+_LONG = 256 << 20
+_LONG_ALLREDUCE, _LONG_ESTIMATE, _SHORT_ESTIMATE = 0.25, 0.5, 1.25
+#: A library's algorithms are seldom the best ones.
+_PLAN = 0.5
+_ELEMENT = 4
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm with a protocol that a library enables, and its predicted time."""
+
+    algorithm: str
+    protocol: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The expected time of one collective."""
+
+    seconds: float
+    #: The time that no schedule undercuts by the data sheet; None if the machine has no such part.
+    ceiling: float | None
+    #: The relative error of the prediction that is normal.
+    error: float
+    #: The choices that the library enables, its own first; empty for a plan.
+    choices: tuple[Choice, ...] = ()
+    #: True if logs were fitted, so that choices can be compared.
+    is_fitted: bool = False
+
+
+def key_of(point: Measured) -> Key:
+    """Returns the facts of a measured time that its expected time depends on."""
+    return point.collective, point.ranks, point.nodes, point.bytes, point.dtype, point.op
+
+
+def library_of(machine: Machine, named: str | None) -> str | None:
+    """Returns the library whose own times are expected: the one named, else NCCL on machines that state its GPUs.
+
+    Raises:
+        InputError: the choices of that library are not known.
+
+    """
+    if named is not None and named != "nccl":
+        raise InputError(
+            f"the own choice of {shown(named)} is not known; accepted is nccl; without --as the best plan is expected"
+        )
+    states = machine.kind == "network" and "architecture" in (machine.describe().get("gpu") or {})
+    return "nccl" if named or states else None
+
+
+def expected_times(
+    machine: Machine,
+    points: Iterable[Measured],
+    library: str | None,
+    on_time: Callable[[int, int], None] | None = None,
+) -> tuple[dict[Key, Expected], list[str]]:
+    """Returns the expected times of all points that the machine can have, and sentences about the others.
+
+    Raises:
+        InputError: the machine is another one than the logs name, or has none of the points.
+
+    """
+    wanted = {key_of(point): point for point in points if point.ranks > 1}
+    if library is not None:
+        check_gpus(machine, (point.gpu for point in wanted.values()))
+    found: dict[Key, Expected] = {}
+    notes: list[str] = []
+    for done, (key, point) in enumerate(wanted.items(), 1):
+        try:
+            found[key] = _expected(machine, point, library)
+        except UnsupportedError as refused:
+            notes.append(f"{point.collective}: {refused}")
+        except InputError as refused:
+            notes.append(f"{point.collective} on {point.ranks} ranks: {refused}")
+        if on_time is not None:
+            on_time(done, len(wanted))
+    if wanted and not found:
+        raise InputError(f"{machine.name} has no expected time for these logs: {notes[0]}")
+    return found, list(dict.fromkeys(notes))
+
+
+def _expected(machine: Machine, point: Measured, library: str | None) -> Expected:
+    part = _part(machine, point)
+    blocks = 1 if point.collective in _ONE_BLOCK else point.ranks
+    elements = 0 if point.collective == "barrier" else max(1, point.bytes // (_ELEMENT * blocks))
+    # A bound of fewer elements than measured ones would hold too; that of more would not.
+    is_whole = point.collective == "barrier" or point.bytes >= _ELEMENT * blocks
+    ceiling = None
+    if part is not None and is_whole:
+        ceiling = max((of["seconds"] for of in bounds(point.collective, part, elements=elements)), default=None)
+    if library is not None and point.collective in _OF_NCCL:
+        choices = choice_at(machine, point)["choices"]
+        is_fitted = choices[0]["calibrated"]
+        of = tuple(Choice(one["algorithm"], one["protocol"], one["seconds"]) for one in choices)
+        return Expected(of[0].seconds, ceiling, FAR if is_fitted else _error(point), of, is_fitted)
+    if part is None:
+        raise InputError(f"a plan for {point.ranks} ranks on {point.nodes} nodes needs all accelerators of its nodes")
+    seconds = plan(point.collective, part, elements=elements).predicted["seconds"]
+    return Expected(seconds, ceiling, _PLAN)
+
+
+def _error(point: Measured) -> float:
+    """Returns the relative error that is normal for NCCL's own estimate of a point."""
+    if point.bytes < _LONG:
+        return _SHORT_ESTIMATE
+    return _LONG_ALLREDUCE if point.collective == "allreduce" else _LONG_ESTIMATE
+
+
+def _part(machine: Machine, point: Measured) -> Machine | None:
+    """Returns the part of a machine that a point used; None if it used some accelerators of each of several nodes."""
+    if machine.kind != "network":
+        return with_shape(machine, point.ranks)
+    boxed, places = boxes_of(machine, point)
+    is_start = places == list(range(point.ranks))
+    return with_shape(boxed, point.ranks) if is_start else None

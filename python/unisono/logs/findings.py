@@ -1,0 +1,393 @@
+"""Findings in logs of collectives: times that are longer than other times of the same logs, or than a machine's.
+
+A cliff is a time per byte that jumps from one size to a larger one, or a time that a larger size undercuts: more calls,
+or padding, would be quicker. Guidelines compare collectives (:mod:`unisono.logs.guidelines`), spreads compare logs.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from unisono import _core
+from unisono.base.messages import counted
+from unisono.logs.benchmarks import Log
+from unisono.logs.collectives import Measured
+from unisono.logs.expectations import Choice, Expected, Key, key_of
+from unisono.logs.guidelines import HALVES, Curve, violations
+from unisono.logs.remarks import CONNECT, Remark
+
+__all__ = ["KINDS", "TOLERANCE", "Finding", "findings", "sentences", "size_text"]
+
+#: All kinds of findings.
+KINDS = ("not-connected", "faster-than-possible", "below-expectation", "algorithm", "cliff", "guideline", "spread")
+#: The relative difference of equal times.
+TOLERANCE = 0.1
+#: Times below this vary more.
+_SHORT_SECONDS, _SHORT_TOLERANCE = 200e-6, 0.25
+_CEILING_ROUNDED = 0.02
+#: Another algorithm or protocol is slower by less than this.
+_FALL = 3
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+
+#: The remedies of findings on a library of GPUs and on MPI.
+_CLIFF_GPU = "NCCL_ALGO and NCCL_PROTO can force what smaller sizes use; or cut the call into calls of that size"
+_CLIFF_MPI = "'unisono tune' measures other algorithms there; or cut the call into calls of that size"
+_CLIFF_NETWORK = (
+    "a network that drops packets falls like this: check flow control (PFC) of RoCE, counters of its ports, and routes"
+)
+_DIP = (
+    "pad the call, or force what the larger size uses; repeat the test first, since few iterations are disturbed easily"
+)
+_GUIDELINE_GPU = "its algorithm is a wrong choice: try NCCL_ALGO and NCCL_PROTO, or a tuner file ('plan --for nccl')"
+_GUIDELINE_MPI = (
+    "its algorithm is a wrong choice: 'unisono tune' measures others, and 'unisono export' writes the settings"
+)
+_REPEAT = "look for other jobs, congestion or clocks that change, and measure more iterations"
+_SPREAD = "compare its nodes, cables and settings with those of the other logs"
+_SLOW_GPU = (
+    "its links, settings or nodes are slower than the machine states: log NCCL_DEBUG=INFO, and test links with "
+    "ib_write_bw and p2pBandwidthLatencyTest, which 'unisono calibrate --from' reads"
+)
+_SLOW_MPI = "its algorithm or its links are slower than the machine allows: 'unisono tune' measures other algorithms"
+_FAST = "the log is of another machine, or of other ranks: name the machine that was measured"
+
+#: Few faults make all sizes slower by this factor.
+_OTHER = 20
+#: Hosts and logs that a sentence names.
+_HOSTS = 4
+
+#: A collective on a number of ranks and nodes.
+_Case = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class _Miss:
+    """A measured time beside the time that it could be."""
+
+    bytes: int
+    measured: float
+    expected: float
+    ceiling: float | None = None
+    #: The words that name the source of the expected time.
+    by: str = ""
+    #: The share of the measured time that is lost; 1 if the time has no meaning.
+    lost: float | None = None
+
+    @property
+    def share(self) -> float:
+        return 1 - min(self.expected / self.measured, 1) if self.lost is None else self.lost
+
+    @property
+    def ratio(self) -> float:
+        return self.measured / self.expected
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Sizes of one collective in one log that something is wrong with; times are those of the worst size."""
+
+    kind: str
+    collective: str
+    ranks: int
+    nodes: int
+    log: str
+    bytes: int
+    first_bytes: int
+    last_bytes: int
+    sizes: int
+    measured: float
+    expected: float
+    ceiling: float | None
+    words: str
+    advice: str
+    #: The sum over all sizes of the share of the measured time that is lost.
+    lost: float
+
+    @property
+    def ratio(self) -> float:
+        """Returns the measured time divided by the expected one."""
+        return self.measured / self.expected
+
+    def report(self) -> dict[str, Any]:
+        """Returns the finding for JSON."""
+        return {**vars(self), "ratio": self.ratio}
+
+
+def findings(
+    logs: Sequence[Log], tolerance: float = TOLERANCE, expected: Mapping[Key, Expected] | None = None
+) -> list[Finding]:
+    """Returns all findings, the most costly first; the cost is the sum of the shares of times that are lost."""
+    apart = {log.label: _of_processes(log) for log in logs}
+    found = [finding for of in apart.values() for finding in of]
+    # The times of unconnected processes have no meaning.
+    connected = [log for log in logs if not apart[log.label]]
+    for log in connected:
+        found += _cliffs(log, tolerance)
+        found += _repeats(log, tolerance)
+        found += _against_machine(log, expected or {}, tolerance)
+    found += _guidelines(connected, tolerance)
+    found += _spreads(connected, tolerance)
+    return sorted(found, key=lambda of: (-of.lost, KINDS.index(of.kind)))
+
+
+def size_text(size: int) -> str:
+    """Returns a size in the largest unit that divides it."""
+    for unit, name in _UNITS:
+        if size and size % unit == 0:
+            return f"{size // unit} {name}"
+    return f"{size} B"
+
+
+def _curves(points: Iterable[Measured]) -> dict[_Case, Curve]:
+    """Returns the least time of each size of each case."""
+    curves: dict[_Case, Curve] = defaultdict(dict)
+    for point in points:
+        curve = curves[point.collective, point.ranks, point.nodes]
+        curve[point.bytes] = min(point.seconds, curve.get(point.bytes, point.seconds))
+    return curves
+
+
+def _is_longer(measured: float, expected: float, tolerance: float) -> bool:
+    """Returns whether a time is longer than another one of the same kind; short times vary more."""
+    return measured > expected * (1 + (max(tolerance, _SHORT_TOLERANCE) if measured < _SHORT_SECONDS else tolerance))
+
+
+def _finding(kind: str, case: _Case, log: str, misses: Sequence[_Miss], words: str, advice: str) -> list[Finding]:
+    """Returns one finding for all misses, none without them; ``words`` is formatted with the worst of them."""
+    if not misses:
+        return []
+    worst, sizes = max(misses, key=lambda miss: miss.ratio), sorted({miss.bytes for miss in misses})
+    name, ranks, nodes = case
+    text = words.format(
+        ratio=worst.ratio,
+        size=size_text(worst.bytes),
+        by=worst.by,
+        sizes=counted(len(sizes), "size"),
+        rates=_rates(name, ranks, worst),
+    )
+    return [
+        Finding(
+            kind=kind,
+            collective=name,
+            ranks=ranks,
+            nodes=nodes,
+            log=log,
+            bytes=worst.bytes,
+            first_bytes=sizes[0],
+            last_bytes=sizes[-1],
+            sizes=len(sizes),
+            measured=worst.measured,
+            expected=worst.expected,
+            ceiling=worst.ceiling,
+            words=f"{log}: {name} on {counted(ranks, 'rank')} {text}",
+            advice=advice,
+            lost=sum(miss.share for miss in misses),
+        )
+    ]
+
+
+def _of_processes(log: Log) -> list[Finding]:
+    """Finds tests of processes that were not connected."""
+    apart = any(remark.is_apart for remark in log.remarks)
+    alone = [point for point in log.points if apart or point.ranks == 1]
+    if not alone:
+        return []
+    case = (alone[0].collective, alone[0].ranks, alone[0].nodes)
+    # Everything is lost.
+    misses = [_Miss(point.bytes, point.seconds, point.seconds, lost=1.0) for point in alone]
+    why = "ran in several processes that did not know each other" if apart else "was measured, so nothing was sent"
+    return _finding("not-connected", case, log.label, misses, why, CONNECT)
+
+
+def _cliffs(log: Log, tolerance: float) -> list[Finding]:
+    found = []
+    for case, curve in _curves(log.points).items():
+        sizes = sorted(size for size in curve if size)
+        jumps, dips = _jumps(curve, sizes, tolerance), _dips(curve, sizes, tolerance)
+        falls = case[2] > 1 and any(miss.ratio > _FALL for miss in jumps)
+        advice = (_CLIFF_NETWORK if falls else _CLIFF_GPU) if log.of_gpus else _CLIFF_MPI
+        words = "takes {ratio:.2f} x the time per byte of {by} at {size}"
+        found += _finding("cliff", case, log.label, jumps, words, advice)
+        words = "takes {ratio:.2f} x as long at {size} as at {by}"
+        found += _finding("cliff", case, log.label, dips, words, _DIP)
+    return found
+
+
+def _jumps(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
+    """Returns the sizes with a longer time per byte than a smaller size."""
+    misses, best = [], None
+    for size in sizes:
+        if best is not None:
+            expected = curve[best] * size / best
+            if _is_longer(curve[size], expected, tolerance):
+                misses.append(_Miss(size, curve[size], expected, by=size_text(best)))
+        if best is None or curve[size] / size < curve[best] / best:
+            best = size
+    return misses
+
+
+def _dips(curve: Curve, sizes: Sequence[int], tolerance: float) -> list[_Miss]:
+    """Returns the sizes that take longer than a larger size, which contains them."""
+    misses, least = [], None
+    for size in reversed(sizes):
+        if least is not None and curve[size] > curve[least] * (1 + max(tolerance, _SHORT_TOLERANCE)):
+            misses.append(_Miss(size, curve[size], curve[least], by=size_text(least)))
+        if least is None or curve[size] < curve[least]:
+            least = size
+    return misses
+
+
+def _repeats(log: Log, tolerance: float) -> list[Finding]:
+    """Finds sizes that one log has several times, with unlike times."""
+    times: dict[_Case, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for point in log.points:
+        times[point.collective, point.ranks, point.nodes][point.bytes].append(point.seconds)
+    found = []
+    for case, by_size in times.items():
+        misses = [
+            _Miss(size, max(of), min(of))
+            for size, of in by_size.items()
+            if max(of) > min(of) * (1 + max(tolerance, _SHORT_TOLERANCE))
+        ]
+        words = "takes up to {ratio:.2f} x its own least time at {size}"
+        found += _finding("spread", case, log.label, misses, words, _REPEAT)
+    return found
+
+
+def _guidelines(logs: Sequence[Log], tolerance: float) -> list[Finding]:
+    """Finds collectives that take longer than others which contain them; halves of a vector are cliffs."""
+    groups: dict[tuple[_Case, str], list[_Miss]] = defaultdict(list)
+    for of in violations((point for log in logs for point in log.points), tolerance)[0]:
+        if HALVES not in of.guideline and _is_longer(of.seconds, of.other_seconds, tolerance):
+            case = (of.collective, of.ranks, of.nodes)
+            groups[case, of.guideline].append(_Miss(of.bytes, of.seconds, of.other_seconds, by=of.guideline))
+    found = []
+    for (case, _), misses in groups.items():
+        label = logs[0].label if len(logs) == 1 else "all logs"
+        advice = _GUIDELINE_GPU if all(log.of_gpus for log in logs) else _GUIDELINE_MPI
+        words = "breaks {by} by {ratio:.2f} x at {size}"
+        found += _finding("guideline", case, label, misses, words, advice)
+    return found
+
+
+def _spreads(logs: Sequence[Log], tolerance: float) -> list[Finding]:
+    """Finds logs whose times are longer than those of the quickest quarter of all logs."""
+    cells: dict[tuple[_Case, int], dict[str, float]] = defaultdict(dict)
+    for log in logs:
+        for case, curve in _curves(log.points).items():
+            for size, seconds in curve.items():
+                cells[case, size][log.label] = seconds
+    groups: dict[tuple[str, _Case], list[_Miss]] = defaultdict(list)
+    common: Counter[tuple[str, _Case]] = Counter()
+    for (case, size), times in cells.items():
+        # The least of many times may be a lucky one, and more than half of all may be slow.
+        usual = sorted(times.values())[(len(times) - 1) // 4]
+        for label, seconds in times.items():
+            common[label, case] += len(times) > 1
+            if _is_longer(seconds, usual, tolerance):
+                groups[label, case].append(_Miss(size, seconds, usual))
+    found = []
+    for (label, case), misses in groups.items():
+        only = _only_in(logs, {of for of, at in groups if at == case}, case)
+        words = f"takes up to {{ratio:.2f}} x the time of other logs at {{sizes}} of {common[label, case]}, "
+        words += "most at {size}"
+        found += _finding("spread", case, label, misses, words, f"check {only}" if only else _SPREAD)
+    return found
+
+
+def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: float) -> list[Finding]:
+    slow: dict[_Case, list[_Miss]] = defaultdict(list)
+    fast: dict[_Case, list[_Miss]] = defaultdict(list)
+    wrong: dict[tuple[_Case, str], list[_Miss]] = defaultdict(list)
+    for point in log.points:
+        if (of := expected.get(key_of(point))) is None:
+            continue
+        case, allowed = (point.collective, point.ranks, point.nodes), 1 + max(tolerance, of.error)
+        if of.ceiling is not None and point.seconds < of.ceiling * (1 - _CEILING_ROUNDED):
+            fast[case].append(_Miss(point.bytes, point.seconds, of.ceiling, of.ceiling))
+        if point.seconds > of.seconds * allowed:
+            slow[case].append(_Miss(point.bytes, point.seconds, of.seconds, of.ceiling))
+        used, better, advice = _choices(of, log.remarks)
+        if used and better and min(used.seconds, point.seconds) > better.seconds * allowed:
+            names = f"{used.algorithm} {used.protocol}, where {better.algorithm} {better.protocol} is quicker"
+            wrong[case, advice].append(_Miss(point.bytes, point.seconds, better.seconds, of.ceiling, by=names))
+    found = []
+    for case, misses in slow.items():
+        words = "takes up to {ratio:.2f} x the expected time at {sizes}, most at {size}{rates}"
+        advice = _SLOW_GPU if log.of_gpus else _SLOW_MPI
+        if median(miss.ratio for miss in misses) > _OTHER:
+            advice = f"the machine may be another one, or {advice}"
+        found += _finding("below-expectation", case, log.label, misses, words, advice)
+    for case, misses in fast.items():
+        words = "is faster than the links of the machine allow at {size}"
+        found += _finding("faster-than-possible", case, log.label, misses, words, _FAST)
+    for (case, advice), misses in wrong.items():
+        words = "uses {by} at {size}"
+        found += _finding("algorithm", case, log.label, misses, words, advice)
+    return found
+
+
+def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | None, Choice | None, str]:
+    """Returns the choice that settings leave to the library, the best choice, and the setting that makes it.
+
+    Without fitted times the best choice is the library's own, because it takes the least of its own estimates.
+    """
+    algorithms = {name for remark in remarks for name in remark.algorithms}
+    protocols = {name for remark in remarks for name in remark.protocols}
+    permitted = [
+        one
+        for one in expected.choices
+        if (not algorithms or one.algorithm.replace("_", "") in algorithms)
+        and (not protocols or one.protocol in protocols)
+    ]
+    if not permitted:
+        return None, None, ""
+    own, used = expected.choices[0], permitted[0]
+    best = min(expected.choices, key=lambda one: one.seconds) if expected.is_fitted else own
+    if used != own:
+        named = " and ".join(name for name, of in (("NCCL_ALGO", algorithms), ("NCCL_PROTO", protocols)) if of)
+        return used, best, f"unset {named}"
+    algorithm = best.algorithm.replace("_", "")
+    return (
+        used,
+        best,
+        f"set NCCL_ALGO={algorithm} NCCL_PROTO={best.protocol}, or write a tuner file ('plan --for nccl')",
+    )
+
+
+def _rates(collective: str, ranks: int, miss: _Miss) -> str:
+    """Returns the bus bandwidths of a long vector in brackets; nothing for others."""
+    rates = _core.bandwidths(collective, ranks, 1, 1.0)
+    if not rates["busbw"] or not rates["algbw"] or miss.bytes < 1 << 20:
+        return ""
+    # Sizes are those of all blocks.
+    share = 1e-9 * miss.bytes * rates["busbw"] / rates["algbw"]
+    return f" ({share / miss.measured:.1f} instead of {share / miss.expected:.1f} GB/s of busbw)"
+
+
+def _only_in(logs: Sequence[Log], slow: Set[str], case: _Case) -> str:
+    """Returns the hosts that slow logs of a case have and no other log of it has, those of most logs first."""
+    with_case = [log for log in logs if case in _curves(log.points)]
+    quick = {host for log in with_case if log.label not in slow for host in log.hosts}
+    count = Counter(host for log in with_case if log.label in slow for host in log.hosts - quick)
+    most = count.most_common(_HOSTS)
+    many = [f"{host} (in {times} of {len(slow)})" for host, times in most]
+    return f"the hosts that only slow logs have: {', '.join(many)}" if quick and many else ""
+
+
+def sentences(logs: Sequence[Log], found: Sequence[Finding], most: int) -> list[str]:
+    """Returns the most costly findings, one of a kind and case, each with the first cause that its log shows."""
+    causes = {log.label: next((of for of in log.remarks if not of.is_apart), None) for log in logs}
+    groups: dict[tuple[str, str, int, int], list[Finding]] = {}
+    for of in found:
+        groups.setdefault((of.kind, of.collective, of.ranks, of.nodes), []).append(of)
+    made = []
+    for first, *others in list(groups.values())[:most]:
+        cause = causes.get(first.log) if first.kind in ("below-expectation", "cliff", "spread") else None
+        advice = first.advice if cause is None else f"{cause.words}: {cause.advice}"
+        labels = [label for label in dict.fromkeys(of.log for of in others) if label != first.log]
+        also = f" (and {', '.join(labels[:_HOSTS])})" if labels else ""
+        made.append(f"{first.words}{also}; {advice}")
+    return made

@@ -1,0 +1,268 @@
+"""Fits the prices of NCCL's algorithms to measured times, so that a machine predicts them.
+
+A time is ``start + hops x hop + network hops x hop + bytes sent x price + bytes worked on x price`` of one channel.
+The model of NCCL states the work of its own choice (``docs/gpus.md``). Prices belong to an algorithm with a protocol,
+on one box or on several; all collectives and numbers of ranks share them. They are the non-negative least squares of
+relative errors. Far points count less, and NCCL's own constants times a common factor stand in for what few points do
+not determine.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from unisono._core import InputError, Machine, UnsupportedError, dtypes
+from unisono.base.reports import LibraryReport
+from unisono.logs.collectives import Measured
+from unisono.machines.descriptions import machine as described
+from unisono.planning.libraries import library_choice
+
+__all__ = [
+    "FAR",
+    "Group",
+    "Residual",
+    "boxes_of",
+    "calibrated",
+    "check_gpus",
+    "choice_at",
+    "chosen_points",
+    "preset_of",
+]
+
+#: A prediction that is further off does not describe the point.
+FAR = 0.35
+#: The weight of NCCL's own prices, as a relative error of each.
+_PRIOR = 0.03
+#: Weights of this form make least squares of least absolute relative errors, which few disturbed points do not bend.
+_TOLERATED = 0.02
+_ROUNDS = 20
+#: The least size of a price, in which its distance from NCCL's own is counted.
+_LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
+_KEYS = ("start_us", "hop_us", "network_hop_us", "sent_ns_per_byte", "worked_ns_per_byte")
+#: Presets by a word of the GPU's name and the GPUs of a box.
+_PRESETS = {("A100-SXM", 8): "dgx-a100", ("H100", 8): "dgx-h100", ("V100-SXM", 8): "ndv2", ("V100-SXM", 16): "dgx2"}
+
+#: Architectures by the words in the names of GPUs.
+_ARCHITECTURES = {
+    "V100": "volta",
+    "A100|A800|A30": "ampere",
+    "H100|H200|H800|H20|GH200": "hopper",
+    "B100|B200|B300|GB200|GB300": "blackwell",
+}
+
+_Key = tuple[str, str, bool]
+
+
+@dataclass(frozen=True)
+class Residual:
+    """A measured time beside the predicted one, seconds."""
+
+    point: Measured
+    algorithm: str
+    protocol: str
+    predicted: float
+    #: True if the prices were fitted to it.
+    fitted: bool
+
+    @property
+    def error(self) -> float:
+        """The relative error of the prediction."""
+        return self.predicted / self.point.seconds - 1
+
+
+@dataclass(frozen=True)
+class Group:
+    """The prices of an algorithm with a protocol, and the points that they were fitted to."""
+
+    key: _Key
+    prices: dict[str, float]
+    points: int
+
+    def used(self) -> dict[str, float]:
+        """The prices without that of a step between boxes, where the jobs had one box."""
+        return {name: price for name, price in self.prices.items() if self.key[2] or name != "network_hop_us"}
+
+    def table(self) -> dict[str, Any]:
+        """The entry of the machine file."""
+        algorithm, protocol, across = self.key
+        return {
+            "algorithm": algorithm,
+            "protocol": protocol,
+            "across_boxes": across,
+            **{name: float(f"{price:.6g}") for name, price in self.used().items()},
+            "points": self.points,
+        }
+
+
+def preset_of(points: Sequence[Measured]) -> str:
+    """The preset of the machine that logs name.
+
+    Raises:
+        InputError: none is known for the GPUs of the logs.
+
+    """
+    gpus = {point.gpu for point in points}
+    boxes = {-(-point.ranks // point.nodes) for point in points}
+    for (word, count), preset in _PRESETS.items():
+        if len(gpus) == 1 and word in next(iter(gpus)).replace(" ", "-") and max(boxes) == count:
+            return preset
+    raise InputError("the logs do not say which machine was measured; name one like it with --machine")
+
+
+def chosen_points(points: Sequence[Measured], count: int | None) -> list[Measured]:
+    """So many sizes of each collective on each number of ranks, evenly spread; all where no number is given."""
+    if count is None:
+        return list(points)
+    groups: dict[tuple[str, int, int], list[Measured]] = {}
+    for point in points:
+        groups.setdefault((point.collective, point.ranks, point.nodes), []).append(point)
+    found = []
+    for group in groups.values():
+        ordered = sorted(group, key=lambda point: point.bytes)
+        few = min(count, len(ordered))
+        found += [ordered[(2 * at + 1) * len(ordered) // (2 * few)] for at in range(few)]
+    return found
+
+
+def calibrated(
+    machine: Machine, points: Sequence[Measured], count: int | None = None
+) -> tuple[Machine, list[Group], list[Residual], list[str]]:
+    """The machine with fitted prices, the prices, all residuals, and sentences about points that were left out.
+
+    Raises:
+        InputError: the machine does not state its GPUs or has others than the logs, or NCCL has no algorithm for any of
+            the points.
+
+    """
+    check_gpus(machine, (point.gpu for point in points))
+    kept, notes = [], []
+    for point in points:
+        try:
+            choice_at(machine, point)
+        except UnsupportedError as refused:
+            notes.append(str(refused))
+            continue
+        kept.append(point)
+    if not kept:
+        raise InputError(f"no point can be fitted: {notes[0]}")
+    fitted = chosen_points(kept, count)
+    groups = _groups(machine, fitted)
+    table = machine.describe()
+    table["nccl"] = {"measured": _measured(fitted), "fits": [group.table() for group in groups]}
+    made = described(table)
+    chosen = set(map(id, fitted))
+    residuals = []
+    for point in kept:
+        choice = choice_at(made, point)
+        residuals.append(
+            Residual(point, choice["algorithm"], choice["protocol"], choice["seconds"], id(point) in chosen)
+        )
+    return made, groups, residuals, list(dict.fromkeys(notes))
+
+
+def check_gpus(machine: Machine, names: Iterable[str]) -> None:
+    """Refuses a machine whose GPUs are not those that were measured, by their names in logs.
+
+    Raises:
+        InputError: the machine is no network, or logs name GPUs of another architecture.
+
+    """
+    if machine.kind != "network":
+        raise InputError(
+            f"{machine.name} is of kind {machine.kind}; times of NCCL are fitted on networks of GPUs, as dgx-a100"
+        )
+    stated = (machine.describe().get("gpu") or {}).get("architecture")
+    for gpu in dict.fromkeys(names):
+        measured = next((of for words, of in _ARCHITECTURES.items() if re.search(rf"\b({words})", gpu)), stated)
+        if stated is not None and measured != stated:
+            raise InputError(
+                f"the logs are of {gpu}, which is {measured}, and {machine.name} states GPUs of {stated}; name the "
+                "machine that was measured"
+            )
+
+
+def _measured(points: Sequence[Measured]) -> str:
+    ranks = sorted({point.ranks for point in points})
+    kinds = sorted({point.collective for point in points})
+    return f"{len(points)} times of {', '.join(kinds)} on {', '.join(map(str, ranks))} GPUs"
+
+
+def boxes_of(machine: Machine, point: Measured) -> tuple[Machine, list[int]]:
+    """The machine with as many boxes as a point has nodes, and the places of its ranks there."""
+    if point.ranks % point.nodes:
+        raise InputError(f"{point.ranks} GPUs of a log are not equally many on each of {point.nodes} nodes")
+    each = point.ranks // point.nodes
+    boxed = machine.asked(nodes=point.nodes) if point.nodes > 1 else machine
+    size = boxed.describe()["topology"].get("accelerators", each)
+    return boxed, [box * size + gpu for box in range(point.nodes) for gpu in range(each)]
+
+
+def choice_at(machine: Machine, point: Measured) -> LibraryReport:
+    """NCCL's own choice at a point, by the model."""
+    boxed, places = boxes_of(machine, point)
+    # A block of an allgather has one element at least.
+    blocks = point.ranks if point.collective in ("allgather", "reduce-scatter") else 1
+    count = max(1, point.bytes // (dtypes()[point.dtype] * blocks))
+    return library_choice(point.collective, boxed, count, point.dtype, point.op, places=places)
+
+
+def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
+    rows: dict[_Key, list[tuple[list[float], float, dict[str, float]]]] = {}
+    for point in points:
+        best = choice_at(machine, point)["choices"][0]
+        work = best["work"]
+        features = [1.0, work["hops"], work["network_hops"], work["sent_bytes"] / 1e3, work["worked_bytes"] / 1e3]
+        key = (best["algorithm"], best["protocol"], point.nodes > 1)
+        rows.setdefault(key, []).append((features, point.seconds * 1e6, best["prices"]))
+    groups = []
+    for key, of in sorted(rows.items()):
+        # The longest call shows the price of a byte best.
+        own = max(of, key=lambda row: row[1])[2]
+        prior = [own["start_us"], own["hop_us"], own["network_hop_us"], own["ns_per_byte"], own["ns_per_byte"]]
+        prices = _fit(np.array([row[0] for row in of]), np.array([row[1] for row in of]), np.array(prior))
+        groups.append(Group(key, dict(zip(_KEYS, map(float, prices), strict=True)), len(of)))
+    return groups
+
+
+def _fit(features: Any, times: Any, prior: Any) -> Any:
+    """Non-negative prices with small relative errors; where points leave them open, NCCL's own times one factor."""
+    # Over a slow network all prices are larger; their common factor is no distance from NCCL's own.
+    prior = prior * np.median(times / (features @ prior))
+    scale = np.maximum(prior, _LEAST)
+    unit, target = np.diag(_PRIOR / scale), _PRIOR * prior / scale
+    relative, weights = features / times[:, None], np.ones(len(times))
+    prices = prior
+    for _ in range(_ROUNDS):
+        prices = _nnls(np.vstack([relative * weights[:, None], unit]), np.concatenate([weights, target]))
+        off = np.abs(relative @ prices - 1)
+        weights = 1 / np.sqrt(np.maximum(off / _TOLERATED, 1))
+    return prices
+
+
+def _nnls(design: Any, target: Any) -> Any:
+    """Non-negative least squares by the active set of Lawson and Hanson, "Solving Least Squares Problems", ch. 23."""
+    count = design.shape[1]
+    norms = np.linalg.norm(design, axis=0)
+    norms[norms == 0] = 1.0
+    design = design / norms
+    free, found = np.zeros(count, dtype=bool), np.zeros(count)
+    for _ in range(10 * count):
+        gain = np.where(free, -1.0, design.T @ (target - design @ found))
+        if gain.max() <= 1e-10:
+            break
+        free[gain.argmax()] = True
+        while True:
+            trial = np.zeros(count)
+            trial[free] = np.linalg.lstsq(design[:, free], target, rcond=None)[0]
+            if (trial[free] > 0).all():
+                found = trial
+                break
+            out = free & (trial <= 0)
+            step = (found[out] / (found[out] - trial[out])).min()
+            found = np.maximum(found + step * (trial - found), 0.0)
+            free &= found > 1e-14
+            found[~free] = 0.0
+    return found / norms

@@ -1,0 +1,194 @@
+"""Graphs of tasks and the data that they read, as Graphviz text and as lists for a picture."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from unisono._core import Discovery
+from unisono.pictures.graphs._rounds import rounds
+
+#: The name of edges whose data moves by messages and not by a collective.
+P2P = "point-to-point"
+
+
+@dataclass(frozen=True)
+class SubmittedTask:
+    """A task's name, and buffers with modes of access."""
+
+    name: str
+    accesses: list[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """Records the submissions of a program, with the interface of a discovery."""
+
+    buffers: list[str] = field(default_factory=list)
+    tasks: list[SubmittedTask] = field(default_factory=list)
+
+    def buffer(self, name: str, *_: Any, **__: Any) -> int:
+        """Records a buffer."""
+        self.buffers.append(name)
+        return len(self.buffers) - 1
+
+    def task(self, name: str, _sizes: Any, accesses: Sequence[tuple[int, str, Any]], *_: Any, **__: Any) -> int:
+        """Records a task."""
+        self.tasks.append(SubmittedTask(name, [(buffer, mode) for buffer, mode, _ in accesses]))
+        return len(self.tasks) - 1
+
+    def fence(self, name: str, buffer: int, *_: Any) -> int:
+        """Records a fence as a task that reads the buffer."""
+        self.tasks.append(SubmittedTask(name, [(buffer, "read")]))
+        return len(self.tasks) - 1
+
+
+@dataclass(frozen=True)
+class Source:
+    """A program, as ``build`` submits it, on a number of nodes."""
+
+    build: Callable[[Any], None]
+    nodes: int
+    rules: str
+    #: True if arrays may have more dimensions than ranges, whose points are then rows.
+    rows: bool = False
+
+    def submitted(self) -> Submitted:
+        """Returns the names of its buffers and tasks."""
+        made = Submitted()
+        self.build(made)
+        return made
+
+    def settled(self, rank: int | None = None) -> Discovery:
+        """Returns the discovery for a rank, or for all."""
+        discovery = Discovery(self.nodes, rank, self.rules, rows=self.rows, report=rank is None)
+        self.build(discovery)
+        discovery.flush()
+        return discovery
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A read of data that another task wrote."""
+
+    after: int
+    before: int
+    buffer: str
+    #: The collective, ``point-to-point``, or empty if every rank has its data already.
+    by: str
+    #: Edges of one operation have the same group.
+    group: int | None = None
+
+    @property
+    def leads_back(self) -> bool:
+        """Returns whether it is from a round of a folded loop to a later one."""
+        return self.after >= self.before
+
+
+@dataclass(frozen=True)
+class TaskGraph:
+    """Tasks by number, and edges: forwards in the order of issue, then the others."""
+
+    nodes: int
+    tasks: list[str]
+    edges: list[Edge]
+
+    def folded(self) -> "FoldedGraph":
+        """Returns the graph with equal rounds of loops once: their tasks read alike from earlier rounds."""
+        reads: list[list[tuple[int, str, str]]] = [[] for _ in self.tasks]
+        for edge in self.edges:
+            reads[edge.before].append((edge.before - edge.after, edge.buffer, edge.by))
+        loops = rounds([(name, *sorted(read)) for name, read in zip(self.tasks, reads, strict=True)])
+        shown = [task for task in range(len(self.tasks)) if all(loop.kept(task) for loop in loops)]
+        at = {task: place for place, task in enumerate(shown)}
+        edges = []
+        for edge in self.edges:
+            after, before = edge.after, edge.before
+            for loop in loops:
+                after, before = loop.place(after), loop.place(before)
+            # An edge from one round of a loop to a later one now leads back.
+            edges.append(replace(edge, after=at[after], before=at[before], group=None))
+        times = {task: loop.count for loop in loops for task in range(loop.first, loop.end)}
+        rows = [FoldedTask(self.tasks[task], task, times.get(task, 1)) for task in shown]
+        return FoldedGraph(rows, list(dict.fromkeys(edges)), len(self.tasks))
+
+
+@dataclass(frozen=True)
+class FoldedTask:
+    """A task by its name and its number, with the number of equal rounds."""
+
+    name: str
+    number: int
+    rounds: int
+
+    def text(self, name: str) -> str:
+        """Returns ``step (3)``, or ``step (3), 8 rounds``, with a name that may be shortened."""
+        return f"{name} ({self.number})" + (f", {self.rounds} rounds" if self.rounds > 1 else "")
+
+
+@dataclass(frozen=True)
+class FoldedGraph:
+    """Tasks in their order, and edges between their positions."""
+
+    tasks: list[FoldedTask]
+    edges: list[Edge]
+    #: The number of tasks in all rounds.
+    count: int
+
+
+def task_graph(source: Source) -> TaskGraph:
+    """Returns the tasks of a program, and the data that they read from each other.
+
+    Forwards are edges. A read without a forward has an edge from the last task that wrote to the buffer.
+    """
+    submitted = source.submitted()
+    forwards = source.settled().report()["forwards"]
+    pushed = {
+        (command[2], submitted.buffers[command[4]])
+        for rank in range(source.nodes)
+        for command in source.settled(rank).commands()
+        if command[0] == "push"
+    }
+
+    def by(before: int, buffer: str) -> str:
+        return P2P if (before, buffer) in pushed else ""
+
+    edges = []
+    for f in forwards:
+        before, name = f["before_index"], f["buffer"]
+        edges.append(Edge(f["after_index"], before, name, f["collective"] or by(before, name), f["group"]))
+    known = {(edge.before, edge.buffer) for edge in edges}
+    writers: dict[int, int] = {}
+    for number, task in enumerate(submitted.tasks):
+        for buffer, mode in task.accesses:
+            name = submitted.buffers[buffer]
+            if mode in ("read", "read_write") and buffer in writers and (number, name) not in known:
+                edges.append(Edge(writers[buffer], number, name, by(number, name)))
+                known.add((number, name))
+        writers.update({buffer: number for buffer, mode in task.accesses if mode != "read"})
+    return TaskGraph(source.nodes, [task.name for task in submitted.tasks], edges)
+
+
+def dot(source: Source, title: str) -> str:
+    """Returns the tasks from top to bottom as Graphviz text, those of a loop once; edges without messages are grey."""
+    graph = task_graph(source).folded()
+    if any(edge.leads_back for edge in graph.edges):
+        title += "\ndashed: to a later round"
+    lines = [
+        "digraph tasks {",
+        f"  label={quoted(title)}; labelloc=t; rankdir=TB;",
+        '  node [shape=box, fontname="sans-serif"]; edge [fontname="sans-serif"];',
+    ]
+    lines += [f"  t{task.number} [label={quoted(task.text(task.name))}];" for task in graph.tasks]
+    for edge in graph.edges:
+        style = "penwidth=2" if edge.by else "color=gray60, fontcolor=gray60"
+        if edge.leads_back:
+            style += ", style=dashed, constraint=false"
+        after, before = graph.tasks[edge.after].number, graph.tasks[edge.before].number
+        lines.append(f"  t{after} -> t{before} [label={quoted(f'{edge.buffer} {edge.by}'.strip())}, {style}];")
+    return "\n".join([*lines, "}", ""])
+
+
+def quoted(text: str) -> str:
+    """Returns a string of Graphviz."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

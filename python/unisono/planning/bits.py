@@ -1,0 +1,286 @@
+"""Tables of plans whose results have the same bits on all ranks, at all places or at all sizes."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import exp, isqrt, log
+from typing import SupportsIndex
+
+from unisono import _core
+from unisono._core import Error, InputError, NotExpressibleError, Plan, dtypes
+from unisono.base import names
+from unisono.base.files import write
+from unisono.base.inputs import MachineLike, Root, checked_root, whole
+from unisono.base.reports import BitsPrice, BitsTableReport
+from unisono.machines.descriptions import Shape, with_shape
+from unisono.planning.plan_files import Row, encoded_plans
+
+__all__ = ["BITS", "PlanTable", "plan_table", "plan_tables", "save_table"]
+
+#: The properties of the bits of results; each includes those before it.
+BITS = ("ranks", "place", "size")
+#: Candidates that take more times as long as the fastest one are not proved.
+_SLOWEST = 16
+#: A candidate: its algorithm and its parameters.
+_Key = tuple[str, tuple[tuple[str, str], ...]]
+#: The sizes at which a table without a last size is planned are powers of this number up to this size.
+_STEP, _MOST_PLANNED = 4, 512 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class PlanTable:
+    """Rows of a ``.plan`` that have a property of the bits together."""
+
+    bits: str
+    #: Plans, and the first and last size in bytes that each serves (None: no limit).
+    rows: Sequence[tuple[Plan, int, int | None]]
+    #: The price of the property at each size that was planned.
+    prices: list[BitsPrice]
+    #: The number of expressions that have a table.
+    expressions: int
+
+    @property
+    def cost(self) -> float:
+        """Returns the largest ratio of the table's time to that of the fastest plan."""
+        return max(ratio(price) for price in self.prices)
+
+    @property
+    def mean_cost(self) -> float:
+        """Returns the geometric mean of the ratios."""
+        return exp(sum(log(ratio(price)) for price in self.prices) / len(self.prices))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the table as a ``.plan``, after its programs are proved to have the property.
+
+        Raises:
+            Error: the programs lack the property.
+
+        """
+        save_table(self.rows, self.bits, path)
+
+    def report(self) -> BitsTableReport:
+        """Returns the rows and the price of the property."""
+        return {
+            "bits": self.bits,
+            "cost": self.cost,
+            "mean_cost": self.mean_cost,
+            "expressions": self.expressions,
+            "rows": [
+                {
+                    "first_bytes": first,
+                    "last_bytes": last,
+                    "algorithm": plan.algorithm,
+                    "params": plan.params,
+                    "predicted_seconds": plan.predicted["seconds"],
+                }
+                for plan, first, last in self.rows
+            ],
+            "prices": self.prices,
+        }
+
+
+def _key(algorithm: str, params: Mapping[str, str]) -> _Key:
+    return algorithm, tuple(sorted(params.items()))
+
+
+def save_table(rows: Iterable[Row], bits: str, path: str | os.PathLike[str]) -> None:
+    """Writes rows as a ``.plan``, after its programs are proved to have a property of the bits.
+
+    Raises:
+        Error: the programs lack the property.
+
+    """
+    raw = encoded_plans(rows)
+    for found in _core.plan_bits(raw):
+        if bits not in found["bits"]:
+            raise Error(f"the programs of the table lack '{bits}': {found['unlike_elements']}")
+    write(path, raw)
+
+
+def ratio(price: BitsPrice) -> float:
+    """Returns the time with the property divided by the time without it."""
+    return price["seconds"] / price["fastest_seconds"] if price["fastest_seconds"] > 0 else 1.0
+
+
+def plan_table(
+    collective: str,
+    machine: MachineLike,
+    *,
+    bits: str = "size",
+    shape: Shape | None = None,
+    first_bytes: SupportsIndex = 0,
+    last_bytes: SupportsIndex | None = None,
+    dtype: str = "f32",
+    op: str = "sum",
+    root: Root = 0,
+    model: str | None = None,
+) -> PlanTable:
+    """Plans a ``.plan`` for all sizes of a range whose results have the same bits.
+
+    With ``bits="size"`` each element of each result has one expression, whatever the size and the place. Candidates of
+    all sizes are grouped by their expression, and the table is the fastest group over the sizes. With ``"place"`` the
+    expression may change from row to row, and with ``"ranks"`` from element to element.
+
+    >>> import unisono as un
+    >>> table = un.plan_table("allreduce", "archer", shape=4, last_bytes=4096)
+    >>> table.save("/dev/null")
+
+    Raises:
+        InputError: a name, size, shape or root that does not exist.
+        NotExpressibleError: no expression has candidates at all sizes.
+
+    """
+    sizes = whole("first_bytes", first_bytes), None if last_bytes is None else whole("last_bytes", last_bytes)
+    return plan_tables(collective, machine, bits, 1, shape, sizes, dtype=dtype, op=op, root=root, model=model)[0]
+
+
+def plan_tables(
+    collective: str,
+    machine: MachineLike,
+    bits: str,
+    most: int,
+    shape: Shape | None,
+    served: tuple[int, int | None],
+    elements: Sequence[int] | None = None,
+    *,
+    dtype: str = "f32",
+    op: str = "sum",
+    root: Root = 0,
+    model: str | None = None,
+) -> list[PlanTable]:
+    """Returns at most ``most`` tables, each of another expression, the one with the least price first.
+
+    They are planned at the numbers of ``elements``, or of :func:`planned_sizes`.
+
+    Raises:
+        InputError: a name, size, shape or root that does not exist.
+        NotExpressibleError: no expression has candidates at all sizes.
+
+    """
+    kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
+    if bits not in BITS:
+        raise InputError(f"'{bits}' names no bits; accepted are {', '.join(BITS)}")
+    counts = planned_sizes(*served, dtypes()[of]) if elements is None else [*elements]
+    on, at = with_shape(machine, shape), checked_root(root)
+
+    def asked(count: int, algorithm: str | None = None, params: dict[str, str] | None = None) -> Plan:
+        return _core.plan(kind, on, count, of, how, at, algorithm, params, model, target="preload")
+
+    return _Search(asked, counts, bits).tables(most, served)
+
+
+class _Search:
+    """Groups the candidates of several sizes by the expression of their programs, and makes a table of each group.
+
+    The class of a candidate is found where it is first met, at the largest size. Its programs may have another class at
+    another size, as a vector of one element has one tree of a forest. So the choices of a table are proved at their own
+    sizes, and a table with a choice of another class is made anew.
+    """
+
+    def __init__(self, asked: Callable[..., Plan], counts: Sequence[int], bits: str) -> None:
+        self._asked, self._counts, self._bits = asked, counts, bits
+        self._plans: dict[tuple[int, _Key], Plan] = {}
+        self._first: dict[_Key, str | None] = {}
+        self._exact: dict[tuple[int, _Key], str | None] = {}
+        best = [asked(count) for count in counts]
+        self._bytes = [plan.report()["bytes"] for plan in best]
+        self._fastest = [plan.predicted["seconds"] for plan in best]
+        #: At each size the candidates and their times, best first.
+        self._timed: list[dict[_Key, float]] = []
+        for plan, fastest in zip(best, self._fastest, strict=True):
+            usable = (one for one in plan.candidates if one["expressible"] and one["seconds"] <= _SLOWEST * fastest)
+            self._timed.append({_key(one["algorithm"], one["params"]): one["seconds"] for one in usable})
+        for at in reversed(range(len(counts))):
+            for key in self._timed[at]:
+                if key not in self._first:
+                    self._first[key] = self._class(at, key)
+
+    def _plan(self, at: int, key: _Key) -> Plan:
+        if (at, key) not in self._plans:
+            self._plans[at, key] = self._asked(self._counts[at], key[0], dict(key[1]))
+        return self._plans[at, key]
+
+    def _class(self, at: int, key: _Key) -> str | None:
+        """Returns the class of a candidate's programs at a size, which is empty where it does not matter, or None."""
+        if (at, key) not in self._exact:
+            self._exact[at, key] = self._found(at, key)
+        return self._exact[at, key]
+
+    def _found(self, at: int, key: _Key) -> str | None:
+        try:
+            plan = self._plan(at, key)
+            if _key(plan.algorithm, plan.params) != key:
+                # The name stands for several candidates, of which another one is the best.
+                return None
+            if self._bits != "ranks":
+                found = plan.size_class()
+                return found if self._bits == "size" or found is None else ""
+            [row] = _core.decode_plan(encoded_plans([(plan, 0, None)]))
+        except Error:
+            # A candidate without programs serves nothing here.
+            return None
+        return "" if row["repeatable"] and row["any_count"] else None
+
+    def _groups(self) -> list[list[_Key]]:
+        """Returns for each class that all sizes have its fastest candidates, the class with the least price first."""
+        found: list[dict[str, _Key]] = []
+        for at, timed in enumerate(self._timed):
+            found.append({})
+            for key in sorted(timed, key=timed.__getitem__):
+                name = self._exact.get((at, key), self._first[key])
+                if name is not None:
+                    found[-1].setdefault(name, key)
+        groups = [[of[name] for of in found] for name in found[0] if all(name in of for of in found)]
+        return sorted(groups, key=lambda keys: sum(log(ratio(price)) for price in self._prices(keys)))
+
+    def _prices(self, keys: Sequence[_Key]) -> list[BitsPrice]:
+        times = zip(self._bytes, keys, self._timed, self._fastest, strict=True)
+        return [{"bytes": of, "seconds": timed[key], "fastest_seconds": least} for of, key, timed, least in times]
+
+    def tables(self, most: int, served: tuple[int, int | None]) -> list[PlanTable]:
+        """Returns the tables of the first groups.
+
+        Raises:
+            NotExpressibleError: no class has candidates at all sizes.
+
+        """
+        while True:
+            groups = self._groups()
+            chosen = [(at, key) for keys in groups[:most] for at, key in enumerate(keys)]
+            new = [one for one in chosen if one not in self._exact]
+            if not any(self._class(at, key) != self._first[key] for at, key in new):
+                break
+        if not groups:
+            raise NotExpressibleError(f"no expression has candidates with the bits '{self._bits}' at all sizes")
+        tables = []
+        for keys in groups[:most]:
+            rows = self._rows(keys, served)
+            tables.append(PlanTable(self._bits, rows, self._prices(keys), len(groups)))
+        return tables
+
+    def _rows(self, keys: Sequence[_Key], served: tuple[int, int | None]) -> list[tuple[Plan, int, int | None]]:
+        """Merges sizes with the same candidate; other rows meet at the geometric mean of two sizes.
+
+        Segments have a length in bytes, and programs have a number of blocks. So segments are planned for each size.
+        """
+        rows, first = [], served[0]
+        for at, key in enumerate(keys):
+            last = served[1]
+            if at + 1 < len(keys):
+                if key == keys[at + 1] and "segment" not in dict(key[1]):
+                    continue
+                last = isqrt(self._bytes[at] * self._bytes[at + 1])
+            rows.append((self._plan(at, key), first, last))
+            first = 0 if last is None else last + 1
+        return rows
+
+
+def planned_sizes(first: int, last: int | None, element_bytes: int) -> list[int]:
+    """Returns the numbers of elements at which a range of sizes is planned: its ends, and powers of four between."""
+    low = max(first, element_bytes)
+    high = max(low, _MOST_PLANNED if last is None else last)
+    sizes, size = {low, high}, element_bytes
+    while size < high:
+        sizes.add(max(size, low))
+        size *= _STEP
+    return sorted({size // element_bytes for size in sizes})

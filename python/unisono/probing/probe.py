@@ -1,0 +1,222 @@
+"""`probe`: measures sets of messages, repeats those with slow messages, and accuses cables."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from unisono._core import InputError, Machine
+from unisono.probing.design import design
+from unisono.probing.inference import Evidence, Suspect, accuse
+from unisono.probing.measuring import Measurer, Simulated
+from unisono.probing.networks import Links, Routes
+
+__all__ = ["Accused", "Probe", "Sets", "probe"]
+
+
+@dataclass(frozen=True)
+class Accused:
+    """A slow cable, or several of which one is slow."""
+
+    #: The names of the cables, as `--fail` takes them.
+    cables: list[str]
+    #: Gb/s measured, and those that the messages of other cables reach.
+    rate: float
+    expected: float
+    #: Between 0 and 1, that this cable (the first of several) is slow.
+    confidence: float
+    slow: int
+    seen: int
+
+
+@dataclass
+class Probe:
+    """What a probe found."""
+
+    machine: str
+    ranks: int
+    bytes: int
+    rounds: int
+    sets: int
+    messages: int
+    #: Measured times as a multiple of those of the machine.
+    factor: float
+    #: A message is slow from this multiple of its expected time on.
+    cut: float
+    accused: list[Accused]
+    #: Nodes all of whose tested cables are accused, where these are several.
+    nodes: list[int]
+    #: Cables that no message between the ranks uses.
+    untested: list[str]
+    notes: list[str] = field(default_factory=list)
+
+    def report(self) -> dict[str, Any]:
+        """Returns everything as JSON takes it."""
+        links = [
+            {
+                "link": of.cables[0],
+                "or": of.cables[1:],
+                "rate": of.rate,
+                "expected": of.expected,
+                "confidence": of.confidence,
+                "slow": of.slow,
+                "seen": of.seen,
+            }
+            for of in self.accused
+        ]
+        return {**vars(self), "accused": len(self.accused), "links": links}
+
+
+class Sets:
+    """The sets of messages for the first ranks of a machine, and their times without slow links."""
+
+    def __init__(self, machine: Machine, ranks: int | None = None, bytes: int | None = None, seed: int = 0) -> None:
+        """Makes the sets; ``bytes`` is the size of a message.
+
+        Raises:
+            InputError: the machine is not a network, or there are too many or too few ranks.
+
+        """
+        self.links = Links(machine)
+        most = self.links.accelerators
+        self.ranks = most if ranks is None else ranks
+        if not 2 <= self.ranks <= most:
+            raise InputError(
+                f"{machine.name} has {most} accelerators, and this is a probe of {self.ranks} ranks; accepted are 2 to "
+                f"{most}, rank k on accelerator k"
+            )
+        self.bytes = self.links.suggested_bytes if bytes is None else bytes
+        if not 1 <= self.bytes < 2**31:
+            raise InputError(f"a message has {self.bytes} bytes; accepted are 1 to 2^31 - 1")
+        self.healthy = Simulated(self.links)
+        self.sets = design(Routes.candidates(self.links, self.ranks), seed)
+        self.expected = [self.healthy.run(of.pairs, self.bytes)[0] for of in self.sets]
+
+
+def probe(sets: Sets, measurer: Measurer, rounds: int = 3, on_step: Callable[[int, int], None] | None = None) -> Probe:
+    """Measures the sets, and returns the cables that are slow.
+
+    Sets with slow messages are measured again before a cable is accused.
+
+    Raises:
+        InputError: the number of rounds is wrong.
+
+    """
+    if not 1 <= rounds <= _MOST_ROUNDS:
+        raise InputError(f"the number of rounds is {rounds}; accepted are 1 to {_MOST_ROUNDS}")
+    step = on_step or (lambda _done, _all: None)
+    step(0, 2)
+    measured = measurer.measure([of.pairs for of in sets.sets], sets.bytes, rounds)
+    evidence = Evidence(sets.sets, sets.expected, measured)
+    step(1, 2)
+    again = [at for at in range(len(sets.sets)) if evidence.slow(at).any()]
+    if again:
+        for at, times in zip(
+            again, measurer.measure([sets.sets[at].pairs for at in again], sets.bytes, rounds), strict=True
+        ):
+            evidence.add(at, times)
+    suspects, left = accuse(evidence)
+    step(2, 2)
+    return _found(sets, evidence, suspects, left, rounds)
+
+
+#: The most rounds.
+_MOST_ROUNDS = 1000
+#: The most confidence that a finite number of messages gives.
+_MOST_CONFIDENCE = 0.999
+#: The least part of its rate that a cable is said to have, and the steps that find it within a hundredth.
+_LEAST_SHARE, _HALVINGS = 1e-3, 9
+#: Measured times of another scale than the machine's are noted from this factor on.
+_OTHER_SCALE = 3.0
+
+
+def _share(sets: Sets, evidence: Evidence, suspect: Suspect) -> float:
+    """Returns the part of its rate at which the first cable of a suspect makes messages as slow as they are.
+
+    The packet simulator computes times for one part after the other, which halve the range of the logarithm.
+    """
+    at, slow = next(iter(suspect.slow.items()))
+    pairs, expected = evidence.sets[at].pairs, evidence.expected[at][slow]
+    measured = float(np.median(evidence.ratios(at)[slow]))
+    low, high = _LEAST_SHARE, 1.0
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        seconds, _ = Simulated(sets.links, {sets.links.name(suspect.cables[0]): middle}).run(pairs, sets.bytes)
+        if np.median(seconds[slow] / expected) > measured:
+            low = middle
+        else:
+            high = middle
+    return math.sqrt(low * high)
+
+
+def _found(sets: Sets, evidence: Evidence, suspects: list[Suspect], left: int, rounds: int) -> Probe:
+    links = sets.links
+    accused = []
+    for of in suspects:
+        expected = float(links.gbps[links.of_cable(of.cables[0])[0]]) / evidence.factor
+        confidence = float(min(of.confidence, _MOST_CONFIDENCE))
+        names = [links.name(cable) for cable in of.cables]
+        accused.append(Accused(names, _share(sets, evidence, of) * expected, expected, confidence, of.count, of.seen))
+    tested = np.zeros(len(links.gbps), dtype=bool)
+    for routes in sets.sets:
+        tested[routes.link] = True
+    untested = [links.name(int(cable)) for cable in links.cables if not tested[links.of_cable(int(cable))].any()]
+    notes = []
+    if not 1 / _OTHER_SCALE < evidence.factor < _OTHER_SCALE:
+        notes.append(
+            f"most messages take {evidence.factor:.3g} times as long as on {links.machine.name}; cables are compared "
+            "with each other"
+        )
+    if left:
+        notes.append(
+            f"slow messages that no cable explains, as others over the same cables are in time: {left}; other work is "
+            "the likely cause, and more --rounds tell"
+        )
+    notes += [_doubt(evidence, of) for of in suspects if len(of.cables) > 1]
+    return Probe(
+        machine=links.machine.name,
+        ranks=sets.ranks,
+        bytes=sets.bytes,
+        rounds=rounds,
+        sets=len(sets.sets),
+        messages=sum(len(of.pairs) for of in sets.sets),
+        factor=evidence.factor,
+        cut=evidence.cut,
+        accused=accused,
+        nodes=_nodes(sets, suspects, tested),
+        untested=untested,
+        notes=notes,
+    )
+
+
+def _doubt(evidence: Evidence, suspect: Suspect) -> str:
+    """Returns a sentence on cables that are not told apart, with the run or the reading that does it."""
+    links = evidence.sets[0].links
+    cables = [links.name(cable) for cable in suspect.cables]
+    ends = set.intersection(*(set(cable.split("-")) for cable in cables))
+    shared = f" (all end at node {ends.pop()})" if ends else ""
+    names = f"{' or '.join(cables[:4])}{f' or {len(cables) - 4} others' if len(cables) > 4 else ''}"
+    at, slow = next(iter(suspect.slow.items()))
+    if evidence.sets[at].is_single[slow].all():
+        return (
+            f"cable {names}{shared}: the same messages cross all of them; to settle it, swap cable {cables[0]} "
+            "with one of another place and probe again"
+        )
+    return (
+        f"cable {names}{shared}: the switches choose among them for each packet, so that no message is bound to one; "
+        "to settle it, read the counters of their ports, or take one down and probe again"
+    )
+
+
+def _nodes(sets: Sets, suspects: list[Suspect], tested: "np.typing.NDArray[np.bool_]") -> list[int]:
+    """Returns the nodes with several tested cables, all of them accused."""
+    links = sets.links
+    guilty = {cable for of in suspects for cable in of.cables if len(of.cables) == 1}
+    found = []
+    for node in np.unique(links.ends).tolist():
+        own = {int(links.cable[link]) for link in np.flatnonzero((links.ends[:, 0] == node) & tested)}
+        if len(own) > 1 and own <= guilty:
+            found.append(node)
+    return found

@@ -1,0 +1,222 @@
+"""Decision tables from a part of the measurements: one process of expected times for each collective.
+
+The points of the process are all pairs of a contender, the library among them, and a cell: one size on one number of
+ranks. :func:`unisono.tuning.choosing.explore` chooses the points to measure. A contender wins as many rounds of its
+cell as the process expects. Below :data:`unisono.tuning.tables.SHORT` bytes a schedule is chosen only if it and the
+library were measured. Measurements are not interleaved, so a varying load counts as a property of an algorithm.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from math import exp, log, nan
+from typing import Any, NamedTuple, Self
+
+from unisono._core import InputError, Machine, Plan
+from unisono.mpi.collectives import Collectives
+from unisono.mpi.groups import wait_for
+from unisono.mpi.library import together
+from unisono.tuning.choosing import START, Belief, explore
+from unisono.tuning.measurements import Point
+from unisono.tuning.measuring import Contest, Timing, contest
+from unisono.tuning.tables import (
+    LIBRARY,
+    MOSTLY,
+    SHORT,
+    Cell,
+    Contender,
+    Family,
+    check_served,
+    contestants,
+    families_of,
+    is_idle,
+    offers,
+)
+
+__all__ = ["Spent", "Try", "cells_of", "expected_of", "points_of", "tune_share"]
+
+#: A group of ranks by its size and its ranks on a node.
+_Group = tuple[int, int]
+
+
+class Spent(NamedTuple):
+    """The numbers of measured points and of all points."""
+
+    measured: int
+    points: int
+
+
+class Try(NamedTuple):
+    """A point: a contender of a cell by its number, which is 0 for the library."""
+
+    group: _Group
+    elements: int
+    lane: int
+    plan: Plan | None
+
+    @property
+    def name(self) -> str:
+        """Returns the algorithm."""
+        return LIBRARY if self.plan is None else self.plan.algorithm
+
+
+class _Teams:
+    """The groups of ranks of one collective with their contestants, which rank 0 of MPI's world has timed."""
+
+    def __init__(self, mpi: Any, world: Any, collective: str, rounds: int) -> None:
+        self._mpi, self._world, self._collective, self._rounds = mpi, world, collective, rounds
+        self._open = ExitStack()
+        self._teams: dict[_Group, tuple[Any, list[Collectives]]] = {}
+
+    def add(self, group: _Group, members: Sequence[int], counts: Sequence[int], plans: list[list[Plan]] | None) -> None:
+        """Loads the plans on a group; all ranks of MPI's world call it."""
+        if self._world.rank in members:
+            comm = self._world.Create_group(self._world.group.Incl(members))
+            self._open.callback(comm.Free)
+            self._teams[group] = comm, self._open.enter_context(contestants(self._mpi, comm, counts, plans))
+        wait_for(self._world)
+
+    def time(self, point: Try) -> Timing:
+        """Times one point; rank 0 calls it, while all others :meth:`serve`."""
+        self._world.bcast((point.group, point.elements, point.lane))
+        found = self._timed(point.group, point.elements, point.lane)
+        assert found is not None, "rank 0 is in every group"
+        return found
+
+    def serve(self) -> None:
+        """Takes part in the measurements of rank 0 until it leaves."""
+        while (wanted := self._world.bcast(None)) is not None:
+            self._timed(*wanted)
+
+    def _timed(self, group: _Group, elements: int, lane: int) -> Timing | None:
+        found = None
+        if group in self._teams:
+            comm, own = self._teams[group]
+            (found,) = contest(self._mpi, comm, [own[lane]], self._collective, elements, self._rounds).timings
+        wait_for(self._world)
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        if self._world.rank == 0:
+            self._world.bcast(None)
+        self._open.close()
+
+
+def tune_share(
+    mpi: Any,
+    world: Any,
+    collectives: Sequence[str],
+    machine: Machine,
+    counts: Sequence[int],
+    where: tuple[dict[_Group, list[int]], list[int]],
+    candidates: int,
+    rounds: int,
+    share: float,
+    progress: Callable[[int, int], None],
+    says: Callable[[Plan], str | None] | None = None,
+) -> tuple[list[Family], Spent]:
+    """Measures at most a share of the points of each collective; all ranks of MPI's world call it.
+
+    The arguments are those of :func:`unisono.tuning.tables.tune`. Families and numbers of points are those of rank 0.
+    """
+    placed, limits = where
+    idle = is_idle(mpi, world)
+    cells: dict[tuple[str, int, int], list[Cell]] = {}
+    measured = points = 0
+    for done, name in enumerate(collectives):
+        offered = offers(world, name, machine, counts, placed, candidates, says)
+        plans = {group: offered(group[0]) for group in placed}
+        tries = [
+            Try(group, count, lane, plan)
+            for group, of in plans.items()
+            for count, here in zip(counts, of or [], strict=of is not None)
+            for lane, plan in enumerate([None, *here])
+        ]
+        wanted = int(share * len(tries))
+        together(world, partial(_check_count, share, wanted, len(tries) if world.rank == 0 else None, name))
+        with _Teams(mpi, world, name, rounds) as teams:
+            for group, chosen in placed.items():
+                teams.add(group, chosen, counts, plans[group])
+            if world.rank != 0:
+                teams.serve()
+                continue
+            timings: dict[int, Timing] = {}
+            belief = Belief(points_of(name, tries), expected_of(tries))
+            for at in explore(belief, wanted):
+                timings[at] = teams.time(tries[at])
+                belief.observe(at, log(timings[at].seconds))
+                progress(done * wanted + len(timings), len(collectives) * wanted)
+        for cell in cells_of(name, tries, belief, timings, rounds, idle):
+            cells.setdefault((name, cell.ranks, cell.per_node), []).append(cell)
+        measured, points = measured + len(timings), points + len(tries)
+    together(world, lambda: check_served(cell for of in cells.values() for cell in of))
+    return (families_of(collectives, limits, counts, cells) if world.rank == 0 else []), Spent(measured, points)
+
+
+def _check_count(share: float, wanted: int, points: int | None, collective: str) -> None:
+    """Refuses a share too small for a schedule and the library; other ranks than 0 have no points.
+
+    Raises:
+        InputError: it is one.
+
+    """
+    if points is not None and wanted < 2 <= points:
+        raise InputError(
+            f"--share is {share:g}, which is {wanted} of {points} points of {collective}; a schedule and the library "
+            f"are 2, a share of {2 / points:.2g}"
+        )
+
+
+def points_of(collective: str, tries: Sequence[Try]) -> list[Point]:
+    """Returns the points of the process; a group of ranks is a test."""
+    return [
+        Point("", (), f"{ranks},{per_node}", collective, ranks, 4 * elements, name, nan, nan)
+        for (ranks, per_node), elements, name in ((t.group, t.elements, t.name) for t in tries)
+    ]
+
+
+def expected_of(tries: Sequence[Try]) -> list[float]:
+    """Returns the seconds that the machine's model predicts for the best schedule of each point's cell.
+
+    So without measurements times grow with the bytes as in the model. All contenders of a cell have the same expected
+    time: measurements decide which is faster.
+    """
+    best: dict[tuple[_Group, int], float] = {}
+    for t in tries:
+        seconds = None if t.plan is None else t.plan.predicted["seconds"]
+        if seconds:
+            best[t.group, t.elements] = min(seconds, best.get((t.group, t.elements), seconds))
+    return [best.get((t.group, t.elements), exp(START)) for t in tries]
+
+
+def cells_of(
+    collective: str,
+    tries: Sequence[Try],
+    belief: Belief,
+    timings: Mapping[int, Timing],
+    rounds: int,
+    idle: bool,
+) -> list[Cell]:
+    """Returns the cells in the order of the points, with expected times for points without ``timings``."""
+    found = []
+    for members in belief.cells:
+        library = int(members[0])
+        (ranks, per_node), elements, _, _ = tries[library]
+        contenders = []
+        for at in map(int, members):
+            timing = timings.get(at)
+            won = 0 if at == library else int(rounds * belief.faster(at, library) + 0.5)
+            left = False
+            if at != library and 4 * elements < SHORT:
+                beside = timings.get(library)
+                pair = None if timing is None or beside is None else Contest(elements, [beside, timing])
+                won = 0 if pair is None else pair.won_all(1)
+                left = not (idle and won >= MOSTLY * rounds)
+            effective = timing is None or timing.served == timing.calls or at == library
+            seconds = exp(float(belief.mean[at])) if timing is None else timing.seconds
+            contenders.append(Contender(tries[at].plan, seconds, won, effective, left, timing is not None))
+        found.append(Cell(collective, ranks, per_node, elements, rounds, contenders))
+    return found

@@ -1,0 +1,383 @@
+"""Decision tables by measurement: the model proposes schedules, and interleaved rounds compare them with MPI."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any
+
+from unisono import _core
+from unisono._core import Error, Machine, Plan
+from unisono.mpi.collectives import Collectives
+from unisono.mpi.groups import members, nodes, wait_for
+from unisono.mpi.library import together
+from unisono.planning.plan_files import encoded_plans
+from unisono.tuning.measuring import contest
+
+__all__ = [
+    "LIBRARY",
+    "MOSTLY",
+    "SHORT",
+    "Cell",
+    "Contender",
+    "Family",
+    "Row",
+    "check_served",
+    "contestants",
+    "families_of",
+    "groups",
+    "is_idle",
+    "offers",
+    "rows_of",
+    "tune",
+    "unserved",
+]
+
+#: The MPI library's own algorithms.
+LIBRARY = "library"
+#: A number above that of all algorithms.
+_ALL = 1000
+#: Below this size a call takes about a microsecond, a part of it for its interception: there a schedule has to be
+#: faster in a round than the library in any, on an idle machine.
+SHORT = 2048
+#: The share of rounds that a schedule has to win.
+MOSTLY = 5 / 6
+#: The largest load for each core of a machine that counts as idle except for this program.
+_BUSY = 1.25
+
+
+@dataclass
+class Contender:
+    """A contender at a size: a plan, or the library (None)."""
+
+    plan: Plan | None
+    seconds: float
+    #: The number of rounds in which it was faster than the library.
+    won: int
+    #: True if its calls ran as planned; see :func:`check_served`.
+    effective: bool = True
+    #: True if it did not clearly win at a short size, which it then must not serve, whatever it wins at longer ones.
+    left: bool = False
+    #: True if it was measured; else its time and rounds are expectations from measurements of others.
+    measured: bool = True
+
+    @property
+    def name(self) -> str:
+        """Returns the algorithm; at one size each has one set of parameters."""
+        return LIBRARY if self.plan is None else self.plan.algorithm
+
+
+@dataclass
+class Cell:
+    """One size of one collective on a number of ranks: its contenders, the library first, and the choice."""
+
+    collective: str
+    ranks: int
+    per_node: int
+    elements: int
+    rounds: int
+    contenders: list[Contender]
+    chosen: str = LIBRARY
+
+    @property
+    def bytes(self) -> int:
+        """Returns the size as MPI counts it."""
+        return 4 * self.elements
+
+    @property
+    def measured(self) -> list[tuple[Plan | None, float, int, bool]]:
+        """Returns the contenders in the form of the extension module."""
+        return [(c.plan, c.seconds, c.won, c.effective and not c.left) for c in self.contenders]
+
+    def report(self) -> dict[str, Any]:
+        """Returns the cell for JSON."""
+        return {
+            "collective": self.collective,
+            "ranks": self.ranks,
+            "per_node": self.per_node,
+            "bytes": self.bytes,
+            "chosen": self.chosen,
+            "contenders": [
+                {
+                    "algorithm": contender.name,
+                    "params": {} if contender.plan is None else contender.plan.params,
+                    "seconds": contender.seconds,
+                    "rounds_won": contender.won,
+                    "effective": contender.effective,
+                    "measured": contender.measured,
+                }
+                for contender in self.contenders
+            ],
+        }
+
+
+@dataclass
+class Row:
+    """A region of the table."""
+
+    collective: str
+    ranks: int
+    per_node: int
+    first_bytes: int
+    last_bytes: int | None
+    plan: Plan | None
+    #: True if this number of ranks was measured; else its times were interpolated.
+    measured: bool
+    #: The conditions under which it was confirmed; see :mod:`unisono.tuning.confirming`.
+    tuned: str | None = None
+
+    @property
+    def serves(self) -> Plan | tuple[str, int]:
+        """Returns the source of the row's schedules for a plan file."""
+        return self.plan or (self.collective, self.ranks)
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the row's algorithm."""
+        return LIBRARY if self.plan is None else self.plan.algorithm
+
+    def covers(self, collective: str, ranks: int, per_node: int, size: int) -> bool:
+        """Returns whether the row is for calls of this size in bytes."""
+        last = size if self.last_bytes is None else self.last_bytes
+        asked = (collective, ranks, per_node)
+        return asked == (self.collective, self.ranks, self.per_node) and self.first_bytes <= size <= last
+
+    def ends_before(self, other: "Row") -> bool:
+        """Returns whether the other row begins at the end of this one."""
+        alike = (self.collective, self.ranks, self.per_node) == (other.collective, other.ranks, other.per_node)
+        return alike and self.last_bytes is not None and self.last_bytes + 1 == other.first_bytes
+
+    def report(self) -> dict[str, Any]:
+        """Returns the row for JSON."""
+        return {
+            "collective": self.collective,
+            "ranks": self.ranks,
+            "per_node": self.per_node,
+            "first_bytes": self.first_bytes,
+            "last_bytes": self.last_bytes,
+            "algorithm": self.name,
+            "params": {} if self.plan is None else self.plan.params,
+            "measured": self.measured,
+            "tuned": self.tuned,
+        }
+
+
+@dataclass
+class Family:
+    """Cells of one collective whose nodes are filled alike, up to a number of ranks a node."""
+
+    collective: str
+    per_node: int
+    counts: list[int]
+    #: By ranks, ascending, a cell for each of the counts.
+    cells: dict[int, list[Cell]] = field(default_factory=dict)
+
+
+def groups(
+    mpi: Any, world: Any, ranks: Sequence[int], per_node: Sequence[int] | None
+) -> tuple[dict[tuple[int, int], list[int]], list[int], list[str]]:
+    """Returns members by ``(ranks, ranks per node)``, the limits of ranks per node, and groups impossible here."""
+    machine = nodes(mpi, world)
+    limits = sorted(per_node) if per_node else [max(map(len, machine))]
+    found: dict[tuple[int, int], list[int]] = {}
+    missing = []
+    for limit in limits:
+        for count in ranks:
+            placed = min(count, limit)
+            chosen = members(machine, count, placed)
+            if chosen is None:
+                missing.append(f"{count} ranks, {placed} a node")
+            else:
+                found[count, placed] = chosen
+    return found, limits, missing
+
+
+def is_idle(mpi: Any, world: Any) -> bool:
+    """Returns whether each rank has a core, and the nodes have little other load; all ranks of MPI's world call it."""
+    cores = os.cpu_count() or 1
+    here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
+    own = len(here) <= cores and os.getloadavg()[0] <= _BUSY * cores
+    return bool(world.allreduce(int(own), op=mpi.MIN))
+
+
+def tune(
+    mpi: Any,
+    world: Any,
+    collectives: Sequence[str],
+    machine: Machine,
+    counts: Sequence[int],
+    where: tuple[dict[tuple[int, int], list[int]], list[int]],
+    candidates: int,
+    rounds: int,
+    progress: Callable[[int, int], None],
+    says: Callable[[Plan], str | None] | None = None,
+) -> list[Family]:
+    """Measures collectives at every count on every group of ranks; all ranks of MPI's world call it.
+
+    With ``says``, candidates are only the plans for which it returns a name, such as those that a library's file can
+    express.
+
+    Only rank 0 has the cells of the families.
+    """
+    placed, limits = where
+    idle = is_idle(mpi, world)
+    measured: dict[tuple[str, int, int], list[Cell]] = {}
+    done, total = 0, len(collectives) * len(placed) * len(counts)
+    for name in collectives:
+        offered = offers(world, name, machine, counts, placed, candidates, says)
+        for (ranks, per_node), chosen in placed.items():
+            cells = measured[name, ranks, per_node] = []
+            group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
+            for cell in _measure(mpi, group, name, per_node, counts, offered(ranks), rounds, idle):
+                cells.append(cell)
+                done += 1
+                progress(done, total)
+            if group is not None:
+                group.Free()
+            wait_for(world)
+            together(world, partial(check_served, cells))
+    return families_of(collectives, limits, counts, measured) if world.rank == 0 else []
+
+
+def check_served(cells: Iterable[Cell]) -> None:
+    """Refuses measurements in which a schedule did not run: its times would be those of the library.
+
+    Raises:
+        Error: a contender did not serve its calls.
+
+    """
+    for cell in cells:
+        for contender in cell.contenders:
+            if not contender.effective:
+                raise unserved(cell.collective, cell.ranks, cell.bytes, contender.name)
+
+
+def unserved(collective: str, ranks: int, size: int, name: str) -> Error:
+    """Returns the error for a schedule that did not run."""
+    return Error(
+        f"{name} did not run where it was measured: calls of {collective} of {size} bytes on {ranks} ranks went to the "
+        "MPI library, so nothing was tuned and no file was written; 'unisono doctor' on each node names what is missing"
+    )
+
+
+def families_of(
+    collectives: Sequence[str],
+    limits: Sequence[int],
+    counts: Sequence[int],
+    measured: Mapping[tuple[str, int, int], list[Cell]],
+) -> list[Family]:
+    """Returns the families of cells, with the choice in each cell."""
+    families = [Family(name, limit, list(counts)) for name in collectives for limit in limits]
+    for family in families:
+        for (name, ranks, per_node), cells in sorted(measured.items(), key=lambda item: item[0][1]):
+            if name == family.collective and per_node == min(ranks, family.per_node):
+                family.cells[ranks] = cells
+                found = _core.chosen([c.measured for c in cells], cells[0].rounds)
+                for cell, choice in zip(cells, found, strict=True):
+                    cell.chosen = choice
+    return families
+
+
+def offers(
+    world: Any,
+    collective: str,
+    machine: Machine,
+    counts: Sequence[int],
+    placed: Iterable[tuple[int, int]],
+    candidates: int,
+    says: Callable[[Plan], str | None] | None,
+) -> Callable[[int], list[list[Plan]] | None]:
+    """Returns on rank 0 a function from a number of ranks to the plans for each count; elsewhere it returns None."""
+    if world.rank != 0:
+        return lambda _: None
+    most = candidates if says is None else _ALL
+    names = _core.worthwhile(collective, machine, counts, sorted({ranks for ranks, _ in placed}), most)
+    return lambda ranks: _plans(collective, machine, ranks, counts, names, candidates, says)
+
+
+def _plans(
+    collective: str,
+    machine: Machine,
+    ranks: int,
+    counts: Sequence[int],
+    names: list[list[str]],
+    most: int,
+    says: Callable[[Plan], str | None] | None,
+) -> list[list[Plan]]:
+    """Returns for each count the plans of the algorithms; with ``says`` the first ``most`` with different names."""
+
+    def proposed(count: int, of: list[str]) -> Iterator[Plan]:
+        said: set[str | None] = {None}
+        for name in of:
+            plan = _core.propose(collective, machine, ranks, count, name)
+            if plan is None:
+                continue
+            if says is not None:
+                called = says(plan)
+                if called in said:
+                    continue
+                said.add(called)
+            yield plan
+
+    limit = None if says is None else most
+    return [list(islice(proposed(count, of), limit)) for count, of in zip(counts, names, strict=True)]
+
+
+def _measure(
+    mpi: Any,
+    group: Any | None,
+    collective: str,
+    per_node: int,
+    counts: Sequence[int],
+    plans: list[list[Plan]] | None,
+    rounds: int,
+    idle: bool,
+) -> Iterator[Cell]:
+    """Times all contenders on a group, at all counts; yields nothing on other ranks.
+
+    Unless ``idle``, no schedule wins a short size.
+    """
+    if group is None:
+        return
+    with contestants(mpi, group, counts, plans) as (library, *served):
+        for at, count in enumerate(counts):
+            number = group.bcast(None if plans is None else len(plans[at]))
+            result = contest(mpi, group, [library, *served[:number]], collective, count, rounds)
+            contenders = [Contender(None, result.timings[0].seconds, 0)]
+            for lane, timing in enumerate(result.timings[1:], start=1):
+                plan = None if plans is None else plans[at][lane - 1]
+                effective = timing.served == timing.calls
+                short = 4 * count < SHORT
+                won = result.won_all(lane) if short else result.won(lane)
+                left = short and not (idle and won >= MOSTLY * rounds)
+                contenders.append(Contender(plan, timing.seconds, won, effective, left))
+            yield Cell(collective, group.size, per_node, count, rounds, contenders)
+
+
+@contextmanager
+def contestants(
+    mpi: Any, group: Any, counts: Sequence[int], plans: list[list[Plan]] | None
+) -> Iterator[list[Collectives]]:
+    """Yields the library, then one contestant for each contender number, with that contender's plans at all counts."""
+    tables: list[bytes] = []
+    for lane in range(0 if plans is None else max(map(len, plans))):
+        rows = [
+            (here[lane], 4 * count, 4 * count)
+            for count, here in zip(counts, plans or (), strict=True)
+            if lane < len(here)
+        ]
+        tables.append(encoded_plans(rows))
+    # Ranks on other nodes may share no folder with rank 0.
+    tables = group.bcast(tables)
+    yield [Collectives(mpi, group), *(Collectives(mpi, group, table) for table in tables)]
+    group.Barrier()
+
+
+def rows_of(family: Family, machine: Machine) -> list[Row]:
+    """Returns the regions of a family: for each number of ranks from the first measured one to the last."""
+    measured = {ranks: [cell.measured for cell in cells] for ranks, cells in family.cells.items()}
+    rounds = next((cell.rounds for cells in family.cells.values() for cell in cells), 0)
+    found = _core.tuned_regions(family.collective, machine, family.per_node, family.counts, measured, rounds)
+    return [Row(family.collective, *region) for region in found]

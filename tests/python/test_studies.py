@@ -1,0 +1,207 @@
+"""Studies go on where they were killed, on any executor, with the results of one process."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono.base.studies import KeptPoints, key_of
+
+from .conftest import PROGRAM, SOAK, call
+
+#: Points of a study: enough that some are left when a worker is killed.
+MOST = 2000 if SOAK else 400
+SWEEP = ["sweep", "allreduce", "--machine", "archer", "--ranks", ",".join(map(str, range(2, 2 + MOST // 20)))]
+SWEEP += ["--algorithms", "ring,recursive-doubling", "--elements", ",".join(str(2**power) for power in range(20))]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The table of one process on one core."""
+    file = tmp_path_factory.mktemp("whole") / "whole.csv"
+    assert call(*SWEEP, "--jobs", "1", "-o", str(file)).code == 0
+    return file.read_bytes()
+
+
+def has_points(file: Path, count: int, process: "subprocess.Popen[bytes]") -> None:
+    """Waits until a study has kept some points."""
+    while not file.exists() or file.read_bytes().count(b"\n") <= count:
+        assert process.poll() is None, "the study ended early"
+        time.sleep(0.01)
+
+
+def begun(folder: Path, *options: str) -> "subprocess.Popen[bytes]":
+    arguments = [*SWEEP, *options, "--resume", str(folder / "points"), "-o", str(folder / "made.csv")]
+    return subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def test_a_killed_study_goes_on(whole: bytes, tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    has_points(tmp_path / "points", MOST // 10, first)
+    first.kill()
+    first.wait()
+    kept = (tmp_path / "points").read_bytes().splitlines(keepends=True)
+    assert len(kept) < MOST
+    # A kill in the middle of a line leaves a part of it.
+    (tmp_path / "points").write_bytes(b"".join(kept[:-1]) + kept[-1][:-9])
+    assert begun(tmp_path).wait() == 0
+    assert (tmp_path / "made.csv").read_bytes() == whole
+    after = (tmp_path / "points").read_bytes().splitlines(keepends=True)
+    assert after[: len(kept) - 1] == kept[:-1]
+    assert len(after) == len(set(after)) == 1 + MOST
+
+
+def test_a_finished_study_computes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = un.sweep("reduce", "wse2", shapes=[4, 8], elements=[1, 64])
+    with KeptPoints(tmp_path / "points") as kept:
+        assert un.sweep("reduce", "wse2", shapes=[4], elements=[1, 64], kept=kept) == points[:2]
+    with KeptPoints(tmp_path / "points") as kept:
+        assert len(kept) == 2
+        assert un.sweep("reduce", "wse2", shapes=[4, 8], elements=[1, 64], kept=kept) == points
+        assert len(kept) == 4
+        monkeypatch.setattr("unisono._core.sweep_point", None)
+        assert un.sweep("reduce", "wse2", shapes=[8, 4], elements=[64, 1], kept=kept) == points[::-1]
+
+
+def test_keys_hold_all_that_a_point_depends_on(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    keys = set()
+    for text in ("one", "two"):
+        file.write_text(text)
+        keys.add(key_of(un.plan, (file,)))
+    machines = [un.machine("archer", shape=4), un.machine("archer", shape=5), un.machine("wse2", shape=4)]
+    machines += [un.machine("hx2mesh-small"), un.machine("hx2mesh-small", failed=["0-1"])]
+    keys |= {key_of(of, ("reduce", machine, 4)) for machine in machines for of in (un.plan, un.sweep)}
+    assert len(keys) == 2 + 2 * len(machines)
+
+
+@pytest.mark.parametrize(
+    ("contents", "reason"),
+    [
+        (b"a,b\n1,2\n", "is no file of points"),
+        (b"x" * 100, "is no file of points"),
+        (b'{"unisono_points":2}\n', "is no file of points"),
+        (b'{"unisono_points":1}\n["a",1]\n[]\n', "has a damaged line 3"),
+        (b'{"unisono_points":1}\n' + b"[" * 10**5 + b"\n", "has a damaged line 2"),
+    ],
+)
+def test_other_files_are_refused(contents: bytes, reason: str, tmp_path: Path) -> None:
+    (tmp_path / "points").write_bytes(contents)
+    ran = call(*SWEEP, "--resume", str(tmp_path / "points"))
+    assert (ran.code, reason in ran.err) == (2, True), ran.err
+    assert (tmp_path / "points").read_bytes() == contents
+
+
+def test_one_study_uses_a_file(tmp_path: Path) -> None:
+    with KeptPoints(tmp_path / "points"):
+        ran = call(*SWEEP, "--resume", str(tmp_path / "points"))
+    assert (ran.code, "in use by another study" in ran.err) == (2, True)
+
+
+def test_a_full_disk_leaves_whole_lines(tmp_path: Path) -> None:
+    program = """
+import resource, signal, sys
+from unisono.base.studies import KeptPoints
+kept = KeptPoints(sys.argv[1])
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, -1))
+try:
+    kept.add("a", "b" * 100)
+except OSError:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (-1, -1))
+    kept.add("c", 1)
+"""
+    assert subprocess.run([sys.executable, "-c", program, tmp_path / "points"]).returncode == 0
+    assert (tmp_path / "points").read_bytes() == b'{"unisono_points":1}\n["c",1]\n'
+
+
+@pytest.mark.parametrize("executor", ["here", "tcp://127.0.0.1:1", "none.json"])
+def test_executors_that_are_not_there_are_named(executor: str) -> None:
+    ran = call(*SWEEP, "--executor", executor)
+    assert (ran.code, executor in ran.err, ran.err.count("\n")) == (2, True, 1), ran.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["expect", "allreduce", "--machine", "dgx-h100", "--as", "nccl", "--sizes", "8,64KiB,1MiB"],
+        ["compare", "dlrm,made.toml", "--machines", "hx2mesh-small,torus2d-small"],
+    ],
+)
+def test_other_studies_are_kept_and_go_to_processes(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(Path(__file__).parents[2] / "workloads" / "cosmoflow.toml", "made.toml")
+    expected = call(*command, "--jobs", "1", "--json").json
+    for _ in range(2):
+        assert call(*command, "--resume", "points", "--json").json == expected
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        if command[0] == "compare":
+            rows = un.compare(["dlrm", "made.toml"], ["hx2mesh-small", "torus2d-small"], executor=processes)
+            assert rows == expected["rows"]
+        else:
+            made = un.expect("allreduce", "dgx-h100", as_library="nccl", sizes=[8, "64KiB", "1MiB"], executor=processes)
+            assert made["rows"] == expected["rows"]
+
+
+def test_programs_in_memory_stay_in_their_process(tmp_path: Path) -> None:
+    program = un.read_workload("dlrm")
+    with KeptPoints(tmp_path / "points") as kept, pytest.raises(un.InputError, match="name its file"):
+        un.compare([program], ["hx2mesh-small"], kept=kept)
+
+
+@contextlib.contextmanager
+def scheduler(folder: Path) -> "Iterator[list[subprocess.Popen[bytes]]]":
+    """Starts a scheduler of Dask and two workers; yields the workers."""
+    dask = [sys.executable, "-m", "dask"]
+    file = ["--scheduler-file", str(folder / "scheduler.json")]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    address = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+    processes = [subprocess.Popen([*dask, "scheduler", *file, *address], **quiet)]  # type: ignore[call-overload]
+    try:
+        while not (folder / "scheduler.json").exists():
+            assert processes[0].poll() is None
+            time.sleep(0.05)
+        of = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        processes += [subprocess.Popen([*dask, "worker", *file, *of], **quiet) for _ in range(2)]  # type: ignore[call-overload]
+        yield processes[1:]
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+def test_a_lost_worker_of_dask_loses_no_point(whole: bytes, tmp_path: Path) -> None:
+    with scheduler(tmp_path) as workers:
+        study = begun(tmp_path, "--executor", str(tmp_path / "scheduler.json"))
+        has_points(tmp_path / "points", MOST // 20, study)
+        workers[0].kill()
+        assert study.wait() == 0
+    assert (tmp_path / "made.csv").read_bytes() == whole
+
+
+@pytest.mark.parametrize("pool", [[], ["-m", "mpi4py.futures"]])
+def test_ranks_of_mpi_make_the_same_table(pool: list[str], whole: bytes, tmp_path: Path) -> None:
+    mpiexec = [str(Path(sys.executable).parent / "mpiexec"), "-n", "3", "--oversubscribe"]
+    made = ["-m", "unisono", *SWEEP, "--executor", "mpi", "-o", "made.csv"]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    ran = subprocess.run([*mpiexec, sys.executable, *pool, *made], cwd=tmp_path, env=environment, capture_output=True)
+    assert ran.returncode == 0, ran.stderr
+    assert (tmp_path / "made.csv").read_bytes() == whole
+    # The command speaks once, whatever the number of ranks.
+    assert ran.stdout.count(b"wrote made.csv") == 1
+
+
+def test_one_rank_cannot_compute_for_others() -> None:
+    ran = call(*SWEEP, "--executor", "mpi")
+    assert (ran.code, "mpiexec -n 3" in ran.err) == (2, True)
