@@ -89,8 +89,8 @@ struct Messages<'a> {
     /// Hops by root and chunk.
     hops: Vec<Vec<Passed>>,
     roots: Roots,
-    /// Offset in the receiver's scratch memory of the blocks of ranks below it, by tree and hop. Of a gather, the rank's
-    /// own block is before them.
+    /// Offset in the receiver's scratch memory of the blocks of ranks below it, by tree and hop. In a gather, the own
+    /// block of the rank is before them.
     held: Vec<Vec<Option<u32>>>,
     /// The instruction that received a batch, by tree, hop and number of the batch in the tree.
     received: FxHashMap<(usize, u32, u32), InstrId>,

@@ -270,8 +270,8 @@ impl Fabric {
     }
 }
 
-/// Returns the prices of arcs for one root, the times of a unit on them, and a time that no trees beat: all blocks leave
-/// the root.
+/// Returns the prices of arcs for one root, the times of a unit on them, and a time that no trees beat: all blocks
+/// leave the root.
 fn of_one(graph: &Graph, roots: Roots) -> (Vec<u64>, f64) {
     const UNIT: u64 = 1 << 20;
     let arcs = graph.arcs();
