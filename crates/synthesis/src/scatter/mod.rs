@@ -13,7 +13,7 @@ pub(crate) mod grower;
 use std::sync::Arc as Shared;
 
 use rustc_hash::FxHashMap;
-use unisono_base::interrupt;
+use unisono_base::{interrupt, narrow};
 
 use self::grower::Grower;
 use crate::{
@@ -119,7 +119,7 @@ impl Scatter {
     }
 
     /// Returns the position of a root in the list of roots.
-    pub fn turn(&self, root: u32) -> u32 {
+    fn turn(&self, root: u32) -> u32 {
         if self.roots == Roots::All { root } else { 0 }
     }
 
@@ -276,8 +276,7 @@ fn of_one(graph: &Graph, roots: Roots) -> (Vec<u64>, f64) {
     const UNIT: u64 = 1 << 20;
     let arcs = graph.arcs();
     let fastest = arcs.iter().map(|arc| arc.rate).max().unwrap_or(1);
-    let prices =
-        arcs.iter().map(|arc| (u128::from(UNIT) * u128::from(fastest) / u128::from(arc.rate)) as u64).collect();
+    let prices = arcs.iter().map(|arc| narrow(u128::from(UNIT) * u128::from(fastest) / u128::from(arc.rate))).collect();
     let root = roots.list(graph.ranks())[0];
     let leaving: u64 = graph.leaving(root).iter().map(|&arc| arcs[arc as usize].rate).sum();
     (prices, f64::from(graph.ranks() - 1) / leaving.max(1) as f64)
