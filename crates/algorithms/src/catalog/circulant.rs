@@ -54,7 +54,7 @@ const MOST_BLOCKS: u32 = 1 << 20;
 
 /// On a network, messages share links, so blocks are shorter than the prices of a message alone suggest.
 const MORE_ON_NETWORKS: u32 = 4;
-/// The most instructions of a candidate for which numbers near the best one are tried.
+/// The most instructions of all candidates with numbers of blocks near the best one.
 const MOST_TRIED: u64 = 1 << 18;
 
 /// Returns the best number of blocks by the prices of messages.
@@ -298,8 +298,8 @@ impl RankAlgorithm for Circulant {
         } else {
             // Ranks that wait for no message in a round run ahead. Whether they delay others depends on the number of
             // blocks modulo q.
-            let is_large = self.instructions(case, &named(best)) > MOST_TRIED;
-            let near = if is_large || best < 3 { 0 } else { Skips::new(case.collective.ranks).rounds() / 2 };
+            let tried = narrow::<u32>(MOST_TRIED / self.instructions(case, &named(best)).max(1));
+            let near = if best < 3 { 0 } else { (Skips::new(case.collective.ranks).rounds() / 2).min(tried / 2) };
             (best.saturating_sub(near).max(1)..=(best + near).min(most)).collect()
         };
         numbers.iter_mut().for_each(|number| *number = blocks(case, &named(*number)).unwrap_or(*number));

@@ -1,9 +1,10 @@
-//! Concurrent flow: an all-to-all along trees that load the links of the network evenly.
+//! Concurrent flow: an all-to-all, a scatter or a gather along trees that load the links of the network evenly.
 //!
 //! The block of every pair of ranks is cut into `chunks`; for each chunk, every rank has a tree to all others
 //! ([`unisono_synthesis::Scatter`]). A message along a link of the tree carries the blocks of ranks at and below its
 //! end, at most `batch` of them; the receiver keeps its own block and passes the others on. Senders pack blocks that
-//! are not contiguous.
+//! are not contiguous. A scatter has the trees of its root only, and a gather runs them backwards: a rank collects the
+//! blocks of the ranks below it.
 //!
 //! T = end of the timetable of all messages; the bound `flow` is the least time of such a flow. Source: Shahrokhi and
 //! Matula, "The maximum concurrent flow problem", JACM 1990; Basu et al., "Efficient all-to-all collective
@@ -17,7 +18,7 @@ use unisono_base::{InstrId, NodeId, Span, narrow};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
-use unisono_synthesis::{Fabric, Passed, Roots, Scatter, ScatterMessage};
+use unisono_synthesis::{Fabric, Passed, Roots, Runs, Scatter, ScatterMessage};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
@@ -31,7 +32,7 @@ const INFO: Info = Info {
     summary: "blocks travel over other ranks, along trees that load all links of the network evenly",
     reference: "Shahrokhi and Matula: The maximum concurrent flow problem, 1990; Basu et al.: Efficient all-to-all collective \
                 communication schedules for direct-connect topologies, HPDC 2024",
-    collectives: &[Kind::Alltoall],
+    collectives: &[Kind::Alltoall, Kind::Gather, Kind::Scatter],
     params: &[
         Param { name: "chunks", values: "parts of a block, each on a tree of its own, 1 to 1024 (default: 1)" },
         Param {
@@ -46,8 +47,9 @@ const INFO: Info = Info {
 const MOST_CHUNKS: u32 = 1024;
 /// Numbers of chunks, and of blocks in a message, that a plan considers.
 const CHUNKS: [u32; 4] = [1, 4, 16, 64];
-const CHUNKS_ALIKE: [u32; 2] = [1, 4];
+const FEW_CHUNKS: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];
+const BATCHES_OF_ONE: [u32; 3] = [1, 4, 16];
 /// A plan for more ranks than this considers one chunk only.
 const MOST_CUT: u32 = 64;
 
@@ -63,8 +65,17 @@ fn unsupported(reason: String) -> AlgorithmError {
 fn scatter(case: &Case, params: &Params) -> Result<(Arc<Scatter>, u32), AlgorithmError> {
     let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.unwrap_or(1);
     let batch = params.number(INFO.name, "batch", 1..=u32::MAX)?.unwrap_or(case.collective.ranks - 1);
-    let found = fabric(case)?.scatter(chunks).map_err(|e| unsupported(e.to_string()))?;
+    let found = fabric(case)?.scatter(roots(case), chunks).map_err(|e| unsupported(e.to_string()))?;
     Ok((found, batch.min(case.collective.ranks - 1)))
+}
+
+/// Returns the ranks that have, or receive, the blocks of all others.
+fn roots(case: &Case) -> Roots {
+    if case.collective.kind.has_root() { Roots::One(case.collective.root) } else { Roots::All }
+}
+
+fn runs(case: &Case) -> Runs {
+    if case.collective.kind == Kind::Gather { Runs::Up } else { Runs::Down }
 }
 
 /// Returns the bytes of the largest chunk of a block.
@@ -77,10 +88,14 @@ struct Messages<'a> {
     case: &'a Case<'a>,
     /// Hops by root and chunk.
     hops: Vec<Vec<Passed>>,
-    /// Offset in the receiver's scratch memory of the blocks of ranks below it, by tree and hop.
+    roots: Roots,
+    /// Offset in the receiver's scratch memory of the blocks of ranks below it, by tree and hop. In a gather, the own
+    /// block of the rank is before them.
     held: Vec<Vec<Option<u32>>>,
     /// The instruction that received a batch, by tree, hop and number of the batch in the tree.
     received: FxHashMap<(usize, u32, u32), InstrId>,
+    /// The instructions of a gather that completed a batch, by the same keys.
+    collected: FxHashMap<(usize, u32, u32), Vec<InstrId>>,
     /// The hop that reaches each rank, by tree.
     by: Vec<Vec<u32>>,
     chunks: u32,
@@ -94,7 +109,8 @@ const ROOT: u32 = u32::MAX;
 impl<'a> Messages<'a> {
     fn new(case: &'a Case<'a>, fabric: &Fabric, scatter: &Scatter, batch: u32) -> Self {
         let ranks = case.collective.ranks;
-        let trees = (0..ranks).flat_map(|root| (0..scatter.chunks).map(move |chunk| (root, chunk)));
+        let roots = scatter.roots.list(ranks).into_iter();
+        let trees = roots.flat_map(|root| (0..scatter.chunks).map(move |chunk| (root, chunk)));
         let hops: Vec<Vec<_>> = trees.map(|(root, chunk)| scatter.hops(root, chunk)).collect();
         let of_hops = |hops: &Vec<Passed>| {
             let mut by = vec![ROOT; ranks as usize];
@@ -106,6 +122,8 @@ impl<'a> Messages<'a> {
             by: hops.iter().map(of_hops).collect(),
             held: hops.iter().map(|hops| vec![None; hops.len()]).collect(),
             received: FxHashMap::default(),
+            collected: FxHashMap::default(),
+            roots: scatter.roots,
             hops,
             chunks: scatter.chunks,
             batch,
@@ -139,13 +157,20 @@ impl<'a> Messages<'a> {
         Operand::Tmp(base)
     }
 
-    fn add(&mut self, b: &mut Builder, m: &ScatterMessage) {
+    /// Returns the index of a message's tree.
+    fn tree(&self, m: &ScatterMessage) -> usize {
+        let turn = if self.roots == Roots::All { m.root } else { 0 };
+        (turn * self.chunks + m.chunk) as usize
+    }
+
+    /// Sends blocks from the sender of a hop to its receiver.
+    fn down(&mut self, b: &mut Builder, m: &ScatterMessage) {
         let elements = self.case.collective.elements;
         let Span { start, len } = self.span(m.chunk);
         if len == 0 {
             return;
         }
-        let tree = (m.root * self.chunks + m.chunk) as usize;
+        let tree = self.tree(m);
         let Passed { from, to, link, blocks } = self.hops[tree][m.hop as usize];
         let sends = self.lanes.sends(from, link);
         let above = self.by[tree][from as usize];
@@ -166,7 +191,8 @@ impl<'a> Messages<'a> {
         let lane = self.lanes.receives(to, from);
         let own = m.first == m.hop;
         if own {
-            let out = Operand::Out(m.root * elements + start);
+            let before = if self.roots == Roots::All { m.root * elements } else { 0 };
+            let out = Operand::Out(before + start);
             b.combine(NodeId(to), lane, len, &[stream], &[out]);
         }
         let rest = m.blocks - u32::from(own);
@@ -179,6 +205,48 @@ impl<'a> Messages<'a> {
             let received = b.combine(NodeId(to), lane, rest * len, &[stream], &[place]);
             self.received.insert((tree, m.hop, m.first / self.batch), received);
         }
+    }
+
+    /// Sends blocks of a gather from the receiver of a hop to its sender.
+    fn up(&mut self, b: &mut Builder, m: &ScatterMessage) {
+        let elements = self.case.collective.elements;
+        let Span { start, len } = self.span(m.chunk);
+        if len == 0 {
+            return;
+        }
+        let tree = self.tree(m);
+        let Passed { from: above, to: rank, blocks, .. } = self.hops[tree][m.hop as usize];
+        let (node, place) = (NodeId(rank), m.first / self.batch);
+        let sends = self.lanes.sends(rank, above);
+        let own = m.first == m.hop;
+        let mut earlier = self.collected.remove(&(tree, m.hop, place)).unwrap_or_default();
+        let source = if own && m.blocks == 1 {
+            Operand::In(start)
+        } else {
+            let base = *self.held[tree][m.hop as usize].get_or_insert_with(|| b.scratch(node, blocks * len));
+            if own {
+                earlier.push(b.combine(node, Lanes::OWN, len, &[Operand::In(start)], &[Operand::Tmp(base)]));
+            }
+            Operand::Tmp(base + (m.first - m.hop) * len)
+        };
+        let stream = Operand::Stream(b.stream(node, &[NodeId(above)]));
+        let sent = b.combine(node, sends, m.blocks * len, &[source], &[stream]);
+        earlier.into_iter().for_each(|earlier| b.after(sent, earlier));
+        let lane = self.lanes.receives(above, rank);
+        let by = self.by[tree][above as usize];
+        if by == ROOT {
+            let ranks = (m.first..m.first + m.blocks).map(|hop| self.hops[tree][hop as usize].to).collect::<Vec<_>>();
+            for run in ranks.chunk_by(|&a, &b| len == elements && b == a + 1) {
+                let out = Operand::Out(run[0] * elements + start);
+                b.combine(NodeId(above), lane, narrow::<u32>(run.len()) * len, &[stream], &[out]);
+            }
+            return;
+        }
+        let of_above = self.hops[tree][by as usize].blocks;
+        let base = *self.held[tree][by as usize].get_or_insert_with(|| b.scratch(NodeId(above), of_above * len));
+        let held = Operand::Tmp(base + (m.first - by) * len);
+        let received = b.combine(NodeId(above), lane, m.blocks * len, &[stream], &[held]);
+        self.collected.entry((tree, by, place)).or_default().push(received);
     }
 }
 
@@ -203,9 +271,16 @@ impl RankAlgorithm for ConcurrentFlow {
         Ok(())
     }
 
-    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block.
+    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block. The trees of one root
+    /// are known, so that all their messages are counted.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
+        if c.kind.has_root() && c.ranks > 1 {
+            let Ok((scatter, batch)) = scatter(case, params) else { return 2 * u64::from(c.ranks) };
+            let messages = |hop: &Passed| u64::from(hop.blocks / batch) + 2;
+            let of_tree = |chunk| scatter.hops(c.root, chunk).iter().map(messages).sum::<u64>();
+            return 3 * (0..scatter.chunks).map(of_tree).sum::<u64>();
+        }
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS).ok().flatten().unwrap_or(1);
         let ranks = u64::from(c.ranks);
         ranks * (1 + 2 * u64::from(chunks.min(c.elements)) * (ranks - 1))
@@ -214,14 +289,22 @@ impl RankAlgorithm for ConcurrentFlow {
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = case.collective;
         let ((scatter, batch), fabric) = (scatter(case, params)?, fabric(case)?);
-        for rank in 0..c.ranks {
+        for rank in roots(case).list(c.ranks) {
             let own = rank * c.elements;
-            b.combine(NodeId(rank), 0, c.elements, &[Operand::In(own)], &[Operand::Out(own)]);
+            let (source, sink) = match c.kind {
+                Kind::Gather => (Operand::In(0), Operand::Out(own)),
+                Kind::Scatter => (Operand::In(own), Operand::Out(0)),
+                _ => (Operand::In(own), Operand::Out(own)),
+            };
+            b.combine(NodeId(rank), Lanes::OWN, c.elements, &[source], &[sink]);
         }
         let hop = fabric.hop(chunk_bytes(case, scatter.chunks));
         let mut messages = Messages::new(case, fabric, &scatter, batch);
-        for m in scatter.timetable(fabric.graph(), batch, hop) {
-            messages.add(b, &m);
+        for m in scatter.timetable(fabric.graph(), batch, hop, runs(case)) {
+            match runs(case) {
+                Runs::Down => messages.down(b, &m),
+                Runs::Up => messages.up(b, &m),
+            }
         }
         Ok(())
     }
@@ -230,7 +313,7 @@ impl RankAlgorithm for ConcurrentFlow {
         let ((scatter, batch), fabric) = (scatter(case, params).ok()?, case.fabric()?);
         let chunk_bytes = chunk_bytes(case, scatter.chunks);
         let work = fabric.host_work(chunk_bytes);
-        let (end, messages) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes), work);
+        let (end, messages) = scatter.end(fabric.graph(), batch, fabric.hop(chunk_bytes), runs(case), work);
         // `most_messages` counts hops; it is scaled to batches, which are more messages.
         let uncut = u64::from(scatter.chunks) * u64::from(case.collective.ranks - 1);
         Some(Trees {
@@ -242,17 +325,20 @@ impl RankAlgorithm for ConcurrentFlow {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let Some(fabric) = case.fabric().filter(|fabric| fabric.scatters_quickly()) else { return Vec::new() };
+        let roots = roots(case);
+        let Some(fabric) = case.fabric().filter(|fabric| fabric.scatters_quickly(roots)) else { return Vec::new() };
         let c = &case.collective;
-        let counts: &[u32] = match (fabric.is_alike(Roots::All), c.ranks > MOST_CUT) {
-            (true, _) => &CHUNKS_ALIKE,
+        let batches: &[u32] = if roots == Roots::All { &BATCHES } else { &BATCHES_OF_ONE };
+        let counts: &[u32] = match (roots == Roots::All && fabric.is_alike(roots), c.ranks > MOST_CUT) {
+            (true, _) => &FEW_CHUNKS,
             (false, true) => &CHUNKS[..1],
-            (false, false) => &CHUNKS,
+            (false, false) if roots == Roots::All => &CHUNKS,
+            (false, false) => &FEW_CHUNKS,
         };
         let mut found = Vec::new();
         for chunks in counts.iter().filter(|&&chunks| chunks <= c.elements.max(1)) {
             let all = c.ranks.max(2) - 1;
-            for batch in BATCHES.into_iter().filter(|&batch| batch < all).chain([all]) {
+            for batch in batches.iter().copied().filter(|&batch| batch < all).chain([all]) {
                 found.push(Params::new().with("chunks", chunks.to_string()).with("batch", batch.to_string()));
             }
         }

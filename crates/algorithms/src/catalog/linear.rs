@@ -1,8 +1,9 @@
-//! Linear: every rank sends directly to the ranks that need its data (alltoall, gather, scatter), or rank after rank
-//! (scan).
+//! Linear: every rank sends directly to the ranks that need its data (alltoall, gather, reduce-scatter, scatter), or
+//! rank after rank (scan).
 //!
 //! T = alpha + (P-1) n beta at the busiest rank if messages overlap; for a scan (P-1)(alpha + n beta + n gamma). A rank
-//! sends to the ranks after it first, so that not all ranks send to the same rank at once.
+//! sends to the ranks after it first, so that not all ranks send to the same rank at once. In a reduce-scatter a rank
+//! adds the blocks in the order of ranks, which costs (P-1) n gamma more.
 //! Source: "basic linear" of Open MPI's coll_base_{alltoall,gather,scatter,scan}.c.
 
 use unisono_base::NodeId;
@@ -18,13 +19,16 @@ const INFO: Info = Info {
     name: "linear",
     summary: "straight to every rank that needs it, or rank after rank for a scan; best for few ranks",
     reference: "Open MPI, coll_base: basic linear",
-    collectives: &[Kind::Alltoall, Kind::Gather, Kind::Scan, Kind::Scatter],
+    collectives: &[Kind::Alltoall, Kind::Gather, Kind::ReduceScatter, Kind::Scan, Kind::Scatter],
     formulas: &[
         Formula::new("hockney", &[Kind::Alltoall, Kind::Gather, Kind::Scatter], "(P-1) (alpha + n beta)"),
         Formula::new("hockney", &[Kind::Scan], "(P-1) (alpha + n beta + n gamma)"),
     ],
     ..Info::AMONG_RANKS
 };
+
+/// The most ranks of a reduce-scatter that a plan considers: it has P^2 messages, and wins among few ranks only.
+const MOST_REDUCED: u32 = 32;
 
 fn scan(b: &mut Builder, c: &Collective) {
     let mut from = None;
@@ -57,7 +61,8 @@ fn rooted(b: &mut Builder, c: &Collective) {
     }
 }
 
-fn alltoall(b: &mut Builder, c: &Collective) {
+/// Sends the block of each rank to it. A rank collects the blocks, or adds them.
+fn exchange(b: &mut Builder, c: &Collective) {
     let (p, len) = (c.ranks, c.elements);
     // Stream r (P-1) + k-1 leads from rank r to rank r + k.
     let ways = (0..p).flat_map(|r| (1..p).map(move |k| (NodeId(r), NodeId((r + k) % p))));
@@ -67,7 +72,17 @@ fn alltoall(b: &mut Builder, c: &Collective) {
         for k in 1..p {
             b.combine(NodeId(r), 0, len, &[Operand::In((r + k) % p * len)], &[stream(r, k)]);
         }
-        b.combine(NodeId(r), 0, len, &[Operand::In(r * len)], &[Operand::Out(r * len)]);
+        let own = Operand::In(r * len);
+        if c.kind.reduces() {
+            let of = |from: u32| if from == r { own } else { stream(from, (r + p - from) % p) };
+            let mut sum = of(0);
+            for from in 1..p {
+                b.combine(NodeId(r), 0, len, &[sum, of(from)], &[Operand::Out(0)]);
+                sum = Operand::Out(0);
+            }
+            continue;
+        }
+        b.combine(NodeId(r), 0, len, &[own], &[Operand::Out(r * len)]);
         for k in 1..p {
             let from = (r + p - k) % p;
             b.combine(NodeId(r), 0, len, &[stream(from, k)], &[Operand::Out(from * len)]);
@@ -86,14 +101,15 @@ impl RankAlgorithm for Linear {
 
     fn instructions(&self, case: &Case, _: &Params) -> u64 {
         let ranks = u64::from(case.collective.ranks);
-        if case.collective.kind == Kind::Alltoall { 2 * ranks * ranks } else { 2 * ranks }
+        let is_exchange = matches!(case.collective.kind, Kind::Alltoall | Kind::ReduceScatter);
+        if is_exchange { 2 * ranks * ranks } else { 2 * ranks }
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;
         match c.kind {
             Kind::Scan => scan(b, c),
-            Kind::Alltoall => alltoall(b, c),
+            Kind::Alltoall | Kind::ReduceScatter => exchange(b, c),
             _ => rooted(b, c),
         }
         Ok(())
@@ -103,11 +119,17 @@ impl RankAlgorithm for Linear {
         let c = &case.collective;
         let bytes = case.bytes(c.elements);
         match c.kind {
+            Kind::ReduceScatter => None,
             Kind::Alltoall => Some(vec![Round::new(c.ranks - 1, bytes)]),
             Kind::Scan => Some(vec![Round::new(1, bytes).reducing(bytes).times(c.ranks - 1)]),
             // The root handles the messages of all others, and the last message travels alone.
             Kind::Gather => Some(vec![Round::pipelined(0, c.ranks - 2, bytes), Round::new(1, bytes)]),
             _ => Some(vec![Round::pipelined(c.ranks - 2, 0, bytes), Round::new(1, bytes)]),
         }
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        let c = &case.collective;
+        if c.kind == Kind::ReduceScatter && c.ranks > MOST_REDUCED { Vec::new() } else { vec![Params::new()] }
     }
 }

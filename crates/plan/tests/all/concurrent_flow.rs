@@ -1,12 +1,12 @@
-//! All-to-all by concurrent flow on networks of every family and on graphs with unlike links: proved, never faster than
-//! the bound `flow`, and near it for long messages.
+//! All-to-all, scatter and gather by concurrent flow on networks of every family and on graphs with unlike links:
+//! proved, never faster than their bounds, and near them for long messages.
 
 use proptest::prelude::*;
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Part, PlanError, Problem, RunOptions, bounds, plan as plan_of, simulate};
+use unisono_plan::{Asked, Part, PlanError, Problem, Root, RunOptions, bounds, plan as plan_of, simulate};
 use unisono_schedule::verify::Method;
 
 fn network(topology: &str) -> Machine {
@@ -18,20 +18,33 @@ fn network(topology: &str) -> Machine {
 }
 
 /// Proves the schedule and returns its predicted, its simulated and its least time in seconds.
-fn times(machine: &Machine, part: Part, elements: u64, chunks: u32, batch: u32) -> Result<[f64; 3], PlanError> {
-    let problem = Problem::new(&Asked::new(Kind::Alltoall, machine, part, elements))?;
-    let flow = bounds(&problem).iter().find(|b| b.name == "flow").expect("the bound of an all-to-all").seconds;
+fn times(
+    (kind, root): (Kind, u32),
+    machine: &Machine,
+    part: Part,
+    elements: u64,
+    chunks: u32,
+    batch: u32,
+) -> Result<[f64; 3], PlanError> {
+    let problem =
+        Problem::new(&Asked { root: Root::Rank(u64::from(root)), ..Asked::new(kind, machine, part, elements) })?;
+    let bounds = bounds(&problem);
+    assert_eq!(bounds.iter().any(|b| b.name == "flow"), kind == Kind::Alltoall);
+    let least = bounds.iter().filter(|b| kind != Kind::Alltoall || b.name == "flow").map(|b| b.seconds);
+    let least = if elements == 0 { 0.0 } else { least.fold(0.0, f64::max) };
     let params = Params::new().with("chunks", chunks).with("batch", batch);
     let plan = plan_of(problem, Some("concurrent-flow"), &params)?;
     let file = plan.file()?;
     let proven = VerifiedFile::new(&file, Method::Auto)
         .unwrap_or_else(|proof| panic!("{elements} with {params}: {:?}", proof.diagnostics[0]));
     let run = simulate(&proven, &RunOptions::default()).unwrap();
-    Ok([plan.best().time.seconds, run.seconds, flow])
+    Ok([plan.best().time.seconds, run.seconds, least])
 }
 
 #[test]
 fn flows_are_proved_on_every_family() {
+    let kinds = [(Kind::Alltoall, 0), (Kind::Scatter, 0), (Kind::Scatter, 3), (Kind::Gather, 0), (Kind::Gather, 3)];
+    let sizes = [(0, 1, 1), (1, 2, 3), (7, 3, 2), (4096, 2, 100)];
     for topology in [
         "name = 'torus'\ndims = [4, 4]",
         "name = 'torus'\ndims = [3, 5]",
@@ -43,17 +56,20 @@ fn flows_are_proved_on_every_family() {
         "name = 'graph'\naccelerators = 5\nedges = [[0, 5], [1, 5], [2, 5], [3, 5], [4, 5], [0, 1]]",
     ] {
         let machine = network(topology);
-        for (elements, chunks, batch) in [(0, 1, 1), (1, 2, 3), (7, 3, 2), (4096, 2, 100)] {
-            let [predicted, simulated, flow] = times(&machine, Part::All, elements, chunks, batch).unwrap();
+        for (kind, (elements, chunks, batch)) in kinds.into_iter().flat_map(|kind| sizes.map(|size| (kind, size))) {
+            let [predicted, simulated, flow] = times(kind, &machine, Part::All, elements, chunks, batch).unwrap();
             assert!(predicted >= flow * (1.0 - 1e-9), "{topology} {elements}: {predicted} {flow}");
             assert!(simulated >= flow * (1.0 - 1e-9), "{topology} {elements}: {simulated} {flow}");
         }
         // The other accelerators of this part forward messages.
-        times(&machine, Part::Places(vec![3, 0, 2]), 100, 1, 2).unwrap();
+        for kind in kinds.map(|(kind, root)| (kind, root.min(2))) {
+            times(kind, &machine, Part::Places(vec![3, 0, 2]), 100, 1, 2).unwrap();
+        }
     }
 }
 
-/// Links of tori and cubes are busy from start to end, packet by packet.
+/// Links of tori and cubes are busy from start to end, packet by packet. The blocks of one root are few, and each has
+/// four chunks.
 #[test]
 fn long_messages_come_near_the_bound() {
     for (topology, chunks) in [
@@ -62,13 +78,12 @@ fn long_messages_come_near_the_bound() {
         ("name = 'torus'\ndims = [4, 6, 3]", 1),
         ("name = 'hypercube'\ndimensions = 4", 4),
     ] {
-        let [predicted, simulated, flow] = times(&network(topology), Part::All, 1 << 16, chunks, 4).unwrap();
-        assert!(
-            predicted < 1.1 * flow && simulated < 1.1 * flow,
-            "{topology} {} {}",
-            predicted / flow,
-            simulated / flow
-        );
+        for (kind, chunks, batch) in [(Kind::Alltoall, chunks, 4), (Kind::Scatter, 4, 1), (Kind::Gather, 4, 1)] {
+            let found = times((kind, 0), &network(topology), Part::All, 1 << 16, chunks, batch).unwrap();
+            let [predicted, simulated, least] = found;
+            let (predicted, simulated) = (predicted / least, simulated / least);
+            assert!(predicted < 1.1 && simulated < 1.1, "{kind} {topology} {predicted} {simulated}");
+        }
     }
 }
 
@@ -82,6 +97,7 @@ proptest! {
         chunks in 1_u32..4,
         batch in 1_u32..5,
         elements in 1_u64..5000,
+        kind in prop::sample::select(vec![Kind::Alltoall, Kind::Scatter, Kind::Gather]),
     ) {
         let nodes = accelerators + switches;
         let rates = ["", " gbps=100", " gbps=25 ns=500"];
@@ -89,7 +105,8 @@ proptest! {
         let more = cables.into_iter().map(|(a, b, rate)| (a % nodes, b % nodes, rate)).filter(|(a, b, _)| a != b);
         let edges: Vec<String> = line.chain(more).map(|(a, b, rate)| format!("{a} {b}{}", rates[rate])).collect();
         let topology = format!("name = 'graph'\naccelerators = {accelerators}\nedges = \"\"\"\n{}\n\"\"\"", edges.join("\n"));
-        let [predicted, simulated, flow] = times(&network(&topology), Part::All, elements, chunks, batch).unwrap();
+        let [predicted, simulated, flow] =
+            times((kind, if kind.has_root() { 1 } else { 0 }), &network(&topology), Part::All, elements, chunks, batch).unwrap();
         prop_assert!(predicted >= flow * (1.0 - 1e-9) && simulated >= flow * (1.0 - 1e-9), "{topology}");
     }
 }

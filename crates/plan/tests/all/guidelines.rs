@@ -123,16 +123,17 @@ fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
 fn exceptions_of_the_page_are_found() {
     let rows = exceptions();
     assert!(!rows.is_empty());
+    let mut others = Vec::new();
     for Exception { machine, shape, bytes, law, ratio } in rows {
         let preset = Machine::preset(machine).unwrap();
         let (kind, parts) = LAWS.iter().find(|of| law_name(of) == law).expect("a law of the table");
         let of = |kind: &Kind| seconds(&preset, shape, *kind, block(shape, bytes)).expect("a plan");
         let is = of(kind) / parts.iter().map(of).sum::<f64>();
-        assert!(
-            is > EQUAL && (is - ratio).abs() < 0.01,
-            "{law} on {shape:?} of {machine}, {bytes} bytes: {is:.3}, and the page has {ratio}"
-        );
+        if is <= EQUAL || (is - ratio).abs() >= 0.01 {
+            others.push(format!("{law} on {shape:?} of {machine}, {bytes} bytes: {is:.3}, and the page has {ratio}"));
+        }
     }
+    assert!(others.is_empty(), "{others:#?}");
 }
 
 #[test]

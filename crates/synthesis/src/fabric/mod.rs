@@ -122,7 +122,7 @@ pub struct Fabric {
     flow: concurrent::Known,
     computing: Switches,
     spanning: Mutex<FxHashMap<SpanningKey, Option<Shared<SpanningTrees>>>>,
-    scatters: Mutex<FxHashMap<u32, Shared<Scatter>>>,
+    scatters: Mutex<FxHashMap<(Roots, u32), Shared<Scatter>>>,
 }
 
 impl std::fmt::Debug for Fabric {
@@ -182,7 +182,7 @@ impl Fabric {
         self.steps.as_ref()
     }
 
-    pub(crate) fn known_scatters(&self) -> &Mutex<FxHashMap<u32, Shared<Scatter>>> {
+    pub(crate) fn known_scatters(&self) -> &Mutex<FxHashMap<(Roots, u32), Shared<Scatter>>> {
         &self.scatters
     }
 

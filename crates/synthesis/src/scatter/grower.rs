@@ -6,7 +6,7 @@ use unisono_base::{interrupt, narrow};
 
 use super::{Hop, Scatter, ScatterTree, Trees};
 use crate::{
-    Graph, NoForest, Ways,
+    Graph, NoForest, Roots, Ways,
     concurrent::{Entering, Search},
     packing::Edge,
     translated::Steps,
@@ -52,6 +52,8 @@ pub struct Grower<'a> {
     least: f64,
     target: f64,
     chunks: u32,
+    /// The roots whose trees are grown. If all ranks see the same network, rank 0 represents them.
+    roots: Roots,
     /// If all ranks see the same network: the nodes in the order of their distance from rank 0. Otherwise loads decide
     /// the order.
     order: Option<Vec<u32>>,
@@ -107,6 +109,7 @@ impl<'a> Grower<'a> {
             least,
             target: 1.0,
             chunks: 1,
+            roots: Roots::All,
             order,
             reached_over: Vec::new(),
             reached: if links.is_some() {
@@ -116,6 +119,11 @@ impl<'a> Grower<'a> {
             },
             links,
         }
+    }
+
+    /// Grows the trees of some roots only, without regard to the symmetry of the network.
+    pub fn of_roots(self, roots: Roots) -> Self {
+        Self { roots, ..self }
     }
 
     pub fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
@@ -135,12 +143,12 @@ impl<'a> Grower<'a> {
 
     /// Grows all trees in rounds, and returns the best time of chunks with its trees.
     fn rounds(&mut self, floor: f64, aim: f64) -> Result<(f64, Vec<Shared<ScatterTree>>), NoForest> {
-        let roots = if self.steps.is_some() { 1 } else { self.graph.ranks() };
+        let roots = if self.steps.is_some() { vec![0] } else { self.roots.list(self.graph.ranks()) };
         let chunks = self.chunks;
         let least = self.least * f64::from(chunks);
         (self.floor, self.target) = (floor, least);
         self.load.fill(0.0);
-        let mut trees: Vec<Option<Shared<ScatterTree>>> = vec![None; (roots * chunks) as usize];
+        let mut trees: Vec<Option<Shared<ScatterTree>>> = vec![None; roots.len() * chunks as usize];
         let mut best: Option<(f64, Vec<Option<Shared<ScatterTree>>>)> = None;
         let mut stayed = 0;
         for steepness in STEEPNESS {
@@ -149,9 +157,9 @@ impl<'a> Grower<'a> {
             self.reached_over = vec![vec![0; self.rates.len()]; levels];
             // Chunks are the outer loop, so that roots take turns.
             for chunk in 0..chunks {
-                for root in 0..roots {
+                for (turn, &root) in roots.iter().enumerate() {
                     interrupt::check();
-                    let at = (root * chunks + chunk) as usize;
+                    let at = turn * chunks as usize + chunk as usize;
                     if let Some(tree) = trees[at].take() {
                         self.unload(&tree);
                     }
@@ -201,7 +209,7 @@ impl<'a> Grower<'a> {
             Some(steps) => Trees::Moved { steps: steps.clone(), of: trees },
             None => Trees::Listed(trees),
         };
-        Scatter { chunks: self.chunks, depth: deepest, time, most_held, most_messages, trees }
+        Scatter { roots: self.roots, chunks: self.chunks, depth: deepest, time, most_held, most_messages, trees }
     }
 
     /// Returns the time of the busiest arc.

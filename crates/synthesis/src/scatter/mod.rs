@@ -1,22 +1,23 @@
-//! Trees along which all ranks scatter their blocks at once, so that the busiest link ends early: an all-to-all.
+//! Trees along which all ranks scatter their blocks at once, so that the busiest link ends early: an all-to-all. The
+//! trees of one root are those of a scatter.
 //!
 //! The flow of one source is a mixture of flows along trees, because those are the vertices of its polyhedron. So the
 //! time of whole chunks, each on one tree, approaches the least time as chunks become smaller. A message from a rank
 //! carries the blocks of all ranks at and below the next one. A tree grows rank by rank, in the order of distances at
 //! the prices of the concurrent flow ([`crate::concurrent`]): every rank joins at the place with the least sum of link
 //! costs. The cost of a link is its price times an exponential of its load. The trees of all ranks are grown again in
-//! turn, with steeper costs each time.
+//! turn, with steeper costs each time. The prices of one root are the times of a unit on the arcs.
 
 pub(crate) mod grower;
 
 use std::sync::Arc as Shared;
 
 use rustc_hash::FxHashMap;
-use unisono_base::interrupt;
+use unisono_base::{interrupt, narrow};
 
 use self::grower::Grower;
 use crate::{
-    Fabric, Graph, NoForest, Runs, Ways,
+    Fabric, Graph, NoForest, Roots, Runs, Ways,
     fabric::size,
     jobs::{Jobs, Work},
     packing::Edge,
@@ -53,6 +54,8 @@ pub struct ScatterTree {
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
 pub struct Scatter {
+    /// The ranks that have blocks for all others.
+    pub roots: Roots,
     /// The number of chunks of the block of every pair of ranks.
     pub chunks: u32,
     /// The most messages from a root to a rank.
@@ -89,6 +92,10 @@ pub struct ScatterMessage {
 
 /// The largest product of ranks and arcs for which every plan considers trees of a few chunks.
 const MOST_QUICK: u64 = 10_000;
+/// The largest products of ranks and arcs, and of ranks and nodes if there are relays, for which every plan considers
+/// the trees of one root.
+const MOST_QUICK_OF_ONE: u64 = 1 << 26;
+const MOST_QUICK_PAIRS: u64 = 1 << 21;
 /// The largest product of roots, nodes and chunks for which trees are grown.
 const MOST_GROWN: u64 = 1 << 26;
 
@@ -98,7 +105,7 @@ impl Scatter {
         let passed =
             |Hop { edge, blocks }: &Hop| Passed { from: edge.from, to: edge.to, link: edge.way[0], blocks: *blocks };
         match &self.trees {
-            Trees::Listed(of) => of[(root * self.chunks + chunk) as usize].hops.iter().map(passed).collect(),
+            Trees::Listed(of) => of[(self.turn(root) * self.chunks + chunk) as usize].hops.iter().map(passed).collect(),
             Trees::Moved { steps, of } => {
                 let moved = |h: &Hop| Passed {
                     from: steps.moved(h.edge.from, root),
@@ -111,23 +118,28 @@ impl Scatter {
         }
     }
 
+    /// Returns the position of a root in the list of roots.
+    fn turn(&self, root: u32) -> u32 {
+        if self.roots == Roots::All { root } else { 0 }
+    }
+
     /// Returns the last arrival and the number of messages. A chunk is one unit, a link has the latency `hop`, messages
     /// have at most `batch` blocks, and hosts do `work` for each.
-    pub fn end(&self, graph: &Graph, batch: u32, hop: f64, work: Option<HostWork>) -> (f64, u64) {
+    pub fn end(&self, graph: &Graph, batch: u32, hop: f64, runs: Runs, work: Option<HostWork>) -> (f64, u64) {
         let (jobs, rates) = self.jobs(graph, batch);
         let hops = vec![hop; rates.len()];
-        let begins = jobs.begins(&rates, &hops);
-        (jobs.end(&begins, (&rates, &hops), Runs::Down, work), jobs.count() as u64)
+        let begins = begins(&jobs, &rates, &hops, runs);
+        (jobs.end(&begins, (&rates, &hops), runs, work), jobs.count() as u64)
     }
 
     /// Returns the messages of all roots in the order in which they begin, for links with the latency `hop` for a
-    /// message of one unit.
-    pub fn timetable(&self, graph: &Graph, batch: u32, hop: f64) -> Vec<ScatterMessage> {
+    /// message of one unit. Upward, the root gathers the blocks.
+    pub fn timetable(&self, graph: &Graph, batch: u32, hop: f64, runs: Runs) -> Vec<ScatterMessage> {
         let (jobs, rates) = self.jobs(graph, batch);
-        let begins = jobs.begins(&rates, &vec![hop; rates.len()]);
+        let begins = begins(&jobs, &rates, &vec![hop; rates.len()], runs);
         let (mut messages, mut begins) = (Vec::with_capacity(begins.len()), begins.into_iter());
         for (at, tree) in (0..).zip(self.listed()) {
-            let (root, chunk) = (at / self.chunks, at % self.chunks);
+            let (root, chunk) = (tree.root, at % self.chunks);
             for (hop, Hop { blocks, .. }) in (0..).zip(&tree.hops) {
                 for (first, blocks) in batches(hop, *blocks, batch) {
                     let begin = begins.next().expect("a job for each message");
@@ -203,6 +215,11 @@ impl Scatter {
     }
 }
 
+fn begins(jobs: &Jobs, rates: &[f64], hops: &[f64], runs: Runs) -> Vec<f64> {
+    let down = jobs.begins(rates, hops);
+    if runs == Runs::Down { down } else { jobs.begins_backwards(&down, rates, hops) }
+}
+
 /// Returns the messages of a hop with `blocks` blocks, as first hop and number. The list of all blocks of the tree is
 /// cut after every `batch` of them.
 pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, u32)> {
@@ -215,29 +232,52 @@ pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, 
 
 impl Fabric {
     /// Returns whether every plan considers such trees.
-    pub fn scatters_quickly(&self) -> bool {
-        self.steps().is_some() || size(self.graph()) <= MOST_QUICK
+    pub fn scatters_quickly(&self, roots: Roots) -> bool {
+        let graph = self.graph();
+        if roots == Roots::All {
+            return self.steps().is_some() || size(graph) <= MOST_QUICK;
+        }
+        let pairs = u64::from(graph.ranks()) * u64::from(graph.nodes());
+        size(graph) <= MOST_QUICK_OF_ONE && (graph.nodes() == graph.ranks() || pairs <= MOST_QUICK_PAIRS)
     }
 
-    /// Returns trees for the chunks of all ranks, and caches them.
+    /// Returns trees for the chunks of the roots, and caches them.
     ///
     /// # Errors
     /// A rank that cannot be reached; too many ranks.
-    pub fn scatter(&self, chunks: u32) -> Result<Shared<Scatter>, NoForest> {
+    pub fn scatter(&self, roots: Roots, chunks: u32) -> Result<Shared<Scatter>, NoForest> {
         let lock = || self.known_scatters().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(found) = lock().get(&chunks) {
+        if let Some(found) = lock().get(&(roots, chunks)) {
             return Ok(Shared::clone(found));
         }
         let graph = self.graph();
-        let roots = if self.steps().is_some() { 1 } else { u64::from(graph.ranks()) };
+        let is_one = roots != Roots::All;
+        let count = if is_one || self.steps().is_some() { 1 } else { u64::from(graph.ranks()) };
         let nodes = u64::from(graph.nodes());
-        if roots * nodes * u64::from(chunks) > MOST_GROWN {
+        if count * nodes * u64::from(chunks) > MOST_GROWN {
             return Err(NoForest::TooLarge { ranks: graph.ranks(), links: graph.arcs().len() });
         }
-        let flow = self.concurrent_flow().ok_or(NoForest::Unreachable)?;
-        let made =
-            Shared::new(Grower::new(graph, self.steps(), &flow.prices, flow.time(), Ways::Shortest).scatter(chunks)?);
-        lock().insert(chunks, Shared::clone(&made));
+        let grower = if is_one {
+            let (prices, least) = of_one(graph, roots);
+            Grower::new(graph, None, &prices, least, Ways::Shortest).of_roots(roots)
+        } else {
+            let flow = self.concurrent_flow().ok_or(NoForest::Unreachable)?;
+            Grower::new(graph, self.steps(), &flow.prices, flow.time(), Ways::Shortest)
+        };
+        let made = Shared::new(grower.scatter(chunks)?);
+        lock().insert((roots, chunks), Shared::clone(&made));
         Ok(made)
     }
+}
+
+/// Returns the prices of arcs for one root, the times of a unit on them, and a time that no trees beat: all blocks
+/// leave the root.
+fn of_one(graph: &Graph, roots: Roots) -> (Vec<u64>, f64) {
+    const UNIT: u64 = 1 << 20;
+    let arcs = graph.arcs();
+    let fastest = arcs.iter().map(|arc| arc.rate).max().unwrap_or(1);
+    let prices = arcs.iter().map(|arc| narrow(u128::from(UNIT) * u128::from(fastest) / u128::from(arc.rate))).collect();
+    let root = roots.list(graph.ranks())[0];
+    let leaving: u64 = graph.leaving(root).iter().map(|&arc| arcs[arc as usize].rate).sum();
+    (prices, f64::from(graph.ranks() - 1) / leaving.max(1) as f64)
 }

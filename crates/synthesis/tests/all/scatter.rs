@@ -4,7 +4,7 @@ use crate::common::torus;
 
 use proptest::prelude::*;
 use unisono_synthesis::{
-    Fabric, Graph, Hop, Scatter, Ways,
+    Fabric, Graph, Hop, Roots, Runs, Scatter, Ways,
     internals::{
         grower::Grower,
         scatter::{Trees, batches},
@@ -15,7 +15,7 @@ use unisono_synthesis::{
 fn check(graph: &Graph, scatter: &Scatter) {
     let mut load = vec![0.0; graph.arcs().len()];
     let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
-    assert_eq!(trees.len(), (graph.ranks() * scatter.chunks) as usize);
+    assert_eq!(trees.len(), scatter.roots.list(graph.ranks()).len() * scatter.chunks as usize);
     for tree in trees {
         let mut below = vec![0; graph.ranks() as usize];
         let mut has: Vec<bool> = (0..graph.ranks()).map(|rank| rank == tree.root).collect();
@@ -72,21 +72,45 @@ fn messages_are_cut_at_every_batch() {
     assert_eq!(batches(3, 6, 100).collect::<Vec<_>>(), [(3, 6)]);
 }
 
+/// The blocks of one root leave it evenly over all of its links, and end when it has sent them.
+#[test]
+fn trees_of_one_root_load_its_links_evenly() {
+    for (dims, chunks) in [(&[4_u32, 4][..], 4), (&[5, 7], 2), (&[8, 8], 1), (&[4, 4, 4], 1), (&[32, 32], 1)] {
+        let graph = torus(dims);
+        let fabric = Fabric::new(graph.clone(), dims, 0.0);
+        let links = 2 * dims.len() as u32;
+        for root in [0, graph.ranks() - 2] {
+            let scatter = fabric.scatter(Roots::One(root), chunks).unwrap();
+            check(&graph, &scatter);
+            check_shortest(&graph, &scatter);
+            let blocks = (graph.ranks() - 1) * chunks;
+            let rate = graph.arcs()[graph.leaving(root)[0] as usize].rate as f64;
+            let least = f64::from(blocks.div_ceil(links)) / rate;
+            let time = scatter.time * f64::from(chunks);
+            assert!(time < least + 1.0 / rate + 1e-9, "{dims:?} {root}: {time} {least}");
+            for runs in [Runs::Down, Runs::Up] {
+                let end = scatter.end(&graph, 1, 0.0, runs, None).0;
+                assert!(end < least + 4.0 / rate, "{dims:?} {runs:?}: {end} {least}");
+            }
+        }
+    }
+}
+
 #[test]
 fn tori_end_with_their_bound() {
     for dims in [&[8_u32, 4][..], &[5, 7], &[2, 4, 8], &[8, 8], &[16, 16], &[8, 8, 8], &[32, 32]] {
         let graph = torus(dims);
         let fabric = Fabric::new(graph.clone(), dims, 0.0);
-        let scatter = fabric.scatter(1).unwrap();
+        let scatter = fabric.scatter(Roots::All, 1).unwrap();
         let bound = fabric.concurrent_flow().unwrap().time();
         assert!((scatter.time / bound - 1.0).abs() < 1e-9, "{dims:?} {} {bound}", scatter.time);
-        let end = scatter.end(&graph, 16, 0.0, None).0;
+        let end = scatter.end(&graph, 16, 0.0, Runs::Down, None).0;
         assert!(end < 1.01 * bound, "{dims:?} {end} {bound}");
     }
     // Without the symmetry.
     let graph = torus(&[8, 4]);
     let fabric = Fabric::new(graph.clone(), &[], 0.0);
-    let scatter = fabric.scatter(4).unwrap();
+    let scatter = fabric.scatter(Roots::All, 4).unwrap();
     check(&graph, &scatter);
     assert!(scatter.time < 1.02 * fabric.concurrent_flow().unwrap().time());
 }
@@ -107,12 +131,12 @@ proptest! {
         check(&graph, &any);
         prop_assert!(any.time >= flow.time() * (1.0 - 1e-9));
         prop_assert!(any.time < 1.1 * flow.time(), "{} {}", any.time, flow.time());
-        let shortest = fabric.scatter(3).unwrap();
+        let shortest = fabric.scatter(Roots::All, 3).unwrap();
         check(&graph, &shortest);
         check_shortest(&graph, &shortest);
         prop_assert!(shortest.time >= flow.time() * (1.0 - 1e-9));
-        let messages = shortest.timetable(&graph, 2, 0.0);
-        prop_assert!(shortest.end(&graph, 2, 0.0, None).0 >= 3.0 * shortest.time * (1.0 - 1e-9));
+        let messages = shortest.timetable(&graph, 2, 0.0, Runs::Down);
+        prop_assert!(shortest.end(&graph, 2, 0.0, Runs::Down, None).0 >= 3.0 * shortest.time * (1.0 - 1e-9));
         let blocks: u32 = messages.iter().map(|m| m.blocks).sum();
         let hops = (0..ranks).flat_map(|root| (0..3).map(move |chunk| (root, chunk)));
         let all: u32 = hops.flat_map(|(root, chunk)| shortest.hops(root, chunk)).map(|hop| hop.blocks).sum();
