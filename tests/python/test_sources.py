@@ -134,10 +134,10 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
         ("verify", "ranks.xml", "--machine", "archer"),
         {"--elements", "--bytes", "--dtype", "--op", "--root", *_PART, "--method", "--processors", "--seed", "--check"},
     ),
-    "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), set()),
+    "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), {"--require"}),
     "emit a file": (
         ("emit", "ranks.sched", "--format", "goal", "-o", "out.goal"),
-        {"--require", "--machine", "--fail"},
+        {"--machine", "--fail"},
     ),
     "emit a placed file": (("emit", "ranks.sched", "--machine", "archer", "--format", "goal", "-o", "out.goal"), _PART),
     "simulate a file of ranks": (

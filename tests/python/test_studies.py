@@ -1,6 +1,7 @@
 """Studies go on where they were killed, on any executor, with the results of one process."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -8,9 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 import unisono as un
@@ -89,8 +91,11 @@ def test_keys_hold_all_that_a_point_depends_on(tmp_path: Path) -> None:
     [
         (b"a,b\n1,2\n", "is no file of points"),
         (b"x" * 100, "is no file of points"),
+        (b"my own", "is no file of points"),
         (b'{"unisono_points":2}\n', "is no file of points"),
-        (b'{"unisono_points":1}\n["a",1]\n[]\n', "has a damaged line 3"),
+        (b'{"unisono_points":1}\n["a",1]\n', "has a damaged line 2"),
+        (b'{"unisono_points":1}\n["a",1,"f"]\n', "has a damaged line 2"),
+        (b'{"unisono_points":1}\n"abc"\n', "has a damaged line 2"),
         (b'{"unisono_points":1}\n' + b"[" * 10**5 + b"\n", "has a damaged line 2"),
     ],
 )
@@ -121,7 +126,9 @@ except OSError:
     kept.add("c", 1)
 """
     assert subprocess.run([sys.executable, "-c", program, tmp_path / "points"]).returncode == 0
-    assert (tmp_path / "points").read_bytes() == b'{"unisono_points":1}\n["c",1]\n'
+    head, line = (tmp_path / "points").read_bytes().splitlines()
+    assert head == b'{"unisono_points":1}'
+    assert json.loads(line)[:2] == ["c", 1]
 
 
 @pytest.mark.parametrize("executor", ["here", "tcp://127.0.0.1:1", "none.json"])
@@ -158,6 +165,43 @@ def test_programs_in_memory_stay_in_their_process(tmp_path: Path) -> None:
     program = un.read_workload("dlrm")
     with KeptPoints(tmp_path / "points") as kept, pytest.raises(un.InputError, match="name its file"):
         un.compare([program], ["hx2mesh-small"], kept=kept)
+
+
+def test_own_algorithms_stay_in_their_process(tmp_path: Path) -> None:
+
+    @un.algorithm("own", collectives=["broadcast"])
+    def own(case: un.AlgorithmCase) -> un.Schedule:
+        return un.plan("broadcast", "archer", shape=case.ranks).schedule
+
+    asked: dict[str, Any] = {"shapes": [4], "elements": [1]}
+    try:
+        with KeptPoints(tmp_path / "points") as kept, pytest.raises(un.InputError, match="own algorithms \\(own\\)"):
+            un.sweep("broadcast", "archer", **asked, kept=kept)
+        with ProcessPoolExecutor(1) as processes, pytest.raises(un.InputError, match="own algorithms"):
+            un.sweep("broadcast", "archer", **asked, executor=processes)
+        with ThreadPoolExecutor(1) as threads:
+            assert un.sweep("broadcast", "archer", **asked, executor=threads)
+    finally:
+        un.remove_algorithm("own")
+
+
+def test_rows_without_times_are_not_kept(tmp_path: Path) -> None:
+    with KeptPoints(tmp_path / "points") as kept:
+        rows = un.compare(["dlrm"], ["dgx-h100", "hx2mesh-small"], kept=kept)
+        assert [row["seconds"] is None for row in rows] == [True, False]
+        assert len(kept) == 1
+
+
+@pytest.mark.parametrize("name", ["fifo", ".", "none/points"])
+def test_what_is_no_file_is_refused(name: str, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    ran = call(*SWEEP, "--resume", str(tmp_path / name))
+    assert (ran.code, ran.err.count("\n")) in {(1, 1), (2, 1)}, ran.err
+
+
+def test_points_and_table_are_two_files(tmp_path: Path) -> None:
+    ran = call(*SWEEP, "--resume", str(tmp_path / "same"), "-o", str(tmp_path / "same"))
+    assert (ran.code, "name two files" in ran.err) == (2, True)
 
 
 @contextlib.contextmanager

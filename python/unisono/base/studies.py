@@ -19,16 +19,19 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from unisono._core import InputError, Machine, __version__
-from unisono.base.files import file_name, title
+from unisono.base.files import check_regular, check_writable, exists, file_name, title
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-__all__ = ["KeptPoints", "key_of", "results"]
+__all__ = ["OWN", "KeptPoints", "key_of", "results"]
 
 #: The most points that an executor is given ahead of the one that is waited for: a study may have millions.
 _AHEAD = 1024
 _HEAD = {"unisono_points": 1}
+#: Algorithms that the user's program added. Other processes lack them, and a file of points cannot tell two of one name
+#: apart.
+OWN: set[str] = set()
 
 
 def results(
@@ -36,12 +39,25 @@ def results(
     calls: Iterable[tuple[Any, ...]],
     executor: "Executor | None" = None,
     kept: "KeptPoints | None" = None,
+    keeps: Callable[[Any], bool] = lambda _: True,
 ) -> Iterator[Any]:
-    """Yields the result of each call, in the order of the calls; ``function`` must be one that other processes find."""
+    """Yields the result of each call, in the order of the calls.
+
+    ``function`` must be one that other processes find. Results for which ``keeps`` is false are not kept.
+
+    Raises:
+        InputError: the user's own algorithms would be missing elsewhere, or mistaken for others of their names.
+
+    """
+    if OWN and (kept is not None or leaves(executor)):
+        raise InputError(
+            f"own algorithms ({', '.join(sorted(OWN))}) are neither kept nor known to other processes; use threads, "
+            "and name no file of points"
+        )
     ahead = 1 if executor is None else _AHEAD
     begun: deque[Callable[[], Any]] = deque()
     for call in calls:
-        begun.append(_begin(function, call, executor, kept))
+        begun.append(_begin(function, call, executor, kept, keeps))
         if len(begun) >= ahead:
             yield begun.popleft()()
     while begun:
@@ -53,6 +69,7 @@ def _begin(
     call: tuple[Any, ...],
     executor: "Executor | None",
     kept: "KeptPoints | None",
+    keeps: Callable[[Any], bool],
 ) -> Callable[[], Any]:
     """Begins a point where there is an executor, and returns what waits for its result."""
     if kept is None:
@@ -60,19 +77,29 @@ def _begin(
     key = key_of(function, call)
     if key in kept:
         return partial(kept.value, key)
+
+    def add(result: Any) -> Any:
+        return kept.add(key, result) if keeps(result) else result
+
     if executor is None:
-        return lambda: kept.add(key, function(call))
+        return lambda: add(function(call))
     future = executor.submit(function, call)
 
     def keep(ended: "Future[Any]") -> None:
         # A failure is for the one who waits, an error of the file too.
         if not ended.cancelled() and ended.exception() is None:
             with suppress(OSError, ValueError):
-                kept.add(key, ended.result())
+                add(ended.result())
 
     # A point may end long before its turn.
     future.add_done_callback(keep)
-    return lambda: kept.add(key, future.result())
+    return lambda: add(future.result())
+
+
+def leaves(executor: "Executor | None") -> bool:
+    """Returns whether points are computed in other processes that have not begun as this one did."""
+    kinds = {base.__module__.split(".")[0] + "." + base.__name__ for base in type(executor).__mro__}
+    return executor is not None and not kinds & {"concurrent.ThreadPoolExecutor", "mpi4py.MPIPoolExecutor"}
 
 
 def key_of(function: Callable[..., Any], call: tuple[Any, ...]) -> str:
@@ -108,6 +135,9 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
         self._name = title(path)
         self._lock = Lock()
         self._found: dict[str, Any] = {}
+        check_writable(path)
+        if exists(path):
+            check_regular(path)
         self._file = Path(file_name(path)).open("a+b", buffering=0)  # noqa: SIM115 (the object holds it open)
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,28 +154,25 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
 
     def _read(self) -> None:
         self._file.seek(0)
-        whole = 0
-        for number, line in enumerate(BytesIO(self._file.read())):
+        whole, contents = 0, self._file.read()
+        for number, line in enumerate(BytesIO(contents)):
             if not line.endswith(b"\n"):
                 break
             try:
                 read = json.loads(line)
                 if number == 0:
                     if read != _HEAD:
-                        raise ValueError
+                        raise self._damaged(number)
                 else:
-                    key, value = read
-                    self._found[str(key)] = value
+                    key, value, checksum = read
+                    if checksum != _checksum(key, value):
+                        raise self._damaged(number)
+                    self._found[key] = value
             except (ValueError, TypeError, RecursionError):
-                kind = "is no file of points" if number == 0 else f"has a damaged line {number + 1}"
-                raise InputError(
-                    f"'{self._name}' {kind}; accepted are a new name and what an earlier study kept"
-                ) from None
+                raise self._damaged(number) from None
             whole += len(line)
-        if whole == 0 and self._file.seek(0, os.SEEK_END) > len(_line(_HEAD)):
-            raise InputError(
-                f"'{self._name}' is no file of points; accepted are a new name and what an earlier study kept"
-            )
+        if whole == 0 and not _line(_HEAD).startswith(contents):
+            raise self._damaged(0)
         self._file.truncate(whole)
         if whole == 0:
             self._write(_HEAD)
@@ -179,12 +206,16 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
         """Writes a point, unless it is there, and returns its value as it will be read."""
         with self._lock:
             if key not in self._found:
-                self._write([key, value])
+                self._write([key, value, _checksum(key, value)])
                 self._found[key] = json.loads(json.dumps(value))
             return self._found[key]
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _checksum(key: str, value: object) -> str:
+    return sha256(_line([key, value])).hexdigest()[:16]
 
 
 def _line(value: object) -> bytes:

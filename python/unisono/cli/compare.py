@@ -3,7 +3,7 @@
 import click
 
 import unisono
-from unisono.base.files import write
+from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
@@ -54,6 +54,7 @@ def compare(
     A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool.
     """
     check_picture(plot)
+    check_files({"--plot": plot, "--resume": resume}, *workloads)
     places = [unisono.machine(name, failed=fail) for name in machines]
     notes = list(dict.fromkeys(note for place in places for note in place.notes()))
     with progress("comparing") as on_row, study(jobs, executor, resume) as (by, kept):

@@ -35,6 +35,8 @@ def probe(
     Sends sets of messages whose loads on the cables are known and differ. A message is as slow as the slowest of its
     cables, and fast messages acquit theirs. Exit code 1: a cable is slow.
     """
+    if len(dict(slow)) < len(slow):
+        raise InputError("--slow names a cable twice; give each cable one share of its rate")
     if slow and not simulate:
         raise InputError("--slow is for --simulate, which has no cables of its own; drop it")
     bytes = None if size is None else parse_bytes(size)

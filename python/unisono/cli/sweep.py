@@ -121,7 +121,7 @@ def sweep(
             "one --subset of its nodes"
         )
     check_picture(plot)
-    check_files({"-o": output, "--plot": plot}, machine)
+    check_files({"-o": output, "--plot": plot, "--resume": resume}, machine)
     note_unused(collective)
     params = parameters_of(options.pop("param"))
     where = unisono.machine(machine, nodes=nodes, subset=subset, failed=fail)

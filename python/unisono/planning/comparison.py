@@ -60,12 +60,13 @@ def compare(
     if given is not None and not any(isinstance(one, WorkloadGraph) and takes_rates(one) for one in opened):
         raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
     # Other processes read the files themselves, and kept rows count the contents of files.
-    travels = kept is not None or not (executor is None or isinstance(executor, ThreadPoolExecutor))
+    travels = kept is not None or (executor is not None and not isinstance(executor, ThreadPoolExecutor))
     programs = [_path(given, one) for given, one in zip(listed, opened, strict=True)] if travels else opened
     calls = [(one, machine, level, overlap, (tflops, memory_gb_per_second)) for one in programs for machine in where]
     rows: list[ComparisonRow] = []
     failed: Error | None = None
-    for row, error in results(_timed, calls, executor, kept):
+    # A reason may be one of this run alone, such as a limit.
+    for row, error in results(_timed, calls, executor, kept, lambda one: one[1] is None):
         if error is not None:
             failed = failed or (InputError if error == "InputError" else UnsupportedError)(row["reason"])
         rows.append(row)

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from unisono._core import InputError, Schedule, ScheduleBuilder, register_algorithm, unregister_algorithm
 from unisono.base import names
 from unisono.base.messages import shown
+from unisono.base.studies import OWN
 
 __all__ = ["AlgorithmCase", "algorithm", "remove_algorithm"]
 
@@ -120,6 +121,7 @@ def algorithm(
             "ranks" in places,
             call,
         )
+        OWN.add(name)
         names.forget_algorithms()
         return function
 
@@ -142,4 +144,5 @@ def remove_algorithm(name: str) -> None:
     """
     if not unregister_algorithm(names.named("the algorithm", name)):
         raise InputError(f"no algorithm {shown(name)} was added")
+    OWN.discard(name)
     names.forget_algorithms()

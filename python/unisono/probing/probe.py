@@ -119,7 +119,14 @@ def probe(sets: Sets, measurer: Measurer, rounds: int = 3, on_step: Callable[[in
             evidence.add(at, times)
     suspects, left = accuse(evidence)
     step(2, 2)
-    return _found(sets, evidence, suspects, left, rounds)
+    found = _found(sets, evidence, suspects, left, rounds)
+    # Times of a simulation have no costs of hosts, by which those of MPI are longer.
+    if isinstance(measurer, Simulated) and evidence.factor >= evidence.cut:
+        found.notes.append(
+            f"most messages take {evidence.factor:.3g} times as long as expected, so most cables may be slow; the "
+            "others are compared with them"
+        )
+    return found
 
 
 #: The most rounds.
@@ -164,6 +171,11 @@ def _found(sets: Sets, evidence: Evidence, suspects: list[Suspect], left: int, r
         tested[routes.link] = True
     untested = [links.name(int(cable)) for cable in links.cables if not tested[links.of_cable(int(cable))].any()]
     notes = []
+    if sets.bytes < links.suggested_bytes:
+        notes.append(
+            f"messages of {sets.bytes} bytes are short, so latencies may hide a slow cable; accepted without this note "
+            f"are --bytes from {links.suggested_bytes} on"
+        )
     if not 1 / _OTHER_SCALE < evidence.factor < _OTHER_SCALE:
         notes.append(
             f"most messages take {evidence.factor:.3g} times as long as on {links.machine.name}; cables are compared "

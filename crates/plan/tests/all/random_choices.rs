@@ -81,7 +81,6 @@ fn check_all(drawn: fn(u64) -> Drawn, first: u64, off: f64) {
             found.push(format!("{case}: {} is predicted at {}, takes {own}", name(best), best.time.seconds));
         }
     }
-    println!("{} problems, {} of them noted", looked.problems, looked.noted);
     assert!(found.is_empty(), "{} of {} problems: {found:#?}", found.len(), looked.problems);
     assert!(looked.problems >= many as u32 * 9 / 10 && looked.noted <= looked.problems / 10 + 1);
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use unisono_collective::{Kind, OperatorClass, Row};
+use unisono_collective::{Kind, Row};
 
 use super::{PlanFile, PlanFileError};
 use crate::stored::Blocking;
@@ -71,7 +71,7 @@ impl PlanFile {
     /// Lists the calls of a collective on its number of ranks that the library serves.
     fn left(&self, rows: &[usize]) -> Vec<String> {
         let mut left = Vec::new();
-        let mut groups: BTreeMap<(Option<u32>, OperatorClass), Vec<(&Row, Option<usize>)>> = BTreeMap::new();
+        let mut groups: BTreeMap<_, Vec<(&Row, _)>> = BTreeMap::new();
         for &at in rows {
             let row = &self.table.rows()[at];
             groups.entry((row.per_node, row.class)).or_default().push((row, self.uses[at]));
