@@ -115,6 +115,7 @@ def exchanged(lab: Lab, a: str, b: str, count: int, size: int, seconds: int = 60
         return receiver.stdout.read().strip()
 
 
+@pytest.mark.soak  # other work on the cores delays messages, which the simulator's tests do not have
 def test_probe_names_the_slow_cable_of_a_lab(folder: Path) -> None:
     machine = network(folder, TREE)
     wrong = call("lab", "up", machine, "--slow", "0-9=0.2")

@@ -130,17 +130,18 @@ def _ranks() -> Check:
     except (OSError, subprocess.TimeoutExpired) as failure:
         return Check(name, False, False, f"mpi4py {version}: {failure}", f"try {' '.join(command[:3])} hostname")
     lines = [line.split(" ", 1) for line in ran.stdout.splitlines() if line[:1].isdigit()]
+    # The lines of two ranks that are alone may come as one, and these ranks may end with an error.
+    size, library = lines[0] if lines else ("", "")
+    if size == "1":
+        text = (
+            f"mpi4py {version} uses {library}, but {launcher.path} is of {_FAMILIES[launcher.family]}: ranks are alone"
+        )
+        return Check(name, False, False, text, "use the mpiexec of that library, or install mpi4py for this one")
     if ran.returncode or len(lines) != 2:
         said = (ran.stderr.strip() or ran.stdout.strip() or "nothing was printed").splitlines()[-1]
         return Check(
             name, False, False, f"mpi4py {version} does not start: {said}", "pip install --force-reinstall mpi4py"
         )
-    size, library = lines[0]
-    if size != "2":
-        text = (
-            f"mpi4py {version} uses {library}, but {launcher.path} is of {_FAMILIES[launcher.family]}: ranks are alone"
-        )
-        return Check(name, False, False, text, "use the mpiexec of that library, or install mpi4py for this one")
     return Check(name, True, False, f"mpi4py {version}, two ranks on {library}")
 
 

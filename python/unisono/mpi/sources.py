@@ -117,8 +117,11 @@ class Group:
 
         Raises:
             Error: the making failed.
+            OSError: the same, on one rank alone.
 
         """
+        if self.ranks == 1:
+            return make()
         made: tuple[Any, Error | None] = (None, None)
         if self.rank == 0:
             try:
