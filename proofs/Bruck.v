@@ -116,7 +116,7 @@ Proof.
   replace (r <? P) with true by (symmetry; apply Nat.ltb_lt; auto). auto.
 Qed.
 
-(** What a rank collects, with the instruction that wrote it. *)
+(** The contributions that a rank collects, with the instruction that wrote them. *)
 Lemma collected_before : forall q k i x, q < P -> k <= rounds -> index (S (S rounds)) 2 q (S k) 0 <= i -> i <= P * S (S
   rounds) * 2 ->
   (forall j m t, j < S (S rounds) -> m < 2 -> index (S (S rounds)) 2 q j m < i -> In (Buf (hoard q) t) (into (bruck_row

@@ -341,7 +341,7 @@ Qed.
 
 Notation held := (held P (S (S stages)) 2 exchange_row exchange_ports ec V).
 
-(** What a rank that stays has before stage [k]. *)
+(** The contributions that a rank that stays has before stage [k]. *)
 Lemma have_value : forall q k m e, q < P -> k <= stages -> m < 2 -> e < n -> folded q = false ->
   source_at P (S (S stages)) 2 exchange_row exchange_ports ec V got q (S k) m e (have k q) = Some (group k (number q /
     weight k) e).

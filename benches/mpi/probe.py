@@ -14,24 +14,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import unisono as un
 from allreduce import BIN, LIBRARIES, ROOT
+from lab import FAST, leaves
 from unisono.probing import Sets, Simulated, probe
 
-FAST = "gbps=100 ns=150"
 SHARE = 0.2
-
-
-def leaves(hosts: int, switches: int, uplink: str) -> Iterator[str]:
-    """Hosts that are dealt in turns to leaves, which one switch joins."""
-    top = hosts + switches
-    yield from (f"{host} {hosts + host % switches} {FAST}" for host in range(hosts))
-    yield from (f"{leaf} {top} {uplink}" for leaf in range(hosts, top))
 
 
 NETWORKS = {

@@ -33,7 +33,7 @@ class Accused:
 
 @dataclass
 class Probe:
-    """What a probe found."""
+    """The result of a probe."""
 
     machine: str
     ranks: int
