@@ -36,8 +36,8 @@ pub enum TimeSource {
     Registers,
     /// A simulation of the schedule under the machine's model.
     Simulated,
-    /// For a target with thread blocks: a simulation of the file with one thread block a share, at the rates of
-    /// several.
+    /// For a target with thread blocks: a simulation of the file with as many thread blocks as it takes, in coarse
+    /// packets.
     Estimated,
 }
 

@@ -2,16 +2,11 @@
 
 use unisono_algorithms::{Algorithm, Case, Params, resolve};
 use unisono_base::interrupt;
-use unisono_cost::Time;
-use unisono_emit::{Choices, Emitter, not_of_gpus};
+use unisono_emit::{Emitter, not_of_gpus};
 use unisono_lower::{File, Placed, Placement, VerifiedFile};
 use unisono_schedule::verify::Method;
 
-use crate::{
-    PlanError, Problem, TimeSource, Timed,
-    candidates::simulate_nearest,
-    written::{self, Form, forms, written_as},
-};
+use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_file::sort_by_files};
 
 /// Instructions of all schedules that are built to find out whether the target can express them, once one is found that
 /// it can; other candidates stay unmarked.
@@ -19,15 +14,6 @@ const MOST_INSTRUCTIONS: usize = 1 << 20;
 
 /// Steps of all simulations of a plan.
 const MOST_SIMULATED: f64 = 16_777_216.0;
-
-/// Candidates whose files are timed, by estimate and as they are.
-const MOST_ESTIMATED: usize = 10;
-const MOST_WRITTEN: usize = 3;
-/// Instructions of all of them.
-const MOST_WRITTEN_INSTRUCTIONS: usize = 1 << 13;
-
-/// Factor by which a prediction may be above the time of a file.
-const TOO_SLOW: f64 = 1.05;
 
 /// True if the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
 pub type Expressible = Option<Result<(), String>>;
@@ -85,7 +71,7 @@ pub(crate) fn mark(
         }
     }
     if found && !emitter.protocols().is_empty() {
-        write_nearest(problem, emitter, &mut first)?;
+        sort_by_files(problem, emitter, &mut first)?;
     } else if found && (first.len() > 1 || is_reshaped) {
         let accepted = first.iter_mut().take_while(|(_, mark)| *mark == Some(Ok(())));
         let file = |one: &Timed| built(problem, emitter, one);
@@ -101,80 +87,6 @@ pub(crate) fn mark(
     }
     first.extend(last);
     Ok(first.into_iter().unzip())
-}
-
-/// Times the files of candidates, and sorts those candidates first.
-///
-/// Estimates times in the order of predictions, until the next prediction is more than [`TOO_SLOW`] above the best
-/// time: files take no less time than their schedules, but for what predictions are too slow. Of an algorithm, the
-/// parameters are tried until times rise. Then writes the best by estimate, until no estimate is below the time of a
-/// file.
-fn write_nearest(
-    problem: &Problem,
-    emitter: &dyn Emitter,
-    candidates: &mut Vec<(Timed, Expressible)>,
-) -> Result<(), PlanError> {
-    let choices = Choices::default();
-    let (mut best, mut spent) = (f64::INFINITY, 0);
-    let mut estimated: Vec<(usize, f64, Vec<Form>)> = Vec::new();
-    let mut first = None;
-    for (n, (candidate, mark)) in candidates.iter().enumerate() {
-        interrupt::check();
-        let is_enough = estimated.len() >= MOST_ESTIMATED || candidate.time.seconds >= best * TOO_SLOW;
-        if *mark != Some(Ok(())) || is_enough {
-            break;
-        }
-        first = first.or(Some(n));
-        let of_same =
-            |row: &&(usize, f64, Vec<Form>)| candidates[row.0].0.algorithm.name() == candidate.algorithm.name();
-        let same: Vec<f64> = estimated.iter().filter(of_same).map(|row| row.1).collect();
-        if same.last().is_some_and(|last| same.iter().any(|earlier| earlier < last)) {
-            continue;
-        }
-        let file = built(problem, emitter, candidate)?;
-        let instructions = file.schedule.instr_count();
-        if instructions > written::MOST_INSTRUCTIONS || spent + instructions > MOST_WRITTEN_INSTRUCTIONS {
-            continue;
-        }
-        spent += instructions;
-        let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { continue };
-        // A candidate without a time as a file keeps its prediction.
-        let forms = forms(emitter, &proven, &choices);
-        if let Some(seconds) = forms.first().map(|form| form.seconds) {
-            estimated.push((n, seconds, forms));
-            best = best.min(seconds);
-        }
-    }
-    estimated.sort_by(|a, b| a.1.total_cmp(&b.1));
-    if estimated.is_empty() {
-        estimated.extend(first.map(|n| (n, candidates[n].0.time.seconds, Vec::new())));
-    }
-    let mut least = f64::INFINITY;
-    // True where the time of a candidate is that of its file, and no estimate.
-    let mut known = vec![None; candidates.len()];
-    for (looked, &(n, seconds, ref forms)) in estimated.iter().enumerate() {
-        interrupt::check();
-        let is_written = looked < MOST_WRITTEN && seconds < least;
-        let (time, source) = if is_written {
-            let file = built(problem, emitter, &candidates[n].0)?;
-            let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { continue };
-            let Ok((_, Some(time))) = written_as(emitter, &proven, &choices, forms) else { continue };
-            least = least.min(time.seconds);
-            (time, TimeSource::Simulated)
-        } else {
-            (Time { seconds, cycles: None }, TimeSource::Estimated)
-        };
-        (candidates[n].0.time, candidates[n].0.source) = (time, source);
-        known[n] = Some(is_written);
-    }
-    let mut found: Vec<_> = candidates.drain(..).zip(known).collect();
-    // Stable: the others keep the order of their predictions.
-    found.sort_by(|((a, _), a_known), ((b, _), b_known)| {
-        let by_time = if a_known.is_some() { a.time.total_cmp(&b.time) } else { std::cmp::Ordering::Equal };
-        b_known.cmp(a_known).then(by_time)
-    });
-    candidates.extend(found.into_iter().map(|(candidate, _)| candidate));
-    Ok(())
 }
 
 /// True if the target takes chunks that the candidate's prediction does not count, because the algorithm has no

@@ -13,6 +13,7 @@ mod bound_certificate;
 mod candidates;
 mod error;
 mod expressible;
+mod fastest_file;
 mod forests;
 mod format;
 #[doc(hidden)]

@@ -1,21 +1,21 @@
 //! Files of plans for GPUs: their times, and the choice of the fastest form.
 //!
 //! A schedule can be written in several forms, which differ in protocol and number of thread blocks. If the machine has
-//! rates of thread blocks, each protocol is written with one share, read back and simulated at 1, 2, 4, ... times the
-//! rates, since n thread blocks that share the work move n times as much. The fastest forms are then written and
-//! simulated as they are. There is one form if the user chose the protocol or the number of thread blocks, or if the
-//! machine has no such rates.
+//! rates of thread blocks, each protocol is written with as many thread blocks as it takes, read back and simulated,
+//! then with fewer while that costs little time: thread blocks take processors from programs. There is one form if the
+//! user chose the protocol or the number of thread blocks, or if the machine has no such rates.
 
-use unisono_base::{InstrId, LaneId, narrow};
 use unisono_cost::Time;
 use unisono_emit::{Asked, Choices, Emitter, Files, IMPORTERS, Refused};
 use unisono_lower::{File, Placement, VerifiedFile};
-use unisono_machine::network::{Network, Protocol};
+use unisono_machine::network::{BlockRate, Network, Protocol};
 use unisono_schedule::verify::Method;
 
 use crate::{RunOptions, simulate};
 
-/// The least share of the time that twice as many thread blocks must save.
+/// The ratio of times up to which fewer thread blocks are better.
+const SLOWER: f64 = 1.02;
+/// The share of the time that twice as many thread blocks must save to be looked at.
 const WORTH: f64 = 0.05;
 /// The most packets of the largest buffer when forms are compared. The time of the chosen form counts all packets.
 const PACKETS: u64 = 1 << 10;
@@ -24,10 +24,8 @@ pub(crate) const MOST_INSTRUCTIONS: usize = 1 << 10;
 /// The most bytes of the largest buffer for which MSCCL++ plans with packets are tried. Their proof orders each packet
 /// against every other one (17 GB at 64 KiB).
 const MOST_PACKET_BYTES: u64 = 1 << 14;
-/// The most forms of a schedule that are written and simulated as they are.
-const MOST_WRITTEN: usize = 3;
 
-/// A form of the files of a schedule, with an estimate of its time.
+/// A form of the files of a schedule, with its time in coarse packets.
 pub(crate) struct Form {
     choices: Choices,
     pub(crate) seconds: f64,
@@ -43,97 +41,85 @@ pub fn written(
     proven: &VerifiedFile,
     choices: &Choices,
 ) -> Result<(Files, Option<Time>), Refused> {
-    let forms = if choices.protocol.is_none() && choices.thread_blocks.is_none() {
-        forms(emitter, proven, choices)
-    } else {
-        Vec::new()
-    };
-    written_as(emitter, proven, choices, &forms)
+    let is_free = choices.protocol.is_none() && choices.thread_blocks.is_none();
+    let form = if is_free { fastest_form(emitter, proven, choices) } else { None };
+    written_as(emitter, proven, choices, form.as_ref())
 }
 
-/// As [`written`], with forms that [`forms`] returned.
+/// As [`written`], in a form that [`fastest_form`] returned.
 pub(crate) fn written_as(
     emitter: &dyn Emitter,
     proven: &VerifiedFile,
     choices: &Choices,
-    forms: &[Form],
+    form: Option<&Form>,
 ) -> Result<(Files, Option<Time>), Refused> {
-    let network = network(emitter, proven.file());
-    let time = |files: &Files| {
-        let read = read(emitter, files, proven.file())?;
-        Some(Time { seconds: simulated(&read, network?)?, cycles: None })
-    };
-    let (mut best, mut looked) = (None::<(Files, Time)>, 0);
-    for form in forms {
-        let is_best = best.as_ref().is_some_and(|(_, time)| time.seconds <= form.seconds);
-        if is_best || looked >= MOST_WRITTEN {
-            break;
-        }
-        let Ok(files) = emitter.emit_as(proven, &form.choices) else { continue };
-        looked += 1;
-        if let Some(found) = time(&files)
-            && best.as_ref().is_none_or(|(_, time)| found.seconds < time.seconds)
-        {
-            best = Some((files, found));
-        }
-    }
-    if let Some((files, time)) = best {
-        return Ok((files, Some(time)));
-    }
-    let files = emitter.emit_as(proven, choices)?;
-    let found = time(&files);
-    Ok((files, found))
+    let files = emitter.emit_as(proven, form.map_or(choices, |form| &form.choices))?;
+    let time = network(emitter, proven.file()).and_then(|network| {
+        let read = read(emitter, &files, proven.file())?;
+        Some(Time { seconds: simulated(&read, network)?, cycles: None })
+    });
+    Ok((files, time))
 }
 
-/// Returns the forms of the files of a schedule, the fastest by estimate first. Empty if the target has no thread
-/// blocks, the schedule is not on a network or is too large, or no form has a time.
-pub(crate) fn forms(emitter: &dyn Emitter, proven: &VerifiedFile, choices: &Choices) -> Vec<Form> {
+/// Returns the form of the fastest protocol, with as few thread blocks as take at most [`SLOWER`] times as long. `None`
+/// if the target has no thread blocks, the schedule is not on a network or is too large, or no form has a time.
+pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices: &Choices) -> Option<Form> {
     let file = proven.file();
-    let Some(network) = network(emitter, file) else { return Vec::new() };
+    let network = network(emitter, file)?;
     if file.schedule.instr_count() > MOST_INSTRUCTIONS {
-        return Vec::new();
+        return None;
     }
-    let packet_bytes = u32::try_from(largest_buffer(file) / PACKETS).unwrap_or(u32::MAX).max(network.packet_bytes);
-    let buffer_bytes = network.buffer_bytes.max(2 * u64::from(packet_bytes));
-    let coarse = Network { packet_bytes, buffer_bytes, ..network.clone() };
+    let coarse = coarse(file, network);
     let rates = network.thread_block.unwrap_or_default();
-    let single = |form: &Choices| {
-        let files = emitter.emit_as(proven, &Choices { thread_blocks: Some(1), ..*form }).ok()?;
-        read(emitter, &files, file)
-    };
     let packets = emitter.name() != "mscclpp" || largest_buffer(file) <= MOST_PACKET_BYTES;
     let is_rated = |&p: &Protocol| rates.of(p).gb_per_second.is_some() && (packets || p == Protocol::Simple);
-    let rated: Vec<_> = emitter.protocols().iter().copied().filter(is_rated).collect();
-    let mut forms = Vec::new();
-    if rated.is_empty() {
-        let seconds = single(choices).and_then(|read| simulated(&read, &coarse));
-        forms.extend(seconds.map(|seconds| Form { choices: *choices, seconds }));
+    let timed = |choices: Choices| {
+        let files = emitter.emit_as(proven, &choices).ok()?;
+        Some(Form { choices, seconds: simulated(&read(emitter, &files, file)?, &coarse)? })
+    };
+    let mut rated = emitter.protocols().iter().copied().filter(is_rated).peekable();
+    if rated.peek().is_none() {
+        return timed(*choices);
     }
-    for protocol in rated {
-        let form = Choices { protocol: Some(protocol), ..*choices };
-        let Some(read) = single(&form) else { continue };
-        let most = emitter.thread_blocks() / thread_blocks(&read).max(1);
-        let mut last = f64::INFINITY;
-        for blocks in (0..=most.max(1).ilog2()).map(|n| 1 << n) {
-            let shared = Network { thread_block: Some(rates.times(blocks)), ..coarse.clone() };
-            let Some(seconds) = simulated(&read, &shared).filter(|found| *found < last * (1.0 - WORTH)) else { break };
-            last = seconds;
-            forms.push(Form { choices: Choices { thread_blocks: Some(blocks), ..form }, seconds });
+    let form_of = |protocol| {
+        let most = useful_blocks(file, network, rates.of(protocol)).min(emitter.thread_blocks()).max(1);
+        let counts = (0..=most.ilog2()).rev().map(|n| 1 << n);
+        let mut forms = counts
+            .filter_map(|blocks| timed(Choices { protocol: Some(protocol), thread_blocks: Some(blocks), ..*choices }));
+        let mut chosen = forms.next()?;
+        let mut least = chosen.seconds;
+        for form in forms {
+            if form.seconds > least * SLOWER {
+                break;
+            }
+            least = least.min(form.seconds);
+            chosen = form;
         }
-    }
-    forms.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    forms
+        Some(chosen)
+    };
+    rated.filter_map(form_of).reduce(faster)
 }
 
-/// Returns the most thread blocks of a GPU.
-fn thread_blocks(file: &File) -> u32 {
-    let (schedule, Some(blocks)) = (&file.schedule, &file.blocks) else { return 0 };
-    let is_block = |lane: &usize| {
-        let mut ids = schedule.lane_instrs(LaneId::new(*lane));
-        ids.any(|id| blocks.protocol(InstrId::new(id)).is_some())
-    };
-    let most = schedule.all_nodes().map(|node| schedule.lanes(node).filter(is_block).count()).max();
-    narrow(most.unwrap_or(0))
+fn faster(a: Form, b: Form) -> Form {
+    if b.seconds < a.seconds { b } else { a }
+}
+
+/// Returns the number of thread blocks behind which more of them save less than [`WORTH`] of the time, if one block
+/// moves the largest buffer in a message: it takes `message_ns` and `signal_ns` with any number of them.
+fn useful_blocks(file: &File, network: &Network, rate: BlockRate) -> u32 {
+    let fixed_ns = rate.message_ns + network.signal_ns;
+    let (Some(ns_per_byte), true) = (rate.pass_ns_per_byte(), fixed_ns > 0.0) else { return u32::MAX };
+    let shared_ns = largest_buffer(file) as f64 * 2.0 * ns_per_byte;
+    // Twice n thread blocks save shared / 2n of fixed + shared / n.
+    let most = shared_ns * (0.5 - WORTH) / (WORTH * fixed_ns);
+    (most.ceil().min(f64::from(1_u32 << 30)) as u32).max(1).next_power_of_two()
+}
+
+/// Returns a network whose packets are coarse enough for the file's largest buffer.
+fn coarse(file: &File, network: &Network) -> Network {
+    let packet_bytes = u32::try_from(largest_buffer(file) / PACKETS).unwrap_or(u32::MAX).max(network.packet_bytes);
+    let buffer_bytes = network.buffer_bytes.max(2 * u64::from(packet_bytes));
+    Network { packet_bytes, buffer_bytes, ..network.clone() }
 }
 
 /// Returns the network of a file, if the target writes thread blocks.

@@ -143,7 +143,9 @@ def schedule_of(
     # A barrier has no size, so only a machine distinguishes it from a file.
     barrier = what == "barrier" and machine is not None
     sized = options["elements"] is not None or options["bytes"] is not None
-    if (barrier or sized) and not is_file(what):
+    # No name of a collective has a dot or a slash.
+    is_path = any(sign in what for sign in "./")
+    if (barrier or sized) and not is_path and not is_file(what):
         if machine is None:
             raise InputError(f"to {verb} a {what} as planned, --machine must name the machine")
         refuse_unused(COLLECTIVE)

@@ -54,8 +54,7 @@ impl Maker<'_> {
                 works.push(Work { op, count, block, step: lengths[block] });
                 lengths[block] += 1;
             }
-            let most = limits::STEPS * limits::BLOCKS;
-            if works.len() > most { Err(format!("{node} would take more than {most} steps")) } else { Ok(()) }
+            limits::check_steps(node, works.len())
         };
         for &id in instrs {
             for (from, len) in self.pieces.of(s, self.flow, id) {

@@ -108,6 +108,15 @@ pub fn of_program(p: &Program, processors: u32) -> Vec<(Option<NodeId>, String)>
     found
 }
 
+/// Checks that the thread blocks of a GPU hold a number of steps.
+///
+/// # Errors
+/// They do not.
+pub fn check_steps(node: NodeId, steps: usize) -> Result<(), String> {
+    let most = STEPS * BLOCKS;
+    if steps > most { Err(format!("{node} would take more than {most} steps")) } else { Ok(()) }
+}
+
 /// Why a GPU of a number of GPUs cannot keep its part of the file.
 pub fn too_many_nodes(gpus: usize, gpu: &Gpu) -> Option<String> {
     let kept = gpus + 1 + gpu.blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use unisono_base::{InstrId, StreamId, interrupt::poll};
+use unisono_base::{InstrId, NodeId, StreamId, interrupt::poll};
 use unisono_schedule::{Flow, Operand, Schedule};
+
+use super::limits;
 
 /// The most cuts of a schedule. One that needs more is refused.
 const MOST_CUTS: usize = 1 << 20;
@@ -31,13 +33,25 @@ impl Pieces {
     /// Cuts a schedule into pieces of at most `longest` chunks.
     ///
     /// # Errors
-    /// The schedule has no elements, or the ends of its streams are cut too differently.
+    /// The schedule has no elements, or is cut into more pieces than files hold steps.
     pub fn new(schedule: &Schedule, flow: &Flow, longest: u32) -> Result<Self, String> {
         let unit = unit(schedule);
         if unit == 0 {
             return Err("it moves no elements".to_owned());
         }
         let longest = unit.saturating_mul(longest);
+        let leaves = |s: StreamId, node: NodeId| flow.readers(s).iter().any(|p| flow.node_of(p.instr) != node);
+        // The pieces that each GPU sends, which take a step each.
+        let mut sent = vec![0_usize; schedule.node_count()];
+        for id in (0..schedule.instr_count()).map(InstrId::new) {
+            poll();
+            let node = flow.node_of(id);
+            for (_, span) in flow.pushes(schedule, id).filter(|&(s, _)| leaves(s, node)) {
+                sent[node.index()] += span.len.div_ceil(longest) as usize;
+            }
+            limits::check_steps(node, sent[node.index()])?;
+        }
+        sent.fill(0);
         let mut pieces = Self { unit, longest, starts: vec![BTreeSet::new(); schedule.stream_count()] };
         let mut new: Vec<At> = Vec::new();
         for s in schedule.all_streams() {
@@ -58,6 +72,11 @@ impl Pieces {
             cuts += 1;
             if cuts > MOST_CUTS {
                 return Err(format!("its streams are cut into more than {MOST_CUTS} pieces"));
+            }
+            let writer = flow.writers(s).first().map(|p| flow.node_of(p.instr));
+            if let Some(node) = writer.filter(|&node| leaves(s, node)) {
+                sent[node.index()] += 1;
+                limits::check_steps(node, sent[node.index()])?;
             }
             // An instruction that moves this element together with the one before it is cut here, and so are its other
             // streams.

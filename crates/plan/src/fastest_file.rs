@@ -1,0 +1,141 @@
+//! The candidate whose file for GPUs is the fastest.
+//!
+//! A candidate has a prediction, which is cheap, an estimate of its file, and the time of its file as written. The
+//! search looks closer at the candidate whose file may be the fastest by the best that is known of it, until that one
+//! is written.
+
+use std::{cmp::Ordering, collections::BTreeMap};
+
+use unisono_base::interrupt;
+use unisono_cost::Time;
+use unisono_emit::{Choices, Emitter};
+use unisono_lower::VerifiedFile;
+use unisono_schedule::verify::Method;
+
+use crate::{
+    PlanError, Problem, TimeSource, Timed,
+    expressible::{Expressible, built},
+    written::{self, Form, fastest_form, written_as},
+};
+
+/// Candidates whose files are estimated, and those whose files are written.
+const MOST_ESTIMATED: usize = 16;
+const MOST_WRITTEN: usize = 4;
+/// Instructions of all candidates whose files are estimated.
+const MOST_INSTRUCTIONS: usize = 1 << 13;
+
+/// The least time of a file over its prediction: the prediction counts a message and the sum of its data one after the
+/// other, and a thread block adds while it receives.
+const LEAST: f64 = 0.5;
+/// The least of that factor over the least one that was found for other parameters, and for other algorithms.
+const LEAST_OF_ALIKE: f64 = 0.85;
+const LEAST_OF_OTHERS: f64 = 0.75;
+
+/// The knowledge of a candidate's file.
+enum Known {
+    Prediction,
+    Estimate(Form),
+    File(Time),
+    /// The file has no time, or is too large to be timed.
+    Nothing,
+}
+
+/// Sorts candidates: those whose files are written, then those with estimates, then the others in their order. Only
+/// candidates that the target is known to express are looked at.
+///
+/// # Errors
+/// A schedule cannot be built.
+pub(crate) fn sort_by_files(
+    problem: &Problem,
+    emitter: &dyn Emitter,
+    candidates: &mut Vec<(Timed, Expressible)>,
+) -> Result<(), PlanError> {
+    let choices = Choices::default();
+    let accepted = |row: &(Timed, Expressible)| row.1 == Some(Ok(()));
+    let unlooked = |row: &(Timed, Expressible)| if accepted(row) { Known::Prediction } else { Known::Nothing };
+    let mut known: Vec<Known> = candidates.iter().map(unlooked).collect();
+    // The least time of a file over its prediction that was found, by algorithm.
+    let mut factors = BTreeMap::<&str, f64>::new();
+    let (mut estimates, mut files, mut instructions) = (0, 0, 0);
+    loop {
+        interrupt::check();
+        let found = factors.values().copied().reduce(f64::min);
+        let unknown = found.map_or(LEAST, |found| (found * LEAST_OF_OTHERS).max(LEAST));
+        let factor = |one: &Timed| factors.get(one.algorithm.name()).map_or(unknown, |found| found * LEAST_OF_ALIKE);
+        let least = |n: usize| {
+            let one = &candidates[n].0;
+            match &known[n] {
+                Known::Prediction => one.time.seconds * factor(one),
+                Known::Estimate(form) => form.seconds,
+                Known::File(time) => time.seconds,
+                Known::Nothing => f64::INFINITY,
+            }
+        };
+        let Some(n) = (0..known.len()).min_by(|&a, &b| least(a).total_cmp(&least(b))) else { break };
+        let one = &candidates[n].0;
+        known[n] = match &known[n] {
+            Known::Prediction if estimates == MOST_ESTIMATED => Known::Nothing,
+            Known::Prediction => {
+                let file = built(problem, emitter, one)?;
+                let more = file.schedule.instr_count();
+                let is_small = more <= written::MOST_INSTRUCTIONS && instructions + more <= MOST_INSTRUCTIONS;
+                let proven = is_small.then(|| VerifiedFile::new(&file, Method::Auto).ok()).flatten();
+                let form = proven.and_then(|proven| fastest_form(emitter, &proven, &choices));
+                if is_small {
+                    (estimates, instructions) = (estimates + 1, instructions + more);
+                }
+                match form {
+                    Some(form) => {
+                        let factor = (form.seconds / one.time.seconds).clamp(LEAST, 1.0);
+                        let found = factors.entry(one.algorithm.name()).or_insert(factor);
+                        *found = found.min(factor);
+                        Known::Estimate(form)
+                    }
+                    None => Known::Nothing,
+                }
+            }
+            Known::Estimate(_) if files == MOST_WRITTEN => break,
+            Known::Estimate(form) => {
+                files += 1;
+                write(problem, emitter, one, Some(form))?.map_or(Known::Nothing, Known::File)
+            }
+            Known::File(_) | Known::Nothing => break,
+        };
+    }
+    if !known.iter().any(|known| matches!(known, Known::Estimate(_) | Known::File(_)))
+        && let Some(n) = candidates.iter().position(accepted)
+        && let Some(time) = write(problem, emitter, &candidates[n].0, None)?
+    {
+        known[n] = Known::File(time);
+    }
+    let mut rows: Vec<(u8, (Timed, Expressible))> = Vec::new();
+    for (mut row, known) in candidates.drain(..).zip(known) {
+        let (place, found) = match known {
+            Known::File(time) => (0, Some((time, TimeSource::Simulated))),
+            Known::Estimate(form) => (1, Some((Time { seconds: form.seconds, cycles: None }, TimeSource::Estimated))),
+            Known::Prediction | Known::Nothing => (2, None),
+        };
+        if let Some(found) = found {
+            (row.0.time, row.0.source) = found;
+        }
+        rows.push((place, row));
+    }
+    // Stable: the others keep the order of their predictions.
+    rows.sort_by(|(a, (x, _)), (b, (y, _))| {
+        a.cmp(b).then_with(|| if *a < 2 { x.time.total_cmp(&y.time) } else { Ordering::Equal })
+    });
+    candidates.extend(rows.into_iter().map(|(_, row)| row));
+    Ok(())
+}
+
+/// Returns the time of a candidate's file, in the fastest of its forms.
+fn write(
+    problem: &Problem,
+    emitter: &dyn Emitter,
+    one: &Timed,
+    form: Option<&Form>,
+) -> Result<Option<Time>, PlanError> {
+    let file = built(problem, emitter, one)?;
+    let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { return Ok(None) };
+    Ok(written_as(emitter, &proven, &Choices::default(), form).ok().and_then(|(_, time)| time))
+}
