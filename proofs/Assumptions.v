@@ -1,5 +1,5 @@
 (** Prints what each theorem assumes. *)
-From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Ranks Flow Rows
+From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective Contents ContentsCheck Checker Ranks Flow Rows
   Ring Tree Reduce
   Exchange Bruck.
 

@@ -150,7 +150,7 @@ let parse text =
     incr count
   in
   let stream name rest =
-    if number name <> !stream_count || name <> string_of_int !stream_count then fail "s%s is not s%d" name !stream_count;
+    if number name <> !stream_count then fail "s%s is not s%d" name !stream_count;
     let place w = number ~most:(!nodes - 1) w in
     match rest with
     | origin :: "->" :: sinks ->
@@ -159,7 +159,8 @@ let parse text =
         let origin = place origin and readers = List.map place sinks in
         if List.length (List.sort_uniq compare (origin :: readers)) <> 1 + List.length readers then fail "s%s names a node twice" name;
         streams := { origin; readers; capacity } :: !streams;
-        Hashtbl.add known ("s" ^ name) (Str !stream_count, -1);
+        (* Operands name it without leading zeros. *)
+        Hashtbl.add known (Printf.sprintf "s%d" !stream_count) (Str !stream_count, -1);
         incr stream_count
     | _ -> fail "s%s is no stream" name
   in
