@@ -1,7 +1,6 @@
 (** Prints what each theorem assumes. *)
 From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective Contents ContentsCheck Checker Ranks Flow Rows
-  Ring Tree Reduce
-  Exchange Bruck.
+  Families Ring Tree Reduce Exchange Bruck Circulant Searches.
 
 Check no_deadlock. Print Assumptions no_deadlock.
 Check executions_end. Print Assumptions executions_end.
@@ -23,3 +22,6 @@ Check recursive_doubling_correct. Print Assumptions recursive_doubling_correct.
 Check recursive_multiplying_correct. Print Assumptions recursive_multiplying_correct.
 Check exchange_repeatable. Print Assumptions exchange_repeatable.
 Check bruck_allgather_correct. Print Assumptions bruck_allgather_correct.
+Check circulant_correct. Print Assumptions circulant_correct.
+Check circulant_table_correct. Print Assumptions circulant_table_correct.
+Check circulant_broadcast_correct. Print Assumptions circulant_broadcast_correct.

@@ -92,10 +92,17 @@ def families(most: int) -> Iterator[Family]:
         for root in sorted({0, ranks // 2, ranks - 1}):
             for segment in (2, 7):
                 yield from trees(ranks, root, segment)
+            yield from broadcasts(ranks, root)
         yield Family("recursive-doubling", "allreduce", ranks, 3)
         for factors in factorings(ranks):
             schedule = {"schedule": ",".join(f"a{factor}" for factor in factors)}
             yield Family("recursive-multiplying", "allreduce", ranks, 3, factors, params=schedule)
+
+
+def broadcasts(ranks: int, root: int) -> Iterator[Family]:
+    """Yields circulant broadcasts of 19 elements."""
+    for blocks, length in ((1, 19), (4, 5), (19, 1)):
+        yield Family("circulant", "broadcast", ranks, 19, (root, length), root, params={"blocks": str(blocks)})
 
 
 def factorings(number: int) -> list[list[int]]:
@@ -116,7 +123,10 @@ def generated(most: int) -> int:
             different += 1
             print(f"differs: {family}")
     print(f"{cases} schedules of 2 to {most} ranks compared with the definitions, {different} differ", flush=True)
-    return different
+    command = [CHECK.with_name("generate"), "tables", str(8 * most)]
+    wrong = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    print(f"tables of circulant broadcasts of 2 to {8 * most} ranks, {len(wrong)} wrong", *wrong, sep="\n", flush=True)
+    return different + len(wrong)
 
 
 class Comparison(Judged):
