@@ -1,6 +1,6 @@
 (** Prints what each theorem assumes. *)
 From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective Contents ContentsCheck Checker Ranks Flow Rows
-  Families Ring Tree Reduce Exchange Bruck Circulant Searches.
+  Families Ring Tree Reduce Exchange Doubling Bruck Circulant Searches.
 
 Check no_deadlock. Print Assumptions no_deadlock.
 Check executions_end. Print Assumptions executions_end.
@@ -14,6 +14,7 @@ Check flow_correct. Print Assumptions flow_correct.
 Check ring_allgather_correct. Print Assumptions ring_allgather_correct.
 Check ring_reduce_scatter_correct. Print Assumptions ring_reduce_scatter_correct.
 Check ring_allreduce_correct. Print Assumptions ring_allreduce_correct.
+Check ring_allreduce_repeatable. Print Assumptions ring_allreduce_repeatable.
 Check binomial_in_segments_correct. Print Assumptions binomial_in_segments_correct.
 Check chain_in_segments_correct. Print Assumptions chain_in_segments_correct.
 Check chain_reduce_in_segments_correct. Print Assumptions chain_reduce_in_segments_correct.

@@ -187,12 +187,7 @@ Lemma half : forall m, m < 2 * q -> m / 2 < q.
 Proof. intros m M. apply Nat.div_lt_upper_bound; lia. Qed.
 
 Lemma parity : forall m, Nat.even m = true /\ m = 2 * (m / 2) \/ Nat.even m = false /\ m = S (2 * (m / 2)).
-Proof.
-  intros m. destruct (Nat.even m) eqn:E.
-  - left. split; auto. apply Nat.even_spec in E as [h ->]. rewrite (Nat.mul_comm 2 h), Nat.div_mul by lia. lia.
-  - right. split; auto. assert (O : Nat.odd m = true) by (unfold Nat.odd; now rewrite E).
-    apply Nat.odd_spec in O as [h ->]. rewrite (Nat.mul_comm 2 h), Nat.div_add_l by lia. change (1 / 2) with 0. lia.
-Qed.
+Proof. intros m. destruct (halves m) as (h & -> & [[E H]|[E H]]); [left|right]; split; auto; lia. Qed.
 
 Lemma stream_parts : forall v k, k < q -> (v * q + k) / q = v /\ (v * q + k) mod q = k.
 Proof.
@@ -359,9 +354,7 @@ Proof.
   intros st H F r d k R DI KL. cbn [ranks cc] in R. unfold required in DI. rewrite (proj2 (sizes r R)) in DI.
   destruct (Nat.eqb_spec r top) as [E|NE]; [contradiction|].
   assert (V0 : virtual r <> 0) by (intros X; apply NE; now apply virtual_zero). pose proof (virtual_lt r R).
-  assert (D0 : d = {| d_from := 0; d_len := n; d_element := 0; d_first := top; d_ranks := 1 |} /\ k < n)
-    by (clear - DI KL; destruct n; [contradiction|destruct DI as [<-|[]]; auto]).
-  destruct D0 as [-> KN]. cbn [d_from d_len d_element d_first d_ranks Nat.add].
+  one_demand d k n {| d_from := 0; d_len := n; d_element := 0; d_first := top; d_ranks := 1 |} DI KL.
   destruct (block_of start (S last) k A) as (y & Y & RNG); [lia|lia|].
   destruct (all_received (virtual r) y ltac:(lia) ltac:(lia)) as (j & i & J & I & B).
   rewrite (final_contents _ _ _ _ _ _ FL) by auto. exists (Leaf top k). split; [|unfold alike; cbn; reflexivity].

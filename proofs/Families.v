@@ -29,6 +29,8 @@ Proof.
   intros c r R. unfold input_size, output_size. destruct (Nat.ltb_spec r (ranks c)); [auto|lia].
 Qed.
 
-(** The only demand of a collective whose outputs are one vector of [n] elements. *)
-Ltac one_demand n DI := destruct n; [contradiction|]; destruct DI as [<-|[]];
-  cbn [d_from d_len d_element d_first d_ranks Nat.add] in *.
+(** An output of [n] elements has one demand, [x]. *)
+Ltac one_demand d k n x DI KL :=
+  let D := fresh in
+  assert (D : d = x /\ k < n) by (clear - DI KL; destruct n; [contradiction|destruct DI as [<-|[]]; auto]);
+  destruct D as [-> KN]; cbn [d_from d_len d_element d_first d_ranks Nat.add].

@@ -1,16 +1,8 @@
 (** Reductions up a tree, for every number of ranks, every root and every list of segments: the binomial tree of
     crates/algorithms/src/catalog/binomial.rs and the chain of crates/algorithms/src/catalog/pipelined_chain.rs. The top
     of the tree is the root, or rank 0 if the operator does not commute; rank 0 then sends the result to the root. *)
-From Coq Require Import List Arith Lia Bool Permutation FinFun.
-Import ListNotations.
-From Unisono Require Import Model Order Determined Collective Checker Ranks Flow Rows.
-
-#[local] Arguments Nat.ltb : simpl never.
-#[local] Arguments Nat.leb : simpl never.
-#[local] Arguments Nat.eqb : simpl never.
-#[local] Arguments Nat.div : simpl never.
-#[local] Arguments Nat.modulo : simpl never.
-#[local] Arguments Nat.sub : simpl nomatch.
+From Coq Require Import FinFun.
+From Unisono Require Import Families.
 
 Section Reduce.
 (** [P] ranks; the result goes from [top], where the virtual ranks begin, to [root];
@@ -198,10 +190,7 @@ Proof.
 Qed.
 
 Lemma reduce_sizes : forall r, r < P -> input_size rc r = n /\ output_size rc r = if r =? root then n else 0.
-Proof.
-  intros r R. unfold input_size, output_size, block. cbn [what ranks elems Collective.root rc].
-  replace (r <? P) with true by (symmetry; apply Nat.ltb_lt; auto). auto.
-Qed.
+Proof. intros r. apply (sizes_of rc). Qed.
 
 Lemma not_input : forall q j m s, ~ In (Buf 0 s) (into (reduce_row q j m)).
 Proof.
@@ -367,9 +356,7 @@ Proof.
   intros st H F r d k R DI KL.
   cbn [ranks rc] in R. unfold required in DI. rewrite (proj2 (reduce_sizes r R)) in DI.
   destruct (Nat.eqb_spec r root) as [->|]; [|contradiction].
-  assert (D0 : d = {| d_from := 0; d_len := n; d_element := 0; d_first := 0; d_ranks := P |} /\ k < n).
-  { destruct n; [contradiction|]. destruct DI as [<-|[]]. auto. }
-  destruct D0 as [-> KN]. cbn [d_from d_len d_element d_first d_ranks]. cbn [Nat.add].
+  one_demand d k n {| d_from := 0; d_len := n; d_element := 0; d_first := 0; d_ranks := P |} DI KL.
   destruct (block_of start T k A) as (j & J & RNG); [lia|lia|].
   rewrite (final_contents _ _ _ _ _ _ FL) by auto. exists (total P 0 k). split.
   - replace k with (start j + (k - start j)) at 1 by lia. destruct (Nat.eq_dec top root) as [TR|TR].

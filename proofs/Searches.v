@@ -4,13 +4,13 @@
 From Unisono Require Import Families Circulant.
 
 (** Halves, rounded up, until 1. *)
-Fixpoint halves (fuel s : nat) (larger : list nat) : list nat :=
+Fixpoint halved (fuel s : nat) (larger : list nat) : list nat :=
   match fuel with
   | 0 => larger
-  | S f => if s <=? 1 then s :: larger else halves f ((s + 1) / 2) (s :: larger)
+  | S f => if s <=? 1 then s :: larger else halved f ((s + 1) / 2) (s :: larger)
   end.
 (** The distances, from 1 to the number of ranks. *)
-Definition skips (P : nat) : list nat := halves P P [].
+Definition skips (P : nat) : list nat := halved P P [].
 
 Fixpoint replaced (l : list nat) (i x : nat) : list nat :=
   match l, i with [], _ => [] | _ :: r, 0 => x :: r | y :: r, S j => y :: replaced r j x end.

@@ -21,6 +21,7 @@ from unisono import certificate_checker
 
 from proofs.mutations import CHECK, Checker, Judged, Pair, random_pairs, right
 from proofs.random_schedules import schedules
+from proofs.tricks import tricks
 from tests.python import test_certificates as tests
 
 JUDGE = Path(__file__).parents[1] / "crates" / "schedule" / "tests" / "all" / "judge" / "schedules"
@@ -138,7 +139,6 @@ class Comparison(Judged):
 
     def schedule(self, name: str, text: str) -> None:
         """Judges a schedule: both checkers must accept its certificate if it is right, and no certificate if not."""
-        # A placement is not in a certificate.
         text = text.partition("\nmachine")[0].partition("\nplacement")[0] + "\n"
         holds = right(text)
         try:
@@ -182,6 +182,7 @@ def files(found: Comparison) -> None:
     for path in (*tests.FILETESTS, *sorted(JUDGE.glob("*.sched"))):
         found.schedule("files", path.read_text())
     found.schedule("files", tests.RELAY)
+    found.judge([("tricks", pair) for pair in tricks(found.pairs[-1])])
 
 
 def drawn(found: Comparison, count: int, mutated: int) -> None:

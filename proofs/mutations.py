@@ -73,9 +73,12 @@ def digest(text: str) -> str:
 
 @functools.lru_cache(maxsize=1 << 16)
 def right(text: str) -> bool:
-    """Returns whether the proof accepts a schedule: it is complete, without deadlocks and without races."""
+    """Returns whether the proof accepts a schedule: it is complete, without deadlocks and without races.
+
+    The sections after a schedule, of machines and placements, are not in a certificate.
+    """
     try:
-        return un.Schedule.parse(text).verify().holds
+        return un.Schedule.parse(re.split(r"(?m)^(?:machine|placement)", text)[0]).verify().holds
     except un.InputError:
         return False
 
@@ -221,7 +224,7 @@ def main() -> int:
     for piece, first in enumerate(range(0, chosen.count, 20000)):
         r = random.Random(chosen.seed * 1000003 + piece)
         found.mutations(random_pairs(r, 2000), min(20000, chosen.count - first), r.randrange(1 << 32))
-        print(f"{first + 20000}: {found.wrong} wrong, {time.process_time() - began:.0f} CPU s", flush=True)
+        print(f"{min(first + 20000, chosen.count)}: {found.wrong} wrong, {time.process_time() - began:.0f} CPU s", flush=True)
     for words, times in sorted(found.verdicts.items()):
         print(f"{times:9} {words}")
     return int(found.wrong > 0)

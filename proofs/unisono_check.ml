@@ -200,6 +200,9 @@ let parse text =
         if after_prefix "machine" text = None && after_prefix "placement" text = None then begin
           let code = match String.index_opt text ';' with Some at -> String.sub text 0 at | None -> text in
           (try
+             let named prefix = after_prefix prefix code <> None in
+             if String.exists (fun c -> c >= '\x80') code && not (named "origin " || named "phases ") then
+               fail "the line has characters that no instruction has";
              if words code <> [] then begin
                incr seen;
                match !seen with
@@ -292,11 +295,10 @@ let hints p =
     shared = Hashtbl.mem several;
     only_lane = (fun n -> Option.value (Hashtbl.find_opt lanes n) ~default:0) }
 
-(* The exit code and the sentence for two files: 0 accepted, 1 refused, 2 unreadable. *)
-let check schedule cert =
+(* The exit code and the sentence for two texts: 0 accepted, 1 refused, 2 unreadable. *)
+let decide schedule cert =
   match parse schedule with
   | exception Unreadable why -> (2, "error: " ^ why)
-  | exception (Stack_overflow | Out_of_memory) -> (2, "error: the memory is not enough")
   | p -> (
       let count = Array.length p.instrs in
       match certificate count cert with
@@ -312,6 +314,9 @@ let check schedule cert =
           | 1 -> (1, "refused: the schedule is not well-formed, or it cannot run in the order of the certificate")
           | 2 -> (1, "refused: the facts do not order two accesses of one place")
           | _ -> (1, "refused: an operand is outside of its buffer or not written before, or an output lacks what it must hold")))
+
+let check schedule cert =
+  try decide schedule cert with Stack_overflow | Out_of_memory -> (2, "error: the memory is not enough")
 
 (* Each case of the input is a line with two numbers of bytes, then so many bytes of a schedule and of a certificate. Each
    line of the output is an exit code. *)
