@@ -1,4 +1,4 @@
-"""Compares `unisono-check` with `unisono verify` and with the checker in Python, and the proved families with Unisono's.
+"""Compares `unisono-check` with `unisono verify` and with the checker in Python, and proved families with Unisono's.
 
 Both checkers must accept the certificate of each schedule that is right, and refuse the best certificate of any other:
 of every algorithm at 1 to 17 ranks, of the file tests, of the files of the judge, and of random and mutated schedules.
@@ -124,7 +124,7 @@ def generated(most: int) -> int:
             different += 1
             print(f"differs: {family}")
     print(f"{cases} schedules of 2 to {most} ranks compared with the definitions, {different} differ", flush=True)
-    command = [CHECK.with_name("generate"), "tables", str(8 * most)]
+    command = [str(CHECK.with_name("generate")), "tables", str(8 * most)]
     wrong = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     print(f"tables of circulant broadcasts of 2 to {8 * most} ranks, {len(wrong)} wrong", *wrong, sep="\n", flush=True)
     return different + len(wrong)
@@ -179,7 +179,7 @@ def algorithms(found: Comparison, most: int) -> None:
 
 def files(found: Comparison) -> None:
     """Judges the schedules of the file tests and those of the judge's folder."""
-    for path in (*tests.FILETESTS, *sorted(JUDGE.glob("*.sched"))):
+    for path in (*tests.FILETESTS, *sorted(tests.WRONG.glob("*.sched")), *sorted(JUDGE.glob("*.sched"))):
         found.schedule("files", path.read_text())
     found.schedule("files", tests.RELAY)
     found.judge([("tricks", pair) for pair in tricks(found.pairs[-1])])

@@ -1,10 +1,10 @@
 """Mutated schedules and certificates, each judged by `unisono-check` and by the checker in Python.
 
-`python -m proofs.mutations --count 1000000` judges so many pairs of files. A pair is accepted wrongly if a checker accepts it
-although the proof of `unisono verify`, which sees no certificate, refuses the schedule. Acceptances of pairs that are
-still right are counted apart. The two checkers must agree on every pair. Only two lines of the certificate, which
-`unisono-check` does not judge, are made right for the checker in Python if it refuses: the digest of the schedule, and
-the claims of the bits.
+`python -m proofs.mutations --count 1000000` judges a million pairs of files. A pair is accepted wrongly if a checker
+accepts it although the proof of `unisono verify`, which sees no certificate, refuses the schedule. Acceptances of pairs
+that are still right are counted apart. The two checkers must agree on every pair. Only two lines of the certificate,
+which `unisono-check` does not judge, are made right for the checker in Python if it refuses: the digest of the
+schedule, and the claims of the bits.
 """
 
 import argparse
@@ -86,7 +86,9 @@ def right(text: str) -> bool:
 def random_pairs(r: random.Random, count: int) -> list[Pair]:
     """Returns random schedules that are right, with their certificates; those with facts are repeated."""
     found = list[Pair]()
-    for text in itertools.takewhile(lambda _: len(found) < count, schedules(r)):
+    for text in schedules(r):
+        if len(found) >= count:
+            break
         if right(text):
             certificate = un.Schedule.parse(text).certificate(text=text)
             # Few schedules need facts, and these are the hardest to judge.
@@ -224,7 +226,8 @@ def main() -> int:
     for piece, first in enumerate(range(0, chosen.count, 20000)):
         r = random.Random(chosen.seed * 1000003 + piece)
         found.mutations(random_pairs(r, 2000), min(20000, chosen.count - first), r.randrange(1 << 32))
-        print(f"{min(first + 20000, chosen.count)}: {found.wrong} wrong, {time.process_time() - began:.0f} CPU s", flush=True)
+        done = min(first + 20000, chosen.count)
+        print(f"{done}: {found.wrong} wrong, {time.process_time() - began:.0f} CPU s", flush=True)
     for words, times in sorted(found.verdicts.items()):
         print(f"{times:9} {words}")
     return int(found.wrong > 0)

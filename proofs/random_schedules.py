@@ -1,7 +1,7 @@
 """Random small schedules in the text form: lanes, streams with and without capacities, scratch memory, dependencies.
 
-Each is drawn from one right order of its instructions. A few dependencies are left out, and capacities are drawn, so that
-some of the schedules have races or deadlocks.
+Each is drawn from one right order of its instructions. A few dependencies are left out, and capacities are drawn, so
+that some of the schedules have races or deadlocks.
 """
 
 import random
@@ -115,7 +115,8 @@ class Draft:
         return "s", stream
 
     def _stream(self, source: int, sink: int) -> int:
-        known = [n for n, s in enumerate(self.streams) if s.source == source and sink in s.sinks and s.pushed is not None]
+        ready = [n for n, s in enumerate(self.streams) if s.pushed is not None]
+        known = [n for n in ready if self.streams[n].source == source and sink in self.streams[n].sinks]
         if known and self.r.random() < 0.4:
             return self.r.choice(known)
         more = [n for n in range(self.nodes) if n not in (source, sink) and self.r.random() < 0.15]

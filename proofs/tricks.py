@@ -1,6 +1,6 @@
 """Pairs of files that a careless reader would take for others: signs, leading zeros, overflow, line ends, empty files.
 
-Each trick changes both files of a right schedule, RELAY of `tests/python/test_certificates.py`, whose order needs facts.
+Each trick changes a file of a right schedule, RELAY of `tests/python/test_certificates.py`, whose order needs facts.
 """
 
 from collections.abc import Iterator
