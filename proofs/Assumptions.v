@@ -1,6 +1,6 @@
 (** Prints what each theorem assumes. *)
-From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective Contents ContentsCheck Checker Ranks Flow Rows
-  Families Ring Tree Reduce Exchange Doubling Bruck Circulant Searches.
+From Unisono Require Import Model Order Determined OrderCheck RaceCheck Collective ContentsCheck Checker Families
+  Ring Tree Reductions Exchange Doubling Bruck Circulant Searches.
 
 Check no_deadlock. Print Assumptions no_deadlock.
 Check executions_end. Print Assumptions executions_end.

@@ -1,7 +1,6 @@
 (** The allgather of crates/algorithms/src/catalog/bruck.rs, for every number of ranks: in round [k] each rank sends the
-    blocks that it has to the rank 2^[k] before it. A rank other than 0 holds the blocks from its own on,
-      and rotates them at
-    the end. *)
+    blocks that it has to the rank 2^[k] before it. A rank other than 0 holds the blocks from its own on, and rotates
+    them at the end. *)
 From Unisono Require Import Families.
 
 #[local] Arguments Nat.mul : simpl never.

@@ -2,7 +2,7 @@
     combines, and the elements of the inputs to which it applies. *)
 From Coq Require Import List Arith Lia Bool Permutation.
 Import ListNotations.
-From Unisono Require Import Model Order Determined Maps OrderCheck RaceCheck Collective.
+From Unisono Require Import Model Order Determined Maps OrderCheck Collective.
 
 #[local] Arguments Nat.ltb : simpl never.
 #[local] Arguments Nat.leb : simpl never.

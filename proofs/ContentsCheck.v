@@ -1,7 +1,7 @@
 (** The proof that each output of a schedule holds what the collective requires, if the checker of contents accepts. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Unisono Require Import Model Order Determined Maps OrderCheck RaceCheck Collective Contents.
+From Unisono Require Import Model Order Determined Maps OrderCheck Races RaceCheck Collective Contents.
 
 #[local] Arguments Nat.ltb : simpl never.
 #[local] Arguments Nat.leb : simpl never.

@@ -1,7 +1,6 @@
-(** Schedules of one lane a node and of streams without limits, with buffers that a node reads and writes again.
-  For such
-    a schedule of any size, numbers that grow along lanes and streams show that it cannot be stuck. The value of each
-    element follows from equations along the streams and from the last instruction of the node that wrote a place. *)
+(** Schedules of one lane a node and of streams without limits, with buffers that a node reads and writes again. For
+    such a schedule of any size, numbers that grow along lanes and streams show that it cannot be stuck. The value of
+    each element follows from equations along the streams and from the last instruction that wrote a place. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Unisono Require Import Model Order Determined Collective Checker.

@@ -1,6 +1,5 @@
-(** Schedules in rows: each of [P] ranks has [J] segments of [C] instructions.
-  Some of them may have no elements, so that
-    all ranks have the same number. A stream has one instruction of a segment at each end. *)
+(** Schedules in rows: each of [P] ranks has [J] segments of [C] instructions. Some of them may have no elements, so
+    that all ranks have the same number. A stream has one instruction of a segment at each end. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Unisono Require Import Model Order Determined Collective Checker Flow.

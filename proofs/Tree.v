@@ -3,9 +3,8 @@
 From Unisono Require Import Families.
 
 Section Broadcast.
-(** [P] ranks, of which [top] has the vector; the children of each virtual rank, which counts from the top;
-  [T] segments,
-    of which number [j] is from element [start j] to [start (S j)]. *)
+(** [P] ranks, of which [top] has the vector; the children of each virtual rank, which counts from the top; [T]
+    segments, of which number [j] is from element [start j] to [start (S j)]. *)
 Variables P top T : nat.
 Variable children : nat -> list nat.
 Variable parent : nat -> nat.
