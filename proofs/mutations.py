@@ -145,6 +145,42 @@ def mutated(text: str, r: random.Random, first: int) -> str:
     return text
 
 
+def loosened(pair: Pair, r: random.Random) -> Pair:
+    """Returns the pair with less order: a dependency fewer, a lane more, or a capacity changed.
+
+    The certificate stays the same, or claims by a fact the order that is missing.
+    """
+    lines, words = pair.schedule.split("\n"), pair.certificate.partition("order\n")[2].split()
+    waits = [n for n, line in enumerate(lines) if " after=" in line]
+    inner = [n for n, line in enumerate(lines) if n and line.startswith("  i") and lines[n - 1].startswith("  i")]
+    rooms = [n for n, line in enumerate(lines) if line.startswith("stream ")]
+    kind = r.choice([*["wait"] * 3 * bool(waits), *["lane"] * 2 * bool(inner), *["room"] * bool(rooms), "none"])
+    fact = ""
+    if kind == "wait":
+        at = r.choice(waits)
+        head, _, named = lines[at].partition(" after=")
+        left = named.split(",")
+        fact = f"{head.split(':')[0].strip()[1:]}<{left.pop(r.randrange(len(left)))[1:]}"
+        lines[at] = head + (" after=" + ",".join(left) if left else "")
+    elif kind == "lane":
+        at = r.choice(inner)
+        this = int(lines[at].split(":")[0].strip()[1:])
+        fact = f"{this}<{r.choice(['', '='])}{max(0, this - r.choice([0, 1, 1, 1, 2]))}"
+        lines.insert(at, "  lane")
+    elif kind == "room":
+        at = r.choice(rooms)
+        lines[at] = lines[at].partition(" capacity=")[0] + f" capacity={r.randrange(3)}"
+    order = list[str]()
+    for word in words[:-1]:
+        first, _, last = word.partition("<")[0].partition("-")
+        each = [str(n) for n in range(int(first), int(last) + 1)] if last else [word]
+        order += [
+            w + fact[fact.index("<") :] if fact and w.partition("<")[0] == fact.partition("<")[0] else w for w in each
+        ]
+    claims = pair.certificate.partition("order\n")[0] + "order\n" + " ".join(order) + "\nend\n"
+    return repaired(Pair("\n".join(lines), claims if fact and r.random() < 0.6 else pair.certificate))
+
+
 def renumbered(text: str) -> str:
     """Returns the schedule with its instructions numbered by their places, so that more than a number is wrong."""
     numbers = itertools.count()
@@ -161,9 +197,13 @@ def repaired(pair: Pair) -> Pair:
 
 
 def draw(pairs: list[Pair], r: random.Random) -> tuple[str, Pair]:
-    """Returns a mutated pair, and the name of its file that was mutated."""
+    """Returns a mutated pair, and the name of the mutated file, or "order" if the schedule has less order."""
     schedule, certificate = pair = r.choice(pairs)
-    kind = r.choice(["certificate", "certificate", "certificate", "schedule", "schedule", "both"])
+    kind = r.choice(["certificate", "certificate", "schedule", "both", "order", "order"])
+    if kind == "order":
+        # The facts of the certificate alone decide about many of these.
+        pair = loosened(pair, r)
+        return kind, pair if r.random() < 0.5 else repaired(Pair(pair.schedule, mutated(pair.certificate, r, 5)))
     if kind != "schedule":
         # The order is longer than the head, and is to be changed more often.
         certificate = mutated(certificate, r, r.choice([0, 5, 5, 5]))
