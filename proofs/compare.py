@@ -19,7 +19,7 @@ from typing import NamedTuple
 import unisono as un
 from unisono import certificate_checker
 
-from proofs.mutations import CHECK, Checker, Judged, Pair, random_pairs, right
+from proofs.mutations import CHECK, Checker, Judged, Pair, loosened, random_pairs, right
 from proofs.random_schedules import schedules
 from proofs.tricks import tricks
 from tests.python import test_certificates as tests
@@ -155,6 +155,10 @@ class Comparison(Judged):
                 self.wrong += 1
                 print("REFUSED, and the schedule is right", *pair, sep="\n", flush=True)
 
+    def small(self) -> list[Pair]:
+        """Returns the short schedules with instructions that were right, with their certificates."""
+        return [pair for pair in self.pairs if len(pair.schedule) < 4000 and "\n  i0" in pair.schedule]
+
     def print_verdicts(self, began: float) -> None:
         """Prints the verdicts since the last call of this function."""
         for words, times in sorted(self.verdicts.items()):
@@ -190,9 +194,10 @@ def drawn(found: Comparison, count: int, mutated: int) -> None:
     r = random.Random(7)
     for text in islice(schedules(r), count):
         found.schedule("random schedules", text)
-    small = [pair.schedule for pair in found.pairs if len(pair.schedule) < 4000 and "\n  i0" in pair.schedule]
+    small = found.small()
     for _ in range(mutated):
-        found.schedule("mutated schedules", tests.mutated(r.choice(small), r))
+        found.schedule("mutated schedules", tests.mutated(r.choice(small).schedule, r))
+        found.schedule("schedules with less order", loosened(r.choice(small), r).schedule)
 
 
 def main() -> int:
@@ -210,8 +215,7 @@ def main() -> int:
     files(found)
     drawn(found, chosen.random, chosen.schedules)
     found.print_verdicts(began)
-    small = [pair for pair in found.pairs if len(pair.schedule) < 4000 and "\n  i0" in pair.schedule]
-    found.mutations(small + random_pairs(random.Random(8), 2000), chosen.certificates, 9)
+    found.mutations(found.small() + random_pairs(random.Random(8), 2000), chosen.certificates, 9)
     found.print_verdicts(began)
     return int(found.wrong + different > 0)
 

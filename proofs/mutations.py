@@ -145,6 +145,13 @@ def mutated(text: str, r: random.Random, first: int) -> str:
     return text
 
 
+def number_of(line: str) -> int:
+    """Returns the number of the instruction of a line."""
+    found = re.match(r"  i(\d+)", line)
+    assert found is not None, line
+    return int(found[1])
+
+
 def loosened(pair: Pair, r: random.Random) -> Pair:
     """Returns the pair with less order: a dependency fewer, a lane more, or a capacity changed.
 
@@ -160,11 +167,11 @@ def loosened(pair: Pair, r: random.Random) -> Pair:
         at = r.choice(waits)
         head, _, named = lines[at].partition(" after=")
         left = named.split(",")
-        fact = f"{head.split(':')[0].strip()[1:]}<{left.pop(r.randrange(len(left)))[1:]}"
+        fact = f"{number_of(lines[at])}<{left.pop(r.randrange(len(left)))[1:]}"
         lines[at] = head + (" after=" + ",".join(left) if left else "")
     elif kind == "lane":
         at = r.choice(inner)
-        this = int(lines[at].split(":")[0].strip()[1:])
+        this = number_of(lines[at])
         fact = f"{this}<{r.choice(['', '='])}{max(0, this - r.choice([0, 1, 1, 1, 2]))}"
         lines.insert(at, "  lane")
     elif kind == "room":
