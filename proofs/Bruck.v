@@ -1,19 +1,10 @@
 (** The allgather of crates/algorithms/src/catalog/bruck.rs, for every number of ranks: in round [k] each rank sends the
-    blocks that it has to the rank 2^[k] before it. A rank other than 0 holds the blocks from its own on,
-      and rotates them at
-    the end. *)
-From Coq Require Import List Arith Lia Bool.
-Import ListNotations.
-From Unisono Require Import Model Order Determined Collective Checker Ranks Flow Rows.
+    blocks that it has to the rank 2^[k] before it. A rank other than 0 holds the blocks from its own on, and rotates
+    them at the end. *)
+From Unisono Require Import Families.
 
-#[local] Arguments Nat.ltb : simpl never.
-#[local] Arguments Nat.leb : simpl never.
-#[local] Arguments Nat.eqb : simpl never.
-#[local] Arguments Nat.div : simpl never.
-#[local] Arguments Nat.modulo : simpl never.
 #[local] Arguments Nat.mul : simpl never.
 #[local] Arguments Nat.pow : simpl never.
-#[local] Arguments Nat.sub : simpl nomatch.
 
 Section Bruck.
 (** [P] ranks with [n] elements each. *)
@@ -111,10 +102,7 @@ Proof.
 Qed.
 
 Lemma sizes : forall r, r < P -> input_size ac r = n /\ output_size ac r = n * P.
-Proof.
-  intros r R. unfold input_size, output_size, block, Collective.whole. cbn [what ranks elems ac].
-  replace (r <? P) with true by (symmetry; apply Nat.ltb_lt; auto). auto.
-Qed.
+Proof. intros r. apply (sizes_of ac). Qed.
 
 (** The contributions that a rank collects, with the instruction that wrote them. *)
 Lemma collected_before : forall q k i x, q < P -> k <= rounds -> index (S (S rounds)) 2 q (S k) 0 <= i -> i <= P * S (S

@@ -1,7 +1,7 @@
 (** The checker of certificates as one function, and what its acceptance implies. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
-From Unisono Require Import Model Order Determined Maps OrderCheck RaceCheck Collective ContentsCheck.
+From Unisono Require Import Model Order Determined Maps OrderCheck Races RaceCheck Collective Contents ContentsCheck.
 
 Section Checker.
 Variable sc : schedule.

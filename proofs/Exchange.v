@@ -1,46 +1,29 @@
-(** Allreduces by exchanges among the ranks that differ in one digit,
-  for every list of factors: recursive multiplying of
-    crates/algorithms/src/catalog/recursive_multiplying.rs without a wrap, and recursive doubling of
-    crates/algorithms/src/catalog/recursive_doubling.rs, whose first ranks fold in pairs, for every number of ranks.
-    All ranks evaluate the same expression, in ascending order of ranks. *)
-From Coq Require Import List Arith Lia Bool Permutation.
-Import ListNotations.
-From Unisono Require Import Model Order Determined Collective Checker Ranks Flow Rows.
+(** Allreduces by exchanges among the ranks that differ in one digit, for every list of factors. The first ranks may fold
+    in pairs. All ranks evaluate the same expression, in ascending order of ranks. *)
+From Unisono Require Import Families Digits.
 
-#[local] Arguments Nat.ltb : simpl never.
-#[local] Arguments Nat.leb : simpl never.
-#[local] Arguments Nat.eqb : simpl never.
-#[local] Arguments Nat.div : simpl never.
-#[local] Arguments Nat.modulo : simpl never.
 #[local] Arguments Nat.even : simpl never.
 #[local] Arguments Nat.mul : simpl never.
-#[local] Arguments Nat.sub : simpl nomatch.
 
 Section Exchange.
 (** [rest] pairs of ranks fold to virtual ranks, of which the factors [fs] are digits; vectors of [n] elements. *)
 Variable rest : nat.
 Variable fs : list nat.
 Variable n : nat.
-
-Definition stages : nat := length fs.
-Definition factor (k : nat) : nat := nth k fs 1.
-Fixpoint weight (k : nat) : nat := match k with 0 => 1 | S h => weight h * factor h end.
-Definition whole : nat := weight stages.
-Definition P : nat := whole + rest.
-
-(** The virtual rank of a rank, the rank of a virtual rank that stays, and the even rank of a pair, which does not. *)
-Definition number (q : nat) : nat := if q <? 2 * rest then q / 2 else q - rest.
-Definition rank (v : nat) : nat := if v <? rest then 2 * v + 1 else v + rest.
-Definition folded (q : nat) : bool := (q <? 2 * rest) && Nat.even q.
-
-Definition digit (k v : nat) : nat := (v / weight k) mod factor k.
-(** The member of the group of [v] in stage [k] that has digit [d]. *)
-Definition peer (k v d : nat) : nat := (v / weight (S k) * factor k + d) * weight k + v mod weight k.
-(** The streams of stage [k] begin with number [base k]; those of a virtual rank lead to the digits after its own. *)
-Definition base (k : nat) : nat := rest + sum k (fun h => whole * (factor h - 1)).
-Definition message (k v i : nat) : nat := base k + v * (factor k - 1) + i.
-(** The number, from 1 on, of the message from digit [d] to digit [e]. *)
-Definition gap (k d e : nat) : nat := if d <? e then e - d else e + factor k - d.
+Notation stages := (stages fs).
+Notation factor := (factor fs).
+Notation weight := (weight fs).
+Notation whole := (whole fs).
+Notation P := (P rest fs).
+Notation number := (number rest).
+Notation rank := (rank rest).
+Notation folded := (folded rest).
+Notation digit := (digit fs).
+Notation peer := (peer fs).
+Notation base := (base rest fs).
+Notation message := (message rest fs).
+Notation gap := (gap fs).
+Notation group := (group rest fs).
 
 (** The place of the partial result before stage [k]. *)
 Definition have (k q : nat) : operand := Buf (if (k =? 0) && negb (q <? 2 * rest) then 0 else 1) 0.
@@ -55,8 +38,7 @@ Definition receive (k q : nat) : slot :=
 Definition move_to (o p : operand) : slot := {| size := n; from := [o]; into := [p] |}.
 Definition join (q : nat) : slot := {| size := n; from := [Str (q / 2); Buf 0 0]; into := [Buf 1 0] |}.
 
-(** Segment 0 folds, segment [S k] is stage [k], and the last one expands;
-  a rank sends in slot 0 and receives in slot 1. *)
+(** Segment 0 folds, segment [S k] is stage [k], and the last one expands; a rank sends in slot 0, receives in slot 1. *)
 Definition exchange_row (q j m : nat) : slot :=
   match j with
   | 0 => if q <? 2 * rest then
@@ -78,33 +60,37 @@ Fixpoint stage_ports (left : list nat) (k x : nat) : nat * nat :=
       let v := x / (f - 1) in (rank v, rank (peer k v ((digit k v + x mod (f - 1) + 1) mod f)))
     else stage_ports later (S k) (x - whole * (f - 1))
   end.
-Definition exchange_ports (s : nat) : nat * nat := if s <? rest then (2 * s,
-  2 * s + 1) else stage_ports fs 0 (s - rest).
+Definition exchange_ports (s : nat) : nat * nat :=
+  if s <? rest then (2 * s, 2 * s + 1) else stage_ports fs 0 (s - rest).
 
 Definition exchange : schedule := rows P (S (S stages)) 2 exchange_row exchange_ports.
 Definition exchange_streams : nat := base stages + rest.
-
 Variable in_order : bool.
 Variable scratch : nat -> nat.
 Hypothesis SOME : 1 <= stages.
 Hypothesis REST : rest <= whole.
 Hypothesis TWO : forall k, k < stages -> 2 <= factor k.
+Notation split_digit := (split_digit rest fs REST TWO).
+Notation digit_lt := (digit_lt rest fs REST TWO).
+Notation peer_group := (peer_group rest fs REST TWO).
+Notation peer_lt := (peer_lt rest fs REST TWO).
+Notation number_lt := (number_lt rest fs REST).
+Notation rank_lt := (rank_lt rest fs REST).
+Notation number_rank := (number_rank rest fs REST).
+Notation rank_number := (rank_number rest fs REST).
+Notation base_ascending := (base_ascending rest fs REST).
+Notation gap_range := (gap_range rest fs REST).
+Notation message_range := (message_range rest fs REST TWO).
+Notation message_sender := (message_sender rest fs REST).
+Notation group_leaves := (group_leaves rest fs REST TWO).
 
 Definition ec : collective := {| what := Allreduce; ranks := P; elems := n; root := 0; ordered := in_order |}.
-
-(** The expression over a group of virtual ranks: number [g] of the groups before stage [k]. *)
-Fixpoint group (k g e : nat) : tree :=
-  match k with
-  | 0 => if g <? rest then Node (Leaf (2 * g) e) (Leaf (2 * g + 1) e) else Leaf (g + rest) e
-  | S h => fold_left (fun t d => Node t (group h (g * factor h + d) e)) (seq 1 (factor h - 1)) (group h (g * factor h)
-    e)
-  end.
 
 Definition V (q j m e : nat) : tree :=
   match j with
   | 0 => if m =? 0 then Leaf q e else group 0 (q / 2) e
-  | S k => if k <? stages then if m =? 0 then group k (number q / weight k) e else group (S k) (number q / weight (S k))
-    e
+  | S k => if k <? stages then
+             if m =? 0 then group k (number q / weight k) e else group (S k) (number q / weight (S k)) e
            else group stages 0 e
   end.
 Definition got (q j m s e : nat) : tree :=
@@ -113,99 +99,6 @@ Definition got (q j m s e : nat) : tree :=
   | S k => if k <? stages then group k ((s - base k) / (factor k - 1) / weight k) e else group stages 0 e
   end.
 
-(** * Arithmetic of digits *)
-Lemma weight_pos : forall k, k <= stages -> 0 < weight k.
-Proof. induction k; intros K; cbn; [lia|]. specialize (IHk ltac:(lia)). pose proof (TWO k ltac:(lia)). nia. Qed.
-
-Lemma weight_divides : forall k, k <= stages -> exists c, whole = c * weight k.
-Proof.
-  intros k K. unfold whole. generalize stages K. induction 1 as [|m M (c & E)]; [exists 1; lia|].
-  exists (c * factor m). cbn [weight]. rewrite E. lia.
-Qed.
-
-Lemma split_digit : forall k v, k < stages -> v / weight k = v / weight (S k) * factor k + digit k v.
-Proof.
-  intros k v K. pose proof (weight_pos k ltac:(lia)). pose proof (TWO k K). unfold digit. cbn [weight].
-  rewrite <- Nat.div_div by lia. rewrite (Nat.mul_comm (_ / _)). apply Nat.div_mod. lia.
-Qed.
-
-Lemma digit_lt : forall k v, k < stages -> digit k v < factor k.
-Proof. intros k v K. pose proof (TWO k K). apply Nat.mod_upper_bound. lia. Qed.
-
-Lemma peer_group : forall k v d, k < stages -> peer k v d / weight k = v / weight (S k) * factor k + d.
-Proof.
-  intros k v d K. pose proof (weight_pos k ltac:(lia)). unfold peer. rewrite Nat.div_add_l by lia.
-  rewrite (Nat.div_small (v mod weight k)) by (apply Nat.mod_upper_bound; lia). lia.
-Qed.
-
-Lemma peer_lt : forall k v d, k < stages -> v < whole -> d < factor k -> peer k v d < whole.
-Proof.
-  intros k v d K B D. destruct (weight_divides (S k) K) as (c & E). pose proof (weight_pos k ltac:(lia)).
-  pose proof (weight_pos (S k) K). assert (Q : v / weight (S k) < c) by (apply Nat.div_lt_upper_bound; lia).
-  pose proof (Nat.mod_upper_bound v (weight k) ltac:(lia)) as M. unfold peer.
-  assert (G : forall x r, x < c -> r < weight k -> (x * factor k + d) * weight k + r < c * (weight k * factor k)).
-  { intros x r X R. assert (x * factor k + d + 1 <= c * factor k) by nia. nia. }
-  rewrite E. now apply G.
-Qed.
-
-Lemma number_lt : forall q, q < P -> number q < whole.
-Proof.
-  intros q Q. unfold number, P in *. destruct (Nat.ltb_spec q (2 * rest)); [|lia].
-  apply Nat.lt_le_trans with rest; auto. apply Nat.div_lt_upper_bound; lia.
-Qed.
-
-Lemma rank_lt : forall v, v < whole -> rank v < P.
-Proof. intros v B. unfold rank, P. destruct (Nat.ltb_spec v rest); lia. Qed.
-
-Lemma odd_half : forall h, (2 * h + 1) / 2 = h.
-Proof. intros. rewrite (Nat.mul_comm 2), Nat.div_add_l by lia. change (1 / 2) with 0. lia. Qed.
-Lemma even_half : forall h, 2 * h / 2 = h.
-Proof. intros. rewrite Nat.mul_comm. apply Nat.div_mul. lia. Qed.
-
-Lemma halves : forall q, exists h, q / 2 = h /\ (Nat.even q = true /\ q = 2 * h \/ Nat.even q = false /\ q = 2 * h + 1).
-Proof.
-  intros q. destruct (Nat.even q) eqn:E.
-  - apply Nat.even_spec in E as [h ->]. exists h. rewrite even_half. auto.
-  - assert (O : Nat.odd q = true) by (unfold Nat.odd; now rewrite E). apply Nat.odd_spec in O as [h ->]. exists h.
-    rewrite odd_half. auto.
-Qed.
-
-Lemma number_rank : forall v, v < whole -> number (rank v) = v /\ folded (rank v) = false.
-Proof.
-  intros v B. unfold number, rank, folded. destruct (Nat.ltb_spec v rest).
-  - destruct (Nat.ltb_spec (2 * v + 1) (2 * rest)); [|lia]. rewrite odd_half. split; auto. cbn.
-    replace (2 * v + 1) with (S (2 * v)) by lia. now rewrite Nat.even_succ, <- Nat.negb_even, Nat.even_mul.
-  - destruct (Nat.ltb_spec (v + rest) (2 * rest)); [lia|]. cbn. split; [lia|auto].
-Qed.
-
-Lemma rank_number : forall q, q < P -> folded q = false -> rank (number q) = q.
-Proof.
-  intros q Q F. unfold number, rank, folded in *. destruct (Nat.ltb_spec q (2 * rest)).
-  - destruct (halves q) as (h & E & [[E2 X]|[E2 X]]); rewrite E2 in F; cbn in F; [discriminate|]. rewrite E.
-    destruct (Nat.ltb_spec h rest); lia.
-  - destruct (Nat.ltb_spec (q - rest) rest); lia.
-Qed.
-
-Lemma base_ascending : ascending base.
-Proof.
-  intros a b AB. unfold base. replace b with (a + (b - a)) by lia. rewrite sum_split. lia.
-Qed.
-
-Lemma base_next : forall k, base (S k) = base k + whole * (factor k - 1).
-Proof. intros. unfold base. cbn [sum]. lia. Qed.
-
-Lemma gap_range : forall k d e, d < factor k -> e < factor k -> d <> e -> 0 < gap k d e < factor k.
-Proof. intros k d e D E NE. unfold gap. destruct (Nat.ltb_spec d e); lia. Qed.
-
-Lemma message_range : forall k v i, k < stages -> v < whole -> i < factor k - 1 -> base k <= message k v i < base (S k).
-Proof. intros k v i K B I. rewrite base_next. unfold message. pose proof (TWO k K). nia. Qed.
-
-Lemma message_sender : forall k v i, k < stages -> i < factor k - 1 -> (message k v i - base k) / (factor k - 1) = v.
-Proof.
-  intros k v i K I. unfold message. rewrite <- Nat.add_assoc, (Nat.add_comm (base k)), Nat.add_sub.
-  rewrite Nat.div_add_l, Nat.div_small by lia. lia.
-Qed.
-
 (** * The rows *)
 Inductive at_slot (q j m : nat) : slot -> Prop :=
   | at_nothing : at_slot q j m nothing
@@ -213,10 +106,10 @@ Inductive at_slot (q j m : nat) : slot -> Prop :=
   | at_join : j = 0 -> m <> 0 -> q / 2 < rest -> q = 2 * (q / 2) + 1 -> at_slot q j m (join q)
   | at_send : forall k, j = S k -> k < stages -> m = 0 -> folded q = false -> at_slot q j m (send k q)
   | at_receive : forall k, j = S k -> k < stages -> m <> 0 -> folded q = false -> at_slot q j m (receive k q)
-  | at_down : stages < j -> m = 0 -> q / 2 < rest -> q = 2 * (q / 2) + 1 -> at_slot q j m (move_to (Buf 1 0) (Str (base
-    stages + q / 2)))
-  | at_last : stages < j -> m <> 0 -> q / 2 < rest -> q = 2 * (q / 2) -> at_slot q j m (move_to (Str (base stages + q /
-    2)) (Buf 1 0)).
+  | at_down : stages < j -> m = 0 -> q / 2 < rest -> q = 2 * (q / 2) + 1 ->
+      at_slot q j m (move_to (Buf 1 0) (Str (base stages + q / 2)))
+  | at_last : stages < j -> m <> 0 -> q / 2 < rest -> q = 2 * (q / 2) ->
+      at_slot q j m (move_to (Str (base stages + q / 2)) (Buf 1 0)).
 
 Lemma row_cases : forall q j m, at_slot q j m (exchange_row q j m).
 Proof.
@@ -233,8 +126,8 @@ Proof.
 Qed.
 
 (** A stream belongs to one segment. *)
-Definition in_segment (j s : nat) : Prop := match j with 0 => s < rest | S k => base k <= s /\ (k < stages -> s < base
-  (S k)) end.
+Definition in_segment (j s : nat) : Prop :=
+  match j with 0 => s < rest | S k => base k <= s /\ (k < stages -> s < base (S k)) end.
 
 Lemma one_segment : forall j j' s, j <= S stages -> j' <= S stages -> in_segment j s -> in_segment j' s -> j = j'.
 Proof.
@@ -322,29 +215,14 @@ Lemma row_size : forall q j m, size (exchange_row q j m) = n \/ exchange_row q j
 Proof. intros. destruct (row_cases q j m); cbn; auto. Qed.
 
 Lemma sizes : forall r, r < P -> input_size ec r = n /\ output_size ec r = n.
-Proof.
-  intros r R. unfold input_size, output_size, block. cbn [what ranks elems ec].
-  replace (r <? P) with true by (symmetry; apply Nat.ltb_lt; auto). auto.
-Qed.
-
-(** The value of the first operand and the others, in the order of digits. *)
-Lemma value_digits : forall (h : nat -> option tree) t f, 0 < f -> (forall d, d < f -> h d = Some (t d)) ->
-  value (map h (seq 0 f)) = Some (fold_left (fun a d => Node a (t d)) (seq 1 (f - 1)) (t 0)).
-Proof.
-  intros h t f F H. destruct f as [|f]; [lia|]. cbn [seq map value]. rewrite H by lia. replace (S f - 1) with f by lia.
-  assert (G : forall l a, (forall d, In d l -> h d = Some (t d)) ->
-    fold_left combine (map h l) (Some a) = Some (fold_left (fun a d => Node a (t d)) l a)).
-  { induction l as [|d l IH]; intros a HL; cbn; auto. rewrite HL by (now left). cbn. apply IH. intros. apply HL.
-    now right. }
-  apply G. intros d D. apply in_seq in D. apply H. lia.
-Qed.
+Proof. intros r. apply (sizes_of ec). Qed.
 
 Notation held := (held P (S (S stages)) 2 exchange_row exchange_ports ec V).
 
 (** The contributions that a rank that stays has before stage [k]. *)
 Lemma have_value : forall q k m e, q < P -> k <= stages -> m < 2 -> e < n -> folded q = false ->
-  source_at P (S (S stages)) 2 exchange_row exchange_ports ec V got q (S k) m e (have k q) = Some (group k (number q /
-    weight k) e).
+  source_at P (S (S stages)) 2 exchange_row exchange_ports ec V got q (S k) m e (have k q) =
+    Some (group k (number q / weight k) e).
 Proof.
   intros q k m e Q K M E F. unfold have, source_at. destruct ((k =? 0) && negb (q <? 2 * rest)) eqn:C.
   - apply andb_true_iff in C as [C1 C2]. apply Nat.eqb_eq in C1. subst k. apply negb_true_iff, Nat.ltb_ge in C2.
@@ -389,8 +267,8 @@ Proof.
     rewrite <- (rank_number q), <- (rank_number q') by auto. congruence.
   - intros q j m j' m' s Q J M J' M' X Y. apply row_pops in X as (X & _), Y as (Y & _); auto. lia.
   - intros q j m s Q J M X. pose proof (row_pops q j m s Q J X) as (MN & IS & C). pose proof (number_lt q Q) as NL.
-    assert (SUM : forall q' m', q' < P -> sum j (pushed_by exchange_row q' m' s) = 0 /\ sum j (popped_by exchange_row q
-    m s) = 0).
+    assert (SUM : forall q' m', q' < P ->
+      sum j (pushed_by exchange_row q' m' s) = 0 /\ sum j (popped_by exchange_row q m s) = 0).
     { intros q' m' Q'. split; apply sum_zero; intros u U; unfold pushed_by, popped_by.
       - destruct (mentions (into (exchange_row q' u m')) s) eqn:E; auto.
         apply row_pushes in E as (_ & IU & _); [|auto|lia].
@@ -436,12 +314,11 @@ Proof.
     destruct (row_cases q j m) as [ | -> -> B QE | -> MN B QE|k -> K -> F|k -> K MN F|JS -> B QE|JS MN B QE];
     cbn [size send receive move_to join nothing] in E.
     + lia.
-    + cbn [from move_to map source_at]. rewrite held_input; [|exact Q|exact J|exact M|intros j' m' s _ _ I;
-      apply row_sink in I; lia]. cbn.
+    + cbn [from move_to map source_at].
+      rewrite held_input by (auto; intros j' m' s _ _ I; apply row_sink in I; lia). cbn.
       rewrite (proj1 (sizes q Q)). destruct (Nat.ltb_spec e n); [reflexivity|lia].
-    + cbn [from join map source_at]. rewrite held_input; [|exact Q|exact J|exact M|intros j' m' s _ _ I;
-      apply row_sink in I; lia]. cbn [inputs Nat.add].
-      rewrite (proj1 (sizes q Q)). destruct (Nat.ltb_spec e n); [|lia]. unfold got, V.
+    + cbn [from join map source_at].
+      rewrite held_input by (auto; intros j' m' s _ _ I; apply row_sink in I; lia). cbn [inputs Nat.add]. rewrite (proj1 (sizes q Q)). destruct (Nat.ltb_spec e n); [|lia]. unfold got, V.
       destruct (Nat.eqb_spec m 0); [lia|]. cbn [group value fold_left combine].
       destruct (Nat.ltb_spec (q / 2) rest); [|lia]. do 3 f_equal; lia.
     + cbn [from send map]. rewrite have_value by (auto; lia). unfold V.
@@ -465,48 +342,6 @@ Proof.
       destruct (Nat.ltb_spec stages stages); [lia|]. fold whole. rewrite Nat.div_small by auto. reflexivity.
     + replace j with (S stages) by lia. cbn [from move_to map source_at]. unfold got, V.
       destruct (Nat.ltb_spec stages stages); [lia|reflexivity].
-Qed.
-
-(** * The contributions of a group *)
-Definition first (v : nat) : nat := v + Nat.min v rest.
-
-Lemma intervals : forall s f, ascending s -> flat_map (fun d => seq (s d) (s (S d) - s d)) (seq 0 f) = seq (s 0) (s f -
-  s 0).
-Proof.
-  intros s f A. induction f; [cbn; now rewrite Nat.sub_diag|]. rewrite seq_S, flat_map_app, IHf.
-  cbn [flat_map Nat.add]. rewrite app_nil_r.
-  pose proof (A 0 f ltac:(lia)). pose proof (A f (S f) ltac:(lia)). replace (s f) with (s 0 + (s f - s 0)) at 2 by lia.
-  rewrite <- seq_app. f_equal. lia.
-Qed.
-
-Lemma leaves_digits : forall (t : nat -> tree) f, 0 < f -> leaves (fold_left (fun a d => Node a (t d)) (seq 1 (f - 1))
-  (t 0)) =
-  flat_map (fun d => leaves (t d)) (seq 0 f).
-Proof.
-  intros t f F. destruct f as [|f]; [lia|]. replace (S f - 1) with f by lia. cbn [seq flat_map].
-  apply leaves_fold.
-Qed.
-
-Lemma group_leaves : forall k g e, k <= stages ->
-  leaves (group k g e) = contributions e (seq (first (g * weight k)) (first (S g * weight k) - first (g * weight k))).
-Proof.
-  induction k; intros g e K; cbn [group weight].
-  - rewrite !Nat.mul_1_r. unfold first. destruct (Nat.ltb_spec g rest); cbn [leaves app].
-    + replace (S g + Nat.min (S g) rest - (g + Nat.min g rest)) with 2 by lia.
-      replace (g + Nat.min g rest) with (2 * g) by lia.
-      cbn. do 3 f_equal. f_equal. lia.
-    + replace (S g + Nat.min (S g) rest - (g + Nat.min g rest)) with 1 by lia.
-      replace (g + Nat.min g rest) with (g + rest) by lia. reflexivity.
-  - pose proof (TWO k ltac:(lia)). pose proof (leaves_digits (fun d => group k (g * factor k + d) e) (factor k)
-    ltac:(lia)) as LD.
-    cbv beta in LD. rewrite Nat.add_0_r in LD. rewrite LD. clear LD.
-    rewrite (flat_map_ext _ (fun d => contributions e (seq (first ((g * factor k + d) * weight k))
-      (first ((g * factor k + S d) * weight k) - first ((g * factor k + d) * weight k))))).
-    + rewrite flat_map_contributions. f_equal. rewrite (intervals (fun d => first ((g * factor k + d) * weight k))).
-      * f_equal; [f_equal; lia|]. f_equal; f_equal; lia.
-      * intros a b AB. unfold first. pose proof (Nat.mul_le_mono_r (g * factor k + a) (g * factor k + b) (weight k)
-        ltac:(lia)). lia.
-    + intros d. rewrite IHk by lia. do 2 f_equal. f_equal. f_equal. lia.
 Qed.
 
 (** All outputs hold the same expression. *)
@@ -552,9 +387,7 @@ Proof.
   pose proof (rows_flow _ _ _ _ _ _ _ _ _ _ exchange_in_rows) as FL. apply (flow_correct _ _ _ _ _ _ FL).
   intros st H F r d k R DI KL.
   cbn [ranks ec] in R. unfold required in DI. rewrite (proj2 (sizes r R)) in DI.
-  assert (D0 : d = {| d_from := 0; d_len := n; d_element := 0; d_first := 0; d_ranks := P |} /\ k < n).
-  { destruct n; [contradiction|]. destruct DI as [<-|[]]. auto. }
-  destruct D0 as [-> KN]. cbn [d_from d_len d_element d_first d_ranks Nat.add]. exists (group stages 0 k).
+  one_demand d k n {| d_from := 0; d_len := n; d_element := 0; d_first := 0; d_ranks := P |} DI KL. exists (group stages 0 k).
   split; [now apply exchange_output|]. rewrite group_leaves by auto. fold whole. unfold first.
   rewrite Nat.mul_0_l, Nat.mul_1_l. cbn [Nat.add Nat.min].
   replace (whole + Nat.min whole rest - 0) with P by (unfold P; lia). unfold alike. cbn [what ordered ec].
@@ -563,63 +396,3 @@ Qed.
 
 End Exchange.
 
-(** * Recursive doubling *)
-Definition doubling_pairs (P : nat) : nat := P - 2 ^ Nat.log2 P.
-Definition recursive_doubling (P n : nat) : schedule := exchange (doubling_pairs P) (repeat 2 (Nat.log2 P)) n.
-
-Lemma nth_repeat_two : forall k m, k < m -> nth k (repeat 2 m) 1 = 2.
-Proof. induction k; intros [|m] H; cbn; auto; try lia. apply IHk. lia. Qed.
-
-Lemma weight_two : forall m k, k <= m -> weight (repeat 2 m) k = 2 ^ k.
-Proof.
-  induction k; intros K; auto. cbn [weight]. rewrite IHk by lia. unfold factor.
-    rewrite nth_repeat_two, Nat.pow_succ_r' by lia. lia.
-Qed.
-
-Theorem recursive_doubling_correct : forall P n o, 2 <= P -> forall scratch,
-  correct (recursive_doubling P n) {| what := Allreduce; ranks := P; elems := n; root := 0; ordered := o |} scratch.
-Proof.
-  intros P n o P2 scratch. pose proof (Nat.log2_spec P ltac:(lia)) as [LO HI]. rewrite Nat.pow_succ_r' in HI.
-  pose proof (Nat.log2_le_mono 2 P P2) as L1. change (Nat.log2 2) with 1 in L1.
-  assert (WH : whole (repeat 2 (Nat.log2 P)) = 2 ^ Nat.log2 P).
-  { unfold whole, stages. rewrite repeat_length. now apply weight_two. }
-  pose proof (exchange_correct (doubling_pairs P) (repeat 2 (Nat.log2 P)) n o scratch) as C. unfold ec, Exchange.P in C.
-  rewrite WH in C. replace (2 ^ Nat.log2 P + doubling_pairs P) with P in C by (unfold doubling_pairs; lia).
-  apply C; unfold stages, doubling_pairs; rewrite ?repeat_length; try lia.
-  intros k K. unfold factor. rewrite nth_repeat_two by auto. lia.
-Qed.
-
-(** * Recursive multiplying *)
-Definition product (fs : list nat) : nat := fold_left Nat.mul fs 1.
-Definition recursive_multiplying (fs : list nat) (n : nat) : schedule := exchange 0 fs n.
-
-Lemma whole_product : forall fs, whole fs = product fs.
-Proof.
-  intros fs. unfold whole, stages, product.
-  assert (G : forall k, k <= length fs -> weight fs k = fold_left Nat.mul (firstn k fs) 1).
-  { induction k; intros K; auto. cbn [weight]. rewrite IHk by lia. rewrite (firstn_more k fs 1) by lia.
-    now rewrite fold_left_app. }
-  rewrite G, firstn_all by auto. reflexivity.
-Qed.
-
-Theorem recursive_multiplying_correct : forall fs n o, fs <> [] -> (forall f, In f fs -> 2 <= f) -> forall scratch,
-  correct (recursive_multiplying fs n) {| what := Allreduce; ranks := product fs; elems := n; root := 0;
-    ordered := o |} scratch.
-Proof.
-  intros fs n o NE TWO scratch. pose proof (exchange_correct 0 fs n o scratch) as C. unfold ec, P in C.
-  rewrite Nat.add_0_r, whole_product in C. apply C.
-  - unfold stages. destruct fs; [congruence|cbn; lia].
-  - lia.
-  - intros k K. apply TWO, nth_In, K.
-Qed.
-
-(** Results of both have the same bits on all ranks, for every operator: each rank evaluates one expression. *)
-Theorem exchange_repeatable : forall rest fs n o, fs <> [] -> rest <= whole fs -> (forall f, In f fs -> 2 <= f) ->
-  forall st, reach (exchange rest fs n) (inputs (ec rest fs n o)) st -> final (exchange rest fs n) st ->
-  forall r s k, r < P rest fs -> s < P rest fs -> k < n -> mem st (PBuf r 1 k) = mem st (PBuf s 1 k).
-Proof.
-  intros rest fs n o NE R TWO st H F r s k RB SB K.
-  assert (S1 : 1 <= stages fs) by (unfold stages; destruct fs; [congruence|cbn; lia]).
-  assert (T : forall k, k < stages fs -> 2 <= factor fs k) by (intros; apply TWO, nth_In; auto).
-  now rewrite !(exchange_output rest fs n o (fun _ => 0) S1 R T st).
-Qed.

@@ -1,7 +1,7 @@
 (** The checker as a program in OCaml. Numbers become the 63-bit integers of OCaml: the reader refuses numbers of 2^32
     and more, and a schedule has fewer than 2^30 instructions, so no sum overflows. *)
 From Coq Require Import Extraction ExtrOcamlBasic ExtrOcamlNatInt ExtrOcamlZInt List PArith.
-From Unisono Require Import Checker Ring Tree Reduce Exchange Bruck.
+From Unisono Require Import Checker Ring Tree Reductions Exchange Doubling Bruck Searches.
 
 Extract Inlined Constant Pos.of_succ_nat => "Stdlib.succ".
 (* The function of the standard library needs stack for each element of a list. *)
@@ -12,7 +12,8 @@ Extract Inlined Constant Coq.Arith.PeanoNat.Nat.max => "Stdlib.max".
 Extract Inlined Constant Coq.Arith.PeanoNat.Nat.min => "Stdlib.min".
 Extraction "build/checker.ml" Checker.verdict Ring.ring_allgather Ring.ring_reduce_scatter Ring.ring_allreduce
   Tree.binomial_in_segments Tree.chain_in_segments
-  Reduce.top_of Reduce.chain_reduce_in_segments Reduce.chain_scratch
-  Reduce.binomial_reduce_in_segments Reduce.binomial_scratch
-  Exchange.doubling_pairs Exchange.exchange_streams Exchange.recursive_doubling Exchange.recursive_multiplying
-  Bruck.rounds Bruck.bruck_allgather Bruck.bruck_scratch.
+  Reductions.top_of Reductions.chain_reduce_in_segments Reductions.chain_scratch
+  Reductions.binomial_reduce_in_segments Reductions.binomial_scratch
+  Doubling.doubling_pairs Exchange.exchange_streams Doubling.recursive_doubling Doubling.recursive_multiplying
+  Bruck.rounds Bruck.bruck_allgather Bruck.bruck_scratch
+  Searches.circulant_broadcast Searches.circulant_streams Searches.table_right.

@@ -1,7 +1,6 @@
-(** Schedules of one lane a node and of streams without limits, with buffers that a node reads and writes again.
-  For such
-    a schedule of any size, numbers that grow along lanes and streams show that it cannot be stuck. The value of each
-    element follows from equations along the streams and from the last instruction of the node that wrote a place. *)
+(** Schedules of one lane a node and of streams without limits, with buffers that a node reads and writes again. For
+    such a schedule of any size, numbers that grow along lanes and streams show that it cannot be stuck. The value of
+    each element follows from equations along the streams and from the last instruction that wrote a place. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Unisono Require Import Model Order Determined Collective Checker.
@@ -102,6 +101,21 @@ Proof.
   destruct (Nat.eq_dec j i) as [->|NE]; [now rewrite N, Nat.eqb_refl, E|].
   destruct (Nat.eqb_spec (node (instr_of i)) n) as [NI|]; [|apply IH; auto; try lia; intros l LL; apply L; lia].
   rewrite buffer_element_absent; [apply IH; auto; try lia; intros l LL; apply L; lia|]. apply L; auto. lia.
+Qed.
+
+(** A place that has been written, and always with one value. *)
+Lemma before_same : forall n i b x t,
+  (exists j, j < i /\ node (instr_of j) = n /\ buffer_element (len (instr_of j)) (sinks (instr_of j)) b x <> None) ->
+  (forall j k, j < i -> node (instr_of j) = n ->
+    buffer_element (len (instr_of j)) (sinks (instr_of j)) b x = Some k -> V j k = t) ->
+  before n i b x = Some t.
+Proof.
+  unfold before. induction i as [|i IH]; intros b x t (j & J & N & W) SAME; [lia|]. cbn [contents].
+  assert (LATER : j <> i -> contents (fun j => len (instr_of j)) n i b x = Some t).
+  { intros NE. apply IH; [exists j; repeat split; auto; lia|]. intros; apply SAME with (j := j0); auto. }
+  destruct (Nat.eqb_spec (node (instr_of i)) n) as [NI|NI]; [|apply LATER; congruence].
+  destruct (buffer_element (len (instr_of i)) (sinks (instr_of i)) b x) as [k|] eqn:E; [f_equal; apply (SAME i k); auto|].
+  apply LATER. intros ->. contradiction.
 Qed.
 
 Lemma before_input : forall n i x, (forall j s, j < i -> node (instr_of j) = n -> ~ In (Buf 0 s) (sinks (instr_of j)))

@@ -11,6 +11,21 @@ Import ListNotations.
 Lemma firstn_more : forall k (l : list nat) d, k < length l -> firstn (S k) l = firstn k l ++ [nth k l d].
 Proof. induction k; intros [|x l] d H; cbn in *; try lia; auto. f_equal. apply IHk. lia. Qed.
 
+(** * Halves *)
+Lemma odd_half : forall h, (2 * h + 1) / 2 = h.
+Proof. intros. rewrite (Nat.mul_comm 2), Nat.div_add_l by lia. change (1 / 2) with 0. lia. Qed.
+
+Lemma even_half : forall h, 2 * h / 2 = h.
+Proof. intros. rewrite Nat.mul_comm. apply Nat.div_mul. lia. Qed.
+
+Lemma halves : forall q, exists h, q / 2 = h /\ (Nat.even q = true /\ q = 2 * h \/ Nat.even q = false /\ q = 2 * h + 1).
+Proof.
+  intros q. destruct (Nat.even q) eqn:E.
+  - apply Nat.even_spec in E as [h ->]. exists h. rewrite even_half. auto.
+  - assert (O : Nat.odd q = true) by (unfold Nat.odd; now rewrite E). apply Nat.odd_spec in O as [h ->]. exists h.
+    rewrite odd_half. auto.
+Qed.
+
 (** * Ranks that count from the top of a tree *)
 Section Virtual.
 Variables P top : nat.

@@ -1,21 +1,10 @@
-(** Reductions up a tree, for every number of ranks, every root and every list of segments: the binomial tree of
-    crates/algorithms/src/catalog/binomial.rs and the chain of crates/algorithms/src/catalog/pipelined_chain.rs. The top
-    of the tree is the root, or rank 0 if the operator does not commute; rank 0 then sends the result to the root. *)
-From Coq Require Import List Arith Lia Bool Permutation FinFun.
-Import ListNotations.
-From Unisono Require Import Model Order Determined Collective Checker Ranks Flow Rows.
-
-#[local] Arguments Nat.ltb : simpl never.
-#[local] Arguments Nat.leb : simpl never.
-#[local] Arguments Nat.eqb : simpl never.
-#[local] Arguments Nat.div : simpl never.
-#[local] Arguments Nat.modulo : simpl never.
-#[local] Arguments Nat.sub : simpl nomatch.
+(** Reductions up a tree, for every number of ranks, every root and every list of segments. The top of the tree is the
+    root, or rank 0 if the operator does not commute; rank 0 then sends the result to the root. *)
+From Unisono Require Import Families.
 
 Section Reduce.
-(** [P] ranks; the result goes from [top], where the virtual ranks begin, to [root];
-  [T] segments, of which number [j] is
-    from element [start j] on; the children of a virtual rank, fewer than [C]. *)
+(** [P] ranks; the result goes from [top], where the virtual ranks begin, to [root]; [T] segments, of which number [j]
+    is from element [start j] on; the children of a virtual rank, fewer than [C]. *)
 Variables P top root T C : nat.
 Variable children : nat -> list nat.
 Variable parent : nat -> nat.
@@ -198,10 +187,7 @@ Proof.
 Qed.
 
 Lemma reduce_sizes : forall r, r < P -> input_size rc r = n /\ output_size rc r = if r =? root then n else 0.
-Proof.
-  intros r R. unfold input_size, output_size, block. cbn [what ranks elems Collective.root rc].
-  replace (r <? P) with true by (symmetry; apply Nat.ltb_lt; auto). auto.
-Qed.
+Proof. intros r. apply (sizes_of rc). Qed.
 
 Lemma not_input : forall q j m s, ~ In (Buf 0 s) (into (reduce_row q j m)).
 Proof.
@@ -367,9 +353,7 @@ Proof.
   intros st H F r d k R DI KL.
   cbn [ranks rc] in R. unfold required in DI. rewrite (proj2 (reduce_sizes r R)) in DI.
   destruct (Nat.eqb_spec r root) as [->|]; [|contradiction].
-  assert (D0 : d = {| d_from := 0; d_len := n; d_element := 0; d_first := 0; d_ranks := P |} /\ k < n).
-  { destruct n; [contradiction|]. destruct DI as [<-|[]]. auto. }
-  destruct D0 as [-> KN]. cbn [d_from d_len d_element d_first d_ranks]. cbn [Nat.add].
+  one_demand d k n {| d_from := 0; d_len := n; d_element := 0; d_first := 0; d_ranks := P |} DI KL.
   destruct (block_of start T k A) as (j & J & RNG); [lia|lia|].
   rewrite (final_contents _ _ _ _ _ _ FL) by auto. exists (total P 0 k). split.
   - replace k with (start j + (k - start j)) at 1 by lia. destruct (Nat.eq_dec top root) as [TR|TR].
@@ -423,73 +407,3 @@ Proof.
 Qed.
 
 End Reduce.
-
-(** The scratch memory of the ranks: a partial sum, if there are several children to add and no output to hold it. *)
-Definition reduce_scratch (P top root most n : nat) (children : nat -> list nat) (q : nat) : nat :=
-  if (1 <? length (children (virtual P top q))) && negb (q =? root) then Nat.min most n else 0.
-
-Lemma scratch_enough : forall P top root most n children q j, 1 < length (children (virtual P top q)) -> q <> root ->
-  segment (segment_start most n) j <= reduce_scratch P top root most n children q.
-Proof.
-  intros P top root most n children q j C NE. unfold reduce_scratch, segment, segment_start.
-  destruct (Nat.ltb_spec 1 (length (children (virtual P top q)))); [|lia].
-  destruct (Nat.eqb_spec q root); [contradiction|]. cbn. lia.
-Qed.
-
-(** * The chain *)
-(** If the operator does not commute, rank 0 is the top. *)
-Definition top_of (ordered : bool) (root : nat) : nat := if ordered then 0 else root.
-
-Definition chain_reduce_in_segments (P top root most n : nat) : schedule :=
-  tree_reduce P top root (segment_count most n) 2 (chain_children P) Nat.pred (segment_start most n).
-
-Definition chain_scratch (P top root most n : nat) : nat -> nat := reduce_scratch P top root most n (chain_children P).
-
-Theorem chain_reduce_in_segments_correct : forall P root most n o, root < P -> 1 <= most -> 1 <= n ->
-  correct (chain_reduce_in_segments P (top_of o root) root most n)
-    {| what := Reduce; ranks := P; elems := n; root := root; ordered := o |}
-    (chain_scratch P (top_of o root) root most n).
-Proof.
-  intros P root most n o R M N. destruct (segments_fit most n M N) as (A & Z & E).
-  apply tree_reduce_correct with (subtree := fun v => P - v); auto; try lia.
-  - unfold top_of. destruct o; lia.
-  - unfold top_of. now destruct o.
-  - intros. now apply scratch_enough.
-  - apply chain_children_of.
-  - intros v _. unfold chain_children. destruct (S v <? P); repeat constructor; auto.
-  - intros v. unfold chain_children. destruct (S v <? P); cbn; lia.
-  - intros v V. unfold chain_children. destruct (Nat.ltb_spec (S v) P); cbn.
-    + rewrite app_nil_r. f_equal. lia.
-    + now replace (P - v - 1) with 0 by lia.
-Qed.
-
-(** * The binomial tree *)
-Definition binomial_reduce_in_segments (P top root most n : nat) : schedule :=
-  tree_reduce P top root (segment_count most n) (S (Nat.log2_up P)) (binomial_children P) binomial_parent (segment_start
-    most n).
-
-Definition binomial_scratch (P top root most n : nat) : nat -> nat := reduce_scratch P top root most n
-  (binomial_children P).
-
-Theorem binomial_reduce_in_segments_correct : forall P root most n o, root < P -> 1 <= most -> 1 <= n ->
-  correct (binomial_reduce_in_segments P (top_of o root) root most n)
-    {| what := Reduce; ranks := P; elems := n; root := root; ordered := o |}
-    (binomial_scratch P (top_of o root) root most n).
-Proof.
-  intros P root most n o R M N. destruct (segments_fit most n M N) as (A & Z & E).
-  apply tree_reduce_correct with (subtree := binomial_subtree P); auto.
-  - unfold top_of. destruct o; lia.
-  - unfold top_of. now destruct o.
-  - intros. now apply scratch_enough.
-  - apply binomial_children_of.
-  - apply binomial_below.
-  - intros v _. apply FinFun.Injective_map_NoDup.
-    + intros k l X. apply (Nat.pow_inj_r 2); lia.
-    + apply NoDup_filter, seq_NoDup.
-  - intros v. unfold binomial_children. rewrite map_length.
-    pose proof (filter_shorter (fun k => 2 ^ k <? binomial_subtree P v) (seq 0 (Nat.log2_up P))) as F.
-    rewrite seq_length in F. lia.
-  - apply binomial_spans.
-  - intros v V. unfold binomial_subtree. destruct (Nat.eqb_spec v 0); [lia|].
-    destruct (low_spec v ltac:(lia)) as (k & a & _ & ->). pose proof (Nat.pow_nonzero 2 k ltac:(lia)). lia.
-Qed.

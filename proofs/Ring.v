@@ -1,15 +1,6 @@
-(** The ring, for every number of ranks: allgather,
-  reduce-scatter and allreduce as crates/algorithms/src/catalog/ring.rs
-    makes them, for vectors of any length. *)
-From Coq Require Import List Arith Lia Bool Permutation.
-Import ListNotations.
-From Unisono Require Import Model Order Determined Collective Checker Ranks Flow Rows.
-
-#[local] Arguments Nat.ltb : simpl never.
-#[local] Arguments Nat.leb : simpl never.
-#[local] Arguments Nat.eqb : simpl never.
-#[local] Arguments Nat.div : simpl never.
-#[local] Arguments Nat.modulo : simpl never.
+(** The ring, for every number of ranks: allgather, reduce-scatter and allreduce as
+    crates/algorithms/src/catalog/ring.rs makes them, for vectors of any length. *)
+From Unisono Require Import Families.
 
 (** * Ranks around the ring *)
 Section Around.
@@ -219,10 +210,8 @@ Theorem ring_allgather_correct : forall P n o, 2 <= P ->
     ordered := o |} scratch.
 Proof.
   intros P n o P2 scratch. set (c := {| what := Allgather; ranks := P; elems := n; root := 0; ordered := o |}).
-  assert (IN : forall q, q < P -> input_size c q = n).
-  { intros q Q. unfold input_size. cbn. now replace (q <? P) with true by (symmetry; apply Nat.ltb_lt; auto). }
-  assert (OUT : forall q, q < P -> output_size c q = n * P).
-  { intros q Q. unfold output_size. cbn. now replace (q <? P) with true by (symmetry; apply Nat.ltb_lt; auto). }
+  assert (IN : forall q, q < P -> input_size c q = n) by (intros q; apply (sizes_of c)).
+  assert (OUT : forall q, q < P -> output_size c q = n * P) by (intros q; apply (sizes_of c)).
   assert (S1 : forall q, q < P -> (if 0 =? 0 then Some 0 else None) <> None) by discriminate.
   assert (S2 : forall q t a, q < P -> t < P -> (if t =? 0 then Some 0 else None) = Some a -> a + n <= input_size c q).
   { intros q t a Q B H. rewrite IN by auto. destruct (t =? 0); [injection H as <-; lia|discriminate]. }
@@ -266,10 +255,8 @@ Theorem ring_reduce_scatter_correct : forall P n, 2 <= P ->
     {| what := ReduceScatter; ranks := P; elems := n; root := 0; ordered := false |} scratch.
 Proof.
   intros P n P2 scratch. set (c := {| what := ReduceScatter; ranks := P; elems := n; root := 0; ordered := false |}).
-  assert (IN : forall q, q < P -> input_size c q = n * P).
-  { intros q Q. unfold input_size. cbn. now replace (q <? P) with true by (symmetry; apply Nat.ltb_lt; auto). }
-  assert (OUT : forall q, q < P -> output_size c q = n).
-  { intros q Q. unfold output_size. cbn. now replace (q <? P) with true by (symmetry; apply Nat.ltb_lt; auto). }
+  assert (IN : forall q, q < P -> input_size c q = n * P) by (intros q; apply (sizes_of c)).
+  assert (OUT : forall q, q < P -> output_size c q = n) by (intros q; apply (sizes_of c)).
   set (src := fun q t => Some (back P q (S t) * n)). set (out := fun (_ t : nat) => if S t =? P then Some 0 else None).
   assert (S1 : forall q, q < P -> src q 0 <> None) by discriminate.
   assert (S2 : forall q t a, q < P -> t < P -> src q t = Some a -> a + n <= input_size c q).
@@ -310,73 +297,102 @@ Proof.
   intros P n Z. unfold blocks. pose proof (Nat.div_mod n P Z). pose proof (Nat.mod_upper_bound n P Z). lia.
 Qed.
 
-Definition ring_allreduce (P n : nat) : schedule :=
-  ring P (2 * P - 1) (fun q t => blocks P n (S (back P q (S t))) - blocks P n (back P q (S t)))
-    (fun q t => if t <? P then Some (blocks P n (back P q (S t))) else None)
-    (fun q t => if P <=? S t then Some (blocks P n (back P q (S t))) else None).
+Section Allreduce.
+Variables P n : nat.
+Hypothesis P2 : 2 <= P.
+Notation start := (blocks P n).
+Notation back := (back P).
 
-Theorem ring_allreduce_correct : forall P n, 2 <= P ->
-  forall scratch, correct (ring_allreduce P n)
-    {| what := Allreduce; ranks := P; elems := n; root := 0; ordered := false |} scratch.
+Definition reduced (q t : nat) : option nat := if t <? P then Some (start (back q (S t))) else None.
+Definition spread (q t : nat) : option nat := if P <=? S t then Some (start (back q (S t))) else None.
+Definition lengths (q t : nat) : nat := start (S (back q (S t))) - start (back q (S t)).
+Definition ring_allreduce : schedule := ring P (2 * P - 1) lengths reduced spread.
+Definition arc : collective := {| what := Allreduce; ranks := P; elems := n; root := 0; ordered := false |}.
+
+Variable scratch : nat -> nat.
+
+Lemma block_fits : forall q t, q < P -> start (back q (S t)) + lengths q t <= n.
 Proof.
-  intros P n P2 scratch. set (c := {| what := Allreduce; ranks := P; elems := n; root := 0; ordered := false |}).
-  set (start := blocks P n). assert (A : ascending start) by apply blocks_ascending.
-  assert (Z : start P = n) by (apply blocks_end; lia).
-  assert (IN : forall q, q < P -> input_size c q = n).
-  { intros q Q. unfold input_size. cbn. now replace (q <? P) with true by (symmetry; apply Nat.ltb_lt; auto). }
-  assert (OUT : forall q, q < P -> output_size c q = n).
-  { intros q Q. unfold output_size. cbn. now replace (q <? P) with true by (symmetry; apply Nat.ltb_lt; auto). }
-  set (L := fun q t => start (S (back P q (S t))) - start (back P q (S t))).
-  set (src := fun q t => if t <? P then Some (start (back P q (S t))) else None).
-  set (out := fun q t => if P <=? S t then Some (start (back P q (S t))) else None).
-  assert (FIT : forall q t, q < P -> start (back P q (S t)) + L q t <= n).
-  { intros q t Q. unfold L. pose proof (back_lt P P2 (S t) q Q) as B.
-    pose proof (A (S (back P q (S t))) P ltac:(lia)). pose proof (A (back P q (S t)) (S (back P q (S t))) ltac:(lia)).
-    lia. }
-  assert (S1 : forall q, q < P -> src q 0 <> None).
-  { intros q Q. unfold src. now replace (0 <? P) with true by (symmetry; apply Nat.ltb_lt; lia). }
-  assert (S2 : forall q t a, q < P -> t < 2 * P - 1 -> src q t = Some a -> a + L q t <= input_size c q).
-  { intros q t a Q B H. rewrite IN by auto. unfold src in H. destruct (t <? P); [|discriminate].
-    assert (a = start (back P q (S t))) as -> by congruence. now apply FIT. }
-  assert (S3 : forall q t a, q < P -> t < 2 * P - 1 -> out q t = Some a -> a + L q t <= output_size c q).
-  { intros q t a Q B H. rewrite OUT by auto. unfold out in H. destruct (P <=? S t); [|discriminate].
-    assert (a = start (back P q (S t))) as -> by congruence. now apply FIT. }
-  assert (LATE : forall q u, q < P -> back P q (S (P - 1 + u)) = back P q u).
-  { intros q u Q. replace (S (P - 1 + u)) with (P + u) by lia. now rewrite back_add, back_P by auto. }
-  assert (S4 : forall q t u a b k l, q < P -> t < 2 * P - 1 -> u < 2 * P - 1 -> out q t = Some a -> out q u = Some b ->
-    k < L q t -> l < L q u -> a + k = b + l -> t = u).
-  { intros q t u a b k l Q BT BU HA HB KL LL E. unfold out in *.
-    destruct (Nat.leb_spec P (S t)); [|discriminate]. destruct (Nat.leb_spec P (S u)); [|discriminate].
-    assert (a = start (back P q (S t))) as -> by congruence. assert (b = start (back P q (S u))) as -> by congruence.
-    unfold L in *. assert (BE : back P q (S t) = back P q (S u)).
-    { apply (block_once start _ _ (start (back P q (S t)) + k)); auto; lia. }
-    replace t with (P - 1 + (t - (P - 1))) in BE by lia. replace u with (P - 1 + (u - (P - 1))) in BE by lia.
-    rewrite !LATE in BE by auto. apply (back_inj P P2 q) in BE; auto; lia. }
-  unfold ring_allreduce. fold start. fold L. fold src. fold out.
-  assert (LP : forall q t, q < P -> S t < 2 * P - 1 -> L q (S t) = L (pred P q) t) by reflexivity.
-  pose proof (ring_flow P (2 * P - 1) L src out c scratch P2 LP S1 S2 S3) as DF.
-  apply (flow_correct _ _ _ _ _ _ DF).
-  intros st H F r d k R DI KL. unfold required in DI. rewrite OUT in DI by auto.
-  destruct n as [|n'] eqn:NE; [contradiction|]. rewrite <- NE in *. cbn in DI.
-  destruct DI as [<-|[]]. cbn [d_from d_len d_element d_first d_ranks] in *.
-  destruct (block_of start P k A) as (b & B & RNG); [unfold start, blocks; cbn; lia|lia|].
-  destruct (back_onto P P2 r b R B) as (u & U & BE).
-  assert (O : out r (P - 1 + u) = Some (start b)).
-  { unfold out. rewrite LATE, BE by auto. now replace (P <=? S (P - 1 + u)) with true by (symmetry; apply Nat.leb_le;
-    lia). }
-  assert (LE : L r (P - 1 + u) = start (S b) - start b) by (unfold L; now rewrite LATE, BE by auto).
-  pose proof (ring_output P (2 * P - 1) L src out c scratch P2 LP S1 S2 S3 S4 st r (P - 1 + u) (start b) (k - start b)
-    H F R ltac:(lia) O ltac:(lia)) as M. replace (start b + (k - start b)) with k in M by lia.
-  eexists. split; [exact M|]. unfold alike. cbn [what ordered].
-  (* After the reduction the value only travels. *)
-  assert (TRAVEL : forall u q e, q < P -> W P src q (P - 1 + u) e = W P src (back P q u) (P - 1) e).
-  { clear -P2. induction u; intros q e Q; [now rewrite Nat.add_0_r|].
-    replace (P - 1 + S u) with (S (P - 1 + u)) by lia. cbn [W]. unfold src at 1.
-    replace (S (P - 1 + u) <? P) with false by (symmetry; apply Nat.ltb_ge; lia).
-    cbn [back]. apply IHu. now apply (pred_lt P P2). }
-  rewrite TRAVEL, BE by auto.
-  rewrite (leaves_gathered P start src); auto.
+  intros q t Q. unfold lengths. pose proof (back_lt P P2 (S t) q Q) as B. pose proof (blocks_ascending P n) as A.
+  pose proof (blocks_end P n ltac:(lia)). pose proof (A (S (back q (S t))) P ltac:(lia)).
+  pose proof (A (back q (S t)) (S (back q (S t))) ltac:(lia)). lia.
+Qed.
+
+Lemma reduced_first : forall q, q < P -> reduced q 0 <> None.
+Proof. intros q Q. unfold reduced. destruct (Nat.ltb_spec 0 P); [discriminate|lia]. Qed.
+
+Lemma reduced_fits : forall q t a, q < P -> t < 2 * P - 1 -> reduced q t = Some a -> a + lengths q t <= input_size arc q.
+Proof.
+  intros q t a Q _ H. rewrite (proj1 (sizes_of arc q Q)). unfold reduced in H. destruct (t <? P); [|discriminate].
+  assert (a = start (back q (S t))) as -> by congruence. now apply block_fits.
+Qed.
+
+Lemma spread_fits : forall q t a, q < P -> t < 2 * P - 1 -> spread q t = Some a -> a + lengths q t <= output_size arc q.
+Proof.
+  intros q t a Q _ H. rewrite (proj2 (sizes_of arc q Q)). unfold spread in H. destruct (P <=? S t); [|discriminate].
+  assert (a = start (back q (S t))) as -> by congruence. now apply block_fits.
+Qed.
+
+Lemma back_late : forall q u, q < P -> back q (S (P - 1 + u)) = back q u.
+Proof. intros q u Q. replace (S (P - 1 + u)) with (P + u) by lia. now rewrite back_add, back_P by auto. Qed.
+
+Lemma spread_once : forall q t u a b k l, q < P -> t < 2 * P - 1 -> u < 2 * P - 1 -> spread q t = Some a ->
+  spread q u = Some b -> k < lengths q t -> l < lengths q u -> a + k = b + l -> t = u.
+Proof.
+  intros q t u a b k l Q BT BU HA HB KL LL E. unfold spread in *.
+  destruct (Nat.leb_spec P (S t)); [|discriminate]. destruct (Nat.leb_spec P (S u)); [|discriminate].
+  assert (a = start (back q (S t))) as -> by congruence. assert (b = start (back q (S u))) as -> by congruence.
+  unfold lengths in *. assert (BE : back q (S t) = back q (S u)).
+  { apply (block_once start _ _ (start (back q (S t)) + k)); try apply blocks_ascending; lia. }
+  replace t with (P - 1 + (t - (P - 1))) in BE by lia. replace u with (P - 1 + (u - (P - 1))) in BE by lia.
+  rewrite !back_late in BE by auto. apply (back_inj P P2 q) in BE; auto; lia.
+Qed.
+
+(** After the reduction a value only travels. *)
+Lemma travels : forall u q e, q < P -> W P reduced q (P - 1 + u) e = W P reduced (back q u) (P - 1) e.
+Proof.
+  induction u; intros q e Q; [now rewrite Nat.add_0_r|].
+  replace (P - 1 + S u) with (S (P - 1 + u)) by lia. cbn [W]. unfold reduced at 1.
+  destruct (Nat.ltb_spec (S (P - 1 + u)) P); [lia|]. change (back q (S u)) with (back (pred P q) u). apply IHu. now apply (pred_lt P P2).
+Qed.
+
+Lemma lengths_pred : forall q t, q < P -> S t < 2 * P - 1 -> lengths q (S t) = lengths (pred P q) t.
+Proof. reflexivity. Qed.
+
+(** What an output holds depends on the block alone. *)
+Lemma ring_allreduce_output : forall st r b k, reach ring_allreduce (inputs arc) st -> final ring_allreduce st -> r < P ->
+  b < P -> start b <= k < start (S b) -> mem st (PBuf r 1 k) = Some (W P reduced b (P - 1) (k - start b)).
+Proof.
+  intros st r b k H F R B RNG. destruct (back_onto P P2 r b R B) as (u & U & BE).
+  assert (O : spread r (P - 1 + u) = Some (start b)).
+  { unfold spread. rewrite back_late, BE by auto. destruct (Nat.leb_spec P (S (P - 1 + u))); [auto|lia]. }
+  assert (LE : lengths r (P - 1 + u) = start (S b) - start b) by (unfold lengths; now rewrite back_late, BE by auto).
+  pose proof (ring_output P (2 * P - 1) lengths reduced spread arc scratch P2 lengths_pred reduced_first reduced_fits
+    spread_fits spread_once st r (P - 1 + u) (start b) (k - start b) H F R ltac:(lia) O ltac:(lia)) as M.
+  replace (start b + (k - start b)) with k in M by lia. now rewrite travels, BE in M by auto.
+Qed.
+
+Theorem ring_allreduce_correct : correct ring_allreduce arc scratch.
+Proof.
+  pose proof (ring_flow P (2 * P - 1) lengths reduced spread arc scratch P2 lengths_pred reduced_first reduced_fits
+    spread_fits) as DF. apply (flow_correct _ _ _ _ _ _ DF).
+  intros st H F r d k R DI KL. unfold required in DI. rewrite (proj2 (sizes_of arc r R)) in DI. cbn in DI.
+  one_demand d k n {| d_from := 0; d_len := n; d_element := 0; d_first := 0; d_ranks := P |} DI KL.
+  destruct (block_of start P k (blocks_ascending P n)) as (b & B & RNG); [cbn; lia|rewrite blocks_end; lia|].
+  eexists. split; [now apply (ring_allreduce_output st r b k)|]. unfold alike. cbn [what ordered arc].
+  rewrite (leaves_gathered P start reduced); auto.
   - replace (S (P - 1)) with P by lia. rewrite back_P by auto. replace (start b + (k - start b)) with k by lia.
     apply Permutation_map, gathered_all; auto.
-  - intros p v PP VV. unfold src. now replace (v <? P) with true by (symmetry; apply Nat.ltb_lt; lia).
+  - intros p v PP VV. unfold reduced. destruct (Nat.ltb_spec v P); [auto|lia].
 Qed.
+
+(** Results have the same bits on all ranks: each rank evaluates one expression. *)
+Theorem ring_allreduce_repeatable : forall st, reach ring_allreduce (inputs arc) st -> final ring_allreduce st ->
+  forall r s k, r < P -> s < P -> k < n -> mem st (PBuf r 1 k) = mem st (PBuf s 1 k).
+Proof.
+  intros st H F r s k R S K.
+  destruct (block_of start P k (blocks_ascending P n)) as (b & B & RNG); [cbn; lia|rewrite blocks_end; lia|].
+  now rewrite !(ring_allreduce_output st _ b).
+Qed.
+
+End Allreduce.

@@ -1,6 +1,5 @@
-(** Schedules in rows: each of [P] ranks has [J] segments of [C] instructions.
-  Some of them may have no elements, so that
-    all ranks have the same number. A stream has one instruction of a segment at each end. *)
+(** Schedules in rows: each of [P] ranks has [J] segments of [C] instructions. Some of them may have no elements, so
+    that all ranks have the same number. A stream has one instruction of a segment at each end. *)
 From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Unisono Require Import Model Order Determined Collective Checker Flow.
@@ -225,6 +224,21 @@ Proof.
   - intros l LL N t IT. destruct (index_of P J C l ltac:(lia)) as (q' & j' & m' & -> & Q' & J' & M').
     cbn [ins rows] in *. rewrite row_at in * by auto. cbn [node len sinks] in *. subst q'. apply H; auto; [|lia].
     apply (index_earlier J C q); auto. lia.
+Qed.
+(** A place that a rank has written, and always with one value. *)
+Lemma same_written : forall i q j m b s k t, q < P -> j < J -> m < C -> i <= P * J * C -> index J C q j m < i ->
+  In (Buf b s) (into (row q j m)) -> k < size (row q j m) ->
+  (forall j' m' s' k', j' < J -> m' < C -> In (Buf b s') (into (row q j' m')) -> k' < size (row q j' m') ->
+    s' + k' = s + k -> V q j' m' k' = t) ->
+  before (rows P J C row ports) c (value_at J C V) q i b (s + k) = Some t.
+Proof.
+  intros i q j m b s k t Q JJ M I L IN K SAME. apply before_same.
+  - exists (index J C q j m). cbn [ins rows]. rewrite row_at by auto. cbn [node len sinks]. split; [auto|split; [auto|]].
+    apply (buffer_element_here _ _ b s (s + k) IN). lia.
+  - intros l k' LL N E. destruct (index_of P J C l ltac:(lia)) as (q' & j' & m' & -> & Q' & J' & M').
+    cbn [ins rows] in *. rewrite row_at in * by auto. cbn [node len sinks] in *. subst q'.
+    destruct (buffer_element_some _ _ _ _ _ E) as (KS & s' & IS & X). unfold value_at.
+    destruct (index_parts J C q j' m' J' M') as (-> & -> & ->). apply (SAME j' m' s' k'); auto.
 Qed.
 End Held.
 

@@ -1,20 +1,10 @@
 (** Broadcasts down a tree, for every number of ranks, every root and every list of segments: the binomial tree of
     crates/algorithms/src/catalog/binomial.rs and the chain of crates/algorithms/src/catalog/pipelined_chain.rs. *)
-From Coq Require Import List Arith Lia Bool Permutation.
-Import ListNotations.
-From Unisono Require Import Model Order Determined Collective Checker Ranks Flow Rows.
-
-#[local] Arguments Nat.ltb : simpl never.
-#[local] Arguments Nat.leb : simpl never.
-#[local] Arguments Nat.eqb : simpl never.
-#[local] Arguments Nat.div : simpl never.
-#[local] Arguments Nat.modulo : simpl never.
-#[local] Arguments Nat.sub : simpl nomatch.
+From Unisono Require Import Families.
 
 Section Broadcast.
-(** [P] ranks, of which [top] has the vector; the children of each virtual rank, which counts from the top;
-  [T] segments,
-    of which number [j] is from element [start j] to [start (S j)]. *)
+(** [P] ranks, of which [top] has the vector; the children of each virtual rank, which counts from the top; [T]
+    segments, of which number [j] is from element [start j] to [start (S j)]. *)
 Variables P top T : nat.
 Variable children : nat -> list nat.
 Variable parent : nat -> nat.
@@ -69,12 +59,9 @@ Proof.
   - intros H. left. f_equal. lia.
 Qed.
 
-Lemma sizes : forall r, r < P -> input_size bc r = (if r =? top then n else 0) /\ output_size bc r = (if r =? top then 0
-  else n).
-Proof.
-  intros r R. unfold input_size, output_size, sender, block. cbn [what ranks elems root bc].
-  replace (r <? P) with true by (symmetry; apply Nat.ltb_lt; auto). auto.
-Qed.
+Lemma sizes : forall r, r < P -> input_size bc r = (if r =? top then n else 0) /\
+  output_size bc r = (if r =? top then 0 else n).
+Proof. intros r. apply (sizes_of bc). Qed.
 
 Lemma down_sink : forall q j m b s, In (Buf b s) (into (down_row q j m)) -> b = 1 /\ s = start j /\ virtual q <> 0.
 Proof.
@@ -129,9 +116,7 @@ Proof.
   intros st H F r d k R DI KL.
   cbn [ranks bc] in R. unfold required in DI. rewrite (proj2 (sizes r R)) in DI.
   destruct (Nat.eqb_spec r top) as [E|NE]; [contradiction|].
-  assert (D0 : d = {| d_from := 0; d_len := n; d_element := 0; d_first := top; d_ranks := 1 |} /\ k < n).
-  { destruct n; [contradiction|]. destruct DI as [<-|[]]. auto. }
-  destruct D0 as [-> KN]. cbn [d_from d_len d_element d_first d_ranks Nat.add].
+  one_demand d k n {| d_from := 0; d_len := n; d_element := 0; d_first := top; d_ranks := 1 |} DI KL.
   destruct (block_of start T k A) as (j & J & RNG); [lia|lia|].
   rewrite (final_contents _ _ _ _ _ _ FL) by auto. exists (Leaf top k). split; [|unfold alike; cbn; reflexivity].
   assert (V0 : virtual r <> 0) by (intros X; apply NE; now apply virtual_zero).

@@ -1,28 +1,30 @@
-"""Compares `unisono-check` with `unisono verify` and with the checker in Python.
+"""Compares `unisono-check` with `unisono verify` and with the checker in Python, and proved families with Unisono's.
 
-Every algorithm at 1 to 17 ranks is accepted, and so are the proved file tests. No mutated certificate or schedule is
-accepted that the checker in Python refuses.
+Both checkers must accept the certificate of each schedule that is right, and refuse the best certificate of any other:
+of every algorithm at 1 to 17 ranks, of the file tests, of the files of the judge, and of random and mutated schedules.
 """
 
 import argparse
-import hashlib
 import random
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 import unisono as un
 from unisono import certificate_checker
 
+from proofs.mutations import CHECK, Checker, Judged, Pair, loosened, random_pairs, right
+from proofs.random_schedules import schedules
+from proofs.tricks import tricks
 from tests.python import test_certificates as tests
 
-CHECK = Path(__file__).parent / "build" / "unisono-check"
+JUDGE = Path(__file__).parents[1] / "crates" / "schedule" / "tests" / "all" / "judge" / "schedules"
 MACHINES: list[tuple[str, list[tuple[int, ...]]]] = [
     ("archer", [(p,) for p in range(1, 18)]),
     ("wse2", [*((p,) for p in range(1, 18)), (2, 2), (2, 3), (3, 3), (2, 4), (4, 4)]),
@@ -30,48 +32,6 @@ MACHINES: list[tuple[str, list[tuple[int, ...]]]] = [
     ("dgx-a100", [(p,) for p in range(1, 9)]),
     ("dgx-h100", [(p,) for p in range(1, 9)]),
 ]
-
-
-class Checker:
-    """A running `unisono-check`."""
-
-    def __init__(self, folder: str) -> None:
-        self._files = [Path(folder) / "s", Path(folder) / "c"]
-        self._run = subprocess.Popen([CHECK, "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def accepts(self, schedule: str, certificate: str) -> bool:
-        """Returns whether the proved checker accepts."""
-        for path, text in zip(self._files, (schedule, certificate), strict=True):
-            path.write_text(text, encoding="utf-8", errors="surrogateescape", newline="")
-        assert self._run.stdin is not None
-        assert self._run.stdout is not None
-        print("\t".join(map(str, self._files)), file=self._run.stdin, flush=True)
-        return self._run.stdout.readline() == "0\n"
-
-
-def damaged(certificate: str, r: random.Random) -> str:
-    """Returns the certificate with a word of its order changed, dropped, repeated or moved."""
-    head, _, rest = certificate.partition("order\n")
-    words = rest.removesuffix("\nend\n").split()
-    for _ in range(r.choice([1, 1, 2, 3])):
-        at, kind = r.randrange(len(words)), r.randrange(5)
-        if kind == 0 and len(words) > 1:
-            del words[at]
-        elif kind == 1:
-            words.insert(at, r.choice(words))
-        elif kind == 2:
-            other = r.randrange(len(words))
-            words[at], words[other] = words[other], words[at]
-        elif kind == 3:
-            words[at] = words[at].rpartition("<")[0] or words[at]
-        else:
-            digits = [i for i, c in enumerate(words[at]) if c.isdigit()]
-            place = r.choice(digits)
-            words[at] = words[at][:place] + r.choice("0123456789") + words[at][place + 1 :]
-    lines = head.split("\n")
-    facts = sum(word.count("<") for word in words)
-    lines = [f"facts {facts}" if line.startswith("facts ") else line for line in lines]
-    return "\n".join(lines) + "order\n" + " ".join(words) + "\nend\n"
 
 
 class Family(NamedTuple):
@@ -133,10 +93,17 @@ def families(most: int) -> Iterator[Family]:
         for root in sorted({0, ranks // 2, ranks - 1}):
             for segment in (2, 7):
                 yield from trees(ranks, root, segment)
+            yield from broadcasts(ranks, root)
         yield Family("recursive-doubling", "allreduce", ranks, 3)
         for factors in factorings(ranks):
             schedule = {"schedule": ",".join(f"a{factor}" for factor in factors)}
             yield Family("recursive-multiplying", "allreduce", ranks, 3, factors, params=schedule)
+
+
+def broadcasts(ranks: int, root: int) -> Iterator[Family]:
+    """Yields circulant broadcasts of 19 elements."""
+    for blocks, length in ((1, 19), (4, 5), (19, 1)):
+        yield Family("circulant", "broadcast", ranks, 19, (root, length), root, params={"blocks": str(blocks)})
 
 
 def factorings(number: int) -> list[list[int]]:
@@ -157,43 +124,51 @@ def generated(most: int) -> int:
             different += 1
             print(f"differs: {family}")
     print(f"{cases} schedules of 2 to {most} ranks compared with the definitions, {different} differ", flush=True)
-    return different
+    command = [str(CHECK.with_name("generate")), "tables", str(8 * most)]
+    wrong = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    print(f"tables of circulant broadcasts of 2 to {8 * most} ranks, {len(wrong)} wrong", *wrong, sep="\n", flush=True)
+    return different + len(wrong)
 
 
-class Comparison:
-    """The verdicts of `unisono-check` beside those of the checker in Python."""
+class Comparison(Judged):
+    """The verdicts of both checkers on schedules with their best certificates."""
 
-    def __init__(self, checker: Checker) -> None:
-        self.checker, self.wrong, self.pairs = checker, 0, list[tuple[str, str]]()
+    def __init__(self) -> None:
+        super().__init__(Checker())
+        self.pairs = list[Pair]()
 
-    def must_accept(self, case: str, text: str, certificate: str) -> None:
-        """Gives both files of a proved schedule to the checker."""
-        self.pairs.append((text, certificate))
-        if not self.checker.accepts(text, certificate):
-            self.wrong += 1
-            print(f"refused: {case}")
-
-    def must_agree(self, text: str, certificate: str) -> str:
-        """Returns the verdict of both checkers on any two files."""
-        words = {True: "accepted", False: "refused"}
-        ours, other = self.checker.accepts(text, certificate), tests.accepted(text, certificate)
-        if ours == other:
-            return words[ours]
-        self.wrong += 1
-        print(f"{words[ours]} by unisono-check, {words[other]} by the checker in Python:", text, certificate, sep="\n")
-        return "disagreed"
-
-    def must_agree_on(self, text: str) -> str:
-        """Returns the verdict of both on a text with the best certificate that it can have."""
+    def schedule(self, name: str, text: str) -> None:
+        """Judges a schedule: both checkers must accept its certificate if it is right, and no certificate if not."""
+        text = text.partition("\nmachine")[0].partition("\nplacement")[0] + "\n"
+        holds = right(text)
         try:
-            return self.must_agree(text, tests.forged(text))
+            certificate = un.Schedule.parse(text).certificate(text=text) if holds else tests.forged(text)
         except certificate_checker.Refused:
-            return "no schedule"
+            self.verdicts[f"{name}: no schedule"] += 1
+            return
+        pair = Pair(text, certificate)
+        before = self.verdicts.copy()
+        self.judge([(name, pair)])
+        if holds:
+            self.pairs.append(pair)
+            if not any("accepted" in words for words in self.verdicts - before):
+                self.wrong += 1
+                print("REFUSED, and the schedule is right", *pair, sep="\n", flush=True)
+
+    def small(self) -> list[Pair]:
+        """Returns the short schedules with instructions that were right, with their certificates."""
+        return [pair for pair in self.pairs if len(pair.schedule) < 4000 and "\n  i0" in pair.schedule]
+
+    def print_verdicts(self, began: float) -> None:
+        """Prints the verdicts since the last call of this function."""
+        for words, times in sorted(self.verdicts.items()):
+            print(f"{times:9} {words}")
+        print(f"{'':9} {time.perf_counter() - began:.0f} s, {self.wrong} wrong verdicts so far", flush=True)
+        self.verdicts = Counter()
 
 
 def algorithms(found: Comparison, most: int) -> None:
-    """Compares certificates of every algorithm, and of reductions with an operator that does not commute."""
-    began = time.perf_counter()
+    """Judges every algorithm, and reductions with an operator that does not commute."""
     for algorithm in un.algorithms():
         name = algorithm["name"]
         for collective in algorithm["collectives"]:
@@ -203,62 +178,45 @@ def algorithms(found: Comparison, most: int) -> None:
             for machine, shape, operator in cases:
                 text = tests.planned(name, collective, machine, shape, operator)
                 if text is not None:
-                    case = f"{name} {collective} {machine} {shape} {operator}"
-                    found.must_accept(case, text, un.Schedule.parse(text).certificate())
-    seconds = time.perf_counter() - began
-    print(f"{len(found.pairs)} schedules of algorithms, {found.wrong} of them refused; {seconds:.0f} s", flush=True)
+                    found.schedule("algorithms", text)
 
 
 def files(found: Comparison) -> None:
-    """Compares the verdicts on all schedules of the file tests."""
-    verdicts = Counter[str]()
-    for path in tests.FILETESTS:
-        text = path.read_text()
-        if tests.proved(text):
-            found.must_accept(path.name, text, un.Schedule.parse(text).certificate(text=text))
-        verdicts[found.must_agree_on(text)] += 1
-    found.must_accept("relay", tests.RELAY, un.Schedule.parse(tests.RELAY).certificate(text=tests.RELAY))
-    print(f"file tests: {dict(verdicts)}", flush=True)
+    """Judges the schedules of the file tests and those of the judge's folder."""
+    for path in (*tests.FILETESTS, *sorted(tests.WRONG.glob("*.sched")), *sorted(JUDGE.glob("*.sched"))):
+        found.schedule("files", path.read_text())
+    found.schedule("files", tests.RELAY)
+    found.judge([("tricks", pair) for pair in tricks(found.pairs[-1])])
 
 
-def mutations(found: Comparison, certificates: int, schedules: int) -> None:
-    """Compares the verdicts on mutated certificates, and on mutated schedules with the best certificates."""
-    r, relay = random.Random(7), found.pairs[-1]
-    small = [pair for pair in found.pairs if len(pair[0]) < 4000 and "\n  i0" in pair[0]]
-    # Few schedules need facts, and these are the hardest to judge.
-    small += [relay] * (len(small) // 5)
-    verdicts = Counter[str]()
-    for _ in range(certificates):
-        text, certificate = r.choice(small)
-        verdicts[found.must_agree(text, damaged(certificate, r))] += 1
-    print(f"mutated certificates: {dict(verdicts)}", flush=True)
-    verdicts.clear()
-    for _ in range(schedules):
-        text, certificate = r.choice(small)
-        text = tests.mutated(text.partition("\nmachine")[0].partition("\nplacement")[0] + "\n", r)
-        verdicts[found.must_agree_on(text)] += 1
-        # The reader of `unisono-check` may be stricter than the other one, but not laxer.
-        certificate = re.sub(r"sha256=\w+", f"sha256={hashlib.sha256(text.encode()).hexdigest()}", certificate)
-        if found.checker.accepts(text, certificate) and not tests.accepted(text, certificate):
-            found.wrong += 1
-            print("accepted by unisono-check alone:", text, certificate, sep="\n")
-    print(f"mutated schedules: {dict(verdicts)}", flush=True)
+def drawn(found: Comparison, count: int, mutated: int) -> None:
+    """Judges random schedules, and mutations of them and of all schedules before, with their best certificates."""
+    r = random.Random(7)
+    for text in islice(schedules(r), count):
+        found.schedule("random schedules", text)
+    small = found.small()
+    for _ in range(mutated):
+        found.schedule("mutated schedules", tests.mutated(r.choice(small).schedule, r))
+        found.schedule("schedules with less order", loosened(r.choice(small), r).schedule)
 
 
 def main() -> int:
-    """Runs the comparison and prints what was compared; returns 1 if two programs ever disagree."""
+    """Runs the comparison and prints the verdicts; returns 1 if two programs ever disagree."""
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--certificates", type=int, default=20000, help="mutated certificates")
+    options.add_argument("--certificates", type=int, default=20000, help="pairs of mutated files")
+    options.add_argument("--random", type=int, default=5000, help="random schedules")
     options.add_argument("--schedules", type=int, default=3000, help="mutated schedules")
     options.add_argument("--most", type=int, default=17, help="ranks of the algorithms")
     options.add_argument("--generated", type=int, default=64, help="ranks of the families proved for every number")
     chosen = options.parse_args()
-    different = generated(chosen.generated)
-    with tempfile.TemporaryDirectory() as folder:
-        found = Comparison(Checker(folder))
-        algorithms(found, chosen.most)
-        files(found)
-        mutations(found, chosen.certificates, chosen.schedules)
+    different, found, began = generated(chosen.generated), Comparison(), time.perf_counter()
+    algorithms(found, chosen.most)
+    found.print_verdicts(began)
+    files(found)
+    drawn(found, chosen.random, chosen.schedules)
+    found.print_verdicts(began)
+    found.mutations(found.small() + random_pairs(random.Random(8), 2000), chosen.certificates, 9)
+    found.print_verdicts(began)
     return int(found.wrong + different > 0)
 
 

@@ -7,10 +7,20 @@ let operand length = function
   | Buf (b, s) -> Printf.sprintf "%s[%d..%d]" (match b with 0 -> "in" | 1 -> "out" | _ -> "tmp") s (s + length)
 
 let print ?(scratch = fun _ -> 0) stream_count { count; ins; streams } =
-  for s = 0 to stream_count - 1 do
-    let { origin; readers; _ } = streams s in
-    Printf.printf "stream s%d: %d ->%s\n" s origin (String.concat "" (List.map (Printf.sprintf " %d") readers))
+  (* Streams that nothing uses are left out too. *)
+  let names = Array.make stream_count (-1) and used = ref 0 in
+  for i = 0 to count - 1 do
+    if (ins i).len > 0 then List.iter (function Str s -> names.(s) <- 0 | Buf _ -> ()) (ins i).sinks
   done;
+  for s = 0 to stream_count - 1 do
+    if names.(s) = 0 then begin
+      let { origin; readers; _ } = streams s in
+      Printf.printf "stream s%d: %d ->%s\n" !used origin (String.concat "" (List.map (Printf.sprintf " %d") readers));
+      names.(s) <- !used;
+      incr used
+    end
+  done;
+  let operand length = function Str s -> Printf.sprintf "s%d" names.(s) | place -> operand length place in
   let number = ref 0 and last = ref (-1) in
   for i = 0 to count - 1 do
     let x = ins i in
@@ -44,6 +54,13 @@ let () =
   | "binomial" :: "reduce" :: _ -> reduce binomial_reduce_in_segments binomial_scratch
   | "pipelined-chain" :: "broadcast" :: _ -> tree chain_in_segments
   | "pipelined-chain" :: "reduce" :: _ -> reduce chain_reduce_in_segments chain_scratch
+  | "circulant" :: "broadcast" :: _ ->
+    let ranks = number 3 in
+    print (circulant_streams ranks) (circulant_broadcast ranks (number 5) (number 6) (number 4))
+  | [ "tables"; _ ] ->
+    (* The tables of circulant broadcasts, beyond those that Coq computes. *)
+    let wrong = List.filter (fun p -> not (table_right p)) (List.init (number 2 - 1) (( + ) 2)) in
+    List.iter (Printf.printf "wrong table: %d ranks\n") wrong
   | "bruck" :: "allgather" :: _ ->
     let ranks = number 3 and elements = number 4 in
     print ~scratch:(bruck_scratch ranks elements) (rounds ranks * ranks) (bruck_allgather ranks elements)

@@ -30,7 +30,24 @@ let after_prefix prefix word =
 let after name prefix word =
   match after_prefix prefix word with Some rest -> rest | None -> fail "'%s' is no %s" word name
 
+(* Whether the text has a control character other than a tab and the ends of lines. *)
+let has_control text =
+  let wrong at = function
+    | '\n' | '\t' -> false
+    | '\r' -> at + 1 >= String.length text || text.[at + 1] <> '\n'
+    | '\x7f' -> true
+    | '\x80' .. '\x9f' -> at > 0 && text.[at - 1] = '\xc2'
+    | c -> c < ' '
+  in
+  let rec from at = at < String.length text && (wrong at text.[at] || from (at + 1)) in
+  from 0
+
 let words line = List.filter (( <> ) "") (String.split_on_char ' ' (String.map (fun c -> if c = '\t' || c = '\r' then ' ' else c) line))
+
+(* The words before the first one with an '=', and the options from there on. *)
+let rec with_options = function
+  | w :: rest when not (String.contains w '=') -> let found, options = with_options rest in (w :: found, options)
+  | options -> ([], options)
 
 let rec join_words separator = function
   | [] -> [ [] ]
@@ -58,7 +75,11 @@ let collective line =
       if reduces && ((List.mem operator [ "and"; "or"; "xor" ] && not integer) || (operator = "ordered" && dtype <> "i64")) then
         fail "the datatype %s has no operator %s" dtype operator;
       if root >= ranks then fail "rank %d is no root of %d ranks" root ranks;
-      { what; ranks; elems = (let written = after "number of elements" "elements=" elements in if what = Barrier then 1 else number written); root; ordered = operator = "ordered" }
+      let written = number ~most:9_999_999_999 (after "number of elements" "elements=" elements) in
+      let elems = if what = Barrier then 1 else number (string_of_int written) in
+      let blocks = if List.mem what [ Allgather; Alltoall; Gather; Scatter; ReduceScatter ] then ranks else 1 in
+      if elems * blocks > 0xffffffff then fail "a buffer has %d elements" (elems * blocks);
+      { what; ranks; elems; root; ordered = operator = "ordered" }
   | _ -> fail "'%s' is no collective of ranks" line
 
 type parsed = {
@@ -101,7 +122,7 @@ let parse text =
     if !node < 0 then fail "i%s comes before any node" name;
     if phase >= !phases then fail "i%s is of an unknown phase" name;
     let left, right = match join_words "->" rest with [ l; r ] -> (l, r) | _ -> fail "i%s has not one '->'" name in
-    let options, right = List.partition (fun w -> String.contains w '=') right in
+    let right, options = with_options right in
     let rec commas = function
       | [] -> fail "i%s has no sink" name
       | [ last ] -> [ [ last ] ]
@@ -129,16 +150,17 @@ let parse text =
     incr count
   in
   let stream name rest =
-    if number name <> !stream_count || name <> string_of_int !stream_count then fail "s%s is not s%d" name !stream_count;
+    if number name <> !stream_count then fail "s%s is not s%d" name !stream_count;
     let place w = number ~most:(!nodes - 1) w in
     match rest with
     | origin :: "->" :: sinks ->
-        let capacity, sinks = List.partition (fun w -> after_prefix "capacity=" w <> None) sinks in
-        let capacity = match capacity with [] -> None | [ w ] -> Some (number (after "capacity" "capacity=" w)) | _ -> fail "two capacities" in
+        let sinks, options = with_options sinks in
+        let capacity = match options with [] -> None | [ w ] -> Some (number (after "capacity" "capacity=" w)) | _ -> fail "two capacities" in
         let origin = place origin and readers = List.map place sinks in
         if List.length (List.sort_uniq compare (origin :: readers)) <> 1 + List.length readers then fail "s%s names a node twice" name;
         streams := { origin; readers; capacity } :: !streams;
-        Hashtbl.add known ("s" ^ name) (Str !stream_count, -1);
+        (* Operands name it without leading zeros. *)
+        Hashtbl.add known (Printf.sprintf "s%d" !stream_count) (Str !stream_count, -1);
         incr stream_count
     | _ -> fail "s%s is no stream" name
   in
@@ -174,9 +196,13 @@ let parse text =
   let rec lines at = function
     | [] -> ()
     | text :: rest ->
+        (* The sections after the schedule have their own form. *)
         if after_prefix "machine" text = None && after_prefix "placement" text = None then begin
           let code = match String.index_opt text ';' with Some at -> String.sub text 0 at | None -> text in
           (try
+             let named prefix = after_prefix prefix code <> None in
+             if String.exists (fun c -> c >= '\x80') code && not (named "origin " || named "phases ") then
+               fail "the line has characters that no instruction has";
              if words code <> [] then begin
                incr seen;
                match !seen with
@@ -188,6 +214,7 @@ let parse text =
           lines (at + 1) rest
         end
   in
+  if has_control text then fail "the text has a control character";
   lines 1 (String.split_on_char '\n' text);
   { c = the_collective (); instrs = Array.of_list (List.rev !instrs); table = Array.of_list (List.rev !streams); scratch }
 
@@ -218,7 +245,16 @@ let certificate count text =
   match lines with
   | "unisono-certificate 1" :: _digest :: instructions :: facts :: claims :: "order" :: rest ->
       if instructions <> Printf.sprintf "instructions %d" count then fail "the certificate is not of %d instructions" count;
-      if after_prefix "claims complete deadlock-free race-free" claims = None then fail "'%s' are other claims" claims;
+      let claimed = [ ""; " repeatable"; " repeatable place" ] in
+      if not (List.mem claims (List.map (( ^ ) "claims complete deadlock-free race-free") claimed)) then
+        fail "'%s' are other claims" claims;
+      let left = ref count in
+      let step word =
+        let found = step word in
+        left := !left - List.length found;
+        if !left < 0 then fail "the order has more than %d instructions" count;
+        found
+      in
       let rec steps found = function
         | [ "end"; "" ] ->
             let stated = List.fold_left (fun n (_, claims) -> n + List.length claims) 0 found in
@@ -259,13 +295,13 @@ let hints p =
     shared = Hashtbl.mem several;
     only_lane = (fun n -> Option.value (Hashtbl.find_opt lanes n) ~default:0) }
 
-(* The exit code and the sentence for two files: 0 accepted, 1 refused, 2 unreadable. *)
-let check schedule cert =
-  match parse (read_file schedule) with
+(* The exit code and the sentence for two texts: 0 accepted, 1 refused, 2 unreadable. *)
+let decide schedule cert =
+  match parse schedule with
   | exception Unreadable why -> (2, "error: " ^ why)
   | p -> (
       let count = Array.length p.instrs in
-      match certificate count (read_file cert) with
+      match certificate count cert with
       | exception Unreadable why -> (1, "refused: " ^ why)
       | steps -> (
           let streams = Array.length p.table in
@@ -279,19 +315,30 @@ let check schedule cert =
           | 2 -> (1, "refused: the facts do not order two accesses of one place")
           | _ -> (1, "refused: an operand is outside of its buffer or not written before, or an output lacks what it must hold")))
 
+let check schedule cert =
+  try decide schedule cert with Stack_overflow | Out_of_memory -> (2, "error: the memory is not enough")
+
+(* Each case of the input is a line with two numbers of bytes, then so many bytes of a schedule and of a certificate. Each
+   line of the output is an exit code. *)
+let rec stream () =
+  match String.split_on_char ' ' (input_line stdin) |> List.map int_of_string with
+  | [ schedule; cert ] ->
+      let schedule = really_input_string stdin schedule in
+      let cert = really_input_string stdin cert in
+      Printf.printf "%d\n%!" (fst (check schedule cert));
+      stream ()
+  | _ -> failwith "two numbers of bytes are expected"
+  | exception End_of_file -> ()
+
 let () =
   match Array.to_list Sys.argv with
-  | [ _; "--batch" ] -> (
-      (* Each line of the input names two files, separated by a tab; each line of the output is an exit code. *)
-      try
-        while true do
-          match String.split_on_char '\t' (input_line stdin) with
-          | [ schedule; cert ] -> Printf.printf "%d\n%!" (fst (check schedule cert))
-          | _ -> Printf.printf "2\n%!"
-        done
-      with End_of_file -> ())
+  | [ _; "--stream" ] -> stream ()
   | [ _; schedule; cert ] ->
-      let code, message = check schedule cert in
+      let code, message =
+        match (read_file schedule, read_file cert) with
+        | schedule, cert -> check schedule cert
+        | exception Unreadable why -> (2, "error: " ^ why)
+      in
       (if code = 0 then print_endline else prerr_endline) message;
       exit code
   | _ ->
