@@ -13,28 +13,29 @@ _HEAD = """# {title}
 
 {source}.
 
-`python docs/generate.py` generates this page from `papers/{paper}/claims.toml`, and a test compares the two.
-`unisono reproduce {paper}` computes every row. A row is one computation, and several rows may decide one statement of
-the paper. The words that give a threshold are quoted after the statement. Rows apart decide none: they keep a bound of
-this project (own), a constant was fitted to them (calibrated), their threshold or both of their values are this
-project's (self), or the paper's number is known from memory only (recalled). The tests fail if a row misses without a
-derivation, or if a row with a derivation holds.
+`unisono reproduce {paper}` computes every row. Rows decide a statement, tests hold one that describes a mechanism, and
+the others have the reason why nothing at hand decides them. `python docs/generate.py` generates this page from
+`papers/{paper}/claims.toml`.
 
 ## Statements
-The statements of the paper in its order. Rows decide a statement, tests hold one that describes a mechanism, and the
-others have the reason why nothing at hand decides them.
 
 | section | statement | decided by |
 |---|---|---|
 {statements}
 ## Rows
-| row | section | statement | reported | comparison | verdict |
-|---|---|---|---|---|---|
+A row has its own statement where it differs from that of the table above. Words that give a threshold are quoted. The
+tests fail if a row misses without a derivation, or if a row with a derivation holds.
+
+| row | statement | reported | comparison | verdict |
+|---|---|---|---|---|
 """
 _APART = """
 ## Rows apart
-| row | kind | section | statement | reported | comparison | verdict |
-|---|---|---|---|---|---|---|
+These decide no statement: they keep a bound of this project (own), a constant was fitted to them (calibrated), their
+threshold or both of their values are this project's (self), or the paper's number is known from memory only (recalled).
+
+| row | kind | statement | reported | comparison | verdict |
+|---|---|---|---|---|---|
 """
 _COUNTS = """
 ## Result
@@ -55,10 +56,12 @@ def page(paper: str) -> str:
     """Returns the text of the page of a paper."""
     head = tomllib.loads(paper_claims(paper))
     found = inventory(paper)
+    # The statements are the texts of their first rows.
+    shown = {statement["text"] for statement, _ in found.statements}
     parts = [
         _HEAD.format(title=head["title"], source=head["source"], paper=paper, statements=_statements(found)),
-        *(_row(row) for row in found.rows if "apart" not in row),
-        *([_APART, *map(_row, found.apart)] if found.apart else []),
+        *(_row(row, shown) for row in found.rows if "apart" not in row),
+        *([_APART, *(_row(row, shown) for row in found.apart)] if found.apart else []),
         _COUNTS.format(**found.report()),
         *_refuted(found),
     ]
@@ -94,13 +97,14 @@ def _verdict(row: dict[str, Any]) -> str:
     return "refuted" if "refuted" in row else "consistent" if "apart" in row else "holds"
 
 
-def _row(row: dict[str, Any]) -> str:
+def _row(row: dict[str, Any], shown: set[str]) -> str:
     name = f"`{row['id']}`" + (f" | {row['apart']}" if "apart" in row else "")
     reported = _value(row["reported"]) if "reported" in row else f"`{row['formula']}`"
     margin = f" ± {_value(row['tolerance'])}" if row["tolerance"] else ""
     compared = f"{row['compare']}{margin}, {row['unit']}"
-    statement = _cell(row["text"] + (f' ("{row["words"]}")' if "words" in row else ""))
-    return f"| {name} | {row['section']} | {statement} | {_cell(reported)} | {_cell(compared)} | {_verdict(row)} |\n"
+    own = "" if row["text"] in shown else row["text"]
+    statement = _cell(" ".join(filter(None, (own, f'"{row["words"]}"' if "words" in row else ""))))
+    return f"| {name} | {statement} | {_cell(reported)} | {_cell(compared)} | {_verdict(row)} |\n"
 
 
 def _value(value: Any) -> str:
