@@ -24,9 +24,9 @@ the others have the reason why nothing at hand decides them. `python docs/genera
 {statements}
 ## Rows
 A row has its own statement where it differs from that of the table above. Words that give a threshold are quoted. The
-tests fail if a row misses without a derivation, or if a row with a derivation holds.
+tests fail if a row misses without a derivation, or if a row with a derivation holds. The other rows hold.
 
-| row | statement | reported | comparison | verdict |
+| row | statement | reported | comparison | refuted |
 |---|---|---|---|---|
 """
 _APART = """
@@ -34,7 +34,7 @@ _APART = """
 These decide no statement: they keep a bound of this project (own), a constant was fitted to them (calibrated), their
 threshold or both of their values are this project's (self), or the paper's number is known from memory only (recalled).
 
-| row | kind | statement | reported | comparison | verdict |
+| row | kind | statement | reported | comparison | |
 |---|---|---|---|---|---|
 """
 _COUNTS = """
@@ -76,10 +76,13 @@ def _refuted(found: Inventory) -> list[str]:
 
 
 def _statements(found: Inventory) -> str:
-    return "".join(
-        f"| {_cell(statement['section'])} | {_cell(statement['text'])} | {_decided(found, statement, rows)} |\n"
-        for statement, rows in found.statements
-    )
+    lines, before = [], ""
+    for statement, rows in found.statements:
+        # A section is named once, at its first statement.
+        section = "" if statement["section"] == before else _cell(statement["section"])
+        before = statement["section"]
+        lines.append(f"| {section} | {_cell(statement['text'])} | {_decided(found, statement, rows)} |\n")
+    return "".join(lines)
 
 
 def _decided(found: Inventory, statement: dict[str, Any], rows: list[dict[str, Any]]) -> str:
@@ -104,7 +107,7 @@ def _row(row: dict[str, Any], shown: set[str]) -> str:
     compared = f"{row['compare']}{margin}, {row['unit']}"
     own = "" if row["text"] in shown else row["text"]
     statement = _cell(" ".join(filter(None, (own, f'"{row["words"]}"' if "words" in row else ""))))
-    return f"| {name} | {statement} | {_cell(reported)} | {_cell(compared)} | {_verdict(row)} |\n"
+    return f"| {name} | {statement} | {_cell(reported)} | {_cell(compared)} | {'refuted' if 'refuted' in row else ''} |\n"
 
 
 def _value(value: Any) -> str:
