@@ -91,8 +91,9 @@ def _decided(found: Inventory, statement: dict[str, Any], rows: list[dict[str, A
         apart = f" ({rows[0]['apart']})" if "apart" in rows[0] else ""
         return f"{_verdict(rows[0])}{apart}: {names}"
     if "tests" in statement:
-        places = (test.split("::") for test in statement["tests"])
-        return f"tests: {', '.join(f'`{file}` ({name})' for file, name in places)}"
+        # The list of claims names the tests in these files.
+        files = dict.fromkeys(test.partition("::")[0] for test in statement["tests"])
+        return f"tests: {', '.join(f'`{file}`' for file in files)}"
     return f"{'open' if statement in found.open else 'undecidable'}: {_cell(statement['reason'])}"
 
 
@@ -107,7 +108,8 @@ def _row(row: dict[str, Any], shown: set[str]) -> str:
     compared = f"{row['compare']}{margin}, {row['unit']}"
     own = "" if row["text"] in shown else row["text"]
     statement = _cell(" ".join(filter(None, (own, f'"{row["words"]}"' if "words" in row else ""))))
-    return f"| {name} | {statement} | {_cell(reported)} | {_cell(compared)} | {'refuted' if 'refuted' in row else ''} |\n"
+    refuted = "refuted" if "refuted" in row else ""
+    return f"| {name} | {statement} | {_cell(reported)} | {_cell(compared)} | {refuted} |\n"
 
 
 def _value(value: Any) -> str:

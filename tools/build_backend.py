@@ -159,7 +159,11 @@ def _build_library(glibc: str | None = None) -> None:
     if platform.system() != "Linux":
         return
     # Cargo reports the places of the files, which depend on its settings.
-    how = ["zigbuild", f"--target={platform.machine()}-unknown-linux-gnu.{glibc}"] if glibc else ["build"]
+    how = ["build"]
+    if glibc:
+        # Another folder than that of maturin, whose linker differs: each would compile again what the other one made.
+        folder = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target")) / "zigbuild"
+        how = ["zigbuild", f"--target={platform.machine()}-unknown-linux-gnu.{glibc}", f"--target-dir={folder}"]
     command = ["cargo", *how, "--release", "--locked", *(f"--package={name}" for name in _BUILT)]
     command.append("--message-format=json-render-diagnostics")
     done = subprocess.run(command, cwd=_ROOT, check=False, stdout=subprocess.PIPE)
