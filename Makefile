@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 # An environment holds one MPI: .venv has Open MPI, this one MPICH, for tests.
 MPICH := .venv-mpich
+# The tools of `make wheel`.
+WHEEL := .venv-wheel
 BIN := $(VENV)/bin
 
 # Every tool below works on this checkout's environment, whatever the caller has activated.
@@ -32,7 +34,7 @@ ifndef AT_ONCE
 .NOTPARALLEL:
 endif
 AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
-.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance proofs programs setup build extension site clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance proofs programs setup build extension site wheel clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -41,7 +43,7 @@ demo: ## builds, then plans, proves and predicts collectives on a wafer; files g
 	@$(MAKE) --no-print-directory AT_ONCE=1 --jobs=2 $(VENV)/.compiled $(VENV)/.tools
 	@$(MAKE) --no-print-directory extension
 	$(say) "demo"
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/unisono demo
 	$(say) "after the answer: what MPI programs and pages need"
 	@$(MAKE) --no-print-directory build
 
@@ -51,7 +53,7 @@ test: ## every test: those in Rust while those in Python run, many of which wait
 	@$(AT_ONCE_TOO) --jobs=2 test-rust test-python
 	$(say) "all tests passed"
 
-soak: build $(MPICH)/.tools ## the tests in their long sizes, packages, site and browser too; takes an hour
+soak: build $(MPICH)/.tools $(WHEEL)/.tools ## the tests in their long sizes, packages, site and browser too; takes an hour
 	$(say) "cargo test, long sizes"
 	@$(SHARED) UNISONO_SOAK=1 cargo test --quiet --workspace --release --locked
 	$(say) "pytest, every test"
@@ -162,8 +164,12 @@ site: build ## the documentation as a site, in out/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	@echo "wrote out/site/index.html"
 
+wheel: $(PAGE) $(WHEEL)/.tools ## the source archive and a manylinux wheel, in out/packages
+	$(say) "building the packages (minutes, the first time)"
+	@$(WHEEL)/bin/python tools/wheel.py
+
 clean: ## removes what was built, .venv included
-	rm -rf $(VENV) $(MPICH) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib python/unisono/_web web/node_modules
+	rm -rf $(VENV) $(MPICH) $(WHEEL) target out .mypy_cache .ruff_cache .pytest_cache .hypothesis python/unisono/_core*.so python/unisono/_lib python/unisono/_web web/node_modules
 	find python tests examples benches docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 prerequisites:
@@ -185,6 +191,12 @@ $(MPICH)/.tools: requirements-mpich.txt | prerequisites
 	$(say) "setting up $(MPICH)"
 	@"$(PYTHON)" -m venv $(MPICH)
 	@$(MPICH)/bin/python -m pip install --quiet --no-compile --requirement requirements-mpich.txt
+	@touch $@
+
+$(WHEEL)/.tools: requirements-wheel.txt | prerequisites
+	$(say) "setting up $(WHEEL)"
+	@"$(PYTHON)" -m venv $(WHEEL)
+	@$(WHEEL)/bin/python -m pip install --quiet --no-compile --requirement requirements-wheel.txt
 	@touch $@
 
 $(VENV)/.crates: Cargo.lock | prerequisites

@@ -1,4 +1,4 @@
-"""Simulated 2D reduces that go beyond the paper, beside the best of the paper's, as a markdown table.
+"""Simulated 2D reduces that go beyond the paper, beside the best of the paper's: rows of benches/results/wafer.csv.
 
 `make bench` runs the four points of `--small`; all points take some ten minutes. `--large` adds 256 x 256 at B = 1024
 and 512 x 512 at B = 256, and `--points` names others. All run on the fabric simulator with the machine's queue depth;
@@ -7,11 +7,13 @@ the snake is by its formula, which the simulator meets.
 
 import argparse
 import sys
-import time
-from collections.abc import Iterator
+from pathlib import Path
 
 import unisono as un
 from unisono.base.reports import in_cycles
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 SIDES = (32, 64, 128)
 LENGTHS = (64, 256, 1024, 4096)
@@ -63,22 +65,21 @@ def beyond(side: int, length: int) -> dict[str, int | None]:
     return found
 
 
-def row(side: int, length: int) -> Iterator[str]:
-    start = time.perf_counter()
+def add_figures(side: int, length: int, figures: Figures) -> None:
+    """Adds the figures of a point."""
     of_paper, ours = papers(side, length), beyond(side, length)
     name = min(of_paper, key=of_paper.__getitem__)
     ran = {label: cycles for label, cycles in ours.items() if cycles is not None}
     winner = min(ran, key=ran.__getitem__)
     bound = length + 2 * side - 2 + 5
     picked = un.plan("reduce", "wse2", shape=(side, side), elements=length)
-    yield f"{side}x{side}"
-    yield str(length)
-    yield f"{of_paper[name]} {name}"
-    yield from (str(cycles or "-") for cycles in ours.values())
-    yield f"{of_paper[name] / ran[winner]:.2f}"
-    yield f"{ran[winner] / bound:.2f}"
-    yield " ".join([picked.algorithm, *(f"{key}={value}" for key, value in picked.params.items())])
-    yield f"{time.perf_counter() - start:.1f}"
+    planned = " ".join([picked.algorithm, *(f"{key}={value}" for key, value in picked.params.items())])
+    figures.add(
+        f"{side} x {side}; B={length}",
+        Of("cycles", ran[winner], "", "paper's best", of_paper[name], gain=True),
+        Of("over the bound", f"{ran[winner] / bound:.2f}"),
+        note=f"{winner}; the paper's {name}; planned: {planned}",
+    )
 
 
 def main() -> None:
@@ -86,17 +87,15 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="four small points only")
     parser.add_argument("--large", action="store_true", help="256/1024 and 512/256 too")
     parser.add_argument("--points", nargs="+", metavar="N/B", help="these only, as in 64/256")
+    add_option(parser)
     given = parser.parse_args()
     points = SMALL if given.small else tuple((side, length) for side in SIDES for length in LENGTHS)
     if given.points:
         points = tuple((int(side), int(length)) for side, length in (text.split("/") for text in given.points))
     points += LARGE if given.large else ()
-    labels = [" ".join([name, *(f"{key}={value}" for key, value in params.items())]) for name, params in BEYOND]
-    head = ["PEs", "B", "paper's best", *labels, "gain", "over B+2n+3", "the planner's choice", "s"]
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
-    for side, length in points:
-        print("| " + " | ".join(row(side, length)) + " |", flush=True)
+    with Figures("wafer", "Reduce on n x n PEs, root in the corner", given) as figures:
+        for side, length in points:
+            add_figures(side, length, figures)
 
 
 main()

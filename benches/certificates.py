@@ -5,6 +5,7 @@ code with it: this program takes the cables from the machine file. The seconds t
 are compared with the plan's bound. No candidate is ranked, since the bound does not depend on the plan.
 """
 
+import argparse
 import importlib.util
 import itertools
 import sys
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 HERE = Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -112,8 +116,8 @@ def second_checker() -> Callable[[str, Iterable[tuple[int, int, int]], int], Fra
     return found
 
 
-def row(case: Case, folder: Path) -> list[str]:
-    """Writes the certificate, and checks it twice."""
+def check(case: Case, folder: Path, figures: Figures) -> bool:
+    """Writes the certificate, and checks it twice; returns whether all agree."""
     file = file_of(case.machine)
     machine = un.machine(str(file))
     plan = un.plan(case.collective, machine, bytes=case.bytes, algorithm=case.algorithm)
@@ -133,29 +137,27 @@ def row(case: Case, folder: Path) -> list[str]:
     again = time.process_time()
     proved = first["seconds"] or 0.0
     agree = first["holds"] and abs(proved / stated - 1) < 1e-6 and abs(second / stated - 1) < 1e-6
-    return [
-        f"{case.collective}, `{case.machine}`",
-        f"{case.bytes:,}",
-        f"{stated * 1e6:.6g} {case.bound}",
-        f"{proved * 1e6:.6g}" if first["holds"] else str(first["reason"]),
-        f"{checked - start:.2f}",
-        f"{second * 1e6:.6g}",
-        f"{again - checked:.2f}",
-        "yes" if agree else "NO",
-    ]
+    figures.add(
+        f"{case.collective}, {case.machine}, {case.bytes:,} B",
+        Of("bound", f"{stated * 1e6:.6g}", "µs"),
+        Of("verify", f"{checked - start:.2f}", "CPU s", "second checker", f"{again - checked:.2f}"),
+        note=case.bound,
+    )
+    if not agree:
+        found = proved if first["holds"] else first["reason"]
+        sys.stderr.write(f"the first checker found {found}, the second {second}, and the bound is {stated}\n")
+    return bool(agree)
 
 
 def main() -> None:
-    """Prints a row for each case; ends with 1 if a checker disagrees."""
-    heads = ("case", "bytes", "bound (µs)", "verified (µs)", "CPU s", "second checker (µs)", "CPU s", "agree")
-    print("| " + " | ".join(heads) + " |")
-    print("|" + "---|" * len(heads))
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for case in CASES:
-            rows.append(row(case, Path(folder)))
-            print("| " + " | ".join(rows[-1]) + " |", flush=True)
-    sys.exit(any(cells[-1] != "yes" for cells in rows))
+    """Adds the figures of each case; ends with 1 if a checker disagrees."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_option(parser)
+    topic = "Certificates of bounds"
+    with Figures("proofs", topic, parser.parse_args()) as figures, tempfile.TemporaryDirectory() as folder:
+        agreed = [check(case, Path(folder), figures) for case in CASES]
+        if not all(agreed):
+            sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -5,22 +5,28 @@ interpreter of CSL.
 """
 
 import argparse
+import itertools
+import sys
 import time
+from pathlib import Path
 
 import unisono as un
+from unisono.base.reports import in_cycles
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 ELEMENTS = (1, 16, 256, 4096)
 
 
 def main() -> None:
-    """Prints one row of a table for each choice."""
+    """Adds the figures of each choice."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sides", type=int, nargs="+", default=[16, 64], help="sides of square grids")
-    sides = parser.parse_args().sides
-    print("| grid | elements | collective | algorithm | cycles | by | project | seconds |")
-    print("|---|---|---|---|---|---|---|---|")
-    for side in sides:
-        for elements in ELEMENTS:
+    add_option(parser)
+    given = parser.parse_args()
+    with Figures("wafer", "Projects in CSL", given) as figures:
+        for side, elements in itertools.product(given.sides, ELEMENTS):
             for collective in ("reduce", "allreduce"):
                 start = time.perf_counter()
                 plan = un.plan(collective, "wse2", shape=(side, side), elements=elements, target="csl")
@@ -29,10 +35,12 @@ def main() -> None:
                 source = "simulation" if plan.predicted["source"] == "simulated" else "model"
                 params = " ".join(f"{name}={value}" for name, value in plan.params.items() if name != "chunk")
                 size = sum(len(text) for text in files.values()) / 1e6
-                print(
-                    f"| {side}x{side} | {elements} | {collective} | {plan.algorithm} {params} "
-                    f"| {plan.predicted['cycles']:.0f} | {source} | {size:.2f} MB | {seconds:.1f} |",
-                    flush=True,
+                figures.add(
+                    f"{side} x {side}; {collective} of {elements}",
+                    Of("cycles", in_cycles(plan.predicted)),
+                    Of("project", size, "MB"),
+                    Of("plan, proof and project", seconds, "s"),
+                    note=f"{plan.algorithm} {params}, by {source}",
                 )
 
 

@@ -6,12 +6,17 @@ over instructions, both as logarithms, through the last four doublings. Seconds 
 
 import argparse
 import gc
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 #: The number of points of a fit: four doublings.
 POINTS = 5
@@ -78,14 +83,21 @@ def exponent(instructions: list[int], times: list[float]) -> float | None:
 
 
 def main() -> None:
-    """Prints a line for each collective and algorithm, and the number of exponents above 1.2."""
+    """Adds the figures of each collective and algorithm, and prints the number of exponents above 1.2."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machine", default="archer", help="ranks that exchange messages (archer)")
     parser.add_argument("--bytes", default="64KiB", help="length of the vector (64KiB)")
     parser.add_argument("--most", type=int, default=1 << 17, help="instructions of the largest schedules")
     parser.add_argument("--algorithm", help="this one only")
+    add_option(parser)
     options = parser.parse_args()
-    print("collective, algorithm: ranks, instructions, CPU s of plan, verify, simulate at the last; their exponents")
+    with Figures("ranks", "How work grows among ranks", options, note="exponents over instructions") as figures:
+        above = add_figures(options, figures)
+    sys.stdout.write(f"{above} exponents above {LINEAR}\n")
+
+
+def add_figures(options: argparse.Namespace, figures: Figures) -> int:
+    """Adds the figures, and returns the number of exponents above 1.2."""
     above = 0
     un.plan("broadcast", options.machine, shape=16, bytes=options.bytes)  # Reads the machine before the first point.
     for entry in un.algorithms():
@@ -94,18 +106,18 @@ def main() -> None:
         for collective in entry["collectives"]:
             found = list(points(collective, entry["name"], options.machine, options.bytes, options.most))[-POINTS:]
             if not found:
-                print(f"{collective}, {entry['name']}: not on {options.machine}")
+                sys.stdout.write(f"{collective}, {entry['name']}: not on {options.machine}\n")
                 continue
             last, sizes = found[-1], [point.instructions for point in found]
-            slopes = [exponent(sizes, [getattr(p, stage) for p in found]) for stage in ("plan", "verify", "simulate")]
-            above += sum(slope is not None and slope > LINEAR for slope in slopes)
-            text = ["-" if s is None else f"{s:.2f}" + "!" * (s > LINEAR) for s in slopes]
-            print(
-                f"{collective}, {entry['name']}: {last.ranks}, {last.instructions}, {last.plan:.2f}, "
-                f"{last.verify:.2f}, {last.simulate:.2f}; {', '.join(text)}",
-                flush=True,
+            stages = ("plan", "verify", "simulate")
+            slopes = {stage: exponent(sizes, [getattr(point, stage) for point in found]) for stage in stages}
+            above += sum(slope is not None and slope > LINEAR for slope in slopes.values())
+            figures.add(
+                f"{collective}; {entry['name']}, {last.ranks} ranks",
+                *(Of(stage, f"{getattr(last, stage):.2f}", "CPU s") for stage in stages),
+                *(Of(f"exponent of {stage}", f"{slope:.2f}") for stage, slope in slopes.items() if slope is not None),
             )
-    print(f"{above} exponents above {LINEAR}")
+    return above
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""All-gathers around each single failure, as markdown tables.
+"""All-gathers around each single failure: rows of benches/results/forests.csv.
 
 Links and nodes that a symmetry of the network maps to each other are one class, and one member stands for it; `--check`
 compares the bound of every member. The throughput is that of all blocks of the remaining ranks: their number times the
@@ -8,12 +8,16 @@ packet. CPU seconds count the machine with its failure, the plan with its candid
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 HERE = Path(__file__).parent
 KIB = 1024
@@ -115,8 +119,13 @@ def throughput(ranks: int, block_bytes: int, seconds: float) -> str:
     return f"{ranks * block_bytes / seconds / 1e9:.1f}"
 
 
-def cells(case: Case, failed: str | None) -> list[str]:
-    """Returns the cells of one network: ranks, throughput by the cut and simulated, plan and its CPU seconds."""
+def add_figures(case: Case, label: str, failed: str | None, figures: Figures) -> None:
+    """Adds the figures of one network: throughput by the cut, predicted and simulated, and CPU seconds of the plan.
+
+    Raises:
+        InputError: the failure cuts off a rank.
+
+    """
     start = time.process_time()
     machine = un.machine(case.machine, failed=[failed] if failed else None)
     plan = un.plan("allgather", machine, bytes=case.block_bytes)
@@ -126,32 +135,24 @@ def cells(case: Case, failed: str | None) -> list[str]:
     limits = {
         bound["name"]: float(bound["seconds"]) for bound in un.bounds("allgather", machine, bytes=case.block_bytes)
     }
-    simulated, share = "-", "-"
+    simulated: list[Of] = []
     if schedule is not None:
         seconds = un.simulate(schedule).seconds
         assert seconds is not None
-        simulated = throughput(ranks, case.block_bytes, seconds)
-        share = f"{seconds / max(limits.values()):.3f}"
+        simulated = [
+            Of("simulated", throughput(ranks, case.block_bytes, seconds), "GB/s"),
+            Of("time over the bound", f"{seconds / max(limits.values()):.3f}"),
+        ]
     name = " ".join([plan.algorithm, *(f"{key}={value}" for key, value in plan.params.items())])
     predicted = throughput(ranks, case.block_bytes, float(plan.predicted["seconds"]))
-    return [
-        str(ranks),
-        throughput(ranks, case.block_bytes, limits["cut"]),
-        predicted,
-        simulated,
-        share,
-        name,
-        f"{planned:.2f}",
-    ]
-
-
-def row(case: Case, failed: Failed) -> list[str]:
-    try:
-        rest = cells(case, failed.members[0])
-    except un.InputError as error:
-        # The failure cuts off a rank: the cell is the error.
-        rest = [str(error)] + [""] * 6
-    return [f"{failed.label} (`{failed.members[0]}`)", str(failed.count), *rest]
+    machine_name, _, block = case.title.partition(", ")
+    figures.add(
+        f"{machine_name}; {label}",
+        Of("predicted", predicted, "GB/s", "bound by the cut", throughput(ranks, case.block_bytes, limits["cut"])),
+        *simulated,
+        Of("new plan", f"{planned:.2f}", "CPU s"),
+        note=f"{name}; {block}",
+    )
 
 
 def check(case: Case) -> None:
@@ -165,34 +166,29 @@ def check(case: Case) -> None:
             found += [float(bound["seconds"]) * 1e6 for bound in bounds if bound["name"] == "cut"]
         spent = time.process_time() - start
         times = f"{min(found):.2f} to {max(found):.2f} µs"
-        print(f"{case.title}: {failed.label}: {len(found)} members, {times}, {spent:.1f} CPU s", flush=True)
+        sys.stdout.write(f"{case.title}: {failed.label}: {len(found)} members, {times}, {spent:.1f} CPU s\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", nargs="+", metavar="NAME", help="only these machines")
     parser.add_argument("--check", action="store_true", help="compare the bounds of all members of a class; no plans")
+    add_option(parser)
     given = parser.parse_args()
-    for case in CASES:
-        if given.cases and case.title.split(",")[0] not in given.cases:
-            continue
-        if given.check:
-            check(case)
-            continue
-        heads: tuple[str, ...] = (
-            "failed",
-            "such",
-            "ranks",
-            "by the cut (GB/s)",
-            "predicted",
-            "simulated",
-            "time over the bound",
-        )
-        heads += ("plan", "CPU s")
-        print(f"\n{case.title}:\n\n| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
-        print("| " + " | ".join(["nothing", "", *cells(case, None)]) + " |", flush=True)
-        for failed in case.classes:
-            print("| " + " | ".join(row(case, failed)) + " |", flush=True)
+    with Figures("forests", "Failures", given) as figures:
+        for case in CASES:
+            if given.cases and case.title.split(",")[0] not in given.cases:
+                continue
+            if given.check:
+                check(case)
+                continue
+            add_figures(case, "nothing", None, figures)
+            for failed in case.classes:
+                try:
+                    add_figures(case, failed.label, failed.members[0], figures)
+                except un.InputError as error:
+                    # The failure cuts off a rank.
+                    sys.stdout.write(f"{case.title}: {failed.label}: {error}\n")
 
 
 main()

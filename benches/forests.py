@@ -10,11 +10,15 @@ finds 5168 µs for 32 x 32 accelerators with 1 MiB each, against 256 steps of on
 """
 
 import argparse
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 HERE = Path(__file__).parent
 KIB = 1024
@@ -27,7 +31,7 @@ class Case:
 
     machine: str
     block_bytes: int
-    peer: str = "-"
+    peer: str = ""
     nodes: int | None = None
     slow: bool = False
     planned: bool = False
@@ -58,65 +62,48 @@ def size(count: int) -> str:
     return f"{count // MIB} MiB" if count % MIB == 0 else f"{count // KIB} KiB"
 
 
-def row(case: Case, simulate: bool) -> list[str]:
+def add_figures(case: Case, simulate: bool, figures: Figures) -> None:
+    """Adds the figures of a case."""
     start = time.process_time()
     file = HERE / "machines" / f"{case.machine}.toml"
     machine = un.machine(str(file) if file.exists() else case.machine, nodes=case.nodes)
     plan = un.plan("allgather", machine, bytes=case.block_bytes)
     chosen = time.process_time()
     schedule = plan.schedule if simulate else None
-    built = time.process_time()
     limits = {
         bound["name"]: float(bound["seconds"]) for bound in un.bounds("allgather", machine, bytes=case.block_bytes)
     }
     name = max(limits, key=limits.__getitem__)
     bound, predicted = limits[name], float(plan.predicted["seconds"])
-    simulated = ["-", "-", "-"]
+    simulated: list[Of] = []
     if schedule is not None:
-        begin = time.process_time()
         seconds = un.simulate(schedule).seconds
         assert seconds is not None
         ranks = int(plan.report()["ranks"])
-        gbps = f"{ranks * case.block_bytes / seconds / 1e9:.1f} ({ranks * case.block_bytes / bound / 1e9:.1f})"
-        simulated = [f"{seconds / bound:.3f}", gbps, f"{time.process_time() - begin:.1f}"]
-    params = dict(plan.params)
-    return [
-        f"`{case.machine}`" if case.nodes is None else f"`{case.machine}`, {case.nodes} boxes",
-        size(case.block_bytes),
-        plan.algorithm,
-        params.get("chunks", "-"),
-        params.get("depth", "-"),
-        f"{chosen - start:.2f}",
-        f"{built - chosen:.2f}" if schedule is not None else "-",
-        f"{bound * 1e6:.4g} {name}",
-        f"{predicted / bound:.3f}",
+        gbps = ranks * case.block_bytes / seconds / 1e9
+        simulated = [Of("simulated / bound", f"{seconds / bound:.3f}"), Of("throughput", gbps, "GB/s")]
+    params = " ".join([plan.algorithm, *(f"{key}={value}" for key, value in sorted(plan.params.items()))])
+    figures.add(
+        f"{case.machine}{'' if case.nodes is None else f', {case.nodes} boxes'}, {size(case.block_bytes)} a rank",
+        Of("bound", bound * 1e6, "µs"),
+        Of("predicted / bound", f"{predicted / bound:.3f}"),
         *simulated,
-        case.peer,
-    ]
+        Of("plan", f"{chosen - start:.2f}", "CPU s"),
+        note="; ".join(filter(None, (params, "" if name == "cut" else f"bound {name}", case.peer))),
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="simulate the cases that take minutes too")
     parser.add_argument("--machines", nargs="+", metavar="NAME", help="only these machines")
+    add_option(parser)
     given = parser.parse_args()
-    heads: tuple[str, ...] = (
-        "machine",
-        "a rank",
-        "algorithm",
-        "chunks",
-        "depth",
-        "plan (CPU s)",
-        "build",
-        "bound (µs)",
-    )
-    heads += ("predicted / bound", "simulated / bound", "GB/s (bound)", "simulation (CPU s)", "others")
-    print("| " + " | ".join(heads) + " |")
-    print("|" + "---|" * len(heads))
-    for case in CASES:
-        if given.machines and case.machine not in given.machines:
-            continue
-        print("| " + " | ".join(row(case, not case.planned and (given.all or not case.slow))) + " |", flush=True)
+    with Figures("forests", "Forests on networks", given) as figures:
+        for case in CASES:
+            if given.machines and case.machine not in given.machines:
+                continue
+            add_figures(case, not case.planned and (given.all or not case.slow), figures)
 
 
 main()

@@ -12,7 +12,7 @@ import argparse
 import itertools
 import json
 import random
-import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -20,6 +20,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 #: Presets, with the used part of large ones.
 MACHINES: tuple[tuple[str, tuple[int, ...] | None], ...] = (
@@ -167,28 +170,28 @@ def length(size: int) -> str:
     return f"{size} B"
 
 
-def print_tables(found: list[Case]) -> None:
-    """Prints the table by machine, and the cases above the limit."""
-    above = [case for case in found if case.ratio > MOST]
-    print(f"| machine | cases | above {MOST} | worst | predicted / simulated of the choice | plan, CPU s | simulate |")
-    print("|---|---:|---:|---:|---|---:|---:|")
+def add_figures(found: list[Case], figures: Figures) -> None:
+    """Adds the figures of each machine and of all, and prints the cases above the limit."""
     groups = [(name, list(group)) for name, group in itertools.groupby(found, lambda case: case.machine)]
     for name, group in [*groups, ("all", found)]:
         off = sorted(case.predicted / case.simulated for case in group)
         over = sum(case.ratio > MOST for case in group)
         worst = max(case.ratio for case in group)
-        print(
-            f"| {name} | {len(group)} | {over} | {worst:.2f} | {off[0]:.2f} to {off[-1]:.2f}, "
-            f"median {statistics.median(off):.2f} | {sum(case.plan_s for case in group):.1f} | "
-            f"{sum(case.simulate_s for case in group):.1f} |"
+        figures.add(
+            name,
+            Of("cases", len(group)),
+            Of(f"above {MOST}", over, "", "required", 0),
+            Of("worst ratio", f"{worst:.2f}"),
+            Of("predicted / simulated", f"{off[0]:.2f} to {off[-1]:.2f}"),
+            Of("plan", sum(case.plan_s for case in group), "CPU s"),
         )
-    print("\n| case | chosen | predicted, µs | simulated, µs | best | simulated, µs | ratio |")
-    print("|---|---|---:|---:|---|---:|---:|")
-    for case in sorted(above, key=lambda case: -case.ratio):
-        print(
-            f"| {case.machine}, {case.collective}, {length(case.size)} | {case.chosen} | {case.predicted * 1e6:.2f} | "
-            f"{case.simulated * 1e6:.2f} | {case.best} | {case.least * 1e6:.2f} | {case.ratio:.2f} |"
-        )
+    for case in sorted(found, key=lambda case: -case.ratio):
+        if case.ratio > MOST:
+            sys.stdout.write(
+                f"{case.machine}, {case.collective}, {length(case.size)}: {case.chosen}, predicted "
+                f"{case.predicted * 1e6:.2f} µs, simulated {case.simulated * 1e6:.2f} µs; best {case.best}, simulated "
+                f"{case.least * 1e6:.2f} µs\n"
+            )
 
 
 def main() -> None:
@@ -198,14 +201,18 @@ def main() -> None:
     parser.add_argument("--machine", action="append", help="this preset only; repeatable")
     parser.add_argument("--random", type=int, metavar="N", help="on N networks that are drawn, in place of presets")
     parser.add_argument("--json", action="store_true", help="a line of JSON a case")
+    add_option(parser)
     given = parser.parse_args()
     found = []
     for case in random_cases(given.random) if given.random else cases(given.every, given.machine):
         found.append(measured(*case))
         if given.json:
-            print(json.dumps({**found[-1]._asdict(), "ratio": found[-1].ratio}), flush=True)
+            sys.stdout.write(json.dumps({**found[-1]._asdict(), "ratio": found[-1].ratio}) + "\n")
     if found and not given.json:
-        print_tables(found)
+        topic = "Choices on random networks" if given.random else "Choices on networks"
+        note = "8 KiB to 16 MiB; ratio: simulated time of the choice over the best"
+        with Figures("choices", topic, given, note=note) as figures:
+            add_figures(found, figures)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,23 @@
-"""One collective asked in every way that has a time: the table of docs/results.md, ten random problems a kind.
+"""One collective asked in every way that has a time, ten random problems a kind.
 
-Columns of a row: the number of problems, the number of times that were compared, and the largest difference. `plan` is
-compared with a sweep of one point, with the row of `expect`, and with a workload of that collective alone by
-`workload` and `compare`; on a machine of GPUs a plan for a format with the simulation of the file that it writes. The
-last column is the largest difference between the time of the plan and the simulation of its schedule, which is the
-error of the model where the plan does not simulate.
+The figures are the number of times that were compared, and the largest difference. `plan` is compared with a sweep of
+one point, with the row of `expect`, and with a workload of that collective alone by `workload` and `compare`; on a
+machine of GPUs a plan for a format with the simulation of the file that it writes. The last figure is the largest
+difference between the time of the plan and the simulation of its schedule, which is the error of the model where the
+plan does not simulate.
 """
 
 import argparse
 import random
+import sys
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 ROOTED_AND_SUMS = ("broadcast", "reduce", "allreduce")
 ALL = (*ROOTED_AND_SUMS, "reduce-scatter", "allgather", "gather", "scatter", "alltoall")
@@ -121,16 +125,18 @@ def times(kind: str, problem: Problem, *, files: bool = True) -> Times:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Adds the figures of each kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--problems", type=int, default=10, help="problems a kind")
-    problems = parser.parse_args().problems
-    print("| kind | problems | times compared | largest difference | of the simulation |\n|---|---|---|---|---|")
-    for kind in KINDS:
-        found = [times(kind, drawn(kind, seed)) for seed in range(problems)]
-        differences = [abs(ratio - 1) for one in found for ratio in one.alike.values()]
-        errors = [abs(one.simulated - 1) for one in found]
-        print(f"| {kind} | {problems} | {len(differences)} | {max(differences):.1e} | {max(errors):.3f} |", flush=True)
+    add_option(parser)
+    given = parser.parse_args()
+    with Figures("choices", "One question asked in every way", given) as figures:
+        for kind in KINDS:
+            found = [times(kind, drawn(kind, seed)) for seed in range(given.problems)]
+            differences = [abs(ratio - 1) for one in found for ratio in one.alike.values()]
+            error = max(abs(one.simulated - 1) for one in found)
+            note = f"{given.problems} random problems; the largest difference is {max(differences):.2g}"
+            figures.add(kind, Of("times compared", len(differences)), Of("error of the model", error), note=note)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,25 @@
 """Steps of programs on large machines: 3D-parallel training by the model and by flows.
 
-The program is made here as HLO text: transformer layers on data x pipeline x tensor ranks. Prints CPU seconds and the
-step.
+The program is made here as HLO text: transformer layers on data x pipeline x tensor ranks. The figures are CPU
+seconds and the step.
 """
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 #: The width of a layer's matrix products, and the tokens of a sequence on a rank.
 WIDTH, TOKENS = 12288, 2048
 RATES = (494e12, 3350e9)
+#: The most CPU seconds of a step, by level.
+REQUIRED_S = {"model": 2, "flow": 60}
 
 
 def program(data: int, pipeline: int, tensor: int, layers: int) -> str:
@@ -65,19 +72,25 @@ def main() -> None:
     parser.add_argument("--sizes", nargs=3, type=int, default=[64, 32, 8], metavar=("DATA", "PIPELINE", "TENSOR"))
     parser.add_argument("--levels", nargs="+", default=["model", "flow"])
     parser.add_argument("--layers", type=int, default=3)
+    add_option(parser)
     args = parser.parse_args()
     data, pipeline, tensor = args.sizes
     text = program(data, pipeline, tensor, args.layers)
     graph = un.WorkloadGraph.read([("step.hlo", text.encode())])
-    print(f"{graph.ranks} ranks: data x pipeline x tensor = {' x '.join(map(str, args.sizes))}")
-    for name in args.machines:
-        machine = un.machine(name)
-        for level in args.levels:
-            begin = time.process_time()
-            report = graph.time(machine, RATES, True, level)
-            took = time.process_time() - begin
-            step, exposed = report["seconds"] * 1e3, report["exposed_seconds"] * 1e3
-            print(f"{name:16} {level:7} step {step:9.3f} ms, exposed {exposed:9.3f} ms, {took:7.2f} CPU s")
+    note = f"data x pipeline x tensor = {' x '.join(map(str, args.sizes))}"
+    with Figures("workloads", "CPU of workloads", args, note=note) as figures:
+        for name in args.machines:
+            machine = un.machine(name)
+            for level in args.levels:
+                begin = time.process_time()
+                report = graph.time(machine, RATES, True, level)
+                took = time.process_time() - begin
+                figures.add(
+                    f"step of {graph.ranks:,} ranks, {name}",
+                    Of(level, took, "CPU s", "required", REQUIRED_S.get(level, "")),
+                    Of(f"step by {level}", report["seconds"] * 1e3, "ms"),
+                    Of(f"exposed by {level}", report["exposed_seconds"] * 1e3, "ms"),
+                )
 
 
 if __name__ == "__main__":

@@ -5,12 +5,15 @@ default model is simulated packet by packet on both. The gain is the time withou
 """
 
 import argparse
+import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 MACHINES = Path(__file__).resolve().parent.parent / "machines"
 NAMES = ("dgx-h100", "dgx-h100-x8", "dgx-h100-x8-sharp", "fattree-small-reducing", "hx2mesh-small-reducing")
@@ -44,23 +47,26 @@ def pair(name: str, folder: Path) -> tuple[un.Machine, un.Machine]:
 
 
 def main() -> None:
-    """Prints a row for each machine and size."""
+    """Adds the figures of each machine and size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--machines", nargs="+", default=NAMES, choices=NAMES)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES, help="bytes of the vector")
+    add_option(parser)
     args = parser.parse_args()
-    print("| machine | bytes | switches forward | µs | switches reduce | µs | over its bound | gain |")
-    print("|---|---:|---|---:|---|---:|---:|---:|")
-    begin = time.process_time()
-    with tempfile.TemporaryDirectory() as folder:
+    topic = "Switches that reduce on any network"
+    with Figures("networks", topic, args) as figures, tempfile.TemporaryDirectory() as folder:
         for name in args.machines:
             reducing, plain = pair(name, Path(folder))
             for size in args.sizes:
                 before, after = chosen(plain, size), chosen(reducing, size)
-                choices = [f"{row.algorithm} | {row.simulated * 1e6:.2f}" for row in (before, after)]
-                ratios = f"{after.simulated / after.bound:.2f} | {before.simulated / after.simulated:.2f}"
-                print(f"| `{name}` | {size:,} | {' | '.join(choices)} | {ratios} |", flush=True)
-    print(f"\n{time.process_time() - begin:.0f} CPU s")
+                figures.add(
+                    f"{name}; {size:,} B",
+                    Of(
+                        "switches reduce", after.simulated * 1e6, "µs", "switches forward", before.simulated * 1e6, True
+                    ),
+                    Of("over its bound", after.simulated / after.bound),
+                    note=f"{after.algorithm}; without: {before.algorithm}",
+                )
 
 
 if __name__ == "__main__":

@@ -4,11 +4,14 @@ Kernels are measured alone, so their column differs from run to run; the communi
 """
 
 import argparse
-import time
+import sys
 from pathlib import Path
 
 import numpy as np
 from unisono.tasks import Program, View, all_, neighborhood, one_to_one
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 
 def step(p: View, v: View) -> None:
@@ -56,22 +59,32 @@ def wave(size: int, steps: int) -> Program:
 
 
 def main() -> None:
-    """Prints a table for each program and machine."""
+    """Adds the figures of each program and machine."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--picture", type=Path, help="a PNG of N-body on paper-sim")
     parser.add_argument("--most", type=int, default=1024, help="the most nodes")
+    add_option(parser)
     options = parser.parse_args()
     nodes = [1 << k for k in range(options.most.bit_length())]
-    for name, program in (
-        ("N-body, 1024 bodies, 100 steps", n_body(1024, 100)),
-        ("wave, 1024 x 1024, 100 steps", wave(1024, 100)),
+    for name, size, program in (
+        ("N-body", "1,024 bodies, 100 steps", n_body(1024, 100)),
+        ("a wave", "1,024 x 1,024 points, 100 steps", wave(1024, 100)),
     ):
-        for machine in ("paper-sim", "hx2mesh-small"):
-            begin = time.process_time()
-            scaling = program.scaling(machine, nodes, simulate=True)
-            print(f"\n{name} on {machine} ({time.process_time() - begin:.1f} s of one core)\n{scaling}")
-            if options.picture and machine == "paper-sim" and name.startswith("N-body"):
-                scaling.plot(options.picture, f"{name} on {machine}, predicted")
+        with Figures("workloads", f"Strong scaling of {name} by prediction", options, note=size) as figures:
+            for machine, unit, seconds in (("paper-sim", "ms", 1e-3), ("hx2mesh-small", "µs", 1e-6)):
+                scaling = program.scaling(machine, nodes, simulate=True)
+                # The peer of a machine without shared links is the same program without collectives.
+                peer = "messages alone" if machine == "paper-sim" else "simulated"
+                for row in scaling.rows:
+                    theirs = row["by_messages_seconds" if machine == "paper-sim" else "simulated_seconds"] / seconds
+                    speedup = (peer, row["by_messages_speedup"]) if machine == "paper-sim" else ("", "")
+                    figures.add(
+                        f"{row['nodes']} nodes",
+                        Of(f"{machine}, communication", row["communication_seconds"] / seconds, unit, peer, theirs),
+                        Of(f"{machine}, speed-up", row["speedup"], "", *speedup),
+                    )
+                if options.picture and machine == "paper-sim" and name == "N-body":
+                    scaling.plot(options.picture, f"{name}, {size}, on {machine}, predicted")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Times `unisono sweep` of Fig. 8 (8 rows of PEs x 16 lengths), as a process and in this one. Run by `make bench`."""
 
+import argparse
 import subprocess
 import sys
 import tempfile
@@ -9,6 +10,9 @@ from pathlib import Path
 from statistics import median
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 RUNS = 5
 FIXED = ["star", "tree", "two-phase", "chain", "ring"]
@@ -26,19 +30,24 @@ def in_process() -> None:
     un.sweep("allreduce", "wse2", shapes=shapes, elements=lengths, algorithms=FIXED, baseline="chain")
 
 
-def timed(name: str, work: Callable[[], None]) -> None:
+def timed(name: str, work: Callable[[], None], figures: Figures) -> None:
+    """Adds the median of some runs."""
     seconds = []
     for _ in range(RUNS):
         start = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - start)
-    print(f"{name:<32} {median(seconds):8.3f} s   (median of {RUNS}, from {min(seconds):.3f} to {max(seconds):.3f})")
+    figures.add(name, Of("time", median(seconds), "s"), note=f"{min(seconds):.3f} to {max(seconds):.3f} s")
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        timed("sweep of Fig. 8, as a process", lambda: as_process(Path(folder) / "fig8.csv"))
-    timed("sweep of Fig. 8, in process", in_process)
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_option(parser)
+    note = f"8 sizes x 16 lengths; median of {RUNS}"
+    with Figures("wafer", "Sweep of Fig. 8", parser.parse_args(), note=note) as figures:
+        with tempfile.TemporaryDirectory() as folder:
+            timed("as a process", lambda: as_process(Path(folder) / "fig8.csv"), figures)
+        timed("in this process", in_process, figures)
 
 
 main()

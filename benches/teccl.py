@@ -1,4 +1,4 @@
-"""Planned all-gathers beside the 99 that TE-CCL publishes, as markdown tables.
+"""Planned all-gathers beside the 99 that TE-CCL publishes: rows of benches/results/forests.csv.
 
 `teccl.csv` holds their finish times and solver times, from github.com/microsoft/TE-CCL (commit c128bf2), files under
 teccl/examples/experiments/output_provided, keys `4-Collective_Finish_Time` and `Solver_Time`. `machines/` holds their
@@ -19,14 +19,17 @@ certificate with its check, and of the simulation, packet by packet.
 import argparse
 import csv
 import itertools
+import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 HERE = Path(__file__).parent
 #: Times within this relative difference are a tie.
@@ -115,30 +118,26 @@ def verdict(own: float, their: float) -> str:
     return "tied" if abs(own / their - 1) <= TIE else "beaten" if own < their else "lost"
 
 
-def row(runs: list[Run], result: Result) -> Iterator[str]:
+def add_figures(runs: list[Run], result: Result, figures: Figures) -> None:
+    """Adds the figures of the runs of one block size."""
     best = min(runs, key=lambda run: run.finish_us)
-    yield from (best.network, best.size, f"{best.block_bytes:.10g}", result.label)
-    yield f"{result.bound_us:.4g} {result.bound}"
-    yield f"{result.simulated_us:.4g}"
-    yield f"{result.simulated_us / result.bound_us:.3f}"
-    yield f"{best.finish_us:.4g} {best.variant}"
-    yield f"{best.finish_us / result.bound_us:.3f}"
-    yield f"{best.finish_us / result.simulated_us:.2f}"
-    yield verdict(result.simulated_us, best.finish_us)
-    yield f"{result.plan_s:.2f}"
-    yield f"{sum(run.solver_s for run in runs):.0f}"
+    bound, solver_s = result.bound_us, sum(run.solver_s for run in runs)
+    figures.add(
+        f"{best.network}; {best.size}, blocks of {best.block_bytes:.10g} B",
+        Of("simulated", result.simulated_us, "µs", "TE-CCL", best.finish_us, gain=True),
+        Of("over the bound", f"{result.simulated_us / bound:.3f}", "", "TE-CCL", f"{best.finish_us / bound:.3f}"),
+        Of("plan", f"{result.plan_s:.2f}", "CPU s", "TE-CCL's solver", f"{solver_s:.0f}"),
+        note=f"{result.label}; {verdict(result.simulated_us, best.finish_us)}",
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", nargs="+", metavar="NAME", help="only these of dgx2-x2, ndv2-x2 and ndv2-x4")
+    add_option(parser)
     given = parser.parse_args()
     groups: list[tuple[list[Run], Result]] = []
-    heads: tuple[str, ...] = ("network", "size", "block (B)", "plan", "bound (µs)", "simulated (µs)", "over the bound")
-    heads += ("TE-CCL (µs)", "over the bound", "TE-CCL / ours", "verdict", "plan (CPU s)", "their solver (s)")
-    print("| " + " | ".join(heads) + " |")
-    print("|" + "---|" * len(heads))
-    with tempfile.TemporaryDirectory() as folder:
+    with Figures("forests", "TE-CCL's all-gathers", given) as figures, tempfile.TemporaryDirectory() as folder:
         for name, runs in itertools.groupby(published(), key=lambda run: run.network):
             if given.networks and name not in given.networks:
                 continue
@@ -148,22 +147,21 @@ def main() -> None:
             for _, cases in itertools.groupby(ordered, key=lambda run: (run.block_bytes, run.size)):
                 group = list(cases)
                 groups.append((group, ours(machine, group[0].block_bytes, way_us, Path(folder))))
-                print("| " + " | ".join(row(*groups[-1])) + " |", flush=True)
-    print("\n| network | runs | tied | beaten | lost |")
-    print("|---|---|---|---|---|")
+                add_figures(*groups[-1], figures)
     counts: dict[str, Counter[str]] = {}
     for group, result in groups:
         for run in group:
             for name in (run.network, "all"):
                 counts.setdefault(name, Counter())[verdict(result.simulated_us, run.finish_us)] += 1
-    for name in sorted(counts, key=lambda name: (name == "all", name)):
-        words = (str(counts[name][word]) for word in ("tied", "beaten", "lost"))
-        print(f"| {name} | {counts[name].total()} | " + " | ".join(words) + " |")
-    spent = [sum(getattr(result, f"{part}_s") for _, result in groups) for part in ("plan", "check", "simulate")]
-    print(f"\nCPU seconds: {sum(spent):.1f} (plans {spent[0]:.1f}, bounds and certificates {spent[1]:.1f}, ", end="")
-    print(
-        f"simulations {spent[2]:.1f}); their solver: {sum(run.solver_s for group, _ in groups for run in group):.0f} s."
-    )
+    with Figures("forests", "TE-CCL's all-gathers, runs", given, note="a tie is within 1 %") as figures:
+        for name in sorted(counts, key=lambda name: (name == "all", name)):
+            verdicts = (Of(word, counts[name][word]) for word in ("tied", "beaten", "lost"))
+            figures.add(name, Of("runs", counts[name].total()), *verdicts)
+        spent = {part: sum(getattr(of, f"{part}_s") for _, of in groups) for part in ("plan", "check", "simulate")}
+        solver_s = sum(run.solver_s for group, _ in groups for run in group)
+        parts = f"plans {spent['plan']:.1f}, bounds and certificates {spent['check']:.1f}, "
+        cpu = Of("CPU", f"{sum(spent.values()):.1f}", "s", "TE-CCL's solver", f"{solver_s:.0f}")
+        figures.add("all", cpu, note=f"{parts}simulations {spent['simulate']:.1f}")
 
 
 main()

@@ -25,7 +25,7 @@ _NVLINK = {"ampere": 200, "hopper": 200}
 def page() -> str:
     """Returns the text of the page."""
     head, mark, _ = PAGE.read_text(encoding="utf-8").partition(_MARK)
-    return head + mark + _posted() + _amd() + _uncalibrated() + _calibrated() + _rows() + _network()
+    return head + mark + _posted() + _amd() + _uncalibrated() + _calibrated() + _network()
 
 
 def posted() -> list[dict[str, str]]:
@@ -176,27 +176,10 @@ def _calibrated() -> str:
             f"| {name} | {len(of)} | {within} | {worst.error:+.0%} at {worst.point.bytes} B | {far or 'none'} |"
         )
     within = sum(abs(r.error) <= _GOOD for r in residuals)
-    lines.append(f"\n{within} of {len(residuals)} times ({within / len(residuals):.0%}) are within 15 %.")
-    return "\n".join(lines) + "\n"
-
-
-def _rows() -> str:
-    """Every measured time of the node beside both predictions."""
-    lines = [
-        "\n## Every time of this node",
-        "Microseconds: measured, by NCCL's own constants, after calibration; times with a star were fitted to.",
-    ]
-    cells: dict[int, dict[tuple[int, str], str]] = {2: {}, 4: {}}
-    for own, fit in zip(uncalibrated(), fitted(), strict=True):
-        times = (1e6 * time for time in (own.point.seconds, own.predicted, fit.predicted))
-        text = " / ".join(f"{time:.4g}" if time < 1e4 else f"{time:.0f}" for time in times)
-        point = own.point
-        cells[point.ranks][point.bytes, point.collective] = text + ("*" if fit.fitted else "")
-    kinds = list(dict.fromkeys(kind for _, kind in cells[4]))
-    for ranks, of in cells.items():
-        lines += [f"\n| bytes, {ranks} GPUs | {' | '.join(kinds)} |", "|---|" + "---|" * len(kinds)]
-        for size in sorted({size for size, _ in of}):
-            lines.append(f"| {size} | {' | '.join(of.get((size, kind), '') for kind in kinds)} |")
+    lines.append(
+        f"\n{within} of {len(residuals)} times ({within / len(residuals):.0%}) are within 15 %; "
+        "`--json` lists all of them."
+    )
     return "\n".join(lines) + "\n"
 
 

@@ -13,28 +13,29 @@ _HEAD = """# {title}
 
 {source}.
 
-`python docs/generate.py` generates this page from `papers/{paper}/claims.toml`, and a test compares the two.
-`unisono reproduce {paper}` computes every row. A row is one computation, and several rows may decide one statement of
-the paper. The words that give a threshold are quoted after the statement. Rows apart decide none: they keep a bound of
-this project (own), a constant was fitted to them (calibrated), their threshold or both of their values are this
-project's (self), or the paper's number is known from memory only (recalled). The tests fail if a row misses without a
-derivation, or if a row with a derivation holds.
+`unisono reproduce {paper}` computes every row. Rows decide a statement, tests hold one that describes a mechanism, and
+the others have the reason why nothing at hand decides them. `python docs/generate.py` generates this page from
+`papers/{paper}/claims.toml`.
 
 ## Statements
-The statements of the paper in its order. Rows decide a statement, tests hold one that describes a mechanism, and the
-others have the reason why nothing at hand decides them.
 
 | section | statement | decided by |
 |---|---|---|
 {statements}
 ## Rows
-| row | section | statement | reported | comparison | verdict |
-|---|---|---|---|---|---|
+A row has its own statement where it differs from that of the table above. Words that give a threshold are quoted. The
+tests fail if a row misses without a derivation, or if a row with a derivation holds. The other rows hold.
+
+| row | statement | reported | comparison | refuted |
+|---|---|---|---|---|
 """
 _APART = """
 ## Rows apart
-| row | kind | section | statement | reported | comparison | verdict |
-|---|---|---|---|---|---|---|
+These decide no statement: they keep a bound of this project (own), a constant was fitted to them (calibrated), their
+threshold or both of their values are this project's (self), or the paper's number is known from memory only (recalled).
+
+| row | kind | statement | reported | comparison | |
+|---|---|---|---|---|---|
 """
 _COUNTS = """
 ## Result
@@ -55,10 +56,12 @@ def page(paper: str) -> str:
     """Returns the text of the page of a paper."""
     head = tomllib.loads(paper_claims(paper))
     found = inventory(paper)
+    # The statements are the texts of their first rows.
+    shown = {statement["text"] for statement, _ in found.statements}
     parts = [
         _HEAD.format(title=head["title"], source=head["source"], paper=paper, statements=_statements(found)),
-        *(_row(row) for row in found.rows if "apart" not in row),
-        *([_APART, *map(_row, found.apart)] if found.apart else []),
+        *(_row(row, shown) for row in found.rows if "apart" not in row),
+        *([_APART, *(_row(row, shown) for row in found.apart)] if found.apart else []),
         _COUNTS.format(**found.report()),
         *_refuted(found),
     ]
@@ -73,10 +76,13 @@ def _refuted(found: Inventory) -> list[str]:
 
 
 def _statements(found: Inventory) -> str:
-    return "".join(
-        f"| {_cell(statement['section'])} | {_cell(statement['text'])} | {_decided(found, statement, rows)} |\n"
-        for statement, rows in found.statements
-    )
+    lines, before = [], ""
+    for statement, rows in found.statements:
+        # A section is named once, at its first statement.
+        section = "" if statement["section"] == before else _cell(statement["section"])
+        before = statement["section"]
+        lines.append(f"| {section} | {_cell(statement['text'])} | {_decided(found, statement, rows)} |\n")
+    return "".join(lines)
 
 
 def _decided(found: Inventory, statement: dict[str, Any], rows: list[dict[str, Any]]) -> str:
@@ -85,8 +91,9 @@ def _decided(found: Inventory, statement: dict[str, Any], rows: list[dict[str, A
         apart = f" ({rows[0]['apart']})" if "apart" in rows[0] else ""
         return f"{_verdict(rows[0])}{apart}: {names}"
     if "tests" in statement:
-        places = (test.split("::") for test in statement["tests"])
-        return f"tests: {', '.join(f'`{file}` ({name})' for file, name in places)}"
+        # The list of claims names the tests in these files.
+        files = dict.fromkeys(test.partition("::")[0] for test in statement["tests"])
+        return f"tests: {', '.join(f'`{file}`' for file in files)}"
     return f"{'open' if statement in found.open else 'undecidable'}: {_cell(statement['reason'])}"
 
 
@@ -94,13 +101,15 @@ def _verdict(row: dict[str, Any]) -> str:
     return "refuted" if "refuted" in row else "consistent" if "apart" in row else "holds"
 
 
-def _row(row: dict[str, Any]) -> str:
+def _row(row: dict[str, Any], shown: set[str]) -> str:
     name = f"`{row['id']}`" + (f" | {row['apart']}" if "apart" in row else "")
     reported = _value(row["reported"]) if "reported" in row else f"`{row['formula']}`"
     margin = f" ± {_value(row['tolerance'])}" if row["tolerance"] else ""
     compared = f"{row['compare']}{margin}, {row['unit']}"
-    statement = _cell(row["text"] + (f' ("{row["words"]}")' if "words" in row else ""))
-    return f"| {name} | {row['section']} | {statement} | {_cell(reported)} | {_cell(compared)} | {_verdict(row)} |\n"
+    own = "" if row["text"] in shown else row["text"]
+    statement = _cell(" ".join(filter(None, (own, f'"{row["words"]}"' if "words" in row else ""))))
+    refuted = "refuted" if "refuted" in row else ""
+    return f"| {name} | {statement} | {_cell(reported)} | {_cell(compared)} | {refuted} |\n"
 
 
 def _value(value: Any) -> str:

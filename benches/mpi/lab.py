@@ -19,6 +19,9 @@ import unisono as un
 from allreduce import BIN, LIBRARIES, ROOT
 from unisono.base.inputs import parse_bytes
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
+from figures import Figures, Of, add_option
+
 #: The collectives, each with whether MPI counts the piece of one rank, in place of the whole vector.
 COLLECTIVES = {
     "allreduce": False,
@@ -67,25 +70,27 @@ def main() -> None:
     words.add_argument("--mpi", choices=LIBRARIES, default="openmpi")
     words.add_argument("--sizes", default="64KiB,512KiB", help="of a rank's whole vector")
     words.add_argument("networks", nargs="*", choices=[*NETWORKS, []], default=list(NETWORKS))
+    add_option(words)
     given = words.parse_args()
+    sizes = [parse_bytes(size) for size in given.sizes.split(",")]
+    note = f"planned / library of {given.sizes} of a vector; networks of 100 Gb/s at a thousandth of their rate"
+    figures = Figures("mpi", "Collectives on emulated clusters", given, note=note)
     # Sockets have short names.
-    with tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
+    with figures, tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
         os.environ["XDG_RUNTIME_DIR"] = own
-        print("| network | collective | bytes | planned | planned ms | library ms | planned / library | rounds won |")
-        print("|---|---|---|---|---|---|---|---|")
         for name in given.networks:
-            network(Path(own), name, given.mpi, [parse_bytes(size) for size in given.sizes.split(",")], given.rounds)
+            network(Path(own), name, given.mpi, sizes, given.rounds, figures)
 
 
-def network(folder: Path, name: str, mpi: str, sizes: list[int], rounds: str) -> None:
-    """Prints the rows of a network, and the geometric mean of its ratios."""
+def network(folder: Path, name: str, mpi: str, sizes: list[int], rounds: str, figures: Figures) -> None:
+    """Adds the ratios of a network, and their geometric mean."""
     hosts, cables = NETWORKS[name]
     edges, machine, plan = folder / f"{name}.txt", folder / f"{name}.toml", folder / "bench.plan"
     edges.write_text("".join(f"{line}\n" for line in cables))
     unisono("machines", "import", edges, "--from", "edges", "--accelerators", str(hosts), "-o", machine)
     machine.write_text(machine.read_text().replace("host_overhead_ns = 0.0", f"host_overhead_ns = {OVERHEAD}"))
     unisono("lab", "up", machine)
-    ratios = []
+    ratios: dict[str, list[float]] = {}
     try:
         for collective, in_pieces in COLLECTIVES.items():
             counted = [size // hosts if in_pieces else size for size in sizes]
@@ -95,15 +100,15 @@ def network(folder: Path, name: str, mpi: str, sizes: list[int], rounds: str) ->
             # The package comes from here: the other environment has MPI and NumPy only.
             found = unisono(*under, "bench", collective, *options, PYTHONPATH=str(ROOT / "python"))
             for row in json.loads(found)["rows"]:
-                ratios.append(row["seconds"] / row["default_seconds"])
-                algorithm = " ".join([row["algorithm"], *(f"{key}={value}" for key, value in row["params"].items())])
-                times = f"{row['seconds'] * 1e3:.1f} | {row['default_seconds'] * 1e3:.1f} | {ratios[-1]:.2f}"
-                won = f"{row['rounds_won']}/{row['rounds']}"
-                print(f"| {name} | {collective} | {row['bytes']} | {algorithm} | {times} | {won} |", flush=True)
+                ratios.setdefault(collective, []).append(row["seconds"] / row["default_seconds"])
     finally:
         unisono("lab", "down")
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
-    print(f"{name}: the geometric mean of planned / library is {mean:.2f}", file=sys.stderr)
+    every = [ratio for found in ratios.values() for ratio in found]
+    figures.add(
+        f"{name}, {mpi}",
+        *(Of(collective, f"{min(found):.2f} to {max(found):.2f}") for collective, found in ratios.items()),
+        Of("geometric mean", math.exp(sum(map(math.log, every)) / len(every))),
+    )
 
 
 if __name__ == "__main__":

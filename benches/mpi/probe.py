@@ -23,6 +23,9 @@ from allreduce import BIN, LIBRARIES, ROOT
 from lab import FAST, leaves
 from unisono.probing import Sets, Simulated, probe
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
+from figures import Figures, Of, add_option
+
 SHARE = 0.2
 
 
@@ -39,15 +42,16 @@ def main() -> None:
     words.add_argument("--seed", type=int, default=0)
     words.add_argument("--mpi", choices=LIBRARIES, default="openmpi")
     words.add_argument("networks", nargs="+", metavar="NETWORK:CABLES")
+    add_option(words)
     given = words.parse_args()
-    print("| network | slow cables | of class | runs | right | named alone | seconds a run |")
-    print("|---|---|---|---|---|---|---|")
-    for word in given.networks:
-        name, _, count = word.partition(":")
-        if name in NETWORKS:
-            emulated(name, int(count or 1), given.runs, given.seed, given.mpi)
-        else:
-            simulated(name, int(count or 1), given.runs, given.seed)
+    note = "a run is right if the slow cables, at a fifth of their rate, are accused and no other one"
+    with Figures("networks", "Slow cables found by probe", given, note=note) as figures:
+        for word in given.networks:
+            name, _, count = word.partition(":")
+            if name in NETWORKS:
+                emulated(figures, name, int(count or 1), given.runs, given.seed, given.mpi)
+            else:
+                simulated(figures, name, int(count or 1), given.runs, given.seed)
 
 
 def judged(links: list[dict[str, Any]], drawn: list[str]) -> tuple[bool, bool]:
@@ -57,13 +61,18 @@ def judged(links: list[dict[str, Any]], drawn: list[str]) -> tuple[bool, bool]:
     return right, right and all(len(group) == 1 for group in groups)
 
 
-def row(name: str, slow: int, kind: str, results: list[tuple[bool, bool]], seconds: float) -> None:
+def add(figures: Figures, case: str, results: list[tuple[bool, bool]], seconds: float) -> None:
+    """Adds the figures of a network and a class of cables."""
     right, alone = (sum(of) for of in zip(*results, strict=True))
-    each = seconds / len(results)
-    print(f"| {name} | {slow} | {kind} | {len(results)} | {right} | {alone} | {each:.2f} |", flush=True)
+    figures.add(
+        case,
+        Of("right", right, "runs", "runs", len(results)),
+        Of("cable named alone", alone, "runs"),
+        Of("time of a run", seconds / len(results), "s"),
+    )
 
 
-def emulated(name: str, slow: int, runs: int, seed: int, mpi: str) -> None:
+def emulated(figures: Figures, name: str, slow: int, runs: int, seed: int, mpi: str) -> None:
     """Runs on a lab, which is started with the drawn cables."""
     hosts, lines = NETWORKS[name]
     draw = random.Random(f"{name} {slow} {seed}")
@@ -100,10 +109,10 @@ def emulated(name: str, slow: int, runs: int, seed: int, mpi: str) -> None:
             results.append(judged(links, drawn))
             if not results[-1][0]:
                 print(f"{name} {at}: drawn {drawn}, found {links}", file=sys.stderr)
-        row(name, slow, "all", results, time.monotonic() - begin)
+        add(figures, f"lab, {name}; {slow} slow", results, time.monotonic() - begin)
 
 
-def simulated(name: str, slow: int, runs: int, seed: int) -> None:
+def simulated(figures: Figures, name: str, slow: int, runs: int, seed: int) -> None:
     """Runs in the packet simulator, for each class of cables: the kinds of their ends and their rate."""
     sets = Sets(un.machine(name))
     links = sets.links
@@ -125,7 +134,7 @@ def simulated(name: str, slow: int, runs: int, seed: int) -> None:
             results.append(judged(found.report()["links"], drawn))
             if not results[-1][0]:
                 print(f"{name} {at}: drawn {drawn}, found {found.report()['links'][:4]}", file=sys.stderr)
-        row(name, slow, kind, results, time.monotonic() - begin)
+        add(figures, f"{name}; {slow} slow, {kind}", results, time.monotonic() - begin)
 
 
 if __name__ == "__main__":

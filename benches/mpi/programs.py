@@ -6,6 +6,7 @@ library's own collectives. LAMMPS also runs once under a plan for every allreduc
 with Debian's Open MPI; without it, one line reports this. Usage: programs.py [TURNS].
 """
 
+import argparse
 import hashlib
 import re
 import shutil
@@ -18,6 +19,9 @@ from statistics import median
 
 import unisono as un
 from allreduce import BIN, ENVIRONMENT
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
+from figures import Figures, Of, add_option
 
 FOLDER = Path(__file__).with_name("programs")
 MELT = "LAMMPS, a melt of 23,328 atoms"
@@ -69,8 +73,13 @@ def lammps(ranks: int, launcher: str, *options: str) -> tuple[str, float]:
 
 
 def main() -> None:
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 7
-    with tempfile.TemporaryDirectory() as own:
+    words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    words.add_argument("turns", nargs="?", type=int, default=7, help="runs of each program")
+    add_option(words)
+    given = words.parse_args()
+    turns: int = given.turns
+    figures = Figures("mpi", "Whole programs under a plan", given)
+    with figures, tempfile.TemporaryDirectory() as own:
         folder = Path(own)
         solver = folder / "cg"
         subprocess.run([BIN / "mpicc", "-O2", FOLDER / "cg.c", "-o", solver, "-lm"], check=True)
@@ -83,8 +92,7 @@ def main() -> None:
         if launcher and shutil.which("lmp"):
             programs[MELT] = lambda ranks, *how: lammps(ranks, launcher, *how)
         else:
-            print("LAMMPS is not run: Debian's packages lammps and openmpi-bin are not installed", flush=True)
-        print(f"{'program':<34} {'ranks':>5} {'planned_s':>10} {'library_s':>10} {'ratio':>6}  output")
+            sys.stderr.write("LAMMPS is not run: Debian's packages lammps and openmpi-bin are not installed\n")
         for ranks in (2, 4):
             plan = tune(folder, ranks)
             for name, program in programs.items():
@@ -99,10 +107,9 @@ def main() -> None:
                     # Its vectors are short, and a tuned plan may leave all of them to the library.
                     outputs.add(program(ranks, "--plan", str(forced(folder, ranks)))[0])
                 p, b = (median(seconds for _, seconds in which) for which in (planned, library))
-                told = "the same" if len(outputs) == 1 else f"differs: {sorted(outputs)}"
-                print(f"{name:<34} {ranks:>5} {p:>10.4f} {b:>10.4f} {b / p:>6.2f}  {told}", flush=True)
                 if len(outputs) > 1:
-                    sys.exit(1)
+                    raise SystemExit(f"{name} on {ranks} ranks: the outputs differ: {sorted(outputs)}")
+                figures.add(f"{name}, tuned plan, {ranks} ranks", Of("planned", p, "s", "library", b, gain=True))
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ all ranks; a ratio is the median of the rounds' ratios. The last two ratios are 
 reliable if other programs sometimes use the cores. Usage: tasks.py [ROUNDS [RANKS,...]].
 """
 
+import argparse
 import os
 import statistics
 import subprocess
@@ -15,6 +16,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
+from figures import Figures, Of, add_option
 
 BIN = Path(__file__).resolve().parents[2] / ".venv" / "bin"
 # On shared cores a waiting rank must yield, or the others get no turn.
@@ -156,8 +160,8 @@ def bodies(n: int) -> dict[str, Way]:
     return {"hand": by_hand, "found": found(False), "messages": found(True)}
 
 
-def measure(name: str, size: int, ways: dict[str, Way], steps: int, rounds: int) -> None:
-    """Prints a line of the table."""
+def measure(figures: Figures, name: str, size: int, ways: dict[str, Way], steps: int, rounds: int) -> None:
+    """Adds the figures of a program and a size."""
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
@@ -175,41 +179,44 @@ def measure(name: str, size: int, ways: dict[str, Way], steps: int, rounds: int)
                 walls[way].append(wall / steps * 1e6)
                 cpus[way].append(cpu / steps * 1e6)
 
-    def ratio(times: dict[str, list[float]], way: str) -> str:
-        return f"{statistics.median(a / b for a, b in zip(times[way], times['hand'], strict=True)):.2f}"
-
     if comm.rank == 0:
-        median = {way: f"{statistics.median(times):.3g}" for way, times in walls.items()}
-        ratios = [ratio(times, way) for times in (walls, cpus) for way in ("found", "messages")]
-        ratios += [f"{min(walls[way]) / min(walls['hand']):.2f}" for way in ("found", "messages")]
-        print(f"| {name} | {comm.size} | {size} | " + " | ".join([*median.values(), *ratios]) + " |", flush=True)
+        found, by_hand, messages = (statistics.median(walls[way]) for way in ("found", "hand", "messages"))
+        cpu = statistics.median(a / b for a, b in zip(cpus["found"], cpus["hand"], strict=True))
+        ranks = f"{comm.size} rank{'s' * (comm.size > 1)}"
+        figures.add(
+            f"{name}, {ranks}; {size:,} {'bodies' if name == 'N-body' else 'B'}",
+            Of("found", found, "µs", "by hand", by_hand, gain=True),
+            Of("messages alone", messages, "µs"),
+            Of("CPU found / by hand", cpu),
+        )
 
 
-def inner(rounds: int) -> None:
+def inner(rounds: int, figures: Figures) -> None:
+    """Measures on the ranks of this launcher."""
     for n in GATHERED:
-        measure("all-gather", 8 * n, gathering(n), max(10, 2000 * 256 // (256 + n // 64)), rounds)
+        measure(figures, "all-gather", 8 * n, gathering(n), max(10, 2000 * 256 // (256 + n // 64)), rounds)
     for width in WIDTHS:
-        measure("halo", 8 * width, borders(width), max(10, 2000 * 256 // (256 + width // 8)), rounds)
+        measure(figures, "halo", 8 * width, borders(width), max(10, 2000 * 256 // (256 + width // 8)), rounds)
     for n in BODIES:
-        measure("N-body", n, bodies(n), max(2, 2_000_000 // (n * n)), rounds)
+        measure(figures, "N-body", n, bodies(n), max(2, 2_000_000 // (n * n)), rounds)
 
 
 def main() -> None:
-    rounds = sys.argv[1] if len(sys.argv) > 1 else "7"
-    print(
-        "| program | ranks | bytes, bodies | by hand µs | found µs | messages µs | found : hand | messages : hand |",
-        end="",
-    )
-    print(" CPU found : hand | CPU messages : hand | least found : hand | least messages : hand |")
-    print("|" + "---|" * 12, flush=True)
-    for ranks in (sys.argv[2] if len(sys.argv) > 2 else "1,2,4").split(","):
+    words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    words.add_argument("rounds", nargs="?", default="7", help="rounds of each way")
+    words.add_argument("ranks", nargs="?", default="1,2,4", help="numbers of ranks")
+    words.add_argument("--inner", action="store_true", help="measure on the ranks of the launcher")
+    add_option(words)
+    given = words.parse_args()
+    if given.inner:
+        with Figures("tasks", "Programs of tasks beside the same by hand", given) as figures:
+            inner(int(given.rounds), figures)
+        return
+    for ranks in given.ranks.split(","):
         under: list[str | Path] = [BIN / "mpiexec", "--oversubscribe", "-n", ranks]
-        command = [*under, BIN / "python", __file__, "inner", rounds]
-        subprocess.run(command, env=ENVIRONMENT, check=True)
+        command = [*under, BIN / "python", __file__, given.rounds, ranks, "--inner"]
+        subprocess.run([*command, *["--record"] * given.record], env=ENVIRONMENT, check=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["inner"]:
-        inner(int(sys.argv[2]))
-    else:
-        main()
+    main()

@@ -6,6 +6,7 @@ import runpy
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -31,10 +32,13 @@ def backend(call: str, folder: Path, **changed: str) -> subprocess.CompletedProc
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the wheel that `make wheel` builds from the source archive."""
     folder = tmp_path_factory.mktemp("wheel")
-    done = backend("build_wheel", folder)
+    command = [str(ROOT / ".venv-wheel" / "bin" / "python"), str(ROOT / "tools" / "wheel.py"), str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return folder / done.stdout.splitlines()[-1]
+    (made,) = folder.glob("*.whl")
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +69,17 @@ def test_the_wheel_holds_the_library_and_the_stubs(wheel: Path) -> None:
     wanted.add("_lib/unisono-fabric")
     assert {f"unisono/{name}" for name in wanted} <= names
     assert not [name for name in names if not name.startswith(("unisono/", "unisono-")) or "__pycache__" in name]
+
+
+@pytest.mark.soak
+def test_the_wheel_serves_bare_environments_and_every_mpi(wheel: Path) -> None:
+    assert "-cp311-abi3-" in wheel.name
+    assert "manylinux_2_17_" in wheel.name
+    command = [sys.executable, str(ROOT / "tools" / "check_wheel.py"), str(wheel)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for part in ("openmpi", "mpich", "binary interface of MPI"):
+        assert f"a planned allreduce, {part}" in done.stdout
 
 
 @pytest.mark.soak
@@ -102,7 +117,7 @@ def test_an_mpi_program_runs_planned_from_the_wheel(installed: Path, tmp_path: P
     assert row[-1] == "recursive-doubling"
 
 
-def test_the_source_archive_holds_what_git_tracks(tmp_path: Path) -> None:
+def test_the_source_archive_holds_what_git_tracks_but_inputs_of_fuzz_targets(tmp_path: Path) -> None:
     done = backend("build_sdist", tmp_path)
     assert done.returncode == 0, done.stderr
     with tarfile.open(tmp_path / done.stdout.strip()) as archive:
@@ -113,6 +128,7 @@ def test_the_source_archive_holds_what_git_tracks(tmp_path: Path) -> None:
         "\n"
     )
     tracked = [name for name in tracked if name and (ROOT / name).is_file()]
+    tracked = [name for name in tracked if not name.startswith("crates/fuzz/corpus/")]
     pages = {"python/unisono/_web/view.css", "python/unisono/_web/view.js"}
     assert {name.partition("/")[2] for name in names} == {*tracked, *pages, "PKG-INFO", "MANIFEST"}
     assert (top / "machines" / "wse2.toml").read_bytes() == (ROOT / "machines" / "wse2.toml").read_bytes()
@@ -139,7 +155,7 @@ def test_without_rust_one_sentence_says_so(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_the_version_of_the_archive_is_that_of_the_package() -> None:
+def test_the_version_of_the_archive_is_that_of_the_package_and_of_its_recipes() -> None:
     import unisono as un
 
     sys.path.insert(0, str(ROOT / "tools"))
@@ -148,3 +164,26 @@ def test_the_version_of_the_archive_is_that_of_the_package() -> None:
     finally:
         sys.path.remove(str(ROOT / "tools"))
     assert version == un.__version__
+    for name, line in {
+        "CITATION.cff": f"version: {version}\n",
+        "recipes/conda/recipe.yaml": f"  version: {version}\n",
+        "recipes/spack/package.py": f'    version("{version}", sha256=',
+        "recipes/Containerfile": f"unisono[mpi]=={version}",
+    }.items():
+        assert line in (ROOT / name).read_text(), name
+
+
+def test_the_recipes_name_the_dependencies_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = [need.split(">=") for need in (*project["project"]["dependencies"], *project["build-system"]["requires"])]
+    conda = (ROOT / "recipes/conda/recipe.yaml").read_text().replace("matplotlib-base", "matplotlib")
+    spack = (ROOT / "recipes/spack/package.py").read_text()
+    for name, versions in needed:
+        least, below = versions.split(",<")
+        assert f"    - {name} >={versions}\n" in conda
+        # Spack's ranges include their last version.
+        first = least if not least.endswith(".0") else least.removesuffix(".0")
+        ends = {f"@{first}:{int(below) - 1}", f"@{int(below) - 1}"}
+        assert any(f'"py-{name}{end}"' in spack for end in ends), name
+    rust = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["rust-version"]
+    assert f'"rust@{rust}:"' in spack

@@ -12,7 +12,9 @@ import pytest
 from .conftest import ROOT, printed
 
 PAGES = sorted(path for path in (ROOT / "docs" / "tutorials").glob("*.md") if path.name != "README.md")
-BLOCK = re.compile(r'^```(python title="(?P<file>[^"]+)"|console)\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r'^```((?:python|text) title="(?P<file>[^"]+)"|console)\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL
+)
 
 
 def console(text: str, folder: Path) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import unisono as un
 from playwright.sync_api import Browser, Page
+from unisono.viewing import schedules
 
 from .conftest import ROOT, call, json_of
 
@@ -179,9 +180,47 @@ def test_damaged_files_are_one_sentence(tmp_path: Path) -> None:
     assert refused > 30
 
 
-def test_large_schedules_say_why_they_are_not_drawn() -> None:
-    schedule = un.plan("broadcast", un.machine("wse2", (70, 70)), elements=4).schedule
-    assert "4900 nodes" in panel(un.view(schedule), "text")["text"]
+def test_large_schedules_without_links_say_why_they_are_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "MOST_NODES", 8)
+    schedule = un.plan("broadcast", un.machine("archer", 9), elements=4).schedule
+    assert "9 nodes" in panel(un.view(schedule), "text")["text"]
+
+
+def test_a_large_wafer_is_a_heat_map_of_its_loads_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedules, "MOST_NODES", 8)
+    schedule = un.plan("allreduce", un.machine("wse2", (4, 6)), elements=100).schedule
+    run, loads = un.simulate(schedule), schedule.link_loads()
+    assert loads is not None
+    html = un.view(schedule)
+    seen = panel(html, "heat")
+    assert (seen["rows"], seen["columns"]) == (4, 6)
+    largest, sent, ends = ([*layer["values"]] for layer in seen["layers"])
+    assert ends == run.finish.tolist()
+    for node in range(24):
+        of_node = loads["elements"][loads["source"] == node].tolist()
+        assert (largest[node], sent[node]) == (max(of_node, default=0), sum(of_node))
+    directions = panel(html, "table")["rows"]
+    assert [row[1] for row in directions] == [4 * 5, 4 * 5, 3 * 6, 3 * 6]
+    assert sum(row[1] * row[3] for row in directions) == pytest.approx(int(loads["elements"].sum()))
+
+
+@pytest.mark.parametrize(("name", "shape"), [("hx2mesh-small", (4, 6)), ("fattree-small", (40,))])
+def test_a_large_network_is_a_heat_map_of_its_packets(
+    name: str, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(schedules, "MOST_INSTRUCTIONS", 8)
+    schedule = un.plan("allgather", un.machine(name, shape), elements=4096).schedule
+    packets = un.simulate(schedule).metrics["link_packets"].value
+    html = un.view(schedule)
+    seen = panel(html, "heat")
+    assert seen["rows"] * seen["columns"] == 1024
+    layers = [layer["values"] for layer in seen["layers"]]
+    assert all(len(values) == 1024 for values in layers)
+    part = schedule.ranks
+    assert [sum(value is not None for value in values) for values in layers] == [part] * 3
+    classes = panel(html, "table")["rows"]
+    assert sum(row[1] * row[3] for row in classes) == pytest.approx(sum(map(int, packets)))
+    assert max(row[4] for row in classes) == max(packets)
 
 
 @pytest.fixture
@@ -259,6 +298,21 @@ def test_a_page_fits_a_phone_in_both_themes(open_page: Any, scheme: str) -> None
 
 
 @pytest.mark.soak
+def test_a_heat_map_zooms_to_single_parts(open_page: Any) -> None:
+    plan = un.plan("broadcast", un.machine("wse2", (300, 300)), elements=4)
+    page = open_page(un.view(plan), viewport={"width": 700, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 700
+    assert page.locator(".counts").text_content() == "the largest value of each 4 x 4 PEs; zoom in for single ones"
+    for _ in range(3):
+        page.get_by_role("button", name="Zoom in").click()
+    assert page.locator(".counts").text_content() == "each cell is one PE"
+    page.locator("canvas.map").hover()
+    assert re.match(r"PE \d+,\d+\n", page.locator(".tip").text_content())
+    tracks = page.locator(".bar .track").evaluate_all("found => found.map(track => track.offsetWidth)")
+    assert len(set(tracks)) == 1, "bars of one length have one scale"
+
+
+@pytest.mark.soak
 def test_bars_of_a_timeline_are_found_by_the_pointer(open_page: Any) -> None:
     schedule = un.plan("reduce", un.machine("wse2", (2, 2)), elements=16).schedule
     page = open_page(un.view(schedule))
@@ -304,7 +358,7 @@ def test_the_root_and_the_speeds_of_cables_are_told(open_page: Any, tmp_path: Pa
     # A box's accelerators and its switch are in a row, in which straight cables would look like a chain.
     own.write_text(un.machine("dgx-a100-x4").to_toml())
     network = panel(un.view(own), "map")
-    assert "2400 Gb/s" in network["note"]
+    assert "1920 Gb/s" in network["note"]
     page = open_page(un.view(own))
     at = page.locator("section.map canvas").bounding_box()
     # The first column of accelerators is at the left margin.
@@ -313,7 +367,7 @@ def test_the_root_and_the_speeds_of_cables_are_told(open_page: Any, tmp_path: Pa
         page.locator("section.map canvas").hover(position={"x": 28, "y": y})
         if "accelerator 0" in (tip.text_content() or ""):
             break
-    assert "to switch 32: 2400 Gb/s, 350 ns" in tip.text_content()
+    assert "to switch 32: 1920 Gb/s, 350 ns" in tip.text_content()
 
 
 @pytest.mark.soak

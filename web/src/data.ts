@@ -8,7 +8,7 @@ export interface Page {
   version: string;
 }
 
-export type Panel = MapPanel | TimelinePanel | CandidatesPanel | TablePanel | TextPanel;
+export type Panel = MapPanel | HeatPanel | TimelinePanel | CandidatesPanel | TablePanel | TextPanel;
 
 /** What times count: cycles of a wafer, nanoseconds of a run, or steps of a schedule without times. */
 export type Unit = "cycles" | "ns" | "steps";
@@ -26,6 +26,18 @@ export interface MapPanel {
   phases: string[];
   /** Sorted by start. */
   moves: { source: number[]; target: number[]; amount: number[]; phase: number[]; start: number[]; end: number[] };
+}
+
+/** A large machine, row by row; a layer has a value for each part, or null for a part that takes no part. */
+export interface HeatPanel {
+  kind: "heat";
+  title: string;
+  note: string;
+  /** The name of one part. */
+  cell: string;
+  rows: number;
+  columns: number;
+  layers: { name: string; unit: string; values: (number | null)[] }[];
 }
 
 export interface TimelinePanel {

@@ -5,6 +5,7 @@ import { candidates } from "./candidates";
 import { clockOf } from "./clock";
 import type { Page, Panel, TablePanel } from "./data";
 import { element } from "./dom";
+import { heat } from "./heat";
 import { map } from "./map";
 import { number } from "./numbers";
 import { keys } from "./player";
@@ -14,6 +15,8 @@ function made(panel: Panel, page: Page): HTMLElement {
   switch (panel.kind) {
     case "map":
       return map(panel);
+    case "heat":
+      return heat(panel);
     case "timeline":
       return timeline(panel, !page.panels.some((other) => other.kind === "map"));
     case "candidates":
@@ -21,14 +24,17 @@ function made(panel: Panel, page: Page): HTMLElement {
     case "table":
       return table(panel);
     case "text":
-      return element("pre", {}, panel.text);
+      return element(panel.text.trim().includes("\n") ? "pre" : "p", {}, panel.text);
   }
 }
 
 function table(panel: TablePanel): HTMLElement {
   const cell = (value: string | number | boolean | null) =>
     element("td", { class: typeof value === "number" ? "number" : "" }, value === null ? "" : typeof value === "number" ? number(value) : String(value));
-  const heads = panel.columns.map((name) => element("th", { scope: "col" }, name.replaceAll("_", " ")));
+  const heads = panel.columns.map((name, k) => {
+    const numbers = panel.rows.some((row) => typeof row[k] === "number");
+    return element("th", { scope: "col", class: numbers ? "number" : "" }, name.replaceAll("_", " "));
+  });
   const rows = panel.rows.map((row) => element("tr", {}, ...row.map(cell)));
   return element("div", { class: "wide" }, element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows)));
 }
@@ -63,10 +69,10 @@ function facts(page: Page): HTMLElement {
 
 function show(page: Page): void {
   const sections = page.panels.map((panel) => element("section", { class: panel.kind }, element("h2", {}, panel.title), made(panel, page)));
-  const head = element("header", {}, element("h1", {}, page.title), element("span", { class: "form" }, page.form), theme());
-  const foot = element("footer", {}, `Unisono ${page.version}. Keys: space plays, arrows step, Home and End go to the ends.`);
-  document.getElementById("page")!.replaceChildren(head, facts(page), ...sections, foot);
   const played = page.panels.find((panel) => panel.kind === "map" || panel.kind === "timeline");
+  const head = element("header", {}, element("h1", {}, page.title), element("span", { class: "form" }, page.form), theme());
+  const foot = element("footer", {}, `Unisono ${page.version}.${played ? " Keys: space plays, arrows step, Home and End go to the ends." : ""}`);
+  document.getElementById("page")!.replaceChildren(head, facts(page), ...sections, foot);
   if (played && "last" in played) keys(clockOf(played.unit, played.last));
 }
 

@@ -38,7 +38,7 @@ GROUPS = {
     "MPI programs": ("calibrate", "tune", "bench", "run", "lab", "export", "check-guidelines", "diagnose", "probe"),
     "Networks and training": ("topology", "traffic", "allocate", "workload", "compare"),
     "Programs of tasks": ("discover",),
-    "Unisono itself": ("doctor", "reproduce"),
+    "Unisono itself": ("demo", "doctor", "reproduce"),
 }  # fmt: skip
 #: The names of all commands, sorted.
 NAMES = tuple(sorted(name for group in GROUPS.values() for name in group))

@@ -11,6 +11,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "calibrate": ("calibrate -o cluster.toml",),
     "check-guidelines": ("check-guidelines examples/logs/openmpi.csv",),
     "compare": ("compare gpt-3,dlrm --machines fattree-small,hx2mesh-small --plot compare.png",),
+    "demo": ("demo",),
     "diagnose": ("diagnose examples/logs/openmpi.csv",),
     "discover": (
         "discover examples/tasks/nbody.py --nodes 64",

@@ -10,13 +10,13 @@ from unisono.base.facts import has_root
 from unisono.simulation.runs import Run
 from unisono.simulation.schedules import simulate
 from unisono.simulation.traces import SIMULATORS, operations_and_messages
-from unisono.viewing import places
+from unisono.viewing import heat, places
 from unisono.viewing.steps import Document, Transfer, instructions, steps_of, transfers
 
 __all__ = ["MOST_INSTRUCTIONS", "MOST_NODES", "panels"]
 
-#: The largest number of nodes in a picture, which a trace can record.
-MOST_NODES = 4096
+#: The largest number of nodes that can be told apart in a picture; more are a heat map.
+MOST_NODES = 2048
 #: The largest number of instructions in a page.
 MOST_INSTRUCTIONS = 200_000
 
@@ -46,16 +46,22 @@ def panels(schedule: Schedule) -> tuple[dict[str, Any], list[Panel]]:
         "collective": schedule.collective,
         "algorithm": schedule.origin,
         "ranks": schedule.ranks,
-        "elements": f"{schedule.elements} of {schedule.dtype}",
+        "elements": f"{schedule.elements:,} of {schedule.dtype}",
         "machine": None if schedule.machine is None else schedule.machine.name,
         "instructions": schedule.instructions,
     }
     if schedule.nodes > MOST_NODES or schedule.instructions > MOST_INSTRUCTIONS:
-        note = (
-            f"The schedule has {schedule.nodes} nodes and {schedule.instructions} instructions. At most {MOST_NODES} "
-            f"nodes and {MOST_INSTRUCTIONS} instructions are drawn; choose a smaller part of the machine."
-        )
-        return facts, [{"kind": "text", "title": "Schedule", "text": note}]
+        made, run = heat.panels(schedule)
+        if run is not None:
+            _add_run(facts, run)
+        if not made:
+            note = (
+                f"The schedule has {schedule.nodes:,} nodes and {schedule.instructions:,} instructions. At most "
+                f"{MOST_NODES:,} nodes and {MOST_INSTRUCTIONS:,} instructions are drawn; choose a smaller part of the "
+                "machine."
+            )
+            made = [{"kind": "text", "title": "Schedule", "text": note}]
+        return facts, made
     proof = schedule.verify()
     if not proof.holds:
         raise VerifyError(f"the schedule is refused: {proof.diagnostics[0]['message']}", proof.diagnostics)
@@ -63,14 +69,18 @@ def panels(schedule: Schedule) -> tuple[dict[str, Any], list[Panel]]:
     run = _run(schedule)
     timed = _timed(document, run)
     if run is not None:
-        facts["time"] = f"{run.cycles} cycles" if run.cycles is not None else f"{1e6 * run.seconds:.6g} µs"
-        facts["data"] = {True: "the run's results are right", False: "wrong results", None: "no data flowed"}[
-            run.result_correct
-        ]
+        _add_run(facts, run)
     made = [_map(schedule, document, timed, run)]
     if timed.spans is not None:
         made.append(_timeline(schedule, timed))
     return facts, made
+
+
+def _add_run(facts: dict[str, Any], run: Run) -> None:
+    facts["time"] = f"{run.cycles:,} cycles" if run.cycles is not None else f"{1e6 * run.seconds:.6g} µs"
+    facts["data"] = {True: "the run's results are right", False: "wrong results", None: "no data flowed"}[
+        run.result_correct
+    ]
 
 
 def _run(schedule: Schedule) -> Run | None:

@@ -1,0 +1,79 @@
+"""The figures of benches are written into their tables with their origin."""
+
+import argparse
+import csv
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "benches" / "common"))
+import figures
+from figures import Figures, Of
+
+HEAD = "topic,case,measure,figure,unit,peer,peer_figure,ratio,date,machine,commit,command,note\n"
+BENCHES = sorted(path for path in (ROOT / "benches").glob("**/*.py") if path.parent.name in ("benches", "mpi"))
+
+
+def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, table: str, *added: tuple[str, Of]) -> str:
+    """Returns the table after the figures were recorded."""
+    results = folder / "benches" / "results"
+    results.mkdir(parents=True, exist_ok=True)
+    (results / "some.csv").write_text(table)
+    monkeypatch.setattr(figures, "ROOT", folder)
+    monkeypatch.setattr(figures, "origin", lambda: {"date": "2026-01-02", "machine": "this", "commit": "0123abcd"})
+    monkeypatch.setattr(sys, "argv", [str(folder / "benches" / "new.py"), "--record", "--all"])
+    with Figures("some", "Speed", argparse.Namespace(record=True), note="idle") as made:
+        for case, of in added:
+            made.add(case, of)
+    return (results / "some.csv").read_text()
+
+
+def test_new_figures_replace_those_of_the_same_case_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = "2025-01-01,that,,benches/old.py,\n"
+    table = f"{HEAD}Speed,a,time,5,ms,,,,{old}Speed,b,time,7,ms,,,,{old}Size,a,bytes,9,,,,,{old}"
+    found = recorded(
+        tmp_path, monkeypatch, table, ("b", Of("time", 3.0, "ms")), ("c", Of("time", 4.0, "ms", "old", 8.0))
+    )
+    rows = list(csv.DictReader(io.StringIO(found)))
+    assert [(row["topic"], row["case"], row["figure"]) for row in rows] == [
+        ("Speed", "a", "5"), ("Speed", "b", "3"), ("Speed", "c", "4"), ("Size", "a", "9"),
+    ]  # fmt: skip
+    assert rows[1] | rows[2] == rows[2]
+    names = ("peer", "peer_figure", "ratio", "date", "machine", "commit", "command", "note")
+    assert [rows[2][name] for name in names] == [
+        "old", "8", "0.5", "2026-01-02", "this", "0123abcd", "benches/new.py --all", "idle",
+    ]  # fmt: skip
+    assert [rows[at]["commit"] for at in (0, 3)] == ["", ""]
+
+
+def test_rows_that_are_not_replaced_keep_their_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = (ROOT / "benches" / "results" / "forests.csv").read_text()
+    assert set(recorded(tmp_path, monkeypatch, table, ("x", Of("y", 1))).splitlines()) > set(table.splitlines())
+
+
+def test_figures_have_no_exponents_and_gains_count_how_many_times_better() -> None:
+    assert [figures.text(n) for n in (1234567, 1234567.0, 0.000012345, 2.0, 0.12345, "1 to 2")] == [
+        "1234567", "1235000", "0.00001234", "2", "0.1235", "1 to 2",
+    ]  # fmt: skip
+    assert Of("time", 2.0, "s", "theirs", 8.0, gain=True).ratio == "4"
+    assert Of("time", 2.0, "s", "theirs", 8.0).ratio == "0.25"
+    assert Of("time", "1 to 2", "s", "theirs", 8.0).ratio == ""
+
+
+def test_an_origin_names_the_commit() -> None:
+    found = figures.origin()
+    assert found["commit"].removesuffix("-dirty").isalnum()
+    assert found["machine"].endswith(" cores")
+
+
+@pytest.mark.parametrize("bench", BENCHES, ids=lambda path: path.relative_to(ROOT / "benches").as_posix())
+def test_benches_record_their_figures(bench: Path) -> None:
+    source = bench.read_text()
+    assert "Figures(" in source
+    assert "add_option(" in source
+    # No table of its own, to be copied by hand.
+    assert '"| "' not in source
