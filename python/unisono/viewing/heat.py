@@ -135,7 +135,7 @@ def _layer(name: str, unit: str, values: Numbers, part: Numbers | None = None) -
 
 
 def _heat(cell: str, rows: int, columns: int, layers: list[Panel]) -> Panel:
-    note = f"{rows:,} x {columns:,} {cell}s, too many to play the schedule; loads and ends of the whole run."
+    note = f"{rows:,} x {columns:,} {cell}s, too many to play the schedule; values of the whole run."
     return {
         "kind": "heat",
         "title": "Loads and times",
