@@ -21,7 +21,7 @@ import numpy as np
 import unisono as un
 from allreduce import BIN, LIBRARIES, ROOT
 from lab import FAST, leaves
-from unisono.probing import Sets, Simulated, probe
+from unisono.probing import Sets, Simulated, probe_sets
 
 SHARE = 0.2
 
@@ -121,7 +121,7 @@ def simulated(name: str, slow: int, runs: int, seed: int) -> None:
         for at in range(runs):
             drawn = draw.sample(cables, slow)
             # Noise of a hundredth makes the runs differ.
-            found = probe(sets, Simulated(links, dict.fromkeys(drawn, SHARE), noise=0.01, seed=at))
+            found = probe_sets(sets, Simulated(links, dict.fromkeys(drawn, SHARE), noise=0.01, seed=at))
             results.append(judged(found.report()["links"], drawn))
             if not results[-1][0]:
                 print(f"{name} {at}: drawn {drawn}, found {found.report()['links'][:4]}", file=sys.stderr)

@@ -236,7 +236,11 @@ def test_remarks_are_of_lines_and_excused_by_others() -> None:
         (osu_log("Allreduce", [(4, 1.0)]), ("--nodes", "2"), "give --ranks too"),
         (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--as", "nccl"), "name that with --machine"),
         (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--machine", "dgx-a100"), "which is hopper"),
-        (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--machine", "dgx-h100", "--as", "rccl"), "accepted is nccl"),
+        (
+            nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]),
+            ("--machine", "dgx-h100", "--as", "rccl"),
+            "accepted are mpich, nccl, openmpi",
+        ),
         (
             nccl_log("allreduce", 2, 8, [(1 << 20, 30.0)]).replace("#  Rank  3 ", "# "),
             (),

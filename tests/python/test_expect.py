@@ -82,7 +82,7 @@ def test_the_library_is_that_of_the_plan(collective: str) -> None:
 
 #: The algorithm of a library here; None where none does the same.
 Ours = tuple[str, dict[str, str]] | None
-#: Choices of MPI libraries by hand from their sources: collective, ranks, bytes as in MPI, the library's name, and ours.
+#: Choices of MPI libraries, by hand from their sources: collective, ranks, bytes, the library's name, and ours.
 CHOICES: dict[str, list[tuple[str, int, int, str, Ours]]] = {
     "openmpi": [
         ("allreduce", 4, 8, "ring", ("recursive-doubling", {})),
@@ -127,8 +127,8 @@ def test_mpi_libraries_choose_by_their_tables(
     library: str, collective: str, ranks: int, size: int, theirs: str, ours: Ours
 ) -> None:
     machine = un.machine("archer", ranks)
-    asked = {"elements": 0} if collective == "barrier" else {"bytes": size}
-    own = un.plan(collective, machine, **asked, as_library=library).report()["library"]
+    elements = 0 if collective == "barrier" else size // 4
+    own = un.plan(collective, machine, elements=elements, as_library=library).report()["library"]
     assert own["algorithm"] == theirs
     assert not differences(own, reports.LibraryReport)
     if ours is None:
@@ -136,7 +136,7 @@ def test_mpi_libraries_choose_by_their_tables(
         assert any(note.startswith(f"{theirs} has no time") for note in own["notes"])
         return
     algorithm, params = ours
-    same = un.plan(collective, machine, **asked, algorithm=algorithm, params=params)
+    same = un.plan(collective, machine, elements=elements, algorithm=algorithm, params=params)
     assert own["seconds"] == same.predicted["seconds"]
 
 
@@ -145,16 +145,16 @@ def test_trees_of_mpi_libraries_take_as_long_as_their_messages() -> None:
     model = "alpha_ns = 1000\nbeta_ns_per_byte = 1\ngamma_ns_per_byte = 0\n"
     machine = un.Machine.from_toml(f'name = "h"\nkind = "endpoint"\nmodel = "hockney"\n{model}', "h.toml")
 
-    def seconds(collective: str, ranks: int, size: int) -> tuple[str, float]:
+    def check(collective: str, ranks: int, size: int, algorithm: str, messages: int) -> None:
         on = un.machine(machine, ranks)
         own = un.plan(collective, on, bytes=size, as_library="openmpi").report()["library"]
-        return own["algorithm"], own["seconds"] * 1e9
+        assert own["algorithm"] == algorithm
+        assert own["seconds"] == pytest.approx(messages * (1000 + size) * 1e-9)
 
-    each = 1000 + 65536
-    assert seconds("broadcast", 7, 65536) == ("basic_linear", pytest.approx(6 * each))
-    assert seconds("reduce", 3, 65536) == ("linear", pytest.approx(2 * each))
+    check("broadcast", 7, 65536, "basic_linear", 6)
+    check("reduce", 3, 65536, "linear", 2)
     # Ranks 0, 1, 3 and 0, 2, 4 and 0, 1, 5: the second child of the root begins after its first one.
-    assert seconds("broadcast", 6, 128) == ("binary_tree", pytest.approx(3 * 1128))
+    check("broadcast", 6, 128, "binary_tree", 3)
 
 
 def test_an_allreduce_of_a_reduce_and_a_broadcast_takes_both() -> None:
@@ -176,7 +176,9 @@ def test_expect_as_an_mpi_library() -> None:
         "reduce_scatter_allgather",
     ]
     assert any("DEVICE_COLLECTIVES" in note for note in expected["notes"])
-    out = call("expect", "reduce-scatter", "--machine", "archer", "--ranks", "3", "--sizes", "64", "--as", "openmpi").out
+    out = call(
+        "expect", "reduce-scatter", "--machine", "archer", "--ranks", "3", "--sizes", "64", "--as", "openmpi"
+    ).out
     assert "butterfly" in out
 
 

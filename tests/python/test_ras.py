@@ -97,7 +97,9 @@ def test_healthy_and_failed_jobs() -> None:
     gone = "DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n"
     gone += "  Process 3487984 on node 172.16.64.213 managing GPU 5\n\n"
     lost = f"#0-0 ({HASH}) INCOMPLETE\n  Missing communicator data from 1 rank\n  The missing rank: 5\n\n"
-    failed = f"#0-0 ({HASH}) ERROR\n  Asynchronous error on 1 rank\n  Rank 2 reported Remote process error -- {PLACE}\n\n"
+    failed = (
+        f"#0-0 ({HASH}) ERROR\n  Asynchronous error on 1 rank\n  Rank 2 reported Remote process error -- {PLACE}\n\n"
+    )
     (missing, error), notes = ras_hangs([read_ras(report(gone, lost, failed, errors="INCOMPLETE,ERROR"), "ras")])
     assert (missing.waits_for, error.kind, error.ranks) == ((5,), "failed", (2,))
     assert "rank 5 gave no data, so it may have ended or failed" in missing.words

@@ -67,7 +67,8 @@ def diagnose(
 
     A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks, IMB-MPI1 or ReproMPI, a table in CSV, or what
     `unisono tune --json` printed. Several logs are compared with each other. Dumps of PyTorch's flight recorder, one a
-    rank, show who waits for whom, and so do reports of NCCL's RAS, in the order of time. Exit code 1: something is wrong.
+    rank, show who waits for whom, and so do reports of NCCL's RAS, in the order of time. Exit code 1: something is
+    wrong.
     """
     contents = [(path, read_bytes(path, MOST_BYTES)) for path in files]
     for recognizes, shows in ((is_dump, _hangs), (is_ras, _of_ras)):

@@ -57,8 +57,8 @@ _FILES = (".json", ".prom")
 @data_options
 @root_option
 @algorithm_options
-@click.option("--as", "behaves_as", metavar="LIBRARY", 
-    help="Add the time of this library by its own rules: nccl, openmpi, mpich."
+@click.option(
+    "--as", "behaves_as", metavar="LIBRARY", help="Add the time of this library by its own rules: nccl, openmpi, mpich."
 )
 @click.option(
     "-o",

@@ -92,8 +92,8 @@ _SCHEDULES = (
     "--as",
     "behaves_as",
     metavar="LIBRARY",
-    help="Add what this library chooses on the machine by its own rules, and its time: nccl, openmpi, mpich. With --for nccl and -o, "
-    "the file has the best of the library's own algorithms for all sizes, or those of --serve.",
+    help="Add what this library chooses on the machine by its own rules, and its time: nccl, openmpi, mpich. With "
+    "--for nccl and -o, the file has the best of the library's own algorithms for all sizes, or those of --serve.",
 )
 @limit_options
 def plan(

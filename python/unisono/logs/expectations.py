@@ -133,7 +133,9 @@ def _expected(machine: Machine, point: Measured, library: str | None) -> Expecte
     if library in _MPI:
         own = library_choice(point.collective, part, elements, library=library)
         if own["seconds"] is not None:
-            return _of_rules(Choice(own["algorithm"], "", own["seconds"]), library, point.collective, part, elements, ceiling)
+            return _of_rules(
+                Choice(own["algorithm"], "", own["seconds"]), library, point.collective, part, elements, ceiling
+            )
     seconds = plan(point.collective, part, elements=elements).predicted["seconds"]
     return Expected(seconds, ceiling, _PLAN)
 

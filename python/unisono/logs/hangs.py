@@ -274,7 +274,9 @@ def _differing(calls: dict[int, Call]) -> str:
     for rank in sorted(calls):
         alike.setdefault(calls[rank].compared, []).append(rank)
     ordered = sorted(alike.values(), key=len, reverse=True)
-    parts = [f"{ranks_text(ranks)} call{'s' if len(ranks) == 1 else ''} {calls[ranks[0]].words}" for ranks in ordered[:4]]
+    parts = [
+        f"{ranks_text(ranks)} call{'s' if len(ranks) == 1 else ''} {calls[ranks[0]].words}" for ranks in ordered[:4]
+    ]
     return f"{', and '.join(parts)}; calls of a group must have one order on all ranks"
 
 

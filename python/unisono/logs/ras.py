@@ -18,11 +18,15 @@ from unisono.logs.rows import MOST_RANKS
 __all__ = ["Report", "is_ras", "ras_hangs", "read_ras"]
 
 _TABLE = re.compile(r"^ *Group +Comms +Nodes +Ranks +Ranks +Ranks +Status +Errors *$", re.MULTILINE)
-_ROW = re.compile(r"^ *(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +\d{1,9}(?:-\d{1,9})? +(\d{1,9}) +(\d{1,9}) +([A-Z]+) +([A-Z,]+)$")
+_ROW = re.compile(
+    r"^ *(\d{1,9}) +(\d{1,9}) +(\d{1,9}) +\d{1,9}(?:-\d{1,9})? +(\d{1,9}) +(\d{1,9}) +([A-Z]+) +([A-Z,]+)$"
+)
 _HEAD = re.compile(r"^#(\d{1,9})-(\d{1,9}) \(([0-9a-f]{1,16})\) (INCOMPLETE|ERROR|MISMATCH)$")
 _KIND = re.compile(r"^Communicator ranks have different (\w+) operation counts$")
 _MANY = re.compile(r"^(\d{1,9}) ranks (?:have launched up to operation (\d{1,18})|(have not launched any operations))$")
-_ONE = re.compile(r"^Rank (\d{1,9}) (?:has launched up to operation (\d{1,18})|(has not launched any operations)) -- (.+)$")
+_ONE = re.compile(
+    r"^Rank (\d{1,9}) (?:has launched up to operation (\d{1,18})|(has not launched any operations)) -- (.+)$"
+)
 _SOME = re.compile(r"^Rank (\d{1,9}) -- (.+)$")
 _STATES = re.compile(r"^(\d{1,9}) ranks have status ([A-Z]+)$")
 _STATE = re.compile(r"^Rank (\d{1,9}) has status ([A-Z]+)(?: -- (.+))?$")
@@ -31,7 +35,9 @@ _LOST_COUNT = re.compile(r"^Missing communicator data from (\d{1,9}) ranks?$")
 _ERRORS = re.compile(r"^(\d{1,9}) ranks reported (.+)$")
 _ERROR = re.compile(r"^Rank (\d{1,9}) reported (.+?) -- (.+)$")
 _PROCESS = re.compile(r"^Process (\d{1,9}) on node (\S{1,64}) managing (GPUs? .+)$")
-_GONE = re.compile(r"^(?:Missing communicator data from (\d{1,9}) job process|(\d{1,9}) job process\w* (?:is|are) considered dead)")
+_GONE = re.compile(
+    r"^(?:Missing communicator data from (\d{1,9}) job process|(\d{1,9}) job process\w* (?:is|are) considered dead)"
+)
 _SHOWN = 4
 _MOST_TEXT = 80
 
@@ -80,7 +86,9 @@ class Report:
 
 def is_ras(data: bytes) -> bool:
     """Returns whether a file is a report of RAS."""
-    return b"\nJob summary" in b"\n" + data[:4096] or _TABLE.search(data[: 1 << 16].decode("utf-8", "replace")) is not None
+    return (
+        b"\nJob summary" in b"\n" + data[:4096] or _TABLE.search(data[: 1 << 16].decode("utf-8", "replace")) is not None
+    )
 
 
 def read_ras(data: bytes, label: str) -> Report:
@@ -238,4 +246,6 @@ def _unlike(of: Communicator) -> Hang:
 
 def _failed(of: Communicator, error: str, ranks: _Ranks) -> Hang:
     place = f" ({ranks.place})" if ranks.place else ""
-    return Hang("failed", of.name, 0, tuple(ranks.listed), (), f"communicator {of.name}: {ranks} reported {error}{place}")
+    return Hang(
+        "failed", of.name, 0, tuple(ranks.listed), (), f"communicator {of.name}: {ranks} reported {error}{place}"
+    )
