@@ -21,7 +21,8 @@ from unisono.cli._output import (
 )
 from unisono.cli._types import MACHINE
 from unisono.logs.benchmarks import Log, read_logs
-from unisono.logs.expectations import Expected, Key, expected_times, library_of
+from unisono.logs.collectives import Measured
+from unisono.logs.expectations import Expected, Key, expected_times, key_of, library_of
 from unisono.logs.findings import TOLERANCE, Finding, findings, sentences, size_text
 from unisono.logs.hangs import Hang, hangs, is_dump, read_dump
 from unisono.logs.library_calibration import preset_of
@@ -105,13 +106,15 @@ def diagnose(
     if as_json:
         print_json(
             {
-                "logs": [{"log": log.label, "times": len(log.points)} for log in logs],
+                "diagnosis_of": len(logs),
                 "machine": machine,
                 "library": library,
+                "logs": [{"log": log.label, "times": len(log.points)} for log in logs],
                 "findings": [of.report() for of in found],
                 "remarks": [{"log": log, "words": of.words, "advice": of.advice} for log, of in remarks],
                 "sentences": sentences(logs, found, _SENTENCES),
                 "notes": notes,
+                "times": [_time(log, point, expected.get(key_of(point))) for log in logs for point in log.points],
             }
         )
         return 1 if found else 0
@@ -127,6 +130,20 @@ def diagnose(
     if found:
         print_lines("", *(f"{at}. {text}" for at, text in enumerate(sentences(logs, found, _SENTENCES), 1)))
     return 1 if found else 0
+
+
+def _time(log: Log, point: Measured, expected: Expected | None) -> dict[str, Any]:
+    """Returns a measured time beside the expected one, in seconds."""
+    return {
+        "log": log.label,
+        "collective": point.collective,
+        "ranks": point.ranks,
+        "nodes": point.nodes,
+        "bytes": point.bytes,
+        "measured": point.seconds,
+        "expected": None if expected is None else expected.seconds,
+        "ceiling": None if expected is None else expected.ceiling,
+    }
 
 
 def _refuse_with_dumps(**options: object) -> None:

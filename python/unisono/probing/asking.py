@@ -10,7 +10,7 @@ from unisono.machines.descriptions import machine as named
 from unisono.mpi.library import check_alike, check_several, import_mpi, together
 from unisono.probing.emitted import read_results, write_program
 from unisono.probing.measuring import Simulated, UnderMpi, serve
-from unisono.probing.probes import Probe, Sets, probe_sets
+from unisono.probing.probes import Probe, Sets, check_rounds, probe_sets
 
 __all__ = ["ROUNDS", "emit_probe", "probe"]
 
@@ -58,6 +58,7 @@ def probe(
 
     def made() -> Sets | None:
         check_several(world, "a probe", "probe --machine cluster.toml")
+        check_rounds(rounds)
         # Ranks of a lab share cores, so one rank makes the sets.
         return Sets(on, world.size, size) if world.rank == 0 else None
 

@@ -25,7 +25,7 @@ from unisono._core import InputError, Machine
 from unisono.base.files import read_text, title, write_folder
 from unisono.base.messages import shown
 from unisono.probing.networks import Floats, Pairs
-from unisono.probing.probes import MOST_ROUNDS, Sets
+from unisono.probing.probes import Sets, check_rounds
 
 __all__ = ["Recorded", "read_results", "write_program"]
 
@@ -63,8 +63,7 @@ def write_program(sets: Sets, rounds: int, folder: str | os.PathLike[str]) -> li
         InputError: the number of rounds is wrong, or the folder cannot be made.
 
     """
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise InputError(f"the number of rounds is {rounds}; accepted are 1 to {MOST_ROUNDS}")
+    check_rounds(rounds)
     messages = [(at, *pair) for at, routes in enumerate(sets.sets) for pair in routes.pairs]
     # Sets with slow messages are measured twice under MPI, and here it is not known which ones they are.
     head = (

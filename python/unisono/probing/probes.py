@@ -13,7 +13,7 @@ from unisono.probing.inference import Evidence, Suspect, accuse
 from unisono.probing.measuring import Measurer, Simulated
 from unisono.probing.networks import Floats, Links, Pairs, Routes
 
-__all__ = ["MOST_ROUNDS", "Accused", "Probe", "Sets", "probe_sets"]
+__all__ = ["Accused", "Probe", "Sets", "check_rounds", "probe_sets"]
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,17 @@ class Sets:
         self.expected = [self.healthy.run(of.pairs, self.bytes)[0] for of in self.sets]
 
 
+def check_rounds(rounds: int) -> None:
+    """Refuses a wrong number of rounds.
+
+    Raises:
+        InputError: it is below 1 or too large.
+
+    """
+    if not 1 <= rounds <= _MOST_ROUNDS:
+        raise InputError(f"the number of rounds is {rounds}; accepted are 1 to {_MOST_ROUNDS}")
+
+
 def probe_sets(
     sets: Sets, measurer: Measurer, rounds: int = 3, on_step: Callable[[int, int], None] | None = None
 ) -> Probe:
@@ -121,8 +132,7 @@ def probe_sets(
         InputError: the number of rounds is wrong.
 
     """
-    if not 1 <= rounds <= MOST_ROUNDS:
-        raise InputError(f"the number of rounds is {rounds}; accepted are 1 to {MOST_ROUNDS}")
+    check_rounds(rounds)
     step = on_step or (lambda _done, _all: None)
     step(0, 2)
     measured = measurer.measure([of.pairs for of in sets.sets], sets.bytes, rounds)
@@ -148,7 +158,7 @@ def probe_sets(
 
 
 #: The most rounds.
-MOST_ROUNDS = 1000
+_MOST_ROUNDS = 1000
 #: The most confidence that a finite number of messages gives.
 _MOST_CONFIDENCE = 0.999
 #: The least part of its rate that a cable is said to have, and the steps that find it within a hundredth.
