@@ -38,6 +38,8 @@ _LINE = re.compile(r"\bprobe (\d{1,5}) (\d{1,8}) (\d{1,8})((?: [-+.\w]{1,32})+)$
 _END = re.compile(r"\bprobe end$")
 #: The sets of a design are some tens.
 _MOST_SETS, _MOST_MESSAGES = 1 << 10, 1 << 22
+#: Longer messages take the packet simulator long, and tell no more.
+_MOST_BYTES = 1 << 26
 
 
 class Recorded:
@@ -64,6 +66,8 @@ def write_program(sets: Sets, rounds: int, folder: str | os.PathLike[str]) -> li
 
     """
     check_rounds(rounds)
+    if sets.bytes > _MOST_BYTES:
+        raise InputError(f"a message of a program has {sets.bytes} bytes; accepted are at most {_MOST_BYTES}")
     messages = [(at, *pair) for at, routes in enumerate(sets.sets) for pair in routes.pairs]
     # Sets with slow messages are measured twice under MPI, and here it is not known which ones they are.
     head = (
@@ -95,8 +99,11 @@ def read_results(path: str | os.PathLike[str], machine: Machine) -> tuple[Sets, 
     if head[1] != _word(machine):
         raise InputError(f"{name} has times of machine {head[1]}, and not of {machine.name}; name that machine")
     ranks, size, rounds, sets, count = (int(head[k]) for k in range(2, 7))
-    if not (rounds >= 1 and 1 <= sets <= _MOST_SETS and sets <= count <= min(_MOST_MESSAGES, sets * ranks)):
-        raise InputError(f"{name}: its head states {rounds} rounds of {count} messages in {sets} sets; it is damaged")
+    is_sane = rounds >= 1 and 1 <= sets <= _MOST_SETS and sets <= count <= min(_MOST_MESSAGES, sets * ranks)
+    if not (is_sane and 1 <= size <= _MOST_BYTES):
+        raise InputError(
+            f"{name}: its head states {rounds} rounds of {count} messages of {size} bytes in {sets} sets; it is damaged"
+        )
     pairs: list[Pairs] = [[] for _ in range(sets)]
     seconds: list[list[list[float]]] = [[] for _ in range(sets)]
     for at, line in enumerate(lines[begin + 1 :], begin + 2):
