@@ -133,7 +133,7 @@ def test_mpi_libraries_choose_by_their_tables(
     assert not differences(own, reports.LibraryReport)
     if ours is None:
         assert own["seconds"] is None
-        assert any(note.startswith(f"{theirs} has no time") for note in own["notes"])
+        assert any(note.startswith(f"{theirs} has no time: no algorithm here does the same") for note in own["notes"])
         return
     algorithm, params = ours
     same = un.plan(collective, machine, elements=elements, algorithm=algorithm, params=params)
@@ -180,6 +180,15 @@ def test_expect_as_an_mpi_library() -> None:
         "expect", "reduce-scatter", "--machine", "archer", "--ranks", "3", "--sizes", "64", "--as", "openmpi"
     ).out
     assert "butterfly" in out
+
+
+def test_rules_written_beside_a_choice_serve_the_planned_size_only(tmp_path: Path) -> None:
+    words = ("plan", "broadcast", "--machine", "archer", "--ranks", "16", "--bytes", "64KiB", "--for", "openmpi")
+    for more in ((), ("--as", "openmpi")):
+        assert call(*words, *more, "-o", str(tmp_path / f"{len(more)}.conf")).code == 0
+    plain = (tmp_path / "0.conf").read_text()
+    assert plain == (tmp_path / "2.conf").read_text()
+    assert "\n65537 0 0 0\n" in plain
 
 
 def test_threads_change_nothing_and_report_their_progress() -> None:

@@ -67,7 +67,7 @@ impl Run {
 /// Returns the choice of a library by its rules.
 ///
 /// # Errors
-/// The machine does not run MPI programs, the library has no rules for the collective, or the time cannot be found.
+/// The machine does not run MPI programs, or the library has no rules for the collective.
 pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, PlanError> {
     let (c, title) = (&problem.collective, library.title);
     let machine = problem.target.machine();
@@ -78,13 +78,6 @@ pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, 
     }
     let algorithm =
         (library.chosen)(c).ok_or_else(|| PlanError::NoLibraryTime(format!("{title} has no rules for {}", c.kind)))?;
-    let run = if c.is_local() { None } else { (library.run)(c, algorithm) };
-    let seconds = match &run {
-        _ if c.is_local() => Some(0.0),
-        Some(run) => Some(run.seconds(problem)?),
-        None => None,
-    };
-    let bandwidths = seconds.filter(|s| *s > 0.0).and_then(|s| c.kind.bandwidths(c.ranks, c.bytes(), s));
     let mut notes = vec![
         format!(
             "the choice is that of {}; the time is that of the same algorithm among the candidates",
@@ -92,9 +85,13 @@ pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, 
         ),
         library.note.to_owned(),
     ];
-    if seconds.is_none() {
-        notes.push(format!("{algorithm} has no time, since no algorithm here does the same for a {}", c.kind));
-    }
+    let timed = match (library.run)(c, algorithm) {
+        _ if c.is_local() => Ok(0.0),
+        Some(run) => run.seconds(problem).map_err(|e| e.to_string()),
+        None => Err(format!("no algorithm here does the same for a {}", c.kind)),
+    };
+    let seconds = timed.map_err(|reason| notes.push(format!("{algorithm} has no time: {reason}"))).ok();
+    let bandwidths = seconds.filter(|s| *s > 0.0).and_then(|s| c.kind.bandwidths(c.ranks, c.bytes(), s));
     Ok(LibraryReport {
         name: library.name,
         version: library.version,

@@ -91,7 +91,7 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
         (Kind::Broadcast, "basic_linear") => Run::Tree(LINEAR),
         // The chain has one branch and no segments.
         (Kind::Broadcast | Kind::Reduce, "chain" | "pipeline") => {
-            Run::of("pipelined-chain").with("segment", c.bytes().max(1))
+            Run::of("pipelined-chain").with("segment", c.bytes().clamp(1, u64::from(u32::MAX)))
         }
         (Kind::Broadcast, "binary_tree") | (Kind::Reduce, "binary") => Run::Tree(BINARY),
         (Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter, "binomial") => Run::of("binomial"),
