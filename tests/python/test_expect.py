@@ -99,6 +99,8 @@ CHOICES: dict[str, list[tuple[str, int, int, str, Ours]]] = {
         ("broadcast", 16, 1 << 20, "scatter_allgather", ("scatter-allgather", {"allgather": "recursive-doubling"})),
         ("alltoall", 32, 256, "modified_bruck", ("bruck", {})),
         ("reduce", 300, 8192, "in-order_binary", None),
+        ("reduce", 3, 1 << 30, "pipeline", ("pipelined-chain", {"segment": str(1 << 30)})),
+        ("reduce", 3, 1 << 32, "pipeline", None),
         ("reduce-scatter", 8, 1 << 22, "butterfly", None),
         ("scatter", 16, 32768, "linear_nb", ("linear", {})),
     ],

@@ -89,9 +89,9 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
         (Kind::Alltoall, "modified_bruck") => Run::of("bruck"),
         (Kind::Barrier, "recursive_doubling" | "bruck") => Run::of("dissemination"),
         (Kind::Broadcast, "basic_linear") => Run::Tree(LINEAR),
-        // The chain has one branch and no segments.
+        // The chain has one branch and no segments; a segment here has at most 4 GiB.
         (Kind::Broadcast | Kind::Reduce, "chain" | "pipeline") => {
-            Run::of("pipelined-chain").with("segment", c.bytes().clamp(1, u64::from(u32::MAX)))
+            Run::of("pipelined-chain").with("segment", u32::try_from(c.bytes()).ok()?.max(1))
         }
         (Kind::Broadcast, "binary_tree") | (Kind::Reduce, "binary") => Run::Tree(BINARY),
         (Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter, "binomial") => Run::of("binomial"),
