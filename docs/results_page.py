@@ -23,7 +23,7 @@ TITLES = {
     "program": "The program, its pages and its tests",
 }
 #: Most rows of a table; longer ones show the range of each group.
-_MOST = 6
+_MOST = 20
 _HEAD = """# Measured figures
 
 `python docs/generate.py` makes this page of the tables in `benches/results`, which hold every figure with its date,

@@ -21,7 +21,7 @@ import numpy as np
 import unisono as un
 from allreduce import BIN, LIBRARIES, ROOT
 from lab import FAST, leaves
-from unisono.probing import Sets, Simulated, probe
+from unisono.probing import Sets, Simulated, probe_sets
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 from figures import Figures, Of, add_option
@@ -130,7 +130,7 @@ def simulated(figures: Figures, name: str, slow: int, runs: int, seed: int) -> N
         for at in range(runs):
             drawn = draw.sample(cables, slow)
             # Noise of a hundredth makes the runs differ.
-            found = probe(sets, Simulated(links, dict.fromkeys(drawn, SHARE), noise=0.01, seed=at))
+            found = probe_sets(sets, Simulated(links, dict.fromkeys(drawn, SHARE), noise=0.01, seed=at))
             results.append(judged(found.report()["links"], drawn))
             if not results[-1][0]:
                 print(f"{name} {at}: drawn {drawn}, found {found.report()['links'][:4]}", file=sys.stderr)

@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from unisono.planning import step as step
     from unisono.planning import sweep as sweep
     from unisono.planning import workload as workload
+    from unisono.probing import emit_probe as emit_probe
+    from unisono.probing import probe as probe
     from unisono.simulation import Measurement as Measurement
     from unisono.simulation import Metric as Metric
     from unisono.simulation import Run as Run

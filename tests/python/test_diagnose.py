@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import unisono as un
@@ -228,6 +229,27 @@ def test_remarks_are_of_lines_and_excused_by_others() -> None:
     )
 
 
+def test_choices_of_mpi_libraries_are_judged_by_their_rules(tmp_path: Path) -> None:
+    """Open MPI broadcasts 64 KiB among 7 ranks by 6 messages of the root, and a binomial tree needs 3 rounds."""
+    model = "alpha_ns = 1000\nbeta_ns_per_byte = 1\ngamma_ns_per_byte = 0\n"
+    machine = tmp_path / "h.toml"
+    machine.write_text(f'name = "h"\nkind = "endpoint"\nmodel = "hockney"\n{model}')
+    log = tmp_path / "a.csv"
+    log.write_text("op,ranks,bytes,time_us\nbroadcast,7,65536,400\n")
+
+    def findings_of(library: str) -> list[dict[str, Any]]:
+        ran = call("diagnose", str(log), "--machine", str(machine), "--as", library, "--json")
+        return list(json.loads(ran.out)["findings"])
+
+    (wrong,) = findings_of("openmpi")
+    assert (wrong["kind"], wrong["measured"]) == ("algorithm", pytest.approx(400e-6))
+    assert "basic_linear, where " in wrong["words"]
+    assert "--for openmpi -o FILE" in wrong["advice"]
+    # MPICH takes a binomial tree, so the time is longer than that of its choice.
+    (slow,) = findings_of("mpich")
+    assert (slow["kind"], slow["expected"]) == ("below-expectation", pytest.approx(3 * (1000 + 65536) * 1e-9))
+
+
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
@@ -236,7 +258,11 @@ def test_remarks_are_of_lines_and_excused_by_others() -> None:
         (osu_log("Allreduce", [(4, 1.0)]), ("--nodes", "2"), "give --ranks too"),
         (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--as", "nccl"), "name that with --machine"),
         (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--machine", "dgx-a100"), "which is hopper"),
-        (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--machine", "dgx-h100", "--as", "rccl"), "accepted is nccl"),
+        (
+            nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]),
+            ("--machine", "dgx-h100", "--as", "rccl"),
+            "accepted are mpich, nccl, openmpi",
+        ),
         (
             nccl_log("allreduce", 2, 8, [(1 << 20, 30.0)]).replace("#  Rank  3 ", "# "),
             (),

@@ -80,6 +80,119 @@ def test_the_library_is_that_of_the_plan(collective: str) -> None:
     assert any("as nccl, " in note for note in expected["notes"])
 
 
+#: The algorithm of a library here; None where none does the same.
+Ours = tuple[str, dict[str, str]] | None
+#: Choices of MPI libraries, by hand from their sources: collective, ranks, bytes, the library's name, and ours.
+CHOICES: dict[str, list[tuple[str, int, int, str, Ours]]] = {
+    "openmpi": [
+        ("allreduce", 4, 8, "ring", ("recursive-doubling", {})),
+        ("allreduce", 8, 4096, "recursive_doubling", ("recursive-doubling", {})),
+        ("allreduce", 16, 16, "segmented_ring", ("recursive-doubling", {})),
+        ("allreduce", 3, 131072, "segmented_ring", ("ring", {})),
+        ("allreduce", 100, 1 << 20, "rabenseifner", ("rabenseifner", {})),
+        ("allgather", 2, 64, "two_proc", ("ring", {})),
+        ("allgather", 12, 64, "recursive_doubling", ("bruck", {})),
+        ("allgather", 40, 4096, "neighbor", ("neighbor", {})),
+        ("allgather", 41, 4096, "neighbor", ("ring", {})),
+        ("broadcast", 2, 16, "pipeline", ("pipelined-chain", {"segment": "16"})),
+        ("broadcast", 16, 1024, "knomial", ("binomial", {"radix": "4"})),
+        ("broadcast", 16, 1 << 20, "scatter_allgather", ("scatter-allgather", {"allgather": "recursive-doubling"})),
+        ("alltoall", 32, 256, "modified_bruck", ("bruck", {})),
+        ("reduce", 300, 8192, "in-order_binary", None),
+        ("reduce", 3, 1 << 30, "pipeline", ("pipelined-chain", {"segment": str(1 << 30)})),
+        ("reduce", 3, 1 << 32, "pipeline", None),
+        ("reduce-scatter", 8, 1 << 22, "butterfly", None),
+        ("scatter", 16, 32768, "linear_nb", ("linear", {})),
+    ],
+    "mpich": [
+        ("allreduce", 16, 8, "recursive_doubling", ("recursive-doubling", {})),
+        ("allreduce", 16, 60, "recursive_doubling", ("recursive-doubling", {})),
+        ("allreduce", 16, 64, "reduce_scatter_allgather", ("rabenseifner", {})),
+        ("allgather", 16, 32764, "recursive_doubling", ("recursive-doubling", {})),
+        ("allgather", 12, 6824, "brucks", ("bruck", {})),
+        ("allgather", 12, 6828, "ring", ("ring", {})),
+        ("alltoall", 8, 256, "brucks", ("bruck", {})),
+        ("alltoall", 7, 256, "scattered", ("linear", {})),
+        ("broadcast", 7, 1 << 20, "binomial", ("binomial", {})),
+        ("broadcast", 12, 12292, "scatter_ring_allgather", ("scatter-allgather", {})),
+        ("scan", 5, 64, "recursive_doubling", ("recursive-doubling", {})),
+        ("barrier", 5, 0, "k_dissemination", ("dissemination", {})),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("library", "collective", "ranks", "size", "theirs", "ours"),
+    [(library, *row) for library, rows in CHOICES.items() for row in rows],
+)
+def test_mpi_libraries_choose_by_their_tables(
+    library: str, collective: str, ranks: int, size: int, theirs: str, ours: Ours
+) -> None:
+    machine = un.machine("archer", ranks)
+    elements = 0 if collective == "barrier" else size // 4
+    own = un.plan(collective, machine, elements=elements, as_library=library).report()["library"]
+    assert own["algorithm"] == theirs
+    assert not differences(own, reports.LibraryReport)
+    if ours is None:
+        assert own["seconds"] is None
+        assert any(note.startswith(f"{theirs} has no time: no algorithm here does the same") for note in own["notes"])
+        return
+    algorithm, params = ours
+    same = un.plan(collective, machine, elements=elements, algorithm=algorithm, params=params)
+    assert own["seconds"] == same.predicted["seconds"]
+
+
+def test_trees_of_mpi_libraries_take_as_long_as_their_messages() -> None:
+    """In the Hockney model a rank sends one message after the other."""
+    model = "alpha_ns = 1000\nbeta_ns_per_byte = 1\ngamma_ns_per_byte = 0\n"
+    machine = un.Machine.from_toml(f'name = "h"\nkind = "endpoint"\nmodel = "hockney"\n{model}', "h.toml")
+
+    def check(collective: str, ranks: int, size: int, algorithm: str, messages: int) -> None:
+        on = un.machine(machine, ranks)
+        own = un.plan(collective, on, bytes=size, as_library="openmpi").report()["library"]
+        assert own["algorithm"] == algorithm
+        assert own["seconds"] == pytest.approx(messages * (1000 + size) * 1e-9)
+
+    check("broadcast", 7, 65536, "basic_linear", 6)
+    check("reduce", 3, 65536, "linear", 2)
+    # Ranks 0, 1, 3 and 0, 2, 4 and 0, 1, 5: the second child of the root begins after its first one.
+    check("broadcast", 6, 128, "binary_tree", 3)
+
+
+def test_an_allreduce_of_a_reduce_and_a_broadcast_takes_both() -> None:
+    on = un.machine("archer", 130)
+
+    def own(collective: str) -> float:
+        found = un.plan(collective, on, bytes=1024, as_library="openmpi").report()["library"]["seconds"]
+        assert found is not None
+        return found
+
+    assert own("allreduce") == pytest.approx(own("reduce") + own("broadcast"))
+
+
+def test_expect_as_an_mpi_library() -> None:
+    expected = un.expect("allreduce", un.machine("archer", 8), sizes=[8, 65536], as_library="mpich")
+    assert not differences(expected, reports.Expectation)
+    assert [row["choice"]["algorithm"] for row in expected["rows"] if row["choice"]] == [
+        "recursive_doubling",
+        "reduce_scatter_allgather",
+    ]
+    assert any("DEVICE_COLLECTIVES" in note for note in expected["notes"])
+    out = call(
+        "expect", "reduce-scatter", "--machine", "archer", "--ranks", "3", "--sizes", "64", "--as", "openmpi"
+    ).out
+    assert "butterfly" in out
+
+
+def test_rules_written_beside_a_choice_serve_the_planned_size_only(tmp_path: Path) -> None:
+    words = ("plan", "broadcast", "--machine", "archer", "--ranks", "16", "--bytes", "64KiB", "--for", "openmpi")
+    for more in ((), ("--as", "openmpi")):
+        assert call(*words, *more, "-o", str(tmp_path / f"{len(more)}.conf")).code == 0
+    plain = (tmp_path / "0.conf").read_text()
+    assert plain == (tmp_path / "2.conf").read_text()
+    assert "\n65537 0 0 0\n" in plain
+
+
 def test_threads_change_nothing_and_report_their_progress() -> None:
     done: list[tuple[int, int]] = []
     with ThreadPoolExecutor(2) as executor:
@@ -185,7 +298,7 @@ def test_what_has_no_bandwidth_has_times() -> None:
         (["--sizes", "8,9"], "9 bytes are no whole number of elements of f32"),
         (["--sizes", "8,"], "is not a list of names"),
         (["--sizes", "many"], "is not a size in bytes"),
-        (["--sizes", "8", "--as", "acme"], "accepted is nccl"),
+        (["--sizes", "8", "--as", "acme"], "accepted are mpich, nccl, openmpi"),
         (["--sizes", "8", "--algorithm", "rign"], "did you mean ring?"),
         (["--sizes", "0", "--plot", "e.png"], "there is none, as nothing is sent at these sizes"),
         (["--bytes", "8"], "No such option"),

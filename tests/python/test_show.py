@@ -77,6 +77,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "-o",
             "part.json",
         ],
+        ["expect", *among[:-2], "--sizes", "8,64", "-o", "expectation.json"],
         ["emit", *boxes, "--algorithm", "ring", "--format", "mscclpp", "-o", "gpus.json"],
         ["emit", *boxes, "--algorithm", "ring", "--format", "msccl-xml", "-o", "gpus.xml"],
         ["emit", "a.sched", "--format", "goal", "-o", "a.goal"],
@@ -98,6 +99,15 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         )
         assert ran.code == 0, ran.err
     (folder / "table.json").unlink()
+    slow = ["--simulate", "--slow", "0-8=0.2"]
+    log = folder / "log.csv"
+    log.write_text("op,gpus,bytes,time_us\nallreduce,4,64,20\nallreduce,4,1024,500\nallreduce,4,65536,40\n")
+    for name, command in (
+        ("probe.json", ["probe", "--machine", "dgx-h100", *slow, "--json"]),
+        ("diagnosis.json", ["diagnose", str(log), "--json"]),
+    ):
+        (folder / name).write_text(call(*command).out)
+    log.unlink()
     (folder / "machine.toml").write_text((ROOT / "machines" / "dgx-a100.toml").read_text())
     (folder / "workload.toml").write_text((ROOT / "workloads" / "gpt-3.toml").read_text())
     return {path.name: path for path in folder.iterdir()}
@@ -109,7 +119,8 @@ FORM_OF = {
     "schedule.cert": "certificate of a schedule", "trace.json": "trace", "sweep.csv": "sweep",
     "gpus.json": "plan for GPUs", "gpus.xml": "schedule", "a.goal": "program", "traces": "program",
     "switches.sched": "schedule", "switches.registers": "schedule", "machine.toml": "machine",
-    "workload.toml": "program", "part.json": "part of a sweep", "b.plan": "plan for MPI programs",
+    "workload.toml": "program", "part.json": "part of a sweep", "probe.json": "probe",
+    "diagnosis.json": "diagnosis", "expectation.json": "expectation", "b.plan": "plan for MPI programs",
     **{f"rules.{name}": "rules for a library" for name in (*LIBRARIES, *OF_GPUS)},
 }  # fmt: skip
 

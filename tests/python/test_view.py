@@ -223,6 +223,69 @@ def test_a_large_network_is_a_heat_map_of_its_packets(
     assert max(row[4] for row in classes) == max(packets)
 
 
+def test_pages_of_probes_diagnoses_and_expectations(tmp_path: Path) -> None:
+    probe = tmp_path / "probe.json"
+    probe.write_text(json.dumps(un.probe("dgx-h100", simulate=True, slow={"3-8": 0.2}).report()))
+    links = panel(un.view(probe), "map")["links"]
+    ends = zip(links["source"], links["target"], strict=True)
+    slow = [sorted(pair) for pair, state in zip(ends, links["state"], strict=True) if state == "slow"]
+    assert slow == [[3, 8]]
+    at = links["state"].index("slow")
+    assert links["reached"][at] / links["expected"][at] == pytest.approx(0.2, rel=0.05)
+    assert panel(un.view(probe), "table")["rows"][0][:2] == ["3-8", "slow"]
+
+    log = tmp_path / "log.csv"
+    log.write_text("op,gpus,bytes,time_us\nallreduce,4,64,20\nallreduce,4,1024,500\nbroadcast,2,64,9\n")
+    ran = call("diagnose", str(log), "--machine", "dgx-h100", "--json")
+    (tmp_path / "d.json").write_text(ran.out)
+    pictures = panel(un.view(tmp_path / "d.json"), "curves")["pictures"]
+    assert [of["name"] for of in pictures] == ["allreduce, 4 ranks", "broadcast, 2 ranks"]
+    lines = {line["name"]: line["points"] for line in pictures[0]["lines"]}
+    assert lines["log.csv"] == [[64, pytest.approx(20e-6)], [1024, pytest.approx(500e-6)]]
+    assert all(low[1] < high[1] for low, high in zip(lines["ceiling"], lines["expected"], strict=True))
+
+    call("expect", "allreduce", "--machine", "dgx-h100", "--sizes", "8,1KiB", "-o", str(tmp_path / "e.json"))
+    (picture,) = panel(un.view(tmp_path / "e.json"), "curves")["pictures"]
+    rows = un.expect("allreduce", "dgx-h100", sizes=[8, 1024])["rows"]
+    assert dict(picture["lines"][0]["points"]) == {row["bytes"]: row["plan"] for row in rows}
+
+    draw = random.Random(9)
+    for name in ("probe.json", "d.json", "e.json"):
+        whole = (tmp_path / name).read_text()
+        numbers = [match.span() for match in re.finditer(r"[0-9]+(\.[0-9]+)?|\"[a-zA-Z_]+\"", whole)]
+        for _ in range(40):
+            low, high = draw.choice(numbers)
+            other = draw.choice(["NaN", "null", "-1", "1e999", '"x"', "[]", "{}", "18446744073709551616"])
+            (tmp_path / "bad.json").write_text(whole[:low] + other + whole[high:])
+            ran = call("view", str(tmp_path / "bad.json"), "-o", str(tmp_path / "page.html"))
+            assert ran.code in (0, 2), ran.err
+            assert ran.code == 0 or re.fullmatch(r"error: [^\n]*\n", ran.err), ran.err
+
+
+@pytest.mark.parametrize("width", [700, 1280])
+def test_a_browser_colours_slow_cables_and_draws_times(open_page: Any, tmp_path: Path, width: int) -> None:
+    edges = "".join(f"{host} 8 gbps=100 ns=150\n" for host in range(8))
+    star = un._core.import_network(edges, "cables", "edges", "star", 1, 8)
+    file = tmp_path / "probe.json"
+    file.write_text(json.dumps(un.probe(star, simulate=True, slow={"3-8": 0.2}).report()))
+    page = open_page(un.view(file), viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator(".below .key").all_text_contents() == ["slow", "in time"]
+    # The colour of slow cables is nowhere else on the canvas.
+    count = """canvas => {
+        const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+        let found = 0;
+        for (let k = 0; k < data.length; k += 4) found += data[k] === 0xb3 && data[k + 1] === 0x47 && data[k + 2] === 0;
+        return found;
+    }"""
+    page.wait_for_function(f"({count})(document.querySelector('canvas.map')) > 200")
+    call("expect", "allreduce", "--machine", "dgx-h100", "--sizes", "8,1KiB,1MiB", "-o", str(tmp_path / "e.json"))
+    page = open_page(un.view(tmp_path / "e.json"), viewport={"width": width, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("svg.curves path[stroke-dasharray]").count() == 2
+    assert page.locator(".below .key").all_text_contents() == ["plan", "no schedule takes less"]
+
+
 @pytest.fixture
 def open_page(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     """Opens a page's text; the test fails if the browser writes an error or the page loads another file."""

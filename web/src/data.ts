@@ -8,7 +8,14 @@ export interface Page {
   version: string;
 }
 
-export type Panel = MapPanel | HeatPanel | TimelinePanel | CandidatesPanel | TablePanel | TextPanel;
+export type Panel =
+  | MapPanel
+  | HeatPanel
+  | TimelinePanel
+  | CandidatesPanel
+  | CurvesPanel
+  | TablePanel
+  | TextPanel;
 
 /** What times count: cycles of a wafer, nanoseconds of a run, or steps of a schedule without times. */
 export type Unit = "cycles" | "ns" | "steps";
@@ -21,8 +28,7 @@ export interface MapPanel {
   last: number;
   amount: "elements" | "bytes";
   nodes: { label: string[]; type: ("pe" | "rank" | "switch" | "idle")[]; x: number[]; y: number[]; root?: number | null };
-  /** Of a network also the rate and the latency of each cable. */
-  links: { source: number[]; target: number[]; load: number[] | null; unit: string; gbps?: number[]; ns?: number[] } | null;
+  links: Links | null;
   phases: string[];
   /** Sorted by start. */
   moves: { source: number[]; target: number[]; amount: number[]; phase: number[]; start: number[]; end: number[] };
@@ -39,6 +45,23 @@ export interface HeatPanel {
   columns: number;
   layers: { name: string; unit: string; values: (number | null)[] }[];
 }
+
+/** Of a network also the rate and the latency of each cable, and of a probe what it found of each. */
+export interface Links {
+  source: number[];
+  target: number[];
+  load: number[] | null;
+  unit: string;
+  gbps?: number[];
+  ns?: number[];
+  state?: State[];
+  /** Gb/s. */
+  reached?: (number | null)[];
+  expected?: number[];
+}
+
+/** A cable that is slow, that or another one is slow, that is in time, or that no message used. */
+export type State = "slow" | "doubted" | "fast" | "untested";
 
 export interface TimelinePanel {
   kind: "timeline";
@@ -67,6 +90,13 @@ export interface CandidatesPanel {
   chosen: number;
 }
 
+/** Seconds by bytes. */
+export interface CurvesPanel {
+  kind: "curves";
+  title: string;
+  pictures: { name: string; lines: { name: string; points: [number, number][] }[] }[];
+}
+
 export interface TablePanel {
   kind: "table";
   title: string;
@@ -78,4 +108,6 @@ export interface TextPanel {
   kind: "text";
   title: string;
   text: string;
+  /** True for sentences, whose lines are wrapped. */
+  wraps?: boolean;
 }

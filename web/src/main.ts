@@ -3,6 +3,7 @@
 import "./style.css";
 import { candidates } from "./candidates";
 import { clockOf } from "./clock";
+import { curves } from "./curves";
 import type { Page, Panel, TablePanel } from "./data";
 import { element } from "./dom";
 import { heat } from "./heat";
@@ -21,10 +22,12 @@ function made(panel: Panel, page: Page): HTMLElement {
       return timeline(panel, !page.panels.some((other) => other.kind === "map"));
     case "candidates":
       return candidates(panel);
+    case "curves":
+      return curves(panel);
     case "table":
       return table(panel);
     case "text":
-      return element(panel.text.trim().includes("\n") ? "pre" : "p", {}, panel.text);
+      return element("pre", { class: panel.wraps || !panel.text.trim().includes("\n") ? "wraps" : "" }, panel.text);
   }
 }
 

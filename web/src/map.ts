@@ -5,7 +5,7 @@ import { interpolateCividis } from "d3-scale-chromatic";
 import { select } from "d3-selection";
 import { zoom, zoomIdentity, type ZoomTransform } from "d3-zoom";
 import { clockOf } from "./clock";
-import type { MapPanel } from "./data";
+import type { Links, MapPanel, State } from "./data";
 import { color, element, fit, redrawn } from "./dom";
 import { bytes, number } from "./numbers";
 import { player } from "./player";
@@ -13,6 +13,18 @@ import { player } from "./player";
 const MARGIN = 28;
 /** Phases are told apart by colour and, in the legend, by name. The colours are those of Okabe and Ito. */
 const PHASES = ["#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
+
+/** The states of a probe; a slow cable is also thicker, and others than fast ones are dashed. */
+const STATES: Record<State, { name: string; color: string; width: number; dash: number[] }> = {
+  slow: { name: "slow", color: "busy", width: 4, dash: [] },
+  doubted: { name: "it or another one is slow", color: "doubt", width: 3, dash: [8, 4] },
+  fast: { name: "in time", color: "fast", width: 1.5, dash: [] },
+  untested: { name: "not tested", color: "line", width: 1, dash: [2, 3] },
+};
+/** The largest number of slow cables whose rates are written beside them. */
+const LABELLED = 12;
+/** From this number of cables on, those in time are faint. */
+const MANY = 150;
 
 export function map(panel: MapPanel): HTMLElement {
   const { nodes, moves, links } = panel;
@@ -24,6 +36,10 @@ export function map(panel: MapPanel): HTMLElement {
   const ends = Float64Array.from(moves.end).sort();
   const longest = moves.start.reduce((most, start, k) => Math.max(most, moves.end[k] - start), 0);
   const bends = links ? bendsOf(nodes, links) : [];
+  // Slow cables are drawn over the others.
+  const rank: Record<State, number> = { untested: 0, fast: 1, doubted: 2, slow: 3 };
+  const order = links ? links.source.map((_, k) => k) : [];
+  if (links?.state) order.sort((a, b) => rank[links.state![a]] - rank[links.state![b]]);
   let transform: ZoomTransform = zoomIdentity;
   let places: [number, number][] = [];
   let unit = 1;
@@ -60,13 +76,18 @@ export function map(panel: MapPanel): HTMLElement {
     const radius = Math.max(1.5, Math.min(11, unit * 0.28));
     context.lineCap = "round";
     if (links) {
-      for (let k = 0; k < links.source.length; k++) {
+      for (const k of order) {
         const load = links.load ? links.load[k] : 0;
         const share = most > 0 ? load / most : 0;
-        context.strokeStyle = load > 0 ? interpolateCividis(share) : color("line");
-        context.lineWidth = load > 0 ? 1 + 3 * share : 1;
+        const state = links.state ? STATES[links.state[k]] : null;
+        context.strokeStyle = state ? color(state.color) : load > 0 ? interpolateCividis(share) : color("line");
+        context.lineWidth = state ? state.width : load > 0 ? 1 + 3 * share : 1;
+        context.setLineDash(state ? state.dash : []);
+        context.globalAlpha = links.state && links.state[k] === "fast" && order.length > MANY ? 0.3 : 1;
         line(context, places[links.source[k]], places[links.target[k]], links.load ? radius * 0.25 : 0, bends[k] * unit);
       }
+      context.setLineDash([]);
+      context.globalAlpha = 1;
     }
     const now = active();
     for (const k of now) {
@@ -100,6 +121,7 @@ export function map(panel: MapPanel): HTMLElement {
       const text = nodes.label[k].replace(/^\D*(\d+(,\d+)?).*$/, "$1");
       if (radius >= 9) label(context, at, text, sending.has(k), 2 * radius);
     }
+    if (links) rates(context, links, places, (k) => bends[k] * unit, width);
     const ended = bisectRight(ends, clock.now);
     counts.textContent =
       moves.start.length > 0 ? `${number(now.length)} under way, ${number(ended)} of ${number(moves.start.length)} done` : "";
@@ -144,6 +166,14 @@ function legend(panel: MapPanel, most: number): HTMLElement[] {
     const bar = element("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops})` });
     made.push(element("span", { class: "key" }, "load of each link in the whole run: 0 ", bar, ` ${number(most)} ${panel.links.unit}`));
   }
+  if (panel.links?.state) {
+    const found = new Set(panel.links.state);
+    for (const [state, { name, color, dash }] of Object.entries(STATES)) {
+      if (!found.has(state as State)) continue;
+      const mark = element("span", { class: "stroke", style: `border-top: 3px ${dash.length ? "dashed" : "solid"} var(--${color})` });
+      made.push(element("span", { class: "key" }, mark, name));
+    }
+  }
   if (panel.nodes.root != null) made.push(element("span", { class: "key" }, element("span", { class: "ring" }), "root"));
   if (panel.phases.length > 1) {
     panel.phases.forEach((name, k) => {
@@ -174,7 +204,7 @@ function about(panel: MapPanel, node: number): string {
     links.gbps.forEach((rate, k) => {
       const other = links.source[k] === node ? links.target[k] : links.target[k] === node ? links.source[k] : -1;
       if (other < 0) return;
-      const text = `to ${panel.nodes.label[other]}: ${rate} Gb/s, ${links.ns?.[k]} ns`;
+      const text = `to ${panel.nodes.label[other]}: ` + (links.state ? probed(links, k) : `${rate} Gb/s, ${links.ns?.[k]} ns`);
       cables.set(text, (cables.get(text) ?? 0) + 1);
     });
     const texts = [...cables].map(([text, count]) => (count > 1 ? `${count} cables ${text}` : text));
@@ -182,6 +212,49 @@ function about(panel: MapPanel, node: number): string {
     if (texts.length > 8) words.push(`and ${texts.length - 8} more`);
   }
   return words.join("\n");
+}
+
+/** The rate of a cable that a probe found. */
+function probed(links: Links, k: number): string {
+  const [reached, expected] = [links.reached?.[k], links.expected?.[k]];
+  if (reached == null || expected == null) return STATES.untested.name;
+  return `${rate(reached)} of ${rate(expected)} Gb/s, ${STATES[links.state![k]].name}`;
+}
+
+function rate(gbps: number): string {
+  return number(Number(gbps.toPrecision(3)));
+}
+
+/** Writes the rates of slow cables beside their middles. */
+function rates(context: CanvasRenderingContext2D, links: Links, places: [number, number][], bend: (k: number) => number, wide: number): void {
+  const slow = links.state ? links.state.flatMap((state, k) => (state === "slow" || state === "doubted" ? [k] : [])) : [];
+  const taken: [number, number, number][] = [];
+  context.font = "12px system-ui, sans-serif";
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  for (const k of slow.slice(0, LABELLED)) {
+    const [a, b] = [places[links.source[k]], places[links.target[k]]];
+    const text = `${rate(links.reached?.[k] ?? 0)} of ${rate(links.expected?.[k] ?? 0)} Gb/s`;
+    const width = context.measureText(text).width + 8;
+    // Beside the middle of the cable, first on the outer side of the picture, or outside of its bend.
+    const [dx, dy] = [b[0] - a[0], b[1] - a[1]];
+    const [side, length] = [dx < 0 || (dx === 0 && dy < 0) ? -bend(k) : bend(k), Math.hypot(dx, dy) || 1];
+    const [middle, high] = [(a[0] + b[0]) / 2 - (dy / length) * side, (a[1] + b[1]) / 2 + (dx / length) * side];
+    const flat = side !== 0 && Math.abs(dx) > Math.abs(dy);
+    const y = flat ? high + 14 : high;
+    const isFree = (at: number) => taken.every(([x, other, own]) => Math.abs(other - y) > 20 || Math.abs(x - at) > (own + width) / 2 + 4);
+    const besides = middle < wide / 2 ? [-1, 1] : [1, -1];
+    const x = (flat ? [middle] : besides.map((sign) => middle + sign * (width / 2 + 12))).find(isFree);
+    if (x === undefined) continue;
+    taken.push([x, y, width]);
+    context.fillStyle = color("background");
+    context.fillRect(x - width / 2, y - 9, width, 18);
+    context.strokeStyle = color(STATES[links.state![k]].color);
+    context.lineWidth = 1;
+    context.strokeRect(x - width / 2, y - 9, width, 18);
+    context.fillStyle = color("text");
+    context.fillText(text, x, y);
+  }
 }
 
 function nearest(places: [number, number][], [x, y]: [number, number], most: number): number {

@@ -11,14 +11,17 @@ from unisono._core import InputError
 from unisono.base.files import check_regular, exists, file_name, read_text, title
 
 __all__ = [
-    "BOUND", "CERTIFICATE", "FORMS", "GPU_PLAN", "HEAD", "MACHINE", "PROGRAM", "SCHEDULE", "form_of", "is_gpu_plan",
-    "reading", "rules_of",
+    "BOUND", "CERTIFICATE", "DIAGNOSIS", "EXPECTATION", "FORMS", "GPU_PLAN", "HEAD", "MACHINE", "PROBE", "PROGRAM",
+    "SCHEDULE", "form_of", "is_gpu_plan", "reading", "rules_of",
 ]  # fmt: skip
 
 BOUND = "certificate of a bound"
 CERTIFICATE = "certificate of a schedule"
+DIAGNOSIS = "diagnosis"
+EXPECTATION = "expectation"
 GPU_PLAN = "plan for GPUs"
 MACHINE = "machine"
+PROBE = "probe"
 PROGRAM = "program"
 SCHEDULE = "schedule"
 
@@ -149,6 +152,9 @@ FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
     (SCHEDULE, _begins("unisono-schedule", "unisono registers")),
     (SCHEDULE, _holds("version", "phases", "nodes")),
     (SCHEDULE, _ends(".xml")),
+    (PROBE, _holds("machine", "factor", "cut", "accused")),
+    (DIAGNOSIS, _holds("diagnosis_of", "machine", "library")),
+    (EXPECTATION, _holds("collective", "rates", "library", "rows")),
     ("report", _holds("collective", "machine", "algorithm")),
     ("trace", _holds("traceEvents")),
     ("part of a sweep", _holds("unisono_sweep")),

@@ -252,22 +252,24 @@ class LibraryReport(TypedDict):
     """A library's own choice: ``unisono plan --as``."""
 
     name: str
-    #: The source of the model.
+    #: The source of the rules or of the model.
     version: str
+    #: Its name in the library. MPI libraries choose by rules, without the values that follow.
     algorithm: str
-    protocol: str
-    channels: int
-    channel_gb_per_second: float
-    #: The predicted time of the choice, and the library's own estimate, by which it chooses.
-    seconds: float
-    cost_seconds: float
+    protocol: str | None
+    channels: int | None
+    channel_gb_per_second: float | None
+    #: The predicted time of the choice, None if no algorithm here does the same; and the library's own estimate, by
+    #: which it chooses.
+    seconds: float | None
+    cost_seconds: float | None
     algbw: float | None
     busbw: float | None
     #: True if the prices of the time were fitted to measurements of the machine.
     calibrated: bool
     #: Sentences on the source of the choice and its time.
     notes: list[str]
-    #: All algorithms and protocols that the library enables, cheapest first.
+    #: All algorithms and protocols that the library's model compares, cheapest first; empty for rules.
     choices: list[LibraryChoice]
 
 
@@ -283,8 +285,8 @@ class ExpectationChoice(TypedDict):
     """A library's choice for a size."""
 
     algorithm: str
-    protocol: str
-    channels: int
+    protocol: str | None
+    channels: int | None
 
 
 class ExpectationRow(Expected):

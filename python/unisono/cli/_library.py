@@ -14,15 +14,20 @@ OWN_ROWS = (
 def print_choice(library: LibraryReport) -> None:
     """Prints the choice with its time."""
     busbw = "" if library["busbw"] is None else f", busbw {number(library['busbw'], 1)} GB/s"
-    chosen = (
-        f"{library['algorithm']} {library['protocol']}, {library['channels']} channels of "
-        f"{library['channel_gb_per_second']:.4g} GB/s: {microseconds(library['seconds'])} µs{busbw}"
-    )
+    channels = ""
+    if library["channel_gb_per_second"] is not None:
+        channels = (
+            f" {library['protocol']}, {library['channels']} channels of {library['channel_gb_per_second']:.4g} GB/s"
+        )
+    time = "no time" if library["seconds"] is None else f"{microseconds(library['seconds'])} µs{busbw}"
+    chosen = f"{library['algorithm']}{channels}: {time}"
     print_fields([(f"as {library['name']}", chosen), *(("note", note) for note in library["notes"])])
 
 
 def print_enabled(library: LibraryReport) -> None:
-    """Prints a table of all choices that the library enables."""
+    """Prints a table of all choices that the library's model compares; nothing for rules."""
+    if not library["choices"]:
+        return
     print_lines("")
     rows = [
         [

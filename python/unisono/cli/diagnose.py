@@ -21,10 +21,12 @@ from unisono.cli._output import (
 )
 from unisono.cli._types import MACHINE
 from unisono.logs.benchmarks import Log, read_logs
-from unisono.logs.expectations import Expected, Key, expected_times, library_of
+from unisono.logs.collectives import Measured
+from unisono.logs.expectations import Expected, Key, expected_times, key_of, library_of
 from unisono.logs.findings import TOLERANCE, Finding, findings, sentences, size_text
-from unisono.logs.hangs import hangs, is_dump, read_dump
+from unisono.logs.hangs import Hang, hangs, is_dump, read_dump
 from unisono.logs.library_calibration import preset_of
+from unisono.logs.ras import is_ras, ras_hangs, read_ras
 from unisono.logs.rows import MOST_BYTES
 
 __all__ = ["diagnose"]
@@ -46,7 +48,8 @@ _SENTENCES = 3
     "--as",
     "behaves_as",
     metavar="LIBRARY",
-    help="Expect this library's own times: nccl [where the machine states its GPUs; else the best plan's].",
+    help="Expect this library's own times: nccl [where the machine states its GPUs; else the best plan's], openmpi, "
+    "mpich.",
 )
 @click.option("--ranks", type=click.IntRange(1), metavar="P", help="Ranks of logs that do not state them, as OSU's.")
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Nodes of logs that do not state their ranks [1].")
@@ -65,12 +68,14 @@ def diagnose(
 
     A LOG is the output of nccl-tests, rccl-tests, the OSU benchmarks, IMB-MPI1 or ReproMPI, a table in CSV, or what
     `unisono tune --json` printed. Several logs are compared with each other. Dumps of PyTorch's flight recorder, one a
-    rank, show who waits for whom. Exit code 1: something is wrong.
+    rank, show who waits for whom, and so do reports of NCCL's RAS, in the order of time. Exit code 1: something is
+    wrong.
     """
     contents = [(path, read_bytes(path, MOST_BYTES)) for path in files]
-    if any(is_dump(data) for _, data in contents):
-        _refuse_with_dumps(machine=machine, as_=behaves_as, ranks=ranks, nodes=nodes)
-        return _hangs(contents, as_json)
+    for recognizes, shows in ((is_dump, _hangs), (is_ras, _of_ras)):
+        if any(recognizes(data) for _, data in contents):
+            _refuse_with_dumps(machine=machine, as_=behaves_as, ranks=ranks, nodes=nodes)
+            return shows(contents, as_json)
     if not 0 <= tolerance < 10:
         raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
     if nodes is not None and ranks is None:
@@ -101,13 +106,15 @@ def diagnose(
     if as_json:
         print_json(
             {
-                "logs": [{"log": log.label, "times": len(log.points)} for log in logs],
+                "diagnosis_of": len(logs),
                 "machine": machine,
                 "library": library,
+                "logs": [{"log": log.label, "times": len(log.points)} for log in logs],
                 "findings": [of.report() for of in found],
                 "remarks": [{"log": log, "words": of.words, "advice": of.advice} for log, of in remarks],
                 "sentences": sentences(logs, found, _SENTENCES),
                 "notes": notes,
+                "times": [_time(log, point, expected.get(key_of(point))) for log in logs for point in log.points],
             }
         )
         return 1 if found else 0
@@ -125,6 +132,20 @@ def diagnose(
     return 1 if found else 0
 
 
+def _time(log: Log, point: Measured, expected: Expected | None) -> dict[str, Any]:
+    """Returns a measured time beside the expected one, in seconds."""
+    return {
+        "log": log.label,
+        "collective": point.collective,
+        "ranks": point.ranks,
+        "nodes": point.nodes,
+        "bytes": point.bytes,
+        "measured": point.seconds,
+        "expected": None if expected is None else expected.seconds,
+        "ceiling": None if expected is None else expected.ceiling,
+    }
+
+
 def _refuse_with_dumps(**options: object) -> None:
     for name, value in options.items():
         if value is not None:
@@ -134,13 +155,27 @@ def _refuse_with_dumps(**options: object) -> None:
 def _hangs(contents: list[tuple[str, bytes]], as_json: bool) -> int:
     """Prints the calls of dumps that cannot end."""
     dumps = [(path, read_dump(data, title(path))) for path, data in contents]
-    found = hangs([dump for _, dump in dumps])
+    of_files = [{"log": path, "rank": dump.rank} for path, dump in dumps]
+    return _print_hangs(hangs([dump for _, dump in dumps]), [], of_files, counted(len(dumps), "dump"), as_json)
+
+
+def _of_ras(contents: list[tuple[str, bytes]], as_json: bool) -> int:
+    """Prints the communicators of reports of RAS whose ranks differ; the reports are in the order of time."""
+    reports = [read_ras(data, title(path)) for path, data in contents]
+    found, notes = ras_hangs(reports)
+    of_files = [{"log": path, "rank": None} for path, _ in contents]
+    head = f"{counted(len(reports), 'report')} of {counted(reports[-1].communicators, 'communicator')}"
+    return _print_hangs(found, notes, of_files, head, as_json)
+
+
+def _print_hangs(found: list[Hang], notes: list[str], of_files: list[dict[str, Any]], head: str, as_json: bool) -> int:
     if as_json:
-        of_files = [{"log": path, "rank": dump.rank} for path, dump in dumps]
         reports = [{name: value for name, value in vars(hang).items() if name != "noun"} for hang in found]
-        print_json({"dumps": of_files, "hangs": reports, "findings": [], "sentences": [of.words for of in found]})
+        sentences_of = [of.words for of in found]
+        print_json({"dumps": of_files, "hangs": reports, "findings": [], "sentences": sentences_of, "notes": notes})
         return 1 if found else 0
-    print_lines(f"{counted(len(dumps), 'dump')}: {counted(len(found), 'hang')}")
+    print_lines(f"{head}: {counted(len(found), 'hang')}")
+    print_notes(notes)
     if found:
         print_lines("", *(f"{at}. {hang.words}" for at, hang in enumerate(found[:_SHOWN], 1)))
     return 1 if found else 0

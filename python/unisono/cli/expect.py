@@ -57,7 +57,9 @@ _FILES = (".json", ".prom")
 @data_options
 @root_option
 @algorithm_options
-@click.option("--as", "behaves_as", metavar="LIBRARY", help="Add the time of this library by its own rules: nccl.")
+@click.option(
+    "--as", "behaves_as", metavar="LIBRARY", help="Add the time of this library by its own rules: nccl, openmpi, mpich."
+)
 @click.option(
     "-o",
     "--output",
@@ -165,7 +167,11 @@ def _value(row: ExpectationRow, part: str, why: str) -> str:
 
 def _choice(row: ExpectationRow) -> str:
     choice = row["choice"]
-    return "" if choice is None else f"{choice['algorithm']} {choice['protocol']}, {choice['channels']} channels"
+    if choice is None:
+        return ""
+    return choice["algorithm"] + (
+        "" if choice["protocol"] is None else f" {choice['protocol']}, {choice['channels']} channels"
+    )
 
 
 def _microseconds(seconds: float | None) -> str:

@@ -92,8 +92,8 @@ _SCHEDULES = (
     "--as",
     "behaves_as",
     metavar="LIBRARY",
-    help="Add what this library chooses on the machine by its own rules, and its time: nccl. With --for nccl and -o, "
-    "the file has the best of the library's own algorithms for all sizes, or those of --serve.",
+    help="Add what this library chooses on the machine by its own rules, and its time: nccl, openmpi, mpich. With "
+    "--for nccl and -o, the file has the best of the library's own algorithms for all sizes, or those of --serve.",
 )
 @limit_options
 def plan(
@@ -236,7 +236,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
     from unisono.mpi.exports import export_rows, loading, row_of
 
     target, report = options["target"], made.report()
-    sizes = _sizes("all" if serve is None and options["behaves_as"] else serve, report["bytes"])
+    sizes = _sizes("all" if serve is None and options["behaves_as"] == "nccl" else serve, report["bytes"])
     rows, notes = [row_of(made, *sizes)], []
     if target == "nccl-tuner-csv" and options["algorithm"] is None:
         try:

@@ -4,16 +4,13 @@ from typing import Any
 
 import click
 
-import unisono
 from unisono import InputError
-from unisono.base.inputs import parse_bytes
 from unisono.cli._measurements import import_alike, note_shared_cores
 from unisono.cli._options import json_option, machine_option, slow_option
 from unisono.cli._output import counted, print_json, print_lines, print_notes, print_table, working
-from unisono.mpi.library import check_several, together
-from unisono.probing import Probe, Sets, Simulated
+from unisono.probing import Probe, emit_probe
 from unisono.probing import probe as run
-from unisono.probing.measuring import UnderMpi, serve
+from unisono.probing.asking import ROUNDS
 
 __all__ = ["probe"]
 
@@ -23,12 +20,27 @@ _SHOWN = 30
 @click.command()
 @machine_option
 @click.option("--bytes", "size", metavar="SIZE", help="The size of each message [by the rates of the machine].")
-@click.option("--rounds", type=int, default=3, show_default=True, metavar="N", help="Times that each set is measured.")
+@click.option(
+    "--rounds", type=int, default=ROUNDS, show_default=True, metavar="N", help="Times that each set is measured."
+)
 @click.option("--simulate", is_flag=True, help="Measure with the packet simulator instead of MPI.")
 @slow_option("Of --simulate")
+@click.option(
+    "--emit", metavar="DIR", help="Write the messages and a program in C that sends them, and measure nothing."
+)
+@click.option("--ranks", type=click.IntRange(2), metavar="P", help="Of --emit: the ranks of the program [all].")
+@click.option("--from", "results", metavar="FILE", help="Take the times from the output of that program.")
 @json_option
 def probe(
-    machine: str, size: str | None, rounds: int, simulate: bool, slow: tuple[tuple[str, float], ...], as_json: bool
+    machine: str,
+    size: str | None,
+    rounds: int,
+    simulate: bool,
+    slow: tuple[tuple[str, float], ...],
+    emit: str | None,
+    ranks: int | None,
+    results: str | None,
+    as_json: bool,
 ) -> int:
     """Names the slow cables of a network: mpiexec -n 8 unisono probe --machine M.toml, rank k on accelerator k.
 
@@ -39,31 +51,37 @@ def probe(
         raise InputError("--slow names a cable twice; give each cable one share of its rate")
     if slow and not simulate:
         raise InputError("--slow is for --simulate, which has no cables of its own; drop it")
-    bytes = None if size is None else parse_bytes(size)
-    if simulate:
-        with working("sending messages"):
-            sets = Sets(unisono.machine(machine), bytes=bytes)
-            found = run(sets, Simulated(sets.links, dict(slow)), rounds)
+    if sum((simulate, emit is not None, results is not None)) > 1:
+        raise InputError("--simulate, --emit and --from exclude each other; keep one")
+    if ranks is not None and emit is None:
+        raise InputError("--ranks is for --emit, as the launcher states the ranks of a probe; drop it")
+    if results is not None and (size is not None or rounds != ROUNDS):
+        raise InputError("--bytes and --rounds are for messages to send, and --from has sent its own; drop them")
+    if emit is not None:
+        return _emitted(emit_probe(machine, emit, ranks=ranks, bytes=size, rounds=rounds), as_json)
+    if simulate or results is not None:
+        with working("sending messages" if simulate else "reading times"):
+            found = run(machine, bytes=size, rounds=rounds, simulate=simulate, slow=dict(slow), results=results)
         return _print(found, as_json)
     mpi = import_alike()
-    world = mpi.COMM_WORLD
-
-    def made() -> Sets | None:
-        check_several(world, "a probe", "probe --machine cluster.toml")
-        # Ranks of a lab share cores, so one rank makes the sets.
-        return Sets(unisono.machine(machine), world.size, bytes) if world.rank == 0 else None
-
-    sets_of_first = together(world, made)
-    note_shared_cores(mpi, world)
-    if sets_of_first is None:
-        serve(mpi)
-    else:
-        measurer = UnderMpi(mpi)
-        with working("sending messages"):
-            found = run(sets_of_first, measurer, rounds)
-        measurer.end()
+    note_shared_cores(mpi, mpi.COMM_WORLD)
+    with working("sending messages"):
+        found = run(machine, bytes=size, rounds=rounds)
     # A launcher takes the code of any rank.
-    return int(world.bcast(None if sets_of_first is None else _print(found, as_json)))
+    return _print(found, as_json) if mpi.COMM_WORLD.rank == 0 else int(bool(found.accused))
+
+
+def _emitted(files: list[str], as_json: bool) -> int:
+    if as_json:
+        print_json({"files": files})
+        return 0
+    print_lines(
+        *(f"wrote {file}" for file in files),
+        "",
+        "on the cluster: mpicc -O2 probe.c -o probe && mpiexec -n RANKS ./probe messages.txt > results.txt",
+        "anywhere:       unisono probe --machine M --from results.txt",
+    )
+    return 0
 
 
 def _print(found: Probe, as_json: bool) -> int:

@@ -8,6 +8,7 @@ from unisono.base.messages import shown
 from unisono.logs.collectives import Measured
 from unisono.logs.library_calibration import FAR, boxes_of, check_gpus, choice_at
 from unisono.machines.descriptions import with_shape
+from unisono.planning.libraries import library_choice
 from unisono.planning.plans import bounds, plan
 
 __all__ = ["Choice", "Expected", "Key", "expected_times", "key_of", "library_of"]
@@ -18,6 +19,8 @@ Key = tuple[str, int, int, int, str, str]
 _ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
 #: Collectives that NCCL has algorithms for; it runs the others as messages, and a plan is expected instead.
 _OF_NCCL = frozenset(("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter"))
+#: Libraries that choose by rules.
+_MPI = ("mpich", "openmpi")
 #: Relative errors that are normal. A node without a fault takes 2.2 times NCCL's own estimates of short vectors, and
 #: 1.5 times those of long ones; allreduces are closer (docs/measured/a100x4-nvlink.csv).
 _LONG = 256 << 20
@@ -32,8 +35,14 @@ class Choice:
     """An algorithm with a protocol that a library enables, and its predicted time."""
 
     algorithm: str
+    #: Empty for MPI libraries, which have none.
     protocol: str
     seconds: float
+
+    @property
+    def name(self) -> str:
+        """Returns the algorithm with its protocol."""
+        return f"{self.algorithm} {self.protocol}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,8 @@ class Expected:
     choices: tuple[Choice, ...] = ()
     #: True if logs were fitted, so that choices can be compared.
     is_fitted: bool = False
+    #: The setting that makes an MPI library take the last choice; empty for NCCL.
+    advice: str = ""
 
 
 def key_of(point: Measured) -> Key:
@@ -63,12 +74,13 @@ def library_of(machine: Machine, named: str | None) -> str | None:
         InputError: the choices of that library are not known.
 
     """
-    if named is not None and named != "nccl":
+    if named is not None and named not in ("nccl", *_MPI):
         raise InputError(
-            f"the own choice of {shown(named)} is not known; accepted is nccl; without --as the best plan is expected"
+            f"the own choice of {shown(named)} is not known; accepted are mpich, nccl, openmpi; without --as the best "
+            "plan is expected"
         )
     states = machine.kind == "network" and "architecture" in (machine.describe().get("gpu") or {})
-    return "nccl" if named or states else None
+    return named or ("nccl" if states else None)
 
 
 def expected_times(
@@ -84,7 +96,7 @@ def expected_times(
 
     """
     wanted = {key_of(point): point for point in points if point.ranks > 1}
-    if library is not None:
+    if library == "nccl":
         check_gpus(machine, (point.gpu for point in wanted.values()))
     found: dict[Key, Expected] = {}
     notes: list[str] = []
@@ -111,15 +123,36 @@ def _expected(machine: Machine, point: Measured, library: str | None) -> Expecte
     ceiling = None
     if part is not None and is_whole:
         ceiling = max((of["seconds"] for of in bounds(point.collective, part, elements=elements)), default=None)
-    if library is not None and point.collective in _OF_NCCL:
+    if library == "nccl" and point.collective in _OF_NCCL:
         choices = choice_at(machine, point)["choices"]
         is_fitted = choices[0]["calibrated"]
         of = tuple(Choice(one["algorithm"], one["protocol"], one["seconds"]) for one in choices)
         return Expected(of[0].seconds, ceiling, FAR if is_fitted else _error(point), of, is_fitted)
     if part is None:
         raise InputError(f"a plan for {point.ranks} ranks on {point.nodes} nodes needs all accelerators of its nodes")
+    if library in _MPI:
+        own = library_choice(point.collective, part, elements, library=library)
+        if own["seconds"] is not None:
+            return _of_rules(
+                Choice(own["algorithm"], "", own["seconds"]), library, point.collective, part, elements, ceiling
+            )
     seconds = plan(point.collective, part, elements=elements).predicted["seconds"]
     return Expected(seconds, ceiling, _PLAN)
+
+
+def _of_rules(
+    own: Choice, library: str, collective: str, part: Machine, elements: int, ceiling: float | None
+) -> Expected:
+    """Returns the time of an MPI library's choice, with the best that a file of rules makes it choose."""
+    if library != "openmpi":
+        return Expected(own.seconds, ceiling, _PLAN, (own,))
+    try:
+        best = plan(collective, part, elements=elements, target="openmpi-rules")
+    except (InputError, UnsupportedError):
+        return Expected(own.seconds, ceiling, _PLAN, (own,))
+    advice = f"'unisono plan {collective} --for openmpi -o FILE', with the machine and size, writes the rules for it"
+    other = Choice(best.algorithm, "", best.predicted["seconds"])
+    return Expected(own.seconds, ceiling, _PLAN, (own, other), advice=advice)
 
 
 def _error(point: Measured) -> float:

@@ -311,7 +311,7 @@ def _against_machine(log: Log, expected: Mapping[Key, Expected], tolerance: floa
             slow[case].append(_Miss(point.bytes, point.seconds, of.seconds, of.ceiling))
         used, better, advice = _choices(of, log.remarks)
         if used and better and min(used.seconds, point.seconds) > better.seconds * allowed:
-            names = f"{used.algorithm} {used.protocol}, where {better.algorithm} {better.protocol} is quicker"
+            names = f"{used.name}, where {better.name} is quicker"
             wrong[case, advice].append(_Miss(point.bytes, point.seconds, better.seconds, of.ceiling, by=names))
     found = []
     for case, misses in slow.items():
@@ -334,6 +334,8 @@ def _choices(expected: Expected, remarks: Sequence[Remark]) -> tuple[Choice | No
 
     Without fitted times the best choice is the library's own, because it takes the least of its own estimates.
     """
+    if expected.advice:
+        return expected.choices[0], expected.choices[-1], expected.advice
     algorithms = {name for remark in remarks for name in remark.algorithms}
     protocols = {name for remark in remarks for name in remark.protocols}
     permitted = [

@@ -15,7 +15,7 @@ from unisono._core import InputError
 from unisono.base.messages import cut, shown
 from unisono.logs import pickles as plain_pickles
 
-__all__ = ["Dump", "Hang", "hangs", "is_dump", "read_dump"]
+__all__ = ["Dump", "Hang", "hangs", "is_dump", "ranks_text", "read_dump"]
 
 _RANK = re.compile(r"(\d{1,7})(?:\.[A-Za-z]\w*)?$")
 _MOST_NUMBER = 1 << 53
@@ -246,16 +246,16 @@ def _of_group(group: str, by_rank: dict[int, Dump]) -> Hang | None:
         if not waiting:
             continue
         missing = tuple(rank for rank in members if rank not in calls)
-        words = f"{head}: {_ranks(waiting)} wait{'s' if len(waiting) == 1 else ''} in {calls[waiting[0]].words}"
+        words = f"{head}: {ranks_text(waiting)} wait{'s' if len(waiting) == 1 else ''} in {calls[waiting[0]].words}"
         if missing:
             reasons = "; ".join(_reason(group, rank, by_rank) for rank in missing[:4])
             more = f"; and {len(missing) - 4} more" if len(missing) > 4 else ""
             return Hang(
-                "missing", group, number, tuple(waiting), missing, f"{words} for {_ranks(missing)}: {reasons}{more}"
+                "missing", group, number, tuple(waiting), missing, f"{words} for {ranks_text(missing)}: {reasons}{more}"
             )
         late = [rank for rank in waiting if not calls[rank].is_started]
         if late and len(late) < len(calls):
-            words += f"; it has not started on {_ranks(late)}, whose earlier work on the GPU has not ended"
+            words += f"; it has not started on {ranks_text(late)}, whose earlier work on the GPU has not ended"
             return Hang("stuck", group, number, tuple(waiting), tuple(late), words)
         return Hang(
             "stuck",
@@ -274,7 +274,9 @@ def _differing(calls: dict[int, Call]) -> str:
     for rank in sorted(calls):
         alike.setdefault(calls[rank].compared, []).append(rank)
     ordered = sorted(alike.values(), key=len, reverse=True)
-    parts = [f"{_ranks(ranks)} call{'s' if len(ranks) == 1 else ''} {calls[ranks[0]].words}" for ranks in ordered[:4]]
+    parts = [
+        f"{ranks_text(ranks)} call{'s' if len(ranks) == 1 else ''} {calls[ranks[0]].words}" for ranks in ordered[:4]
+    ]
     return f"{', and '.join(parts)}; calls of a group must have one order on all ranks"
 
 
@@ -339,7 +341,7 @@ def _circle(edges: Mapping[int, Sequence[int]]) -> list[int]:
     return []
 
 
-def _ranks(ranks: Sequence[int]) -> str:
+def ranks_text(ranks: Sequence[int]) -> str:
     """Returns ranks in ascending order, with ranges."""
     parts: list[list[int]] = []
     for rank in sorted(ranks):

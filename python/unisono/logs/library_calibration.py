@@ -156,7 +156,7 @@ def calibrated(
     chosen = set(map(id, fitted))
     residuals = []
     for point in kept:
-        choice = choice_at(made, point)
+        choice = choice_at(made, point)["choices"][0]
         residuals.append(
             Residual(point, choice["algorithm"], choice["protocol"], choice["seconds"], id(point) in chosen)
         )

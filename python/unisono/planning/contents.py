@@ -24,7 +24,20 @@ from unisono.base.files import (
     read_text,
     title,
 )
-from unisono.base.forms import BOUND, CERTIFICATE, GPU_PLAN, HEAD, MACHINE, PROGRAM, SCHEDULE, form_of, rules_of
+from unisono.base.forms import (
+    BOUND,
+    CERTIFICATE,
+    DIAGNOSIS,
+    EXPECTATION,
+    GPU_PLAN,
+    HEAD,
+    MACHINE,
+    PROBE,
+    PROGRAM,
+    SCHEDULE,
+    form_of,
+    rules_of,
+)
 from unisono.base.json_streams import members
 from unisono.machines.descriptions import machine
 from unisono.planning.gpu_plans import check_gpu_plan
@@ -33,6 +46,8 @@ from unisono.planning.programs import read_workload
 
 __all__ = ["Contents", "contents"]
 
+#: The columns of findings in logs.
+_OF_FINDINGS = ("kind", "collective", "ranks", "log", "bytes")
 #: The default number of lines of a text.
 _LINES = 12
 
@@ -178,6 +193,40 @@ def _report(name: str) -> _Read:
     )
 
 
+def _probe(name: str) -> _Read:
+    report = read_json(name)
+    rows = [{**row, "or": " ".join(row["or"])} for row in report["links"]]
+    kept = {key: value for key, value in report.items() if not isinstance(value, list | dict)}
+    return kept | {"untested": len(report["untested"])}, rows, ""
+
+
+def _diagnosis(name: str) -> _Read:
+    report = read_json(name)
+    rows = [
+        {key: row[key] for key in _OF_FINDINGS}
+        | {f"{key}_us": _microseconds(row[key]) for key in ("measured", "expected", "ceiling")}
+        for row in report["findings"]
+    ]
+    facts = {"machine": report["machine"], "library": report["library"], "times": len(report["times"])}
+    return facts, rows, "\n".join(report["sentences"])
+
+
+def _expectation(name: str) -> _Read:
+    report = read_json(name)
+    rows = [
+        {"bytes": row["bytes"]}
+        | {f"{key}_us": _microseconds(row[key]) for key in ("ceiling", "library", "plan")}
+        | {f"{key}_busbw": row["busbw"][key] for key in ("ceiling", "library", "plan")}
+        | {"algorithm": row["algorithm"]}
+        for row in report["rows"]
+    ]
+    return {key: value for key, value in report.items() if not isinstance(value, list)}, rows, ""
+
+
+def _microseconds(seconds: float | None) -> float | None:
+    return None if seconds is None else float(f"{seconds * 1e6:.4g}")
+
+
 def _part(name: str) -> _Read:
     part = read_json(name)
     points = part.pop("points")
@@ -250,6 +299,9 @@ _READERS: dict[str, Callable[[str], _Read]] = {
     BOUND: _bound_certificate,
     GPU_PLAN: _gpu_plan,
     SCHEDULE: _schedule,
+    PROBE: _probe,
+    DIAGNOSIS: _diagnosis,
+    EXPECTATION: _expectation,
     "report": _report,
     "trace": _trace,
     "part of a sweep": _part,

@@ -50,7 +50,8 @@ def plan(
 
     ``as_library="nccl"`` adds the choice of NCCL itself on the machine, by its cost model of its own algorithms, to the
     report: ``report()["library"]``. The machine must state its GPUs in a table ``[gpu]``. The target ``"nccl"``
-    without an algorithm adds it if the machine does.
+    without an algorithm adds it if the machine does. ``"openmpi"`` and ``"mpich"`` choose by the tables of these
+    libraries, and the time is that of the same algorithm here.
 
     With ``bits`` all candidates have a property, and the report has its price as ``bits_cost``: with ``"ranks"`` all
     ranks have the same bits, with ``"place"`` all elements of a result have one expression too, and with ``"size"`` the

@@ -1,10 +1,11 @@
 """Slow cables, found by messages whose loads on links are known.
 
 `networks` lists links and routes, `design` chooses sets of messages, `measuring` times them, `inference` accuses
-cables, and `probe` does all of it.
+cables, `probes` does all of it, and `asking` is its interface. `emitted` lets a program in C send the messages.
 """
 
+from unisono.probing.asking import emit_probe, probe
 from unisono.probing.measuring import Simulated
-from unisono.probing.probe import Accused, Probe, Sets, probe
+from unisono.probing.probes import Accused, Probe, Sets, probe_sets
 
-__all__ = ["Accused", "Probe", "Sets", "Simulated", "probe"]
+__all__ = ["Accused", "Probe", "Sets", "Simulated", "emit_probe", "probe", "probe_sets"]

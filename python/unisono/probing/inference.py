@@ -90,8 +90,11 @@ class Suspect:
         return sum(map(len, self.slow.values()))
 
 
-def accuse(evidence: Evidence) -> tuple[list[Suspect], int]:
-    """Returns the fewest cables that explain the slow messages, and the number of slow messages left unexplained."""
+def accuse(evidence: Evidence) -> tuple[list[Suspect], int, Floats]:
+    """Returns the fewest cables that explain the slow messages, the number of those left unexplained, and rates.
+
+    The rates are for each link the part of its own that messages reached over it, 0 without messages.
+    """
     links = evidence.sets[0].links
     count = len(links.gbps)
     loads = [of.of_link(of.load) for of in evidence.sets]
@@ -124,7 +127,7 @@ def accuse(evidence: Evidence) -> tuple[list[Suspect], int]:
         suspects.append(_suspect(evidence, alike, sorted(first), offset, doubted))
         left -= first
     _judge(evidence, suspects, count)
-    return suspects, len(left)
+    return suspects, len(left), reached
 
 
 def _suspect(

@@ -1,12 +1,13 @@
 """The panel of a network: one plane with its accelerators, switches and cables."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from unisono._core import Machine, plane
 from unisono.viewing import places
 
-__all__ = ["MOST_NODES", "panel"]
+__all__ = ["MOST_NODES", "cables", "panel", "probed"]
 
 #: The largest number of nodes in a picture.
 MOST_NODES = 4096
@@ -46,3 +47,63 @@ def panel(machine: Machine) -> dict[str, Any] | None:
         "phases": [],
         "moves": {"source": [], "target": [], "amount": [], "phase": [], "start": [], "end": []},
     }
+
+
+def probed(drawn: dict[str, Any], machine: Machine, report: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the panel of a network with the state of each cable, as a probe found it."""
+    found = plane(machine)
+    rows = {row["link"]: row for row in report["cables"]}
+    states = _states(report)
+    names = ["-".join(map(str, sorted(ends))) for ends in zip(found["a"].tolist(), found["b"].tolist(), strict=True)]
+    reached = [rows[name]["reached"] for name in names]
+    expected = [rows[name]["expected"] for name in names]
+    links = {**drawn["links"], "state": [states.get(name, "fast") for name in names]}
+    links |= {"reached": reached, "expected": expected}
+    slow = report["accused"]
+    note = "no cable is slow" if slow == 0 else f"{slow} slow cable{'' if slow == 1 else 's'}"
+    return {**drawn, "title": "Cables", "note": note, "links": links}
+
+
+def cables(report: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the table of cables: slow ones, and then those with the smallest part of their rates."""
+    states = _states(report)
+    words = {"slow": "slow", "doubted": "it or another one is slow", "fast": "in time", "untested": "not tested"}
+    confidence = {of["link"]: of["confidence"] for of in report["links"]}
+
+    def share(row: Mapping[str, Any]) -> float | None:
+        return None if row["reached"] is None else row["reached"] / row["expected"]
+
+    order = sorted(
+        report["cables"],
+        key=lambda row: (list(words).index(states.get(row["link"], "fast")), share(row) or 0.0, row["link"]),
+    )
+    rows = [
+        [
+            row["link"],
+            words[states.get(row["link"], "fast")],
+            _rounded(row["reached"]),
+            _rounded(row["expected"]),
+            _rounded(share(row)),
+            _rounded(confidence.get(row["link"])),
+        ]
+        for row in order[:_MOST_ROWS]
+    ]
+    columns = ["cable", "state", "reached Gb/s", "expected Gb/s", "share", "confidence"]
+    title = "Cables by share" if len(order) <= _MOST_ROWS else f"The {_MOST_ROWS} of {len(order)} cables of least share"
+    return {"kind": "table", "title": title, "columns": columns, "rows": rows}
+
+
+#: The most cables of a table.
+_MOST_ROWS = 100
+
+
+def _states(report: Mapping[str, Any]) -> dict[str, str]:
+    """Returns the states of cables that are not in time."""
+    states = dict.fromkeys(report["untested"], "untested")
+    for of in report["links"]:
+        states |= dict.fromkeys([of["link"], *of["or"]], "doubted" if of["or"] else "slow")
+    return states
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")

@@ -11,7 +11,7 @@ from unisono.base.files import MOST_DESCRIPTION_BYTES, check_writable, load, rea
 from unisono.base.messages import shown
 from unisono.machines.descriptions import machine
 from unisono.planning.contents import Contents, contents
-from unisono.viewing import candidates, machines, schedules, traces
+from unisono.viewing import candidates, curves, machines, schedules, traces
 from unisono.viewing.page import page
 
 __all__ = ["view"]
@@ -93,6 +93,14 @@ def _seen(found: Contents, name: str) -> _Seen:
         case "sweep":
             rows = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
             return found.facts, [candidates.of_sweep(rows)] if rows else []
+        case "probe":
+            return found.facts, _probe(read_json(name))
+        case "diagnosis":
+            report = read_json(name)
+            words = _text("Most costly first", report["sentences"])
+            return found.facts, [curves.of_diagnosis(report), words, _table(found, "Findings")]
+        case "expectation":
+            return _flat(found.facts), [curves.of_expectation(read_json(name)), _table(found, "Expected times")]
         case "report" if (report := read_json(name)).get("candidates"):
             return _flat(found.facts), [candidates.of_reports([report])]
         case _:
@@ -100,10 +108,22 @@ def _seen(found: Contents, name: str) -> _Seen:
             return _flat(found.facts), [*([_table(found)] if found.rows else []), *text]
 
 
-def _table(found: Contents) -> dict[str, Any]:
+def _probe(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Returns the panels of a probe: its network, if it is not too large for a picture, its cables and its notes."""
+    on = machine(report["description"])
+    drawn = machines.panel(on)
+    network = [] if drawn is None else [machines.probed(drawn, on, report)]
+    return [*network, machines.cables(report), _text("Notes", report["notes"])]
+
+
+def _text(title: str, lines: Sequence[str]) -> dict[str, Any]:
+    return {"kind": "text", "title": title, "text": "\n".join(lines) or "none", "wraps": True}
+
+
+def _table(found: Contents, title: str = "Contents") -> dict[str, Any]:
     columns = list(found.rows[0]) if found.rows else []
     rows = [[row[column] for column in columns] for row in found.rows]
-    return {"kind": "table", "title": "Contents", "columns": columns, "rows": rows}
+    return {"kind": "table", "title": title, "columns": columns, "rows": rows}
 
 
 def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`probe`: measures sets of messages, repeats those with slow messages, and accuses cables."""
+"""The probe of a network: measures sets of messages, repeats those with slow messages, and accuses cables."""
 
 import math
 from collections.abc import Callable
@@ -11,9 +11,9 @@ from unisono._core import InputError, Machine
 from unisono.probing.design import design
 from unisono.probing.inference import Evidence, Suspect, accuse
 from unisono.probing.measuring import Measurer, Simulated
-from unisono.probing.networks import Links, Routes
+from unisono.probing.networks import Floats, Links, Pairs, Routes
 
-__all__ = ["Accused", "Probe", "Sets", "probe"]
+__all__ = ["Accused", "Probe", "Sets", "check_rounds", "probe_sets"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class Probe:
     #: Cables that no message between the ranks uses.
     untested: list[str]
     notes: list[str] = field(default_factory=list)
+    #: All cables: ``link``, ``expected`` in Gb/s, and ``reached``, the rate that it has at least; for an accused cable
+    #: its rate, and None for cables without messages.
+    cables: list[dict[str, Any]] = field(default_factory=list)
+    #: The description of the network, from which :func:`unisono.view` draws it.
+    description: dict[str, Any] = field(default_factory=dict)
 
     def report(self) -> dict[str, Any]:
         """Returns everything as JSON takes it."""
@@ -72,8 +77,15 @@ class Probe:
 class Sets:
     """The sets of messages for the first ranks of a machine, and their times without slow links."""
 
-    def __init__(self, machine: Machine, ranks: int | None = None, bytes: int | None = None, seed: int = 0) -> None:
-        """Makes the sets; ``bytes`` is the size of a message.
+    def __init__(
+        self,
+        machine: Machine,
+        ranks: int | None = None,
+        bytes: int | None = None,
+        seed: int = 0,
+        pairs: list[Pairs] | None = None,
+    ) -> None:
+        """Makes the sets, or takes those of ``pairs``; ``bytes`` is the size of a message.
 
         Raises:
             InputError: the machine is not a network, or there are too many or too few ranks.
@@ -91,11 +103,27 @@ class Sets:
         if not 1 <= self.bytes < 2**31:
             raise InputError(f"a message has {self.bytes} bytes; accepted are 1 to 2^31 - 1")
         self.healthy = Simulated(self.links)
-        self.sets = design(Routes.candidates(self.links, self.ranks), seed)
+        if pairs is None:
+            self.sets = design(Routes.candidates(self.links, self.ranks), seed)
+        else:
+            self.sets = [Routes.of(self.links, of) for of in pairs]
         self.expected = [self.healthy.run(of.pairs, self.bytes)[0] for of in self.sets]
 
 
-def probe(sets: Sets, measurer: Measurer, rounds: int = 3, on_step: Callable[[int, int], None] | None = None) -> Probe:
+def check_rounds(rounds: int) -> None:
+    """Refuses a wrong number of rounds.
+
+    Raises:
+        InputError: it is below 1 or too large.
+
+    """
+    if not 1 <= rounds <= _MOST_ROUNDS:
+        raise InputError(f"the number of rounds is {rounds}; accepted are 1 to {_MOST_ROUNDS}")
+
+
+def probe_sets(
+    sets: Sets, measurer: Measurer, rounds: int = 3, on_step: Callable[[int, int], None] | None = None
+) -> Probe:
     """Measures the sets, and returns the cables that are slow.
 
     Sets with slow messages are measured again before a cable is accused.
@@ -104,8 +132,7 @@ def probe(sets: Sets, measurer: Measurer, rounds: int = 3, on_step: Callable[[in
         InputError: the number of rounds is wrong.
 
     """
-    if not 1 <= rounds <= _MOST_ROUNDS:
-        raise InputError(f"the number of rounds is {rounds}; accepted are 1 to {_MOST_ROUNDS}")
+    check_rounds(rounds)
     step = on_step or (lambda _done, _all: None)
     step(0, 2)
     measured = measurer.measure([of.pairs for of in sets.sets], sets.bytes, rounds)
@@ -117,9 +144,10 @@ def probe(sets: Sets, measurer: Measurer, rounds: int = 3, on_step: Callable[[in
             again, measurer.measure([sets.sets[at].pairs for at in again], sets.bytes, rounds), strict=True
         ):
             evidence.add(at, times)
-    suspects, left = accuse(evidence)
+    suspects, left, reached = accuse(evidence)
     step(2, 2)
     found = _found(sets, evidence, suspects, left, rounds)
+    found.cables = _cables(sets, found, reached)
     # Times of a simulation have no costs of hosts, by which those of MPI are longer.
     if isinstance(measurer, Simulated) and evidence.factor >= evidence.cut:
         found.notes.append(
@@ -200,7 +228,24 @@ def _found(sets: Sets, evidence: Evidence, suspects: list[Suspect], left: int, r
         nodes=_nodes(sets, suspects, tested),
         untested=untested,
         notes=notes,
+        description=links.machine.describe(),
     )
+
+
+def _cables(sets: Sets, found: Probe, reached: Floats) -> list[dict[str, Any]]:
+    """Returns the rates of all cables, in the order of their numbers."""
+    links = sets.links
+    slow = {name: of.rate for of in found.accused for name in of.cables}
+    untested = set(found.untested)
+    rows = []
+    for cable in links.cables.tolist():
+        name, own = links.name(cable), links.of_cable(cable)
+        expected = float(links.gbps[own[0]]) / found.factor
+        # A direction without messages has reached nothing.
+        part = min((float(one) for one in reached[own] if one > 0), default=0.0)
+        rate = slow.get(name, min(part, 1.0) * expected)
+        rows.append({"link": name, "expected": expected, "reached": None if name in untested else rate})
+    return rows
 
 
 def _doubt(evidence: Evidence, suspect: Suspect) -> str:

@@ -1,0 +1,110 @@
+//! The choice of an MPI library, timed as the candidates of a plan are.
+
+use unisono_algorithms::{Means, Params};
+use unisono_collective::Collective;
+
+use super::{
+    LibraryReport,
+    trees::{LIBRARY_TREE, SHAPE},
+};
+use crate::{PlanError, Problem, candidates::named, targets::kind_of};
+
+/// An MPI library that chooses by rules.
+pub struct MpiLibrary {
+    pub name: &'static str,
+    pub title: &'static str,
+    /// The source of the rules.
+    pub version: &'static str,
+    /// The condition under which the rules decide.
+    pub note: &'static str,
+    /// Returns the library's name of the algorithm that it chooses; `None` for a collective without rules.
+    pub chosen: fn(&Collective) -> Option<&'static str>,
+    /// Returns the work of an algorithm of the library; `None` if no algorithm here does the same.
+    pub run: fn(&Collective, &str) -> Option<Run>,
+}
+
+/// The work of a library's algorithm.
+pub enum Run {
+    /// An algorithm of the catalog, with parameters.
+    Algorithm(&'static str, Params),
+    /// A tree of [`LIBRARY_TREE`], by its shape.
+    Tree(&'static str),
+    /// A reduce to rank 0, and then a broadcast.
+    Reduced(Box<Run>, Box<Run>),
+}
+
+impl Run {
+    pub fn of(algorithm: &'static str) -> Self {
+        Self::Algorithm(algorithm, Params::new())
+    }
+
+    /// Returns the work with a parameter of the algorithm; trees have none.
+    pub fn with(self, key: &str, value: impl ToString) -> Self {
+        match self {
+            Self::Algorithm(name, params) => Self::Algorithm(name, params.with(key, value)),
+            other => other,
+        }
+    }
+
+    fn seconds(&self, problem: &Problem) -> Result<f64, PlanError> {
+        let c = problem.collective;
+        let of = |kind| Problem { collective: Collective { kind, root: 0, ..c }, target: problem.target.clone() };
+        let timed = match self {
+            Self::Algorithm(name, params) => {
+                let (algorithm, params) = problem.target.resolve(c, name, params)?;
+                named(problem, algorithm, &params)?
+            }
+            Self::Tree(shape) => named(problem, &LIBRARY_TREE, &Params::new().with(SHAPE, shape))?,
+            Self::Reduced(reduce, broadcast) => {
+                let after = broadcast.seconds(&of(unisono_collective::Kind::Broadcast))?;
+                return Ok(reduce.seconds(&of(unisono_collective::Kind::Reduce))? + after);
+            }
+        };
+        Ok(timed.0[0].time.seconds)
+    }
+}
+
+/// Returns the choice of a library by its rules.
+///
+/// # Errors
+/// The machine does not run MPI programs, or the library has no rules for the collective.
+pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, PlanError> {
+    let (c, title) = (&problem.collective, library.title);
+    let machine = problem.target.machine();
+    if !kind_of(&machine).offers.contains(&Means::Messages) {
+        let (name, kind) = (problem.target.machine_name(), machine.kind());
+        let message = format!("{title} runs on ranks that exchange messages; {name} is of kind {kind}");
+        return Err(PlanError::NoLibrary(message));
+    }
+    let algorithm =
+        (library.chosen)(c).ok_or_else(|| PlanError::NoLibraryTime(format!("{title} has no rules for {}", c.kind)))?;
+    let mut notes = vec![
+        format!(
+            "the choice is that of {}; the time is that of the same algorithm among the candidates",
+            library.version
+        ),
+        library.note.to_owned(),
+    ];
+    let timed = match (library.run)(c, algorithm) {
+        _ if c.is_local() => Ok(0.0),
+        Some(run) => run.seconds(problem).map_err(|e| e.to_string()),
+        None => Err(format!("no algorithm here does the same for a {}", c.kind)),
+    };
+    let seconds = timed.map_err(|reason| notes.push(format!("{algorithm} has no time: {reason}"))).ok();
+    let bandwidths = seconds.filter(|s| *s > 0.0).and_then(|s| c.kind.bandwidths(c.ranks, c.bytes(), s));
+    Ok(LibraryReport {
+        name: library.name,
+        version: library.version,
+        algorithm,
+        protocol: None,
+        channels: None,
+        channel_gb_per_second: None,
+        seconds,
+        cost_seconds: None,
+        algbw: bandwidths.map(|b| b.algbw),
+        busbw: bandwidths.map(|b| b.busbw),
+        calibrated: false,
+        notes,
+        choices: Vec::new(),
+    })
+}

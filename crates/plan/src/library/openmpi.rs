@@ -1,0 +1,116 @@
+//! Open MPI's own choice: the fixed decisions of `coll/tuned`, and the algorithms that those run instead where a case
+//! does not suit them.
+//!
+//! Sources: Open MPI 5.0.10, `ompi/mca/coll/tuned/coll_tuned_decision_fixed.c` (the table `openmpi.rules`) and
+//! `ompi/mca/coll/base/coll_base_*.c` (the algorithms).
+
+use unisono_collective::{Collective, Kind};
+
+use super::{
+    mpi::{MpiLibrary, Run},
+    trees::{BINARY, LINEAR},
+};
+
+pub const OPEN_MPI: MpiLibrary = MpiLibrary {
+    name: "openmpi",
+    title: "Open MPI",
+    version: "Open MPI 5.0.10, the fixed decisions of coll/tuned",
+    note: "on several nodes coll/han comes first, unless '--mca coll_han_priority 0' is set",
+    chosen,
+    run,
+};
+
+const RULES: &str = include_str!("openmpi.rules");
+
+/// Returns the name of the algorithm that the table has for a collective.
+fn chosen(c: &Collective) -> Option<&'static str> {
+    let (ranks, bytes) = (u64::from(c.ranks), c.bytes());
+    let head = match c.kind.reduces() && c.kind != Kind::Barrier && !c.operator.commutative() {
+        true => format!("{} ordered", c.kind.name()),
+        false => c.kind.name().to_owned(),
+    };
+    let mut lines = RULES.lines().skip_while(|line| line.split_once(':').is_none_or(|(name, _)| name != head));
+    let mut names = lines.next()?.split_once(':')?.1.to_owned();
+    let row = lines.find(|line| {
+        let is_row = line.starts_with(['<', 'a']) && !line.contains('=');
+        if !is_row {
+            names += " ";
+            names += line;
+        }
+        is_row && below(line.split(' ').next().unwrap_or_default()).is_none_or(|most| ranks < most)
+    })?;
+    let cell = |cell: &&str| match cell.split_once(':') {
+        Some((first, _)) => below(first).is_some_and(|most| bytes < most),
+        None => true,
+    };
+    let id = row.split(' ').skip(1).find(cell)?.rsplit(':').next()?;
+    let start = format!("{id}=");
+    let name = names.split_whitespace().find_map(|word| word.strip_prefix(&start))?;
+    // The text of the table lives as long as the program, and the joined names do not.
+    RULES.split([' ', '\n', '=']).find(|word| *word == name)
+}
+
+/// Returns the limit of `<LIMIT`; `None` for `any`.
+fn below(text: &str) -> Option<u64> {
+    text.strip_prefix('<')?.parse().ok()
+}
+
+/// Returns the algorithm that does the work of one of Open MPI's.
+fn run(c: &Collective, name: &str) -> Option<Run> {
+    let few = c.count() < u64::from(c.ranks);
+    let fewer = c.count() < u64::from(1_u32 << c.ranks.ilog2());
+    let halves = |reduce: &str, broadcast: &str| -> Option<Run> {
+        Some(Run::Reduced(
+            Box::new(run(&part(c, Kind::Reduce), reduce)?),
+            Box::new(run(&part(c, Kind::Broadcast), broadcast)?),
+        ))
+    };
+    Some(match (c.kind, name) {
+        (Kind::Allgather, "bruck") => Run::of("bruck"),
+        // Where its case does not suit: bruck, or a ring.
+        (Kind::Allgather, "recursive_doubling") if !c.ranks.is_power_of_two() => Run::of("bruck"),
+        (Kind::Allgather, "recursive_doubling") => Run::of("recursive-doubling"),
+        (Kind::Allgather, "neighbor") if c.ranks.is_multiple_of(2) => Run::of("neighbor"),
+        (Kind::Allgather, "neighbor" | "ring" | "two_proc") => Run::of("ring"),
+        (Kind::Allreduce, "basic_linear") => halves("linear", "basic_linear")?,
+        (Kind::Allreduce, "nonoverlapping") => {
+            let (reduce, broadcast) = (part(c, Kind::Reduce), part(c, Kind::Broadcast));
+            halves(chosen(&reduce)?, chosen(&broadcast)?)?
+        }
+        (Kind::Allreduce, "recursive_doubling") => Run::of("recursive-doubling"),
+        // Rings of fewer elements than ranks are a recursive doubling; without a size of segments they have none.
+        (Kind::Allreduce, "ring" | "segmented_ring") if few => Run::of("recursive-doubling"),
+        (Kind::Allreduce, "ring" | "segmented_ring") => Run::of("ring"),
+        (Kind::Allreduce, "rabenseifner") if fewer => halves("linear", "basic_linear")?,
+        (Kind::Allreduce, "rabenseifner") => Run::of("rabenseifner"),
+        // The limit on messages under way of linear_sync is off.
+        (Kind::Alltoall, "linear" | "linear_sync") => Run::of("linear"),
+        (Kind::Alltoall, "pairwise" | "two_proc") => Run::of("pairwise"),
+        (Kind::Alltoall, "modified_bruck") => Run::of("bruck"),
+        (Kind::Barrier, "recursive_doubling" | "bruck") => Run::of("dissemination"),
+        (Kind::Broadcast, "basic_linear") => Run::Tree(LINEAR),
+        // The chain has one branch and no segments; a segment here has at most 4 GiB.
+        (Kind::Broadcast | Kind::Reduce, "chain" | "pipeline") => {
+            Run::of("pipelined-chain").with("segment", u32::try_from(c.bytes()).ok()?.max(1))
+        }
+        (Kind::Broadcast, "binary_tree") | (Kind::Reduce, "binary") => Run::Tree(BINARY),
+        (Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter, "binomial") => Run::of("binomial"),
+        (Kind::Broadcast, "knomial") => Run::of("binomial").with("radix", 4),
+        (Kind::Broadcast, "scatter_allgather" | "scatter_allgather_ring") if few => Run::Tree(LINEAR),
+        (Kind::Broadcast, "scatter_allgather") if c.ranks.is_power_of_two() => {
+            Run::of("scatter-allgather").with("allgather", "recursive-doubling")
+        }
+        (Kind::Broadcast, "scatter_allgather_ring") => Run::of("scatter-allgather"),
+        (Kind::Gather | Kind::Scatter, "linear" | "basic_linear" | "linear_nb") => Run::of("linear"),
+        (Kind::Reduce, "linear") => Run::Tree(LINEAR),
+        (Kind::Reduce, "rabenseifner") if fewer => Run::Tree(LINEAR),
+        (Kind::Reduce, "rabenseifner") => Run::of("reduce-scatter-gather"),
+        (Kind::ReduceScatter, "recursive_halving") => Run::of("recursive-halving"),
+        _ => return None,
+    })
+}
+
+/// Returns the collective of the same vector to or from rank 0.
+fn part(c: &Collective, kind: Kind) -> Collective {
+    Collective { kind, root: 0, ..*c }
+}
