@@ -6,11 +6,14 @@
 //! vector through one rank, which is best if few links limit both directions. A block is cut into `chunks`, each on a
 //! tree of its own; a rank passes a chunk on when it has received all of it.
 //!
+//! Sums are added when they arrive, so each tree has an order of its own. In trees of depth 1 a root has all inputs, and
+//! adds them in the order of ranks, which is then the order of every element.
+//!
 //! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
 //! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the routes of the network,
 //! so the optimum of ForestColl, which chooses routes, is a bound.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use unisono_base::{InstrId, NodeId, Span};
 use unisono_collective::Kind;
@@ -139,6 +142,8 @@ fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmE
 struct Messages<'a> {
     case: &'a Case<'a>,
     roots: Roots,
+    /// True if all ranks send to the roots, which add in the order of ranks.
+    in_order: bool,
     forest: &'a synthesis::Forest,
     lanes: Lanes,
 }
@@ -211,8 +216,21 @@ impl Messages<'_> {
             at.arrived[index].push(up);
             return;
         }
-        // The root adds each sum when it arrives, so that little work is left after the last message.
         let lane = self.lanes.receives(m.root, m.root);
+        if self.in_order {
+            let sum = &mut at.ordered[index];
+            sum.arrived.insert(edge.to, up);
+            sum.arrived.entry(m.root).or_insert(Operand::In(all));
+            while let Some(next) = sum.arrived.get(&sum.added).copied() {
+                sum.added += 1;
+                if let Some(so_far) = sum.so_far.replace(next) {
+                    at.made[index] = Some(b.combine(above, lane, len, &[so_far, next], &[Operand::Out(own)]));
+                    sum.so_far = Some(Operand::Out(own));
+                }
+            }
+            return;
+        }
+        // The root adds each sum when it arrives, so that little work is left after the last message.
         let so_far = if at.made[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
         at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
     }
@@ -226,6 +244,18 @@ struct Progress {
     arrived: Vec<Vec<Operand>>,
     /// The last instruction that added to a chunk at its root.
     made: Vec<Option<InstrId>>,
+    /// The sums that are made in the order of ranks.
+    ordered: Vec<Ordered>,
+}
+
+/// A sum in the order of ranks.
+#[derive(Clone, Default)]
+struct Ordered {
+    /// The inputs that have arrived, by rank.
+    arrived: BTreeMap<u32, Operand>,
+    /// The number of ranks in the sum.
+    added: u32,
+    so_far: Option<Operand>,
 }
 
 impl RankAlgorithm for Forest {
@@ -261,11 +291,13 @@ impl RankAlgorithm for Forest {
             let table = fabric.messages(roots, Some(depth), chunks, bytes, runs);
             table.map_err(|reason| unsupported(reason.to_string()))
         };
-        let mut messages = Messages { case, roots, forest: &forest, lanes: Lanes::new(fabric, c.ranks) };
+        let lanes = Lanes::new(fabric, c.ranks);
+        let mut messages = Messages { case, roots, in_order: depth == 1, forest: &forest, lanes };
         let mut at = Progress {
             received: messages.table(None),
             arrived: messages.table(Vec::new()),
             made: messages.table(None),
+            ordered: messages.table(Ordered::default()),
         };
         if c.kind == Kind::Allgather {
             for rank in 0..c.ranks {

@@ -1,5 +1,8 @@
 //! A library's own choice for a problem, with the times of its own model, beside the plan.
 
+mod bits;
+
+pub use bits::{LibraryBits, LibraryLoss, LibrarySettings, library_bits};
 use serde::Serialize;
 use unisono_collective::Kind;
 use unisono_cost::network::{
@@ -39,6 +42,9 @@ pub struct LibraryReport {
     pub notes: Vec<String>,
     /// All that the library enables, least cost first.
     pub choices: Vec<LibraryChoice>,
+    /// The settings that give a property of the bits, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits: Option<LibraryBits>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -145,6 +151,7 @@ pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, Pl
         calibrated: best.is_fitted,
         notes: vec![note],
         choices: times.iter().map(choice).collect(),
+        bits: None,
     })
 }
 
