@@ -146,9 +146,8 @@ fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits
 /// the target adds as the schedule does.
 fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<String>, PlanError> {
     let refused = |reason: String| PlanError::NotExpressible { reason };
-    let proven = VerifiedFile::new(file, Method::Auto).map_err(|proof| {
-        refused(proof.diagnostics.first().map_or_else(String::new, ToString::to_string))
-    })?;
+    let proven = VerifiedFile::new(file, Method::Auto)
+        .map_err(|proof| refused(proof.diagnostics.first().map_or_else(String::new, ToString::to_string)))?;
     for (_, contents) in emitter.emit(&proven).map_err(|e| refused(e.to_string()))? {
         let Some(text) = contents.text() else { continue };
         let Some(found) = emitter.bits(text, &file.schedule) else { continue };

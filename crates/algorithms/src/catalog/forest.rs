@@ -6,8 +6,8 @@
 //! vector through one rank, which is best if few links limit both directions. A block is cut into `chunks`, each on a
 //! tree of its own; a rank passes a chunk on when it has received all of it.
 //!
-//! Sums are added when they arrive, so each tree has an order of its own. In trees of depth 1 a root has all inputs, and
-//! adds them in the order of ranks, which is then the order of every element.
+//! Sums are added when they arrive, so each tree has an order of its own. In trees of depth 1 a root receives all inputs,
+//! and can add them in the order of ranks, which is then the order of every element.
 //!
 //! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
 //! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the routes of the network,
@@ -53,6 +53,11 @@ const INFO: Info = Info {
                      forest that ends first)",
         },
         Param {
+            name: "order",
+            values: "of a sum: that of `arrival`, or that of `ranks`, which all elements then have: every rank sends to every root \
+                     (depth=1; default: arrival)",
+        },
+        Param {
             name: "pairs",
             values: "`all`: messages go between any two ranks that a way over switches joins, or `near`: not where a way over other ranks has \
                      as few cables (default: all where depth and chunks are given, else that of the forest that ends first)",
@@ -90,6 +95,10 @@ impl<'a> Chosen<'a> {
         let roots = known.unwrap_or_else(|| roots(case));
         let least = on.least_depth(roots).map_err(refused)?;
         let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
+        let depth = if in_order(params)? { depth.or(Some(1)) } else { depth };
+        if let Some(depth) = depth.filter(|&depth| depth > 1 && in_order(params).unwrap_or(false)) {
+            return Err(unsupported(format!("sums are added in the order of ranks at depth 1, and depth is {depth}")));
+        }
         if let Some(depth) = depth.filter(|&depth| depth < least) {
             return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {depth}")));
         }
@@ -113,6 +122,11 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
         params = params.with("pairs", "near");
     }
     params.with("depth", depth).with("chunks", chunks)
+}
+
+/// Returns whether the parameters ask for sums in the order of ranks.
+fn in_order(params: &Params) -> Result<bool, AlgorithmError> {
+    Ok(params.choice(INFO.name, "order", &["arrival", "ranks"])? == "ranks")
 }
 
 /// Returns the pairs that the parameters name, or `None` if they leave the pairs open.
@@ -292,7 +306,7 @@ impl RankAlgorithm for Forest {
             table.map_err(|reason| unsupported(reason.to_string()))
         };
         let lanes = Lanes::new(fabric, c.ranks);
-        let mut messages = Messages { case, roots, in_order: depth == 1, forest: &forest, lanes };
+        let mut messages = Messages { case, roots, in_order: in_order(params)?, forest: &forest, lanes };
         let mut at = Progress {
             received: messages.table(None),
             arrived: messages.table(Vec::new()),
@@ -318,7 +332,12 @@ impl RankAlgorithm for Forest {
         }
         if reduces {
             // Messages upward run in the reverse order of the timetable.
-            table(Runs::Up)?.iter().rev().for_each(|m| messages.up(b, m, &mut at));
+            let mut up: Vec<Message> = table(Runs::Up)?.iter().rev().copied().collect();
+            if messages.in_order {
+                // A chunk is then added while the next one travels.
+                up.sort_by_key(|m| m.chunk);
+            }
+            up.iter().for_each(|m| messages.up(b, m, &mut at));
         }
         if !reduces || c.kind == Kind::Allreduce {
             table(Runs::Down)?.iter().for_each(|m| messages.down(b, m, &mut at, reduces));
@@ -336,7 +355,12 @@ impl RankAlgorithm for Forest {
             return Vec::new();
         }
         let found = shapes(case, fabric, Given::default()).unwrap_or_default();
-        found.into_iter().map(|shape| named(shape, Params::new())).collect()
+        let sums = case.collective.kind.reduces();
+        let of = |shape: Shape| {
+            let ordered = (sums && shape.depth == 1).then(|| named(shape, Params::new()).with("order", "ranks"));
+            [named(shape, Params::new())].into_iter().chain(ordered)
+        };
+        found.into_iter().flat_map(of).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {

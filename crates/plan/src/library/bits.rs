@@ -70,9 +70,9 @@ fn order(kind: Kind, algorithm: Algorithm, ranks: u32, bits: Bits) -> Order {
         _ if ranks == 2 => Order::Any,
         Algorithm::Tree => Order::OneChannel,
         Algorithm::Ring if kind == Kind::Reduce => Order::OneChannel,
-        Algorithm::Ring => {
-            Order::Lost("the sum of each piece begins at another rank, and the pieces depend on the length of the vector")
-        }
+        Algorithm::Ring => Order::Lost(
+            "the sum of each piece begins at another rank, and the pieces depend on the length of the vector",
+        ),
         Algorithm::Pat => Order::Lost("the piece of each rank has a tree of its own"),
     }
 }
@@ -114,7 +114,12 @@ pub fn library_bits(problem: &Problem, bits: Bits) -> Result<LibraryBits, PlanEr
             }
             Order::OneChannel => {
                 let seconds = one.map_or(all.seconds, |one| one.seconds);
-                gives.push(LibrarySettings { algorithm, protocol, settings: settings(c.kind, algorithm, protocol), seconds });
+                gives.push(LibrarySettings {
+                    algorithm,
+                    protocol,
+                    settings: settings(c.kind, algorithm, protocol),
+                    seconds,
+                });
             }
             Order::Lost(reason) if loses.iter().all(|loss| loss.algorithm != algorithm) => {
                 loses.push(LibraryLoss { algorithm, reason });
@@ -139,8 +144,8 @@ pub fn library_bits(problem: &Problem, bits: Bits) -> Result<LibraryBits, PlanEr
     }
     if c.kind.reduces() {
         notes.push(
-            "a call on buffers of a symmetric window runs kernels with an order of their own; NCCL_WIN_ENABLE=0 excludes \
-             them, and the settings do not bind allreduces that a framework runs without NCCL"
+            "calls on buffers of a symmetric window run other kernels, whose order is not examined here; NCCL_WIN_ENABLE=0 \
+             excludes them. The settings do not bind allreduces that a framework runs without NCCL"
                 .to_owned(),
         );
     }

@@ -136,7 +136,10 @@ pub fn lacks_tree(kind: Kind, ranks: u32, elements: &Elements, n: u32) -> Option
     };
     let tree = Expression::of_contributors(n);
     (expression.over_contributors(n / ranks) != tree).then(|| {
-        format!("{ranks} ranks with {} contributors each do not add them as the tree of {n} contributors does", n / ranks)
+        format!(
+            "{ranks} ranks with {} contributors each do not add them as the tree of {n} contributors does",
+            n / ranks
+        )
     })
 }
 
