@@ -13,12 +13,12 @@
 //! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the routes of the network,
 //! so the optimum of ForestColl, which chooses routes, is a bound.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use unisono_base::{InstrId, NodeId, Span};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
-use unisono_schedule::{Builder, Operand};
+use unisono_schedule::{Builder, Operand, verify::Expression};
 use unisono_synthesis::{self as synthesis, Fabric, Message, NoForest, Roots, Runs};
 
 use crate::{
@@ -54,8 +54,8 @@ const INFO: Info = Info {
         },
         Param {
             name: "order",
-            values: "of a sum: that of `arrival`, or that of `ranks`, which all elements then have: every rank sends to every root \
-                     (depth=1; default: arrival)",
+            values: "of a sum: that of `arrival`, or at depth 1, where every rank sends to every root, one for all elements: that of \
+                     `ranks`, or `tree`, that of the bits `ranks-count` (default: arrival)",
         },
         Param {
             name: "pairs",
@@ -95,16 +95,23 @@ impl<'a> Chosen<'a> {
         let roots = known.unwrap_or_else(|| roots(case));
         let least = on.least_depth(roots).map_err(refused)?;
         let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
-        let depth = if in_order(params)? { depth.or(Some(1)) } else { depth };
-        if let Some(depth) = depth.filter(|&depth| depth > 1 && in_order(params).unwrap_or(false)) {
-            return Err(unsupported(format!("sums are added in the order of ranks at depth 1, and depth is {depth}")));
+        let of_arrival = order(params)? == "arrival";
+        let depth = if of_arrival { depth } else { depth.or(Some(1)) };
+        if let Some(depth) = depth.filter(|&depth| depth > 1 && !of_arrival) {
+            return Err(unsupported(format!("all elements are added in one order at depth 1, and depth is {depth}")));
         }
         if let Some(depth) = depth.filter(|&depth| depth < least) {
             return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {depth}")));
         }
         let most = blocks(case, roots).block(0).len.max(1);
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.map(|chunks| chunks.min(most));
-        let listed = shapes(case, fabric, Given { roots: known, depth, chunks, pairs }).map_err(refused)?;
+        let mut listed = shapes(case, fabric, Given { roots: known, depth, chunks, pairs }).map_err(refused)?;
+        if !of_arrival {
+            listed.retain(|shape| has_orders(*shape));
+        }
+        if listed.is_empty() {
+            return Err(unsupported("all elements are added in one order where each rank sums up a block".to_owned()));
+        }
         let shape = quickest(case, fabric, &listed).map_err(refused)?;
         let Shape { roots, depth, chunks, pairs } = shape;
         let fabric = pairs.of(fabric).unwrap_or(fabric);
@@ -124,9 +131,14 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
     params.with("depth", depth).with("chunks", chunks)
 }
 
-/// Returns whether the parameters ask for sums in the order of ranks.
-fn in_order(params: &Params) -> Result<bool, AlgorithmError> {
-    Ok(params.choice(INFO.name, "order", &["arrival", "ranks"])? == "ranks")
+/// Returns whether roots that have a part of the vector each receive the inputs of all ranks.
+fn has_orders(shape: Shape) -> bool {
+    shape.depth == 1 && !matches!(shape.roots, Roots::Through(_))
+}
+
+/// Returns the order of additions that the parameters name.
+fn order(params: &Params) -> Result<&'static str, AlgorithmError> {
+    params.choice(INFO.name, "order", &["arrival", "ranks", "tree"])
 }
 
 /// Returns the pairs that the parameters name, or `None` if they leave the pairs open.
@@ -156,8 +168,11 @@ fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmE
 struct Messages<'a> {
     case: &'a Case<'a>,
     roots: Roots,
-    /// True if all ranks send to the roots, which add in the order of ranks.
-    in_order: bool,
+    /// The sums of roots to which all ranks send; none in the order of arrival.
+    sums: Option<Sums>,
+    /// By rank the scratch memory of its sums, and the elements of a place in it.
+    scratch: Vec<u32>,
+    longest: u32,
     forest: &'a synthesis::Forest,
     lanes: Lanes,
 }
@@ -231,22 +246,78 @@ impl Messages<'_> {
             return;
         }
         let lane = self.lanes.receives(m.root, m.root);
-        if self.in_order {
-            let sum = &mut at.ordered[index];
-            sum.arrived.insert(edge.to, up);
-            sum.arrived.entry(m.root).or_insert(Operand::In(all));
-            while let Some(next) = sum.arrived.get(&sum.added).copied() {
-                sum.added += 1;
-                if let Some(so_far) = sum.so_far.replace(next) {
-                    at.made[index] = Some(b.combine(above, lane, len, &[so_far, next], &[Operand::Out(own)]));
-                    sum.so_far = Some(Operand::Out(own));
-                }
-            }
+        if self.sums.is_some() {
+            self.add_in_order(b, m, (edge.to, up), at);
             return;
         }
         // The root adds each sum when it arrives, so that little work is left after the last message.
         let so_far = if at.made[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
         at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
+    }
+
+    /// Makes the sums of a chunk at its root whose operands are there, once the input of a rank has arrived.
+    fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
+        let lane = self.lanes.receives(m.root, m.root);
+        let Some(sums) = &self.sums else { return };
+        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+        let index = self.index(m.root, m.chunk, m.root);
+        let mut ready = vec![arrived];
+        if at.operands[index].is_empty() {
+            at.operands[index] = vec![None; sums.sum_of.len()];
+            ready.push((m.root, Operand::In(all)));
+        }
+        while let Some((operand, place)) = ready.pop() {
+            at.operands[index][operand as usize] = Some(place);
+            let Some(sum) = sums.sum_of[operand as usize] else { continue };
+            let (left, right) = sums.operands[sum as usize];
+            let [left, right] = [left, right].map(|one| at.operands[index][one as usize]);
+            let (Some(left), Some(right)) = (left, right) else { continue };
+            // All sums of a root are made in one lane, those of a chunk before those of the next.
+            let to = match sums.slots[sum as usize] {
+                None => Operand::Out(own),
+                Some(slot) => Operand::Tmp(self.scratch[m.root as usize] + slot * self.longest),
+            };
+            at.made[index] = Some(b.combine(NodeId(m.root), lane, len, &[left, right], &[to]));
+            ready.push((self.case.collective.ranks + sum, to));
+        }
+    }
+}
+
+/// The sums of the inputs of all ranks in an order that is the same at all roots.
+struct Sums {
+    /// The operands of each sum: ranks, or `ranks` plus the number of an earlier sum.
+    operands: Vec<(u32, u32)>,
+    /// For each operand, the sum that it is in; none for the last sum.
+    sum_of: Vec<Option<u32>>,
+    /// For each sum the place in scratch memory, in units of a chunk. Sums with the input of rank 0 are made in the
+    /// output, one after the other.
+    slots: Vec<Option<u32>>,
+    used: u32,
+}
+
+impl Sums {
+    fn new(operands: Vec<(u32, u32)>, ranks: u32) -> Self {
+        let mut sum_of = vec![None; ranks as usize + operands.len()];
+        let (mut slots, mut used): (Vec<Option<u32>>, u32) = (Vec::new(), 0);
+        for (&(left, right), sum) in operands.iter().zip(0..) {
+            (sum_of[left as usize], sum_of[right as usize]) = (Some(sum), Some(sum));
+            let has_first = left == 0 || left >= ranks && slots[(left - ranks) as usize].is_none();
+            slots.push(if has_first { None } else { Some(used) });
+            used += u32::from(!has_first);
+        }
+        Self { operands, sum_of, slots, used }
+    }
+
+    /// Returns the sums in the order that the parameters name; none in the order of arrival.
+    fn of(params: &Params, ranks: u32) -> Result<Option<Self>, AlgorithmError> {
+        Ok(match order(params)? {
+            "ranks" => {
+                let from_left = (1..ranks).map(|rank| (if rank == 1 { 0 } else { ranks + rank - 2 }, rank));
+                Some(Self::new(from_left.collect(), ranks))
+            }
+            "tree" => Some(Self::new(Expression::combinations_of(ranks), ranks)),
+            _ => None,
+        })
     }
 }
 
@@ -258,18 +329,8 @@ struct Progress {
     arrived: Vec<Vec<Operand>>,
     /// The last instruction that added to a chunk at its root.
     made: Vec<Option<InstrId>>,
-    /// The sums that are made in the order of ranks.
-    ordered: Vec<Ordered>,
-}
-
-/// A sum in the order of ranks.
-#[derive(Clone, Default)]
-struct Ordered {
-    /// The inputs that have arrived, by rank.
-    arrived: BTreeMap<u32, Operand>,
-    /// The number of ranks in the sum.
-    added: u32,
-    so_far: Option<Operand>,
+    /// The operands of the sums of a chunk at its root, as far as they are there.
+    operands: Vec<Vec<Option<Operand>>>,
 }
 
 impl RankAlgorithm for Forest {
@@ -306,12 +367,16 @@ impl RankAlgorithm for Forest {
             table.map_err(|reason| unsupported(reason.to_string()))
         };
         let lanes = Lanes::new(fabric, c.ranks);
-        let mut messages = Messages { case, roots, in_order: in_order(params)?, forest: &forest, lanes };
+        let sums = Sums::of(params, c.ranks)?.filter(|_| c.kind.reduces());
+        let longest = blocks(case, roots).block(0).len.div_ceil(chunks);
+        let used = sums.as_ref().map_or(0, |sums| sums.used * longest);
+        let scratch = (0..c.ranks).map(|rank| if used > 0 { b.scratch(NodeId(rank), used) } else { 0 }).collect();
+        let mut messages = Messages { case, roots, sums, scratch, longest, forest: &forest, lanes };
         let mut at = Progress {
             received: messages.table(None),
             arrived: messages.table(Vec::new()),
             made: messages.table(None),
-            ordered: messages.table(Ordered::default()),
+            operands: messages.table(Vec::new()),
         };
         if c.kind == Kind::Allgather {
             for rank in 0..c.ranks {
@@ -333,7 +398,7 @@ impl RankAlgorithm for Forest {
         if reduces {
             // Messages upward run in the reverse order of the timetable.
             let mut up: Vec<Message> = table(Runs::Up)?.iter().rev().copied().collect();
-            if messages.in_order {
+            if messages.sums.is_some() {
                 // A chunk is then added while the next one travels.
                 up.sort_by_key(|m| m.chunk);
             }
@@ -357,8 +422,9 @@ impl RankAlgorithm for Forest {
         let found = shapes(case, fabric, Given::default()).unwrap_or_default();
         let sums = case.collective.kind.reduces();
         let of = |shape: Shape| {
-            let ordered = (sums && shape.depth == 1).then(|| named(shape, Params::new()).with("order", "ranks"));
-            [named(shape, Params::new())].into_iter().chain(ordered)
+            let orders: &[_] = if sums && has_orders(shape) { &["ranks", "tree"] } else { &[] };
+            let ordered = move |order: &&str| named(shape, Params::new()).with("order", order);
+            [named(shape, Params::new())].into_iter().chain(orders.iter().map(ordered))
         };
         found.into_iter().flat_map(of).collect()
     }

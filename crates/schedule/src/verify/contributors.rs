@@ -9,6 +9,7 @@
 //! `n` if the expression of their collective, with these sums in place of the inputs, is that tree.
 
 use sha2::{Digest, Sha256};
+use unisono_base::narrow;
 
 use super::name::{COMBINE, OUTPUT, PREFIX, SPAN};
 
@@ -30,6 +31,22 @@ impl Expression {
     /// Returns the tree of `n` contributors.
     pub fn of_contributors(n: u32) -> Self {
         Self { words: tree(0, n) }
+    }
+
+    /// Returns the operands of each combination: numbers below `n` are contributors, and `n + k` is combination `k`.
+    pub fn combinations_of(n: u32) -> Vec<(u32, u32)> {
+        let (mut made, mut open) = (Vec::new(), Vec::new());
+        for word in tree(0, n) {
+            let operands = if word == COMBINE { open.pop().zip(open.pop()) } else { None };
+            match operands {
+                None => open.push(word),
+                Some((right, left)) => {
+                    open.push(n + narrow::<u32>(made.len()));
+                    made.push((left, right));
+                }
+            }
+        }
+        made
     }
 
     /// Returns the expression over contributors of which each rank holds `share` consecutive ones.
