@@ -71,10 +71,8 @@ def contributor(owner: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
             x = (x ^ x >> np.uint64(shift)) * np.uint64(factor)
         x ^= x >> np.uint64(31)
     scale = np.left_shift(1, (x >> np.uint64(40)) % np.uint64(6)).astype(np.float64)
-    made: np.ndarray[tuple[int], np.dtype[np.float64]] = (
-        (x % np.uint64(2000003)).astype(np.float64) / 1000001 - 1
-    ) * scale
-    return made
+    value: np.ndarray[tuple[int], np.dtype[np.float64]] = (x % np.uint64(2000003)).astype(np.float64) / 1000001 - 1
+    return value * scale
 
 
 def with_contributors(compiled: Compile, folder: Path, abi: str, ranks: int, contributors: int) -> bytes:

@@ -22,9 +22,9 @@ impl FileBits {
             class: proof.element_class.clone(),
         };
         if roundings.values().any(|rounding| matches!(rounding, Rounding::Own(_))) {
-            // The compared expressions do not show this order.
-            found.unlike = None;
             found.drop("place", own_order);
+            // The compared expressions do not show this order.
+            found.unlike = Some(own_order.to_owned());
         }
         found
     }

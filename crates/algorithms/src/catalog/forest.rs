@@ -18,13 +18,13 @@ use std::sync::Arc;
 use unisono_base::{InstrId, NodeId, Span};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
-use unisono_schedule::{Builder, Operand, verify::Expression};
+use unisono_schedule::{Builder, Operand};
 use unisono_synthesis::{self as synthesis, Fabric, Message, NoForest, Roots, Runs};
 
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
     ranks::{
-        Blocks, Lanes, RankAlgorithm,
+        Blocks, Lanes, RankAlgorithm, Sums,
         shapes::{self, Given, Pairs, Shape, blocks, message_bytes, quickest, roots, shapes},
     },
 };
@@ -283,44 +283,6 @@ impl Messages<'_> {
     }
 }
 
-/// The sums of the inputs of all ranks in an order that is the same at all roots.
-struct Sums {
-    /// The operands of each sum: ranks, or `ranks` plus the number of an earlier sum.
-    operands: Vec<(u32, u32)>,
-    /// For each operand, the sum that it is in; none for the last sum.
-    sum_of: Vec<Option<u32>>,
-    /// For each sum the place in scratch memory, in units of a chunk. Sums with the input of rank 0 are made in the
-    /// output, one after the other.
-    slots: Vec<Option<u32>>,
-    used: u32,
-}
-
-impl Sums {
-    fn new(operands: Vec<(u32, u32)>, ranks: u32) -> Self {
-        let mut sum_of = vec![None; ranks as usize + operands.len()];
-        let (mut slots, mut used): (Vec<Option<u32>>, u32) = (Vec::new(), 0);
-        for (&(left, right), sum) in operands.iter().zip(0..) {
-            (sum_of[left as usize], sum_of[right as usize]) = (Some(sum), Some(sum));
-            let has_first = left == 0 || left >= ranks && slots[(left - ranks) as usize].is_none();
-            slots.push(if has_first { None } else { Some(used) });
-            used += u32::from(!has_first);
-        }
-        Self { operands, sum_of, slots, used }
-    }
-
-    /// Returns the sums in the order that the parameters name; none in the order of arrival.
-    fn of(params: &Params, ranks: u32) -> Result<Option<Self>, AlgorithmError> {
-        Ok(match order(params)? {
-            "ranks" => {
-                let from_left = (1..ranks).map(|rank| (if rank == 1 { 0 } else { ranks + rank - 2 }, rank));
-                Some(Self::new(from_left.collect(), ranks))
-            }
-            "tree" => Some(Self::new(Expression::combinations_of(ranks), ranks)),
-            _ => None,
-        })
-    }
-}
-
 /// The state of each chunk on each rank.
 struct Progress {
     /// The instruction that received a chunk.
@@ -367,7 +329,11 @@ impl RankAlgorithm for Forest {
             table.map_err(|reason| unsupported(reason.to_string()))
         };
         let lanes = Lanes::new(fabric, c.ranks);
-        let sums = Sums::of(params, c.ranks)?.filter(|_| c.kind.reduces());
+        let sums = match order(params)? {
+            "ranks" if c.kind.reduces() => Some(Sums::in_ranks(c.ranks)),
+            "tree" if c.kind.reduces() => Some(Sums::in_tree(c.ranks)),
+            _ => None,
+        };
         let longest = blocks(case, roots).block(0).len.div_ceil(chunks);
         let used = sums.as_ref().map_or(0, |sums| sums.used * longest);
         let scratch = (0..c.ranks).map(|rank| if used > 0 { b.scratch(NodeId(rank), used) } else { 0 }).collect();
