@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import unisono as un
+from numpy.typing import NDArray
 
 from ..python.conftest import call
 from ..python.test_mpi import Compile, compiled, plan, report, run
@@ -63,7 +64,7 @@ def test_a_table_gives_the_same_bits_at_any_size_and_place(
 LENGTH, TYPES = 1 << 15, (("f32", np.float32), ("f64", np.float64), ("f16", np.float16))
 
 
-def contributor(owner: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def contributor(owner: int) -> NDArray[np.float64]:
     """Returns the vector of one contributor, as ``store`` of ``bits.c`` makes it."""
     with np.errstate(over="ignore"):
         x = (np.uint64(owner << 32) | np.arange(LENGTH, dtype=np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
@@ -71,8 +72,8 @@ def contributor(owner: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
             x = (x ^ x >> np.uint64(shift)) * np.uint64(factor)
         x ^= x >> np.uint64(31)
     scale = np.left_shift(1, (x >> np.uint64(40)) % np.uint64(6)).astype(np.float64)
-    value: np.ndarray[tuple[int], np.dtype[np.float64]] = (x % np.uint64(2000003)).astype(np.float64) / 1000001 - 1
-    return value * scale
+    value = (x % np.uint64(2000003)).astype(np.float64) / 1000001 - 1
+    return np.multiply(value, scale, dtype=np.float64)
 
 
 def with_contributors(compiled: Compile, folder: Path, abi: str, ranks: int, contributors: int) -> bytes:

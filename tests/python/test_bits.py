@@ -337,9 +337,19 @@ def test_sums_of_switches_have_no_known_order(tmp_path: Path) -> None:
 
 
 def test_settings_of_nccl_give_or_lose_the_bits() -> None:
-    def found(collective: str, ranks: int, bits: str, **more: int) -> tuple[dict[str, list[str]], set[str]]:
-        asked = {"bytes": "1MiB", "as_library": "nccl", "bits": bits, **more}
-        report = un.plan(collective, "dgx-h100", shape=ranks, **asked).report()["library"]["bits"]
+    def found(
+        collective: str, ranks: int, bits: str, contributors: int | None = None
+    ) -> tuple[dict[str, list[str]], set[str]]:
+        plan = un.plan(
+            collective,
+            "dgx-h100",
+            shape=ranks,
+            bytes="1MiB",
+            as_library="nccl",
+            bits=bits,
+            contributors=contributors,
+        )
+        report = plan.report()["library"]["bits"]
         gives = {one["algorithm"]: one["settings"] for one in report["gives"]}
         return gives, {one["algorithm"] for one in report["loses"]}
 

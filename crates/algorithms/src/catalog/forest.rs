@@ -6,8 +6,8 @@
 //! vector through one rank, which is best if few links limit both directions. A block is cut into `chunks`, each on a
 //! tree of its own; a rank passes a chunk on when it has received all of it.
 //!
-//! Sums are added when they arrive, so each tree has an order of its own. In trees of depth 1 a root receives all inputs,
-//! and can add them in the order of ranks, which is then the order of every element.
+//! Sums are added when they arrive, so each tree has an order of its own. In trees of depth 1 a root receives all
+//! inputs, and can add them in one order, which is then the order of every element.
 //!
 //! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
 //! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the routes of the network,

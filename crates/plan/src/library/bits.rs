@@ -5,8 +5,8 @@
 //! * **tree**: a rank adds its own element, then those of its children, and the root copies the sum. Each channel has a
 //!   tree of its own, the second half of the channels mirrored or shifted ones. The channel of an element changes with
 //!   the length of the vector, since the number of channels and their shares do. One channel has one tree.
-//! * **ring**: the sum of a piece of an allreduce or a reduce-scatter begins at another rank than that of the next piece.
-//!   A reduce passes the ring once, from the rank after the root, so one channel has one order.
+//! * **ring**: the sum of a piece of an allreduce or a reduce-scatter begins at another rank than that of the next
+//!   piece. A reduce passes the ring once, from the rank after the root, so one channel has one order.
 //! * **nvls**, **collnet**: a switch adds, and no document states its order.
 //!
 //! Source: NVIDIA/nccl 5067397c, `src/graph/connect.cc`, `src/graph/trees.cc`, `src/device/all_reduce.h`,
