@@ -73,7 +73,8 @@ def contributor(owner: int) -> NDArray[np.float64]:
         x ^= x >> np.uint64(31)
     scale = np.left_shift(1, (x >> np.uint64(40)) % np.uint64(6)).astype(np.float64)
     value = (x % np.uint64(2000003)).astype(np.float64) / 1000001 - 1
-    return np.multiply(value, scale, dtype=np.float64)
+    made: NDArray[np.float64] = value * scale
+    return made
 
 
 def with_contributors(compiled: Compile, folder: Path, abi: str, ranks: int, contributors: int) -> bytes:
