@@ -59,7 +59,8 @@ def verdict(
 def bits_text(held: Sequence[str], unlike: str | None) -> str:
     """Returns the properties of the bits that hold, and the reason why others do not."""
     names = {"ranks": "on all ranks", "place": "at each place", "size": "at each size"}
-    text = ", ".join(names[name] for name in held) or "no"
+    words = [names[name] for name in held]
+    text = " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]])) or "no"
     return text if unlike is None else f"{text}; {unlike}"
 
 
