@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from unisono.mpi.exports import export as export
     from unisono.planning import AlgorithmCase as AlgorithmCase
     from unisono.planning import PlanTable as PlanTable
+    from unisono.planning import add_contributors as add_contributors
     from unisono.planning import algorithm as algorithm
     from unisono.planning import bounds as bounds
     from unisono.planning import check_bound as check_bound

@@ -21,7 +21,7 @@ INPUT, OUTPUT, _, STREAM = range(4)
 WRONG = -1  # The expression of an element that combines one rank twice, or different elements of the inputs.
 MOVING_ONE, MOVING_ALL = {"broadcast", "message", "scatter"}, {"allgather", "alltoall", "gather"}
 REDUCING, ROOTED = {"allreduce", "reduce", "reduce-scatter", "scan"}, MOVING_ONE | {"gather", "reduce"}
-ALIKE = {"allgather", "allreduce", "barrier", "broadcast"}  # All ranks end with one result.
+ALIKE = {"allgather", "allreduce", "broadcast"}  # All ranks end with one result.
 _N = r"(\d{1,10})"
 _OPERATOR, _DTYPE = "operator=(sum|prod|min|max|and|or|xor|ordered)", "dtype=(f32|f64|f16|bf16|i32|i64)"
 _COLLECTIVE = re.compile(rf"collective (\S+) ranks={_N} elements={_N} root={_N} {_OPERATOR} {_DTYPE}", re.A)

@@ -1,6 +1,8 @@
-// Bits of sums over random lengths, offsets and splits. Usage: bits SEED CALLS. Element k of a long vector has one value
-// on each rank; each call sums a stretch of it, in parts, at a random place of memory. Rank 0 prints for each type and
-// collective the sums that were compared with an earlier one of the same element, and those with other bits.
+// Bits of sums over random lengths, offsets and splits. Usage: bits SEED CALLS [CONTRIBUTORS FILE]. Element k of a long
+// vector has one value on each rank; each call sums a stretch of it, in parts, at a random place of memory. Rank 0 prints
+// for each type and collective the sums that were compared with an earlier one of the same element, and those with other
+// bits. With CONTRIBUTORS, the vector of a rank is the sum of its equal share of them, in the order of `ranks-count`, and
+// rank 0 writes all sums to FILE.
 #include <mpi.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,11 +54,43 @@ static void store(int type, char *at, int owner, int k) {
     memcpy(at, from[type], WIDTHS[type]);
 }
 
+static void add(int type, const char *a, const char *b, char *to) {
+    char sum[8];
+    if (type == 0) *(float *)sum = *(const float *)a + *(const float *)b;
+    else if (type == 1) *(double *)sum = *(const double *)a + *(const double *)b;
+    else {
+        int one = 1;
+        memcpy(sum, b, 2);
+        type == 2 ? add_f16((void *)a, sum, &one, NULL) : add_bf16((void *)a, sum, &one, NULL);
+    }
+    memcpy(to, sum, WIDTHS[type]);
+}
+static void add_in_pairs(int type, char *sums, int n) {
+    size_t width = WIDTHS[type];
+    for (; n > 1; n = (n + 1) / 2) {
+        for (int k = 0; k < n / 2; k++) add(type, sums + 2 * k * width, sums + (2 * k + 1) * width, sums + k * width);
+        if (n % 2) memmove(sums + n / 2 * width, sums + (n - 1) * width, width);
+    }
+}
+// Adds contributors in groups of as many as the least prime factor of their number, then the sums of the groups.
+static void add_contributors(int type, char *sums, int n) {
+    size_t width = WIDTHS[type];
+    for (int factor = 2; n > 1; n /= factor) {
+        for (factor = 2; n % factor; factor++) continue;
+        for (int group = 0; group < n / factor; group++) {
+            add_in_pairs(type, sums + group * factor * width, factor);
+            memmove(sums + group * width, sums + group * factor * width, width);
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank), MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
     int calls = argc > 2 ? atoi(argv[2]) : 100;
+    int share = argc > 4 ? atoi(argv[3]) / ranks : 1;
+    FILE *file = argc > 4 && rank == 0 ? fopen(argv[4], "wb") : NULL;
     MPI_Datatype two, types[TYPES];
     MPI_Type_contiguous(2, MPI_BYTE, &two), MPI_Type_commit(&two);
     types[0] = MPI_FLOAT, types[1] = MPI_DOUBLE, types[2] = types[3] = two;
@@ -65,16 +99,23 @@ int main(int argc, char **argv) {
     char *vector = malloc(8 * LENGTH), *in = malloc(8 * ROOM), *out = malloc(8 * ROOM);
     for (int type = 0; type < TYPES; type++) {
         size_t width = WIDTHS[type];
-        for (int k = 0; k < LENGTH; k++) store(type, vector + k * width, rank, k);
+        for (int k = 0; k < LENGTH; k++) {
+            char parts[8 * 64];
+            for (int one = 0; one < share; one++) store(type, parts + one * width, rank * share + one, k);
+            add_contributors(type, parts, share);
+            memcpy(vector + k * width, parts, width);
+        }
         for (int reduces = 0; reduces < 2; reduces++) {
             char *first = calloc(LENGTH, width), *known = calloc(LENGTH, 1);
             long sums = 0, unlike = 0;
             state = seed * 8 + (uint64_t)(2 * type + reduces);
-            for (int made = 0; made < calls;) {
+            for (int made = 0, last = 0; !last;) {
+                last = ++made >= calls;
                 int length = (int)(1 + drawn((uint64_t)2 << drawn(15))), start;
-                length = length > LENGTH ? LENGTH : length;
+                // The last call sums what no other one has.
+                length = length > LENGTH || (argc > 4 && last) ? LENGTH : length;
                 start = (int)drawn((uint64_t)(LENGTH - length + 1));
-                for (int parts = 1 + (int)drawn(3); length > 0 && parts > 0; parts--, made++) {
+                for (int parts = last ? 1 : 1 + (int)drawn(3); length > 0 && parts > 0; parts--) {
                     int n = parts == 1 ? length : 1 + (int)drawn((uint64_t)length);
                     char *given = in + width * drawn(64), *got = out + width * drawn(64);
                     int in_place = drawn(2) == 0;
@@ -97,9 +138,11 @@ int main(int argc, char **argv) {
             long most;
             MPI_Reduce(&unlike, &most, 1, MPI_LONG, MPI_MAX, 0, MPI_COMM_WORLD);
             if (rank == 0) printf("%s %s %ld %ld\n", NAMES[type], reduces ? "reduce" : "allreduce", sums, most);
+            if (file) fwrite(first, width, LENGTH, file);
             free(first), free(known);
         }
     }
+    if (file) fclose(file);
     MPI_Finalize();
     return 0;
 }

@@ -4,8 +4,10 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import unisono as un
+from numpy.typing import NDArray
 
 from ..python.conftest import call
 from ..python.test_mpi import Compile, compiled, plan, report, run
@@ -56,6 +58,64 @@ def test_a_table_gives_the_same_bits_at_any_size_and_place(
     ran = {algorithm for _, algorithm in report(said)}
     # The sum of differences at the end is the one call that the table leaves: it is of integers, and short.
     assert ran <= rows(tables[0]) | rows(tables[1]), ran
+
+
+#: The elements of the vector of ``bits``, and its types.
+LENGTH, TYPES = 1 << 15, (("f32", np.float32), ("f64", np.float64), ("f16", np.float16))
+
+
+def contributor(owner: int) -> NDArray[np.float64]:
+    """Returns the vector of one contributor, as ``store`` of ``bits.c`` makes it."""
+    with np.errstate(over="ignore"):
+        x = (np.uint64(owner << 32) | np.arange(LENGTH, dtype=np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            x = (x ^ x >> np.uint64(shift)) * np.uint64(factor)
+        x ^= x >> np.uint64(31)
+    scale = np.left_shift(1, (x >> np.uint64(40)) % np.uint64(6)).astype(np.float64)
+    value = (x % np.uint64(2000003)).astype(np.float64) / 1000001 - 1
+    made: NDArray[np.float64] = value * scale
+    return made
+
+
+def with_contributors(compiled: Compile, folder: Path, abi: str, ranks: int, contributors: int) -> bytes:
+    """Returns the sums of all types on a number of ranks, over lengths that no other number of ranks has."""
+    tables = [
+        un.plan_table(name, "archer", shape=max(ranks, 2), bits="ranks-count", contributors=contributors)
+        for name in ("allreduce", "reduce")
+    ]
+    path, sums = folder / f"{ranks}.plan", folder / f"{ranks}.sums"
+    un.save_plans([row for table in tables for row in table.rows], path)
+    asked = ("--require", "ranks-count", "--contributors", str(contributors))
+    assert call("verify", str(path), *asked).code == 0
+    words = (str(100 + ranks), CALLS, str(contributors), str(sums))
+    done = run(ranks, compiled("bits", abi), *words, options=("--plan", str(path), "--safe-ops"))
+    assert done.code == 0, done.err
+    assert all(unlike == 0 for _, unlike in compared(done.out).values()), done.out
+    return sums.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("abi", "contributors", "counts"),
+    [
+        ("openmpi", 4, (1, 2, 4)),
+        pytest.param("mpich", 8, (2, 4), marks=SOAK),
+        pytest.param("openmpi", 12, (3, 6), marks=SOAK),
+    ],
+)
+def test_contributors_give_the_same_bits_on_any_number_of_ranks(
+    compiled: Compile, tmp_path: Path, abi: str, contributors: int, counts: tuple[int, ...]
+) -> None:
+    found = [with_contributors(compiled, tmp_path, abi, ranks, contributors) for ranks in counts]
+    assert len(found[0]) == 2 * LENGTH * (4 + 8 + 2 + 2)
+    assert all(sums == found[0] for sums in found)
+    parts, at = [contributor(owner) for owner in range(contributors)], 0
+    for name, kind in TYPES:
+        own = un.add_contributors([part.astype(kind) for part in parts]).tobytes()
+        other = np.sum([part.astype(kind) for part in parts], axis=0, dtype=kind).tobytes()
+        for collective in ("allreduce", "reduce"):
+            assert found[0][at : at + len(own)] == own, (name, collective)
+            at += len(own)
+        assert other != own
 
 
 @pytest.mark.parametrize(("abi", "ranks"), [("openmpi", 3), ("mpich", 3)])

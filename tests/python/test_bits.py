@@ -182,3 +182,183 @@ def test_a_class_that_changes_with_the_size_is_found(tmp_path: Path) -> None:
     ring = un.plan("allreduce", "archer", shape=4, elements=64, algorithm="ring")
     with pytest.raises(un.Error, match="lack 'size': in the blocks of the row"):
         un.PlanTable("size", [(ring, 0, None)], [], 1).save(tmp_path / "t.plan")
+
+
+def test_a_requirement_that_fails_gives_its_reason_and_no_certificate(tmp_path: Path) -> None:
+    options = ["allreduce", "--machine", "archer", "--ranks", "4", "--elements", "8", "--algorithm", "ring"]
+    call("plan", *options, "-o", str(tmp_path / "r.sched"))
+    made = tmp_path / "r.cert"
+    ran = call("verify", str(tmp_path / "r.sched"), "--require", "place", "--certificate", str(made), "--json")
+    required = ran.json["required"]
+    assert (ran.code, required["bits"], required["holds"]) == (1, "place", False)
+    assert required["reason"].startswith("element 0 of rank 0 is (")
+    assert not made.exists()
+    assert call("verify", str(tmp_path / "r.sched"), "--require", "ranks", "--certificate", str(made)).code == 0
+    checked = call("verify", str(tmp_path / "r.sched"), "--check", str(made), "--require", "place", "--json")
+    assert (checked.code, checked.json["required"]["reason"]) == (1, "the certificate does not claim it")
+
+
+def test_calls_of_the_library_are_stated_with_a_property_that_holds(tmp_path: Path) -> None:
+    plan = un.plan("allreduce", "archer", shape=4, elements=64, algorithm="recursive-doubling")
+    path = tmp_path / "t.plan"
+    un.save_plans([(plan, 64, 127), (plan, 256, None)], path)
+    ran = call("verify", str(path), "--require", "size")
+    assert ran.code == 0
+    assert "holds for the calls that the rows serve, and not for those of the library: allreduce on 4" in ran.out
+    left = call("verify", str(path), "--require", "size", "--json").json["required"]["left_to_library"]
+    assert left == [f"allreduce on 4 ranks, {sizes} bytes" for sizes in ("0 to 63", "128 to 255")]
+
+
+def test_a_barrier_has_every_property(tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    barrier = un.plan("barrier", "archer", shape=16)
+    un.save_plans([(barrier, 0, None)], path)
+    assert call("verify", str(path), "--require", "size").code == 0
+    assert call("verify", str(path), "--require", "ranks-count", "--contributors", "64").code == 0
+    un.save(barrier.schedule, tmp_path / "b.sched")
+    text = (tmp_path / "b.sched").read_text()
+    proof = barrier.schedule.verify()
+    assert proof.bits == ["ranks", "place"]
+    assert checker.check(text, barrier.schedule.certificate(proof, text))[3] == ["repeatable", "place"]
+
+
+def grouped(numbers: list[str]) -> str:
+    """Returns the expression of numbers in the tree of contributors, by its definition."""
+    if len(numbers) == 1:
+        return numbers[0]
+    size = next(n for n in range(2, len(numbers) + 1) if len(numbers) % n == 0)
+    groups = [numbers[at : at + size] for at in range(0, len(numbers), size)]
+    for group in groups:
+        while len(group) > 1:
+            pairs = [group[at : at + 2] for at in range(0, len(group), 2)]
+            group[:] = [pair[0] if len(pair) == 1 else f"({pair[0]}+{pair[1]})" for pair in pairs]
+    return grouped([group[0] for group in groups])
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5, 6, 9, 12, 15, 16, 30])
+def test_contributors_are_added_in_their_tree(count: int) -> None:
+    numbers = [str(n) for n in range(count)]
+    tree = un.add_contributors(numbers, lambda a, b: f"({a}+{b})")
+    assert tree == grouped(numbers)
+    if count > 1:
+        prime = next(n for n in range(2, count + 1) if count % n == 0)
+        shares = [numbers[at : at + prime] for at in range(0, count, prime)]
+        local = [un.add_contributors(share, lambda a, b: f"({a}+{b})") for share in shares]
+        assert un.add_contributors(local, lambda a, b: f"({a}+{b})") == tree
+
+
+def test_only_trees_of_contributors_have_ranks_count(tmp_path: Path) -> None:
+    path = tmp_path / "t.plan"
+    for ranks, algorithm, params, contributors, holds in [
+        (4, "recursive-doubling", {}, 4, True),
+        (4, "recursive-doubling", {}, 8, True),
+        (4, "rabenseifner", {}, 16, True),
+        (4, "recursive-doubling", {}, 12, False),
+        (4, "recursive-doubling", {}, 6, False),
+        (6, "reduce-broadcast", {"reduce": "binomial", "broadcast": "binomial"}, 6, True),
+        (6, "reduce-broadcast", {"reduce": "binomial", "broadcast": "binomial"}, 12, True),
+        (4, "recursive-multiplying", {"schedule": "a4"}, 4, False),
+        (4, "dissemination", {"ways": "3"}, 4, False),
+    ]:
+        plan = un.plan("allreduce", "archer", shape=ranks, elements=64, algorithm=algorithm, params=params)
+        un.save_plans([(plan, 0, None)], path)
+        asked = ("--require", "ranks-count", "--contributors", str(contributors))
+        ran = call("verify", str(path), *asked, "--json")
+        assert (ran.code == 0) is holds, (ranks, algorithm, contributors, ran.json["required"])
+        assert (ran.json["required"]["reason"] is None) is holds
+    assert call("verify", str(path), "--require", "ranks-count").code == 2
+    assert call("verify", str(path), "--require", "size", "--contributors", "4").code == 2
+    scan = un.plan("scan", "archer", shape=4, elements=64)
+    un.save_plans([(scan, 0, None)], path)
+    ran = call("verify", str(path), "--require", "ranks-count", "--contributors", "4")
+    assert (ran.code, "another result on each rank" in ran.out) == (1, True)
+    with pytest.raises(un.InputError, match="give both or none"):
+        un.plan_table("allreduce", "archer", shape=4, bits="ranks-count")
+    with pytest.raises(un.InputError, match="none is given"):
+        un.plan("allreduce", "archer", shape=4, elements=4, bits="ranks-count")
+
+
+@pytest.mark.parametrize(("order", "bits"), [("ranks", "size"), ("tree", "ranks-count")])
+def test_forests_of_depth_1_add_all_elements_in_one_order(order: str, bits: str, tmp_path: Path) -> None:
+    """Every length and number of chunks has one expression, also lengths that do not divide into equal chunks."""
+    rows, first = [], 0
+    for elements, chunks in [(1, 1), (100, 3), (4097, 16), (5000, 7)]:
+        params = {"order": order, "chunks": str(chunks)}
+        plan = un.plan("allreduce", "dgx-h100", shape=8, elements=elements, algorithm="forest", params=params)
+        assert plan.schedule.verify().bits == ["ranks", "place"]
+        rows.append((plan, first, 4 * elements))
+        first = 4 * elements + 1
+    path = tmp_path / "t.plan"
+    un.save_plans(rows, path)
+    asked = ("--require", bits, *(("--contributors", "16") if bits == "ranks-count" else ()))
+    assert call("verify", str(path), *asked).code == 0
+    arrival = un.plan(
+        "allreduce", "dgx-h100", shape=8, elements=4096, algorithm="forest", params={"depth": "1", "chunks": "4"}
+    )
+    assert arrival.schedule.verify().bits == ["ranks"]
+    with pytest.raises(un.UnsupportedError, match="in one order at depth 1, and depth is 2"):
+        un.plan(
+            "allreduce", "dgx-h100", shape=8, elements=64, algorithm="forest", params={"order": order, "depth": "2"}
+        )
+
+
+def test_the_price_of_a_size_is_beside_what_a_plan_file_can_hold() -> None:
+    """Sums in switches are faster, and no .plan holds them."""
+    plan = un.plan("allreduce", "dgx-h100", shape=8, bytes="64MiB", bits="size")
+    fastest = un.plan("allreduce", "dgx-h100", shape=8, bytes="64MiB", target="preload")
+    assert un.plan("allreduce", "dgx-h100", shape=8, bytes="64MiB").algorithm == "in-network"
+    assert plan.report()["bits_cost"] == pytest.approx(plan.predicted["seconds"] / fastest.predicted["seconds"])
+    shown = call("plan", "allreduce", "--machine", "archer", "--ranks", "16", "--bytes", "1MiB", "--bits", "size").out
+    assert "same bits for any size: as fast as the fastest that a .plan can hold" in shown
+
+
+@pytest.mark.parametrize("target", ["mscclpp", "msccl-xml"])
+def test_files_for_gpus_keep_the_bits(target: str, tmp_path: Path) -> None:
+    suffix = {"mscclpp": "json", "msccl-xml": "xml"}[target]
+    for algorithm, place in [("recursive-doubling", True), ("rabenseifner", True), ("ring", False)]:
+        options = ["allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1KiB", "--algorithm", algorithm]
+        file = tmp_path / f"{algorithm}.{suffix}"
+        assert call("emit", *options, "--format", target, "-o", str(file)).code == 0
+        ran = call("verify", str(file), "--require", "place", "--json")
+        assert (ran.code == 0) is place, ran.json
+        assert ran.json["required"]["holds"] is place
+        assert ("place" in ran.json["bits"]) is place
+        assert call("verify", str(file), "--require", "ranks").code == 0
+    plan = un.plan("allreduce", "archer", shape=4, bytes="1KiB", target=target, bits="place")
+    assert {one["algorithm"] for one in plan.candidates}.isdisjoint({"ring", "swing"})
+
+
+def test_sums_of_switches_have_no_known_order(tmp_path: Path) -> None:
+    file = tmp_path / "s.json"
+    options = ["allreduce", "--machine", "dgx-h100", "--bytes", "64KiB", "--algorithm", "in-network"]
+    assert call("emit", *options, "--format", "mscclpp", "-o", str(file)).code == 0
+    ran = call("verify", str(file), "--require", "place")
+    assert (ran.code, "a switch adds, in an order that it does not state" in ran.out) == (1, True)
+
+
+def test_settings_of_nccl_give_or_lose_the_bits() -> None:
+    def found(
+        collective: str, ranks: int, bits: str, contributors: int | None = None
+    ) -> tuple[dict[str, list[str]], set[str]]:
+        plan = un.plan(
+            collective,
+            "dgx-h100",
+            shape=ranks,
+            bytes="1MiB",
+            as_library="nccl",
+            bits=bits,
+            contributors=contributors,
+        )
+        report = plan.report()["library"]["bits"]
+        gives = {one["algorithm"]: one["settings"] for one in report["gives"]}
+        return gives, {one["algorithm"] for one in report["loses"]}
+
+    gives, loses = found("allreduce", 8, "size")
+    assert (set(gives), loses) == ({"tree"}, {"ring", "nvls"})
+    assert gives["tree"][2:] == ["NCCL_MIN_NCHANNELS=1", "NCCL_MAX_NCHANNELS=1"]
+    assert gives["tree"][0] == "NCCL_ALGO=allreduce:tree"
+    assert found("allreduce", 2, "size")[0].keys() == {"tree", "ring"}
+    assert found("reduce", 8, "size")[0].keys() == {"ring"}
+    assert found("allgather", 8, "size")[1] == set()
+    assert found("allreduce", 8, "ranks")[0].keys() == {"tree", "ring"}
+    assert found("allreduce", 8, "ranks-count", contributors=16)[0] == {}

@@ -5,6 +5,7 @@
 // A number that does not fit is refused where it enters; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
+mod bits;
 pub mod chakra;
 pub mod csl;
 pub mod goal;
@@ -15,9 +16,11 @@ pub mod mscclpp;
 pub mod registers;
 pub mod tuning;
 
+pub use bits::FileBits;
 use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::{File, Placement, VerifiedFile, wafer::LowerError};
 use unisono_machine::{Description, InNetwork, Machine, Wafer, network::Protocol};
+use unisono_schedule::Schedule;
 
 /// Processors of a GPU: those of an A100, the fewest of the GPUs that executors of plans are made for. An H100 has 132.
 pub const PROCESSORS: u32 = 108;
@@ -130,6 +133,15 @@ pub trait Emitter: Sync {
         None
     }
 
+    /// Returns the properties of the bits of a file of a schedule, in the order in which the target adds. `None` if it
+    /// adds in the order of the schedule.
+    ///
+    /// # Errors
+    /// The text is not a file of the target.
+    fn bits(&self, _text: &str, _schedule: &Schedule) -> Option<Result<FileBits, ImportError>> {
+        None
+    }
+
     /// The placement in which the target has a schedule, if it is another one than the file's. The emitted code, its
     /// simulation and its predicted time are those of this placement.
     ///
@@ -188,6 +200,15 @@ pub struct Asked {
     pub dtype: Option<Dtype>,
     pub operator: Option<Operator>,
     pub root: Option<u64>,
+}
+
+impl Asked {
+    /// Asks for the collective of a schedule.
+    fn of(schedule: &Schedule) -> Self {
+        let c = schedule.collective();
+        let root = c.kind.has_root().then(|| u64::from(c.root));
+        Self { elements: Some(c.count()), dtype: Some(c.dtype), operator: Some(c.operator), root }
+    }
 }
 
 /// What is wrong with a file, and on which line; line 0 is the file as a whole.

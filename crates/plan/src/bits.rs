@@ -1,20 +1,26 @@
-//! Plans whose results have the same bits: on all ranks, at all places of a vector, or at all sizes.
+//! Plans whose results have the same bits: on all ranks, at all places of a vector, at all sizes, or on all numbers of
+//! ranks.
 //!
 //! `ranks` and `place` are properties of the schedule of one length, and its proof decides them. `size` is a property
 //! of programs over blocks, which serve every length: all blocks have one expression. The class of this expression is
-//! known only when the programs are proved.
+//! known only when the programs are proved. `ranks-count` is `size` with one expression, which the number of logical
+//! contributors defines.
 
-use std::{cell::OnceCell, str::FromStr};
+use std::cell::OnceCell;
 
 use unisono_algorithms::Means;
 use unisono_base::interrupt;
+use unisono_emit::Emitter;
+use unisono_lower::{File, VerifiedFile};
 use unisono_schedule::{
+    plan_file::lacks_tree,
     stored::{Blocking, condense},
     verify::{Method, verify},
 };
 
 use crate::{
-    Format, Plan, PlanError, Problem, Timed, candidates::build, expressible, stored::store_best, targets::kind_of,
+    Format, Plan, PlanError, Problem, Timed, candidates::build, expressible, format::runs_on_mpi, stored::store_best,
+    targets::kind_of,
 };
 
 /// A property of the bits of results. Each includes those before it.
@@ -26,40 +32,58 @@ pub enum Bits {
     Place,
     /// All elements of results of every size have one expression.
     Size,
+    /// This expression is the tree of that many contributors, of which each rank holds as many.
+    RanksCount(u32),
 }
 
 impl Bits {
-    pub const ALL: &[Bits] = &[Bits::Ranks, Bits::Place, Bits::Size];
+    /// Returns the property of a name; `contributors` is the number of logical contributors of `ranks-count`.
+    ///
+    /// # Errors
+    /// The name is unknown, or the number is missing or superfluous.
+    pub fn new(name: &str, contributors: Option<u32>) -> Result<Self, PlanError> {
+        let bits = match (name, contributors) {
+            ("ranks-count", Some(contributors)) => return Ok(Self::RanksCount(contributors)),
+            ("ranks-count", None) => return Err(PlanError::NoContributors),
+            ("ranks", _) => Self::Ranks,
+            ("place", _) => Self::Place,
+            ("size", _) => Self::Size,
+            _ => return Err(PlanError::Bits { found: name.to_owned() }),
+        };
+        let superfluous = |found| Err(PlanError::Contributors { found, bits: name.to_owned() });
+        contributors.map_or(Ok(bits), superfluous)
+    }
 
     pub fn name(self) -> &'static str {
         match self {
             Self::Ranks => "ranks",
             Self::Place => "place",
             Self::Size => "size",
+            Self::RanksCount(_) => "ranks-count",
         }
     }
 
     /// Returns the names of the property and of those that it includes.
     pub fn names(self) -> Vec<&'static str> {
-        Self::ALL.iter().filter(|&&bits| bits <= self).map(|bits| bits.name()).collect()
+        let smaller = [Self::Ranks, Self::Place, Self::Size].into_iter().filter(|&bits| bits < self);
+        smaller.chain([self]).map(Self::name).collect()
+    }
+
+    fn contributors(self) -> Option<u32> {
+        if let Self::RanksCount(contributors) = self { Some(contributors) } else { None }
     }
 }
 
-impl FromStr for Bits {
-    type Err = PlanError;
-
-    fn from_str(text: &str) -> Result<Self, PlanError> {
-        let found = Self::ALL.iter().find(|bits| bits.name() == text).copied();
-        found.ok_or_else(|| PlanError::Bits { found: text.to_owned() })
-    }
-}
-
-/// Returns the class of the elements of a candidate's programs if these have `size`, or a sentence on two unlike
-/// elements.
+/// Returns the class of the elements of a candidate's programs if these have `size` and, with a number of contributors,
+/// `ranks-count`, or else the reason.
 ///
 /// # Errors
 /// No program can be made, or it fails its proof.
-fn stored_class(problem: &Problem, candidate: &Timed) -> Result<Result<String, String>, PlanError> {
+fn stored_class(
+    problem: &Problem,
+    candidate: &Timed,
+    contributors: Option<u32>,
+) -> Result<Result<String, String>, PlanError> {
     let target = &problem.target;
     let kind = kind_of(&target.machine());
     if !kind.offers.contains(&Means::Messages) {
@@ -76,6 +100,12 @@ fn stored_class(problem: &Problem, candidate: &Timed) -> Result<Result<String, S
         let blocks = facts.collective.elements;
         return Ok(Err(format!("its programs serve only counts that {blocks} divides")));
     }
+    let c = facts.collective;
+    if elements.class.is_some()
+        && let Some(reason) = contributors.and_then(|n| lacks_tree(c.kind, c.ranks, elements, n))
+    {
+        return Ok(Err(reason));
+    }
     Ok(elements.class.clone().ok_or_else(|| elements.unlike.clone().unwrap_or_else(|| TOO_LARGE.to_owned())))
 }
 
@@ -86,11 +116,20 @@ const TOO_LARGE: &str = "its expression has too many combinations to be compared
 /// # Errors
 /// The schedule cannot be built.
 fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits) -> Result<Option<String>, PlanError> {
-    if bits == Bits::Size {
-        return Ok(stored_class(problem, candidate)?.err());
+    if bits >= Bits::Size {
+        return Ok(stored_class(problem, candidate, bits.contributors())?.err());
     }
     let proof = match form.and_then(Format::emitter) {
-        Some(emitter) => verify(&expressible::built(problem, emitter, candidate)?.schedule, Method::Auto),
+        Some(emitter) => {
+            let file = expressible::built(problem, emitter, candidate)?;
+            let proof = verify(&file.schedule, Method::Auto);
+            if proof.bits.contains(&bits.name())
+                && let Some(reason) = file_lacks(emitter, &file, bits)?
+            {
+                return Ok(Some(reason));
+            }
+            proof
+        }
         None => {
             let built = problem.target.build(problem.collective, candidate)?;
             verify(&condense(&built.schedule), Method::Auto)
@@ -103,13 +142,31 @@ fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits
     Ok(Some(first.or(proof.unlike_elements).unwrap_or_else(|| TOO_LARGE.to_owned())))
 }
 
+/// Returns why the file of a target with an order of additions of its own lacks a property; none if it has it, or if
+/// the target adds as the schedule does.
+fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<String>, PlanError> {
+    let refused = |reason: String| PlanError::NotExpressible { reason };
+    let proven = VerifiedFile::new(file, Method::Auto)
+        .map_err(|proof| refused(proof.diagnostics.first().map_or_else(String::new, ToString::to_string)))?;
+    for (_, contents) in emitter.emit(&proven).map_err(|e| refused(e.to_string()))? {
+        let Some(text) = contents.text() else { continue };
+        let Some(found) = emitter.bits(text, &file.schedule) else { continue };
+        let found = found.map_err(|e| refused(e.to_string()))?;
+        if !found.bits.contains(&bits.name()) {
+            return Ok(Some(found.unlike.unwrap_or_else(|| TOO_LARGE.to_owned())));
+        }
+    }
+    Ok(None)
+}
+
 impl Plan {
-    /// Returns the class of the elements of the best candidate's programs; none without the property `size`.
+    /// Returns the class of the elements of the best candidate's programs; none without the property `size`, or without
+    /// `ranks-count` for a number of contributors.
     ///
     /// # Errors
     /// No program can be made, or it fails its proof.
-    pub fn size_class(&self) -> Result<Option<String>, PlanError> {
-        Ok(stored_class(&self.problem, self.best())?.ok())
+    pub fn size_class(&self, contributors: Option<u32>) -> Result<Option<String>, PlanError> {
+        Ok(stored_class(&self.problem, self.best(), contributors)?.ok())
     }
 
     /// Leaves only the candidates that have a property. Candidates that the format cannot express go too.
@@ -119,16 +176,19 @@ impl Plan {
     /// over blocks, or the format holds none.
     pub fn with_bits(mut self, bits: Bits) -> Result<Self, PlanError> {
         let emitter = self.form.as_ref().and_then(Format::emitter);
-        if let Some(emitter) = emitter.filter(|_| bits == Bits::Size) {
+        if let Some(emitter) = emitter.filter(|_| bits >= Bits::Size) {
             let reason = format!(
-                "'size' is proved of the programs of a .plan, which serve every length, and a file for {} has no such \
+                "'{}' is proved of the programs of a .plan, which serve every length, and a file for {} has no such \
                  proof; ask for 'place'",
+                bits.name(),
                 emitter.name()
             );
             return Err(PlanError::NotExpressible { reason });
         }
         let mut first = None;
-        self.fastest = Some(self.best().time);
+        // A .plan holds no sums of switches, so it is compared with candidates that it can hold.
+        let may_run = |one: &&Timed| bits < Bits::Size || runs_on_mpi(one).is_ok();
+        self.fastest = self.candidates.iter().find(may_run).map(|one| one.time);
         for (candidate, mark) in
             std::mem::take(&mut self.candidates).into_iter().zip(std::mem::take(&mut self.expressible))
         {

@@ -81,8 +81,12 @@ pub enum PlanError {
     NoLibrary(String),
     #[error("{0}")]
     NoLibraryTime(String),
-    #[error("'{found}' names no bits; accepted are ranks, place and size")]
+    #[error("'{found}' names no bits; accepted are ranks, place, size and ranks-count")]
     Bits { found: String },
+    #[error("'ranks-count' is of a number of contributors, and none is given; state it, as a multiple of the ranks")]
+    NoContributors,
+    #[error("{found} contributors belong to 'ranks-count', and the bits asked for are '{bits}'; drop one of them")]
+    Contributors { found: u32, bits: String },
     #[error("{reason}")]
     NotExpressible { reason: String },
     #[error(

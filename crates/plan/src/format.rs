@@ -87,16 +87,17 @@ pub(crate) fn mark(
 /// The machine runs no MPI programs, or all candidates reduce in switches.
 pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
     check_messages(problem, Format::PRELOAD)?;
-    sorted(timed, |candidate| {
-        let needs = candidate.algorithm.info().needs;
-        if needs.contains(&Means::Messages) || needs.contains(&Means::Links) {
-            return Ok(());
-        }
-        Err(format!(
-            "a .plan has schedules of ranks only, and {} uses switches that reduce",
-            candidate.algorithm.name()
-        ))
-    })
+    sorted(timed, runs_on_mpi)
+}
+
+/// # Errors
+/// The reason why no `.plan` can hold a candidate.
+pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
+    let needs = candidate.algorithm.info().needs;
+    if needs.contains(&Means::Messages) || needs.contains(&Means::Links) {
+        return Ok(());
+    }
+    Err(format!("a .plan has schedules of ranks only, and {} uses switches that reduce", candidate.algorithm.name()))
 }
 
 /// # Errors

@@ -40,7 +40,10 @@ pub use error::PlanError;
 pub use expressible::Expressible;
 pub use forests::{ChunkTree, ForestTrees, Front, FrontPoint};
 pub use format::Format;
-pub use library::{LIBRARIES, LibraryRegion, LibraryReport, library_choice, library_regions};
+pub use library::{
+    LIBRARIES, LibraryBits, LibraryLoss, LibraryRegion, LibraryReport, LibrarySettings, library_bits, library_choice,
+    library_regions,
+};
 pub use plan::{Plan, plan, plan_best, plan_for};
 pub use problem::{Asked, Part, Problem, Root};
 pub use report::{BoundReport, CandidateReport, MemoryReport, PhaseReport, PlanReport, Prediction, bounds, predict};

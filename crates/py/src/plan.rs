@@ -10,8 +10,8 @@ use serde::Serialize;
 use unisono_algorithms::{Formula, algorithms as registered};
 use unisono_collective::Kind;
 use unisono_plan::{
-    Bits, BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, library_choice,
-    library_regions, plan_for, sweep_point as point_of,
+    Bits, BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, library_bits,
+    library_choice, library_regions, plan_for, sweep_point as point_of,
 };
 
 use crate::{
@@ -109,9 +109,11 @@ impl Plan {
     }
 
     /// Returns the class of the expression that all elements have at every length that the programs of a `.plan` serve;
-    /// None if they do not serve every length, or not with one expression.
-    fn size_class(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        detached(py, || self.plan.size_class())?.map_err(plan_error)
+    /// None if they do not serve every length, or not with one expression, or not with the tree of a number of logical
+    /// contributors.
+    #[pyo3(signature = (contributors = None))]
+    fn size_class(&self, py: Python<'_>, contributors: Option<u32>) -> PyResult<Option<String>> {
+        detached(py, || self.plan.size_class(contributors))?.map_err(plan_error)
     }
 
     /// Returns a certificate of the bound `cut` or `flow` as JSON: prices of links, from which the bound can be checked
@@ -153,7 +155,7 @@ impl Plan {
 }
 
 #[pyfunction]
-#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None, library = None, behaves_as = None, bits = None))]
+#[pyo3(signature = (collective, machine, elements, dtype = "f32", operator = "sum", root = None, algorithm = None, params = None, model = None, places = None, target = None, library = None, behaves_as = None, bits = None, contributors = None))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn plan(
     py: Python<'_>,
@@ -171,6 +173,7 @@ pub fn plan(
     library: Option<Vec<u8>>,
     behaves_as: Option<&str>,
     bits: Option<&str>,
+    contributors: Option<u32>,
 ) -> PyResult<Plan> {
     let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
     let params = convert::params(params)?;
@@ -178,8 +181,11 @@ pub fn plan(
         let form = target.map(|name| Format::named(name, library.as_deref())).transpose()?;
         let problem = Problem::new(&request.asked(machine, model))?;
         // Refuse an unknown library before the candidates are timed, which may take long.
-        let library = behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
-        let bits: Option<Bits> = bits.map(str::parse).transpose()?;
+        let bits = bits.map(|name| Bits::new(name, contributors)).transpose()?;
+        let mut library = behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
+        if let (Some(library), Some(bits)) = (&mut library, bits) {
+            library.bits = Some(library_bits(library.name, &problem, bits)?);
+        }
         let mut made = plan_for(problem, algorithm, &params, form)?;
         if let Some(bits) = bits {
             made = made.with_bits(bits)?;

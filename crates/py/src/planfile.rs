@@ -112,11 +112,12 @@ pub fn prove_plan(py: Python<'_>, bytes: &[u8], ranks: Option<u32>) -> PyResult<
 }
 
 /// Proves the programs of all rows of a `.plan` file, and returns the properties of the bits of each collective on each
-/// number of ranks.
+/// number of ranks. `ranks-count` is that of a number of logical contributors.
 #[pyfunction]
-pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyList>> {
+#[pyo3(signature = (bytes, contributors = None))]
+pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8], contributors: Option<u32>) -> PyResult<Bound<'py, PyList>> {
     let file = PlanFile::read(bytes.to_vec()).map_err(input)?;
-    let found = detached(py, || file.bits())?.map_err(input)?;
+    let found = detached(py, || file.bits(contributors))?.map_err(input)?;
     let all = PyList::empty(py);
     for one in found {
         let dict = PyDict::new(py);
@@ -124,6 +125,7 @@ pub fn plan_bits<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyLi
         dict.set_item("ranks", one.ranks)?;
         dict.set_item("bits", one.bits)?;
         dict.set_item("unlike_elements", one.unlike)?;
+        dict.set_item("unlike_contributors", one.unlike_contributors)?;
         dict.set_item("left_to_library", one.left)?;
         all.append(dict)?;
     }

@@ -26,8 +26,11 @@ __all__ = [
     "GpuPlanFinding",
     "GpuPlanProof",
     "Job",
+    "LibraryBits",
     "LibraryChoice",
+    "LibraryLoss",
     "LibraryReport",
+    "LibrarySettings",
     "MessageCounts",
     "MetricReport",
     "Phase",
@@ -39,6 +42,7 @@ __all__ = [
     "PredictionReport",
     "PricedOperation",
     "ProofReport",
+    "RequiredBits",
     "SampledJobs",
     "SecondOpinion",
     "SimulationReport",
@@ -194,7 +198,8 @@ class PlanReport(TypedDict):
     library: NotRequired["LibraryReport"]
     #: The properties of the bits that all candidates have, if they were asked for.
     bits: NotRequired[list[str]]
-    #: The predicted time divided by that of the fastest candidate without these properties.
+    #: The predicted time divided by that of the fastest candidate without these properties; with ``size``, of those
+    #: that a ``.plan`` can hold.
     bits_cost: NotRequired[float]
 
 
@@ -248,6 +253,33 @@ class LibraryChoice(TypedDict):
     prices: dict[str, float]
 
 
+class LibrarySettings(TypedDict):
+    """Settings of a library that give a property of the bits."""
+
+    algorithm: str
+    protocol: str
+    #: Variables of the environment, as ``NAME=VALUE``.
+    settings: list[str]
+    #: The time with these settings by the library's own model, which is not measured.
+    seconds: float
+
+
+class LibraryLoss(TypedDict):
+    """An algorithm of a library without a property of the bits."""
+
+    algorithm: str
+    reason: str
+
+
+class LibraryBits(TypedDict):
+    """The settings of a library that give a property of the bits, fastest first, and the algorithms that lose it."""
+
+    bits: str
+    gives: list[LibrarySettings]
+    loses: list[LibraryLoss]
+    notes: list[str]
+
+
 class LibraryReport(TypedDict):
     """A library's own choice: ``unisono plan --as``."""
 
@@ -271,6 +303,8 @@ class LibraryReport(TypedDict):
     notes: list[str]
     #: All algorithms and protocols that the library's model compares, cheapest first; empty for rules.
     choices: list[LibraryChoice]
+    #: The settings with a property of the bits, if one was asked for.
+    bits: NotRequired[LibraryBits]
 
 
 class Expected(TypedDict):
@@ -387,6 +421,16 @@ class Diagnostic(TypedDict):
     message: str
 
 
+class RequiredBits(TypedDict):
+    """The verdict on a property of the bits that was required, with the reason if it does not hold."""
+
+    bits: str
+    holds: bool
+    reason: str | None
+    #: The calls of a ``.plan`` that the MPI library serves, for which the property is not known.
+    left_to_library: list[str]
+
+
 class ProofReport(TypedDict):
     """``Proof.report()`` and ``unisono verify --json``; keys that were not proved are None."""
 
@@ -406,6 +450,8 @@ class ProofReport(TypedDict):
     #: Two elements with different expressions, in words.
     unlike_elements: str | None
     diagnostics: list[Diagnostic]
+    #: The property that was required, if one was.
+    required: NotRequired[RequiredBits]
 
 
 class GpuPlanFinding(Diagnostic):
@@ -434,6 +480,10 @@ class GpuPlanProof(TypedDict):
     seed: str | None
     scratch_bytes_max: int | None
     expression_class: str | None
+    #: The properties ``ranks``, ``place`` and ``size`` that hold, in the order in which the runtime adds.
+    bits: list[str]
+    #: The reason why a property does not hold, in words.
+    unlike_elements: str | None
     diagnostics: list[GpuPlanFinding]
 
 
@@ -456,6 +506,10 @@ class MscclProof(TypedDict):
     race_free: bool
     repeatable: bool
     expression_class: str | None
+    #: The properties ``ranks`` and ``place`` that hold, in the order in which the executor adds.
+    bits: list[str]
+    #: The reason why a property does not hold, in words.
+    unlike_elements: str | None
     buffers: list[str]
     sizes: str
     notes: list[str]
@@ -826,10 +880,12 @@ class PlanBits(TypedDict):
 
     collective: str
     ranks: int
-    #: The properties ``ranks``, ``place`` and ``size`` that hold.
+    #: The properties ``ranks``, ``place``, ``size`` and ``ranks-count`` that hold.
     bits: list[str]
     #: Two elements or sizes with different expressions, in words.
     unlike_elements: str | None
+    #: The reason why ``ranks-count`` does not hold, if a number of contributors was given.
+    unlike_contributors: str | None
     #: The calls that the MPI library serves, in words.
     left_to_library: list[str]
 

@@ -5,6 +5,7 @@ from typing import Any
 from unisono import Schedule
 from unisono.base.inputs import element_count
 from unisono.base.reports import GpuPlanFinding, GpuPlanProof, MscclFinding, MscclProof
+from unisono.cli._bits import bits_text, print_verdict, verdict
 from unisono.cli._failures import NO
 from unisono.cli._output import print_fields, print_json, print_lines, working
 from unisono.planning.emission import import_schedule
@@ -28,6 +29,7 @@ def verify_plan(
     size: tuple[int | None, str | None],
     dtype: str | None,
     method: str,
+    require: str | None,
     as_json: bool,
     *,
     trust_relaxed: bool,
@@ -39,11 +41,14 @@ def verify_plan(
         elements = element_count(elements, in_bytes, dtype or "f32", "verify")
     with working("checking"):
         found = check_gpu_plan(path, elements, dtype, trust_relaxed=trust_relaxed, method=method, processors=processors)
+    required = verdict(require, found["bits"], found["unlike_elements"])
     if as_json:
-        print_json(found)
+        print_json(found if required is None else {**found, "required": required})
     else:
         _print(path, found)
-    return NO if found["diagnostics"] else 0
+        if not found["diagnostics"]:
+            print_verdict(required)
+    return NO if found["diagnostics"] or not (required is None or required["holds"]) else 0
 
 
 def _print(path: str, found: GpuPlanProof) -> None:
@@ -55,6 +60,7 @@ def _print(path: str, found: GpuPlanProof) -> None:
             ("deadlock-free", _SAID[found["deadlock_free"]]),
             ("race-free", _SAID[found["race_free"]]),
             ("repeatable", _SAID[found["repeatable"]]),
+            ("same bits", bits_text(found["bits"], found["unlike_elements"])),
             ("safe to launch again", _SAID[found["relaunch"]]),
             ("keeps its input", _INPUT[found["keeps_input"]]),
             ("sizes", _SIZES[found["sizes"]]),

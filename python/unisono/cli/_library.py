@@ -1,9 +1,10 @@
 """Printed choices of a library by its own rules."""
 
-from unisono.base.reports import LibraryReport
+from unisono.base.reports import LibraryBits, LibraryReport
+from unisono.cli._bits import SAME_BITS
 from unisono.cli._output import microseconds, number, print_fields, print_lines, print_table
 
-__all__ = ["OWN_ROWS", "print_choice", "print_enabled"]
+__all__ = ["OWN_ROWS", "print_bits", "print_choice", "print_enabled"]
 
 OWN_ROWS = (
     "lines are the best of NCCL's own algorithms by the times of --as nccl, which are NCCL's own estimates until "
@@ -22,6 +23,22 @@ def print_choice(library: LibraryReport) -> None:
     time = "no time" if library["seconds"] is None else f"{microseconds(library['seconds'])} µs{busbw}"
     chosen = f"{library['algorithm']}{channels}: {time}"
     print_fields([(f"as {library['name']}", chosen), *(("note", note) for note in library["notes"])])
+
+
+def print_bits(name: str, found: LibraryBits) -> None:
+    """Prints the settings that give a property of the bits, with their time, and the algorithms that lose it."""
+    said = SAME_BITS[found["bits"]]
+    print_lines("")
+    rows = [
+        [f"{one['algorithm']} {one['protocol']}", microseconds(one["seconds"]), " ".join(one["settings"]) or "any"]
+        for one in found["gives"]
+    ]
+    if rows:
+        print_table([f"{name}, {said}", "own estimate µs", "with"], rows, right=["own estimate µs"])
+    else:
+        print_lines(f"{name}: no settings are known that give the {said}")
+    print_lines(*(f"{one['algorithm']} loses them: {one['reason']}" for one in found["loses"]))
+    print_lines(*(f"note: {note}" for note in found["notes"]))
 
 
 def print_enabled(library: LibraryReport) -> None:

@@ -66,6 +66,7 @@ class Request:
     target: str | None = None
     behaves_as: str | None = None
     bits: str | None = None
+    contributors: int | None = None
 
     def count(self) -> int:
         """Returns the requested number of elements."""
@@ -95,6 +96,7 @@ class Request:
                 library=library_of(self.target),
                 as_library=self.behaves_as,
                 bits=self.bits,
+                contributors=self.contributors,
             )
 
 

@@ -122,14 +122,14 @@ CERTIFICATE = (
 #: A certificate of a bound, which states the collective. A machine with boxes or places has no subset.
 BOUND_CERTIFICATE = (
     Unused(
-        ("subset", *_PLANNED, "model", "method", "seed", "check", "require"),
+        ("subset", *_PLANNED, "model", "method", "seed", "check", "require", "contributors"),
         "is for a proof of a schedule, and the certificate of a bound states what it proves; drop it",
     ),
 )
 #: A plan for GPUs, and the options for such a plan only.
 GPU_PLAN = (
     Unused(
-        ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check", "require"),
+        ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check", "contributors"),
         "is for a schedule, and the file is a plan for GPUs; drop it, or import the plan first (`unisono import`)",
     ),
 )
@@ -137,7 +137,10 @@ GPU_PLAN = (
 MSCCL = (
     Unused(_PLANNED[5:], "is for a collective that is planned, and the file has its own schedule; drop it"),
     Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
-    Unused(("certificate", "require"), "is for the text form of a schedule; import the file first (`unisono import`)"),
+    Unused(
+        ("certificate", "contributors"),
+        "is for the text form of a schedule; import the file first (`unisono import`)",
+    ),
 )
 MSCCL_ON_NO_MACHINE = (Unused((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),)
 NOT_A_GPU_PLAN = (Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)

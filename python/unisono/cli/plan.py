@@ -12,7 +12,8 @@ from unisono.base.files import check_files, save, write
 from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
-from unisono.cli._library import OWN_ROWS, print_choice, print_enabled
+from unisono.cli._bits import SAME_BITS, check_contributors, contributors_option
+from unisono.cli._library import OWN_ROWS, print_bits, print_choice, print_enabled
 from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
     assumed,
@@ -31,9 +32,8 @@ from unisono.cli._output import (
     working,
 )
 from unisono.cli._pictures import check_picture
-from unisono.cli._plan_files import SAME_BITS
 from unisono.cli._types import COLLECTIVE
-from unisono.planning.bits import BITS
+from unisono.planning.bits import BITS, ratio
 from unisono.planning.emission import FORMATS, TARGETS, TUNINGS
 from unisono.planning.libraries import library_rows
 
@@ -41,6 +41,8 @@ __all__ = ["plan", "print_candidates", "print_report"]
 
 _TERMS = ("energy", "distance", "depth", "contention", "links")
 _SHOWN = 10
+#: Smaller costs are printed as none.
+_NO_COST = 5e-4
 #: The words for sources of times other than models.
 _SOURCES = {"simulated": "simulated", "estimated": "estimate"}
 #: The pattern of the vendor's library on a wafer.
@@ -77,9 +79,11 @@ _SCHEDULES = (
 @click.option(
     "--bits",
     type=click.Choice(BITS),
-    help="Plan only what gives the same bits on all ranks (ranks), at each place of a vector too (place), or at each "
-    "size too (size); with --serve and -o FILE.plan, one table for these sizes.",
+    help="Plan only what gives the same bits on all ranks (ranks), at each place of a vector too (place), at each size "
+    "too (size), or on each number of ranks too (ranks-count); with --serve and -o FILE.plan, one table for these "
+    "sizes. With --as, add the settings of the library that do.",
 )
+@contributors_option
 @click.option(
     "--certificate", metavar="OUT", help="Write prices of links that prove the bound of a network to this file."
 )
@@ -103,6 +107,7 @@ def plan(
     serve: str | None,
     unlike_bits: bool,
     bits: str | None,
+    contributors: int | None,
     certificate: str | None,
     plot: str | None,
     **options: Any,
@@ -132,9 +137,10 @@ def plan(
         raise InputError("--unlike-bits permits unlike bits, and --bits excludes them; drop one of them")
     if bits is not None and target in TUNINGS:
         raise InputError(f"--bits is for schedules of this program, and {target} has algorithms of a library; drop it")
+    check_contributors("--bits", bits, contributors)
     check_picture(plot)
     check_files({"-o": output, "--certificate": certificate, "--plot": plot}, options["machine"])
-    request = Request(**options, bits=bits)
+    request = Request(**options, bits=bits, contributors=contributors)
     made, table = request.plan(), None
     report = made.report()
     certified, tuning = None, None
@@ -202,6 +208,7 @@ def _table(request: Request, bits: str, sizes: tuple[int, int | None]) -> PlanTa
             request.collective,
             request.sized_machine(),
             bits=bits,
+            contributors=request.contributors,
             first_bytes=sizes[0],
             last_bytes=sizes[1],
             dtype=request.dtype,
@@ -219,11 +226,15 @@ def _print_table_of_bits(table: PlanTable) -> None:
     ]
     print_lines("")
     print_table(["bytes", "candidate"], rows, right=[])
-    worst = max(table.prices, key=lambda price: price["seconds"] / price["fastest_seconds"])
-    print_lines(
-        f"{SAME_BITS[table.bits]}: {table.mean_cost - 1:+.1%} beside the fastest over {len(table.prices)} sizes, "
-        f"{table.cost - 1:+.1%} at {worst['bytes']} bytes, where it costs most"
-    )
+    worst = max(table.prices, key=ratio)
+    over = f"the fastest that a .plan can hold over {len(table.prices)} sizes"
+    if table.cost - 1 < _NO_COST:
+        print_lines(f"{SAME_BITS[table.bits]}: as fast as {over}")
+    else:
+        print_lines(
+            f"{SAME_BITS[table.bits]}: {table.mean_cost - 1:+.1%} beside {over}, {table.cost - 1:+.1%} at "
+            f"{worst['bytes']} bytes, where it costs most"
+        )
 
 
 def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: str) -> dict[str, Any]:
@@ -340,6 +351,8 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
     print_candidates(report["candidates"], candidates, report["target"])
     if "library" in report:
         print_enabled(report["library"])
+        if "bits" in report["library"]:
+            print_bits(report["library"]["name"], report["library"]["bits"])
     if (vendors := _vendors(report)) is not None:
         times = f", {vendors['seconds'] / predicted['seconds']:.2f} times as long" if predicted["seconds"] else ""
         print_lines("", f"{_VENDORS} (the vendor's pattern): {cycles_and_time(vendors)}{times}")
@@ -350,7 +363,11 @@ def _price_of_bits(report: PlanReport) -> str:
     if "bits" not in report:
         return ""
     said = SAME_BITS[report["bits"][-1]]
-    return f"{said}: {report['bits_cost'] - 1:+.1%} beside the fastest" if "bits_cost" in report else said
+    if "bits_cost" not in report:
+        return said
+    fastest = "the fastest that a .plan can hold" if "size" in report["bits"] else "the fastest"
+    cost = report["bits_cost"] - 1
+    return f"{said}: as fast as {fastest}" if cost < _NO_COST else f"{said}: {cost:+.1%} beside {fastest}"
 
 
 def _assumed(bound: Bound | None, notes: list[str]) -> str:

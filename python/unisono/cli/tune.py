@@ -11,11 +11,11 @@ from unisono import InputError
 from unisono.base import names
 from unisono.base.files import check_writable
 from unisono.base.messages import shown
+from unisono.cli._bits import SAME_BITS, check_contributors, contributors_option
 from unisono.cli._completion import of_names
 from unisono.cli._measurements import ALIKE, fingerprint, import_alike, judge, note_shared_cores
 from unisono.cli._options import json_option
 from unisono.cli._output import counted, params_text, print_json, print_lines, print_table, progress
-from unisono.cli._plan_files import SAME_BITS
 from unisono.cli._sources import JUDGED, refuse_unused
 from unisono.cli._types import FORMAT, MACHINE
 from unisono.cli.bench import sizes_of
@@ -75,9 +75,10 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
 @click.option(
     "--bits",
     type=click.Choice(BITS),
-    help="Measure only tables with the same bits on all ranks (ranks), at each place of a vector too (place), or at "
-    "each size too (size); the library then serves no call.",
+    help="Measure only tables with the same bits on all ranks (ranks), at each place of a vector too (place), at each "
+    "size too (size), or on each number of ranks too (ranks-count); the library then serves no call.",
 )
+@contributors_option
 @click.option("--library", metavar="FILE", help="With --for mpich-json: the libmpi.so.12 that is to read the file.")
 @click.option("-o", "--output", metavar="T.plan", help="The plan file to write.")
 @click.option(
@@ -103,6 +104,7 @@ def tune(
     rounds: int,
     target: str,
     bits: str | None,
+    contributors: int | None,
     library: str | None,
     output: str | None,
     results: str | None,
@@ -130,6 +132,7 @@ def tune(
             raise InputError(f"'{wrong}' cannot be tuned; accepted are {', '.join(MEASURED)}")
         if library is not None and target != "mpich-json":
             raise InputError(f"--library is for --for mpich-json, and not for {target}")
+        check_contributors("--bits", bits, contributors)
         if bits is not None and (target != PRELOAD or share is not None):
             raise InputError("--bits chooses whole tables of schedules; drop --for and --share")
         if candidates < 1 or rounds < 2:
@@ -165,8 +168,9 @@ def tune(
     if bits is not None:
         with progress("tuning") as on_cell:
             sized = [count for count in counts if count > 0]
-            choices = tune_bits(mpi, world, kinds, where, sized, placed, bits, candidates, rounds, on_cell)
-        return _write_bits(world, choices, bits, file, missing, as_json)
+            asked_bits = bits, contributors
+            choices = tune_bits(mpi, world, kinds, where, sized, placed, asked_bits, candidates, rounds, on_cell)
+        return _write_bits(world, choices, asked_bits, file, missing, as_json)
     asked = (mpi, world, kinds, where, counts, (placed, limits), candidates, rounds)
     spent = None
     with progress("tuning") as on_cell:
@@ -214,14 +218,22 @@ def tune(
     return 0
 
 
-def _write_bits(world: Any, choices: list[BitsChoice], bits: str, file: str, missing: list[str], as_json: bool) -> int:
+def _write_bits(
+    world: Any,
+    choices: list[BitsChoice],
+    asked: tuple[str, int | None],
+    file: str,
+    missing: list[str],
+    as_json: bool,
+) -> int:
     """Writes the chosen tables as one file, and prints their rows and the price of the bits."""
     rows = [
         (plan, first, last, choice.per_node)
         for choice in choices
         for plan, first, last in choice.tables[choice.chosen].rows
     ]
-    together(world, lambda: save_table(rows, bits, file) if world.rank == 0 else None)
+    bits, contributors = asked
+    together(world, lambda: save_table(rows, bits, file, contributors) if world.rank == 0 else None)
     if world.rank != 0:
         return 0
     if as_json:

@@ -11,6 +11,7 @@ from unisono import InputError, Proof, Schedule, certificate_checker, check_boun
 from unisono.base import forms
 from unisono.base.files import check_writable, is_file, read_text, write
 from unisono.base.reports import Diagnostic, MscclProof, ProofReport
+from unisono.cli._bits import bits_text, check_contributors, contributors_option, print_verdict, verdict
 from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import check_file, place_of_step, verify_plan
 from unisono.cli._options import json_option, limit_options, machine_of, maybe_file_or_plan_options, schedule_of
@@ -37,6 +38,7 @@ from unisono.planning.plan_files import is_plan_file
 __all__ = ["verify"]
 
 _SHOWN = 20
+_NOT_CLAIMED = "the certificate does not claim it"
 #: The largest number of failures and places in a line.
 _LISTED = 16
 
@@ -65,8 +67,9 @@ _LISTED = 16
     "--require",
     type=click.Choice(BITS),
     help="Fail unless results have the same bits: on all ranks, at each place of a vector too, or, of a .plan, at each "
-    "size too.",
+    "size and on each number of ranks too.",
 )
+@contributors_option
 @click.option(
     "--trust-relaxed", is_flag=True, help="Of a plan for GPUs: let relaxed signals order writes too [reads only]."
 )
@@ -85,6 +88,7 @@ def verify(
     certificate: str | None,
     check: str | None,
     require: str | None,
+    contributors: int | None,
     trust_relaxed: bool,
     processors: int | None,
     as_json: bool,
@@ -97,17 +101,18 @@ def verify(
 
     Without FILE and COLLECTIVE, --certificate FILE and --machine check the prices of a bound.
     """
+    check_contributors("--require", require, contributors)
     if file_or_collective is not None and forms.is_gpu_plan(file_or_collective):
         refuse_unused(GPU_PLAN)
         size = options["elements"], options["bytes"]
         checks: dict[str, Any] = {"trust_relaxed": trust_relaxed, "processors": processors}
-        return verify_plan(file_or_collective, size, options["dtype"], method, as_json, **checks)
+        return verify_plan(file_or_collective, size, options["dtype"], method, require, as_json, **checks)
     refuse_unused(NOT_A_GPU_PLAN)
     if file_or_collective is None or not file_or_collective.endswith(".xml"):
         refuse_unused(NO_FILE_FOR_GPUS)
     if file_or_collective is not None and is_plan_file(file_or_collective):
         refuse_unused(PLAN_FILE)
-        return verify_plan_file(file_or_collective, require, as_json)
+        return verify_plan_file(file_or_collective, require, contributors, as_json)
     if file_or_collective is None:
         return _check_bound(certificate, machine, options, as_json)
     if check is not None:
@@ -139,7 +144,9 @@ def verify(
     if not proof.holds and found is not None and not found["diagnostics"]:
         # The schedule has a fault on its machine, which the check of the file does not use.
         found = None
-    holds = proof.holds and (found is None or not found["diagnostics"])
+    held = (proof.bits, proof.unlike_elements) if found is None else (found["bits"], found["unlike_elements"])
+    required = verdict(require, held[0], _lacking(require, *held))
+    holds = proof.holds and (found is None or not found["diagnostics"]) and (required is None or required["holds"])
     written = certificate if holds else None
     if written is not None:
         with working("writing the certificate"):
@@ -155,24 +162,22 @@ def verify(
             write(written, made)
     if as_json:
         report = proof.report() if certificate is None else {**proof.report(), "certificate": written}
-        print_json(report if found is None else {**report, **found})
+        report = report if found is None else {**report, **found}
+        print_json(report if required is None else {**report, "required": required})
     else:
         _print(proof, schedule, found)
         if written is not None:
             print_lines(f"wrote {written}")
-    lacking = _lacking(require, proof.bits)
-    if holds and lacking and not as_json:
-        print_lines(f"refused: --require {require}: {proof.unlike_elements or lacking}")
-    return 0 if holds and not lacking else NO
+        if proof.holds:
+            print_verdict(required)
+    return 0 if holds else NO
 
 
-def _lacking(require: str | None, bits: Sequence[str]) -> str | None:
-    """Returns the reason why a schedule lacks a required property, or None."""
-    if require is None or require in bits:
-        return None
-    if require == "size":
-        return "a schedule is of one size; 'size' is proved of a .plan ('unisono plan --bits size -o FILE.plan')"
-    return f"the schedule does not have '{require}'"
+def _lacking(require: str | None, bits: Sequence[str], unlike: str | None) -> str | None:
+    """Returns the reason why a schedule lacks a required property, if it is known."""
+    if unlike is None and "place" in bits:
+        return f"a schedule is of one size; '{require}' is proved of a .plan ('unisono plan --bits size -o FILE.plan')"
+    return unlike
 
 
 def _check_bound(certificate: str | None, machine: str | None, options: dict[str, Any], as_json: bool) -> int:
@@ -256,17 +261,17 @@ def _check(path: str, certificate: str, require: str | None, as_json: bool) -> i
         return NO
     instructions, facts, expressions, claims = found
     bits = [{"repeatable": "ranks"}.get(claim, claim) for claim in claims]
-    lacking = _lacking(require, bits)
+    required = verdict(require, bits, _lacking(require, bits, None if "place" in bits else _NOT_CLAIMED))
     if as_json:
         counts = {"instructions": instructions, "facts": facts, "expressions": expressions}
         exact = {"method": "certificate", "error_probability": 0.0}
-        print_json({"holds": True, "reason": None, **exact, "repeatable": bool(bits), "bits": bits, **counts})
+        report = {"holds": True, "reason": None, **exact, "repeatable": bool(bits), "bits": bits, **counts}
+        print_json(report if required is None else {**report, "required": required})
     else:
         print_lines(f"accepted: {', '.join(['complete', 'deadlock-free', 'race-free', *claims])}")
         print_fields([("instructions", str(instructions)), ("facts", str(facts)), ("expressions", str(expressions))])
-        if lacking:
-            print_lines(f"refused: --require {require}: the certificate does not claim it")
-    return NO if lacking else 0
+        print_verdict(required)
+    return 0 if required is None or required["holds"] else NO
 
 
 def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
@@ -283,7 +288,7 @@ def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
             ("deadlock-free", said[properties.deadlock_free]),
             ("race-free", said[properties.race_free]),
             ("repeatable", said[properties.repeatable]),
-            *([("same bits", _bits(proof))] if found is None else []),
+            ("same bits", bits_text(properties.bits, properties.unlike_elements)),
             *([] if found is None else [("buffers", " and ".join(found["buffers"])), ("sizes", found["sizes"])]),
             ("method", proof.method),
             *_chance(proof),
@@ -295,13 +300,6 @@ def _print(proof: Proof, schedule: Schedule, found: MscclProof | None) -> None:
         print_lines(": ".join(filter(None, [fault["code"], where, fault["message"]])))
     if len(faults) > _SHOWN:
         print_lines(f"and {len(faults) - _SHOWN} more: --json lists all")
-
-
-def _bits(proof: Proof) -> str:
-    """Returns the properties of the bits, and two elements with different expressions if there are such."""
-    names = {"ranks": "on all ranks", "place": "at each place"}
-    held = " and ".join(names[name] for name in proof.bits) or "no"
-    return held if proof.unlike_elements is None else f"{held}; {proof.unlike_elements}"
 
 
 def _place(fault: Diagnostic, schedule: Schedule) -> str:

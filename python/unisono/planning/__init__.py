@@ -3,6 +3,7 @@
 from unisono.planning.bits import PlanTable, plan_table
 from unisono.planning.certificates import check_bound
 from unisono.planning.comparison import compare
+from unisono.planning.contributors import add_contributors
 from unisono.planning.emission import emit, emit_files, import_schedule
 from unisono.planning.expectations import expect
 from unisono.planning.gpu_plans import check_gpu_plan
@@ -16,6 +17,7 @@ from unisono.planning.workloads import workload
 __all__ = [
     "AlgorithmCase",
     "PlanTable",
+    "add_contributors",
     "algorithm",
     "bounds",
     "check_bound",

@@ -1,4 +1,4 @@
-"""Tables of plans whose results have the same bits on all ranks, at all places or at all sizes."""
+"""Tables of plans whose results have the same bits on all ranks, at all places, at all sizes or numbers of ranks."""
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from unisono.planning.plan_files import Row, encoded_plans
 __all__ = ["BITS", "PlanTable", "plan_table", "plan_tables", "save_table"]
 
 #: The properties of the bits of results; each includes those before it.
-BITS = ("ranks", "place", "size")
+BITS = ("ranks", "place", "size", "ranks-count")
 #: Candidates that take more times as long as the fastest one are not proved.
 _SLOWEST = 16
 #: A candidate: its algorithm and its parameters.
@@ -38,6 +38,8 @@ class PlanTable:
     prices: list[BitsPrice]
     #: The number of expressions that have a table.
     expressions: int
+    #: The number of logical contributors of ``ranks-count``.
+    contributors: int | None = None
 
     @property
     def cost(self) -> float:
@@ -56,7 +58,7 @@ class PlanTable:
             Error: the programs lack the property.
 
         """
-        save_table(self.rows, self.bits, path)
+        save_table(self.rows, self.bits, path, self.contributors)
 
     def report(self) -> BitsTableReport:
         """Returns the rows and the price of the property."""
@@ -83,7 +85,7 @@ def _key(algorithm: str, params: Mapping[str, str]) -> _Key:
     return algorithm, tuple(sorted(params.items()))
 
 
-def save_table(rows: Iterable[Row], bits: str, path: str | os.PathLike[str]) -> None:
+def save_table(rows: Iterable[Row], bits: str, path: str | os.PathLike[str], contributors: int | None = None) -> None:
     """Writes rows as a ``.plan``, after its programs are proved to have a property of the bits.
 
     Raises:
@@ -91,9 +93,10 @@ def save_table(rows: Iterable[Row], bits: str, path: str | os.PathLike[str]) -> 
 
     """
     raw = encoded_plans(rows)
-    for found in _core.plan_bits(raw):
+    for found in _core.plan_bits(raw, contributors):
         if bits not in found["bits"]:
-            raise Error(f"the programs of the table lack '{bits}': {found['unlike_elements']}")
+            why = found["unlike_elements"] or found["unlike_contributors"]
+            raise Error(f"the programs of the table lack '{bits}': {why}")
     write(path, raw)
 
 
@@ -114,12 +117,17 @@ def plan_table(
     op: str = "sum",
     root: Root = 0,
     model: str | None = None,
+    contributors: SupportsIndex | None = None,
 ) -> PlanTable:
     """Plans a ``.plan`` for all sizes of a range whose results have the same bits.
 
     With ``bits="size"`` each element of each result has one expression, whatever the size and the place. Candidates of
     all sizes are grouped by their expression, and the table is the fastest group over the sizes. With ``"place"`` the
     expression may change from row to row, and with ``"ranks"`` from element to element.
+
+    With ``"ranks-count"`` the expression is the tree of a number of logical ``contributors``, a multiple of the ranks.
+    Each rank holds as many, in order, and adds them with :func:`add_contributors` before the call. Tables of other
+    numbers of ranks then give the same bits.
 
     >>> import unisono as un
     >>> table = un.plan_table("allreduce", "archer", shape=4, last_bytes=4096)
@@ -131,13 +139,14 @@ def plan_table(
 
     """
     sizes = whole("first_bytes", first_bytes), None if last_bytes is None else whole("last_bytes", last_bytes)
-    return plan_tables(collective, machine, bits, 1, shape, sizes, dtype=dtype, op=op, root=root, model=model)[0]
+    asked = bits, None if contributors is None else whole("contributors", contributors)
+    return plan_tables(collective, machine, asked, 1, shape, sizes, dtype=dtype, op=op, root=root, model=model)[0]
 
 
 def plan_tables(
     collective: str,
     machine: MachineLike,
-    bits: str,
+    asked: tuple[str, int | None],
     most: int,
     shape: Shape | None,
     served: tuple[int, int | None],
@@ -150,7 +159,8 @@ def plan_tables(
 ) -> list[PlanTable]:
     """Returns at most ``most`` tables, each of another expression, the one with the least price first.
 
-    They are planned at the numbers of ``elements``, or of :func:`planned_sizes`.
+    ``asked`` is a property of the bits, and the number of logical contributors of ``ranks-count``. The tables are
+    planned at the numbers of ``elements``, or of :func:`planned_sizes`.
 
     Raises:
         InputError: a name, size, shape or root that does not exist.
@@ -158,15 +168,18 @@ def plan_tables(
 
     """
     kind, of, how = names.collective(collective), names.datatype(dtype), names.operator(op)
+    bits, contributors = asked
     if bits not in BITS:
         raise InputError(f"'{bits}' names no bits; accepted are {', '.join(BITS)}")
+    if (contributors is None) is (bits == "ranks-count"):
+        raise InputError("contributors is the number of logical contributors of bits='ranks-count'; give both or none")
     counts = planned_sizes(*served, dtypes()[of]) if elements is None else [*elements]
     on, at = with_shape(machine, shape), checked_root(root)
 
-    def asked(count: int, algorithm: str | None = None, params: dict[str, str] | None = None) -> Plan:
+    def planned(count: int, algorithm: str | None = None, params: dict[str, str] | None = None) -> Plan:
         return _core.plan(kind, on, count, of, how, at, algorithm, params, model, target="preload")
 
-    return _Search(asked, counts, bits).tables(most, served)
+    return _Search(planned, counts, asked).tables(most, served)
 
 
 class _Search:
@@ -177,12 +190,12 @@ class _Search:
     sizes, and a table with a choice of another class is made anew.
     """
 
-    def __init__(self, asked: Callable[..., Plan], counts: Sequence[int], bits: str) -> None:
-        self._asked, self._counts, self._bits = asked, counts, bits
+    def __init__(self, planned: Callable[..., Plan], counts: Sequence[int], asked: tuple[str, int | None]) -> None:
+        self._planned, self._counts, (self._bits, self._contributors) = planned, counts, asked
         self._plans: dict[tuple[int, _Key], Plan] = {}
         self._first: dict[_Key, str | None] = {}
         self._exact: dict[tuple[int, _Key], str | None] = {}
-        best = [asked(count) for count in counts]
+        best = [planned(count) for count in counts]
         self._bytes = [plan.report()["bytes"] for plan in best]
         self._fastest = [plan.predicted["seconds"] for plan in best]
         #: At each size the candidates and their times, best first.
@@ -197,7 +210,7 @@ class _Search:
 
     def _plan(self, at: int, key: _Key) -> Plan:
         if (at, key) not in self._plans:
-            self._plans[at, key] = self._asked(self._counts[at], key[0], dict(key[1]))
+            self._plans[at, key] = self._planned(self._counts[at], key[0], dict(key[1]))
         return self._plans[at, key]
 
     def _class(self, at: int, key: _Key) -> str | None:
@@ -213,8 +226,8 @@ class _Search:
                 # The name stands for several candidates, of which another one is the best.
                 return None
             if self._bits != "ranks":
-                found = plan.size_class()
-                return found if self._bits == "size" or found is None else ""
+                found = plan.size_class(self._contributors)
+                return "" if self._bits == "place" and found is not None else found
             [row] = _core.decode_plan(encoded_plans([(plan, 0, None)]))
         except Error:
             # A candidate without programs serves nothing here.
@@ -251,11 +264,12 @@ class _Search:
             if not any(self._class(at, key) != self._first[key] for at, key in new):
                 break
         if not groups:
-            raise NotExpressibleError(f"no expression has candidates with the bits '{self._bits}' at all sizes")
+            of = "" if self._contributors is None else f" over {self._contributors} contributors"
+            raise NotExpressibleError(f"no expression has candidates with the bits '{self._bits}'{of} at all sizes")
         tables = []
         for keys in groups[:most]:
             rows = self._rows(keys, served)
-            tables.append(PlanTable(self._bits, rows, self._prices(keys), len(groups)))
+            tables.append(PlanTable(self._bits, rows, self._prices(keys), len(groups), self._contributors))
         return tables
 
     def _rows(self, keys: Sequence[_Key], served: tuple[int, int | None]) -> list[tuple[Plan, int, int | None]]:

@@ -135,8 +135,12 @@ def is_plan_file(path: str | os.PathLike[str]) -> bool:
         return file.read(len(BEGINNING)) == BEGINNING
 
 
-def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | None, list[PlanBits]]:
+def check_plan_file(
+    path: str | os.PathLike[str], contributors: int | None = None
+) -> tuple[list[PlanRow], str | None, list[PlanBits]]:
     """Returns the rows of a ``.plan`` file, the error of a failed proof or None, and the proved properties of the bits.
+
+    ``ranks-count`` is examined for a number of logical ``contributors``.
 
     Raises:
         InputError: the file is damaged, cut short, newer than this program, or not a plan.
@@ -148,7 +152,7 @@ def check_plan_file(path: str | os.PathLike[str]) -> tuple[list[PlanRow], str | 
     except InputError as error:
         raise InputError(f"'{title(path)}': {error}") from None
     try:
-        return rows, None, _core.plan_bits(raw)
+        return rows, None, _core.plan_bits(raw, contributors)
     except InputError as refused:
         return rows, str(refused), []
 

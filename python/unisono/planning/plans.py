@@ -7,7 +7,7 @@ from unisono import _core
 from unisono._core import InputError, Machine, Plan, UnsupportedError
 from unisono.base import names
 from unisono.base.files import MOST_LIBRARY_BYTES, read_bytes
-from unisono.base.inputs import MachineLike, Root, checked_root, element_count
+from unisono.base.inputs import MachineLike, Root, checked_root, element_count, whole
 from unisono.base.reports import Bound
 from unisono.machines.descriptions import Shape, with_shape
 
@@ -31,6 +31,7 @@ def plan(
     library: str | os.PathLike[str] | None = None,
     as_library: str | None = None,
     bits: str | None = None,
+    contributors: SupportsIndex | None = None,
 ) -> Plan:
     """Returns the best schedule of a collective by the machine's model, with every candidate.
 
@@ -55,7 +56,9 @@ def plan(
 
     With ``bits`` all candidates have a property, and the report has its price as ``bits_cost``: with ``"ranks"`` all
     ranks have the same bits, with ``"place"`` all elements of a result have one expression too, and with ``"size"`` the
-    programs of a ``.plan`` have one expression at every size that they serve. See :func:`plan_table` for many sizes.
+    programs of a ``.plan`` have one expression at every size that they serve. See :func:`plan_table` for many sizes,
+    and for ``"ranks-count"`` with a number of ``contributors``. With ``as_library`` too, the report has the settings of
+    the library that give the property: ``report()["library"]["bits"]``.
 
     Raises:
         InputError: a name, size, shape or root that does not exist, or a library without a table or a model.
@@ -82,7 +85,8 @@ def plan(
         # The file has lines of NCCL's own algorithms, so the report has their time.
         own = _known_library(kind, on, count, of, how)
     asked = kind, on, count, of, how, at, only, params, model
-    return _core.plan(*asked, target=form, library=image, behaves_as=own, bits=bits)
+    of_bits = None if contributors is None else whole("contributors", contributors)
+    return _core.plan(*asked, target=form, library=image, behaves_as=own, bits=bits, contributors=of_bits)
 
 
 def _known_library(kind: str, on: Machine, count: int, dtype: str, op: str) -> str | None:

@@ -76,14 +76,15 @@ def tune_bits(
     machine: Machine,
     counts: Sequence[int],
     placed: dict[tuple[int, int], list[int]],
-    bits: str,
+    asked: tuple[str, int | None],
     most: int,
     rounds: int,
     progress: Callable[[int, int], None],
 ) -> list[BitsChoice]:
     """Measures at most ``most`` tables of each collective and group of ranks; all ranks of MPI's world call it.
 
-    Only rank 0 has the choices.
+    ``asked`` is a property of the bits, and the number of logical contributors of ``ranks-count``. Only rank 0 has the
+    choices.
 
     Raises:
         Error: a table did not serve its calls.
@@ -98,7 +99,7 @@ def tune_bits(
             def planned(name: str = name, ranks: int = ranks) -> list[PlanTable]:
                 if world.rank != 0:
                     return []
-                return plan_tables(name, machine, bits, most, (ranks,), (0, None), sorted({*counts} - {0}))
+                return plan_tables(name, machine, asked, most, (ranks,), (0, None), sorted({*counts} - {0}))
 
             tables = together(world, planned)
             group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
@@ -120,7 +121,7 @@ def tune_bits(
 
             def served(name: str = name, ranks: int = ranks, failed: int | None = failed) -> None:
                 if failed is not None:
-                    raise unserved(name, ranks, failed, f"a table with the bits '{bits}'")
+                    raise unserved(name, ranks, failed, f"a table with the bits '{asked[0]}'")
 
             together(world, served)
             if world.rank == 0:

@@ -6,6 +6,9 @@
 //! vector through one rank, which is best if few links limit both directions. A block is cut into `chunks`, each on a
 //! tree of its own; a rank passes a chunk on when it has received all of it.
 //!
+//! Sums are added when they arrive, so each tree has an order of its own. In trees of depth 1 a root receives all
+//! inputs, and can add them in one order, which is then the order of every element.
+//!
 //! T = end of the timetable of all messages ([`unisono_synthesis::Fabric::messages`]). Source: packings of
 //! arborescences, Edmonds (1973); ForestColl, Zhao et al., arXiv 2402.06787. Messages take the routes of the network,
 //! so the optimum of ForestColl, which chooses routes, is a bound.
@@ -21,7 +24,7 @@ use unisono_synthesis::{self as synthesis, Fabric, Message, NoForest, Roots, Run
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
     ranks::{
-        Blocks, Lanes, RankAlgorithm,
+        Blocks, Lanes, RankAlgorithm, Sums,
         shapes::{self, Given, Pairs, Shape, blocks, message_bytes, quickest, roots, shapes},
     },
 };
@@ -48,6 +51,11 @@ const INFO: Info = Info {
             values: "of an allreduce: the rank at which chunks of the whole vector are summed and from which they spread, up and down at \
                      once, or `none` where every rank sums up a block (default: none where depth or chunks are given, else that of the \
                      forest that ends first)",
+        },
+        Param {
+            name: "order",
+            values: "of a sum: that of `arrival`, or at depth 1, where every rank sends to every root, one for all elements: that of \
+                     `ranks`, or `tree`, that of the bits `ranks-count` (default: arrival)",
         },
         Param {
             name: "pairs",
@@ -87,12 +95,23 @@ impl<'a> Chosen<'a> {
         let roots = known.unwrap_or_else(|| roots(case));
         let least = on.least_depth(roots).map_err(refused)?;
         let depth = params.number(INFO.name, "depth", 1..=case.collective.ranks)?;
+        let of_arrival = order(params)? == "arrival";
+        let depth = if of_arrival { depth } else { depth.or(Some(1)) };
+        if let Some(depth) = depth.filter(|&depth| depth > 1 && !of_arrival) {
+            return Err(unsupported(format!("all elements are added in one order at depth 1, and depth is {depth}")));
+        }
         if let Some(depth) = depth.filter(|&depth| depth < least) {
             return Err(unsupported(format!("a rank is {least} messages away from a root, and depth is {depth}")));
         }
         let most = blocks(case, roots).block(0).len.max(1);
         let chunks = params.number(INFO.name, "chunks", 1..=MOST_CHUNKS)?.map(|chunks| chunks.min(most));
-        let listed = shapes(case, fabric, Given { roots: known, depth, chunks, pairs }).map_err(refused)?;
+        let mut listed = shapes(case, fabric, Given { roots: known, depth, chunks, pairs }).map_err(refused)?;
+        if !of_arrival {
+            listed.retain(|shape| has_orders(*shape));
+        }
+        if listed.is_empty() {
+            return Err(unsupported("all elements are added in one order where each rank sums up a block".to_owned()));
+        }
         let shape = quickest(case, fabric, &listed).map_err(refused)?;
         let Shape { roots, depth, chunks, pairs } = shape;
         let fabric = pairs.of(fabric).unwrap_or(fabric);
@@ -110,6 +129,16 @@ fn named(Shape { roots, depth, chunks, pairs }: Shape, mut params: Params) -> Pa
         params = params.with("pairs", "near");
     }
     params.with("depth", depth).with("chunks", chunks)
+}
+
+/// Returns whether roots that have a part of the vector each receive the inputs of all ranks.
+fn has_orders(shape: Shape) -> bool {
+    shape.depth == 1 && !matches!(shape.roots, Roots::Through(_))
+}
+
+/// Returns the order of additions that the parameters name.
+fn order(params: &Params) -> Result<&'static str, AlgorithmError> {
+    params.choice(INFO.name, "order", &["arrival", "ranks", "tree"])
 }
 
 /// Returns the pairs that the parameters name, or `None` if they leave the pairs open.
@@ -139,6 +168,11 @@ fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmE
 struct Messages<'a> {
     case: &'a Case<'a>,
     roots: Roots,
+    /// The sums of roots to which all ranks send; none in the order of arrival.
+    sums: Option<Sums>,
+    /// By rank the scratch memory of its sums, and the elements of a place in it.
+    scratch: Vec<u32>,
+    longest: u32,
     forest: &'a synthesis::Forest,
     lanes: Lanes,
 }
@@ -211,10 +245,41 @@ impl Messages<'_> {
             at.arrived[index].push(up);
             return;
         }
-        // The root adds each sum when it arrives, so that little work is left after the last message.
         let lane = self.lanes.receives(m.root, m.root);
+        if self.sums.is_some() {
+            self.add_in_order(b, m, (edge.to, up), at);
+            return;
+        }
+        // The root adds each sum when it arrives, so that little work is left after the last message.
         let so_far = if at.made[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
         at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
+    }
+
+    /// Makes the sums of a chunk at its root whose operands are there, once the input of a rank has arrived.
+    fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
+        let lane = self.lanes.receives(m.root, m.root);
+        let Some(sums) = &self.sums else { return };
+        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+        let index = self.index(m.root, m.chunk, m.root);
+        let mut ready = vec![arrived];
+        if at.operands[index].is_empty() {
+            at.operands[index] = vec![None; sums.sum_of.len()];
+            ready.push((m.root, Operand::In(all)));
+        }
+        while let Some((operand, place)) = ready.pop() {
+            at.operands[index][operand as usize] = Some(place);
+            let Some(sum) = sums.sum_of[operand as usize] else { continue };
+            let (left, right) = sums.operands[sum as usize];
+            let [left, right] = [left, right].map(|one| at.operands[index][one as usize]);
+            let (Some(left), Some(right)) = (left, right) else { continue };
+            // All sums of a root are made in one lane, those of a chunk before those of the next.
+            let to = match sums.slots[sum as usize] {
+                None => Operand::Out(own),
+                Some(slot) => Operand::Tmp(self.scratch[m.root as usize] + slot * self.longest),
+            };
+            at.made[index] = Some(b.combine(NodeId(m.root), lane, len, &[left, right], &[to]));
+            ready.push((self.case.collective.ranks + sum, to));
+        }
     }
 }
 
@@ -226,6 +291,8 @@ struct Progress {
     arrived: Vec<Vec<Operand>>,
     /// The last instruction that added to a chunk at its root.
     made: Vec<Option<InstrId>>,
+    /// The operands of the sums of a chunk at its root, as far as they are there.
+    operands: Vec<Vec<Option<Operand>>>,
 }
 
 impl RankAlgorithm for Forest {
@@ -261,11 +328,21 @@ impl RankAlgorithm for Forest {
             let table = fabric.messages(roots, Some(depth), chunks, bytes, runs);
             table.map_err(|reason| unsupported(reason.to_string()))
         };
-        let mut messages = Messages { case, roots, forest: &forest, lanes: Lanes::new(fabric, c.ranks) };
+        let lanes = Lanes::new(fabric, c.ranks);
+        let sums = match order(params)? {
+            "ranks" if c.kind.reduces() => Some(Sums::in_ranks(c.ranks)),
+            "tree" if c.kind.reduces() => Some(Sums::in_tree(c.ranks)),
+            _ => None,
+        };
+        let longest = blocks(case, roots).block(0).len.div_ceil(chunks);
+        let used = sums.as_ref().map_or(0, |sums| sums.used * longest);
+        let scratch = (0..c.ranks).map(|rank| if used > 0 { b.scratch(NodeId(rank), used) } else { 0 }).collect();
+        let mut messages = Messages { case, roots, sums, scratch, longest, forest: &forest, lanes };
         let mut at = Progress {
             received: messages.table(None),
             arrived: messages.table(Vec::new()),
             made: messages.table(None),
+            operands: messages.table(Vec::new()),
         };
         if c.kind == Kind::Allgather {
             for rank in 0..c.ranks {
@@ -286,7 +363,12 @@ impl RankAlgorithm for Forest {
         }
         if reduces {
             // Messages upward run in the reverse order of the timetable.
-            table(Runs::Up)?.iter().rev().for_each(|m| messages.up(b, m, &mut at));
+            let mut up: Vec<Message> = table(Runs::Up)?.iter().rev().copied().collect();
+            if messages.sums.is_some() {
+                // A chunk is then added while the next one travels.
+                up.sort_by_key(|m| m.chunk);
+            }
+            up.iter().for_each(|m| messages.up(b, m, &mut at));
         }
         if !reduces || c.kind == Kind::Allreduce {
             table(Runs::Down)?.iter().for_each(|m| messages.down(b, m, &mut at, reduces));
@@ -304,7 +386,13 @@ impl RankAlgorithm for Forest {
             return Vec::new();
         }
         let found = shapes(case, fabric, Given::default()).unwrap_or_default();
-        found.into_iter().map(|shape| named(shape, Params::new())).collect()
+        let sums = case.collective.kind.reduces();
+        let of = |shape: Shape| {
+            let orders: &[_] = if sums && has_orders(shape) { &["ranks", "tree"] } else { &[] };
+            let ordered = move |order: &&str| named(shape, Params::new()).with("order", order);
+            [named(shape, Params::new())].into_iter().chain(orders.iter().map(ordered))
+        };
+        found.into_iter().flat_map(of).collect()
     }
 
     fn chosen(&self, case: &Case, params: &Params) -> Params {

@@ -12,7 +12,7 @@ use super::{
     program::Program,
     slots::{self, Hang, Range, Running},
 };
-use crate::{Asked, ImportError};
+use crate::{Asked, FileBits, ImportError};
 
 /// A finding about a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -35,6 +35,12 @@ pub struct Checked {
     pub repeatable: bool,
     /// The class of the results, with the sums of the executor, where it is the same in all ways.
     pub expression_class: Option<String>,
+    /// The properties of the bits that hold, in the order in which the executor adds.
+    pub bits: Vec<&'static str>,
+    /// The reason why a property does not hold, in words.
+    pub unlike_elements: Option<String>,
+    #[serde(skip)]
+    pub file_bits: FileBits,
     /// `two buffers`, `in place`, or both.
     pub buffers: Vec<&'static str>,
     /// The sizes at which the file was proved, or from which it hangs, in words.
@@ -43,6 +49,10 @@ pub struct Checked {
     pub notes: Vec<String>,
     pub diagnostics: Vec<Finding>,
 }
+
+/// The order of a fused sum ([`roundings`]).
+const OWN_ORDER: &str = "the executor adds several sources in one step, from the first to the destination in pieces of \
+                         as many elements as threads, and from the destination on in shorter pieces";
 
 /// Checks a file for the sizes that it states, or for that of `asked`, on GPUs with that many processors.
 ///
@@ -92,6 +102,7 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
         ways.push((true, "in place"));
     }
     let mut proofs: Vec<Proof> = Vec::new();
+    let mut file_bits: Option<FileBits> = None;
     for &(in_place, name) in &ways {
         let schedule = match import::schedule(&p, asked, Some(in_place)) {
             Ok((schedule, _)) => schedule,
@@ -106,6 +117,11 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
         let rounds = !schedule.collective().dtype.is_integer();
         let roundings = if rounds { roundings(&places) } else { Roundings::new() };
         let mut proof = verify_rounded(&schedule, method, &roundings);
+        let of_way = FileBits::new(&proof, &roundings, OWN_ORDER);
+        match &mut file_bits {
+            None => file_bits = Some(of_way),
+            Some(all) => all.join(&of_way, name),
+        }
         if hang.is_some() {
             proof.deadlock_free = false;
             proof.diagnostics.retain(|d| d.code != "deadlock");
@@ -126,6 +142,10 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
     }
     let all = |property: fn(&Proof) -> bool| proofs.len() == ways.len() && proofs.iter().all(property);
     let one_class = proofs.windows(2).all(|p| p[0].expression_class == p[1].expression_class);
+    let mut file_bits = file_bits.filter(|_| found.is_empty()).unwrap_or_default();
+    if !one_class {
+        file_bits.drop("ranks", "two buffers and in place have different expressions");
+    }
     let unserved = slots::unserved(&p, import::bytes(&p, asked));
     let unserved = unserved.map(|reason| format!("{reason}; the proof is of its steps"));
     Ok(Checked {
@@ -137,6 +157,9 @@ pub fn check(text: &str, asked: &Asked, method: Method, processors: u32) -> Resu
             .first()
             .and_then(|p| p.expression_class.clone())
             .filter(|_| all(Proof::holds) && one_class),
+        bits: file_bits.bits.clone(),
+        unlike_elements: file_bits.unlike.clone(),
+        file_bits,
         buffers: ways.iter().map(|(_, name)| *name).collect(),
         sizes: hang.as_ref().map_or_else(|| span(&p, range), |hang| safe(&p, hang, range)),
         notes: limits::notes(&p).into_iter().chain(unserved).collect(),

@@ -11,6 +11,7 @@ use unisono_schedule::{
 
 use super::{
     blocks::Maker,
+    check::check,
     connections::Connections,
     executed::transmissions,
     import,
@@ -21,7 +22,7 @@ use super::{
     slots,
     write::write,
 };
-use crate::{Asked, Choices, Emitter, Files, ImportError, Importer, Refused, on_gpus};
+use crate::{Asked, Choices, Emitter, FileBits, Files, ImportError, Importer, Refused, on_gpus};
 
 pub struct MscclXml;
 
@@ -47,6 +48,10 @@ impl Emitter for MscclXml {
 
     fn thread_blocks(&self) -> u32 {
         narrow(limits::BLOCKS)
+    }
+
+    fn bits(&self, text: &str, schedule: &Schedule) -> Option<Result<FileBits, ImportError>> {
+        Some(check(text, &Asked::of(schedule), Method::Auto, crate::PROCESSORS).map(|checked| checked.file_bits))
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {

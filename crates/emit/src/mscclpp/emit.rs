@@ -17,7 +17,9 @@ use super::{
     plan::{self, Protocol, read},
     unit::{MscclPp, NAME, Options, REFERENCE, check},
 };
-use crate::{Asked, Choices, Emitter, Files, PROCESSORS, Refused, msccl::chunk_elements, on_gpus};
+use crate::{
+    Asked, Choices, Emitter, FileBits, Files, ImportError, PROCESSORS, Refused, msccl::chunk_elements, on_gpus,
+};
 
 /// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
 const PACKETS_BYTES: u64 = 1 << 17;
@@ -48,6 +50,10 @@ impl Emitter for MscclPp {
 
     fn thread_blocks(&self) -> u32 {
         PROCESSORS
+    }
+
+    fn bits(&self, text: &str, schedule: &Schedule) -> Option<Result<FileBits, ImportError>> {
+        Some(check(text, &Asked::of(schedule), Options::default()).map(|checked| checked.file_bits))
     }
 
     fn note(&self, c: &Collective) -> Option<String> {

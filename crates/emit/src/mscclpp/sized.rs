@@ -18,7 +18,7 @@ use super::{
     run::{Run, run},
     unit::Options,
 };
-use crate::{Asked, ImportError};
+use crate::{Asked, FileBits, ImportError};
 
 /// A plan at one size, and its run.
 pub struct Sized {
@@ -83,22 +83,23 @@ impl Sized {
         ThreadBlocks::new(schedule.all_nodes().flat_map(of_node).collect())
     }
 
-    /// Returns the schedule, its proof, and the faults of its contents; `None` if the collective is not known.
+    /// Returns the schedule, its proof, the faults of its contents and its bits; `None` if the collective is not known.
     ///
     /// # Errors
     /// It does not fit the tables of a schedule.
-    pub fn proof(&self, plan: &Plan, method: Method) -> Result<Option<(Imported, Proof, Vec<Fault>)>, ImportError> {
+    pub fn proof(&self, plan: &Plan, method: Method) -> Result<Option<Contents>, ImportError> {
         let Some(imported) = self.import(plan)? else { return Ok(None) };
         let mut proof = verify_rounded(&imported.schedule, method, &imported.roundings);
         if imported.roundings.values().any(|r| matches!(r, Rounding::Own(_))) {
             // A switch may add the same operands in another order the next time.
             proof.expression_class = None;
         }
+        let bits = FileBits::new(&proof, &imported.roundings, "a switch adds, in an order that it does not state");
         let mut faults = contents(self, &imported, &proof);
         if faults.is_empty() {
             faults.extend(self.output_of_root(plan, method)?);
         }
-        Ok(Some((imported, proof, faults)))
+        Ok(Some(Contents { imported, proof, faults, bits }))
     }
 
     /// Returns the faults of the output of a broadcast's root, which schedules do not have and GPUs do: it is sent to
@@ -120,6 +121,14 @@ impl Sized {
         let bytes = self.layout.collective.map_or(4, |c| c.dtype.bytes());
         most.unwrap_or(0) * u64::from(self.layout.elements) * bytes
     }
+}
+
+/// The contents of a plan at one size.
+pub struct Contents {
+    pub imported: Imported,
+    pub proof: Proof,
+    pub faults: Vec<Fault>,
+    pub bits: FileBits,
 }
 
 /// The findings of the proof at the operations that they are about.

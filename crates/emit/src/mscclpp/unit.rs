@@ -12,10 +12,10 @@ use super::{
     layout::{COLLECTIVES, Scale, message_chunks, stated_elements},
     limits,
     plan::{Plan, read},
-    sized::Sized,
+    sized::{Contents, Sized},
     sizes::{self, Sizes},
 };
-use crate::{Asked, ImportError, Importer, PROCESSORS};
+use crate::{Asked, FileBits, ImportError, Importer, PROCESSORS};
 
 pub struct MscclPp;
 
@@ -56,7 +56,13 @@ pub struct Checked {
     pub seed: Option<unisono_schedule::verify::Seed>,
     pub scratch_bytes_max: u64,
     pub expression_class: Option<String>,
+    /// The properties of the bits that hold, in the order in which the runtime adds.
+    pub bits: Vec<&'static str>,
+    /// The reason why a property does not hold, in words.
+    pub unlike_elements: Option<String>,
     pub diagnostics: Vec<Fault>,
+    #[serde(skip)]
+    pub file_bits: FileBits,
     #[serde(skip)]
     pub schedule: Option<Schedule>,
 }
@@ -95,7 +101,10 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
         seed: None,
         scratch_bytes_max: natural.scratch_bytes_max(),
         expression_class: None,
+        bits: Vec::new(),
+        unlike_elements: None,
         diagnostics: Vec::new(),
+        file_bits: FileBits::default(),
         schedule: None,
     };
     let found = natural.ordered(options)?;
@@ -121,6 +130,13 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
     }
     if faults.iter().any(|fault| fault.code == "relaunch") {
         checked.relaunch = Some(false);
+    }
+    if faults.is_empty() {
+        if checked.sizes == Some(Sizes::All) && checked.file_bits.class.is_some() {
+            checked.file_bits.bits.push("size");
+        }
+        checked.bits.clone_from(&checked.file_bits.bits);
+        checked.unlike_elements.clone_from(&checked.file_bits.unlike);
     }
     checked.diagnostics = faults;
     Ok(checked)
@@ -152,7 +168,7 @@ impl Checked {
                 self.relaunch = Some(faults.is_empty());
             }
         }
-        let Some((imported, proof, found)) = sized.proof(plan, options.method)? else {
+        let Some(Contents { imported, proof, faults: found, bits }) = sized.proof(plan, options.method)? else {
             let names: Vec<_> = COLLECTIVES.iter().map(|(name, _)| *name).collect();
             let collective: String = plan.collective.chars().take(40).collect();
             let message = format!(
@@ -168,11 +184,15 @@ impl Checked {
         (self.method, self.error_probability, self.seed) = (proof.method, proof.error_probability, proof.seed);
         self.expression_class = proof.expression_class;
         self.schedule = Some(imported.schedule);
+        self.file_bits = bits;
         if asked.elements.is_none() && faults.is_empty() {
             let (scales, sizes) = sizes::others(plan);
             self.sizes = Some(sizes);
             for scale in scales {
-                let found = at_scale(plan, asked, options, scale)?;
+                let (found, bits) = at_scale(plan, asked, options, scale)?;
+                if let Some(bits) = bits {
+                    self.file_bits.join(&bits, "at another size");
+                }
                 if !found.is_empty() {
                     self.sizes = None;
                     faults.extend(found);
@@ -184,20 +204,26 @@ impl Checked {
     }
 }
 
-/// The findings at one more size, each with the size.
-fn at_scale(plan: &Plan, asked: &Asked, options: Options, scale: Scale) -> Result<Vec<Fault>, ImportError> {
+/// The findings at one more size, each with the size, and the bits there.
+fn at_scale(
+    plan: &Plan,
+    asked: &Asked,
+    options: Options,
+    scale: Scale,
+) -> Result<(Vec<Fault>, Option<FileBits>), ImportError> {
     let has_pipelines = plan.ops().any(|op| op.iter_context.is_some());
     let sized = match Sized::new(plan, asked, Some(scale)) {
         // Pipelines are tried at the sizes that memory holds.
-        Err(_) if has_pipelines => return Ok(Vec::new()),
+        Err(_) if has_pipelines => return Ok((Vec::new(), None)),
         sized => sized?,
     };
     let mut faults = sized.faults.clone();
     faults.extend(sized.ordered(options)?.unwrap_or_else(|| sized.run.faults.clone()));
+    let mut of_size = None;
     if faults.is_empty()
-        && let Some((_, _, found)) = sized.proof(plan, options.method)?
+        && let Some(contents) = sized.proof(plan, options.method)?
     {
-        faults = found;
+        (faults, of_size) = (contents.faults, Some(contents.bits));
     }
     if faults.is_empty() {
         faults = launches::faults(plan, &sized.program, &sized.layout, options.trust_relaxed)?;
@@ -209,7 +235,7 @@ fn at_scale(plan: &Plan, asked: &Asked, options: Options, scale: Scale) -> Resul
         format!("where a chunk has {}", u64::from(grains) * u64::from(plan.buffer_alignment)) + " bytes"
     };
     let told = faults.into_iter().map(|fault| Fault { message: format!("{}, {size}", fault.message), ..fault });
-    Ok(told.collect())
+    Ok((told.collect(), of_size))
 }
 
 impl Importer for MscclPp {

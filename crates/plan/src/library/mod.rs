@@ -6,14 +6,16 @@
 mod mpi;
 mod mpich;
 mod nccl;
+mod nccl_bits;
 mod openmpi;
 mod trees;
 
 use serde::Serialize;
 
-use crate::{PlanError, Problem};
+use crate::{Bits, PlanError, Problem};
 
 pub use nccl::library_regions;
+pub use nccl_bits::{LibraryBits, LibraryLoss, LibrarySettings};
 
 /// The libraries whose own choice is known.
 pub const LIBRARIES: [&str; 3] = ["mpich", "nccl", "openmpi"];
@@ -40,6 +42,9 @@ pub struct LibraryReport {
     pub notes: Vec<String>,
     /// All that the library's model compares, least cost first; empty for rules.
     pub choices: Vec<LibraryChoice>,
+    /// The settings that give a property of the bits, if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits: Option<LibraryBits>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -98,6 +103,17 @@ pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, Pl
         "openmpi" => mpi::choice(&openmpi::OPEN_MPI, problem),
         other => Err(unknown(other)),
     }
+}
+
+/// Returns the settings of a library with which its sums have a property of the bits.
+///
+/// # Errors
+/// The order in which the library adds is not known, or as [`library_choice`].
+pub fn library_bits(name: &str, problem: &Problem, bits: Bits) -> Result<LibraryBits, PlanError> {
+    if name == "nccl" {
+        return nccl_bits::settings_with(problem, bits);
+    }
+    Err(PlanError::NoLibrary(format!("the order in which {name} adds is not known, only that of nccl; drop --bits")))
 }
 
 fn unknown(name: &str) -> PlanError {

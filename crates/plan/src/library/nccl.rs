@@ -17,7 +17,7 @@ const MOST_POWER: u32 = 34;
 const BISECTIONS: u32 = 8;
 
 /// NCCL on the part of a problem, and the call.
-fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
+pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let Some(part) = problem.target.part().downcast_ref::<NetworkPart>() else {
         let (machine, kind) = (problem.target.machine_name(), problem.target.machine().kind());
@@ -33,7 +33,7 @@ fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
 }
 
 /// Returns the bytes as NCCL counts them, of bytes as in MPI.
-fn counted(problem: &Problem, bytes: u64) -> u64 {
+pub(super) fn counted(problem: &Problem, bytes: u64) -> u64 {
     match problem.collective.kind {
         Kind::Allgather | Kind::ReduceScatter => bytes.saturating_mul(u64::from(problem.collective.ranks)),
         _ => bytes,
@@ -69,6 +69,7 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
         calibrated: best.is_fitted,
         notes: vec![note],
         choices: times.iter().map(one_of).collect(),
+        bits: None,
     })
 }
 

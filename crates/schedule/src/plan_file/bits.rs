@@ -1,45 +1,55 @@
-//! The bits of the results of a table: the properties `ranks`, `place` and `size`.
+//! The bits of the results of a table: the properties `ranks`, `place`, `size` and `ranks-count`.
 //!
 //! A collective on a number of ranks has `size` if each of its rows has `place` and all rows have one expression. A
 //! schedule over blocks serves each count with the expressions of its blocks, so `place` of a row is a statement about
 //! every length that the row serves. The classes that are compared come from the proofs of the programs, and not from
 //! the file. Calls that no row serves go to the library, and nothing is known about their bits: they are listed.
+//!
+//! It has `ranks-count` for a number of logical contributors if its expression, with the sum of a rank's contributors
+//! in place of the rank, is the tree of all contributors ([`crate::verify::Expression`]). Tables of other numbers of
+//! ranks are compared with the same tree, so they may be in other files.
 
 use std::collections::BTreeMap;
 
 use unisono_collective::{Kind, Row};
 
 use super::{PlanFile, PlanFileError};
-use crate::stored::Blocking;
+use crate::{
+    stored::{Blocking, Elements},
+    verify::{Expression, MOST_CONTRIBUTORS},
+};
 
 /// The properties of one collective on one number of ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableBits {
     pub kind: Kind,
     pub ranks: u32,
-    /// The properties that hold, of `ranks`, `place` and `size`.
+    /// The properties that hold, of `ranks`, `place`, `size` and `ranks-count`.
     pub bits: Vec<&'static str>,
     /// Two elements or two sizes with different expressions, in words; none if `size` holds.
     pub unlike: Option<String>,
+    /// The reason why `ranks-count` does not hold, if a number of contributors is given.
+    pub unlike_contributors: Option<String>,
     /// The calls that the library serves, in words.
     pub left: Vec<String>,
 }
 
 impl PlanFile {
-    /// Proves the schedules of all rows, and compares the expressions of their elements.
+    /// Proves the schedules of all rows, and compares the expressions of their elements. The property `ranks-count` is
+    /// that of a number of logical contributors.
     ///
     /// # Errors
     /// The first failed proof.
-    pub fn bits(&self) -> Result<Vec<TableBits>, PlanFileError> {
+    pub fn bits(&self, contributors: Option<u32>) -> Result<Vec<TableBits>, PlanFileError> {
         let mut collectives: BTreeMap<(&str, u32), Vec<usize>> = BTreeMap::new();
         for (at, row) in self.table.rows().iter().enumerate() {
             collectives.entry((row.kind.name(), row.ranks)).or_default().push(at);
         }
-        collectives.into_values().map(|rows| self.bits_of(&rows)).collect()
+        collectives.into_values().map(|rows| self.bits_of(&rows, contributors)).collect()
     }
 
     /// Returns the properties of the rows of one collective on one number of ranks.
-    fn bits_of(&self, rows: &[usize]) -> Result<TableBits, PlanFileError> {
+    fn bits_of(&self, rows: &[usize], contributors: Option<u32>) -> Result<TableBits, PlanFileError> {
         let row = |at: usize| &self.table.rows()[at];
         let (kind, ranks) = (row(rows[0]).kind, row(rows[0]).ranks);
         let mut served = Vec::new();
@@ -63,9 +73,13 @@ impl PlanFile {
                 sizes.0, sizes.1
             ));
         }
-        let hold = [("ranks", repeatable), ("place", place), ("size", place && unlike.is_none())];
+        let size = place && unlike.is_none();
+        let lacks_tree = |n| served.first().and_then(|(_, _, elements)| lacks_tree(kind, ranks, elements, n));
+        let unlike_contributors = contributors.filter(|_| size).and_then(lacks_tree);
+        let of_tree = size && contributors.is_some() && unlike_contributors.is_none();
+        let hold = [("ranks", repeatable), ("place", place), ("size", size), ("ranks-count", of_tree)];
         let bits = hold.into_iter().filter(|one| one.1).map(|one| one.0).collect();
-        Ok(TableBits { kind, ranks, bits, unlike, left: self.left(rows) })
+        Ok(TableBits { kind, ranks, bits, unlike, unlike_contributors, left: self.left(rows) })
     }
 
     /// Lists the calls of a collective on its number of ranks that the library serves.
@@ -104,6 +118,29 @@ impl PlanFile {
         }
         left
     }
+}
+
+/// Returns why elements of a collective on `ranks` ranks are not the tree of `n` contributors; none if they are.
+pub fn lacks_tree(kind: Kind, ranks: u32, elements: &Elements, n: u32) -> Option<String> {
+    if !kind.reduces() || kind == Kind::Barrier {
+        return None;
+    }
+    if kind == Kind::Scan {
+        return Some("a scan has another result on each rank, so it has no tree of all contributors".to_owned());
+    }
+    if n == 0 || n > MOST_CONTRIBUTORS || !n.is_multiple_of(ranks) {
+        return Some(format!("{ranks} ranks do not share {n} contributors equally; accepted are multiples of {ranks}"));
+    }
+    let Some(expression) = &elements.expression else {
+        return Some("its expression has too many combinations to be compared".to_owned());
+    };
+    let tree = Expression::of_contributors(n);
+    (expression.over_contributors(n / ranks) != tree).then(|| {
+        format!(
+            "{ranks} ranks with {} contributors each do not add them as the tree of {n} contributors does",
+            n / ranks
+        )
+    })
 }
 
 /// Describes a range of sizes.

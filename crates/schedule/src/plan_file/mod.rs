@@ -23,7 +23,7 @@ use unisono_collective::{CollectiveError, DecisionTable};
 
 use crate::stored::{Elements, Facts, RankProgram, Stored, Unsound};
 
-pub use bits::TableBits;
+pub use bits::{TableBits, lacks_tree};
 pub use write::write;
 
 pub const MAGIC: &[u8; 8] = b"UNISPLAN";

@@ -46,7 +46,7 @@ use std::ops::Range;
 
 use unisono_collective::{Collective, Kind, OperatorClass};
 
-use crate::verify::Verified;
+use crate::verify::{Expression, Verified};
 
 pub use condense::condense;
 pub use in_place::{in_place, offset};
@@ -163,6 +163,8 @@ pub struct Elements {
     /// The class of the expression that all elements have, for every number of elements that the programs serve; none
     /// without the property `place`.
     pub class: Option<String>,
+    /// The expression itself, where all results have the same one.
+    pub expression: Option<Expression>,
     /// Two elements with different expressions, in words. Elements are blocks.
     pub unlike: Option<String>,
 }

@@ -121,7 +121,11 @@ impl Stored {
             method: proof.method.to_owned(),
             origin,
         };
-        let elements = Elements { class: proof.element_class, unlike: proof.unlike_elements };
+        let elements = Elements {
+            class: proof.element_class,
+            expression: proof.element_expression,
+            unlike: proof.unlike_elements,
+        };
         Ok(Self { facts, elements, programs })
     }
 

@@ -384,7 +384,8 @@ impl<C: Contributions> Machine<'_, C> {
             match &first {
                 Some(other) if shared && *other == classes => {}
                 other => {
-                    repeatable &= !shared || other.is_none();
+                    // A barrier has no results.
+                    repeatable &= !shared || other.is_none() || c.kind == Kind::Barrier;
                     if self.findings.is_empty() {
                         name.add(rank, &classes, self.expressions, self.contributions);
                     }

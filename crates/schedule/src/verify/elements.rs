@@ -10,6 +10,7 @@ use unisono_collective::Kind;
 
 use super::{
     contents::Contributions,
+    contributors::Expression,
     expressions::{END, Expressions},
     name::Name,
 };
@@ -30,7 +31,8 @@ pub struct Elements {
 
 impl Elements {
     pub fn new(kind: Kind) -> Self {
-        Self { kind, first: None, unlike: None, name: Name::new(true) }
+        let name = if kind == Kind::Scan { Name::new(true) } else { Name::keeping() };
+        Self { kind, first: None, unlike: None, name }
     }
 
     /// Adds the output of a rank.
@@ -63,14 +65,18 @@ impl Elements {
         }
     }
 
-    /// Returns the class as 64 hexadecimal digits; none if the expression has too many combinations.
+    /// Returns the class as 64 hexadecimal digits, and the expression where all results have the same one; none if the
+    /// expression has too many combinations.
     ///
     /// # Errors
     /// Two elements have different expressions, which the text describes.
-    pub fn finish(self) -> Result<Option<String>, String> {
+    pub fn finish(mut self) -> Result<Option<(String, Option<Expression>)>, String> {
         match self.unlike {
             Some(unlike) => Err(unlike),
-            None => Ok(self.name.digest(32)),
+            None => {
+                let expression = self.name.expression().map(Expression::new);
+                Ok(self.name.digest(32).map(|class| (class, expression)))
+            }
         }
     }
 }

@@ -7,7 +7,7 @@
 //! 3. **complete**: each output element holds each required contribution exactly once, in an order the operator allows;
 //! 4. **repeatable**, a property that is not required: outputs that must be equal are the same expression up to
 //!    swapping the two operands of a commutative operator. So they are bit-identical in floating point, except for the
-//!    bits of a NaN. `min` and `max` on floating point may return either of +0 and -0, so their operands may not be
+//!    bits of a NaN. A barrier has no outputs, so it is repeatable. `min` and `max` on floating point may return either of +0 and -0, so their operands may not be
 //!    swapped. **place**, which is not required either: all elements of a result are one expression ([`elements`]);
 //! 5. **memory**: the most scratch a node needs.
 //!
@@ -19,6 +19,7 @@ pub(crate) mod allowance;
 pub mod certificate;
 mod clock;
 mod contents;
+mod contributors;
 mod elements;
 mod exact;
 mod expressions;
@@ -45,6 +46,7 @@ use crate::{
     schedule::Schedule,
 };
 
+pub use contributors::{Expression, MOST_CONTRIBUTORS};
 pub use exact::DEFAULT_BUDGET;
 pub use seed::Seed;
 
@@ -100,6 +102,9 @@ pub struct Proof {
     pub bits: Vec<&'static str>,
     /// A digest of 256 bits of the expression that all elements of a result have; none without `place`.
     pub element_class: Option<String>,
+    /// The expression of all elements; none without `place`, of a scan, and of collectives that combine nothing.
+    #[serde(skip)]
+    pub element_expression: Option<Expression>,
     /// Two elements with different expressions, in words; none with `place`.
     pub unlike_elements: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
@@ -232,6 +237,7 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
         expression_class: None,
         bits: Vec::new(),
         element_class: None,
+        element_expression: None,
         unlike_elements: None,
         diagnostics: Vec::new(),
     };
@@ -254,7 +260,10 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
             proof.expression_class = contents.expression.filter(|_| proof.complete && proof.race_free);
             if proof.complete && proof.race_free {
                 match contents.elements {
-                    Ok(class) => proof.element_class = class.filter(|_| proof.repeatable),
+                    Ok(found) => {
+                        let (class, expression) = found.filter(|_| proof.repeatable).unzip();
+                        (proof.element_class, proof.element_expression) = (class, expression.flatten());
+                    }
                     Err(unlike) => proof.unlike_elements = Some(unlike),
                 }
                 let hold = [("ranks", proof.repeatable), ("place", proof.element_class.is_some())];
@@ -274,8 +283,8 @@ struct Outcome {
     findings: Diagnostics,
     repeatable: bool,
     expression: Option<String>,
-    /// The class of the elements, or two unlike elements.
-    elements: Result<Option<String>, String>,
+    /// The class of the elements with their expression, or two unlike elements.
+    elements: Result<Option<(String, Option<Expression>)>, String>,
     error_probability: Option<f64>,
 }
 

@@ -17,11 +17,14 @@ use super::{
 const MOST: usize = 1 << 22;
 
 /// Words that are not ranks; a number of an expression has the highest bit set.
-const COMBINE: u32 = (1 << 30) | 1;
-const OUTPUT: u32 = (1 << 30) | 2;
-const SPAN: u32 = (1 << 30) | 3;
+pub const COMBINE: u32 = (1 << 30) | 1;
+pub const OUTPUT: u32 = (1 << 30) | 2;
+pub const SPAN: u32 = (1 << 30) | 3;
 const MARK: u32 = (1 << 30) | 4;
 const NUMBER: u32 = 1 << 31;
+
+/// The beginning of every text.
+pub const PREFIX: &[u8] = b"unisono-expression 1\n";
 
 pub struct Name {
     /// None if there are too many combinations.
@@ -32,12 +35,19 @@ pub struct Name {
     written: u32,
     /// True if the expressions matter; those of a barrier do not.
     expressions: bool,
+    /// All words, if they are kept.
+    kept: Option<Vec<u32>>,
 }
 
 impl Name {
     pub fn new(expressions: bool) -> Self {
-        let digest = Some(Sha256::new_with_prefix(b"unisono-expression 1\n"));
-        Self { digest, words: Vec::new(), numbers: Vec::new(), written: 0, expressions }
+        let digest = Some(Sha256::new_with_prefix(PREFIX));
+        Self { digest, words: Vec::new(), numbers: Vec::new(), written: 0, expressions, kept: None }
+    }
+
+    /// Returns an empty name that keeps its words.
+    pub fn keeping() -> Self {
+        Self { kept: Some(Vec::new()), ..Self::new(true) }
     }
 
     pub fn add<C: Contributions>(
@@ -106,6 +116,9 @@ impl Name {
     }
 
     fn word(&mut self, word: u32) {
+        if let Some(kept) = &mut self.kept {
+            kept.push(word);
+        }
         self.words.extend_from_slice(&word.to_le_bytes());
         if self.words.len() >= 1 << 12 {
             interrupt::poll();
@@ -114,6 +127,12 @@ impl Name {
             }
             self.words.clear();
         }
+    }
+
+    /// Returns the words of one expression: those between the words of its output and of its span.
+    pub fn expression(&mut self) -> Option<Vec<u32>> {
+        let kept = self.kept.take().filter(|_| self.digest.is_some())?;
+        Some(kept.get(2..kept.len().checked_sub(3)?)?.to_vec())
     }
 
     /// Returns the first bytes of the digest in hexadecimal.

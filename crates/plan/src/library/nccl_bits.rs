@@ -1,0 +1,153 @@
+//! The bits of NCCL's own sums: the settings that give a property, and those that lose it.
+//!
+//! The order in which NCCL adds an element follows from its algorithm and from the channel that carries the element:
+//!
+//! * **tree**: a rank adds its own element, then those of its children, and the root copies the sum. Each channel has a
+//!   tree of its own, the second half of the channels mirrored or shifted ones. The channel of an element changes with
+//!   the length of the vector, since the number of channels and their shares do. One channel has one tree.
+//! * **ring**: the sum of a piece of an allreduce or a reduce-scatter begins at another rank than that of the next
+//!   piece. A reduce passes the ring once, from the rank after the root, so one channel has one order.
+//! * **nvls**, **collnet**: a switch adds, and no document states its order.
+//!
+//! Source: NVIDIA/nccl 5067397c, `src/graph/connect.cc`, `src/graph/trees.cc`, `src/device/all_reduce.h`,
+//! `src/device/reduce.h`, `src/device/prims_ll.h`, `src/enqueue.cc`; on one channel sglang#34159 and torchtitan#2994.
+
+use serde::Serialize;
+use unisono_collective::Kind;
+use unisono_cost::network::nccl::{Algorithm, Nccl};
+
+use super::nccl::{counted, nccl};
+use crate::{Bits, PlanError, Problem};
+
+/// The settings of a library, by algorithm and protocol, and the property of the bits that they give or lose.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LibraryBits {
+    /// The property that was asked for.
+    pub bits: &'static str,
+    pub gives: Vec<LibrarySettings>,
+    pub loses: Vec<LibraryLoss>,
+    pub notes: Vec<String>,
+}
+
+/// Settings with a property.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LibrarySettings {
+    pub algorithm: &'static str,
+    pub protocol: &'static str,
+    /// Variables of the environment, `NAME=VALUE`.
+    pub settings: Vec<String>,
+    /// The time with these settings by the library's own model, which is not measured.
+    pub seconds: f64,
+}
+
+/// An algorithm without a property.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LibraryLoss {
+    pub algorithm: &'static str,
+    pub reason: &'static str,
+}
+
+/// The order of additions of an algorithm.
+enum Order {
+    /// All settings have the property.
+    Any,
+    OneChannel,
+    Lost(&'static str),
+}
+
+fn order(kind: Kind, algorithm: Algorithm, ranks: u32, bits: Bits) -> Order {
+    let in_switch = "switches add, and their order and precision are not documented";
+    match algorithm {
+        _ if !kind.reduces() => Order::Any,
+        Algorithm::Nvls | Algorithm::NvlsTree | Algorithm::CollnetDirect | Algorithm::CollnetChain => {
+            Order::Lost(in_switch)
+        }
+        _ if bits == Bits::Ranks => Order::Any,
+        _ if matches!(bits, Bits::RanksCount(_)) => {
+            Order::Lost("its order is made for a number of ranks, and another number has another one")
+        }
+        // Two operands have one order.
+        _ if ranks == 2 => Order::Any,
+        Algorithm::Tree => Order::OneChannel,
+        Algorithm::Ring if kind == Kind::Reduce => Order::OneChannel,
+        Algorithm::Ring => Order::Lost(
+            "the sum of each piece begins at another rank, and the pieces depend on the length of the vector",
+        ),
+        Algorithm::Pat => Order::Lost("the piece of each rank has a tree of its own"),
+    }
+}
+
+fn settings(kind: Kind, algorithm: &str, protocol: &str) -> Vec<String> {
+    let function = match kind {
+        Kind::ReduceScatter => "reducescatter",
+        kind => kind.name(),
+    };
+    let protocol = if protocol == "simple" { "Simple".to_owned() } else { protocol.to_uppercase() };
+    vec![
+        format!("NCCL_ALGO={function}:{algorithm}"),
+        format!("NCCL_PROTO={function}:{protocol}"),
+        "NCCL_MIN_NCHANNELS=1".to_owned(),
+        "NCCL_MAX_NCHANNELS=1".to_owned(),
+    ]
+}
+
+/// Returns the settings of NCCL that give a property of the bits on the machine of a problem, fastest first, and the
+/// algorithms that lose it.
+///
+/// # Errors
+/// As [`super::library_choice`].
+pub(super) fn settings_with(problem: &Problem, bits: Bits) -> Result<LibraryBits, PlanError> {
+    let (nccl, call) = nccl(problem)?;
+    let c = &problem.collective;
+    let bytes = counted(problem, c.bytes());
+    let times = |nccl: &Nccl| nccl.times(call, bytes).map_err(PlanError::NoLibraryTime);
+    let mut single = nccl.clone();
+    (single.graphs.tree.channels, single.graphs.ring.channels) = (1, 1);
+    let (mut gives, mut loses): (Vec<LibrarySettings>, Vec<LibraryLoss>) = (Vec::new(), Vec::new());
+    let of_single = times(&single)?;
+    for all in times(&nccl)? {
+        let one = of_single.iter().find(|one| (one.algorithm, one.protocol) == (all.algorithm, all.protocol));
+        let (algorithm, protocol) = (all.algorithm.name(), all.protocol.name());
+        match order(c.kind, all.algorithm, c.ranks, bits) {
+            Order::Any => {
+                gives.push(LibrarySettings { algorithm, protocol, settings: Vec::new(), seconds: all.seconds });
+            }
+            Order::OneChannel => {
+                let seconds = one.map_or(all.seconds, |one| one.seconds);
+                gives.push(LibrarySettings {
+                    algorithm,
+                    protocol,
+                    settings: settings(c.kind, algorithm, protocol),
+                    seconds,
+                });
+            }
+            Order::Lost(reason) if loses.iter().all(|loss| loss.algorithm != algorithm) => {
+                loses.push(LibraryLoss { algorithm, reason });
+            }
+            Order::Lost(_) => {}
+        }
+    }
+    if !loses.is_empty() {
+        // The library chooses an algorithm for each size, which may be one that loses the property.
+        for one in gives.iter_mut().filter(|one| one.settings.is_empty()) {
+            one.settings = settings(c.kind, one.algorithm, one.protocol)[..1].to_vec();
+        }
+    }
+    gives.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let mut notes = Vec::new();
+    if gives.iter().any(|given| !given.settings.is_empty()) {
+        notes.push(
+            "more channels keep the bits only where all have one tree, in one order of ranks: NCCL_DEBUG=INFO with \
+             NCCL_DEBUG_SUBSYS=GRAPH prints the trees of the channels"
+                .to_owned(),
+        );
+    }
+    if c.kind.reduces() {
+        notes.push(
+            "calls on buffers of a symmetric window run other kernels, whose order is not examined here; NCCL_WIN_ENABLE=0 \
+             excludes them. The settings do not bind allreduces that a framework runs without NCCL"
+                .to_owned(),
+        );
+    }
+    Ok(LibraryBits { bits: bits.name(), gives, loses, notes })
+}

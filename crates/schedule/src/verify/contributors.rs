@@ -1,0 +1,95 @@
+//! Expressions over logical contributors, which do not change with the number of ranks.
+//!
+//! `n` contributors are added by one tree that `n` alone defines. Groups of `f` neighbors are added, where `f` is the
+//! least prime factor of `n`; the sums are `n / f` contributors, to which the rule applies again. In a group pairs of
+//! neighbors are added until one sum is left, and an odd one waits for the next round. So 4 contributors are
+//! `((0 + 1) + (2 + 3))`, and 6 are `(((0 + 1) + (2 + 3)) + (4 + 5))`.
+//!
+//! `P` ranks of which each holds `n / P` consecutive contributors, and adds them by the same rule, have the tree of all
+//! `n` if the expression of their collective, with these sums in place of the inputs, is that tree.
+
+use sha2::{Digest, Sha256};
+use unisono_base::narrow;
+
+use super::name::{COMBINE, OUTPUT, PREFIX, SPAN};
+
+/// The most contributors of an expression.
+pub const MOST_CONTRIBUTORS: u32 = 1 << 20;
+
+/// The expression of all elements of a result, operands before their combination.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expression {
+    /// Ranks and combinations, as [`super::name`] writes them.
+    words: Vec<u32>,
+}
+
+impl Expression {
+    pub(super) fn new(words: Vec<u32>) -> Self {
+        Self { words }
+    }
+
+    /// Returns the tree of `n` contributors.
+    pub fn of_contributors(n: u32) -> Self {
+        Self { words: tree(0, n) }
+    }
+
+    /// Returns the operands of each combination: numbers below `n` are contributors, and `n + k` is combination `k`.
+    pub fn combinations_of(n: u32) -> Vec<(u32, u32)> {
+        let (mut made, mut open) = (Vec::new(), Vec::new());
+        for word in tree(0, n) {
+            let operands = if word == COMBINE { open.pop().zip(open.pop()) } else { None };
+            match operands {
+                None => open.push(word),
+                Some((right, left)) => {
+                    open.push(n + narrow::<u32>(made.len()));
+                    made.push((left, right));
+                }
+            }
+        }
+        made
+    }
+
+    /// Returns the expression over contributors of which each rank holds `share` consecutive ones.
+    #[must_use]
+    pub fn over_contributors(&self, share: u32) -> Self {
+        // A sum holds each rank once, so no part of it is written as the number of another.
+        let of = |&word: &u32| if word < COMBINE { tree(word * share, share) } else { vec![word] };
+        Self { words: self.words.iter().flat_map(of).collect() }
+    }
+
+    /// Returns the class: the SHA-256 of the expression, in hexadecimal.
+    pub fn class(&self) -> String {
+        let mut digest = Sha256::new_with_prefix(PREFIX);
+        for word in [OUTPUT, 0].iter().chain(&self.words).chain(&[SPAN, 0, 0]) {
+            digest.update(word.to_le_bytes());
+        }
+        digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// Returns the tree of `count` contributors from `first` on.
+fn tree(first: u32, count: u32) -> Vec<u32> {
+    let mut sums: Vec<Vec<u32>> = (first..first + count).map(|one| vec![one]).collect();
+    while sums.len() > 1 {
+        let group = least_factor(sums.len());
+        sums = sums.chunks(group).map(in_pairs).collect();
+    }
+    sums.pop().unwrap_or_default()
+}
+
+fn least_factor(n: usize) -> usize {
+    (2..).take_while(|f| f * f <= n).find(|f| n.is_multiple_of(*f)).unwrap_or(n)
+}
+
+/// Adds pairs of neighbors until one sum is left.
+fn in_pairs(group: &[Vec<u32>]) -> Vec<u32> {
+    let mut sums = group.to_vec();
+    while sums.len() > 1 {
+        let added = |pair: &[Vec<u32>]| match pair {
+            [a, b] => [a.as_slice(), b, &[COMBINE]].concat(),
+            _ => pair.concat(),
+        };
+        sums = sums.chunks(2).map(added).collect();
+    }
+    sums.concat()
+}
