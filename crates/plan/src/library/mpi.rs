@@ -106,5 +106,6 @@ pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, 
         calibrated: false,
         notes,
         choices: Vec::new(),
+        bits: None,
     })
 }
