@@ -10,7 +10,6 @@ from spack.package import *
 class PyUnisono(PythonPackage):
     """Unisono plans, proves, predicts and runs collective communication."""
 
-    homepage = "https://pypi.org/project/unisono"
     pypi = "unisono/unisono-0.1.0.tar.gz"
 
     license("Apache-2.0")
