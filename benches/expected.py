@@ -3,16 +3,20 @@
 The times are docs/measured/a100x4-nvlink.csv and, with --posted, the rows of a table of posted bandwidths: machine,
 boxes, ranks, collective, bytes, busbw in GB/s, source. A machine is a preset (`preset NAME`) or a topology of NCCL
 beside the table or in --topologies.
-Usage: expected.py [--posted TABLE.tsv] [--topologies DIR]
+Usage: expected.py [--posted TABLE.tsv] [--topologies DIR] [--record]
 """
 
 import argparse
+import sys
 from pathlib import Path
 
 import unisono as un
 from unisono.logs.benchmarks import read_logs
 from unisono.logs.collectives import Measured
 from unisono.logs.expectations import Expected, expected_times, key_of, library_of
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,24 +25,24 @@ def main() -> None:
     words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     words.add_argument("--posted", type=Path)
     words.add_argument("--topologies", type=Path)
+    add_option(words)
     given = words.parse_args()
     points = [point for log in read_logs([ROOT / "docs" / "measured" / "a100x4-nvlink.csv"]) for point in log.points]
     machine = un.machine("a100x4")
     found, _ = expected_times(machine, points, library_of(machine, None))
-    share("a100x4-nvlink.csv", [judged(point, found.get(key_of(point))) for point in points])
-    if given.posted is not None:
-        rows = [line.split("\t") for line in given.posted.read_text().splitlines() if line and line[0] != "#"]
-        share(given.posted.name, [posted(row, given.topologies or given.posted.parent) for row in rows])
+    with Figures("gpus", "Measured times between the ceiling and the expected band", given) as made:
+        share(made, "a100x4-nvlink.csv", [judged(point, found.get(key_of(point))) for point in points])
+        if given.posted is not None:
+            rows = [line.split("\t") for line in given.posted.read_text().splitlines() if line and line[0] != "#"]
+            share(made, "posted bandwidths", [posted(row, given.topologies or given.posted.parent) for row in rows])
 
 
-def share(name: str, verdicts: list[str]) -> None:
+def share(made: Figures, name: str, verdicts: list[str]) -> None:
     within = [verdict.startswith("within") for verdict in verdicts].count(True)
     near = [verdict.endswith("near") for verdict in verdicts].count(True)
-    print(
-        f"{name}: {within} of {len(verdicts)} within, {near} of them within a quarter of the expected time", flush=True
-    )
-    for verdict in sorted(set(verdicts) - {"within", "within, near"}):
-        print(f"  {verdict}: {verdicts.count(verdict)}")
+    others = [f"{verdicts.count(verdict)} {verdict}" for verdict in sorted(set(verdicts) - {"within", "within, near"})]
+    note = "; ".join([f"{near} are within a quarter of the expected time", *others])
+    made.add(f"{name}, {len(verdicts)} times", Of("within", within, "times", "of", len(verdicts)), note=note)
 
 
 def judged(point: Measured, expected: Expected | None) -> str:

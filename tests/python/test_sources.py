@@ -18,6 +18,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--shapes": ("--shapes", "4"),
     "--ranks": ("--ranks", "4"),
     "--rounds": ("--rounds", "7"),
+    "--contributors": ("--contributors", "4"),
     "--shard": ("--shard", "1/2"),
     "--nodes": ("--nodes", "1"),
     "--subset": ("--subset", "0"),
@@ -109,7 +110,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "verify a plan for GPUs": (
         ("verify", "pair.json"),
-        {"--elements", "--bytes", "--dtype", "--method", "--trust-relaxed", "--processors"},
+        {"--require", "--elements", "--bytes", "--dtype", "--method", "--trust-relaxed", "--processors"},
     ),
     "verify a file exactly": (
         ("verify", "ranks.sched", "--method", "exact"),
@@ -118,6 +119,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "verify a file of MSCCL": (
         ("verify", "ranks.xml"),
         {
+            "--require",
             "--elements",
             "--bytes",
             "--dtype",
@@ -132,7 +134,19 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "verify a placed file of MSCCL": (
         ("verify", "ranks.xml", "--machine", "archer"),
-        {"--elements", "--bytes", "--dtype", "--op", "--root", *_PART, "--method", "--processors", "--seed", "--check"},
+        {
+            "--require",
+            "--elements",
+            "--bytes",
+            "--dtype",
+            "--op",
+            "--root",
+            *_PART,
+            "--method",
+            "--processors",
+            "--seed",
+            "--check",
+        },
     ),
     "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), {"--require"}),
     "emit a file": (
