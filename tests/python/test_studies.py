@@ -42,7 +42,8 @@ def has_points(file: Path, count: int, process: "subprocess.Popen[bytes]") -> No
 
 def begun(folder: Path, *options: str) -> "subprocess.Popen[bytes]":
     arguments = [*SWEEP, *options, "--resume", str(folder / "points"), "-o", str(folder / "made.csv")]
-    return subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with (folder / "errors").open("ab") as errors:
+        return subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=errors)
 
 
 def test_a_killed_study_goes_on(whole: bytes, tmp_path: Path) -> None:
@@ -229,7 +230,7 @@ def test_a_lost_worker_of_dask_loses_no_point(whole: bytes, tmp_path: Path) -> N
         study = begun(tmp_path, "--executor", str(tmp_path / "scheduler.json"))
         has_points(tmp_path / "points", MOST // 20, study)
         workers[0].kill()
-        assert study.wait() == 0
+        assert study.wait() == 0, (tmp_path / "errors").read_text()
     assert (tmp_path / "made.csv").read_bytes() == whole
 
 
