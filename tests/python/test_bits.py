@@ -247,6 +247,14 @@ def test_contributors_are_added_in_their_tree(count: int) -> None:
         assert un.add_contributors(local, lambda a, b: f"({a}+{b})") == tree
 
 
+def test_contributors_without_their_property_are_refused() -> None:
+    with pytest.raises(un.InputError, match="give both or none"):
+        un.plan("allreduce", "archer", shape=4, bytes=64, contributors=4)
+    for count in (0, -4):
+        with pytest.raises(un.InputError, match="accepted are multiples"):
+            un.plan_table("allreduce", "archer", shape=4, last_bytes=64, bits="ranks-count", contributors=count)
+
+
 def test_only_trees_of_contributors_have_ranks_count(tmp_path: Path) -> None:
     path = tmp_path / "t.plan"
     for ranks, algorithm, params, contributors, holds in [

@@ -225,6 +225,7 @@ def test_damaged_results_are_one_sentence(tmp_path: Path) -> None:
         ("\n".join([lines[0], lines[1] + " 1", *lines[2:]]), "accepted are 6 times in seconds"),
         (whole.replace(lines[1], " ".join([*lines[1].split()[:-1], "nan"])), "accepted are 6 times in seconds"),
         (whole.replace(lines[1], " ".join([*lines[1].split()[:-1], "-1"])), "accepted are 6 times in seconds"),
+        (whole.replace(lines[1], " ".join([*lines[1].split()[:-1], "1e308"])), "accepted are 6 times in seconds"),
         (whole.replace(lines[1], "probe 0 5 5" + " 1" * 6), "a message from 5 to 5"),
     ):
         file.write_text(text)

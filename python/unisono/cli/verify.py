@@ -176,7 +176,8 @@ def verify(
 def _lacking(require: str | None, bits: Sequence[str], unlike: str | None) -> str | None:
     """Returns the reason why a schedule lacks a required property, if it is known."""
     if unlike is None and "place" in bits:
-        return f"a schedule is of one size; '{require}' is proved of a .plan ('unisono plan --bits size -o FILE.plan')"
+        how = f"--bits {require}{' --contributors N' if require == 'ranks-count' else ''}"
+        return f"a schedule is of one size; '{require}' is proved of a .plan ('unisono plan {how} -o FILE.plan')"
     return unlike
 
 

@@ -173,6 +173,8 @@ def plan_tables(
         raise InputError(f"'{bits}' names no bits; accepted are {', '.join(BITS)}")
     if (contributors is None) is (bits == "ranks-count"):
         raise InputError("contributors is the number of logical contributors of bits='ranks-count'; give both or none")
+    if contributors is not None and contributors < 1:
+        raise InputError(f"contributors is {contributors}; accepted are multiples of the ranks")
     counts = planned_sizes(*served, dtypes()[of]) if elements is None else [*elements]
     on, at = with_shape(machine, shape), checked_root(root)
 

@@ -86,6 +86,8 @@ def plan(
         own = _known_library(kind, on, count, of, how)
     asked = kind, on, count, of, how, at, only, params, model
     of_bits = None if contributors is None else whole("contributors", contributors)
+    if of_bits is not None and bits != "ranks-count":
+        raise InputError("contributors is the number of logical contributors of bits='ranks-count'; give both or none")
     return _core.plan(*asked, target=form, library=image, behaves_as=own, bits=bits, contributors=of_bits)
 
 

@@ -12,7 +12,6 @@ A line has the set, the sender and the receiver of a message, and in results the
 put labels before lines.
 """
 
-import math
 import os
 import re
 from collections.abc import Sequence
@@ -40,6 +39,8 @@ _END = re.compile(r"\bprobe end$")
 _MOST_SETS, _MOST_MESSAGES = 1 << 10, 1 << 22
 #: Longer messages take the packet simulator long, and tell no more.
 _MOST_BYTES = 1 << 26
+#: The times that a message can take, in seconds.
+_LEAST, _MOST = 1e-9, 1e6
 
 
 class Recorded:
@@ -129,8 +130,10 @@ def _times(words: list[str], rounds: int, where: str) -> list[float]:
         found = [float(word) for word in words]
     except ValueError:
         found = []
-    if len(found) != rounds or not all(math.isfinite(one) and one > 0 for one in found):
-        raise InputError(f"{where}: {shown(' '.join(words))}; accepted are {rounds} times in seconds, above 0")
+    if len(found) != rounds or not all(_LEAST <= one <= _MOST for one in found):
+        raise InputError(
+            f"{where}: {shown(' '.join(words))}; accepted are {rounds} times in seconds, {_LEAST:g} to {_MOST:g}"
+        )
     return found
 
 
