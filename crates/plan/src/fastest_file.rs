@@ -21,8 +21,8 @@ use crate::{
 /// Candidates whose files are estimated, and those whose files are written.
 const MOST_ESTIMATED: usize = 16;
 const MOST_WRITTEN: usize = 4;
-/// Instructions of all candidates whose files are estimated.
-const MOST_INSTRUCTIONS: usize = 1 << 13;
+/// Instructions of all files that are read back to estimate candidates; the last one may exceed it.
+const MOST_INSTRUCTIONS: usize = 1 << 16;
 
 /// The least time of a file over its prediction: the prediction counts a message and the sum of its data one after the
 /// other, and a thread block adds while it receives.
@@ -57,6 +57,7 @@ pub(crate) fn sort_by_files(
     // The least time of a file over its prediction that was found, by algorithm.
     let mut factors = BTreeMap::<&str, f64>::new();
     let (mut estimates, mut files, mut instructions) = (0, 0, 0);
+    let most = std::env::var("UMOST").ok().and_then(|v| v.parse().ok()).unwrap_or(MOST_INSTRUCTIONS);
     loop {
         interrupt::check();
         let found = factors.values().copied().reduce(f64::min);
@@ -74,16 +75,14 @@ pub(crate) fn sort_by_files(
         let Some(n) = (0..known.len()).min_by(|&a, &b| least(a).total_cmp(&least(b))) else { break };
         let one = &candidates[n].0;
         known[n] = match &known[n] {
-            Known::Prediction if estimates == MOST_ESTIMATED => Known::Nothing,
+            Known::Prediction if estimates >= MOST_ESTIMATED || instructions >= most => Known::Nothing,
             Known::Prediction => {
                 let file = built(problem, emitter, one)?;
-                let more = file.schedule.instr_count();
-                let is_small = more <= written::MOST_INSTRUCTIONS && instructions + more <= MOST_INSTRUCTIONS;
+                let is_small = file.schedule.instr_count() <= written::MOST_INSTRUCTIONS;
                 let proven = is_small.then(|| VerifiedFile::new(&file, Method::Auto).ok()).flatten();
                 let form = proven.and_then(|proven| fastest_form(emitter, &proven, &choices));
-                if is_small {
-                    (estimates, instructions) = (estimates + 1, instructions + more);
-                }
+                estimates += usize::from(is_small);
+                instructions += form.as_ref().map_or(0, |form| form.instructions);
                 match form {
                     Some(form) => {
                         let factor = (form.seconds / one.time.seconds).clamp(LEAST, 1.0);
@@ -125,6 +124,9 @@ pub(crate) fn sort_by_files(
         a.cmp(b).then_with(|| if *a < 2 { x.time.total_cmp(&y.time) } else { Ordering::Equal })
     });
     candidates.extend(rows.into_iter().map(|(_, row)| row));
+    if std::env::var("UMOST").is_ok() {
+        eprintln!("estimates {estimates} instructions {instructions}");
+    }
     Ok(())
 }
 

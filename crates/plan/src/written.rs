@@ -20,7 +20,7 @@ const WORTH: f64 = 0.05;
 /// The most packets of the largest buffer when forms are compared. The time of the chosen form counts all packets.
 const PACKETS: u64 = 1 << 10;
 /// The most instructions of a schedule whose forms are compared.
-pub(crate) const MOST_INSTRUCTIONS: usize = 1 << 10;
+pub(crate) const MOST_INSTRUCTIONS: usize = 1 << 12;
 /// The most bytes of the largest buffer for which MSCCL++ plans with packets are tried. Their proof orders each packet
 /// against every other one (17 GB at 64 KiB).
 const MOST_PACKET_BYTES: u64 = 1 << 14;
@@ -29,6 +29,8 @@ const MOST_PACKET_BYTES: u64 = 1 << 14;
 pub(crate) struct Form {
     choices: Choices,
     pub(crate) seconds: f64,
+    /// Instructions of all files that were read back to find this form.
+    pub(crate) instructions: usize,
 }
 
 /// Writes the files of a target in the form that is fastest by simulation. Also returns its time, if the target has
@@ -75,7 +77,8 @@ pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices
     let is_rated = |&p: &Protocol| rates.of(p).gb_per_second.is_some() && (packets || p == Protocol::Simple);
     let timed = |choices: Choices| {
         let files = emitter.emit_as(proven, &choices).ok()?;
-        Some(Form { choices, seconds: simulated(&read(emitter, &files, file)?, &coarse)? })
+        let read = read(emitter, &files, file)?;
+        Some(Form { choices, seconds: simulated(&read, &coarse)?, instructions: read.schedule.instr_count() })
     };
     let mut rated = emitter.protocols().iter().copied().filter(is_rated).peekable();
     if rated.peek().is_none() {
@@ -89,11 +92,13 @@ pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices
         let mut chosen = forms.next()?;
         let mut least = chosen.seconds;
         for form in forms {
+            let instructions = chosen.instructions + form.instructions;
             if form.seconds > least * SLOWER {
+                chosen.instructions = instructions;
                 break;
             }
             least = least.min(form.seconds);
-            chosen = form;
+            chosen = Form { instructions, ..form };
         }
         Some(chosen)
     };
@@ -101,7 +106,8 @@ pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices
 }
 
 fn faster(a: Form, b: Form) -> Form {
-    if b.seconds < a.seconds { b } else { a }
+    let instructions = a.instructions + b.instructions;
+    Form { instructions, ..if b.seconds < a.seconds { b } else { a } }
 }
 
 /// Returns the number of thread blocks behind which more of them save less than [`WORTH`] of the time, if one block
