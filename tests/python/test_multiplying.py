@@ -3,6 +3,7 @@
 import pytest
 import unisono as un
 from unisono.planning import multiplying
+from unisono.reproduce.multiplying_dissemination import repairable
 
 
 def test_the_best_of_each_kind() -> None:
@@ -47,3 +48,11 @@ def test_wrong_input(call: object, words: list[str]) -> None:
     with pytest.raises(un.InputError) as caught:
         call()
     assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_dissemination_is_repaired_where_sums_make_the_operands() -> None:
+    assert all(repairable((ways + 1) ** rounds, ways) for ways in (1, 2, 3) for rounds in (1, 2, 3))
+    # Two rounds of one way leave {0}, {1}, {2, 3}, and {4}, {5}, {6, 0} of the peer.
+    assert repairable(7, 1)
+    assert not repairable(13, 1)
+    assert repairable(13, 2)

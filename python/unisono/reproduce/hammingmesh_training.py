@@ -61,7 +61,7 @@ def _case(name: str, cluster: str) -> tuple[str, str]:
     """The workload and the machine for a row and a column of Fig. 16, as the artifact simulates them."""
     size = "1536" if name == "gpt-3-moe" else "small"
     rings = "-rings" if name == "dlrm" and cluster not in GRIDS else ""
-    # The artifact's variant of ResNet-152 is not known; its own workload serves.
+    # The artifact's motif of ResNet-152 has rings and rounds sizes; the workload with its constants serves.
     variant = name if name == "resnet-152" else f"{name}-artifact{rings}"
     return variant, f"{cluster}-{size}-one-plane"
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import unisono as un
 from unisono.planning.multiplying import best, cost, count, fan_out
-from unisono.reproduce import Finding, multiplying_figures
+from unisono.reproduce import Finding, multiplying_dissemination, multiplying_figures
 from unisono.reproduce import multiplying_simulated as runs
 
 __all__ = ["FORMULAS", "Row", "check", "doubling", "draw", "eq_2", "eq_4", "eq_4_minimum", "eq_5_printed"]
@@ -383,4 +383,5 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "simulated-time": _simulated_time,
     "stages": _stages,
     "total-cost": _total_cost,
+    "unrepaired": multiplying_dissemination.unrepaired,
 }

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import unisono as un
 from unisono.planning.training import BYTES, Iteration, iteration, reduction, vgg16
-from unisono.reproduce import Finding, multiplying_simulated, piuma_figures
+from unisono.reproduce import Finding, multiplying_simulated, piuma_figures, piuma_trees
+from unisono.reproduce.piuma_trees import machine, on_subset, run
 
 __all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
 
@@ -70,28 +70,6 @@ def draw(folder: Path, full: bool = False) -> list[str]:
         *piuma_figures.shares(folder, shares),
         *piuma_figures.speedups(folder, speedups),
     ]
-
-
-@cache
-def machine(nodes: int, name: str = "piuma") -> un.Machine:
-    """A preset with that number of nodes."""
-    return un.machine(name, nodes=nodes)
-
-
-@cache
-def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> un.Run:
-    """An allreduce of ``elements`` f32 in the network, simulated."""
-    plan = un.plan(
-        "allreduce",
-        machine(nodes, name),
-        elements=elements,
-        algorithm="in-network",
-        params={"embeddings": str(embeddings)},
-    )
-    ran = un.simulate(plan.schedule)
-    if not ran.result_correct:
-        raise un.Error(f"the result on {nodes} nodes is wrong: {ran.mismatch}")
-    return ran
 
 
 @cache
@@ -181,6 +159,23 @@ def _falls(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
+#: Operators on bits.
+_ON_BITS: dict[str, Callable[[int, int], int]] = {
+    "and": lambda a, b: a & b,
+    "nor": lambda a, b: 1 - (a | b),
+    "xor": lambda a, b: a ^ b,
+}
+
+
+def _associative(listed: Listed) -> Finding:
+    """The triples of bits whose result depends on the order of an operator, for each operator."""
+    ours = []
+    for name in listed["operators"]:
+        of = _ON_BITS[name]
+        ours.append(sum(of(of(a, b), c) != of(a, of(b, c)) for a, b, c in product((0, 1), repeat=3)))
+    return Finding(listed["reported"], ours)
+
+
 def _repeatable(listed: Listed) -> Finding:
     """Whether the proof finds the same bits on all cores, for each number of nodes."""
     plans = (un.plan("allreduce", machine(n), elements=16, algorithm="in-network") for n in listed["nodes"])
@@ -211,84 +206,6 @@ def _congestion(listed: Listed) -> Finding:
     return Finding(listed["reported"], [len(run(nodes, 1).metrics["link_loads"].value) for nodes in listed["nodes"]])
 
 
-@dataclass(frozen=True)
-class _Tree:
-    """The reduction tree of an allreduce in the network, from the streams of its schedule."""
-
-    #: The switch to which each switch forwards; the root has none.
-    parents: dict[int, int]
-    #: The parents again, by the streams of responses.
-    response_parents: dict[int, int]
-    switches_per_node: int
-
-    def node(self, switch: int) -> int:
-        return switch // self.switches_per_node
-
-    def way(self, switch: int) -> list[int]:
-        """The switches from one to the root, both included."""
-        way = [switch]
-        while way[-1] in self.parents:
-            way.append(self.parents[way[-1]])
-        return way
-
-
-@cache
-def _tree(nodes: int) -> _Tree:
-    made = un.plan("allreduce", machine(nodes), elements=1, algorithm="in-network")
-    schedule = json.loads(made.schedule.to_json())
-    cores = schedule["collective"]["ranks"]
-    parents: dict[int, int] = {}
-    response_parents: dict[int, int] = {}
-    for stream in schedule["streams"]:
-        source, sinks = stream["source"] - cores, [sink - cores for sink in stream["sinks"]]
-        # Streams among switches: requests have one receiver each and come first.
-        among = [sink for sink in sinks if source >= 0 and sink >= 0]
-        if among and len(parents) < cores - 1:
-            parents[source] = among[0]
-        else:
-            response_parents.update(dict.fromkeys(among, source))
-    return _Tree(parents, response_parents, cores // nodes)
-
-
-def _intersections(listed: Listed) -> Finding:
-    """Links that the inputs would cross each on its own way to the root, over those of the tree."""
-    ours = []
-    for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        alone = sum(len(tree.way(core)) - 1 for core in range(nodes * tree.switches_per_node))
-        ours.append(alone / len(tree.parents))
-    return Finding(listed["reported"], ours)
-
-
-def _node_hops(listed: Listed) -> Finding:
-    """The most hops between nodes from a core to the root, for each number of nodes."""
-    ours = []
-    for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        ways = (tree.way(core) for core in range(nodes * tree.switches_per_node))
-        ours.append(max(sum(tree.node(a) != tree.node(b) for a, b in pairwise(way)) for way in ways))
-    return Finding(listed["reported"], ours)
-
-
-def _root_radix(listed: Listed) -> Finding:
-    """The nodes that send their contribution to the root node directly, for each number of nodes."""
-    ours = []
-    for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        root = tree.node(tree.way(0)[-1])
-        ours.append(sum(tree.node(to) == root != tree.node(switch) for switch, to in tree.parents.items()))
-    return Finding(listed["reported"], ours)
-
-
-def _inverse(listed: Listed) -> Finding:
-    """The switches whose responses come from another switch than their requests go to."""
-    trees = [_tree(nodes) for nodes in listed["nodes"]]
-    return Finding(
-        listed["reported"],
-        [sum(tree.response_parents.get(switch) != to for switch, to in tree.parents.items()) for tree in trees],
-    )
-
-
 def _curve(listed: Listed) -> Finding:
     """The least advantage over the cores along a curve of Fig. 4: over lengths on some nodes, or nodes at a length."""
     points = [(nodes, elements) for nodes in listed["nodes"] for elements in listed["elements"]]
@@ -298,7 +215,7 @@ def _curve(listed: Listed) -> Finding:
 
 def _beside(listed: Listed) -> Finding:
     """The identifiers of allreduces on subsets of four nodes that start at the same time."""
-    schedules = [_on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
+    schedules = [on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
     ran = un.simulate_beside(schedules)
     if not all(run.result_correct for run in ran):
         raise un.Error("a result of collectives at the same time is wrong")
@@ -307,15 +224,10 @@ def _beside(listed: Listed) -> Finding:
 
 def _beside_over_alone(listed: Listed) -> Finding:
     """Their times over those of each alone."""
-    schedules = [_on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
+    schedules = [on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
     ran = un.simulate_beside(schedules)
     pairs = zip(ran, schedules, strict=True)
     return Finding(listed["reported"], [run.nanoseconds / un.simulate(alone).nanoseconds for run, alone in pairs])
-
-
-def _on_subset(subset: list[int], elements: int) -> un.Schedule:
-    on = un.machine("piuma", nodes=4, subset=subset)
-    return un.plan("allreduce", on, elements=elements, algorithm="in-network").schedule
 
 
 def _extends(listed: Listed) -> Finding:
@@ -393,6 +305,7 @@ def _several(listed: Listed) -> Finding:
 
 
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "associative": _associative,
     "bandwidth-share": _bandwidth_share,
     "beside": _beside,
     "beside-over-alone": _beside_over_alone,
@@ -409,20 +322,17 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "host-loss": _host_loss,
     "host-rounds": _host_rounds,
     "host-volume": _host_volume,
-    "intersections": _intersections,
-    "inverse": _inverse,
     "latency-ratio": _latency_ratio,
     "latency-share": _latency_share,
     "latency-spread": _latency_spread,
     "less-data": _less_data,
     "loss": _loss,
     "memory-limit": _memory_limit,
-    "node-hops": _node_hops,
     "repeatable": _repeatable,
-    "root-radix": _root_radix,
     "several": _several,
     "share": _share,
     "single-element": _single_element,
     "speedup": _speedup,
     "throughput-ratio": _throughput_ratio,
+    **piuma_trees.CHECKS,
 }

@@ -18,6 +18,7 @@ __all__ = [
     "message",
     "ring",
     "star",
+    "star_of_two",
     "star_sharper",
     "tree",
     "two_phase",
@@ -43,6 +44,15 @@ def star(pes: int, length: int) -> float:
 def star_sharper(pes: int, length: int) -> float:
     """Section 5.1, after the lemma: a perfect pipeline."""
     return length * (pes - 1) + _STEP
+
+
+def star_of_two(pes: int, length: int) -> float:
+    """An AllReduce by stars to the two PEs in the middle, which exchange their sums and send them on, by Eq. 1.
+
+    Each of the two takes the vectors of its half and that of the other. A broadcast of a half follows.
+    """
+    half = pes // 2
+    return max(half * length, half) + 2 * _STEP + message(half, length)
 
 
 def chain(pes: int, length: int) -> float:

@@ -6,15 +6,16 @@ fabric.
 
 import json
 from collections.abc import Callable, Iterable
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
-from unisono import machine, plan, simulate, sweep
+from unisono import Schedule, ScheduleBuilder, Stream, machine, plan, simulate, sweep
 from unisono.base.reports import SweepPoint, in_cycles
 from unisono.reproduce import Finding
 from unisono.reproduce import wafer_simulated as runs
+from unisono.reproduce.wafer_formulas import star_of_two
 
 __all__ = ["CHECKS", "cycles_by_algorithm", "letters"]
 
@@ -118,6 +119,43 @@ def _over_best(listed: Listed) -> Finding:
     ours = [max(times[name] / min(times.values()) for times in found) for name in listed["patterns"]]
     remark = ", ".join(f"{name} {ratio:.1f}" for name, ratio in zip(listed["patterns"], ours, strict=True)) + "."
     return Finding(listed["reported"], min(ours), remark=remark)
+
+
+def _star_of_two(listed: Listed) -> Finding:
+    """Whether stars to two PEs, along all rows and then all columns, beat all of the row's patterns."""
+    ours, times = [], _predicted(listed, listed["algorithms"])
+    points = ((shape, length) for shape in listed["shapes"] for length in listed["wavelets"])
+    for (shape, length), found in zip(points, times, strict=True):
+        star = sum(star_of_two(pes, length) for pes in shape)
+        ours.append("faster" if star < min(found.values()) else "slower")
+    remark = f"It is faster for {ours.count('faster')} of {len(ours)} lengths."
+    return Finding(listed["reported"], " ".join(name for name, _ in groupby(ours)), remark=remark)
+
+
+def _ring_mapped_chain(listed: Listed) -> Finding:
+    """The roots that a chain along the ring of Fig. 7b reaches with the right result, simulated."""
+    ours, spreads = [], []
+    for pes, length in listed["points"]:
+        ran = [simulate(_chain_to(root, pes, length), MACHINE) for root in range(pes)]
+        ours.append(sum(bool(one.result_correct) for one in ran))
+        cycles = [one.cycles for one in ran if one.cycles is not None]
+        spreads.append(f"{min(cycles)} to {max(cycles)}")
+    return Finding(listed["reported"], ours, remark=f"They take {', '.join(spreads)} cycles.")
+
+
+def _chain_to(root: int, pes: int, length: int) -> Schedule:
+    """A chain along a ring that goes out over even PEs and back over odd ones, cut behind its root."""
+    ring = [*range(0, pes, 2), *reversed(range(1, pes, 2))]
+    cut = ring.index(root) + 1
+    order = ring[cut:] + ring[:cut]
+    made = ScheduleBuilder(pes, length, "reduce", root=root)
+    before: list[Stream] = []
+    for pe, to in pairwise(order):
+        sent = made.stream(pe, to)
+        made.combine(pe, [made.input(pe), *before], [sent])
+        before = [sent]
+    made.combine(root, [made.input(root), *before], [made.output(root)])
+    return made.build()
 
 
 def _prediction_error(listed: Listed) -> Finding:
@@ -246,6 +284,8 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "over-best": _over_best,
     "prediction-error": _prediction_error,
     "ratio": _ratio,
+    "ring-mapped-chain": _ring_mapped_chain,
+    "star-of-two": _star_of_two,
     "start-spread": _start_spread,
     "stated": _stated,
     "terms": _terms,
