@@ -15,7 +15,7 @@ use unisono_schedule::verify::Method;
 use crate::{
     PlanError, Problem, TimeSource, Timed,
     expressible::{Expressible, built},
-    written::{self, Form, fastest_form, written_as},
+    written::{Form, fastest_form, written_as},
 };
 
 /// Candidates whose files are estimated, and those whose files are written.
@@ -26,7 +26,7 @@ const MOST_INSTRUCTIONS: usize = 1 << 16;
 
 /// The least time of a file over its prediction: the prediction counts a message and the sum of its data one after the
 /// other, and a thread block adds while it receives.
-const LEAST: f64 = 0.5;
+const LEAST: f64 = 0.6;
 /// The least of that factor over the least one that was found for other parameters, and for other algorithms.
 const LEAST_OF_ALIKE: f64 = 0.85;
 const LEAST_OF_OTHERS: f64 = 0.75;
@@ -57,7 +57,6 @@ pub(crate) fn sort_by_files(
     // The least time of a file over its prediction that was found, by algorithm.
     let mut factors = BTreeMap::<&str, f64>::new();
     let (mut estimates, mut files, mut instructions) = (0, 0, 0);
-    let most = std::env::var("UMOST").ok().and_then(|v| v.parse().ok()).unwrap_or(MOST_INSTRUCTIONS);
     loop {
         interrupt::check();
         let found = factors.values().copied().reduce(f64::min);
@@ -75,13 +74,12 @@ pub(crate) fn sort_by_files(
         let Some(n) = (0..known.len()).min_by(|&a, &b| least(a).total_cmp(&least(b))) else { break };
         let one = &candidates[n].0;
         known[n] = match &known[n] {
-            Known::Prediction if estimates >= MOST_ESTIMATED || instructions >= most => Known::Nothing,
+            Known::Prediction if estimates >= MOST_ESTIMATED || instructions >= MOST_INSTRUCTIONS => Known::Nothing,
             Known::Prediction => {
                 let file = built(problem, emitter, one)?;
-                let is_small = file.schedule.instr_count() <= written::MOST_INSTRUCTIONS;
-                let proven = is_small.then(|| VerifiedFile::new(&file, Method::Auto).ok()).flatten();
+                let proven = VerifiedFile::new(&file, Method::Auto).ok();
                 let form = proven.and_then(|proven| fastest_form(emitter, &proven, &choices));
-                estimates += usize::from(is_small);
+                estimates += usize::from(form.is_some());
                 instructions += form.as_ref().map_or(0, |form| form.instructions);
                 match form {
                     Some(form) => {
@@ -124,9 +122,6 @@ pub(crate) fn sort_by_files(
         a.cmp(b).then_with(|| if *a < 2 { x.time.total_cmp(&y.time) } else { Ordering::Equal })
     });
     candidates.extend(rows.into_iter().map(|(_, row)| row));
-    if std::env::var("UMOST").is_ok() {
-        eprintln!("estimates {estimates} instructions {instructions}");
-    }
     Ok(())
 }
 

@@ -19,8 +19,10 @@ const SLOWER: f64 = 1.02;
 const WORTH: f64 = 0.05;
 /// The most packets of the largest buffer when forms are compared. The time of the chosen form counts all packets.
 const PACKETS: u64 = 1 << 10;
-/// The most instructions of a schedule whose forms are compared.
-pub(crate) const MOST_INSTRUCTIONS: usize = 1 << 12;
+/// The most instructions of a schedule whose forms are compared. Plans for MSCCL++, whose accesses are put in order,
+/// take longer to read back.
+const MOST_INSTRUCTIONS: usize = 1 << 12;
+const MOST_OF_MSCCLPP: usize = 1 << 10;
 /// The most bytes of the largest buffer for which MSCCL++ plans with packets are tried. Their proof orders each packet
 /// against every other one (17 GB at 64 KiB).
 const MOST_PACKET_BYTES: u64 = 1 << 14;
@@ -68,12 +70,13 @@ pub(crate) fn written_as(
 pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices: &Choices) -> Option<Form> {
     let file = proven.file();
     let network = network(emitter, file)?;
-    if file.schedule.instr_count() > MOST_INSTRUCTIONS {
+    let is_mscclpp = emitter.name() == "mscclpp";
+    if file.schedule.instr_count() > if is_mscclpp { MOST_OF_MSCCLPP } else { MOST_INSTRUCTIONS } {
         return None;
     }
     let coarse = coarse(file, network);
     let rates = network.thread_block.unwrap_or_default();
-    let packets = emitter.name() != "mscclpp" || largest_buffer(file) <= MOST_PACKET_BYTES;
+    let packets = !is_mscclpp || largest_buffer(file) <= MOST_PACKET_BYTES;
     let is_rated = |&p: &Protocol| rates.of(p).gb_per_second.is_some() && (packets || p == Protocol::Simple);
     let timed = |choices: Choices| {
         let files = emitter.emit_as(proven, &choices).ok()?;
