@@ -146,3 +146,12 @@ def test_changed_reports_are_read_or_refused() -> None:
         with contextlib.suppress(un.InputError):
             ras_hangs([read_ras(bytes(data), "ras")])
         assert is_ras(bytes(data)) in (True, False)
+
+
+def test_a_rank_has_one_count_of_a_kind() -> None:
+    whole = counts({0: 9, 1: 9, 2: 9, 3: 9, 4: 9, 5: 9, 6: 7, 7: 8})
+    assert read_ras(report(warnings=whole), "ras.txt")
+    twice = whole.replace("Rank 7 has", "Rank 6 has")
+    assert twice != whole
+    with pytest.raises(un.InputError, match="rank 6 is listed twice; it is damaged"):
+        read_ras(report(warnings=twice), "ras.txt")

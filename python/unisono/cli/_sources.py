@@ -129,8 +129,12 @@ BOUND_CERTIFICATE = (
 #: A plan for GPUs, and the options for such a plan only.
 GPU_PLAN = (
     Unused(
-        ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check", "contributors"),
+        ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check"),
         "is for a schedule, and the file is a plan for GPUs; drop it, or import the plan first (`unisono import`)",
+    ),
+    Unused(
+        ("contributors",),
+        "is for a .plan file (`unisono plan --bits ranks-count`), and this is a plan for GPUs; drop it",
     ),
 )
 #: A file of MSCCL, which is checked for its own sizes or for the given one.

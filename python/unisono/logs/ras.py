@@ -186,6 +186,10 @@ class _Section:
     def _name(ranks: _Ranks, rank: int, place: str, of: Communicator, where: str) -> None:
         if rank >= of.size or len(ranks.listed) >= ranks.count:
             raise InputError(f"{where}: rank {rank} of {ranks.count} in a communicator of {of.size}; it is damaged")
+        # A rank has launched one number of operations of a kind.
+        of_kind = [by.values() for by in of.launched.values() if any(one is ranks for one in by.values())]
+        if any(rank in one.listed for group in of_kind for one in group):
+            raise InputError(f"{where}: rank {rank} is listed twice; it is damaged")
         if not ranks.listed:
             ranks.place = cut(place, _MOST_TEXT)
         ranks.listed.append(rank)
