@@ -121,7 +121,7 @@ fn useful_blocks(file: &File, network: &Network, rate: BlockRate) -> u32 {
     let shared_ns = largest_buffer(file) as f64 * 2.0 * ns_per_byte;
     // Twice n thread blocks save shared / 2n of fixed + shared / n.
     let most = shared_ns * (0.5 - WORTH) / (WORTH * fixed_ns);
-    (most.ceil().min(f64::from(1_u32 << 30)) as u32).max(1).next_power_of_two()
+    (0..31).map(|power| 1 << power).find(|&n| f64::from(n) >= most).unwrap_or(u32::MAX)
 }
 
 /// Returns a network whose packets are coarse enough for the file's largest buffer.
