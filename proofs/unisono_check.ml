@@ -30,7 +30,7 @@ let after_prefix prefix word =
 let after name prefix word =
   match after_prefix prefix word with Some rest -> rest | None -> fail "'%s' is no %s" word name
 
-(* Whether the text has a control character other than a tab and the ends of lines. *)
+(* True if the text has a control character other than a tab and the ends of lines. *)
 let has_control text =
   let wrong at = function
     | '\n' | '\t' -> false

@@ -81,6 +81,19 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 }
 #: Options of every command: the form of the output, and limits.
 ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
+#: Of a file of MSCCL.
+_OF_MSCCL = {
+    "--require",
+    "--elements",
+    "--bytes",
+    "--dtype",
+    "--op",
+    "--root",
+    "--method",
+    "--processors",
+    "--seed",
+    "--check",
+}
 _PART = {"--shape", "--ranks", "--nodes", "--subset", "--fail"}
 _PLANNED = {"--elements", "--bytes", "--dtype", "--op", "--root", "--algorithm", "--param", "--for"}
 #: The command refuses them itself if the machine has no such switches.
@@ -118,35 +131,11 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     ),
     "verify a file of MSCCL": (
         ("verify", "ranks.xml"),
-        {
-            "--require",
-            "--elements",
-            "--bytes",
-            "--dtype",
-            "--op",
-            "--root",
-            "--machine",
-            "--method",
-            "--processors",
-            "--seed",
-            "--check",
-        },
+        {*_OF_MSCCL, "--machine"},
     ),
     "verify a placed file of MSCCL": (
         ("verify", "ranks.xml", "--machine", "archer"),
-        {
-            "--require",
-            "--elements",
-            "--bytes",
-            "--dtype",
-            "--op",
-            "--root",
-            *_PART,
-            "--method",
-            "--processors",
-            "--seed",
-            "--check",
-        },
+        {*_OF_MSCCL, *_PART},
     ),
     "check a certificate": (("verify", "ranks.sched", "--check", "ranks.cert"), {"--require"}),
     "emit a file": (

@@ -15,7 +15,7 @@ def unrepaired(listed: dict[str, Any]) -> Finding:
 
 
 def repairable(ranks: int, ways: int) -> bool:
-    """Whether sums at hand before the last round give a sum that takes every operand once.
+    """Returns whether sums at hand before the last round give a sum that takes every operand once.
 
     These are the sums that process 0 and its last peers began with or received. Other processes are alike.
     """

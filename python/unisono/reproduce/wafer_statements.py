@@ -122,7 +122,7 @@ def _over_best(listed: Listed) -> Finding:
 
 
 def _star_of_two(listed: Listed) -> Finding:
-    """Whether stars to two PEs, along all rows and then all columns, beat all of the row's patterns."""
+    """Returns whether stars to two PEs, along all rows and then all columns, beat all of the row's patterns."""
     ours, times = [], _predicted(listed, listed["algorithms"])
     points = ((shape, length) for shape in listed["shapes"] for length in listed["wavelets"])
     for (shape, length), found in zip(points, times, strict=True):

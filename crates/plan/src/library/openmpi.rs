@@ -67,7 +67,7 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
     };
     Some(match (c.kind, name) {
         (Kind::Allgather, "bruck") => Run::of("bruck"),
-        // Where its case does not suit: bruck, or a ring.
+        // Bruck or a ring replaces it in a case that does not suit it.
         (Kind::Allgather, "recursive_doubling") if !c.ranks.is_power_of_two() => Run::of("bruck"),
         (Kind::Allgather, "recursive_doubling") => Run::of("recursive-doubling"),
         (Kind::Allgather, "neighbor") if c.ranks.is_multiple_of(2) => Run::of("neighbor"),
