@@ -37,7 +37,7 @@ fn too_many_blocks(gpu: u32, blocks: usize, processors: u32) -> Option<String> {
 }
 
 /// Why a target cannot express a schedule: what was found, and what the target accepts.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{target} cannot express this schedule: {reason}")]
 pub struct Refused {
     pub target: &'static str,
@@ -106,6 +106,9 @@ pub struct Choices {
     pub protocol: Option<Protocol>,
 }
 
+/// A function of choices, which [`Emitter::drafts`] returns.
+pub type Drafts<'a> = Box<dyn Fn(&Choices) -> Result<File, Refused> + 'a>;
+
 /// One output format.
 pub trait Emitter: Sync {
     fn name(&self) -> &'static str;
@@ -157,6 +160,15 @@ pub trait Emitter: Sync {
     /// The reason why it cannot.
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
         self.emit(proven).map(drop)
+    }
+
+    /// Returns a function of choices whose result is the schedule that a target with thread blocks reads back from its
+    /// files. The files are neither written nor proved: choices are compared by it.
+    ///
+    /// Errors of the function: as [`Emitter::emit_as`], and a target without thread blocks.
+    fn drafts<'a>(&self, _proven: &'a VerifiedFile<'a>) -> Drafts<'a> {
+        let target = self.name();
+        Box::new(move |_| Err(Refused { target, reason: "it has no thread blocks".to_owned() }))
     }
 
     /// The files, or why there are none. What was written is checked before it is handed out. An emitter that adapts

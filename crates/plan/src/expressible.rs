@@ -72,6 +72,11 @@ pub(crate) fn mark(
     }
     if found && !emitter.protocols().is_empty() {
         sort_by_files(problem, emitter, &mut first)?;
+        // A draft does not show everything that a proof finds.
+        let (kept, refused): (Vec<_>, Vec<_>) = first.into_iter().partition(|row| !matches!(row.1, Some(Err(_))));
+        found = !kept.is_empty();
+        first = kept;
+        last.splice(0..0, refused);
     } else if found && (first.len() > 1 || is_reshaped) {
         let accepted = first.iter_mut().take_while(|(_, mark)| *mark == Some(Ok(())));
         let file = |one: &Timed| built(problem, emitter, one);

@@ -21,7 +21,7 @@ use crate::{
 /// Candidates whose files are estimated, and those whose files are written.
 const MOST_ESTIMATED: usize = 16;
 const MOST_WRITTEN: usize = 4;
-/// Instructions of all files that are read back to estimate candidates; the last one may exceed it.
+/// Instructions of all drafts of files that estimate candidates; the last one may exceed it.
 const MOST_INSTRUCTIONS: usize = 1 << 16;
 
 /// The least time of a file over its prediction: the prediction counts a message and the sum of its data one after the
@@ -94,16 +94,25 @@ pub(crate) fn sort_by_files(
             Known::Estimate(_) if files == MOST_WRITTEN => break,
             Known::Estimate(form) => {
                 files += 1;
-                write(problem, emitter, one, Some(form))?.map_or(Known::Nothing, Known::File)
+                match write(problem, emitter, one, Some(form))? {
+                    Ok(time) => time.map_or(Known::Nothing, Known::File),
+                    Err(reason) => {
+                        candidates[n].1 = Some(Err(reason));
+                        Known::Nothing
+                    }
+                }
             }
             Known::File(_) | Known::Nothing => break,
         };
     }
     if !known.iter().any(|known| matches!(known, Known::Estimate(_) | Known::File(_)))
         && let Some(n) = candidates.iter().position(accepted)
-        && let Some(time) = write(problem, emitter, &candidates[n].0, None)?
     {
-        known[n] = Known::File(time);
+        match write(problem, emitter, &candidates[n].0, None)? {
+            Ok(Some(time)) => known[n] = Known::File(time),
+            Ok(None) => {}
+            Err(reason) => candidates[n].1 = Some(Err(reason)),
+        }
     }
     let mut rows: Vec<(u8, (Timed, Expressible))> = Vec::new();
     for (mut row, known) in candidates.drain(..).zip(known) {
@@ -125,14 +134,15 @@ pub(crate) fn sort_by_files(
     Ok(())
 }
 
-/// Returns the time of a candidate's file, in the fastest of its forms.
+/// Returns the time of a candidate's file in a form, or the reason why the file cannot be written.
 fn write(
     problem: &Problem,
     emitter: &dyn Emitter,
     one: &Timed,
     form: Option<&Form>,
-) -> Result<Option<Time>, PlanError> {
+) -> Result<Result<Option<Time>, String>, PlanError> {
     let file = built(problem, emitter, one)?;
-    let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { return Ok(None) };
-    Ok(written_as(emitter, &proven, &Choices::default(), form).ok().and_then(|(_, time)| time))
+    let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { return Ok(Ok(None)) };
+    let written = written_as(emitter, &proven, &Choices::default(), form);
+    Ok(written.map(|(_, time)| time).map_err(|refused| refused.to_string()))
 }

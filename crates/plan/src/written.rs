@@ -1,9 +1,10 @@
 //! Files of plans for GPUs: their times, and the choice of the fastest form.
 //!
 //! A schedule can be written in several forms, which differ in protocol and number of thread blocks. If the machine has
-//! rates of thread blocks, each protocol is written with as many thread blocks as it takes, read back and simulated,
-//! then with fewer while that costs little time: thread blocks take processors from programs. There is one form if the
-//! user chose the protocol or the number of thread blocks, or if the machine has no such rates.
+//! rates of thread blocks, each protocol is drafted with as many thread blocks as it takes and simulated, then with fewer
+//! while that costs little time: thread blocks take processors from programs. The chosen form is written, read back and
+//! simulated. There is one form if the user chose the protocol or the number of thread blocks, or if the machine has no
+//! such rates.
 
 use unisono_cost::Time;
 use unisono_emit::{Asked, Choices, Emitter, Files, IMPORTERS, Refused};
@@ -78,9 +79,9 @@ pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices
     let rates = network.thread_block.unwrap_or_default();
     let packets = !is_mscclpp || largest_buffer(file) <= MOST_PACKET_BYTES;
     let is_rated = |&p: &Protocol| rates.of(p).gb_per_second.is_some() && (packets || p == Protocol::Simple);
+    let drafts = emitter.drafts(proven);
     let timed = |choices: Choices| {
-        let files = emitter.emit_as(proven, &choices).ok()?;
-        let read = read(emitter, &files, file)?;
+        let read = placed(drafts(&choices).ok()?, file);
         Some(Form { choices, seconds: simulated(&read, &coarse)?, instructions: read.schedule.instr_count() })
     };
     let mut rated = emitter.protocols().iter().copied().filter(is_rated).peekable();
@@ -143,15 +144,19 @@ fn largest_buffer(file: &File) -> u64 {
     u64::from(most.unwrap_or(0)) * c.dtype.bytes()
 }
 
-/// Reads files back and places their schedule as `of`; `None` if they cannot be read.
+/// Reads files back; `None` if they cannot be read.
 fn read(emitter: &dyn Emitter, files: &Files, of: &File) -> Option<File> {
     let importer = IMPORTERS.iter().find(|importer| importer.name() == emitter.name())?;
     let c = of.schedule.collective();
     let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
-    let read = importer.import(files.first()?.1.text()?, &asked).ok()?;
+    importer.import(files.first()?.1.text()?, &asked).ok().map(|read| placed(read, of))
+}
+
+/// Places a schedule that was read back as `of`.
+fn placed(read: File, of: &File) -> File {
     let nodes = of.placement.as_ref().and_then(Placement::nodes);
     let nodes = nodes.filter(|nodes| nodes.len() == read.schedule.node_count());
-    Some(File { placement: nodes.map(|nodes| Placement::Nodes(nodes.to_vec())), ..read })
+    File { placement: nodes.map(|nodes| Placement::Nodes(nodes.to_vec())), ..read }
 }
 
 /// Returns the simulated seconds of a file on a network; `None` if it does not run there.

@@ -1,12 +1,14 @@
 //! MSCCL XML as a registered format: written, read back and proved again; and read.
 
+use std::cell::OnceCell;
+
 use unisono_base::{InstrId, narrow};
 use unisono_collective::Operator;
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::network::Protocol;
 use unisono_schedule::{
     Flow, Schedule, topological,
-    verify::{Method, Proof, Verified, verify},
+    verify::{Method, Proof, verify},
 };
 
 use super::{
@@ -19,10 +21,10 @@ use super::{
     limits, parse,
     pieces::Pieces,
     program::{COLLECTIVES, Meaning, Program, counts_all_ranks},
-    slots,
+    slots::{self, Running},
     write::write,
 };
-use crate::{Asked, Choices, Emitter, FileBits, Files, ImportError, Importer, Refused, on_gpus};
+use crate::{Asked, Choices, Drafts, Emitter, FileBits, Files, ImportError, Importer, Refused, on_gpus};
 
 pub struct MscclXml;
 
@@ -54,20 +56,23 @@ impl Emitter for MscclXml {
         Some(check(text, &Asked::of(schedule), Method::Auto, crate::PROCESSORS).map(|checked| checked.file_bits))
     }
 
+    fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
+        self.drafts(proven)(&Choices::default()).map(drop)
+    }
+
+    fn drafts<'a>(&self, proven: &'a VerifiedFile<'a>) -> Drafts<'a> {
+        let programs = Programs::new(proven);
+        Box::new(move |choices| programs.as_ref().map_err(Clone::clone)?.made(choices, &draft))
+    }
+
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
         self.emit_as(proven, &Choices::default())
     }
 
     fn emit_as(&self, proven: &VerifiedFile, choices: &Choices) -> Result<Files, Refused> {
-        let refused = |reason| Refused { target: NAME, reason };
-        if choices.in_place.is_some() || choices.gpus_per_box.is_some() {
-            let reason =
-                "a file states by itself how it may be called, and has no boxes; only mscclpp has these choices";
-            return Err(refused(reason.to_owned()));
-        }
-        on_gpus(NAME, proven.file())?;
-        let text = text(proven.verified(), choices).map_err(refused)?;
-        Ok(vec![(format!("{}.xml", proven.file().schedule.collective().kind), text.into())])
+        let (schedule, proof) = (proven.verified().schedule(), proven.verified().proof());
+        let text = Programs::new(proven)?.made(choices, &|program| checked(program, schedule, proof))?;
+        Ok(vec![(format!("{}.xml", schedule.collective().kind), text.into())])
     }
 }
 
@@ -90,35 +95,77 @@ impl Importer for MscclXml {
     }
 }
 
-fn text(proven: &Verified, choices: &Choices) -> Result<String, String> {
-    let (schedule, proof) = (proven.schedule(), proven.proof());
-    expressible(schedule)?;
-    if proof.expression_class.is_none() {
-        return Err("its results are of too many combinations for a comparison with the emitted file".to_owned());
+/// The length of pieces, and whether steps are fused, in the order in which they are tried. Fused steps tie a receive to
+/// a send, and long pieces tie two GPUs that exchange them, which some schedules cannot bear with the little that a
+/// connection holds. Short pieces take more steps.
+const WAYS: [(u32, bool); 4] =
+    [(limits::COUNT, true), (limits::COUNT, false), (limits::IN_FLIGHT, true), (limits::IN_FLIGHT, false)];
+
+/// The programs of a schedule, each made when it is first used.
+struct Programs<'a> {
+    schedule: &'a Schedule,
+    flow: Flow,
+    order: Vec<InstrId>,
+    made: [OnceCell<Result<Program, String>>; WAYS.len()],
+}
+
+impl<'a> Programs<'a> {
+    /// # Errors
+    /// The reason why no program has the results of the schedule.
+    fn new(proven: &'a VerifiedFile<'a>) -> Result<Self, Refused> {
+        on_gpus(NAME, proven.file())?;
+        let (schedule, proof) = (proven.verified().schedule(), proven.verified().proof());
+        expressible(schedule).map_err(refused)?;
+        if proof.expression_class.is_none() {
+            let reason = "its results are of too many combinations for a comparison with the emitted file";
+            return Err(refused(reason.to_owned()));
+        }
+        let mut found = unisono_base::Diagnostics::default();
+        let flow = Flow::new(schedule, &mut found);
+        let order = topological(schedule, &flow, &mut found);
+        Ok(Self { schedule, flow, order, made: Default::default() })
     }
-    let mut found = unisono_base::Diagnostics::default();
-    let flow = Flow::new(schedule, &mut found);
-    let order = topological(schedule, &flow, &mut found);
-    // Fused steps tie a receive to a send, and long pieces tie two GPUs that exchange them, which some schedules cannot
-    // bear with the little that a connection holds. Short pieces take more steps.
-    let mut refused = String::new();
-    for longest in [limits::COUNT, limits::IN_FLIGHT] {
-        let pieces = Pieces::new(schedule, &flow, longest)?;
-        for fuse in [true, false] {
-            let connections = Connections::new(schedule, &flow, &order, &pieces, fuse);
-            let maker = Maker { schedule, flow: &flow, pieces: &pieces, connections: &connections };
-            let program = program(&maker, &order).and_then(|p| instances(&p, choices.thread_blocks.unwrap_or(1)));
+
+    /// Returns the program of the `n`-th of [`WAYS`].
+    fn program(&self, n: usize) -> Result<&Program, String> {
+        let made = || {
+            let (longest, fuse) = WAYS[n];
+            let (schedule, flow) = (self.schedule, &self.flow);
+            let pieces = Pieces::new(schedule, flow, longest)?;
+            let connections = Connections::new(schedule, flow, &self.order, &pieces, fuse);
+            program(&Maker { schedule, flow, pieces: &pieces, connections: &connections }, &self.order)
+        };
+        self.made[n].get_or_init(made).as_ref().map_err(Clone::clone)
+    }
+
+    /// Makes a file or a draft of the first program that the library runs.
+    ///
+    /// # Errors
+    /// A choice that the format does not have, and the reason why the library does not run the last program.
+    fn made<T>(&self, choices: &Choices, make: &dyn Fn(&Program) -> Result<T, String>) -> Result<T, Refused> {
+        if choices.in_place.is_some() || choices.gpus_per_box.is_some() {
+            let reason =
+                "a file states by itself how it may be called, and has no boxes; only mscclpp has these choices";
+            return Err(refused(reason.to_owned()));
+        }
+        let mut last = String::new();
+        for n in 0..WAYS.len() {
+            let program = self.program(n).and_then(|p| instances(p, choices.thread_blocks.unwrap_or(1)));
             let in_protocol = |p| match choices.protocol {
                 Some(protocol) => Program { protocol: protocol.name().to_owned(), ..p },
                 None => p,
             };
-            match program.map(in_protocol).and_then(|p| checked(&p, schedule, proof)) {
-                Ok(text) => return Ok(text),
-                Err(reason) => refused = reason,
+            match program.map(in_protocol).and_then(|p| make(&p)) {
+                Ok(made) => return Ok(made),
+                Err(reason) => last = reason,
             }
         }
+        Err(refused(last))
     }
-    Err(refused)
+}
+
+fn refused(reason: String) -> Refused {
+    Refused { target: NAME, reason }
 }
 
 fn expressible(schedule: &Schedule) -> Result<(), String> {
@@ -194,30 +241,47 @@ fn is_swapped(a: &Schedule, b: &Schedule) -> bool {
     class(a).is_some_and(|class_a| class(b) == Some(class_a))
 }
 
+/// Returns the schedule of a program, which is not proved.
+fn draft(program: &Program) -> Result<File, String> {
+    let running = program.gpus.iter().map(transmissions).collect::<Result<_, _>>();
+    ends(program, &running.map_err(|e: ImportError| fault(&e.to_string()))?)?;
+    let read = import::schedule(program, &Asked::default(), None);
+    let (schedule, blocks) = read.map_err(|e| fault(&e.to_string()))?;
+    Ok(File { schedule, placement: None, machine: None, blocks: Some(blocks) })
+}
+
+/// Checks that a program ends at all sizes, because a user may widen those of its file.
+fn ends(program: &Program, running: &Running) -> Result<(), String> {
+    if slots::hangs(program, running, (1, None)).is_some() {
+        return Err(format!("it needs more than {} chunks in flight on a connection", limits::IN_FLIGHT));
+    }
+    Ok(())
+}
+
+fn fault(reason: &str) -> String {
+    format!("the emitted file is wrong, please report it: {reason}")
+}
+
 /// The text of a program that reads back to a proved schedule whose results are the same expressions, in each of the
 /// ways that the file says it may be run.
 fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> Result<String, String> {
     let text = write(program);
-    let fault = |reason: String| format!("the emitted file is wrong, please report it: {reason}");
-    let again = parse::program(&text).map_err(|e| fault(e.to_string()))?;
-    let running = again.gpus.iter().map(transmissions).collect::<Result<_, _>>().map_err(|e| fault(e.to_string()))?;
-    // A user may widen the sizes of the file, so it must end at all of them.
-    if slots::hangs(&again, &running, (1, None)).is_some() {
-        return Err(format!("it needs more than {} chunks in flight on a connection", limits::IN_FLIGHT));
-    }
+    let again = parse::program(&text).map_err(|e| fault(&e.to_string()))?;
+    let running = again.gpus.iter().map(transmissions).collect::<Result<_, _>>();
+    ends(&again, &running.map_err(|e: ImportError| fault(&e.to_string()))?)?;
     for in_place in [false, true] {
         if in_place && !program.in_place {
             continue;
         }
         let (read, _) =
-            import::schedule(&again, &Asked::default(), Some(in_place)).map_err(|e| fault(e.to_string()))?;
+            import::schedule(&again, &Asked::default(), Some(in_place)).map_err(|e| fault(&e.to_string()))?;
         let found = verify(&read, Method::Auto);
         if let Some(d) = found.diagnostics.first() {
-            return Err(fault(d.to_string()));
+            return Err(fault(&d.to_string()));
         }
         let same = found.expression_class == proof.expression_class || is_swapped(&read, schedule);
         if read.collective() != schedule.collective() || !same {
-            return Err(fault("it reads back to another result".to_owned()));
+            return Err(fault("it reads back to another result"));
         }
     }
     Ok(text)

@@ -4,6 +4,8 @@
 //! two writes. Their order is that of the schedule, whose proof guarantees it. A wait that other waits imply is left
 //! out.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use unisono_collective::Kind;
 
 use super::ops::{Buffer, Op, Place};
@@ -57,27 +59,42 @@ fn meet(a: Place, a_count: u32, b: Place, b_count: u32) -> bool {
     a.buffer == b.buffer && a.chunk < b.chunk + b_count && b.chunk < a.chunk + a_count
 }
 
+/// The operations that touched a chunk last: the last that wrote it, and those that have read it since.
+#[derive(Default)]
+struct Touched {
+    writer: Option<usize>,
+    readers: Vec<usize>,
+}
+
 /// Returns, for each operation, the `(block, step)` of the operations of other thread blocks for which it must wait.
 pub fn waits(works: &[Work], blocks: usize, alias: Option<Alias>) -> Vec<Vec<(usize, usize)>> {
-    let place = |p: Place| alias.map_or(p, |a| a.place(p));
-    let writes: Vec<Option<Place>> = works.iter().map(|w| w.op.writes().map(place)).collect();
-    let reads: Vec<Vec<Place>> = works.iter().map(|w| w.op.reads().map(place).collect()).collect();
-    let clash = |a: usize, b: usize| {
-        let meets = |p: Place, q: Place| meet(p, works[a].count, q, works[b].count);
-        let written = |p: Place| writes[b].is_some_and(|q| meets(p, q));
-        writes[a].is_some_and(|p| written(p) || reads[b].iter().any(|&q| meets(p, q)))
-            || reads[a].iter().any(|&p| written(p))
+    let chunks = |p: Place, count: u32| {
+        let p = alias.map_or(p, |a| a.place(p));
+        (p.chunk..p.chunk + count).map(move |chunk| (p.buffer, chunk))
     };
+    let mut touched = BTreeMap::<(Buffer, u32), Touched>::new();
     // For each thread block, the number of operations of each other one that are complete when its last one is.
     let mut known: Vec<Vec<usize>> = vec![vec![0; blocks]; blocks];
     let mut after: Vec<Vec<usize>> = Vec::with_capacity(works.len());
     let mut all = Vec::with_capacity(works.len());
     for (n, work) in works.iter().enumerate() {
+        // The last ones of a chunk stand for those before, for which they wait.
+        let mut earlier = BTreeSet::new();
+        for chunk in work.op.reads().flat_map(|p| chunks(p, work.count)) {
+            let touched = touched.entry(chunk).or_default();
+            earlier.extend(touched.writer);
+            touched.readers.push(n);
+        }
+        for chunk in work.op.writes().into_iter().flat_map(|p| chunks(p, work.count)) {
+            let touched = touched.entry(chunk).or_default();
+            earlier.extend(touched.writer.replace(n));
+            earlier.extend(touched.readers.drain(..).filter(|&reader| reader != n));
+        }
         let mut clock = known[work.block].clone();
         let mut waits = Vec::new();
-        for earlier in (0..n).rev() {
+        for earlier in earlier.into_iter().rev() {
             let w = &works[earlier];
-            if w.block != work.block && clock[w.block] <= w.step && clash(earlier, n) {
+            if w.block != work.block && clock[w.block] <= w.step {
                 waits.push((w.block, w.step));
                 for (mine, theirs) in clock.iter_mut().zip(&after[earlier]) {
                     *mine = (*mine).max(*theirs);

@@ -1,4 +1,5 @@
-//! The emitter of plans: chooses the protocol, and proves what it has written before it hands it out.
+//! The emitter of plans: chooses the protocol, and proves what it has written before it hands it out. A draft is only
+//! run, for its order and its time.
 
 use unisono_base::{Diagnostics, InstrId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -12,13 +13,14 @@ use unisono_schedule::{
 use super::{
     export::{Exporter, Form},
     fault::Fault,
+    launches,
     layout::COLLECTIVES,
     limits,
-    plan::{self, Protocol, read},
-    unit::{MscclPp, NAME, Options, REFERENCE, check},
+    plan::{self, Plan, Protocol, read},
+    unit::{MscclPp, NAME, Options, REFERENCE, check, check_plan, file, in_order},
 };
 use crate::{
-    Asked, Choices, Emitter, FileBits, Files, ImportError, PROCESSORS, Refused, msccl::chunk_elements, on_gpus,
+    Asked, Choices, Drafts, Emitter, FileBits, Files, ImportError, PROCESSORS, Refused, msccl::chunk_elements, on_gpus,
 };
 
 /// Bytes of a vector up to which packets come first: they need no signals, and twice the bytes.
@@ -66,8 +68,12 @@ impl Emitter for MscclPp {
     }
 
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
-        // Plans with more thread blocks fall back to one, and take longer to prove.
-        write(proven, &Choices { thread_blocks: Some(1), ..Choices::default() }, false).map(drop)
+        // Plans with more thread blocks fall back to one, and take longer.
+        self.drafts(proven)(&Choices { thread_blocks: Some(1), ..Choices::default() }).map(drop)
+    }
+
+    fn drafts<'a>(&self, proven: &'a VerifiedFile<'a>) -> Drafts<'a> {
+        Box::new(|choices| made(proven, choices, &|writing, _, plan| writing.draft(&plan)))
     }
 
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
@@ -75,16 +81,19 @@ impl Emitter for MscclPp {
     }
 
     fn emit_as(&self, proven: &VerifiedFile, choices: &Choices) -> Result<Files, Refused> {
-        let text = write(proven, choices, true)?;
+        let text = made(proven, choices, &|writing, form, plan| writing.proved(&plan, form))?;
         Ok(vec![(format!("{}.json", proven.file().schedule.collective().kind), text.into())])
     }
 }
 
-fn write(proven: &VerifiedFile, choices: &Choices, also_the_other_way: bool) -> Result<String, Refused> {
+/// Makes a file or a draft of a plan. Returns the plan's first fault, or a sentence if the exporter is wrong.
+type Make<'a, T> = &'a dyn Fn(&Writing<'_>, Form<'_>, Plan) -> Result<Result<T, Fault>, String>;
+
+fn made<T>(proven: &VerifiedFile, choices: &Choices, make: Make<'_, T>) -> Result<T, Refused> {
     on_gpus(NAME, proven.file())?;
     let boxes = boxes(proven.file(), choices.gpus_per_box);
-    let text = boxes.and_then(|boxes| text(proven.verified(), choices, &boxes, also_the_other_way));
-    text.map_err(|reason| Refused { target: NAME, reason })
+    let made = boxes.and_then(|boxes| in_a_protocol(proven.verified(), choices, &boxes, make));
+    made.map_err(|reason| Refused { target: NAME, reason })
 }
 
 /// The box of each GPU: as the user says, or as a machine that is made of boxes numbers its accelerators, or one box.
@@ -111,7 +120,12 @@ fn in_place_by_itself(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Broadcast | Kind::Reduce)
 }
 
-fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way: bool) -> Result<String, String> {
+fn in_a_protocol<T>(
+    proven: &Verified,
+    choices: &Choices,
+    boxes: &[u32],
+    make: Make<'_, T>,
+) -> Result<T, String> {
     let schedule = proven.schedule();
     let c = schedule.collective();
     expressible(schedule)?;
@@ -130,15 +144,14 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
         in_place: choices.in_place.unwrap_or_else(|| in_place_by_itself(c.kind)),
         thread_blocks: choices.thread_blocks,
         protocol: choices.protocol,
-        also_the_other_way,
     };
     let (mut refused, mut is_overtaken) = ("it has no plan in this protocol".to_owned(), false);
     for (protocol, answers) in writing.protocols() {
         if answers && !is_overtaken {
             continue;
         }
-        match writing.fitted(protocol, answers)? {
-            Attempt::Proved(text) => return Ok(text),
+        match writing.fitted(protocol, answers, make)? {
+            Attempt::Made(made) => return Ok(made),
             Attempt::Refused(reason) => refused = reason,
             Attempt::Overtaken(reason) => (refused, is_overtaken) = (reason, true),
         }
@@ -147,8 +160,8 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
 }
 
 /// What became of a protocol.
-enum Attempt {
-    Proved(String),
+enum Attempt<T> {
+    Made(T),
     /// The runtime does not hold the plan.
     Refused(String),
     /// The next launch overtakes readers, which may have to answer.
@@ -168,7 +181,6 @@ struct Writing<'a> {
     thread_blocks: Option<u32>,
     /// The only one that is tried, if it is stated.
     protocol: Option<network::Protocol>,
-    also_the_other_way: bool,
 }
 
 impl Writing<'_> {
@@ -197,7 +209,7 @@ impl Writing<'_> {
     ///
     /// # Errors
     /// A fault of the exporter.
-    fn fitted(&self, protocol: Protocol, answers: bool) -> Result<Attempt, String> {
+    fn fitted<T>(&self, protocol: Protocol, answers: bool, make: Make<'_, T>) -> Result<Attempt<T>, String> {
         let chunk_bytes = u64::from(self.unit) * self.schedule.collective().dtype.bytes();
         let shares = self.thread_blocks.unwrap_or_else(|| shares(protocol, chunk_bytes));
         let (unit, in_place, boxes) = (self.unit, self.in_place, self.boxes);
@@ -216,8 +228,10 @@ impl Writing<'_> {
                 form = fewer(form, 1 << held.ilog2());
                 continue;
             }
-            let text = plan::text(&exporter.write());
-            let Some(finding) = self.finding(&text, form)? else { return Ok(Attempt::Proved(text)) };
+            let finding = match make(self, form, exporter.write())? {
+                Ok(made) => return Ok(Attempt::Made(made)),
+                Err(finding) => finding,
+            };
             match finding.code {
                 // Shares of what others cut differently: an operation for each piece.
                 "race" if form.shares > 1 && !form.pieces => form.pieces = true,
@@ -233,16 +247,65 @@ impl Writing<'_> {
         Exporter::new(self.schedule, &self.flow, &self.order, form)
     }
 
-    /// The first finding in a plan. The runtime may give one buffer or two to either form of it (docs/gpu-plans.md), so
-    /// both are proved.
-    fn finding(&self, text: &str, form: Form<'_>) -> Result<Option<Fault>, String> {
-        let c = self.schedule.collective();
-        let finding = read_back(text, c, self.class)?;
-        if finding.is_some() || !self.also_the_other_way {
-            return Ok(finding);
+    /// Returns the text of a plan, after its proof. The runtime may give one buffer or two to either form of it
+    /// (docs/gpu-plans.md), so both are proved.
+    fn proved(&self, plan: &Plan, form: Form<'_>) -> Result<Result<String, Fault>, String> {
+        let text = plan::text(plan);
+        let again = read(&text).map_err(|e| fault(&e.to_string()))?;
+        let mut finding = self.finding(&again)?;
+        if finding.is_none() {
+            finding = self.finding(&self.exporter(Form { in_place: !form.in_place, ..form })?.write())?;
         }
-        let other = plan::text(&self.exporter(Form { in_place: !form.in_place, ..form })?.write());
-        read_back(&other, c, self.class)
+        Ok(finding.map_or(Ok(text), Err))
+    }
+
+    /// Returns the schedule of a plan, which is not proved.
+    fn draft(&self, plan: &Plan) -> Result<Result<File, Fault>, String> {
+        let wrong = |e: ImportError| fault(&e.to_string());
+        if let Some(limit) = limits::check(plan, PROCESSORS).into_iter().next() {
+            return Ok(Err(limit));
+        }
+        let sized = match in_order(plan, &self.asked()).map_err(wrong)? {
+            Ok(sized) => sized,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let again = launches::faults(plan, &sized.program, &sized.layout, false).map_err(wrong)?;
+        match again.into_iter().next() {
+            Some(fault) => Ok(Err(fault)),
+            None => file(plan, &sized).map(Ok).map_err(wrong),
+        }
+    }
+
+    fn asked(&self) -> Asked {
+        let c = self.schedule.collective();
+        Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() }
+    }
+
+    /// Returns the first finding of the proof of a plan.
+    ///
+    /// # Errors
+    /// The plan has another result, which is a fault of the exporter.
+    fn finding(&self, plan: &Plan) -> Result<Option<Fault>, String> {
+        // Before the proof, which takes long for plans that are far beyond the limits.
+        if let Some(limit) = limits::check(plan, PROCESSORS).into_iter().next() {
+            return Ok(Some(limit));
+        }
+        let checked = check_plan(plan, &self.asked(), Options::default()).map_err(|e| fault(&e.to_string()))?;
+        if let Some(first) = checked.diagnostics.into_iter().next() {
+            return Ok(Some(first));
+        }
+        let c = self.schedule.collective();
+        // Plans name no operator where nothing is combined.
+        let operator = if c.kind.reduces() { c.operator } else { Operator::Sum };
+        let (meant, class) = (Collective { operator, ..*c }, Some(self.class));
+        // The runtime starts sums of packets from +0 and lets switches choose the order. The plan has to be the same
+        // combinations but for these.
+        let same = checked.schedule.is_some_and(|s| {
+            *s.collective() == meant
+                && (checked.expression_class.as_deref() == class
+                    || verify(&s, Method::Auto).expression_class.as_deref() == class)
+        });
+        if same { Ok(None) } else { Err(fault("it reads back to another result")) }
     }
 }
 
@@ -254,37 +317,6 @@ fn fewer(form: Form<'_>, shares: u32) -> Form<'_> {
 fn shares(protocol: Protocol, chunk_bytes: u64) -> u32 {
     let worth = u32::try_from(chunk_bytes / SHARE_BYTES).unwrap_or(SHARES).clamp(1, SHARES);
     if protocol == Protocol::LL { 1 } else { 1 << worth.ilog2() }
-}
-
-/// Proves the text of a plan, and returns its first finding.
-///
-/// # Errors
-/// The text is not a plan of the same result, which is a fault of the exporter.
-fn read_back(text: &str, c: &Collective, class: &str) -> Result<Option<Fault>, String> {
-    // Plans name no operator where nothing is combined.
-    let operator = if c.kind.reduces() { c.operator } else { Operator::Sum };
-    let meant = Collective { operator, ..*c };
-    let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
-    let plan = read(text).map_err(|e| fault(&e.to_string()))?;
-    // Before the proof, which takes long for plans that are far beyond the limits.
-    if let Some(limit) = limits::check(&plan, PROCESSORS).into_iter().next() {
-        return Ok(Some(limit));
-    }
-    let checked = check(text, &asked, Options::default()).map_err(|e| fault(&e.to_string()))?;
-    if let Some(first) = checked.diagnostics.into_iter().next() {
-        return Ok(Some(first));
-    }
-    // The runtime starts sums of packets from +0 and lets switches choose the order. The plan has to be the same
-    // combinations but for these.
-    let same = checked.schedule.is_some_and(|s| {
-        *s.collective() == meant
-            && (checked.expression_class.as_deref() == Some(class)
-                || verify(&s, Method::Auto).expression_class.as_deref() == Some(class))
-    });
-    if !same {
-        return Err(fault("it reads back to another result"));
-    }
-    Ok(None)
 }
 
 fn fault(reason: &str) -> String {

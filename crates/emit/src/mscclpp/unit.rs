@@ -84,9 +84,13 @@ pub fn is_plan(text: &str) -> bool {
 /// # Errors
 /// One sentence with the path inside the file, if it is no plan.
 pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, ImportError> {
-    let plan = read(text)?;
-    let natural = Sized::new(&plan, &Asked { elements: None, ..*asked }, None)?;
-    let mut faults = limits::check(&plan, options.processors);
+    check_plan(&read(text)?, asked, options)
+}
+
+/// Checks a plan as [`check`] does.
+pub(super) fn check_plan(plan: &Plan, asked: &Asked, options: Options) -> Result<Checked, ImportError> {
+    let natural = Sized::new(plan, &Asked { elements: None, ..*asked }, None)?;
+    let mut faults = limits::check(plan, options.processors);
     faults.extend(natural.faults.iter().cloned());
     let mut checked = Checked {
         complete: None,
@@ -112,17 +116,17 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
     let is_ordered = found.as_ref().is_some_and(Vec::is_empty);
     faults.extend(found.unwrap_or_else(|| natural.run.faults.clone()));
     if is_ordered {
-        let again = launches::faults(&plan, &natural.program, &natural.layout, options.trust_relaxed)?;
+        let again = launches::faults(plan, &natural.program, &natural.layout, options.trust_relaxed)?;
         checked.relaunch = Some(again.is_empty());
         faults.extend(again);
-        let sized = if asked.elements.is_some() { Sized::new(&plan, asked, None)? } else { natural };
-        let of_size = bytes::check(&plan, &sized.layout, asked.dtype);
+        let sized = if asked.elements.is_some() { Sized::new(plan, asked, None)? } else { natural };
+        let of_size = bytes::check(plan, &sized.layout, asked.dtype);
         if asked.elements.is_none() || of_size.is_empty() {
-            faults.extend(checked.prove(&plan, &sized, asked, options)?);
+            faults.extend(checked.prove(plan, &sized, asked, options)?);
         }
         faults.extend(of_size);
     } else {
-        faults.extend(bytes::check(&plan, &natural.layout, asked.dtype));
+        faults.extend(bytes::check(plan, &natural.layout, asked.dtype));
     }
     if !faults.is_empty() {
         checked.sizes = None;
@@ -251,8 +255,7 @@ impl Importer for MscclPp {
         REFERENCE
     }
 
-    /// Refuses plans whose order is not given: a schedule has one. It is run once, so launches and processors do not
-    /// count.
+    /// It is run once, so launches and processors do not count.
     fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
         let plan = read(text)?;
         let operator = asked.operator.filter(|&operator| operator != Operator::Sum);
@@ -262,32 +265,47 @@ impl Importer for MscclPp {
                 format!("the runtime adds, and the operator asked for is {operator}; use sum"),
             ));
         }
-        let natural = Sized::new(&plan, &Asked { elements: None, ..*asked }, None)?;
         // A plan for one size is a schedule of that size.
-        let asked = &Asked { elements: asked.elements.or_else(|| stated_elements(&plan, asked)), ..*asked };
-        let mut faults = limits::check(&plan, u32::MAX);
-        faults.extend(natural.faults.iter().cloned());
-        faults.extend(natural.run.faults.iter().cloned());
-        if faults.is_empty() {
-            faults = natural.races(Options { trust_relaxed: true, ..Options::default() })?;
+        let asked = Asked { elements: asked.elements.or_else(|| stated_elements(&plan, asked)), ..*asked };
+        let refused = |Fault { code, message, .. }: Fault| {
+            ImportError::new(0, format!("{code}: {message}; `unisono verify` shows all faults"))
+        };
+        if let Some(limit) = limits::check(&plan, u32::MAX).into_iter().next() {
+            return Err(refused(limit));
         }
-        let is_sized = asked.elements.is_some() && faults.is_empty();
-        let sized = if is_sized { Sized::new(&plan, asked, None)? } else { natural };
-        if let Some(fault) = faults.iter().chain(&sized.faults).chain(&sized.run.faults).next() {
-            let message = format!("{}: {}; `unisono verify` shows all faults", fault.code, fault.message);
-            return Err(ImportError::new(0, message));
+        let mut sized = in_order(&plan, &Asked { elements: None, ..asked })?.map_err(refused)?;
+        if asked.elements.is_some() {
+            sized = Sized::new(&plan, &asked, None)?;
+            if let Some(fault) = sized.faults.iter().chain(&sized.run.faults).next() {
+                return Err(refused(fault.clone()));
+            }
         }
-        let names = || COLLECTIVES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let imported = sized.import(&plan)?.ok_or_else(|| {
-            let collective: String = plan.collective.chars().take(40).collect();
-            ImportError::new(0, format!("collective: '{collective}' is not read; accepted are {}", names()))
-        })?;
-        let chunk = u64::from(sized.layout.grains) * u64::from(sized.layout.elements);
-        let bytes = chunk * imported.schedule.collective().dtype.bytes();
-        let message = message_chunks(&plan).map(|chunks| chunks.saturating_mul(bytes));
-        let unserved = message.and_then(|size| bytes::unserved(&plan, size));
-        let unserved = unserved.map(|reason| format!("the library does not run the plan here: {reason}"));
-        let blocks = Some(sized.blocks(&imported).of_file(unserved));
-        Ok(File { schedule: imported.schedule, placement: None, machine: None, blocks })
+        file(&plan, &sized)
     }
+}
+
+/// Runs a plan at one size. Returns a fault if it does not end or gives no order of accesses: a schedule has one.
+pub(super) fn in_order(plan: &Plan, asked: &Asked) -> Result<Result<Sized, Fault>, ImportError> {
+    let sized = Sized::new(plan, asked, None)?;
+    let mut first = sized.faults.iter().chain(&sized.run.faults).next().cloned();
+    if first.is_none() {
+        first = sized.races(Options { trust_relaxed: true, ..Options::default() })?.into_iter().next();
+    }
+    Ok(first.map_or(Ok(sized), Err))
+}
+
+/// Returns the schedule of a plan that was run in order.
+pub(super) fn file(plan: &Plan, sized: &Sized) -> Result<File, ImportError> {
+    let names = || COLLECTIVES.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+    let imported = sized.import(plan)?.ok_or_else(|| {
+        let collective: String = plan.collective.chars().take(40).collect();
+        ImportError::new(0, format!("collective: '{collective}' is not read; accepted are {}", names()))
+    })?;
+    let chunk = u64::from(sized.layout.grains) * u64::from(sized.layout.elements);
+    let bytes = chunk * imported.schedule.collective().dtype.bytes();
+    let message = message_chunks(plan).map(|chunks| chunks.saturating_mul(bytes));
+    let unserved = message.and_then(|size| bytes::unserved(plan, size));
+    let unserved = unserved.map(|reason| format!("the library does not run the plan here: {reason}"));
+    let blocks = Some(sized.blocks(&imported).of_file(unserved));
+    Ok(File { schedule: imported.schedule, placement: None, machine: None, blocks })
 }
