@@ -9,6 +9,7 @@ pub mod keyed;
 pub mod limits;
 mod mix;
 mod narrow;
+pub mod parallel;
 mod span;
 mod units;
 pub mod xml;

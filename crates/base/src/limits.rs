@@ -161,6 +161,26 @@ pub fn last_counted() -> u64 {
 
 /// Runs `work` with a count of its steps for [`spend`] and [`admit`].
 pub fn counted<R>(work: impl FnOnce() -> R) -> R {
+    counted_after(Some(0), work)
+}
+
+/// Returns the steps of the work under way; `None` outside of [`counted`].
+pub(crate) fn counted_steps() -> Option<u64> {
+    SPENT.get()
+}
+
+/// Returns whether further steps are within the limit.
+pub(crate) fn has_left(steps: u64) -> bool {
+    check("", 0, steps.into()).is_ok()
+}
+
+/// Adds steps that were admitted on another count.
+pub(crate) fn add(steps: u64) {
+    SPENT.set(SPENT.get().map(|spent| spent.saturating_add(steps)));
+}
+
+/// Runs `work` with a count that begins at `before`, or without one.
+pub(crate) fn counted_after<R>(before: Option<u64>, work: impl FnOnce() -> R) -> R {
     /// Puts the outer count back, also when `work` unwinds.
     struct Restore(Option<u64>);
     impl Drop for Restore {
@@ -168,7 +188,7 @@ pub fn counted<R>(work: impl FnOnce() -> R) -> R {
             LAST.set(SPENT.replace(self.0).unwrap_or(0));
         }
     }
-    let _restore = Restore(SPENT.replace(Some(0)));
+    let _restore = Restore(SPENT.replace(before));
     work()
 }
 

@@ -107,7 +107,7 @@ pub struct Choices {
 }
 
 /// A function of choices, which [`Emitter::drafts`] returns.
-pub type Drafts<'a> = Box<dyn Fn(&Choices) -> Result<File, Refused> + 'a>;
+pub type Drafts<'a> = Box<dyn Fn(&Choices) -> Result<File, Refused> + Sync + 'a>;
 
 /// One output format.
 pub trait Emitter: Sync {

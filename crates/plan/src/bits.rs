@@ -20,7 +20,6 @@ use unisono_schedule::{
 
 use crate::{
     Format, Plan, PlanError, Problem, Timed, candidates::build, expressible, format::runs_on_mpi, stored::store_best,
-    targets::kind_of,
 };
 
 /// A property of the bits of results. Each includes those before it.
@@ -85,9 +84,9 @@ fn stored_class(
     contributors: Option<u32>,
 ) -> Result<Result<String, String>, PlanError> {
     let target = &problem.target;
-    let kind = kind_of(&target.machine());
+    let kind = target.kind();
     if !kind.offers.contains(&Means::Messages) {
-        return Err(PlanError::NotForMpi { machine: target.machine_name().to_owned(), kind: kind.name });
+        return Err(PlanError::NotForMpi { machine: target.machine().name().to_owned(), kind: kind.name });
     }
     let case = target.case(problem.collective);
     let built = OnceCell::new();

@@ -11,7 +11,7 @@ use unisono_machine::{
 };
 use unisono_synthesis::Certificate;
 
-use crate::{Part, PlanError};
+use crate::{Part, PlanError, Problem};
 
 /// The version of the file format.
 const FORMAT: &str = "unisono-bound 1";
@@ -80,8 +80,14 @@ impl BoundCertificate {
     /// Returns the certificate of the bound `cut` or, of an all-to-all, `flow`.
     ///
     /// # Errors
-    /// The bound does not apply to the collective, or there is nothing to prove.
-    pub fn of(collective: &Collective, part: &NetworkPart) -> Result<Self, PlanError> {
+    /// The machine has no such bounds, they do not apply to the collective, or there is nothing to prove.
+    pub fn of(problem: &Problem) -> Result<Self, PlanError> {
+        let (collective, target) = (&problem.collective, &problem.target);
+        let Some(part) = target.part().downcast_ref::<NetworkPart>() else {
+            let (kind, machine) = (collective.kind, target.machine().name());
+            let message = format!("no bound of {kind} on {machine} has a certificate; those on networks have");
+            return Err(PlanError::NoCertificate(message));
+        };
         if collective.is_local() {
             let message = format!("{} on one rank needs no link, so its bound has no certificate", collective.kind);
             return Err(PlanError::NoCertificate(message));

@@ -11,6 +11,7 @@ use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, re
 use unisono_base::{
     interrupt,
     limits::{self, OverLimit},
+    parallel,
 };
 use unisono_cost::Time;
 use unisono_emit::Emitter;
@@ -130,7 +131,7 @@ pub(crate) fn candidates_among(
     candidates
 }
 
-/// The name of the work of [`crate::Target::time`] in messages about limits.
+/// The name of the work of [`crate::Target::time_within`] in messages about limits.
 pub(crate) const TIMING: &str = "the timing of candidates";
 
 /// The candidates that a ranking lists.
@@ -170,13 +171,24 @@ pub(crate) fn rank(
     let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
     let mut faults = Faults::default();
     let (mut slow, mut most, mut dropped) = (Vec::new(), None::<Time>, Vec::new());
-    for (at, (algorithm, params)) in listed {
+    listed.retain(|(_, (algorithm, params))| {
+        let is_slow = target.is_slow(c, *algorithm, params);
+        slow.extend(is_slow.then(|| algorithm.name()));
+        !is_slow
+    });
+    let in_full = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params))| {
+        time_within(problem, *algorithm, params, None)
+    };
+    // No time cuts off another one here, so all cores take part.
+    let mut all = (ranked == Ranked::All).then(|| parallel::map(&listed, in_full));
+    for (at, (algorithm, params)) in &listed {
         interrupt::check();
-        if target.is_slow(c, algorithm, &params) {
-            slow.push(algorithm.name());
-            continue;
-        }
-        match time_within(problem, algorithm, &params, most) {
+        let (at, algorithm, params) = (*at, *algorithm, params.clone());
+        let found = match &mut all {
+            Some(all) => all.next().expect("a value for each candidate"),
+            None => time_within(problem, algorithm, &params, most),
+        };
+        match found {
             Ok(Some(one)) => {
                 // A candidate that no simulator runs is ranked last, so its time does not cut off others.
                 if ranked == Ranked::Best && target.simulates(algorithm) {
@@ -224,7 +236,7 @@ pub(crate) fn rank(
 /// Times one candidate, and refines its time as that of the best of a ranking. Returns as [`rank`].
 ///
 /// # Errors
-/// As [`crate::Target::time`] and [`crate::Target::refined`].
+/// As [`crate::Target::time_within`] and [`crate::Target::refined`].
 pub(crate) fn named(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -359,7 +371,7 @@ pub(crate) fn sort(target: &dyn Target, timed: &mut [Timed]) {
 /// Times a candidate if the limit on steps then still admits building it.
 ///
 /// # Errors
-/// As [`crate::Target::time`].
+/// As [`crate::Target::time_within`].
 pub(crate) fn time_and_spare(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -371,7 +383,7 @@ pub(crate) fn time_and_spare(
 /// As [`time_and_spare`]; `None` if the target finds that the candidate takes longer than `most`.
 ///
 /// # Errors
-/// As [`crate::Target::time`].
+/// As [`crate::Target::time_within`].
 fn time_within(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -380,13 +392,8 @@ fn time_within(
 ) -> Result<Option<Timed>, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     limits::check(TIMING, 0, 2 * target.steps(c, algorithm, params))?;
-    match most {
-        Some(most) => {
-            let seconds = most.seconds * CLOSE;
-            target.time_within(c, algorithm, params.clone(), Time { seconds, ..most })
-        }
-        None => target.time(c, algorithm, params.clone()).map(Some),
-    }
+    let most = most.map(|most| Time { seconds: most.seconds * CLOSE, ..most });
+    target.time_within(c, algorithm, params.clone(), most)
 }
 
 /// Candidates that are not timed because their timing is over a limit.
@@ -446,7 +453,7 @@ pub(crate) fn no_candidate(problem: &Problem, wanted: &Params) -> PlanError {
     PlanError::NoCandidate {
         kind: problem.collective.kind.to_string(),
         shape,
-        machine: problem.target.machine_name().to_owned(),
+        machine: problem.target.machine().name().to_owned(),
         hint: if wanted.is_empty() { String::new() } else { format!(" with {wanted}") },
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn mark(
     emitter: &dyn Emitter,
     timed: Vec<Timed>,
 ) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
-    let no_gpus = if emitter.protocols().is_empty() { None } else { not_of_gpus(&problem.target.machine()) };
+    let no_gpus = if emitter.protocols().is_empty() { None } else { not_of_gpus(problem.target.machine()) };
     if let Some(reason) = no_gpus {
         return Err(PlanError::NotExpressible { reason: format!("{} cannot have a plan: {reason}", emitter.name()) });
     }
@@ -112,7 +112,7 @@ fn accepts(emitter: &dyn Emitter, file: &File, candidate: &Timed) -> Result<(), 
 /// The schedule of a candidate in the placement that the target has.
 pub(crate) fn built(problem: &Problem, emitter: &dyn Emitter, candidate: &Timed) -> Result<File, PlanError> {
     let Placed { schedule, placement } = problem.target.build(problem.collective, candidate)?;
-    let mut file = File { schedule, placement, machine: Some(problem.target.machine()), blocks: None };
+    let mut file = File { schedule, placement, machine: Some(problem.target.machine().clone()), blocks: None };
     let adapted = emitter.adapt(&file).map_err(|e| PlanError::NotExpressible { reason: e.to_string() })?;
     file.placement = adapted.or(file.placement);
     Ok(file)

@@ -7,7 +7,7 @@ use unisono_emit::{
     tuning::{LibraryTable, TUNINGS, Tuning},
 };
 
-use crate::{PlanError, Problem, Timed, expressible::Expressible, targets::kind_of};
+use crate::{PlanError, Problem, Timed, expressible::Expressible, targets::spread};
 
 /// The format that a plan is for.
 pub enum Format {
@@ -105,10 +105,10 @@ pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
 fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     let target = &problem.target;
     // Cores of switches that reduce send messages too, and run no processes of a library.
-    if kind_of(&target.machine()).offers.contains(&Means::Messages) {
+    if target.kind().offers.contains(&Means::Messages) {
         return Ok(());
     }
-    let machine = target.machine_name();
+    let machine = target.machine().name();
     let reason = format!("{format} is for processes that exchange messages, and {machine} runs none");
     Err(PlanError::NotExpressible { reason })
 }
@@ -139,7 +139,7 @@ fn names(
 ) -> Result<(), String> {
     let c = problem.collective;
     let skips = |spread| tuning.skips(c.kind, candidate.algorithm.name(), spread);
-    if let Some(reason) = problem.target.spread(&c).and_then(skips) {
+    if let Some(reason) = spread(problem).and_then(skips) {
         return Err(format!("{} cannot have it: {reason}", tuning.name()));
     }
     let bytes = c.bytes();

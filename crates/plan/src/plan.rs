@@ -15,7 +15,6 @@ use crate::{
     expressible::{self, Expressible, mark, suited},
     format::{self, Format},
     stored::store_best,
-    targets::kind_of,
 };
 
 /// The model of networks by which schedules are simulated, without thread blocks.
@@ -165,7 +164,7 @@ impl Plan {
     pub fn file(&self) -> Result<File, PlanError> {
         check_counted(&self.problem.collective)?;
         let Placed { schedule, placement } = self.built()?.clone();
-        Ok(File { schedule, placement, machine: Some(self.problem.target.machine()), blocks: None })
+        Ok(File { schedule, placement, machine: Some(self.problem.target.machine().clone()), blocks: None })
     }
 
     /// Returns the schedule in the form that an MPI program runs.
@@ -175,9 +174,9 @@ impl Plan {
     pub fn stored(&self) -> Result<Stored, PlanError> {
         check_counted(&self.problem.collective)?;
         let target = &self.problem.target;
-        let kind = kind_of(&target.machine());
+        let kind = target.kind();
         if !kind.offers.contains(&Means::Messages) {
-            return Err(PlanError::NotForMpi { machine: target.machine_name().to_owned(), kind: kind.name });
+            return Err(PlanError::NotForMpi { machine: target.machine().name().to_owned(), kind: kind.name });
         }
         store_best(&target.case(self.problem.collective), self.best(), || self.schedule())
     }

@@ -3,7 +3,7 @@
 use std::{fmt, sync::Arc};
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_cost::CostProblem;
+use unisono_cost::{CostProblem, wafer::WaferPart};
 use unisono_lower::{File, Placement};
 use unisono_machine::{Machine, Shape};
 
@@ -73,6 +73,20 @@ pub struct Problem {
     pub target: Arc<dyn Target>,
 }
 
+/// Returns the rank at a row and a column.
+///
+/// # Errors
+/// The place is off the grid, or the machine has no grid.
+fn root_at(target: &dyn Target, row: u64, col: u64) -> Result<u64, PlanError> {
+    let part: Option<&WaferPart> = target.part().downcast_ref();
+    let no_grid = || PlanError::NoGrid { row, col, machine: target.machine().name().to_owned() };
+    let grid = part.ok_or_else(no_grid)?.grid;
+    if row < u64::from(grid.rows) && col < u64::from(grid.cols) {
+        return Ok(row * u64::from(grid.cols) + col);
+    }
+    Err(PlanError::RootOffGrid { row, col, grid: grid.to_string(), rows: grid.rows, cols: grid.cols })
+}
+
 impl Problem {
     /// # Errors
     /// A part that the machine does not have, a root outside it, counts that do not fit, an unknown model.
@@ -89,7 +103,7 @@ impl Problem {
     pub fn on(target: Arc<dyn Target>, asked: &Asked) -> Result<Self, PlanError> {
         let root = match asked.root {
             Root::Rank(rank) => rank,
-            Root::At(row, col) => target.root_at(row, col)?,
+            Root::At(row, col) => root_at(&*target, row, col)?,
         };
         let collective =
             Collective::planned(asked.kind, target.ranks(), asked.elements, root, asked.operator, asked.dtype)?;

@@ -247,7 +247,7 @@ impl Pricing {
     /// An operation that is too large, or whose simulation does not end well.
     pub fn predict(&mut self, moved: &[&MovedData], by_messages: bool) -> Result<ProgramTime, RunError> {
         let rows: Result<_, _> = moved.iter().map(|data| self.row(data, by_messages)).collect();
-        Ok(ProgramTime::of(self.target.model(), rows?, self.simulates, &self.target.machine()))
+        Ok(ProgramTime::of(self.target.model(), rows?, self.simulates, self.target.machine()))
     }
 
     fn row(&mut self, data: &MovedData, by_messages: bool) -> Result<PricedOperation, RunError> {

@@ -162,7 +162,7 @@ impl Plan {
         let bandwidths = c.kind.bandwidths(c.ranks, bytes, best.time.seconds);
         Ok(PlanReport {
             collective: c.kind.name(),
-            machine: target.machine_name().to_owned(),
+            machine: target.machine().name().to_owned(),
             shape: target.shape(),
             ranks: c.ranks,
             elements: c.count(),

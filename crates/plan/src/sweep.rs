@@ -70,7 +70,7 @@ pub fn sweep_point(
     let better = |a: &Time, b: &Time| !names.is_empty() && a.total_cmp(b).is_lt();
     let best = timed.iter().reduce(|best, t| if better(&t.1.time, &best.1.time) { t } else { best });
     let (name, best) = best.expect("there is a candidate");
-    let against = baseline.unwrap_or_else(|| target.baseline(c.kind));
+    let against = baseline.unwrap_or_else(|| (target.kind().baseline)(c.kind));
     let (baseline, reference) = match time(&problem, against, params, baseline.is_some() || names.len() == 1) {
         Ok(timed) => (against, timed.time),
         // If the customary baseline does not support the case, the best candidate replaces it.
@@ -109,7 +109,7 @@ fn time(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<T
             let reason = "its schedule would have to be built to be timed, and is huge".to_owned();
             return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
         }
-        target.time(c, algorithm, params)
+        target.time_within(c, algorithm, params, None).map(|timed| timed.expect("no time is longer"))
     };
     let algorithm = find(name)?;
     let known = |k: &str| algorithm.info().composed || algorithm.info().params.iter().any(|p| p.name == k);

@@ -6,6 +6,7 @@
 //! simulated. There is one form if the user chose the protocol or the number of thread blocks, or if the machine has no
 //! such rates.
 
+use unisono_base::parallel;
 use unisono_cost::Time;
 use unisono_emit::{Asked, Choices, Emitter, Files, IMPORTERS, Refused};
 use unisono_lower::{File, Placement, VerifiedFile};
@@ -84,11 +85,11 @@ pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices
         let read = placed(drafts(&choices).ok()?, file);
         Some(Form { choices, seconds: simulated(&read, &coarse)?, instructions: read.schedule.instr_count() })
     };
-    let mut rated = emitter.protocols().iter().copied().filter(is_rated).peekable();
-    if rated.peek().is_none() {
+    let rated: Vec<Protocol> = emitter.protocols().iter().copied().filter(is_rated).collect();
+    if rated.is_empty() {
         return timed(*choices);
     }
-    let form_of = |protocol| {
+    let form_of = |&protocol: &Protocol| {
         let most = useful_blocks(file, network, rates.of(protocol)).min(emitter.thread_blocks()).max(1);
         let counts = (0..=most.ilog2()).rev().map(|n| 1 << n);
         let mut forms = counts
@@ -106,7 +107,7 @@ pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices
         }
         Some(chosen)
     };
-    rated.filter_map(form_of).reduce(faster)
+    parallel::map(&rated, form_of).flatten().reduce(faster)
 }
 
 fn faster(a: Form, b: Form) -> Form {

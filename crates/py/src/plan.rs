@@ -119,8 +119,7 @@ impl Plan {
     /// Returns a certificate of the bound `cut` or `flow` as JSON: prices of links, from which the bound can be checked
     /// with the machine alone.
     fn certificate(&self, py: Python<'_>) -> PyResult<String> {
-        let problem = &self.plan.problem;
-        let made = detached(py, || problem.target.certificate(problem.collective))?.map_err(plan_error)?;
+        let made = detached(py, || BoundCertificate::of(&self.plan.problem))?.map_err(plan_error)?;
         Ok(made.to_json())
     }
 

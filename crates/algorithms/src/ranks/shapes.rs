@@ -1,6 +1,6 @@
 //! Depths and numbers of chunks of forests that a plan considers, and their times.
 
-use unisono_base::narrow;
+use unisono_base::{narrow, parallel};
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_synthesis::{Fabric, NoForest, Roots, Runs};
@@ -130,8 +130,11 @@ fn shapes_of(
     };
     let shape = |depth, chunks| Shape { roots, depth, chunks, pairs };
     let deepest = depths.last().map_or(0, |&depth| depth);
-    let times = counts.iter().filter_map(|&chunks| time_ns(case, whole, shape(deepest, chunks)).ok());
-    let least = if depths.len() > 1 { times.fold(f64::INFINITY, f64::min) } else { f64::INFINITY };
+    let mut least = f64::INFINITY;
+    if depths.len() > 1 {
+        let time = |&chunks: &u32| time_ns(case, whole, shape(deepest, chunks));
+        least = parallel::map(&counts, time).flatten().fold(least, f64::min);
+    }
     // Forests limited to few messages put too much of long blocks on some links.
     let bytes = message_bytes(case, roots, 1);
     let is_worth = |&depth: &u32| {

@@ -6,4 +6,5 @@ mod interrupt;
 mod keyed;
 mod limits;
 mod narrow;
+mod parallel;
 mod units;

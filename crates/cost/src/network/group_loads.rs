@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use unisono_lower::{Exchange, Flow};
 
-use super::{NetworkModel, loads::Sent, model::are_alike, routed::Routed};
+use super::{NetworkModel, loads::Sent, model::are_alike, routed::add};
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct GroupLoad {
@@ -18,7 +18,7 @@ impl NetworkModel {
     /// ranks; if they have more than `most` messages, a sample is routed.
     pub fn group_loads(&self, exchanges: &[Exchange], groups: &[&[u32]], most: u64) -> Vec<GroupLoad> {
         let (outer, inner) = self.sampling(exchanges, most);
-        let mut routing = Routed { model: self, loads: self.loads(), messages: Vec::new() };
+        let mut loads = self.loads();
         let (mut ns, mut latency) = (vec![0.0; groups.len()], Vec::<f64>::new());
         let mut links: Vec<FxHashMap<u32, f64>> = vec![FxHashMap::default(); groups.len()];
         let mut of_group = vec![0.0; self.plane().links().len()];
@@ -28,7 +28,7 @@ impl NetworkModel {
             let scale = run.len() as f64 / routed.len() as f64;
             let mut of_run = Vec::new();
             for exchange in routed {
-                routing.transfer_ns(exchange, inner, &mut of_run);
+                add(&mut of_run, self.routed_ns(exchange, inner).1, 1.0);
                 let flows = || exchange.flows.iter().step_by(inner);
                 let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
                 let sampled: f64 = flows().map(bytes).sum();
@@ -38,7 +38,7 @@ impl NetworkModel {
                 for (n, group) in groups.iter().enumerate() {
                     for (flow, &rank) in flows().flat_map(|flow| group.iter().map(move |rank| (flow, rank))) {
                         let [from, to] = [rank, flow.to(rank)].map(|rank| self.places()[rank as usize]);
-                        routing.loads.route(&Sent { from, to, bytes: bytes(flow) }, 0.0, |link, bytes| {
+                        loads.route(&Sent { from, to, bytes: bytes(flow) }, 0.0, |link, bytes| {
                             if of_group[link as usize] == 0.0 {
                                 touched.push(link);
                             }
@@ -53,10 +53,9 @@ impl NetworkModel {
                     }
                     ns[n] += busiest.max(least) * scale;
                 }
-                routing.loads.take();
+                loads.take();
             }
-            latency.resize(latency.len().max(of_run.len()), 0.0);
-            latency.iter_mut().zip(of_run).for_each(|(all, ns)| *all += ns * scale);
+            add(&mut latency, of_run, scale);
         }
         let latency = self.launch_ns + latency.into_iter().fold(0.0, f64::max);
         let load = |(ns, links): (f64, FxHashMap<u32, f64>)| {

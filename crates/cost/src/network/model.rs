@@ -18,7 +18,7 @@
 use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
-use unisono_base::{Diagnostic, narrow};
+use unisono_base::{Diagnostic, narrow, parallel};
 use unisono_lower::{Exchange, Flow, Trees};
 use unisono_machine::{
     MachineError,
@@ -28,7 +28,7 @@ use unisono_schedule::Schedule;
 
 use super::{
     loads::{Loads, Sent},
-    routed::{Patterns, Routed},
+    routed::{Patterns, add},
     schedule::{Message, MessageRound, message_rounds},
     speeds::Speeds,
     timetable::{self, Prices},
@@ -157,15 +157,17 @@ impl NetworkModel {
     /// Returns the time as [`Self::exchanges_ns`] does, but routes only a sample of more than `most` messages.
     pub fn exchanges_within_ns(&self, exchanges: &[Exchange], most: u64) -> f64 {
         let (outer, inner) = self.sampling(exchanges, most);
-        let mut routing = Routed { model: self, loads: self.loads(), messages: Vec::new() };
         let (mut latency, mut transfers) = (Vec::<f64>::new(), 0.0);
         for run in exchanges.chunk_by(are_alike) {
-            let routed = run.iter().step_by(outer);
+            let routed: Vec<&Exchange> = run.iter().step_by(outer).collect();
             let scale = run.len() as f64 / routed.len() as f64;
-            let mut of_run = Vec::new();
-            transfers += routed.map(|e| routing.transfer_ns(e, inner, &mut of_run)).sum::<f64>() * scale;
-            latency.resize(latency.len().max(of_run.len()), 0.0);
-            latency.iter_mut().zip(of_run).for_each(|(all, ns)| *all += ns * scale);
+            let (mut of_run, mut transfer) = (Vec::new(), 0.0);
+            for (ns, ways) in parallel::map(&routed, |exchange| self.routed_ns(exchange, inner)) {
+                transfer += ns;
+                add(&mut of_run, ways, 1.0);
+            }
+            transfers += transfer * scale;
+            add(&mut latency, of_run, scale);
         }
         self.launch_ns + latency.into_iter().fold(0.0, f64::max) + transfers
     }

@@ -9,10 +9,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::mix;
 use unisono_lower::{Exchange, Flow};
 
-use super::{
-    NetworkModel,
-    loads::{Loads, Sent},
-};
+use super::{NetworkModel, loads::Sent};
 
 /// A cache of loads and latencies.
 #[derive(Default)]
@@ -42,47 +39,47 @@ impl Key {
     }
 }
 
-/// The routing of exchanges of one model.
-pub(super) struct Routed<'a> {
-    pub model: &'a NetworkModel,
-    pub loads: Loads<'a>,
-    pub messages: Vec<Sent>,
-}
-
-impl Routed<'_> {
-    /// Returns the time of the bytes of an exchange, and adds the latency of each flow to that of its part.
-    pub fn transfer_ns(&mut self, exchange: &Exchange, every: usize, latency: &mut Vec<f64>) -> f64 {
-        let (model, ranks) = (self.model, self.model.ranks());
+impl NetworkModel {
+    /// Returns the time of the bytes of an exchange, and the latency of each of its flows. Only each `every`-th flow is
+    /// routed.
+    pub(super) fn routed_ns(&self, exchange: &Exchange, every: usize) -> (f64, Vec<f64>) {
         let flows = || exchange.flows.iter().step_by(every);
         let bytes = |flow: &Flow| flow.bytes as f64 * f64::from(flow.repeat);
         let longest = flows().map(bytes).fold(0.0, f64::max);
-        latency.resize(latency.len().max(flows().len()), 0.0);
-        self.messages.clear();
-        let mut pattern = Key([1, 2]);
-        for (part, flow) in flows().enumerate() {
+        let (mut messages, mut latency, mut pattern) = (Vec::new(), Vec::new(), Key([1, 2]));
+        // Most patterns are known, and the loads of all links take memory.
+        let mut loads = None;
+        for flow in flows() {
             let share = if longest > 0.0 { bytes(flow) / longest } else { 0.0 };
             let mut of_flow = Key([3, flow.repeat.into()]);
-            let first = self.messages.len();
-            for rank in 0..ranks {
+            let first = messages.len();
+            for rank in 0..self.ranks() {
                 let to = flow.to(rank);
                 of_flow.add(to.into());
-                let [from, to] = [rank, to].map(|rank| model.places()[rank as usize]);
-                self.messages.push(Sent { from, to, bytes: share });
+                let [from, to] = [rank, to].map(|rank| self.places()[rank as usize]);
+                messages.push(Sent { from, to, bytes: share });
             }
             of_flow.0.into_iter().chain([share.to_bits()]).for_each(|number| pattern.add(number));
-            let (messages, loads) = (&self.messages[first..], &mut self.loads);
-            latency[part] += known(&model.patterns.chains_ns, of_flow.0, || {
-                let ways: Vec<f64> = messages.iter().map(|m| loads.latency_ns(m.from, m.to)).collect();
-                chain_ns(model, flow, &ways)
-            });
+            latency.push(known(&self.patterns.chains_ns, of_flow.0, || {
+                let loads = loads.get_or_insert_with(|| self.loads());
+                let ways: Vec<f64> = messages[first..].iter().map(|m| loads.latency_ns(m.from, m.to)).collect();
+                chain_ns(self, flow, &ways)
+            }));
         }
         let all: f64 = exchange.flows.iter().map(bytes).sum();
         let routed: f64 = flows().map(bytes).sum();
         let scale = if routed > 0.0 { all / routed } else { 1.0 };
-        let busiest = known(&model.patterns.busiest, pattern.0, || self.loads.busiest(&self.messages));
-        let transfer = busiest * longest * scale * model.ns_per_byte;
-        transfer.max(model.host_ns(exchange))
+        let busiest =
+            known(&self.patterns.busiest, pattern.0, || loads.get_or_insert_with(|| self.loads()).busiest(&messages));
+        let transfer = busiest * longest * scale * self.ns_per_byte;
+        (transfer.max(self.host_ns(exchange)), latency)
     }
+}
+
+/// Adds the latencies of flows to those of the same parts.
+pub(super) fn add(latency: &mut Vec<f64>, more: Vec<f64>, scale: f64) {
+    latency.resize(latency.len().max(more.len()), 0.0);
+    latency.iter_mut().zip(more).for_each(|(all, ns)| *all += ns * scale);
 }
 
 /// Returns the longest sum of latencies along `repeat` consecutive messages, by doubling their number.

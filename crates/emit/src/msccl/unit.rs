@@ -1,6 +1,6 @@
 //! MSCCL XML as a registered format: written, read back and proved again; and read.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use unisono_base::{InstrId, narrow};
 use unisono_collective::Operator;
@@ -106,7 +106,7 @@ struct Programs<'a> {
     schedule: &'a Schedule,
     flow: Flow,
     order: Vec<InstrId>,
-    made: [OnceCell<Result<Program, String>>; WAYS.len()],
+    made: [OnceLock<Result<Program, String>>; WAYS.len()],
 }
 
 impl<'a> Programs<'a> {

@@ -120,12 +120,7 @@ fn in_place_by_itself(kind: Kind) -> bool {
     matches!(kind, Kind::Allreduce | Kind::Broadcast | Kind::Reduce)
 }
 
-fn in_a_protocol<T>(
-    proven: &Verified,
-    choices: &Choices,
-    boxes: &[u32],
-    make: Make<'_, T>,
-) -> Result<T, String> {
+fn in_a_protocol<T>(proven: &Verified, choices: &Choices, boxes: &[u32], make: Make<'_, T>) -> Result<T, String> {
     let schedule = proven.schedule();
     let c = schedule.collective();
     expressible(schedule)?;

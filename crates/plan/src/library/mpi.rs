@@ -7,7 +7,7 @@ use super::{
     LibraryReport,
     trees::{LIBRARY_TREE, SHAPE},
 };
-use crate::{PlanError, Problem, candidates::named, targets::kind_of};
+use crate::{PlanError, Problem, candidates::named};
 
 /// An MPI library that chooses by rules.
 pub struct MpiLibrary {
@@ -71,8 +71,8 @@ impl Run {
 pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, PlanError> {
     let (c, title) = (&problem.collective, library.title);
     let machine = problem.target.machine();
-    if !kind_of(&machine).offers.contains(&Means::Messages) {
-        let (name, kind) = (problem.target.machine_name(), machine.kind());
+    if !problem.target.kind().offers.contains(&Means::Messages) {
+        let (name, kind) = (machine.name(), machine.kind());
         let message = format!("{title} runs on ranks that exchange messages; {name} is of kind {kind}");
         return Err(PlanError::NoLibrary(message));
     }

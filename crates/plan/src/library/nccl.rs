@@ -7,7 +7,7 @@ use unisono_cost::network::{
 };
 
 use super::{LibraryChoice, LibraryRegion, LibraryReport, Prices, Work, unknown};
-use crate::{PlanError, Problem};
+use crate::{PlanError, Problem, targets::spread};
 
 const NAME: &str = "nccl";
 
@@ -20,11 +20,11 @@ const BISECTIONS: u32 = 8;
 pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let Some(part) = problem.target.part().downcast_ref::<NetworkPart>() else {
-        let (machine, kind) = (problem.target.machine_name(), problem.target.machine().kind());
+        let (machine, kind) = (problem.target.machine().name(), problem.target.machine().kind());
         let message = format!("{NAME} runs on networks of GPUs; {machine} is of kind {kind}");
         return Err(PlanError::NoLibrary(message));
     };
-    let network_reduces = problem.target.spread(c).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
+    let network_reduces = spread(problem).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
     // NCCL reads nominal rates, and of PCIe what programs reach.
     let facts = |part: &NetworkPart| Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);
     let of_both = facts(part.of_data_sheet()).and_then(|sheet| Ok(sheet.with_pcie_of(&facts(part)?)));

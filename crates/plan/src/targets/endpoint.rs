@@ -4,10 +4,10 @@ use std::any::Any;
 
 use unisono_algorithms::{Algorithm, Case, Means, Params, Profile, Ranks};
 use unisono_base::narrow;
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Collective;
 use unisono_cost::{
     Time,
-    endpoint::{LevelPrices, Prices, TICKS_PER_NS, rounds_ns, schedule_terms},
+    endpoint::{LevelPrices, TICKS_PER_NS, rounds_ns, schedule_terms},
 };
 use unisono_lower::{Placed, Placement, Round, VerifiedFile};
 use unisono_machine::{Endpoint, EndpointModel, Machine, RankOrder, Shape};
@@ -22,7 +22,7 @@ use crate::{
 };
 
 struct OnRanks {
-    machine: Endpoint,
+    machine: Machine,
     ranks: u32,
     model: EndpointModel,
     prices: LevelPrices,
@@ -32,6 +32,7 @@ pub const KIND: TargetKind = TargetKind {
     name: "endpoint",
     offers: &[Means::Messages],
     compares: &[],
+    baseline: messages::of_libraries,
     open,
     place: anywhere,
     simulator: &run::ENDPOINT,
@@ -54,7 +55,7 @@ fn on_ranks(asked: &Asked, machine: &Endpoint) -> Result<OnRanks, PlanError> {
     let named = asked.model.map(model).transpose()?;
     let model = named.unwrap_or(machine.model);
     let prices = LevelPrices::new(machine, model, ranks)?;
-    Ok(OnRanks { machine: machine.clone(), ranks, model, prices })
+    Ok(OnRanks { machine: asked.machine.clone(), ranks, model, prices })
 }
 
 /// Simulates by the named model, or by the machine's own.
@@ -79,6 +80,10 @@ const MOST_SIMULATED: u64 = 1 << 20;
 const MOST_BUILT: u64 = 1 << 24;
 
 impl OnRanks {
+    fn endpoint(&self) -> &Endpoint {
+        self.machine.get().expect("the kind of the machine")
+    }
+
     /// Returns the rounds of a candidate that is too large to build for a ranking, if they are known.
     fn long_rounds(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> Option<Vec<Round>> {
         let case = self.case(collective);
@@ -97,20 +102,12 @@ impl OnRanks {
 }
 
 impl Target for OnRanks {
-    fn machine(&self) -> Machine {
-        Machine::from(self.machine.clone())
-    }
-
-    fn machine_name(&self) -> &str {
-        &self.machine.name
+    fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     fn shape(&self) -> Vec<u32> {
         vec![self.ranks]
-    }
-
-    fn ranks(&self) -> u32 {
-        self.ranks
     }
 
     fn model(&self) -> &'static str {
@@ -121,16 +118,13 @@ impl Target for OnRanks {
         &self.prices
     }
 
-    fn prices(&self) -> Option<&dyn Prices> {
-        Some(&self.prices)
-    }
-
     fn case(&self, collective: Collective) -> Case<'_> {
         let of = self.prices.outermost();
         let (empty, full) = (of.send(0), of.send(1 << 20));
         let per_byte = |a: u64, b: u64| b.saturating_sub(a) as f64 / f64::from(1 << 20) / TICKS_PER_NS;
         let issue = empty.cpu.max(empty.nic);
-        let node = |order| self.machine.level_ranks().first().copied().filter(|_| self.machine.placement == order);
+        let machine = self.endpoint();
+        let node = |order| machine.level_ranks().first().copied().filter(|_| machine.placement == order);
         Case::on_ranks(
             collective,
             Ranks {
@@ -160,14 +154,15 @@ impl Target for OnRanks {
     }
 
     /// Times by simulation, or from the rounds of a huge schedule.
-    fn time(
+    fn time_within(
         &self,
         collective: Collective,
         algorithm: &'static dyn Algorithm,
         params: Params,
-    ) -> Result<Timed, PlanError> {
+        _: Option<Time>,
+    ) -> Result<Option<Timed>, PlanError> {
         let case = self.case(collective);
-        let timed = |params, time, source| Timed { algorithm, params, time, source, estimate: None };
+        let timed = |params, time, source| Some(Timed { algorithm, params, time, source, estimate: None });
         if let Some(rounds) = self.long_rounds(collective, algorithm, &params) {
             let time = Time::from_ns(rounds_ns(&rounds, self.prices.outermost()));
             return Ok(timed(params, time, TimeSource::Rounds));
@@ -182,7 +177,7 @@ impl Target for OnRanks {
 
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let first = Part::Shape(Shape::line(narrow(ranks.len())));
-        (first, self.machine.levels.is_empty() || is_first(ranks))
+        (first, self.endpoint().levels.is_empty() || is_first(ranks))
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
@@ -194,9 +189,5 @@ impl Target for OnRanks {
     fn predict(&self, schedule: &Schedule, _: Option<&Placement>) -> Result<Prediction, PlanError> {
         let time = self.simulated(schedule, schedule.origin())?;
         Ok(Prediction::new(time, TimeSource::Simulated, schedule_terms(schedule).ok()))
-    }
-
-    fn baseline(&self, kind: Kind) -> &'static str {
-        messages::of_libraries(kind)
     }
 }

@@ -30,6 +30,7 @@ const MEMORY_LIMITS: &str = "the cores' memories limit the throughput, not the l
     nothing more on this machine";
 
 struct OnSwitches {
+    machine: Machine,
     site: Site,
 }
 
@@ -37,6 +38,7 @@ pub const KIND: TargetKind = TargetKind {
     name: "in-network",
     offers: &[Means::ReducingSwitches],
     compares: Host::NAMES,
+    baseline,
     open,
     place,
     simulator: &run::COLLECTIVE_ENGINE,
@@ -134,7 +136,11 @@ fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanErr
         Part::Nodes(nodes) => Site::on_nodes(machine, nodes)?,
         Part::Shape(_) | Part::Places(_) => return Err(no_part(asked, "a number of ranks, and a subset of nodes")),
     };
-    Ok(OnSwitches { site })
+    Ok(OnSwitches { machine: asked.machine.clone(), site })
+}
+
+fn baseline(kind: Kind) -> &'static str {
+    if kind == Kind::Allreduce { "recursive-doubling" } else { "in-network" }
 }
 
 const NO_OPTIONS: &str =
@@ -206,20 +212,12 @@ impl OnSwitches {
 }
 
 impl Target for OnSwitches {
-    fn machine(&self) -> Machine {
-        Machine::from(self.site.machine.clone())
-    }
-
-    fn machine_name(&self) -> &str {
-        &self.site.machine.name
+    fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     fn shape(&self) -> Vec<u32> {
-        vec![self.ranks()]
-    }
-
-    fn ranks(&self) -> u32 {
-        self.site.ranks()
+        vec![self.site.ranks()]
     }
 
     fn model(&self) -> &'static str {
@@ -261,17 +259,14 @@ impl Target for OnSwitches {
         ALGORITHMS.iter().filter(runs).filter(takes).flat_map(settings).collect()
     }
 
-    fn simulates(&self, algorithm: &dyn Algorithm) -> bool {
-        in_switches(algorithm)
-    }
-
     /// Times by alpha and beta of the registers, or by the model of the cores.
-    fn time(
+    fn time_within(
         &self,
         collective: Collective,
         algorithm: &'static dyn Algorithm,
         params: Params,
-    ) -> Result<Timed, PlanError> {
+        _: Option<Time>,
+    ) -> Result<Option<Timed>, PlanError> {
         let (machine, c) = (&self.site.machine, &collective);
         if in_switches(algorithm) {
             let case = self.case(collective);
@@ -279,7 +274,7 @@ impl Target for OnSwitches {
             let params = algorithm.chosen(&case, &params);
             let made = self.registers(collective, algorithm, &params)?;
             let time = Time::from_ns(embedded_ns(machine, &self.site.layout, &made));
-            return Ok(Timed { algorithm, params, time, source: TimeSource::Registers, estimate: None });
+            return Ok(Some(Timed { algorithm, params, time, source: TimeSource::Registers, estimate: None }));
         }
         let unsupported = |reason: &str| {
             Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason: reason.to_owned() }.into())
@@ -292,7 +287,7 @@ impl Target for OnSwitches {
         }
         algorithm.supports(&self.host_case(collective), &params)?;
         let time = Time::from_ns(host_ns(machine, c.ranks, u64::from(c.elements), c.element_bytes(), host));
-        Ok(Timed { algorithm, params, time, source: TimeSource::Rounds, estimate: None })
+        Ok(Some(Timed { algorithm, params, time, source: TimeSource::Rounds, estimate: None }))
     }
 
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError> {
@@ -306,9 +301,5 @@ impl Target for OnSwitches {
         let memory_ns = 16.0 * c.element_bytes() as f64 / machine.memory_gbps;
         let limited = memory_ns >= eq2_ns(machine, c.element_bytes()) && in_switches(plan.best().algorithm);
         Ok(Details { note: (limited && c.elements > 1).then(|| MEMORY_LIMITS.to_owned()), ..Details::default() })
-    }
-
-    fn baseline(&self, kind: Kind) -> &'static str {
-        if kind == Kind::Allreduce { "recursive-doubling" } else { "in-network" }
     }
 }

@@ -11,6 +11,7 @@ mod network;
 mod wafer;
 
 use unisono_algorithms::{Info, Means};
+use unisono_collective::Kind;
 use unisono_lower::{File, Placement, VerifiedFile};
 use unisono_machine::{Description, Machine, Shape};
 use unisono_schedule::Schedule;
@@ -30,6 +31,8 @@ pub struct TargetKind {
     pub offers: &'static [Means],
     /// Algorithms with other needs that plans for such machines time by a formula, to compare them.
     pub compares: &'static [&'static str],
+    /// The algorithm of a collective that is the baseline of speed-ups in a sweep.
+    pub baseline: fn(Kind) -> &'static str,
     /// Opens the requested part of a machine; `None` for a machine of another kind.
     pub open: Open,
     /// Places a schedule of any origin.
@@ -159,7 +162,7 @@ impl TargetKind {
 pub const TARGETS: &[TargetKind] = &[endpoint::KIND, in_network::KIND, network::KIND, wafer::KIND];
 
 pub use network::notes;
-pub(crate) use network::{charges, prices};
+pub(crate) use network::{charges, prices, spread};
 pub use wafer::measure_on_fabric;
 
 /// Returns the error for a part that the kind of machine does not have.

@@ -4,13 +4,12 @@ mod placing;
 mod simulation;
 mod timing;
 
-use std::{any::Any, collections::BTreeSet};
+use std::any::Any;
 
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Means, Params, ranks::Extents};
-use unisono_base::{interrupt::check, narrow};
-use unisono_collective::{Collective, Kind};
+use unisono_base::interrupt::check;
+use unisono_collective::Collective;
 use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
-use unisono_emit::tuning::Spread;
 use unisono_lower::{Placed, Placement};
 use unisono_machine::{
     Machine,
@@ -19,6 +18,7 @@ use unisono_machine::{
 use unisono_schedule::Schedule;
 use unisono_sim::network::Interconnect;
 
+pub(crate) use self::placing::spread;
 pub use self::simulation::notes;
 use self::{
     placing::{line, part, part_of, place},
@@ -28,7 +28,7 @@ use self::{
 pub(crate) use self::{simulation::charges, timing::prices};
 use super::{TargetKind, no_part};
 use crate::{
-    Asked, BoundCertificate, Part, Plan, PlanError, Prediction, Target, TimeSource, Timed,
+    Asked, Part, Plan, PlanError, Prediction, Target, TimeSource, Timed,
     candidates::{LeftOut, build},
     messages::of_libraries,
     run,
@@ -71,6 +71,7 @@ impl Model {
 }
 
 struct OnNetwork {
+    machine: Machine,
     part: NetworkPart,
     model: Model,
     /// Ranks along each dimension of the part.
@@ -81,6 +82,7 @@ pub const KIND: TargetKind = TargetKind {
     name: "network",
     offers: &[Means::Messages, Means::Links, Means::ReducingSwitches],
     compares: &[],
+    baseline: of_libraries,
     open,
     place,
     simulator: &run::NETWORK,
@@ -105,7 +107,8 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
         Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
     };
-    Ok(OnNetwork { part: NetworkPart::new(network, nodes, extents.dims())?, model, extents })
+    let machine = sheet.as_ref().map_or_else(|| asked.machine.clone(), |sheet| Machine::from(sheet.clone()));
+    Ok(OnNetwork { machine, part: NetworkPart::new(network, nodes, extents.dims())?, model, extents })
 }
 
 /// With the model of packets, candidates are simulated that are predicted to take at most so many times as long as the
@@ -134,20 +137,12 @@ const NOT_SIMULATED: &str = "candidates whose source is not simulated are ranked
     times as long as the best, or their simulation would take too long";
 
 impl Target for OnNetwork {
-    fn machine(&self) -> Machine {
-        Machine::from(self.part.network.clone())
-    }
-
-    fn machine_name(&self) -> &str {
-        &self.part.network.name
+    fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     fn shape(&self) -> Vec<u32> {
         self.extents.dims().to_vec()
-    }
-
-    fn ranks(&self) -> u32 {
-        self.part.model.ranks()
     }
 
     fn model(&self) -> &'static str {
@@ -156,21 +151,6 @@ impl Target for OnNetwork {
 
     fn part(&self) -> &dyn Any {
         &self.part
-    }
-
-    fn spread(&self, collective: &Collective) -> Option<Spread> {
-        let network = &self.part.network;
-        let whole = network.whole_topology(&network.name).ok()?;
-        let numbers = whole.numbers_of_boxes()?;
-        // Accelerators are numbered anew where some failed.
-        let kept = self.part.topology.kept();
-        let of = |&node: &u32| kept.map_or(node, |kept| kept[node as usize]) / numbers.accelerators;
-        let boxes = self.part.model.places().iter().map(of).collect::<BTreeSet<u32>>();
-        let switches = network.computing(&*whole).ok()?;
-        let (operator, dtype) = (collective.operator.name(), collective.dtype.name());
-        let reduces = |node| switches.class(node).is_some_and(|class| class.reduces(operator, dtype));
-        let network_reduces = (numbers.shared(0)..whole.plane().ok()?.nodes()).all(reduces);
-        Some(Spread { boxes: narrow(boxes.len()), network_reduces })
     }
 
     fn case(&self, collective: Collective) -> Case<'_> {
@@ -186,27 +166,18 @@ impl Target for OnNetwork {
             && algorithm.profile(&case, params).is_none()
     }
 
-    fn time(
-        &self,
-        collective: Collective,
-        algorithm: &'static dyn Algorithm,
-        params: Params,
-    ) -> Result<Timed, PlanError> {
-        self.timed_within(collective, algorithm, params, f64::INFINITY).map(|timed| timed.expect("no time is longer"))
-    }
-
     /// The model of packets ranks by simulations, in which another candidate may be the best.
     fn time_within(
         &self,
         collective: Collective,
         algorithm: &'static dyn Algorithm,
         params: Params,
-        most: Time,
+        most: Option<Time>,
     ) -> Result<Option<Timed>, PlanError> {
-        let most_ns = match self.model {
+        let most_ns = match (&self.model, most) {
             // Of times that differ by less than this none is dropped.
-            Model::Links | Model::DataSheet => most.seconds * 1e9 * (1.0 + 1e-9) + 1e-3,
-            Model::Packets(_) => f64::INFINITY,
+            (Model::Links | Model::DataSheet, Some(most)) => most.seconds * 1e9 * (1.0 + 1e-9) + 1e-3,
+            _ => f64::INFINITY,
         };
         self.timed_within(collective, algorithm, params, most_ns)
     }
@@ -282,10 +253,6 @@ impl Target for OnNetwork {
         Ok(Placed { placement: Some(Placement::Nodes(places)), ..placed })
     }
 
-    fn certificate(&self, collective: Collective) -> Result<BoundCertificate, PlanError> {
-        BoundCertificate::of(&collective, &self.part)
-    }
-
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let places: Vec<u32> = ranks.iter().map(|&rank| self.part.model.places()[rank as usize]).collect();
         // The first rows and columns of a network stay a grid.
@@ -328,9 +295,5 @@ impl Target for OnNetwork {
             }
         };
         Ok(Prediction::new(time, source, schedule_terms(schedule).ok()))
-    }
-
-    fn baseline(&self, kind: Kind) -> &'static str {
-        of_libraries(kind)
     }
 }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 struct OnWafer {
-    wafer: Wafer,
+    machine: Machine,
     shape: Shape,
     part: WaferPart,
     model: &'static dyn Model,
@@ -42,6 +42,7 @@ pub const KIND: TargetKind = TargetKind {
     name: "wafer",
     offers: &[Means::Grid],
     compares: &[],
+    baseline,
     open,
     place,
     simulator: &run::FABRIC,
@@ -70,7 +71,7 @@ fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     let part = WaferPart { grid: shape.grid, depth_cycles: wafer.depth_cycles(), clock_mhz: wafer.clock_mhz };
     let [named, of_rings] = [own, "links"].map(|own| model(asked.model.unwrap_or(own)));
     Ok(OnWafer {
-        wafer: wafer.clone(),
+        machine: asked.machine.clone(),
         shape,
         part,
         model: named?,
@@ -197,12 +198,24 @@ const MOST_STEPS: f64 = 2_097_152.0;
 /// The steps, as limits count them, that must be left for these simulations and the proofs before them.
 const ADMITTED_STEPS: u128 = 1 << 28;
 
+fn baseline(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Broadcast => "flood",
+        Kind::Message => "message",
+        _ => "chain",
+    }
+}
+
 /// Returns whether an algorithm, or one of its parts, is the ring.
 fn is_ring(origin: &str) -> bool {
     origin.split_whitespace().any(|word| word == "ring" || word.ends_with("=ring"))
 }
 
 impl OnWafer {
+    fn wafer(&self) -> &Wafer {
+        self.machine.get().expect("the kind of the machine")
+    }
+
     /// Returns the model of an algorithm, which has the origin of its schedules.
     fn model_of(&self, origin: &str) -> &'static dyn Model {
         if is_ring(origin) { self.of_rings } else { self.model }
@@ -260,32 +273,16 @@ impl OnWafer {
 }
 
 impl Target for OnWafer {
-    fn machine(&self) -> Machine {
-        Machine::from(self.wafer.clone())
-    }
-
-    fn machine_name(&self) -> &str {
-        &self.wafer.name
+    fn machine(&self) -> &Machine {
+        &self.machine
     }
 
     fn shape(&self) -> Vec<u32> {
         self.shape.dims()
     }
 
-    fn ranks(&self) -> u32 {
-        narrow(self.shape.grid.count())
-    }
-
     fn model(&self) -> &'static str {
         self.model.name()
-    }
-
-    fn root_at(&self, row: u64, col: u64) -> Result<u64, PlanError> {
-        let grid = self.shape.grid;
-        if row < u64::from(grid.rows) && col < u64::from(grid.cols) {
-            return Ok(row * u64::from(grid.cols) + col);
-        }
-        Err(PlanError::RootOffGrid { row, col, grid: grid.to_string(), rows: grid.rows, cols: grid.cols })
     }
 
     fn part(&self) -> &dyn Any {
@@ -293,7 +290,7 @@ impl Target for OnWafer {
     }
 
     fn case(&self, collective: Collective) -> Case<'_> {
-        Case::on_grid(collective, self.shape.grid, self.wafer.depth_cycles())
+        Case::on_grid(collective, self.shape.grid, self.part.depth_cycles)
     }
 
     fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
@@ -301,12 +298,13 @@ impl Target for OnWafer {
     }
 
     /// Times by the closed form, or by the schedule of an algorithm that states none.
-    fn time(
+    fn time_within(
         &self,
         collective: Collective,
         algorithm: &'static dyn Algorithm,
         params: Params,
-    ) -> Result<Timed, PlanError> {
+        _: Option<Time>,
+    ) -> Result<Option<Timed>, PlanError> {
         interrupt::check();
         limits::admit(TIMING, 0, self.steps(collective, algorithm, &params))?;
         let case = self.case(collective);
@@ -318,7 +316,7 @@ impl Target for OnWafer {
             }
         };
         let time = self.cycles(&estimate, &format!("{} {params}", algorithm.name()));
-        Ok(Timed { algorithm, params, time, source: TimeSource::Terms, estimate: Some(estimate) })
+        Ok(Some(Timed { algorithm, params, time, source: TimeSource::Terms, estimate: Some(estimate) }))
     }
 
     /// Simulates the nearest predictions. Where the model is right about its choice, all times stay those of the model.
@@ -329,7 +327,7 @@ impl Target for OnWafer {
         let predicted: Vec<_> = timed.iter().map(|one| (one.time, one.source)).collect();
         let file = |one: &Timed| {
             let Placed { schedule, placement } = self.build(collective, one)?;
-            Ok(File { schedule, placement, machine: Some(self.machine()), blocks: None })
+            Ok(File { schedule, placement, machine: Some(self.machine.clone()), blocks: None })
         };
         if limits::check(TIMING, 0, ADMITTED_STEPS).is_ok() {
             match simulate_nearest(self, timed.iter_mut(), MOST_STEPS, &file) {
@@ -414,7 +412,7 @@ impl Target for OnWafer {
         let notes: Vec<&str> = wide.into_iter().chain(note).chain(not_simulated).collect();
         let needed_bytes = schedule.all_nodes().map(|node| schedule.memory_elements(node) * width).max().unwrap_or(0);
         Ok(Details {
-            memory: Some(MemoryReport { needed_bytes, pe_bytes: self.wafer.sram_bytes }),
+            memory: Some(MemoryReport { needed_bytes, pe_bytes: self.wafer().sram_bytes }),
             terms: Some(estimate.total()),
             phases: Some(self.phases(estimate, &origin)),
             note: (!notes.is_empty()).then(|| notes.join("; ")),
@@ -423,7 +421,7 @@ impl Target for OnWafer {
 
     fn predict(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<Prediction, PlanError> {
         let placement = placement.and_then(Placement::grid);
-        let placement = placement.ok_or_else(|| PlanError::NoPlacement { machine: self.wafer.name.clone() })?;
+        let placement = placement.ok_or_else(|| PlanError::NoPlacement { machine: self.wafer().name.clone() })?;
         let placed = OnGrid { schedule, placement };
         let estimate = match self.stated(placed)? {
             Some(estimate) => estimate,
@@ -432,14 +430,6 @@ impl Target for OnWafer {
         let origin = schedule.origin();
         let of = Prediction::new(self.cycles(&estimate, origin), TimeSource::Terms, Some(estimate.total()));
         Ok(Prediction { phases: Some(self.phases(&estimate, origin)), ..of })
-    }
-
-    fn baseline(&self, kind: Kind) -> &'static str {
-        match kind {
-            Kind::Broadcast => "flood",
-            Kind::Message => "message",
-            _ => "chain",
-        }
     }
 
     fn settings(&self, _: Collective, _: &str) -> Result<Vec<Params>, AlgorithmError> {

@@ -9,7 +9,7 @@ fn prices_prove_the_bound_and_no_more() {
     let machine = Machine::preset("torus2d-small").unwrap();
     let problem =
         Problem::new(&Asked::new(Kind::Allgather, &machine, Part::Shape("4x4".parse().unwrap()), 256)).unwrap();
-    let certificate = problem.target.certificate(problem.collective).unwrap();
+    let certificate = BoundCertificate::of(&problem).unwrap();
     let text = serde_json::to_string(&certificate).unwrap();
     let read = BoundCertificate::parse(&text).unwrap();
     let proof = read.check(&machine, &Part::All).unwrap();

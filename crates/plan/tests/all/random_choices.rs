@@ -22,7 +22,7 @@ fn simulated(problem: &Problem, one: &Timed) -> Option<f64> {
     if schedule.instr_count() > MOST_INSTRUCTIONS {
         return None;
     }
-    let file = File { schedule, placement, machine: Some(problem.target.machine()), blocks: None };
+    let file = File { schedule, placement, machine: Some(problem.target.machine().clone()), blocks: None };
     let proven = VerifiedFile::new(&file, Method::Auto).ok()?;
     simulate(&proven, &RunOptions::default()).ok().map(|run| run.seconds)
 }

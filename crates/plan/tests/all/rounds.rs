@@ -52,7 +52,7 @@ fn rounds_take_the_time_of_the_simulation() {
                         let ratio = rounds_ns(&rounds, prices.outermost()) / 1e9 / best.time.seconds;
                         let name = format!("{} {params} {kind} of {bytes} bytes among {ranks}", algorithm.name());
                         if !RATIOS.contains(&ratio) {
-                            far.push(format!("{name} on {}: {ratio:.3}", target.machine_name()));
+                            far.push(format!("{name} on {}: {ratio:.3}", target.machine().name()));
                         }
                     }
                 }

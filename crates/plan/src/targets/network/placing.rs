@@ -1,7 +1,11 @@
 //! The accelerators on which schedules run: those of a part, or of an earlier placement.
 
+use std::collections::BTreeSet;
+
 use unisono_algorithms::ranks::Extents;
 use unisono_base::narrow;
+use unisono_cost::network::NetworkPart;
+use unisono_emit::tuning::Spread;
 use unisono_lower::{File, Placement};
 use unisono_machine::{
     Machine,
@@ -9,7 +13,7 @@ use unisono_machine::{
 };
 
 use crate::{
-    Part, PlanError,
+    Part, PlanError, Problem,
     targets::{Placing, first_ranks, machine_of},
 };
 
@@ -144,4 +148,22 @@ pub(super) fn part(part: AcceleratorGrid) -> (Vec<u32>, Extents) {
 /// Returns the extents of ranks in a row. A part without ranks is refused when the collective is made.
 pub(super) fn line(ranks: usize) -> Extents {
     Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
+}
+
+/// Returns how the ranks of a collective are spread over boxes of GPUs; `None` if the machine is no network or states
+/// no boxes.
+pub(crate) fn spread(problem: &Problem) -> Option<Spread> {
+    let part: &NetworkPart = problem.target.part().downcast_ref()?;
+    let network = &part.network;
+    let whole = network.whole_topology(&network.name).ok()?;
+    let numbers = whole.numbers_of_boxes()?;
+    // Accelerators are numbered anew where some failed.
+    let kept = part.topology.kept();
+    let of = |&node: &u32| kept.map_or(node, |kept| kept[node as usize]) / numbers.accelerators;
+    let boxes = part.model.places().iter().map(of).collect::<BTreeSet<u32>>();
+    let switches = network.computing(&*whole).ok()?;
+    let (operator, dtype) = (problem.collective.operator.name(), problem.collective.dtype.name());
+    let reduces = |node| switches.class(node).is_some_and(|class| class.reduces(operator, dtype));
+    let network_reduces = (numbers.shared(0)..whole.plane().ok()?.nodes()).all(reduces);
+    Some(Spread { boxes: narrow(boxes.len()), network_reduces })
 }

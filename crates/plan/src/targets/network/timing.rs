@@ -89,7 +89,7 @@ impl OnNetwork {
             return Err(PlanError::Switches { found, machine: machine.name().to_owned(), kind: machine.kind() });
         };
         let mut wrong = Diagnostics::default();
-        placement.check(schedule, Some(&machine), &mut wrong);
+        placement.check(schedule, Some(machine), &mut wrong);
         match wrong.into_vec().into_iter().next() {
             None => Ok(()),
             Some(first) => Err(PlanError::NotTimed {

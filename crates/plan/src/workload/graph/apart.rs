@@ -87,7 +87,7 @@ fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
             continue;
         }
         let most = best.as_ref().map_or(most_seconds, |best| best.time.seconds);
-        let timed = target.time_within(collective, algorithm, params, Time::from_ns(most * 1e9));
+        let timed = target.time_within(collective, algorithm, params, Some(Time::from_ns(most * 1e9)));
         if let Ok(Some(found)) = timed
             && found.time.seconds <= most
         {

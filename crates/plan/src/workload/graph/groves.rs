@@ -57,7 +57,7 @@ impl Groves<'_> {
                 break;
             }
             let most = best.as_ref().map_or(most_seconds, |best| best.time.seconds);
-            let timed = target.time_within(collective, algorithm, params, Time::from_ns(most * 1e9));
+            let timed = target.time_within(collective, algorithm, params, Some(Time::from_ns(most * 1e9)));
             let found = timed.ok().flatten().filter(|found| found.time.seconds <= most);
             let is_last = best
                 .as_ref()

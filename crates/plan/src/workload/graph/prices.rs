@@ -18,7 +18,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_algorithms::{Means, Params, ranks::Extents};
 use unisono_base::interrupt::check;
 use unisono_collective::Kind;
-use unisono_cost::{endpoint::Prices as MessagePrices, network::NetworkPart};
+use unisono_cost::{
+    endpoint::{LevelPrices, Prices as MessagePrices},
+    network::NetworkPart,
+};
 use unisono_discover::whole_elements;
 use unisono_lower::tasks::Charges;
 use unisono_machine::{
@@ -208,7 +211,12 @@ impl<'a> Prices<'a> {
     pub(super) fn of_messages(&self) -> Result<&dyn MessagePrices, PlanError> {
         let (machine, kind) = (self.machine.name(), self.machine.kind());
         let missing = || WorkloadError::NoPrices { machine: machine.to_owned(), kind }.into();
-        self.target.prices().ok_or_else(missing)
+        self.prices().ok_or_else(missing)
+    }
+
+    /// The prices of messages; `None` if the machine states none, or if messages share links.
+    pub(super) fn prices(&self) -> Option<&dyn MessagePrices> {
+        self.target.part().downcast_ref().map(|prices: &LevelPrices| prices as &dyn MessagePrices)
     }
 
     pub(super) fn network(&self) -> Option<&'a Network> {
@@ -241,7 +249,7 @@ impl<'a> Prices<'a> {
 
     /// The time of a sum in a rank.
     pub(super) fn reduction(&self) -> Reduction {
-        Reduction::new(self.network(), self.target.prices())
+        Reduction::new(self.network(), self.prices())
     }
 
     /// The name of the model by which communications are timed.

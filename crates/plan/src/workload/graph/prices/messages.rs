@@ -57,7 +57,7 @@ impl Prices<'_> {
     /// The seconds for which a shortest message holds the hosts of a pair: their CPUs or, where these take longer,
     /// their interfaces.
     fn overhead_seconds(&self, [from, to]: [u32; 2]) -> [f64; 2] {
-        let Some(prices) = self.target.prices() else {
+        let Some(prices) = self.prices() else {
             return [self.network().map_or(0.0, |network| network.host_overhead_ns * 1e-9); 2];
         };
         let (send, receive) = (prices.send(from, to, 1), prices.receive(from, to, 1));

@@ -1,0 +1,96 @@
+//! Tests of `parallel`: the same as a loop, on any number of cores.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    thread::sleep,
+    time::Duration,
+};
+
+use unisono_base::{
+    interrupt::{Interrupted, check, watch},
+    limits::{DEFAULT_STEPS, OverLimit, admit, counted, last_counted, spend},
+    parallel::map,
+};
+
+/// Long enough that other threads start.
+fn work() {
+    sleep(Duration::from_millis(1));
+}
+
+#[test]
+fn values_are_those_of_a_loop_in_its_order() {
+    let items: Vec<u64> = (0..100).collect();
+    let inner = |&n: &u64| map(&items[..5], |m| n * m).sum::<u64>();
+    let value = |n: &u64| {
+        work();
+        inner(n)
+    };
+    assert_eq!(map(&items, value).collect::<Vec<_>>(), items.iter().map(|n| n * 10).collect::<Vec<_>>());
+    assert_eq!(map(&items[..0], value).count(), 0);
+}
+
+#[test]
+fn steps_add_up_and_are_refused_at_the_same_item() {
+    let quarter = |_: &u32| {
+        work();
+        admit("a test", 0, (DEFAULT_STEPS / 4).into()).is_ok()
+    };
+    let items = [0; 40];
+    let found: Vec<bool> = counted(|| map(&items, quarter).collect());
+    assert_eq!(found.iter().take_while(|&&is_ok| is_ok).count(), 4);
+    assert_eq!((found.iter().filter(|&&is_ok| is_ok).count(), last_counted()), (4, DEFAULT_STEPS));
+}
+
+#[test]
+fn work_unwinds_at_its_item() {
+    let value = |&n: &u32| {
+        work();
+        spend("a test", if n == 20 { u64::MAX } else { 1 });
+        n
+    };
+    let items: Vec<u32> = (0..40).collect();
+    let mut seen = 0;
+    let all = || counted(|| map(&items, value).for_each(|_| seen += 1));
+    let over = catch_unwind(AssertUnwindSafe(all)).unwrap_err();
+    assert!(over.is::<OverLimit>());
+    assert_eq!(seen, 20);
+}
+
+#[test]
+fn an_interruption_ends_all_threads() {
+    let items = [0; 64];
+    let endless = |_: &u32| loop {
+        work();
+        check();
+    };
+    let mut looks = 0;
+    let hook = Box::new(move || {
+        looks += 1;
+        looks == 2
+    });
+    let all = || watch(hook, || map(&items, |n| if *n == 0 { endless(n) } else { *n }).count());
+    let stopped = catch_unwind(AssertUnwindSafe(all)).unwrap_err();
+    assert_eq!(stopped.downcast_ref(), Some(&Interrupted));
+}
+
+#[test]
+fn a_caller_that_waits_is_interrupted() {
+    // The caller takes the short items, and some thread the long one.
+    let items: Vec<u32> = (0..64).collect();
+    let value = |&n: &u32| {
+        if n == 8 {
+            (0..100_000).for_each(|_| {
+                work();
+                check();
+            });
+        }
+        work();
+    };
+    let mut looks = 0;
+    let hook = Box::new(move || {
+        looks += 1;
+        looks == 8
+    });
+    let stopped = catch_unwind(AssertUnwindSafe(|| watch(hook, || map(&items, value).count()))).unwrap_err();
+    assert_eq!(stopped.downcast_ref(), Some(&Interrupted));
+}
