@@ -1,8 +1,7 @@
 """Writes the generated pages of docs/, and the picture of the README.
 
 docs/algorithms.md is from the registry, docs/gpus.md from measured times, docs/machines.md from the presets,
-docs/results.md from the tables in benches/results, docs/papers from the lists of claims, and the options of
-docs/commands.md from the program. With --check it writes nothing and fails if a page is out of date.
+docs/results.md from the tables in benches/results, and the options of docs/commands.md from the program. With --check it writes nothing and fails if a page is out of date.
 """
 
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 import command_page
 import gpu_page
 import machine_page
-import paper_pages
 import results_page
 import unisono as un
 from unisono.base.files import write
@@ -54,7 +52,6 @@ def main() -> None:
         gpu_page.PAGE: gpu_page.page(),
         machine_page.PAGE: machine_page.page(),
         results_page.PAGE: results_page.page(),
-        **paper_pages.pages(),
     }
     if "--check" not in sys.argv[1:]:
         for path, text in texts.items():
