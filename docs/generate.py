@@ -13,7 +13,6 @@ import machine_page
 import results_page
 import unisono as un
 from unisono.base.files import write
-from unisono.cli.algorithms import param_names
 from unisono.pictures import plots
 from unisono.reproduce import wafer
 
@@ -21,7 +20,8 @@ PAGE = Path(__file__).with_name("algorithms.md")
 PICTURE = Path(__file__).with_name("images") / "fig8.png"
 _HEAD = """# Algorithms
 
-`python docs/generate.py` generates this table from the registry; `unisono algorithms` prints the same table.
+`python docs/generate.py` generates this table from the registry. `unisono algorithms NAME` prints one algorithm, with the
+values of its parameters and the formulas of its time.
 
 | algorithm | collectives | machines | parameters | summary | source |
 |---|---|---|---|---|---|
@@ -31,7 +31,7 @@ _HEAD = """# Algorithms
 def page() -> str:
     """Returns the text of the page."""
     return _HEAD + "".join(
-        f"| `{a['name']}` | {_list(a['collectives'])} | {_list(a['machines'])} | {param_names(a['params'])} "
+        f"| `{a['name']}` | {_list(a['collectives'])} | {_list(a['machines'])} | {_list([p['name'] for p in a['params']])} "
         f"| {_cell(a['summary'])} | {_cell(a['reference'])} |\n"
         for a in un.algorithms()
     )
