@@ -1,7 +1,8 @@
 """Writes the generated pages of docs/, and the picture of the README.
 
 docs/algorithms.md is from the registry, docs/gpus.md from measured times, docs/machines.md from the presets,
-docs/results.md from the tables in benches/results, and the options of docs/commands.md from the program. With --check it writes nothing and fails if a page is out of date.
+docs/results.md from the tables in benches/results, and the options of docs/commands.md from the program. With
+--check it writes nothing and fails if a page is out of date.
 """
 
 import sys
@@ -20,8 +21,8 @@ PAGE = Path(__file__).with_name("algorithms.md")
 PICTURE = Path(__file__).with_name("images") / "fig8.png"
 _HEAD = """# Algorithms
 
-`python docs/generate.py` generates this table from the registry. `unisono algorithms NAME` prints one algorithm, with the
-values of its parameters and the formulas of its time.
+`python docs/generate.py` generates this table from the registry. `unisono algorithms NAME` prints one algorithm, with
+the values of its parameters and the formulas of its time.
 
 | algorithm | collectives | machines | parameters | summary | source |
 |---|---|---|---|---|---|
@@ -31,8 +32,8 @@ values of its parameters and the formulas of its time.
 def page() -> str:
     """Returns the text of the page."""
     return _HEAD + "".join(
-        f"| `{a['name']}` | {_list(a['collectives'])} | {_list(a['machines'])} | {_list([p['name'] for p in a['params']])} "
-        f"| {_cell(a['summary'])} | {_cell(a['reference'])} |\n"
+        f"| `{a['name']}` | {_list(a['collectives'])} | {_list(a['machines'])} "
+        f"| {_list([param['name'] for param in a['params']])} | {_cell(a['summary'])} | {_cell(a['reference'])} |\n"
         for a in un.algorithms()
     )
 
