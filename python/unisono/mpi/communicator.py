@@ -94,7 +94,7 @@ class LibraryCall:
         self._operation = weakref.ref(operation)
 
     def poll(self) -> bool:
-        """Whether the call is over."""
+        """Returns whether the call is over."""
         over: bool = self not in self.under_way or self._request.Test()
         if over:
             self.under_way.discard(self)
@@ -140,7 +140,7 @@ class World:
     last: Ran | None = None
 
     def __init__(self, mpi: Any, comm: Any, channels: int, safe_ops: bool) -> None:
-        """With the library's own collectives; `world` says where others come from."""
+        """Makes a world that uses the library's own collectives, until `use_machine` or `use_plan`."""
         self._mpi, self._comm, self._safe_ops = mpi, comm, safe_ops
         self._channels = [_core.Channel(mpi._handleof(comm)) for _ in range(channels)]
         self._pending: list[Operation | None] = [None] * channels
@@ -155,7 +155,7 @@ class World:
         self.per_node = self._group.per_node
 
     def use_machine(self, machine: Machine | str | os.PathLike[str]) -> None:
-        """From here on a machine's model plans; all ranks call this together.
+        """Plans later calls by a machine's model; all ranks call this together.
 
         Raises:
             InputError: rank 0 finds no such machine of ranks.
@@ -165,7 +165,7 @@ class World:
         self._chosen.clear()
 
     def use_plan(self, plan: str | os.PathLike[str]) -> None:
-        """From here on a plan file serves; all ranks call this together.
+        """Serves later calls from a plan file; all ranks call this together.
 
         Raises:
             InputError: rank 0 cannot use the file.
@@ -232,7 +232,7 @@ class World:
         return self._choice(call)[1]
 
     def is_free(self) -> bool:
-        """Whether the next call that is started begins without waiting for an earlier one."""
+        """Returns whether the next call that is started begins without waiting for an earlier one."""
         before = self._pending[self._issued % len(self._channels)]
         return before is None or before.test()
 

@@ -1,4 +1,4 @@
-"""Where a world's schedules come from: a machine's model, a plan file, or nowhere."""
+"""Sources of a world's schedules: a machine's model, a plan file, or none."""
 
 import os
 from dataclasses import dataclass, field
@@ -64,12 +64,12 @@ class Ran:
     algorithm: str
     why: str
     params: dict[str, str] = field(default_factory=dict)
-    #: By the machine's model, where that chose.
+    #: The prediction of the machine's model, if that chose.
     predicted_seconds: float | None = None
 
     @property
     def planned(self) -> bool:
-        """Whether a proven schedule ran."""
+        """True if a proven schedule ran."""
         return self.algorithm != "library"
 
     def __str__(self) -> str:

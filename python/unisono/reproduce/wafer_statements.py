@@ -44,7 +44,7 @@ def _stated(listed: Listed) -> Finding:
 
 
 def _predicted(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
-    """By Eq. 1, for every shape and length of a row."""
+    """Returns the times by Eq. 1, for every shape and length of a row."""
     points = sweep(
         listed["collective"],
         MACHINE,
@@ -170,7 +170,7 @@ def _prediction_error(listed: Listed) -> Finding:
 
 
 def _allreduce_adds_broadcast(listed: Listed) -> Finding:
-    """How far a simulated AllReduce is from the Reduce and the Broadcast, as a share of their sum."""
+    """Returns the difference of a simulated AllReduce and its Reduce and Broadcast, as a share of their sum."""
     worst = {}
     for name in listed["algorithms"]:
         shares = []

@@ -16,7 +16,7 @@ use super::{
     waits::{Alias, Work, waits},
 };
 
-/// What the thread blocks of a GPU are made from.
+/// The inputs from which the thread blocks of a GPU are made.
 pub struct Maker<'a> {
     pub schedule: &'a Schedule,
     pub flow: &'a Flow,
@@ -38,7 +38,7 @@ impl Maker<'_> {
     /// buffer.
     ///
     /// # Errors
-    /// What the executor cannot hold.
+    /// The reason, if the executor cannot hold the program.
     pub fn gpu(&self, node: NodeId, instrs: &[InstrId]) -> Result<(Gpu, bool), String> {
         let s = self.schedule;
         let unit = self.pieces.unit;

@@ -146,7 +146,7 @@ fn text(proven: &Verified, choices: &Choices, boxes: &[u32], also_the_other_way:
     Err(refused)
 }
 
-/// What became of a protocol.
+/// The outcome of an attempt with one protocol.
 enum Attempt {
     Proved(String),
     /// The runtime does not hold the plan.
@@ -159,12 +159,12 @@ struct Writing<'a> {
     schedule: &'a Schedule,
     flow: Flow,
     order: Vec<InstrId>,
-    /// Of the results that the plan must have.
+    /// The class of the expressions that the plan must compute.
     class: &'a str,
     boxes: &'a [u32],
     unit: u32,
     in_place: bool,
-    /// As the user says.
+    /// The number of thread blocks that the user chose.
     thread_blocks: Option<u32>,
     /// The only one that is tried, if it is stated.
     protocol: Option<network::Protocol>,
@@ -233,8 +233,8 @@ impl Writing<'_> {
         Exporter::new(self.schedule, &self.flow, &self.order, form)
     }
 
-    /// The first finding in a plan. The runtime may give one buffer or two to either form of it (docs/gpu-plans.md), so
-    /// both are proved.
+    /// Returns the first finding in a plan. The runtime may give one buffer or two to either form of it
+    /// (docs/gpu-plans.md), so both are proved.
     fn finding(&self, text: &str, form: Form<'_>) -> Result<Option<Fault>, String> {
         let c = self.schedule.collective();
         let finding = read_back(text, c, self.class)?;
