@@ -38,7 +38,7 @@ class Call:
     #: Why no plan can serve the operator, and whether its operands may be swapped.
     refused: str | None = None
     commutes: bool = True
-    #: Whether the operator is one of MPI's; the handle of another may stand for several, one after the other.
+    #: True if the operator is one of MPI's; the handle of another may stand for several, one after the other.
     predefined: bool = True
     given: Array | None = None
     got: Array | None = None
@@ -55,7 +55,7 @@ class Ran:
     """The algorithm that a call ran, and why."""
 
     collective: str
-    #: As MPI counts: the whole vector, or one rank's piece where ranks have pieces.
+    #: The bytes as MPI counts them: the whole vector, or one rank's piece where ranks have pieces.
     bytes: int
     ranks: int
     #: The most ranks that share a node.
@@ -180,7 +180,7 @@ class Table:
         return _REASONS[reason].format(self._name)
 
 
-#: By the reason of :meth:`Group.find`, with the name of the plan.
+#: Messages by the reason of :meth:`Group.find`, with the name of the plan.
 _REASONS = {
     "size": "{} has no row for these bytes",
     "operator": "no row of {} for these bytes fits the operator",
@@ -206,7 +206,7 @@ class Model:
         # Rank 0 alone plans; where it fails, all ranks get its error.
         self._machine: Machine | None = None
         group.from_first(lambda: self._read(machine))
-        #: By collective, sizes that share a plan, and whether operands may be swapped: the plan's number and words.
+        #: The plan's number and words, by collective, sizes that share a plan, and whether operands may be swapped.
         self._made: dict[tuple[str, tuple[int, int], bool], tuple[int | None, str, dict[str, Any]]] = {}
 
     def _read(self, machine: Machine | str | os.PathLike[str]) -> None:

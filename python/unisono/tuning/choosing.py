@@ -142,7 +142,7 @@ class Regret:
     system: str
     points: int
     measured: int
-    #: By the iterations that the choice did not use; whether any point of the cell was measured.
+    #: The logarithm of each cell, by the iterations that the choice did not use, and whether a point of it was measured.
     cells: list[tuple[float, bool]]
     #: The same with all points measured: the noise of the measurements alone.
     noise: list[float]
