@@ -146,8 +146,7 @@ def _algorithm(row: dict[str, Any]) -> str:
 
 
 def loading(load: list[str], file: str | os.PathLike[str]) -> list[str]:
-    """Returns the arguments or variables that load ``file``: ``load`` with the name at the end of the word that
-    wants it."""
+    """Returns the arguments or variables that load ``file``: ``load`` with its name in the word that ends with FILE."""
     return [word.removesuffix("FILE") + os.fspath(file) if word.endswith(("=FILE", " FILE")) else word for word in load]
 
 

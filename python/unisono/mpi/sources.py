@@ -14,7 +14,7 @@ from unisono.base.switches import is_on
 from unisono.machines.descriptions import of_ranks
 from unisono.planning.plan_files import read_proven
 
-__all__ = ["BOTH", "Array", "Call", "Group", "Model", "Nothing", "Ran", "Source", "Table", "check"]
+__all__ = ["BOTH", "Array", "Call", "CallFacts", "Group", "LibraryOnly", "Model", "Source", "Table", "check"]
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +51,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Ran:
+class CallFacts:
     """The algorithm that a call ran, and why."""
 
     collective: str
@@ -81,7 +81,7 @@ class Ran:
 class Source(Protocol):
     """Chooses a schedule for a call; all ranks ask together, and get the same answer."""
 
-    def choose(self, call: Call) -> tuple[int | None, Ran]:
+    def choose(self, call: Call) -> tuple[int | None, CallFacts]:
         """The number of the plan that serves the call (None: the library does), and what to say of it."""
         ...
 
@@ -108,9 +108,9 @@ class Group:
         channel = self._channels[0]
         return channel.find(number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
 
-    def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> Ran:
+    def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> CallFacts:
         """The record of a call."""
-        return Ran(call.collective, call.bytes, self.ranks, self.per_node, algorithm, why, **more)
+        return CallFacts(call.collective, call.bytes, self.ranks, self.per_node, algorithm, why, **more)
 
     def from_first(self, make: Any) -> Any:
         """Returns on all ranks the value that rank 0 makes; an error of rank 0 is raised on all.
@@ -136,14 +136,14 @@ class Group:
         return made[0]
 
 
-class Nothing:
-    """Neither a machine nor a plan."""
+class LibraryOnly:
+    """The source without a machine and a plan, which leaves all calls to the library."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
 
-    def choose(self, call: Call) -> tuple[int | None, Ran]:
-        """The library's own."""
+    def choose(self, call: Call) -> tuple[int | None, CallFacts]:
+        """Leaves the call to the library."""
         return None, self._group.ran(call, "library", "because the world has neither a machine nor a plan")
 
 
@@ -158,7 +158,7 @@ class Table:
         self._rows = _core.decode_plan(raw)
         self._number = group.add(raw, anywhere=anywhere)
 
-    def choose(self, call: Call) -> tuple[int | None, Ran]:
+    def choose(self, call: Call) -> tuple[int | None, CallFacts]:
         """The row that serves, if one does."""
         group = self._group
         if call.refused:
@@ -212,7 +212,7 @@ class Model:
     def _read(self, machine: Machine | str | os.PathLike[str]) -> None:
         self._machine = of_ranks(machine, self._group.ranks, _PURPOSE)
 
-    def choose(self, call: Call) -> tuple[int | None, Ran]:
+    def choose(self, call: Call) -> tuple[int | None, CallFacts]:
         """The model's best."""
         group = self._group
         if call.refused:

@@ -9,7 +9,7 @@ from unisono.base.inputs import MachineLike, parse_bytes, whole
 from unisono.machines.descriptions import machine as named
 from unisono.mpi.library import check_alike, check_several, import_mpi, together
 from unisono.probing.emitted import read_results, write_program
-from unisono.probing.measuring import Simulated, UnderMpi, serve
+from unisono.probing.measuring import MpiMeasurer, Simulated, serve
 from unisono.probing.probes import Probe, Sets, check_rounds, probe_sets
 
 __all__ = ["ROUNDS", "emit_probe", "probe"]
@@ -66,7 +66,7 @@ def probe(
     if (sets_of_first := together(world, made)) is None:
         serve(mpi)
     else:
-        measurer = UnderMpi(mpi)
+        measurer = MpiMeasurer(mpi)
         found = probe_sets(sets_of_first, measurer, rounds)
         measurer.end()
     answer: Probe = world.bcast(found)

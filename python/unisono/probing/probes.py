@@ -13,11 +13,11 @@ from unisono.probing.inference import Evidence, Suspect, accuse
 from unisono.probing.measuring import Measurer, Simulated
 from unisono.probing.networks import Floats, Links, Pairs, Routes
 
-__all__ = ["Accused", "Probe", "Sets", "check_rounds", "probe_sets"]
+__all__ = ["Probe", "Sets", "SlowCable", "check_rounds", "probe_sets"]
 
 
 @dataclass(frozen=True)
-class Accused:
+class SlowCable:
     """A slow cable, or several of which one is slow."""
 
     #: The names of the cables, as `--fail` takes them.
@@ -45,7 +45,7 @@ class Probe:
     factor: float
     #: A message is slow from this multiple of its expected time on.
     cut: float
-    accused: list[Accused]
+    accused: list[SlowCable]
     #: Nodes all of whose tested cables are accused, where these are several.
     nodes: list[int]
     #: Cables that no message between the ranks uses.
@@ -193,7 +193,7 @@ def _found(sets: Sets, evidence: Evidence, suspects: list[Suspect], left: int, r
         expected = float(links.gbps[links.of_cable(of.cables[0])[0]]) / evidence.factor
         confidence = float(min(of.confidence, _MOST_CONFIDENCE))
         names = [links.name(cable) for cable in of.cables]
-        accused.append(Accused(names, _share(sets, evidence, of) * expected, expected, confidence, of.count, of.seen))
+        accused.append(SlowCable(names, _share(sets, evidence, of) * expected, expected, confidence, of.count, of.seen))
     tested = np.zeros(len(links.gbps), dtype=bool)
     for routes in sets.sets:
         tested[routes.link] = True

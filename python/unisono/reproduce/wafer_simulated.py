@@ -145,8 +145,7 @@ def errors(panel: str) -> dict[str, list[float]]:
 
 
 def mispredictions() -> list[tuple[int, int, str, str]]:
-    """Returns the points at which Eq. 1 puts two patterns of Fig. 11b in the wrong order: cycles lost, B, the one
-    chosen, the better one."""
+    """Returns points of Fig. 11b with two patterns in the wrong order: lost cycles, B, the choice, the better one."""
     lost = []
     for length in LENGTHS:
         points = [point("reduce", ROW, length, name) for name in REDUCES_1D]
