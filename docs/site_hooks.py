@@ -78,6 +78,9 @@ def _page_of_examples(names: list[str]) -> str:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Converts links and lists for the files of the project into those for the site."""
     at = page.file.src_uri
+    if "\n## " not in markdown:
+        # Without sections a table has the room of the list of sections.
+        page.meta["hide"] = ["toc"]
     source = next((name for name, where in FROM_ROOT.items() if where == at), f"docs/{at}")
     if at == "algorithms.md":
         return re.sub(r"^\| `([^`]+)` \|", r"| [`\1`](algorithms/\1.md) |", markdown, flags=re.MULTILINE)
