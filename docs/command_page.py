@@ -15,7 +15,7 @@ from unisono.cli._examples import EXAMPLES
 
 PAGE = Path(__file__).with_name("commands.md")
 #: The number of commands from which on an option with one text has its row in the table of shared options.
-_SHARED = 4
+_SHARED = 3
 #: Names for shared options that mostly occur together, under which a command lists them.
 _GROUPS = {
     "a part": ("--shape", "--ranks", "--nodes", "--subset", "--fail"),

@@ -80,7 +80,7 @@ _WIDEST = 16
 @click.option(
     "--shard", type=Shard(), help="Compute only every Nth point, from the Ith on, for jobs that share a sweep."
 )
-@study_options("Points")
+@study_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
 @json_option
 @limit_options
