@@ -318,7 +318,7 @@ class World:
         is_root = self.rank == root
         gets = {"allreduce": True, "reduce": is_root, "broadcast": not is_root}.get(collective, False)
         _check("the array", x, writable=gets)
-        # Where data only moves an element is a byte.
+        # An element is a byte in collectives that only move data.
         call = Call(collective, x.nbytes, 1, root, given=x)
         if reduces(collective):
             call.elements, call.unit = x.size, x.itemsize
