@@ -251,7 +251,7 @@ def _ratio(listed: Listed) -> Finding:
 
 
 def _planned(what: dict[str, Any], point: list[int]) -> float:
-    """Cycles of a plan, or a count: the wavelets (`length`) or the other PEs (`others`) of the point."""
+    """Returns the cycles of a plan, or for a count the number of the point that it names: wavelets or other PEs."""
     *shape, length = point
     if "count" in what:
         return float({"length": length, "others": int(np.prod(shape)) - 1}[what["count"]])
