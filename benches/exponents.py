@@ -1,4 +1,4 @@
-"""How the work of every algorithm among ranks grows: the exponents of planning, proving and simulating.
+"""Growth of the work of every algorithm among ranks: the exponents of planning, proving and simulating.
 
 The number of ranks is doubled until a schedule has ``--most`` instructions. The exponents are the slopes of CPU seconds
 over instructions, both as logarithms, through the last four doublings. Seconds below 0.004 are not fitted.

@@ -14,8 +14,15 @@ from unisono.cli import COMMANDS
 from unisono.cli._examples import EXAMPLES
 
 PAGE = Path(__file__).with_name("commands.md")
-#: Options with one text in at least so many commands have one row in a table of their own.
-_SHARED = 4
+#: The number of commands from which on an option with one text has its row in the table of shared options.
+_SHARED = 3
+#: Names for shared options that mostly occur together, under which a command lists them.
+_GROUPS = {
+    "a part": ("--shape", "--ranks", "--nodes", "--subset", "--fail"),
+    "a vector": ("--elements", "--bytes", "--dtype", "--op", "--root"),
+    "a choice": ("--algorithm", "--param", "--model"),
+    "limits": ("--limit-memory", "--no-limit"),
+}
 _PART = re.compile(r"<!-- help (\S+) -->\n.*?<!-- end of help -->", re.DOTALL)
 
 
@@ -29,7 +36,7 @@ def page() -> str:
     options = {command.name or "": _options(command) for command in COMMANDS}
     times = Counter(option for rows in options.values() for option in rows)
     shared = [option for option, count in times.items() if count >= _SHARED]
-    parts = {"options": _table(shared)}
+    parts = {"options": f"{_table(shared)}\nCommands list some of them under one name:\n\n{_groups()}"}
     for command in COMMANDS:
         name = command.name or ""
         own = [option for option in options[name] if option not in shared]
@@ -67,9 +74,24 @@ def _part(command: click.Command, own: list[tuple[str, str]], others: list[str])
     if own:
         text += "\n" + _table(own)
     if others:
-        listed = f"[Shared](#options-that-commands-share): {', '.join(f'`{name}`' for name in dict.fromkeys(others))}"
+        listed = f"[Shared](#options-that-commands-share): {', '.join(_grouped(list(dict.fromkeys(others))))}"
         text += "\n" + textwrap.fill(listed, 118, break_on_hyphens=False) + "\n"
     return text
+
+
+def _grouped(names: list[str]) -> list[str]:
+    """Replaces the names of each complete group by the name of the group."""
+    texts = {name: f"`{name}`" for name in names}
+    for group, members in _GROUPS.items():
+        if all(name in texts for name in members):
+            texts[members[0]] = group
+            for name in members[1:]:
+                del texts[name]
+    return list(texts.values())
+
+
+def _groups() -> str:
+    return "\n".join(f"* *{group}*: {', '.join(f'`{name}`' for name in of)}" for group, of in _GROUPS.items()) + "\n"
 
 
 def _table(options: list[tuple[str, str]]) -> str:

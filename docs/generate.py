@@ -1,8 +1,8 @@
 """Writes the generated pages of docs/, and the picture of the README.
 
 docs/algorithms.md is from the registry, docs/gpus.md from measured times, docs/machines.md from the presets,
-docs/results.md from the tables in benches/results, docs/papers from the lists of claims, and the options of
-docs/commands.md from the program. With --check it writes nothing and fails if a page is out of date.
+docs/results.md from the tables in benches/results, and the options of docs/commands.md from the program. With
+--check it writes nothing and fails if a page is out of date.
 """
 
 import sys
@@ -11,11 +11,9 @@ from pathlib import Path
 import command_page
 import gpu_page
 import machine_page
-import paper_pages
 import results_page
 import unisono as un
 from unisono.base.files import write
-from unisono.cli.algorithms import param_names
 from unisono.pictures import plots
 from unisono.reproduce import wafer
 
@@ -23,7 +21,8 @@ PAGE = Path(__file__).with_name("algorithms.md")
 PICTURE = Path(__file__).with_name("images") / "fig8.png"
 _HEAD = """# Algorithms
 
-`python docs/generate.py` generates this table from the registry; `unisono algorithms` prints the same table.
+`python docs/generate.py` generates this table from the registry. `unisono algorithms NAME` prints one algorithm, with
+the values of its parameters and the formulas of its time.
 
 | algorithm | collectives | machines | parameters | summary | source |
 |---|---|---|---|---|---|
@@ -33,8 +32,8 @@ _HEAD = """# Algorithms
 def page() -> str:
     """Returns the text of the page."""
     return _HEAD + "".join(
-        f"| `{a['name']}` | {_list(a['collectives'])} | {_list(a['machines'])} | {param_names(a['params'])} "
-        f"| {_cell(a['summary'])} | {_cell(a['reference'])} |\n"
+        f"| `{a['name']}` | {_list(a['collectives'])} | {_list(a['machines'])} "
+        f"| {_list([param['name'] for param in a['params']])} | {_cell(a['summary'])} | {_cell(a['reference'])} |\n"
         for a in un.algorithms()
     )
 
@@ -54,7 +53,6 @@ def main() -> None:
         gpu_page.PAGE: gpu_page.page(),
         machine_page.PAGE: machine_page.page(),
         results_page.PAGE: results_page.page(),
-        **paper_pages.pages(),
     }
     if "--check" not in sys.argv[1:]:
         for path, text in texts.items():

@@ -1,21 +1,18 @@
-"""The pages of the papers, docs/papers/NAME.md, from their lists of claims (papers/NAME/claims.toml)."""
+"""The pages of the papers on the site, from their lists of claims (papers/NAME/claims.toml)."""
 
 import tomllib
-from pathlib import Path
 from typing import Any
 
 from unisono._core import paper_claims
 from unisono.reproduce import PAPERS
 from unisono.reproduce.statements import Inventory, inventory
 
-FOLDER = Path(__file__).with_name("papers")
 _HEAD = """# {title}
 
 {source}.
 
 `unisono reproduce {paper}` computes every row. Rows decide a statement, tests hold one that describes a mechanism, and
-the others have the reason why nothing at hand decides them. `python docs/generate.py` generates this page from
-`papers/{paper}/claims.toml`.
+the others have the reason why nothing at hand decides them. This page is made from `papers/{paper}/claims.toml`.
 
 ## Statements
 
@@ -47,9 +44,9 @@ _COUNTS = """
 """
 
 
-def pages() -> dict[Path, str]:
-    """Returns the text of every page, by its path."""
-    return {FOLDER / f"{paper}.md": page(paper) for paper in PAPERS}
+def pages() -> dict[str, str]:
+    """Returns the text of each page by the name of its paper."""
+    return {paper: page(paper) for paper in PAPERS}
 
 
 def page(paper: str) -> str:

@@ -1,4 +1,4 @@
-"""Additions of mkdocs.yml to the pages of this folder: pages of the root, of unsafe code, and of each algorithm."""
+"""Additions of mkdocs.yml to the pages of this folder: pages of the root, of unsafe code, of papers and algorithms."""
 
 import posixpath
 import re
@@ -13,6 +13,7 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).parent))
 import algorithm_pages
 import machine_page
+import paper_pages
 import site_lists
 import unsafe_page
 
@@ -31,6 +32,8 @@ FOLDERS = ("examples", "machines", "workloads")
 SHIM = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
 _SHIM_OF_THEME = "https://unpkg.com/iframe-worker/shim"
 _SHIM_OF_SITE = "assets/iframe-worker.js"
+#: Lists of claims, which have pages on the site.
+_CLAIMS = re.compile(r"papers/(\w+)/claims\.toml")
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 
 
@@ -41,6 +44,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made += [
         File.generated(config, f"algorithms/{name}.md", content=text) for name, text in algorithm_pages.pages().items()
     ]
+    made += [File.generated(config, f"papers/{name}.md", content=text) for name, text in paper_pages.pages().items()]
     made.append(File.generated(config, unsafe_page.PAGE, content=unsafe_page.page()))
     made.append(File.generated(config, _SHIM_OF_SITE, content=SHIM.read_text()))
     listed = [path.relative_to(ROOT).as_posix() for path in _files_of_examples()]
@@ -74,13 +78,16 @@ def _page_of_examples(names: list[str]) -> str:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001
     """Converts links and lists for the files of the project into those for the site."""
     at = page.file.src_uri
+    if "\n## " not in markdown:
+        # Without sections a table has the room of the list of sections.
+        page.meta["hide"] = ["toc"]
     source = next((name for name, where in FROM_ROOT.items() if where == at), f"docs/{at}")
     if at == "algorithms.md":
         return re.sub(r"^\| `([^`]+)` \|", r"| [`\1`](algorithms/\1.md) |", markdown, flags=re.MULTILINE)
 
     def turned(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
-        on_site = FROM_ROOT.get(target, target.removeprefix("docs/"))
+        on_site = FROM_ROOT.get(target) or _CLAIMS.sub(r"papers/\1.md", target.removeprefix("docs/"))
         if posixpath.dirname(target).split("/")[0] in FOLDERS and (ROOT / target).is_file():
             return link[1] + posixpath.relpath(target, posixpath.dirname(at) or ".") + link[3]
         if files.get_file_from_path(on_site) is None and not (ROOT / "docs" / on_site).is_file():

@@ -14,7 +14,7 @@ def deepened(markdown: str) -> str:
     """
     lines: list[str] = []
     code: int | None = None
-    in_list = False
+    in_list = below_item = False
     for line in markdown.split("\n"):
         text = line.lstrip(" ")
         indent = len(line) - len(text)
@@ -24,10 +24,13 @@ def deepened(markdown: str) -> str:
             code = None if text.startswith("```") else code
             continue
         is_item = _ITEM.match(text) is not None
+        below_item = is_item if text and not indent else below_item
         if is_item and not in_list and lines and lines[-1]:
             lines.append("")
         in_list = bool(text) and (is_item or in_list)
-        lines.append(" " * _deep(indent) + text if text else "")
+        # Below text that is no item, 4 spaces make a block of code.
+        is_code = indent > 3 and not below_item
+        lines.append(line if is_code else " " * _deep(indent) + text if text else "")
         code = indent if text.startswith("```") else None
     return "\n".join(lines)
 

@@ -26,7 +26,7 @@ Qed.
 
 Notation instr_of := (ins sc).
 
-(** What holds of every execution of an accepted schedule, for any interleaving of lanes. *)
+(** The properties of every execution of an accepted schedule, for any interleaving of lanes. *)
 Record correct : Prop := {
   (** No reachable state is stuck, whether instructions move one element at a time, all, or any number between. *)
   never_stuck : forall st, reach sc (inputs c) st -> final sc st \/

@@ -86,7 +86,7 @@ Definition read (ss : list segment) (a l : nat) : list segment :=
   let part s := List.map (moved_down a) (clip a (a + l) s) in
   match find (contains a l) ss with Some s => part s | None => flat_map part ss end.
 
-(** Whether the second segment continues the first. *)
+(** The second segment continues the first. *)
 Definition continues (s t : segment) : bool :=
   (s_from s + s_len s =? s_from t) && (s_element s + s_len s =? s_element t) && same (s_value s) (s_value t).
 Definition joined (s t : segment) : segment :=
@@ -103,10 +103,10 @@ Definition append (ss : list segment) (s : segment) : list segment :=
   match ss with t :: r => if continues t s then joined t s :: r else s :: ss | [] => [s] end.
 
 (** The combination of two operands where both are known. *)
-(** Whether no rank is in a sorted value twice. *)
+(** No rank is in a sorted value twice. *)
 Fixpoint once (v : value) : bool :=
   match v with (a, n) :: (((b, _) :: _) as r) => (a + n <=? b) && once r | _ => true end.
-(** Whether an output may hold the value, or a combination with it. *)
+(** An output may hold the value, or a combination with it. *)
 Definition useful (v : value) : bool :=
   match what c with Barrier => true | _ => if ordered c then length v <=? 1 else once v end.
 
@@ -125,7 +125,7 @@ Definition meet (s t : segment) : list segment :=
   else [].
 Definition meets (ss ts : list segment) : list segment := flat_map (fun s => flat_map (meet s) ts) ss.
 
-(** Whether segments cover all places from [at_] to [l]. *)
+(** The segments cover all places from [at_] to [l]. *)
 Fixpoint covers_from (fuel : nat) (ss : list segment) (at_ l : nat) : bool :=
   if l <=? at_ then true
   else match fuel with
@@ -215,7 +215,7 @@ Proof.
   match goal with X : (_ =? _) = true |- _ => apply Nat.eqb_eq in X end. subst. f_equal. auto.
 Qed.
 
-(** What a segment says about a row of places. *)
+(** A segment is true of a row of places: each holds a tree over the contributions of its element. *)
 Definition true_of (f : nat -> option tree) (s : segment) : Prop := forall k, k < s_len s ->
   exists t, f (s_from s + k) = Some t /\
     (s_value s <> [] -> alike c (leaves t) (contributions (s_element s + k) (expand (s_value s)))).

@@ -228,7 +228,7 @@ Proof.
   now rewrite before_split.
 Qed.
 
-(** What an instruction has written when it has moved [d i] elements. *)
+(** The memory after an instruction has moved [d i] elements. *)
 Definition layer (d : progress) (m : memory) (i : nat) : memory :=
   fun p => match written_by i p with Some k => if k <? d i then V i k else m p | None => m p end.
 Definition layers (d : progress) (m : memory) (l : list nat) : memory := fold_left (layer d) l m.
@@ -303,7 +303,7 @@ Proof.
     eapply RF; eauto. rewrite upd_same. lia.
 Qed.
 
-(** What [i] reads when it moves is what it reads in the run in order. *)
+(** An instruction reads the same contents when it moves as in the run in order. *)
 Lemma sources_determined : forall d pre i post, order = pre ++ i :: post -> inv sc d -> ready sc d i 1 ->
   forall o, In o (sources (instr_of i)) ->
   layers d m0 order (source_place i (d i) o) = sequential m0 pre (source_place i (d i) o).

@@ -4,7 +4,7 @@ From Coq Require Import List Arith Lia Bool.
 Import ListNotations.
 From Unisono Require Import Model Order Determined Maps.
 
-(** What the reader of a schedule computes to make the check fast. It need not be trusted: a wrong hint is refused.
+(** Hints that the reader of a schedule computes to make the check fast. A wrong hint is refused, so none is trusted.
     The lane that pushes to each stream, and the lane that pops each stream at each node; the position in a stream of the
     first element that an instruction pushes or pops; whether a node has several lanes, and the lane of one that has not. *)
 Record hints := {

@@ -135,7 +135,7 @@ Proof.
   eapply carried_sound; [auto|exact VI| |exact C]. apply (moved_on about); auto.
 Qed.
 
-(** What is known about a lane holds for its instructions that are not in [pre]. *)
+(** The known facts about a lane hold for its instructions that are not in [pre]. *)
 Definition known_ok (pre : list nat) (m : map (map nat)) : Prop :=
   forall a b x, get 0 (get empty m a) b = S x -> x < count sc /\ lane (instr_of x) = b /\
     forall j, j < count sc -> lane (instr_of j) = a -> ~ In j pre -> over sc j x.
@@ -223,7 +223,7 @@ Proof.
   repeat split; auto.
 Qed.
 
-(** What a step shows: [j] clashes with no instruction before it in the order, unless that is over when [j] starts. *)
+(** A step shows that [j] clashes with no instruction before it in the order, unless that is over when [j] starts. *)
 Lemma race_step_sound : forall k pre j post cs k', order = pre ++ j :: post ->
   facts_ok k -> known_ok pre (known k) -> seen_ok pre (seen k) -> race_step k j cs = Some k' ->
   facts_ok k' /\ known_ok (pre ++ [j]) (known k') /\ seen_ok (pre ++ [j]) (seen k') /\

@@ -36,7 +36,7 @@ Definition meets_at_end (j via : nat) (st : bool) (s : nat) : bool :=
   let a := push_pos h via s in let b := a + len (instr_of via) in let q := pop_pos h j s + len (instr_of j) in
   pops (instr_of j) s && (b <=? q) || pops (instr_of j) s && st && (a <? q).
 
-(** Whether a fact about [via] holds when [j] starts, or when it ends. *)
+(** A fact about [via] holds when [j] starts ([Some true]), when it ends ([Some false]), or not ([None]). *)
 Definition carried (j via : nat) (st : bool) : option bool :=
   if existsb (Nat.eqb via) (after (instr_of j)) then Some true
   else let ss := streams_of (sinks (instr_of via)) in
@@ -99,7 +99,7 @@ Definition no_race (m : map (map nat)) (a r : access) : bool :=
   (a_lane a =? a_lane r) || negb (a_buf a =? a_buf r) || (a_to a <=? a_from r) || (a_to r <=? a_from a) ||
   negb (a_write a || a_write r) || (a_id r <? get 0 (get empty m (a_lane a)) (a_lane r)).
 
-(** Whether a later access [r] of the same lane makes it unnecessary to keep [a]. *)
+(** A later access [r] of the same lane makes it unnecessary to keep [a]. *)
 Definition replaces (r a : access) : bool :=
   (a_lane a =? a_lane r) && (a_buf a =? a_buf r) && (a_from r <=? a_from a) && (a_to a <=? a_to r) &&
   (negb (a_write a) || a_write r) && (a_id a <=? a_id r).

@@ -185,7 +185,7 @@ Qed.
 
 Definition ring_flow := rows_flow _ _ _ _ _ _ _ _ _ _ ring_in_rows.
 
-(** What the outputs hold. *)
+(** The output of rank [q] holds the value [W q t] of each step [t] at the place of that step. *)
 Lemma ring_output : forall st q t a k, reach ring (inputs c) st -> final ring st -> q < P -> t < T ->
   out q t = Some a -> k < L q t -> mem st (PBuf q 1 (a + k)) = Some (W q t k).
 Proof.
@@ -359,7 +359,7 @@ Qed.
 Lemma lengths_pred : forall q t, q < P -> S t < 2 * P - 1 -> lengths q (S t) = lengths (pred P q) t.
 Proof. reflexivity. Qed.
 
-(** What an output holds depends on the block alone. *)
+(** The contents of an output depend on the block alone. *)
 Lemma ring_allreduce_output : forall st r b k, reach ring_allreduce (inputs arc) st -> final ring_allreduce st -> r < P ->
   b < P -> start b <= k < start (S b) -> mem st (PBuf r 1 k) = Some (W P reduced b (P - 1) (k - start b)).
 Proof.

@@ -21,7 +21,7 @@ import numpy as np
 import unisono as un
 from allreduce import BIN, LIBRARIES, ROOT
 from lab import FAST, leaves
-from unisono.probing import Sets, Simulated, probe_sets
+from unisono.probing import MessageSets, Simulated, probe_sets
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 from figures import Figures, Of, add_option
@@ -114,7 +114,7 @@ def emulated(figures: Figures, name: str, slow: int, runs: int, seed: int, mpi: 
 
 def simulated(figures: Figures, name: str, slow: int, runs: int, seed: int) -> None:
     """Runs in the packet simulator, for each class of cables: the kinds of their ends and their rate."""
-    sets = Sets(un.machine(name))
+    sets = MessageSets(un.machine(name))
     links = sets.links
     classes: dict[str, list[str]] = {}
     for cable in links.cables.tolist():

@@ -50,9 +50,9 @@ class Program:
     name: str
     arguments: tuple[str, ...] = ()
     expected: str = "ok {ranks}\n"
-    #: Whether it runs under every plan, or under one only.
+    #: True if it runs under every plan, or under one only.
     under_all: bool = True
-    #: Whether it permits schedules after which ranks have different bits.
+    #: True if it permits schedules after which ranks have different bits.
     unlike_bits: bool = True
 
 

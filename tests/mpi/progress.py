@@ -90,7 +90,7 @@ def overlap(file: str) -> None:
     def over() -> bool:
         """Returns whether only the exchange of the fetch has not begun, and none is under way."""
         assert program._transport
-        schedule = program._transport.attendant._schedule
+        schedule = program._transport.progress_thread._schedule
         return isinstance(schedule, TaskSchedule) and schedule.waiting == 1 and schedule.idle
 
     def add(*views: View) -> None:

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 from mpi4py import MPI
 from unisono.tasks import Program, View, all_, halo, neighborhood, one_to_one
-from unisono.tasks._held import Command
+from unisono.tasks._local_arrays import Command
 from unisono.tasks._transport import Transport
 
 from tests.mpi.random_tasks import RandomProgram

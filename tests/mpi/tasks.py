@@ -236,7 +236,7 @@ def dropped() -> None:
     exchanges, transport = program._exchanges, program._transport
     assert exchanges
     assert transport
-    schedule = _core.TaskSchedule(program._discovery, exchanges.memory, exchanges, program._held, None, False)
+    schedule = _core.TaskSchedule(program._discovery, exchanges.memory, exchanges, program._local_arrays, None, False)
     schedule.prepare(program._discovery)
     fresh: list[Any] = []
     if RANK == 0:
@@ -248,7 +248,7 @@ def dropped() -> None:
         fresh = [np.zeros(size) for _ in range(64)]
     MPI.COMM_WORLD.Barrier()
     if RANK == 1:
-        carry_out(schedule, program._execute_or_end, transport.attendant)
+        carry_out(schedule, program._execute_or_end, transport.progress_thread)
     MPI.COMM_WORLD.Barrier()
     assert not any(array.any() for array in fresh)
     say("dropped")

@@ -86,7 +86,7 @@ class Posted:
     """Logs of one thread."""
 
     source: str
-    #: What the thread found; or its complaint, where no answer was at hand.
+    #: The finding of the thread; or its complaint, where no answer was at hand.
     end: str
     logs: dict[str, str]
     #: Texts that the first three sentences must have; without any, nothing may be found.

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from unisono import InputError
 from unisono.cli import main
-from unisono.tuning.choosing import NOISE, Belief, cross_validate
+from unisono.tuning.choosing import NOISE, Posterior, cross_validate
 from unisono.tuning.measurements import Point, read_pico
 
 HEAD = "timestamp,test_id,nnodes,tasks_per_node,collective_type,mpi_lib,gpu_awareness,notes\n"
@@ -69,7 +69,7 @@ def test_observations_are_those_of_gaussian_regression() -> None:
     """Single observations give the same result as conditioning on all at once."""
     names = ("a", "b", "c")
     points = [Point("s", (), "t", "allreduce", 4, 4 << size, name, 1, 1) for size in range(3) for name in names]
-    belief = Belief(points)
+    belief = Posterior(points)
     prior, covariance = belief.mean.copy(), belief.covariance.copy()
     seen, values = [0, 4, 7], np.array([-9.0, -8.0, -11.0])
     for at, value in zip(seen, values, strict=True):
@@ -83,7 +83,7 @@ def test_observations_are_those_of_gaussian_regression() -> None:
 
 def test_a_point_is_faster_with_the_probability_of_the_difference() -> None:
     points = [Point("s", (), "t", "allreduce", 4, 4 << size, name, 1, 1) for size in range(3) for name in ("a", "b")]
-    belief, draw = Belief(points), random.Random(5)
+    belief, draw = Posterior(points), random.Random(5)
     for seen in (None, 1, 4):
         if seen is not None:
             belief.observe(seen, draw.uniform(-11, -8))

@@ -67,6 +67,19 @@ def test_rules_and_defaults(file: str) -> None:
     assert "4 nodes: 2 collectives" in ran.out
 
 
+def test_the_table_has_one_row_for_the_rounds_of_a_loop(tmp_path: Path) -> None:
+    """A loop of any length prints as many rows as one of three rounds, whose numbers add up to its exchanges."""
+    rows = []
+    for rounds in (3, 40):
+        path = tmp_path / f"{rounds}.json"
+        path.write_text(json.dumps(n_body(rounds)))
+        table = call("discover", str(path), "--nodes", "4").out.partition("\n\n")[0].split("\n")
+        assert table[0].split()[:3] == ["times", "after", "task"]
+        assert sum(int(row.split()[0]) for row in table[2:]) == len(un.discover(n_body(rounds), 4)["forwards"])
+        rows.append(len(table))
+    assert rows[0] == rows[1]
+
+
 def test_python_takes_dictionaries_and_files(file: str) -> None:
     assert un.discover(n_body(3), 4) == un.discover(file, 4) == un.discover(Path(file), nodes=4)
     with pytest.raises(un.InputError, match="JSON's types"):

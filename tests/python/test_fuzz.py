@@ -30,7 +30,7 @@ from unisono.logs.benchmarks import read_log_text
 from unisono.logs.findings import KINDS, findings
 from unisono.logs.link_calibration import with_links
 from unisono.logs.links import read_links
-from unisono.logs.rows import Given
+from unisono.logs.rows import StatedRanks
 from unisono.planning import multiplying
 from unisono.planning.decision_tables import read_table
 
@@ -183,7 +183,7 @@ def test_damaged_logs_of_links(text: str) -> None:
 @given(damaged(lambda: (*(text for posted in POSTED for text in posted.logs.values()), REPRO)))
 def test_damaged_logs_of_collectives(text: str) -> None:
     with contextlib.suppress(un.InputError):
-        log = read_log_text(text, "fuzz.log", Given(4))
+        log = read_log_text(text, "fuzz.log", StatedRanks(4))
         for finding in findings([log, log]):
             assert finding.kind in KINDS
             assert math.isfinite(finding.lost)

@@ -227,7 +227,7 @@ def test_copies_do_not_overrule_what_kernels_reach() -> None:
     assert "copies reach 94.0 of 100.0 GB/s; 6 of 6 cables keep the measured rate of the machine" in " ".join(notes)
     # Copies that are slower than the stated rate show a slower machine.
     assert rates_of(with_links(base, [of(copies_log(pairs_of(4, 60.0), 4))])[0]) == [480.0] * 6
-    # Where nothing was measured, the rate of copies stands in, and the note says so.
+    # The rate of copies stands in for one that was not measured, and the note says so.
     made, _, notes = with_links(base.data_sheet(), [of(copies_log(rates, 4))])
     assert rates_of(made) == [752.0] * 6
     assert "kernels may reach less" in " ".join(notes)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import unisono as un
-from unisono.probing import Sets, Simulated, probe_sets
+from unisono.probing import MessageSets, Simulated, probe_sets
 from unisono.probing.design import classes
 from unisono.probing.networks import Floats, Links, Pairs, Routes
 
@@ -38,17 +38,17 @@ def network(edges: str, accelerators: int) -> un.Machine:
 
 
 @cache
-def sets_of(name: str) -> Sets:
-    return Sets(network(*SMALL[name]) if name in SMALL else un.machine(name))
+def sets_of(name: str) -> MessageSets:
+    return MessageSets(network(*SMALL[name]) if name in SMALL else un.machine(name))
 
 
-def found(sets: Sets, slow: dict[str, float], seed: int = 0, rounds: int = 3) -> list[list[str]]:
+def found(sets: MessageSets, slow: dict[str, float], seed: int = 0, rounds: int = 3) -> list[list[str]]:
     """The accused cables; each time is up to some hundredths longer at random."""
     result = probe_sets(sets, Simulated(sets.links, slow, noise=0.01, seed=seed), rounds)
     return sorted(of.cables for of in result.accused)
 
 
-def cables_by_class(sets: Sets) -> list[list[str]]:
+def cables_by_class(sets: MessageSets) -> list[list[str]]:
     """Cables by the kinds of their ends, their rates, and the ports of their nodes."""
     links = sets.links
     kinds: dict[tuple[object, ...], list[str]] = {}
@@ -131,7 +131,7 @@ def test_the_number_of_sets_grows_with_the_logarithm_of_links() -> None:
     counts = []
     for hosts in (8, 16, 32, 64):
         star = network("".join(f"{host} {hosts} {FAST}\n" for host in range(hosts)), hosts)
-        counts.append(len(Sets(star).sets))
+        counts.append(len(MessageSets(star).sets))
     assert counts[-1] <= counts[0] + 3, counts
 
 
@@ -176,7 +176,7 @@ def test_command(tmp_path: Path) -> None:
     assert (report["links"], report["untested"], report["ranks"]) == ([], [], 8)
 
 
-def results_of(sets: Sets, slow: dict[str, float], messages: str, seed: int = 0) -> str:
+def results_of(sets: MessageSets, slow: dict[str, float], messages: str, seed: int = 0) -> str:
     """The output of the program of `--emit`, with the times of the packet simulator."""
     head, *lines = messages.splitlines()
     rounds = int(head.split()[head.split().index("rounds") + 1])
@@ -264,7 +264,11 @@ def test_the_emitted_program_runs_under_mpi(tmp_path: Path) -> None:
 
     (tmp_path / "r.txt").write_text(ran(2, messages).stdout)
     result = un.probe(machine, results=tmp_path / "r.txt")
-    assert (result.ranks, result.bytes, result.messages) == (2, 4096, sum(len(of.pairs) for of in Sets(machine).sets))
+    assert (result.ranks, result.bytes, result.messages) == (
+        2,
+        4096,
+        sum(len(of.pairs) for of in MessageSets(machine).sets),
+    )
     assert "start as many ranks as the file states" in ran(1, messages).stderr
 
 

@@ -20,7 +20,7 @@ LONGEST = 32
 COLLECTIVES = ("allreduce", "reduce", "broadcast", "allgather", "reduce-scatter", "alltoall", "barrier")
 ON_WAFERS = ("allreduce", "reduce", "broadcast")
 
-#: By machine: the collectives, the parts of the machine (the first is for all commands), other requests.
+#: The collectives, the parts of the machine (the first is for all commands) and other requests, by machine.
 MACHINES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
     "wse2": (
         ON_WAFERS,

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import unisono as un
 from unisono.cli import main
-from unisono.tuning.choosing import Belief, explore
+from unisono.tuning.choosing import Posterior, explore
 from unisono.tuning.measuring import Timing
-from unisono.tuning.sampled import Try, cells_of, expected_of, points_of
+from unisono.tuning.sampled import TuningPoint, cells_of, expected_of, points_of
 from unisono.tuning.tables import LIBRARY, Cell, families_of, rows_of
 
 #: Seconds of a message and of a byte: the best algorithm depends on the size.
@@ -28,9 +28,9 @@ def timing(seconds: float) -> Timing:
     return Timing([seconds] * ROUNDS, "", 10, 10)
 
 
-def all_tries() -> list[Try]:
+def all_tries() -> list[TuningPoint]:
     return [
-        Try(group, count, lane, plan)
+        TuningPoint(group, count, lane, plan)
         for group in GROUPS
         for count in COUNTS
         for lane, plan in enumerate(
@@ -46,7 +46,7 @@ def all_tries() -> list[Try]:
 
 def tuned(share: float, idle: bool = True) -> tuple[list[Cell], int]:
     tries = all_tries()
-    belief, timings = Belief(points_of("allreduce", tries), expected_of(tries)), {}
+    belief, timings = Posterior(points_of("allreduce", tries), expected_of(tries)), {}
     for at in explore(belief, int(share * len(tries))):
         seconds = recorded(tries[at].name, tries[at].group[0], tries[at].elements)
         timings[at] = timing(seconds)

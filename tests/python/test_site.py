@@ -49,6 +49,12 @@ def test_every_document_and_algorithm_has_a_page(site: Path) -> None:
     assert all(f'href="algorithms/{about["name"]}.html"' in text for about in un.algorithms())
 
 
+def test_code_begins_at_the_edge_of_its_frame(site: Path) -> None:
+    text = (site / "index.html").read_text()
+    code = [re.sub(r"<[^>]*>", "", found) for found in re.findall(r"<pre>(.*?)</pre>", text, re.DOTALL)]
+    assert "pip install unisono --find-links out/packages\n" in [block.split("unisono demo")[0] for block in code]
+
+
 @pytest.mark.soak
 def test_pages_of_algorithms_say_where_they_are_best(site: Path) -> None:
     text = (site / "algorithms" / "dissemination.html").read_text()

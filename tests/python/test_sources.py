@@ -81,7 +81,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
 }
 #: Options of every command: the form of the output, and limits.
 ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
-#: Of a file of MSCCL.
+#: The options of a file of MSCCL.
 _OF_MSCCL = {
     "--require",
     "--elements",

@@ -28,7 +28,7 @@ pub enum Standing {
     Bound,
     /// No schedule ends earlier by a model. On the machine one may, if parts overlap whose times the model adds.
     OfModel,
-    /// As [`Self::OfModel`], and a schedule was found that attains the bound by the model.
+    /// A bound of the model only, which a schedule attains by the model.
     ModelOptimum,
 }
 

@@ -39,7 +39,7 @@ pub struct Messages {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
     pub nodes: u32,
-    /// In the order of issue, which is the same on every rank.
+    /// The forwards in the order of issue, which is the same on every rank.
     pub forwards: Vec<ForwardReport>,
     pub messages: Messages,
 }

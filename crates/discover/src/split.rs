@@ -22,7 +22,7 @@ pub enum Split {
 pub struct Geometry {
     pub dims: usize,
     pub offset: Point,
-    /// At least 1 in every dimension, and 1 in those that the range lacks.
+    /// The extent: at least 1 in every dimension, and 1 in those that the range lacks.
     pub size: Point,
     /// Chunks start at multiples of this from the offset; the last one also includes the remainder.
     pub granularity: Point,

@@ -94,7 +94,7 @@ impl Contents {
 /// Files by relative path.
 pub type Files = Vec<(String, Contents)>;
 
-/// What a user chooses about the files of a target, where it leaves a choice; `None` takes what the target prefers.
+/// The user's choices about the files of a target; `None` takes the target's default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Choices {
     /// True if calls give one buffer as input and output.
@@ -204,10 +204,10 @@ pub const EMITTERS: &[&dyn Emitter] = &[
     &registers::Registers,
 ];
 
-/// What an imported file leaves open; `None` takes what the file or the format says.
+/// Facts that an imported file leaves open; `None` takes the default of the file or of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Asked {
-    /// As MPI counts them.
+    /// The elements, as MPI counts them.
     pub elements: Option<u64>,
     pub dtype: Option<Dtype>,
     pub operator: Option<Operator>,
@@ -223,7 +223,7 @@ impl Asked {
     }
 }
 
-/// What is wrong with a file, and on which line; line 0 is the file as a whole.
+/// The fault of a file and its line; line 0 is the file as a whole.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}{message}", if *.line == 0 { String::new() } else { format!("line {}: ", .line) })]
 pub struct ImportError {

@@ -86,9 +86,9 @@ pub struct Network {
     hosts: usize,
     /// The ports that leave each node.
     leaving: Vec<Vec<usize>>,
-    /// By node and destination, the port that a packet takes.
+    /// The port that a packet takes, by node and destination.
     routes: Vec<Vec<Option<usize>>>,
-    /// When each host may send again.
+    /// The time from which on each host may send again.
     free: Vec<i64>,
     under_way: BinaryHeap<Arrival>,
     order: u64,

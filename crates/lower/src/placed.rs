@@ -54,7 +54,7 @@ pub struct File {
     pub schedule: Schedule,
     pub placement: Option<Placement>,
     pub machine: Option<Machine>,
-    /// Only in an imported plan for GPUs; `.sched` and JSON files do not have it.
+    /// The thread blocks of an imported plan for GPUs; `.sched` and JSON files do not have them.
     pub blocks: Option<ThreadBlocks>,
 }
 

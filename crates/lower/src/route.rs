@@ -13,10 +13,10 @@ pub struct Segment {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub enum Route {
-    /// To the sink's column first, then along it. For several sinks, the union of these paths, which is a tree.
+    /// Routes to the sink's column first, then along it. For several sinks, the union of these paths, which is a tree.
     #[default]
     Xy,
-    /// To the sink's row first, then along it.
+    /// Routes to the sink's row first, then along it.
     Yx,
     /// Each segment starts at the source or at a PE that an earlier segment reached.
     Path(Vec<Segment>),

@@ -76,7 +76,7 @@ pub struct Parameters {
     /// Latency of a message (Hockney, postal).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha_ns: Option<f64>,
-    /// From the end of a message's issue to its arrival (pipelining postal).
+    /// The time from the end of a message's issue to its arrival (pipelining postal).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha_p_ns: Option<f64>,
     /// The sender's time for one message (pipelining postal).

@@ -45,7 +45,7 @@ pub fn int(number: impl TryInto<c_int>) -> Outcome<c_int> {
 pub enum ThreadLevel {
     /// The program has only one thread.
     Single,
-    /// Only the thread that initialised MPI.
+    /// The level at which only the thread that initialised MPI calls it.
     Funneled,
     /// Any thread, one at a time.
     Serialized,

@@ -104,7 +104,7 @@ pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algo
     candidates_among(case, wanted, |_| true)
 }
 
-/// As [`candidates`], for the algorithms that a predicate accepts.
+/// Returns what [`candidates`] returns, for the algorithms that a predicate accepts.
 pub(crate) fn candidates_among(
     case: &Case,
     wanted: &Params,
@@ -380,7 +380,7 @@ pub(crate) fn time_and_spare(
     time_within(problem, algorithm, params, None).map(|timed| timed.expect("no time is longer"))
 }
 
-/// As [`time_and_spare`]; `None` if the target finds that the candidate takes longer than `most`.
+/// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than `most`.
 ///
 /// # Errors
 /// As [`crate::Target::time_within`].

@@ -65,7 +65,7 @@ pub(crate) fn mark(
                 first.push((candidate, Some(Ok(()))));
             }
             Err(PlanError::NotExpressible { reason }) => last.push((candidate, Some(Err(reason)))),
-            // What is too large to build is not found out.
+            // A schedule that is too large to build stays undecided.
             Err(PlanError::OverLimit(_)) => last.push((candidate, None)),
             Err(e) => return Err(e),
         }

@@ -57,7 +57,7 @@ pub struct Front {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FrontPoint {
     pub depth: u32,
-    /// As [`Front::fluid_seconds`], at this depth.
+    /// The bound [`Front::fluid_seconds`] for trees of this depth.
     pub fluid_seconds: Option<f64>,
     /// The number of chunks and the predicted seconds of each forest.
     pub forests: Vec<(u32, f64)>,

@@ -47,8 +47,8 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
     planned(problem, algorithm, params, None, Ranked::All)
 }
 
-/// As [`plan`], for callers that need the best candidate only. The timing of another candidate stops when it is found
-/// to be slower, and the plan does not list it.
+/// Plans like [`plan`], for callers that need the best candidate only. The timing of another candidate stops when it is
+/// found to be slower, and the plan does not list it.
 ///
 /// # Errors
 /// As [`plan`].

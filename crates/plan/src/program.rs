@@ -160,7 +160,7 @@ pub struct TaskTime {
 pub struct ProgramTime {
     pub seconds: f64,
     pub model: &'static str,
-    /// In the order of the first operation of each name.
+    /// The times of tasks, in the order of the first operation of each name.
     pub tasks: Vec<TaskTime>,
     pub operations: Vec<PricedOperation>,
     #[serde(skip_serializing_if = "Option::is_none")]

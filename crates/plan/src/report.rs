@@ -15,7 +15,7 @@ use crate::{Bits, Expressible, Format, LibraryReport, Plan, PlanError, Problem, 
 pub struct PhaseReport {
     pub name: String,
     pub cycles: f64,
-    /// Of the slowest of the phase's parallel lines.
+    /// The terms of the slowest of the phase's parallel lines.
     pub terms: Terms,
     /// The algorithm's own choices, or the reason why its time is sharper than the model's.
     pub note: Option<String>,
@@ -40,9 +40,9 @@ impl Prediction {
 /// Memory for inputs, outputs and scratch memory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct MemoryReport {
-    /// Of the PE that needs most.
+    /// The memory of the PE that needs most.
     pub needed_bytes: u64,
-    /// That a PE has.
+    /// The memory of a PE.
     pub pe_bytes: u64,
 }
 
@@ -88,7 +88,7 @@ pub struct PlanReport {
     /// The performance guideline that the algorithm makes true; `None` if it does not run collectives in sequence.
     pub guideline: Option<String>,
     pub model: &'static str,
-    /// Of a network, the side that times come from: `measured` or `data-sheet`. Bounds are of the data sheet.
+    /// The side of a network that times come from: `measured` or `data-sheet`. Bounds are of the data sheet.
     pub rates: Option<&'static str>,
     /// The target of emitted code that the plan is for.
     pub target: Option<&'static str>,

@@ -166,7 +166,7 @@ impl RunError {
 /// A simulator of schedules.
 #[derive(Debug)]
 pub struct Simulator {
-    /// As in `--sim`.
+    /// The name in `--sim`.
     pub name: &'static str,
     pub summary: &'static str,
     /// True if a run can choose the model that prices messages.
@@ -256,7 +256,7 @@ impl Checked {
 /// The result of a simulation on a machine of any kind. A value that its simulator does not report is `None`.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// As in `--sim`.
+    /// The name in `--sim`.
     pub simulator: &'static str,
     pub cycles: Option<u64>,
     pub seconds: f64,

@@ -52,7 +52,7 @@ pub fn written(
     written_as(emitter, proven, choices, form.as_ref())
 }
 
-/// As [`written`], in a form that [`fastest_form`] returned.
+/// Times a schedule like [`written`], in a form that [`fastest_form`] returned.
 pub(crate) fn written_as(
     emitter: &dyn Emitter,
     proven: &VerifiedFile,

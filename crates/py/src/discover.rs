@@ -84,7 +84,7 @@ pub struct Discovery {
     chunks: FxHashMap<(Box3, usize), (Py<PyTuple>, Py<PyTuple>)>,
     views: FxHashMap<u32, Py<PyTuple>>,
     proofs: Proofs,
-    /// By address of the plan and bytes of an element.
+    /// The proved reads, by address of the plan and bytes of an element.
     proved: FxHashMap<(usize, u64), ProvedRead>,
 }
 

@@ -18,7 +18,7 @@ enum Message<R> {
 pub enum Progress {
     /// An action was taken; more may be possible at once.
     Moved,
-    /// Only a message can cause progress.
+    /// No step can run before a message arrives.
     Blocked,
     Finished,
 }

@@ -68,7 +68,7 @@ struct Run<'a> {
     taking_part: FxHashMap<(bool, u32), Vec<usize>>,
     came: FxHashMap<Meeting, Vec<At>>,
     channels: FxHashMap<Channel, Queued>,
-    /// In the order in which they became ready.
+    /// The ready nodes in the order in which they became ready.
     ready: VecDeque<At>,
     /// The predecessors of each node of a class, computed on demand.
     before: FxHashMap<usize, Edges>,

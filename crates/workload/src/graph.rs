@@ -18,7 +18,7 @@ pub struct WorkloadGraph {
     pub ranks: u32,
     /// Each distinct set of groups once.
     pub groups: Vec<Groups>,
-    /// How the collectives of each set of groups are made; empty if no program states it.
+    /// The algorithms of the collectives of each set of groups; empty if no program states any.
     pub choices: Vec<Choice>,
     /// Each distinct set of tables of receivers once. A table has the receiver of each rank; a rank that sends nothing
     /// has itself. The messages of all tables of a set are sent concurrently.
@@ -33,7 +33,7 @@ pub struct WorkloadGraph {
     pub notes: Vec<String>,
 }
 
-/// How the collectives of a set of groups are made, as far as the program states it.
+/// The algorithm of the collectives of a set of groups, as far as the program states it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
     /// Without an algorithm, the fastest one is chosen.

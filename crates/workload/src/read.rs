@@ -16,7 +16,7 @@ pub struct Format {
     pub read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
 }
 
-/// In the order of detection: any JSON may be a Kineto trace, even a file of process groups.
+/// The formats in the order of detection: any JSON may be a Kineto trace, even a file of process groups.
 const FORMATS: &[Format] = &[
     Format { name: "Chakra execution traces", is_it: chakra::is_it, read: chakra::read },
     Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo },

@@ -1,11 +1,59 @@
-"""Results as CSV, with the unit of each column in its name."""
+"""Results as CSV or LaTeX, with the unit of each column in its name."""
 
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-__all__ = ["csv_text", "sweep_csv"]
+__all__ = ["csv_text", "latex_text", "sweep_csv", "sweep_latex", "sweep_text"]
+
+#: The characters with a meaning in LaTeX, and the commands that print them.
+_LATEX = {
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
+
+
+def sweep_text(points: Sequence[Mapping[str, Any]], name: str) -> str:
+    """Returns the points of a sweep in the form of the file ``name``: LaTeX if it ends in .tex, else CSV."""
+    return sweep_latex(points) if name.lower().endswith(".tex") else sweep_csv(points)
+
+
+def sweep_latex(points: Sequence[Mapping[str, Any]]) -> str:
+    """Returns a table for a document, with one row for each point of a sweep: the best algorithm and its speed-up.
+
+    Times are cycles on a wafer, microseconds elsewhere.
+    """
+    in_cycles = any(point["cycles"] is not None for point in points)
+    rows = (
+        [
+            "x".join(map(str, point["shape"])),
+            str(point["elements"]),
+            " ".join([point["best"], *(f"{name}={value}" for name, value in point["params"].items())]),
+            f"{point['cycles']:g}" if in_cycles else f"{1e6 * point['seconds']:.4g}",
+            "" if point["baseline_ratio"] is None else f"{point['baseline_ratio']:.2f}",
+        ]
+        for point in points
+    )
+    baseline = points[0]["baseline"] if points else None
+    unit = "cycles" if in_cycles else "µs"
+    return latex_text(["shape", "elements", "best", unit, f"over {baseline or 'none'}"], rows, "rrlrr")
+
+
+def latex_text(head: Sequence[str], rows: Iterable[Sequence[str]], columns: str) -> str:
+    """Returns rows as a ``tabular`` that needs no package; ``columns`` has ``l`` or ``r`` for each."""
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join("".join(_LATEX.get(mark, mark) for mark in cell) for cell in cells) + r" \\"
+
+    body = [line(head), r"\hline", *(line(row) for row in rows)]
+    begin, end = f"\\begin{{tabular}}{{{columns}}}", r"\end{tabular}"
+    return "\n".join([begin, r"\hline", *body, r"\hline", end, ""])
 
 
 def sweep_csv(points: Sequence[Mapping[str, Any]]) -> str:

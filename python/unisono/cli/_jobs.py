@@ -29,35 +29,31 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def study_options(what: str) -> Callable[[_F], _F]:
-    """Adds the options of a command that computes many independent points, called ``what``."""
-
-    def add(command: _F) -> _F:
-        options = (
-            click.option(
-                "--jobs",
-                type=click.IntRange(min=1),
-                metavar="N",
-                default=cores(),
-                help=f"{what} at the same time, by threads [all cores].",
-            ),
-            click.option(
-                "--executor",
-                metavar="WHERE",
-                help=f"{what} by workers elsewhere: the address of a Dask scheduler, as tcp://HOST:PORT, or the file "
-                "that it wrote; or mpi, under mpiexec.",
-            ),
-            click.option(
-                "--resume",
-                metavar="FILE",
-                help=f"Keep {what.lower()} in FILE as they end, and begin with those that are there.",
-            ),
-        )
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return add
+def study_options(command: _F) -> _F:
+    """Adds the options of a command that computes many independent points."""
+    options = (
+        click.option(
+            "--jobs",
+            type=click.IntRange(min=1),
+            metavar="N",
+            default=cores(),
+            help="Points at the same time, by threads [all cores].",
+        ),
+        click.option(
+            "--executor",
+            metavar="WHERE",
+            help="Points by workers elsewhere: the address of a Dask scheduler, as tcp://HOST:PORT, or the file that "
+            "it wrote; or mpi, under mpiexec.",
+        ),
+        click.option(
+            "--resume",
+            metavar="FILE",
+            help="Keep points in FILE as they end, and begin with those that are there.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 @contextmanager

@@ -50,14 +50,14 @@ __all__ = [
     "QUICK",
     "SUBSET",
     "VIEWED_FILE",
-    "Unused",
+    "UnusedOptions",
     "note_unused",
     "refuse_unused",
 ]
 
 
 @dataclass(frozen=True)
-class Unused:
+class UnusedOptions:
     """Options without effect on a source of input."""
 
     #: Names of the parameters of the command.
@@ -75,23 +75,25 @@ _LOGGOPS = (*(f"loggops_{name}" for name in ("L", "o", "g", "G", "O", "S")), "ze
 _OF_PROGRAMS = ("ranks", "rounds", "strict", "tflops", "memory_gb_per_second", "what_if")
 _OF_WAFERS = ("queue_depth", "noop_probability", "calibrated")
 
-_GOES_WITH_GOAL = Unused(_LOGGOPS, "goes with --goal; a machine file states the parameters of a machine")
+_GOES_WITH_GOAL = UnusedOptions(_LOGGOPS, "goes with --goal; a machine file states the parameters of a machine")
 
 #: A collective to plan.
 COLLECTIVE = (_GOES_WITH_GOAL,)
 #: A file with a schedule, which is placed on the named machine.
 _HAS_ITS_OWN = "is for a collective that is planned, and the schedule of a file has its own; drop it"
-PLACED_FILE = (Unused(_PLANNED, _HAS_ITS_OWN), _GOES_WITH_GOAL)
+PLACED_FILE = (UnusedOptions(_PLANNED, _HAS_ITS_OWN), _GOES_WITH_GOAL)
 #: A plan for GPUs, which is a schedule for each size, on the named machine.
-PLACED_GPU_FILE = (Unused(_PLANNED[3:], _HAS_ITS_OWN), _GOES_WITH_GOAL)
+PLACED_GPU_FILE = (UnusedOptions(_PLANNED[3:], _HAS_ITS_OWN), _GOES_WITH_GOAL)
 #: Any of these files without a machine.
-OF_NO_MACHINE = (Unused(_PART, "names a part of a machine; name the machine too, with --machine"),)
+OF_NO_MACHINE = (UnusedOptions(_PART, "names a part of a machine; name the machine too, with --machine"),)
 FILE = (*PLACED_FILE, *OF_NO_MACHINE)
 #: The same if the command does not run the file.
-MODEL_OF_FILE = (Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),)
+MODEL_OF_FILE = (
+    UnusedOptions(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
+)
 #: The same if the command runs it on a machine whose simulator has no models.
 MODEL_OF_RUN = (
-    Unused(
+    UnusedOptions(
         ("model",),
         "chooses how a plan is timed, and the schedule of a file is simulated as it is; drop it, or give data-sheet "
         "for a network without what was measured",
@@ -101,70 +103,76 @@ MODEL_OF_RUN = (
 VIEWED_FILE = (
     *FILE,
     *MODEL_OF_FILE,
-    Unused(("fail",), "names failed parts of a machine; name it, with --machine"),
+    UnusedOptions(("fail",), "names failed parts of a machine; name it, with --machine"),
 )
 #: A program of another tool, alone and on a machine.
 GOAL = (
-    Unused((*_PLANNED, "model"), "is for a collective that is planned, and --goal brings its own program; drop it"),
-    Unused(_PART, "names a part of a machine, and a program of --goal numbers its own ranks; drop it"),
+    UnusedOptions(
+        (*_PLANNED, "model"), "is for a collective that is planned, and --goal brings its own program; drop it"
+    ),
+    UnusedOptions(_PART, "names a part of a machine, and a program of --goal numbers its own ranks; drop it"),
 )
 GOAL_ON_MACHINE = (
     *GOAL,
-    Unused(_LOGGOPS, "is of LogGOPS; a machine has its own prices, so it is for a run without one"),
+    UnusedOptions(_LOGGOPS, "is of LogGOPS; a machine has its own prices, so it is for a run without one"),
 )
 #: A certificate of a schedule.
 CERTIFICATE = (
-    Unused(
+    UnusedOptions(
         ("machine", *_PART, "fail", *_PLANNED, "model", "method", "seed"),
         "is for a proof, and --check reads one that is finished; drop it",
     ),
 )
 #: A certificate of a bound, which states the collective. A machine with boxes or places has no subset.
 BOUND_CERTIFICATE = (
-    Unused(
+    UnusedOptions(
         ("subset", *_PLANNED, "model", "method", "seed", "check", "require", "contributors"),
         "is for a proof of a schedule, and the certificate of a bound states what it proves; drop it",
     ),
 )
 #: A plan for GPUs, and the options for such a plan only.
 GPU_PLAN = (
-    Unused(
+    UnusedOptions(
         ("machine", *_PART, "fail", *_PLANNED[3:], "model", "seed", "certificate", "check"),
         "is for a schedule, and the file is a plan for GPUs; drop it, or import the plan first (`unisono import`)",
     ),
-    Unused(
+    UnusedOptions(
         ("contributors",),
         "is for a .plan file (`unisono plan --bits ranks-count`), and this is a plan for GPUs; drop it",
     ),
 )
 #: A file of MSCCL, which is checked for its own sizes or for the given one.
 MSCCL = (
-    Unused(_PLANNED[5:], "is for a collective that is planned, and the file has its own schedule; drop it"),
-    Unused(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
-    Unused(
+    UnusedOptions(_PLANNED[5:], "is for a collective that is planned, and the file has its own schedule; drop it"),
+    UnusedOptions(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
+    UnusedOptions(
         ("certificate", "contributors"),
         "is for the text form of a schedule; import the file first (`unisono import`)",
     ),
 )
-MSCCL_ON_NO_MACHINE = (Unused((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),)
-NOT_A_GPU_PLAN = (Unused(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)
-NO_FILE_FOR_GPUS = (Unused(("processors",), "is for plans for GPUs; drop it"),)
+MSCCL_ON_NO_MACHINE = (
+    UnusedOptions((*_PART, "fail"), "names a part of a machine; name the machine too, with --machine"),
+)
+NOT_A_GPU_PLAN = (UnusedOptions(("trust_relaxed",), "is for plans for GPUs with relaxed signals; drop it"),)
+NO_FILE_FOR_GPUS = (UnusedOptions(("processors",), "is for plans for GPUs; drop it"),)
 #: A table of schedules for MPI programs, which are stored compiled.
 PLAN_FILE = (
-    Unused(
+    UnusedOptions(
         ("machine", *_PART, "fail", *_PLANNED, "model", "method", "seed", "certificate", "check"),
         "is for one schedule, and a .plan is proved as it is stored; drop it",
     ),
 )
 #: Code for other targets than GPUs.
 NOT_FOR_GPUS = (
-    Unused(("in_place", "gpus_per_box", "thread_blocks"), "is for plans for GPUs (--format mscclpp); drop it"),
+    UnusedOptions(("in_place", "gpus_per_box", "thread_blocks"), "is for plans for GPUs (--format mscclpp); drop it"),
 )
 #: A subset of the nodes of a machine.
-SUBSET = (Unused(("shapes", "ranks"), "names parts of a machine, and --subset names one already; drop one of them"),)
+SUBSET = (
+    UnusedOptions(("shapes", "ranks"), "names parts of a machine, and --subset names one already; drop one of them"),
+)
 #: The list of all inputs that the command accepts by name.
 LIST = (
-    Unused(
+    UnusedOptions(
         (
             "machine",
             "shape",
@@ -182,68 +190,72 @@ LIST = (
     ),
 )
 #: A workload by its name or its TOML file, and a program of another tool.
-NAMED_WORKLOAD = (Unused(_OF_PROGRAMS, "is for a program of another tool; name its file with --from"),)
-PROGRAM = (Unused(("minibatch",), "is for vgg16 on switches that reduce; drop it"),)
+NAMED_WORKLOAD = (UnusedOptions(_OF_PROGRAMS, "is for a program of another tool; name its file with --from"),)
+PROGRAM = (UnusedOptions(("minibatch",), "is for vgg16 on switches that reduce; drop it"),)
 #: A program of tasks without a machine, and without a picture.
-NO_MACHINE = (Unused(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)
-NO_DISCOVERED_MACHINE = (Unused(("model",), "is for a prediction on a machine; name it with --machine"),)
-NO_DEVICES = (Unused(("rank", "device_machine"), "is for processes with devices; give their number with --devices"),)
-NOT_A_SCRIPT = (Unused(("rounds",), "is for a program in Python; other files have none"),)
-NO_GRAPH = (Unused(("graph_kind",), "is for a picture; name its file with --graph"),)
+NO_MACHINE = (UnusedOptions(("model", "simulate"), "is for a prediction on a machine; name it with --machine"),)
+NO_DISCOVERED_MACHINE = (UnusedOptions(("model",), "is for a prediction on a machine; name it with --machine"),)
+NO_DEVICES = (
+    UnusedOptions(("rank", "device_machine"), "is for processes with devices; give their number with --devices"),
+)
+NOT_A_SCRIPT = (UnusedOptions(("rounds",), "is for a program in Python; other files have none"),)
+NO_GRAPH = (UnusedOptions(("graph_kind",), "is for a picture; name its file with --graph"),)
 
 #: A run without random numbers, and traffic without them.
-NOT_DRAWN = (Unused(("seed",), "draws idle cycles (--noop-probability) or noise (--noise); give one of them too"),)
-NO_PERMUTATION = (Unused(("seed",), "draws a permutation, and this is another pattern; drop it"),)
+NOT_DRAWN = (
+    UnusedOptions(("seed",), "draws idle cycles (--noop-probability) or noise (--noise); give one of them too"),
+)
+NO_PERMUTATION = (UnusedOptions(("seed",), "draws a permutation, and this is another pattern; drop it"),)
 #: A proof without random numbers.
-EXACT = (Unused(("seed",), "is for a proof by fingerprint, and --method exact draws no numbers; drop it"),)
+EXACT = (UnusedOptions(("seed",), "is for a proof by fingerprint, and --method exact draws no numbers; drop it"),)
 #: Traffic in one thread: flows, and schedules.
-IN_ONE_THREAD = (Unused(("jobs",), "is for packets of an alltoall or a permutation; drop it"),)
+IN_ONE_THREAD = (UnusedOptions(("jobs",), "is for packets of an alltoall or a permutation; drop it"),)
 #: Published measurements.
 JUDGED = (
-    Unused(
+    UnusedOptions(
         ("ranks", "per_node", "sizes", "candidates", "rounds", "target", "library"),
         "is for ranks that are measured, and --from judges measurements that are there; drop it",
     ),
 )
 #: Papers without figures.
-QUICK = (Unused(("output",), "is where figures go, and --quick draws none; drop it"),)
+QUICK = (UnusedOptions(("output",), "is where figures go, and --quick draws none; drop it"),)
 #: A calibration from logs.
 OF_LOGS = (
-    Unused(
+    UnusedOptions(
         ("rounds", "levels"), "is for ranks that are measured, and --from reads measurements that are there; drop it"
     ),
 )
 #: A program without a plan.
 NOT_PLANNED = (
-    Unused(
+    UnusedOptions(
         ("check", "safe_ops", "nonblocking", "unlike_bits", "anywhere"),
         "is for calls that a plan serves; name it with --plan, or as UNISONO_PLAN",
     ),
 )
 #: A program whose calls all go to the MPI library, which reports nothing.
 NOT_OBSERVED = (
-    Unused(
+    UnusedOptions(
         ("report", "check", "safe_ops", "nonblocking", "unlike_bits", "anywhere"),
         "is for calls that a plan serves, and --off leaves all calls to MPI; drop one of them",
     ),
 )
 
 _ON_RANKS = (
-    Unused(_OF_WAFERS, "has no effect here: queues and idle PEs are a wafer's; among ranks see --late, --noise"),
+    UnusedOptions(_OF_WAFERS, "has no effect here: queues and idle PEs are a wafer's; among ranks see --late, --noise"),
 )
-_NOT_OF_RANKS = Unused(
+_NOT_OF_RANKS = UnusedOptions(
     ("late", "noise"), "is for ranks that exchange messages, on machines of kind endpoint or network"
 )
-_ALONE = Unused(("beside",), "is for switches that reduce; other machines run one schedule at a time")
+_ALONE = UnusedOptions(("beside",), "is for switches that reduce; other machines run one schedule at a time")
 #: The options of a simulator, by the nodes that it records.
 BY_RECORDS = {
     "pes": (_NOT_OF_RANKS, _ALONE),
     "ranks": (*_ON_RANKS, _ALONE),
-    "nothing": (Unused(_OF_WAFERS, "is for the PEs of a wafer"), _NOT_OF_RANKS),
+    "nothing": (UnusedOptions(_OF_WAFERS, "is for the PEs of a wafer"), _NOT_OF_RANKS),
 }
 
 
-def refuse_unused(*sources: tuple[Unused, ...]) -> None:
+def refuse_unused(*sources: tuple[UnusedOptions, ...]) -> None:
     """Refuses given options without effect on the sources of the command's input.
 
     Raises:

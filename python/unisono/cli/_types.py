@@ -15,7 +15,7 @@ from unisono.base import names
 _RANGE = re.compile(r"(.+?)\.\.(.+)")
 
 
-class Known(click.ParamType[str]):
+class KnownName(click.ParamType[str]):
     """A name of a list, in any spelling; shells complete it. Unknown names are checked elsewhere."""
 
     def __init__(
@@ -53,15 +53,15 @@ def _algorithms() -> list[str]:
     return [entry["name"] for entry in unisono.algorithms()]
 
 
-COLLECTIVE = Known("COLLECTIVE", unisono.collectives, names.collective, files=False)
+COLLECTIVE = KnownName("COLLECTIVE", unisono.collectives, names.collective, files=False)
 #: A collective to plan, or a file; the command finds out which.
-FILE_OR_COLLECTIVE = Known("FILE|COLLECTIVE", unisono.collectives, _as_given, files=True)
-MACHINE = Known("NAME|FILE", _presets, _as_given, files=True)
-ALGORITHM = Known("NAME", _algorithms, names.algorithm, files=False)
-DATATYPE = Known("NAME", unisono.dtypes, names.datatype, files=False)
+FILE_OR_COLLECTIVE = KnownName("FILE|COLLECTIVE", unisono.collectives, _as_given, files=True)
+MACHINE = KnownName("NAME|FILE", _presets, _as_given, files=True)
+ALGORITHM = KnownName("NAME", _algorithms, names.algorithm, files=False)
+DATATYPE = KnownName("NAME", unisono.dtypes, names.datatype, files=False)
 #: A format of emitted code or of tuning files, or the library that reads it.
-FORMAT = Known("FORMAT", _targets, names.format_of, files=False)
-OPERATOR = Known("NAME", unisono.operators, names.operator, files=False)
+FORMAT = KnownName("FORMAT", _targets, names.format_of, files=False)
+OPERATOR = KnownName("NAME", unisono.operators, names.operator, files=False)
 
 
 class Root(click.ParamType[int | tuple[int, int]]):

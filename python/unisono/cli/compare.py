@@ -31,7 +31,7 @@ __all__ = ["compare"]
 @fail_option
 @level_options
 @rate_options
-@study_options("Rows")
+@study_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")
 @json_option
 @limit_options

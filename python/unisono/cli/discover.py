@@ -7,7 +7,7 @@ import click
 
 import unisono
 from unisono.base.files import read_json
-from unisono.base.reports import DiscoveryReport
+from unisono.base.reports import DiscoveryReport, Forward
 from unisono.cli._completion import MODELS, of_names
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import print_json, print_lines, print_table, working
@@ -135,8 +135,10 @@ def _print_forwards(found: DiscoveryReport) -> None:
     if not found["forwards"] and not found["messages"]["p2p"]:
         print_lines(sum_line(found["nodes"], found["messages"]))
         return
+    folded = _folded(found["forwards"])
     rows = [
         [
+            str(times),
             f"{forward['after_task']} ({forward['after_index']})",
             f"{forward['before_task']} ({forward['before_index']})",
             forward["buffer"],
@@ -144,10 +146,26 @@ def _print_forwards(found: DiscoveryReport) -> None:
             forward["collective"] or "-",
             "" if forward["group"] is None else str(forward["group"]),
         ]
-        for forward in found["forwards"]
+        for forward, times in folded
     ]
-    print_table(["after task", "before task", "buffer", "region", "collective", "group"], rows, right=["group"])
+    titles = ["times", "after task", "before task", "buffer", "region", "collective", "group"]
+    print_table(titles, rows, right=["times", "group"])
     print_lines("", sum_line(found["nodes"], found["messages"]))
+
+
+def _folded(forwards: list[Forward]) -> list[tuple[Forward, int]]:
+    """Returns one forward for those that are alike except for the numbers of tasks, the first, and how many there are.
+
+    A loop repeats its forwards, with other numbers of tasks in each round.
+    """
+    times: dict[str, int] = {}
+    first: dict[str, Forward] = {}
+    for forward in forwards:
+        names = (forward["after_task"], forward["before_task"], forward["buffer"])
+        key = repr((names, forward["region"], forward["collective"]))
+        first.setdefault(key, forward)
+        times[key] = times.get(key, 0) + 1
+    return [(forward, times[key]) for key, forward in first.items()]
 
 
 def _region(boxes: list[Any]) -> str:

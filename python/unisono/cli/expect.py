@@ -67,7 +67,7 @@ _FILES = (".json", ".prom")
     help="Write the report (.json), or gauges for the monitoring by Prometheus (.prom).",
 )
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bus bandwidths over bytes.")
-@study_options("Sizes")
+@study_options
 @json_option
 @limit_options
 def expect(

@@ -8,7 +8,7 @@ from unisono.base.files import check_writable, write
 from unisono.cli._failures import NO, say
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import counted, one_of, print_json, print_lines, working
-from unisono.cli._types import Known
+from unisono.cli._types import KnownName
 from unisono.mpi.exports import FORMATS, export_table, loading, shown
 from unisono.planning.decision_tables import read_table
 
@@ -20,7 +20,7 @@ __all__ = ["export"]
 @click.option(
     "--format",
     "target",
-    type=Known("FORMAT", lambda: FORMATS, names.format_of, files=False),
+    type=KnownName("FORMAT", lambda: FORMATS, names.format_of, files=False),
     required=True,
     metavar="FORMAT",
     help=f"{one_of(FORMATS)}; openmpi, mpich, nccl and ncclx stand for the formats of these libraries.",

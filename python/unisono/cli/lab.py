@@ -12,7 +12,7 @@ from unisono.base.files import check_writable, is_file
 from unisono.base.names import did_you_mean
 from unisono.cli._options import json_option, slow_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
-from unisono.cli._sources import Unused, refuse_unused
+from unisono.cli._sources import UnusedOptions, refuse_unused
 from unisono.cli.run import note_unserved, passing_signals
 from unisono.lab import ranks as ranks_of_lab
 from unisono.lab import session
@@ -29,9 +29,11 @@ _ACTIONS = {
     "stats": "",
     "down": "",
 }
-_OF_UP = Unused(("per_host", "mpi", "slow"), "is for 'unisono lab up'; drop it")
-_OF_RUN = Unused(("ranks", "plan", "report", "both"), "is for 'unisono lab run'; drop it")
-_NOT_OF_RUN = Unused(("as_json",), "is for the state of the lab, and a run prints what its program does; drop it")
+_OF_UP = UnusedOptions(("per_host", "mpi", "slow"), "is for 'unisono lab up'; drop it")
+_OF_RUN = UnusedOptions(("ranks", "plan", "report", "both"), "is for 'unisono lab run'; drop it")
+_NOT_OF_RUN = UnusedOptions(
+    ("as_json",), "is for the state of the lab, and a run prints what its program does; drop it"
+)
 
 
 @click.command()

@@ -13,7 +13,7 @@ __all__ = ["merge"]
 
 @click.command()
 @click.argument("parts", nargs=-1, required=True, metavar="PART...")
-@click.option("-o", "--output", metavar="FILE.csv", help="Write every point as CSV.")
+@click.option("-o", "--output", metavar="FILE.csv|tex", help="Write every point as CSV, or as a table in LaTeX.")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
 @json_option
 def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from unisono.base.files import check_files, write
 from unisono.base.letters import letters
 from unisono.base.pictures import form_of
 from unisono.base.reports import SweepPoint
-from unisono.base.tables import sweep_csv
+from unisono.base.tables import sweep_text
 from unisono.cli._completion import algorithms, complete
 from unisono.cli._jobs import study, study_options
 from unisono.cli._options import (
@@ -75,12 +75,15 @@ _WIDEST = 16
 @root_option
 @model_option
 @click.option(
-    "-o", "--output", metavar="FILE.csv", help="Write every point as CSV; with --shard, a part for 'unisono merge'."
+    "-o",
+    "--output",
+    metavar="FILE.csv|tex",
+    help="Write every point as CSV, or as a table in LaTeX; with --shard, a part for 'unisono merge'.",
 )
 @click.option(
     "--shard", type=Shard(), help="Compute only every Nth point, from the Ith on, for jobs that share a sweep."
 )
-@study_options("Points")
+@study_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
 @json_option
 @limit_options
@@ -169,7 +172,7 @@ def report(
 ) -> None:
     """Writes the files of a whole sweep and prints it."""
     if output is not None:
-        write(output, sweep_csv(points))
+        write(output, sweep_text(points, output))
     if plot is not None:
         # Drawing takes long to import.
         from unisono.pictures import plots

@@ -41,7 +41,7 @@ class Prediction:
     machine: str
     model: str
     seconds: float
-    #: By the simulator of the machine, if requested.
+    #: The time by the simulator of the machine, if requested.
     simulated_seconds: float | None
     tasks: list[TaskTime]
     operations: list[PricedOperation]

@@ -18,7 +18,7 @@ from unisono.base.files import read_text, title
 from unisono.base.messages import shown
 from unisono.logs.collectives import Measured, read_log
 from unisono.logs.remarks import Remark, hosts, remarks
-from unisono.logs.rows import MOST_BYTES, MOST_RANKS, Given, count, microseconds, unlabelled, whole
+from unisono.logs.rows import MOST_BYTES, MOST_RANKS, StatedRanks, count, microseconds, unlabelled, whole
 
 __all__ = ["Log", "read_benchmarks", "read_log_text", "read_logs"]
 
@@ -78,7 +78,7 @@ def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int 
             ``ranks`` is given and all files state their own.
 
     """
-    given = Given(ranks, nodes)
+    given = StatedRanks(ranks, nodes)
     found = []
     for path in paths:
         label = title(str(path))
@@ -93,7 +93,7 @@ def read_logs(paths: Iterable[str | Path], ranks: int | None = None, nodes: int 
     return found
 
 
-def read_log_text(text: str, label: str, given: Given) -> Log:
+def read_log_text(text: str, label: str, given: StatedRanks) -> Log:
     """Returns what the text of one file holds; ``given`` completes a log that does not state its ranks.
 
     Raises:
@@ -105,7 +105,7 @@ def read_log_text(text: str, label: str, given: Given) -> Log:
     return Log(label, _read(text, label, given), remarks(text), of_gpus, hosts(text))
 
 
-def _read(text: str, origin: str, given: Given) -> list[Measured]:
+def _read(text: str, origin: str, given: StatedRanks) -> list[Measured]:
     if _INSPECTED.search(text):
         return _inspected(text, origin)
     if text.lstrip().startswith("{"):
@@ -123,7 +123,7 @@ def _read(text: str, origin: str, given: Given) -> list[Measured]:
     return found
 
 
-def _osu(text: str, origin: str, given: Given) -> list[Measured]:
+def _osu(text: str, origin: str, given: StatedRanks) -> list[Measured]:
     ranks, nodes = given.take(
         f"{origin} does not state the number of ranks, as logs of the OSU benchmarks do not; give --ranks"
     )
@@ -167,7 +167,7 @@ def _imb(text: str, origin: str) -> list[Measured]:
     return found
 
 
-def _repro(text: str, origin: str, given: Given) -> list[Measured]:
+def _repro(text: str, origin: str, given: StatedRanks) -> list[Measured]:
     """Returns the median times of the output of ReproMPI (results_output.c of hunsa/reprompi, 2e73f3d6)."""
     facts = dict(_REPRO_FACT.findall(text))
     if "nprocs" in facts:

@@ -18,7 +18,7 @@ from unisono.logs.links import LinkLog, read_links
 from unisono.logs.rows import (
     MOST_BYTES,
     MOST_RANKS,
-    Given,
+    StatedRanks,
     cells,
     count,
     first_row,
@@ -85,7 +85,7 @@ def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog
     return points, links
 
 
-def read_log(text: str, origin: str, given: Given | None = None) -> list[Measured]:
+def read_log(text: str, origin: str, given: StatedRanks | None = None) -> list[Measured]:
     """The times of one log; ``origin`` opens the message of an error, ``given`` completes a log without ranks."""
     lines = unlabelled(text).splitlines()
     columns = first_row(lines)
@@ -125,7 +125,7 @@ class _Run:
     rows: list[tuple[str, list[str], int]] = field(default_factory=list)
 
 
-def _tests(lines: list[str], origin: str, given: Given | None) -> list[Measured]:
+def _tests(lines: list[str], origin: str, given: StatedRanks | None) -> list[Measured]:
     runs: list[_Run] = []
     run: _Run | None = None
     hosts: dict[int, str] = {}
@@ -167,7 +167,7 @@ def _tests(lines: list[str], origin: str, given: Given | None) -> list[Measured]
     return [point for one in runs for point in _points(one, origin)]
 
 
-def _placed(hosts: dict[int, str], rates: list[str], given: Given | None, where: str) -> tuple[int, int]:
+def _placed(hosts: dict[int, str], rates: list[str], given: StatedRanks | None, where: str) -> tuple[int, int]:
     """The ranks and nodes of a test by the hosts of its ranks."""
     ranks = max(hosts, default=-1) + 1
     if hosts and len(hosts) == ranks:
@@ -181,7 +181,7 @@ def _placed(hosts: dict[int, str], rates: list[str], given: Given | None, where:
         else f"{where}: no lines '#  Rank 0 ... on HOST device ...' state the GPUs before this row"
     )
     needed = f"{missing}; give the whole output of the test"
-    return (given or Given()).take(needed if given is None else f"{needed}, or --ranks")
+    return (given or StatedRanks()).take(needed if given is None else f"{needed}, or --ranks")
 
 
 def _points(run: _Run, origin: str) -> list[Measured]:

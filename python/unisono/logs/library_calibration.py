@@ -113,7 +113,7 @@ def preset_of(points: Sequence[Measured]) -> str:
 
 
 def chosen_points(points: Sequence[Measured], count: int | None) -> list[Measured]:
-    """So many sizes of each collective on each number of ranks, evenly spread; all where no number is given."""
+    """Returns that many sizes of each collective on each number of ranks, evenly spread; all if no number is given."""
     if count is None:
         return list(points)
     groups: dict[tuple[str, int, int], list[Measured]] = {}

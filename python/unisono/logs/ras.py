@@ -63,7 +63,7 @@ class Communicator:
 
     name: str
     size: int
-    #: By the kind of operation ("collective" for all), the ranks by the number that they have launched.
+    #: The ranks by the number of operations that they have launched, by kind of operation ("collective" for all).
     launched: dict[str, dict[int, _Ranks]] = field(default_factory=dict)
     states: dict[str, _Ranks] = field(default_factory=dict)
     errors: dict[str, _Ranks] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from unisono.base.messages import shown
 __all__ = [
     "MOST_BYTES",
     "MOST_RANKS",
-    "Given",
+    "StatedRanks",
     "cells",
     "count",
     "first_row",
@@ -32,7 +32,7 @@ _LABELS = re.compile(_LABEL + r"|\[\d{1,7}\](?=[ \t\n])", re.MULTILINE)
 
 
 @dataclass
-class Given:
+class StatedRanks:
     """The numbers of ranks and nodes that a user states for logs that lack them."""
 
     ranks: int | None = None

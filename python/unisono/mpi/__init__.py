@@ -27,6 +27,6 @@ if TYPE_CHECKING:
     from unisono.mpi.communicator import World as World
     from unisono.mpi.communicator import world as world
     from unisono.mpi.exports import export as export
-    from unisono.mpi.sources import Ran as Ran
+    from unisono.mpi.sources import CallFacts as CallFacts
 
 __all__, __getattr__ = lazy(__name__, globals())

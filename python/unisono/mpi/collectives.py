@@ -81,7 +81,7 @@ class Collectives:
         return int(self._library.unisono_served()) if self._prefix == "MPI" else 0
 
     def conditions(self) -> str:
-        """How the ranks of the communicator wait, as a plan states it; all of them call this."""
+        """Returns how the ranks of the communicator wait, as a plan states it; all of them call this."""
         room = ctypes.create_string_buffer(256)
         word = ctypes.c_size_t
         if self._conditions(word(self._mpi._handleof(self._comm)), room, word(len(room))) == 0:

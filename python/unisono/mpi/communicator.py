@@ -17,9 +17,9 @@ from unisono._core import InputError, Machine
 from unisono.base.facts import reduces
 from unisono.base.switches import complain, report_unknown
 from unisono.mpi.library import import_mpi
-from unisono.mpi.sources import BOTH, Array, Call, Group, Model, Nothing, Ran, Source, Table
+from unisono.mpi.sources import BOTH, Array, Call, CallFacts, Group, LibraryOnly, Model, Source, Table
 
-__all__ = ["OPERATORS", "Operation", "Ran", "World", "world"]
+__all__ = ["OPERATORS", "CallFacts", "Operation", "World", "world"]
 
 #: Operators by name, as MPI calls them.
 OPERATORS = {
@@ -57,7 +57,7 @@ _PATIENCE = 30.0
 class Operation:
     """A call that has begun."""
 
-    def __init__(self, result: Array | None, ran: Ran, poll: Callable[[], bool]) -> None:
+    def __init__(self, result: Array | None, ran: CallFacts, poll: Callable[[], bool]) -> None:
         self._poll = poll
         self._done = False
         #: The result on this rank; not to be touched before the call is over.
@@ -94,7 +94,7 @@ class LibraryCall:
         self._operation = weakref.ref(operation)
 
     def poll(self) -> bool:
-        """Whether the call is over."""
+        """Returns whether the call is over."""
         over: bool = self not in self.under_way or self._request.Test()
         if over:
             self.under_way.discard(self)
@@ -137,25 +137,25 @@ class World:
     """The ranks of a communicator, and collectives among them; `world` makes one."""
 
     #: The algorithm of the latest call, and why; None before the first.
-    last: Ran | None = None
+    last: CallFacts | None = None
 
     def __init__(self, mpi: Any, comm: Any, channels: int, safe_ops: bool) -> None:
-        """With the library's own collectives; `world` says where others come from."""
+        """Makes a world that uses the library's own collectives, until `use_machine` or `use_plan`."""
         self._mpi, self._comm, self._safe_ops = mpi, comm, safe_ops
         self._channels = [_core.Channel(mpi._handleof(comm)) for _ in range(channels)]
         self._pending: list[Operation | None] = [None] * channels
         self._issued = 0
         #: Choices by what all ranks know of a call, and handles by operator and element type.
-        self._chosen: dict[tuple[Any, ...], tuple[int | None, Ran]] = {}
+        self._chosen: dict[tuple[Any, ...], tuple[int | None, CallFacts]] = {}
         self._operators: dict[tuple[str, str], tuple[int, int]] = {}
         self._group = Group(comm, self._channels)
-        self._source: Source = Nothing(self._group)
+        self._source: Source = LibraryOnly(self._group)
         self.ranks = self._group.ranks
         self.rank = self._group.rank
         self.per_node = self._group.per_node
 
     def use_machine(self, machine: Machine | str | os.PathLike[str]) -> None:
-        """From here on a machine's model plans; all ranks call this together.
+        """Plans later calls by a machine's model; all ranks call this together.
 
         Raises:
             InputError: rank 0 finds no such machine of ranks.
@@ -165,7 +165,7 @@ class World:
         self._chosen.clear()
 
     def use_plan(self, plan: str | os.PathLike[str]) -> None:
-        """From here on a plan file serves; all ranks call this together.
+        """Serves later calls from a plan file; all ranks call this together.
 
         Raises:
             InputError: rank 0 cannot use the file.
@@ -215,7 +215,7 @@ class World:
 
     def prepare(
         self, collective: str, count: int, dtype: npt.DTypeLike = np.uint8, *, op: str = "sum", root: int = 0
-    ) -> Ran:
+    ) -> CallFacts:
         """Returns what later calls of ``count`` elements will run; all ranks call it together.
 
         ``count`` is that of one rank's piece where ranks have pieces. Where a model plans, ranks wait here for each
@@ -232,7 +232,7 @@ class World:
         return self._choice(call)[1]
 
     def is_free(self) -> bool:
-        """Whether the next call that is started begins without waiting for an earlier one."""
+        """Returns whether the next call that is started begins without waiting for an earlier one."""
         before = self._pending[self._issued % len(self._channels)]
         return before is None or before.test()
 
@@ -277,7 +277,7 @@ class World:
             self._pending[at] = operation
         return operation
 
-    def _choice(self, call: Call) -> tuple[int | None, Ran]:
+    def _choice(self, call: Call) -> tuple[int | None, CallFacts]:
         """The choice of the source, the same for all calls that ranks cannot distinguish."""
         if not call.predefined:
             return self._source.choose(call)
@@ -318,7 +318,7 @@ class World:
         is_root = self.rank == root
         gets = {"allreduce": True, "reduce": is_root, "broadcast": not is_root}.get(collective, False)
         _check("the array", x, writable=gets)
-        # Where data only moves an element is a byte.
+        # An element is a byte in collectives that only move data.
         call = Call(collective, x.nbytes, 1, root, given=x)
         if reduces(collective):
             call.elements, call.unit = x.size, x.itemsize

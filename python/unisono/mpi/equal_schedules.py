@@ -14,7 +14,7 @@ __all__ = ["other_names"]
 MOST_RANKS = 64
 #: The longest vector that schedules are compared at; segments of longer ones repeat.
 _MOST_BYTES = 1 << 20
-#: What a schedule says beside its streams and instructions.
+#: The keys of a schedule beside its streams and instructions.
 _ABOUT = ("origin ", "phases ")
 _PHASE = re.compile(r"^(\s*i\d+) p\d+", re.MULTILINE)
 

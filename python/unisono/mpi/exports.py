@@ -146,7 +146,7 @@ def _algorithm(row: dict[str, Any]) -> str:
 
 
 def loading(load: list[str], file: str | os.PathLike[str]) -> list[str]:
-    """How the library loads ``file``: ``load`` with the name at the end of the word that wants it."""
+    """Returns the arguments or variables that load ``file``: ``load`` with its name in the word that ends with FILE."""
     return [word.removesuffix("FILE") + os.fspath(file) if word.endswith(("=FILE", " FILE")) else word for word in load]
 
 
@@ -157,7 +157,7 @@ def shown(
     file: str | os.PathLike[str],
     image: str | os.PathLike[str] | None = None,
 ) -> str:
-    """How a file was shown to be in effect: by results before and after, where the library is here.
+    """Shows that a file is in effect, by results before and after, where the library is installed.
 
     ``image`` is the library whose table the file has; a run of another one would show nothing.
     """

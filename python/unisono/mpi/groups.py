@@ -38,7 +38,7 @@ def shared_cores(mpi: Any, world: Any) -> tuple[int, int] | None:
 
 
 def members(nodes: Sequence[Sequence[int]], ranks: int, per_node: int) -> list[int] | None:
-    """So many ranks, the first nodes filled with ``per_node`` each; None where there are not enough."""
+    """Returns that many ranks, the first nodes filled with ``per_node`` each; None if there are not enough."""
     chosen = [rank for node in nodes for rank in node[:per_node]][:ranks]
     full = all(len(node) >= per_node for node in nodes[: -(-ranks // per_node)])
     return chosen if len(chosen) == ranks and full else None
@@ -65,7 +65,7 @@ def counts(text: str, what: str, most: int) -> list[int]:
 
 
 def wait_for(world: Any) -> None:
-    """A barrier whose early ranks sleep: those that only wait must not take cores from those that measure."""
+    """Waits at a barrier at which early ranks sleep, so that they take no cores from the ranks that measure."""
     request = world.Ibarrier()
     while not request.Test():
         time.sleep(0.002)

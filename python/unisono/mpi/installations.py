@@ -26,7 +26,7 @@ class Library:
     python: Path
 
     def holds(self, file: Path) -> bool:
-        """Whether a file lies in the folder of this installation."""
+        """Returns whether a file is in the folder of this installation."""
         return self.launcher.resolve().parent.parent in file.resolve().parents
 
     def bits(self, ranks: int, sizes: Sequence[int], load: Sequence[str] = ()) -> dict[int, str]:

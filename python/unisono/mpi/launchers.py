@@ -192,7 +192,7 @@ def installed() -> list[Launcher]:
 
 
 def is_launcher(program: str) -> bool:
-    """Whether a program starts ranks itself, by its name."""
+    """Returns whether a program starts ranks itself, by its name."""
     return Path(program).name in ("mpiexec", "mpirun", "prterun", "orterun", "mpiexec.hydra", *_SCHEDULERS)
 
 

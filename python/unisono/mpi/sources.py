@@ -1,4 +1,4 @@
-"""Where a world's schedules come from: a machine's model, a plan file, or nowhere."""
+"""Sources of a world's schedules: a machine's model, a plan file, or none."""
 
 import os
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from unisono.base.switches import is_on
 from unisono.machines.descriptions import of_ranks
 from unisono.planning.plan_files import read_proven
 
-__all__ = ["BOTH", "Array", "Call", "Group", "Model", "Nothing", "Ran", "Source", "Table", "check"]
+__all__ = ["BOTH", "Array", "Call", "CallFacts", "Group", "LibraryOnly", "Model", "Source", "Table", "check"]
 
 Array = npt.NDArray[Any]
 
@@ -38,7 +38,7 @@ class Call:
     #: Why no plan can serve the operator, and whether its operands may be swapped.
     refused: str | None = None
     commutes: bool = True
-    #: Whether the operator is one of MPI's; the handle of another may stand for several, one after the other.
+    #: True if the operator is one of MPI's; the handle of another may stand for several, one after the other.
     predefined: bool = True
     given: Array | None = None
     got: Array | None = None
@@ -51,11 +51,11 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Ran:
+class CallFacts:
     """The algorithm that a call ran, and why."""
 
     collective: str
-    #: As MPI counts: the whole vector, or one rank's piece where ranks have pieces.
+    #: The bytes as MPI counts them: the whole vector, or one rank's piece where ranks have pieces.
     bytes: int
     ranks: int
     #: The most ranks that share a node.
@@ -64,12 +64,12 @@ class Ran:
     algorithm: str
     why: str
     params: dict[str, str] = field(default_factory=dict)
-    #: By the machine's model, where that chose.
+    #: The prediction of the machine's model, if that chose.
     predicted_seconds: float | None = None
 
     @property
     def planned(self) -> bool:
-        """Whether a proven schedule ran."""
+        """True if a proven schedule ran."""
         return self.algorithm != "library"
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Ran:
 class Source(Protocol):
     """Chooses a schedule for a call; all ranks ask together, and get the same answer."""
 
-    def choose(self, call: Call) -> tuple[int | None, Ran]:
+    def choose(self, call: Call) -> tuple[int | None, CallFacts]:
         """The number of the plan that serves the call (None: the library does), and what to say of it."""
         ...
 
@@ -108,9 +108,9 @@ class Group:
         channel = self._channels[0]
         return channel.find(number, call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
 
-    def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> Ran:
+    def ran(self, call: Call, algorithm: str, why: str, **more: Any) -> CallFacts:
         """The record of a call."""
-        return Ran(call.collective, call.bytes, self.ranks, self.per_node, algorithm, why, **more)
+        return CallFacts(call.collective, call.bytes, self.ranks, self.per_node, algorithm, why, **more)
 
     def from_first(self, make: Any) -> Any:
         """Returns on all ranks the value that rank 0 makes; an error of rank 0 is raised on all.
@@ -136,14 +136,14 @@ class Group:
         return made[0]
 
 
-class Nothing:
-    """Neither a machine nor a plan."""
+class LibraryOnly:
+    """The source without a machine and a plan, which leaves all calls to the library."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
 
-    def choose(self, call: Call) -> tuple[int | None, Ran]:
-        """The library's own."""
+    def choose(self, call: Call) -> tuple[int | None, CallFacts]:
+        """Leaves the call to the library."""
         return None, self._group.ran(call, "library", "because the world has neither a machine nor a plan")
 
 
@@ -158,7 +158,7 @@ class Table:
         self._rows = _core.decode_plan(raw)
         self._number = group.add(raw, anywhere=anywhere)
 
-    def choose(self, call: Call) -> tuple[int | None, Ran]:
+    def choose(self, call: Call) -> tuple[int | None, CallFacts]:
         """The row that serves, if one does."""
         group = self._group
         if call.refused:
@@ -180,7 +180,7 @@ class Table:
         return _REASONS[reason].format(self._name)
 
 
-#: By the reason of :meth:`Group.find`, with the name of the plan.
+#: Messages by the reason of :meth:`Group.find`, with the name of the plan.
 _REASONS = {
     "size": "{} has no row for these bytes",
     "operator": "no row of {} for these bytes fits the operator",
@@ -206,13 +206,13 @@ class Model:
         # Rank 0 alone plans; where it fails, all ranks get its error.
         self._machine: Machine | None = None
         group.from_first(lambda: self._read(machine))
-        #: By collective, sizes that share a plan, and whether operands may be swapped: the plan's number and words.
+        #: The plan's number and words, by collective, sizes that share a plan, and whether operands may be swapped.
         self._made: dict[tuple[str, tuple[int, int], bool], tuple[int | None, str, dict[str, Any]]] = {}
 
     def _read(self, machine: Machine | str | os.PathLike[str]) -> None:
         self._machine = of_ranks(machine, self._group.ranks, _PURPOSE)
 
-    def choose(self, call: Call) -> tuple[int | None, Ran]:
+    def choose(self, call: Call) -> tuple[int | None, CallFacts]:
         """The model's best."""
         group = self._group
         if call.refused:

@@ -200,7 +200,7 @@ class _Search:
         best = [planned(count) for count in counts]
         self._bytes = [plan.report()["bytes"] for plan in best]
         self._fastest = [plan.predicted["seconds"] for plan in best]
-        #: At each size the candidates and their times, best first.
+        #: The candidates at each size and their times, best first.
         self._timed: list[dict[_Key, float]] = []
         for plan, fastest in zip(best, self._fastest, strict=True):
             usable = (one for one in plan.candidates if one["expressible"] and one["seconds"] <= _SLOWEST * fastest)

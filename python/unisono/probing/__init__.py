@@ -6,6 +6,6 @@ cables, `probes` does all of it, and `asking` is its interface. `emitted` lets a
 
 from unisono.probing.asking import emit_probe, probe
 from unisono.probing.measuring import Simulated
-from unisono.probing.probes import Accused, Probe, Sets, probe_sets
+from unisono.probing.probes import MessageSets, Probe, SlowCable, probe_sets
 
-__all__ = ["Accused", "Probe", "Sets", "Simulated", "emit_probe", "probe", "probe_sets"]
+__all__ = ["MessageSets", "Probe", "Simulated", "SlowCable", "emit_probe", "probe", "probe_sets"]

@@ -9,8 +9,8 @@ from unisono.base.inputs import MachineLike, parse_bytes, whole
 from unisono.machines.descriptions import machine as named
 from unisono.mpi.library import check_alike, check_several, import_mpi, together
 from unisono.probing.emitted import read_results, write_program
-from unisono.probing.measuring import Simulated, UnderMpi, serve
-from unisono.probing.probes import Probe, Sets, check_rounds, probe_sets
+from unisono.probing.measuring import MpiMeasurer, Simulated, serve
+from unisono.probing.probes import MessageSets, Probe, check_rounds, probe_sets
 
 __all__ = ["ROUNDS", "emit_probe", "probe"]
 
@@ -50,23 +50,23 @@ def probe(
         sets, recorded = read_results(results, on)
         return probe_sets(sets, recorded, recorded.first_rounds)
     if simulate:
-        sets = Sets(on, bytes=size)
+        sets = MessageSets(on, bytes=size)
         return probe_sets(sets, Simulated(sets.links, slow), rounds)
     mpi = import_mpi(measures=True)
     world = mpi.COMM_WORLD
     check_alike(world, {"bytes": size, "rounds": rounds, "the machine": on.name}, "give all ranks the same values")
 
-    def made() -> Sets | None:
+    def made() -> MessageSets | None:
         check_several(world, "a probe", "probe --machine cluster.toml")
         check_rounds(rounds)
         # Ranks of a lab share cores, so one rank makes the sets.
-        return Sets(on, world.size, size) if world.rank == 0 else None
+        return MessageSets(on, world.size, size) if world.rank == 0 else None
 
     found = None
     if (sets_of_first := together(world, made)) is None:
         serve(mpi)
     else:
-        measurer = UnderMpi(mpi)
+        measurer = MpiMeasurer(mpi)
         found = probe_sets(sets_of_first, measurer, rounds)
         measurer.end()
     answer: Probe = world.bcast(found)
@@ -91,7 +91,7 @@ def emit_probe(
 
     """
     count = None if ranks is None else whole("ranks", ranks)
-    return write_program(Sets(named(machine), count, _size(bytes)), rounds, folder)
+    return write_program(MessageSets(named(machine), count, _size(bytes)), rounds, folder)
 
 
 def _size(bytes: SupportsIndex | str | None) -> int | None:

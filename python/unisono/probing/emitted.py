@@ -24,7 +24,7 @@ from unisono._core import InputError, Machine
 from unisono.base.files import read_text, title, write_folder
 from unisono.base.messages import shown
 from unisono.probing.networks import Floats, Pairs
-from unisono.probing.probes import Sets, check_rounds
+from unisono.probing.probes import MessageSets, check_rounds
 
 __all__ = ["Recorded", "read_results", "write_program"]
 
@@ -59,7 +59,7 @@ class Recorded:
         return [self._of[tuple(pairs)][half] for pairs in sets]
 
 
-def write_program(sets: Sets, rounds: int, folder: str | os.PathLike[str]) -> list[str]:
+def write_program(sets: MessageSets, rounds: int, folder: str | os.PathLike[str]) -> list[str]:
     """Writes the messages and the program, and returns their paths.
 
     Raises:
@@ -81,7 +81,7 @@ def write_program(sets: Sets, rounds: int, folder: str | os.PathLike[str]) -> li
     return [str(Path(folder) / name) for name in names]
 
 
-def read_results(path: str | os.PathLike[str], machine: Machine) -> tuple[Sets, Recorded]:
+def read_results(path: str | os.PathLike[str], machine: Machine) -> tuple[MessageSets, Recorded]:
     """Returns the sets of messages that a program sent, and their times.
 
     Raises:
@@ -122,7 +122,7 @@ def read_results(path: str | os.PathLike[str], machine: Machine) -> tuple[Sets, 
         if len({a for a, _ in of}) < len(of) or len({b for _, b in of}) < len(of):
             raise InputError(f"{name}: a rank sends or receives twice in set {own}, which no probe does")
     times = [np.array(of, dtype=np.float64).T for of in seconds]
-    return Sets(machine, ranks, size, pairs=pairs), Recorded(pairs, times)
+    return MessageSets(machine, ranks, size, pairs=pairs), Recorded(pairs, times)
 
 
 def _times(words: list[str], rounds: int, where: str) -> list[float]:

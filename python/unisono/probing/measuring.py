@@ -9,7 +9,7 @@ from unisono import _core
 from unisono._core import InputError
 from unisono.probing.networks import Floats, Links, Pairs
 
-__all__ = ["Measurer", "Simulated", "UnderMpi", "serve"]
+__all__ = ["Measurer", "MpiMeasurer", "Simulated", "serve"]
 
 
 class Measurer(Protocol):
@@ -64,7 +64,7 @@ class Simulated:
         return found
 
 
-class UnderMpi:
+class MpiMeasurer:
     """The ranks of MPI's world; rank 0 has this object, and the others call :func:`serve`."""
 
     def __init__(self, mpi: Any) -> None:

@@ -13,11 +13,11 @@ from unisono.probing.inference import Evidence, Suspect, accuse
 from unisono.probing.measuring import Measurer, Simulated
 from unisono.probing.networks import Floats, Links, Pairs, Routes
 
-__all__ = ["Accused", "Probe", "Sets", "check_rounds", "probe_sets"]
+__all__ = ["MessageSets", "Probe", "SlowCable", "check_rounds", "probe_sets"]
 
 
 @dataclass(frozen=True)
-class Accused:
+class SlowCable:
     """A slow cable, or several of which one is slow."""
 
     #: The names of the cables, as `--fail` takes them.
@@ -45,7 +45,7 @@ class Probe:
     factor: float
     #: A message is slow from this multiple of its expected time on.
     cut: float
-    accused: list[Accused]
+    accused: list[SlowCable]
     #: Nodes all of whose tested cables are accused, where these are several.
     nodes: list[int]
     #: Cables that no message between the ranks uses.
@@ -74,7 +74,7 @@ class Probe:
         return {**vars(self), "accused": len(self.accused), "links": links}
 
 
-class Sets:
+class MessageSets:
     """The sets of messages for the first ranks of a machine, and their times without slow links."""
 
     def __init__(
@@ -122,7 +122,7 @@ def check_rounds(rounds: int) -> None:
 
 
 def probe_sets(
-    sets: Sets, measurer: Measurer, rounds: int = 3, on_step: Callable[[int, int], None] | None = None
+    sets: MessageSets, measurer: Measurer, rounds: int = 3, on_step: Callable[[int, int], None] | None = None
 ) -> Probe:
     """Measures the sets, and returns the cables that are slow.
 
@@ -167,7 +167,7 @@ _LEAST_SHARE, _HALVINGS = 1e-3, 9
 _OTHER_SCALE = 3.0
 
 
-def _share(sets: Sets, evidence: Evidence, suspect: Suspect) -> float:
+def _share(sets: MessageSets, evidence: Evidence, suspect: Suspect) -> float:
     """Returns the part of its rate at which the first cable of a suspect makes messages as slow as they are.
 
     The packet simulator computes times for one part after the other, which halve the range of the logarithm.
@@ -186,14 +186,14 @@ def _share(sets: Sets, evidence: Evidence, suspect: Suspect) -> float:
     return math.sqrt(low * high)
 
 
-def _found(sets: Sets, evidence: Evidence, suspects: list[Suspect], left: int, rounds: int) -> Probe:
+def _found(sets: MessageSets, evidence: Evidence, suspects: list[Suspect], left: int, rounds: int) -> Probe:
     links = sets.links
     accused = []
     for of in suspects:
         expected = float(links.gbps[links.of_cable(of.cables[0])[0]]) / evidence.factor
         confidence = float(min(of.confidence, _MOST_CONFIDENCE))
         names = [links.name(cable) for cable in of.cables]
-        accused.append(Accused(names, _share(sets, evidence, of) * expected, expected, confidence, of.count, of.seen))
+        accused.append(SlowCable(names, _share(sets, evidence, of) * expected, expected, confidence, of.count, of.seen))
     tested = np.zeros(len(links.gbps), dtype=bool)
     for routes in sets.sets:
         tested[routes.link] = True
@@ -232,7 +232,7 @@ def _found(sets: Sets, evidence: Evidence, suspects: list[Suspect], left: int, r
     )
 
 
-def _cables(sets: Sets, found: Probe, reached: Floats) -> list[dict[str, Any]]:
+def _cables(sets: MessageSets, found: Probe, reached: Floats) -> list[dict[str, Any]]:
     """Returns the rates of all cables, in the order of their numbers."""
     links = sets.links
     slow = {name: of.rate for of in found.accused for name in of.cables}
@@ -267,7 +267,7 @@ def _doubt(evidence: Evidence, suspect: Suspect) -> str:
     )
 
 
-def _nodes(sets: Sets, suspects: list[Suspect], tested: "np.typing.NDArray[np.bool_]") -> list[int]:
+def _nodes(sets: MessageSets, suspects: list[Suspect], tested: "np.typing.NDArray[np.bool_]") -> list[int]:
     """Returns the nodes with several tested cables, all of them accused."""
     links = sets.links
     guilty = {cable for of in suspects for cable in of.cables if len(of.cables) == 1}

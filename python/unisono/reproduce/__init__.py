@@ -41,7 +41,7 @@ __all__ = [
 
 #: The papers that can be reproduced, by name.
 PAPERS = ("discovery", "hammingmesh", "multiplying", "piuma", "wafer")
-#: What the judge may say of a claim, and the verdicts that are faults.
+#: The verdicts of the judge on a claim, and those that are faults.
 VERDICTS = ("holds", "refuted", "consistent", "missed", "contradicted")
 FAULTS = ("missed", "contradicted")
 #: The reasons why a row decides no claim.
@@ -65,11 +65,11 @@ class Claim:
     ours: Any
     unit: str
     compare: str
-    #: Of a list, one number for all or a list of its own.
+    #: The tolerance of a list: one number for all, or a list of its own.
     tolerance: Any
     holds: bool
     note: str
-    #: Where the reported number is from, if not from the paper's text.
+    #: The origin of the reported number, if not the paper's text.
     provenance: str = ""
     #: One of ``VERDICTS``.
     verdict: str = "holds"

@@ -29,7 +29,7 @@ _FIG_3_TASKS = 20_000
 _RULES = ("off", "paper", "full")
 #: Steps of a round of Table 3.
 _STEPS = {"all-gather": 1, "gather-scatter": 2, "gather-bcast": 2, "all-to-all": 1, "stencil": 1}
-#: Of Fig. 5.
+#: Values of Fig. 5.
 _BODIES = 1_048_576
 
 ALL, ONE_TO_ONE = Mapper("all"), Mapper("one_to_one")

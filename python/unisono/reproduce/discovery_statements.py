@@ -1,4 +1,4 @@
-"""What "Automatic Discovery of Collective Communication Patterns" (2024) says of its algorithm in the text.
+"""Statements about its algorithm in the text of "Automatic Discovery of Collective Communication Patterns" (2024).
 
 Each function of ``CHECKS`` computes one kind of claim of `papers/discovery/claims.toml`. The programs are those of
 Table 3 and listing 1, by the rules of the paper.

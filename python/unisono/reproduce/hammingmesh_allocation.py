@@ -44,14 +44,14 @@ def draw(folder: Path, full: bool = False) -> list[str]:
 
 
 def _upper(listed: Listed) -> Finding:
-    """Of one job on all boards of the machine."""
+    """Returns the share of the upper level, for one job on all boards of the machine."""
     sides = "x".join(map(str, listed["job"]))
     found = allocate(listed["machine"], [sides], samples=1)["upper_level"]
     return Finding(listed["reported"], 100 * found[listed["collective"]])
 
 
 def _upper_lines(listed: Listed) -> Finding:
-    """Of one job on all boards, the mean over all lines of boards, whatever their traffic."""
+    """Returns the share of the upper level, for one job on all boards, as the mean over all lines of boards."""
     rows, columns = listed["boards"]
     topology = {"name": "hxmesh", "board": [2, 2], "boards": [rows, columns]}
     mesh = machine({**machine(listed["machine"]).describe(), "topology": topology})

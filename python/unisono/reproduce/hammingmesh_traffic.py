@@ -71,7 +71,7 @@ def _allreduce_best(listed: Listed) -> Finding:
 
 
 def _permutation(listed: Listed) -> Finding:
-    """Of the mean accelerator, in percent of what it can send."""
+    """Returns the bandwidth of the mean accelerator, in percent of the rate at which it can send."""
     shares = []
     for preset in listed["presets"]:
         done = traffic("permutation", preset, bytes=listed["bytes"], level=listed["level"])
@@ -149,7 +149,7 @@ def _spread(listed: Listed) -> Finding:
 
 
 def _global_cost(listed: Listed) -> Finding:
-    """What the nonblocking tree costs for its share of an alltoall, over the same of each network."""
+    """Returns the cost of the nonblocking tree for its share of an alltoall, over the same of each network."""
 
     def price(preset: str) -> float:
         made = machine(preset)

@@ -228,7 +228,7 @@ def _measured_over_predicted(listed: Listed) -> Finding:
 
 
 def _choice(listed: Listed) -> Finding:
-    """By the minima for the cost and, as section 5.7 says it of the medians, by these for the choice itself."""
+    """Computes the cost by the minima and, as section 5.7 says it of the medians, by these for the choice itself."""
     by_cost = listed["column"] == "cost"
     alphas = (ALPHA_P, ALPHA_R) if by_cost else (ALPHA_P_MEDIAN, ALPHA_R_MEDIAN)
     ratios, other = [], []

@@ -43,7 +43,7 @@ def figure_4(folder: Path, times: Mapping[int, Sequence[tuple[float, float]]], b
 
 
 def figure_12(folder: Path, rows: Sequence[Compared]) -> list[str]:
-    """How much longer than predicted the measured times are."""
+    """Fig. 12, the excess of the measured times over the predicted ones."""
     kinds = ("minimum", "median")
     curves = {
         f"{kind}, measured by the paper": [(r.ranks, r.measured[kind] / r.predicted[kind] - 1) for r in rows]

@@ -17,7 +17,7 @@ from unisono.mpi.launchers import environment, find_launcher
 
 __all__ = ["BYTES", "SCHEDULES", "main", "measure"]
 
-#: By ranks: recursive doubling and recursive multiplying as schedules. On two ranks they are one.
+#: Recursive doubling and recursive multiplying as schedules, by ranks. On two ranks they are one.
 SCHEDULES = {2: ("a2", "a2"), 3: ("c2m2,a2,e2m2", "a3"), 4: ("a2,a2", "a4")}
 #: A vector of the paper's size: one double.
 BYTES = 8

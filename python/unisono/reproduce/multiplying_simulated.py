@@ -71,7 +71,7 @@ def run(ranks: int, algorithm: str, params: dict[str, str]) -> Run:
 
 
 def finish(ranks: int, schedule: str) -> list[float]:
-    """When each rank is done with a schedule of recursive multiplying, in ns."""
+    """Returns the time in ns at which each rank is done with a schedule of recursive multiplying."""
     ends = run(ranks, "recursive-multiplying", {"schedule": schedule}).finish_ns
     assert ends is not None, "machines of ranks count nanoseconds"
     return [float(end) for end in ends]

@@ -177,7 +177,7 @@ def _associative(listed: Listed) -> Finding:
 
 
 def _repeatable(listed: Listed) -> Finding:
-    """Whether the proof finds the same bits on all cores, for each number of nodes."""
+    """Returns whether the proof finds the same bits on all cores, for each number of nodes."""
     plans = (un.plan("allreduce", machine(n), elements=16, algorithm="in-network") for n in listed["nodes"])
     return Finding(listed["reported"], [int(plan.schedule.verify().repeatable) for plan in plans])
 
@@ -190,7 +190,7 @@ def _latency_spread(listed: Listed) -> Finding:
 
 
 def _host_growth(listed: Listed) -> Finding:
-    """What each doubling of the nodes adds to the latency on the cores, over what the first one adds."""
+    """Returns the latency that each doubling of the nodes adds on the cores, over that which the first one adds."""
     times = [host(nodes, 1, SHORT) for nodes in listed["nodes"]]
     added = [later - before for before, later in pairwise(times)]
     return Finding(listed["reported"], [each / added[0] for each in added[1:]])

@@ -140,7 +140,7 @@ def _xy(line: Callable[[int, int], float], rows: int, columns: int, length: int)
     return line(columns, length) + line(rows, length)
 
 
-#: By the name that a claim gives; arguments as in `points`.
+#: Formulas by the name that a claim gives; arguments as in `points`.
 FORMULAS: dict[str, Callable[..., float]] = {
     "auto-gen": auto_gen,
     "broadcast-2d": broadcast_2d,

@@ -57,7 +57,7 @@ class Point:
 
     @property
     def error(self) -> float | None:
-        """How far the prediction is from the simulated cycles, as a share of these."""
+        """Returns the difference of the prediction and the simulated cycles, as a share of these."""
         return None if not self.simulated else self.predicted / self.simulated - 1
 
 
@@ -145,7 +145,7 @@ def errors(panel: str) -> dict[str, list[float]]:
 
 
 def mispredictions() -> list[tuple[int, int, str, str]]:
-    """Where Eq. 1 puts two patterns of Fig. 11b in the wrong order: cycles lost, B, the one chosen, the better one."""
+    """Returns points of Fig. 11b with two patterns in the wrong order: lost cycles, B, the choice, the better one."""
     lost = []
     for length in LENGTHS:
         points = [point("reduce", ROW, length, name) for name in REDUCES_1D]

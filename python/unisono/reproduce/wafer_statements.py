@@ -44,7 +44,7 @@ def _stated(listed: Listed) -> Finding:
 
 
 def _predicted(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
-    """By Eq. 1, for every shape and length of a row."""
+    """Returns the times by Eq. 1, for every shape and length of a row."""
     points = sweep(
         listed["collective"],
         MACHINE,
@@ -170,7 +170,7 @@ def _prediction_error(listed: Listed) -> Finding:
 
 
 def _allreduce_adds_broadcast(listed: Listed) -> Finding:
-    """How far a simulated AllReduce is from the Reduce and the Broadcast, as a share of their sum."""
+    """Returns the difference of a simulated AllReduce and its Reduce and Broadcast, as a share of their sum."""
     worst = {}
     for name in listed["algorithms"]:
         shares = []
@@ -251,7 +251,7 @@ def _ratio(listed: Listed) -> Finding:
 
 
 def _planned(what: dict[str, Any], point: list[int]) -> float:
-    """Cycles of a plan, or a count: the wavelets (`length`) or the other PEs (`others`) of the point."""
+    """Returns the cycles of a plan, or for a count the number of the point that it names: wavelets or other PEs."""
     *shape, length = point
     if "count" in what:
         return float({"length": length, "others": int(np.prod(shape)) - 1}[what["count"]])

@@ -13,7 +13,7 @@ import numpy as np
 from unisono._core import Discovery, InputError, UnsupportedError
 from unisono.base.inputs import whole
 from unisono.tasks import _kernels
-from unisono.tasks._held import Held
+from unisono.tasks._local_arrays import LocalArray
 from unisono.tasks._operators import COMBINE, NEUTRAL
 from unisono.tasks._regions import Box, Boxes, Data, place
 from unisono.tasks._submitted import Task
@@ -51,14 +51,17 @@ class _Rank:
         if number not in self.chunks:
             return []
         changed = {array for array, mode, _ in task.accesses if mode != "read"}
-        held = {array: Held(state[array].copy() if array in changed else state[array]) for array, _, _ in task.accesses}
+        local = {
+            array: LocalArray(state[array].copy() if array in changed else state[array])
+            for array, _, _ in task.accesses
+        }
         parts = [
-            _kernels.Part(held[array], program.arrays[array].name, mode, box, region)
+            _kernels.Part(local[array], program.arrays[array].name, mode, box, region)
             for (array, mode, _), (box, region) in zip(task.accesses, self._discovery.views(number), strict=True)
         ]
         _kernels.call(task.name, task.kernel, parts, task.operator, "host", task.offsets)
         return [
-            _Changed(array, mode, part.region, held[array].data)
+            _Changed(array, mode, part.region, local[array].data)
             for (array, mode, _), part in zip(task.accesses, parts, strict=True)
             if mode != "read"
         ]
@@ -76,9 +79,9 @@ def check(program: "Program", ranks: int) -> None:
         raise UnsupportedError(f"task '{on_devices}' runs on a device; accepted are programs whose kernels do not")
     alone, several = _Rank(program, 1, 0), [_Rank(program, count, rank) for rank in range(count)]
     state = []
-    for array, held in zip(program.arrays, program._held, strict=True):
-        held.to_host((((0,) * len(array.shape), array.shape),))
-        state.append(held.data.copy())
+    for array, local in zip(program.arrays, program._local_arrays, strict=True):
+        local.to_host((((0,) * len(array.shape), array.shape),))
+        state.append(local.data.copy())
     for number, task in enumerate(program._steps):
         if not isinstance(task, Task) or task.once:
             continue

@@ -174,7 +174,7 @@ def _prepare(devices: Sequence[Sequence["Part"]], operator: str) -> list[list[An
     """Returns CuPy arrays of a task's parts on each device; CuPy has no read-only arrays."""
     for parts in devices:
         for part in parts:
-            part.held.mirror = part.held.mirror or Mirrors(part.held.data, part.held.devices)
+            part.local.mirror = part.local.mirror or Mirrors(part.local.data, part.local.devices)
     listed = [(device, part, _mirrors(part)) for device, parts in enumerate(devices) for part in parts]
     for device, part, mirrors in listed:
         mirrors.each[device].cover(part.box)
@@ -193,13 +193,13 @@ def _prepare(devices: Sequence[Sequence["Part"]], operator: str) -> list[list[An
             mirrors.wrote(device, part.region)
         if part.mode == "reduce":
             for piece in part.region:
-                mirrors.each[device].fill(piece, NEUTRAL[operator](part.held.data.dtype))
+                mirrors.each[device].fill(piece, NEUTRAL[operator](part.local.data.dtype))
     return arrays
 
 
 def _mirrors(part: "Part") -> Mirrors:
-    assert part.held.mirror is not None
-    return part.held.mirror
+    assert part.local.mirror is not None
+    return part.local.mirror
 
 
 def call_each(
@@ -229,11 +229,11 @@ def _combine(devices: Sequence[Sequence["Part"]], whole: Sequence["Part"], opera
     ]
     for part in (part for part in whole if part.mode == "reduce"):
         for piece in part.region:
-            part.held.data[place(piece)] = NEUTRAL[operator](part.held.data.dtype)
-        part.held.host_wrote(part.region)
+            part.local.data[place(piece)] = NEUTRAL[operator](part.local.data.dtype)
+        part.local.host_wrote(part.region)
     for part, pieces in partial:
         for piece, contents in pieces:
-            own = part.held.data[place(piece)]
+            own = part.local.data[place(piece)]
             COMBINE[operator](own, contents, out=own)
 
 
@@ -259,8 +259,8 @@ def check_reads(task: str, parts: Sequence["Part"], before: Sequence[list[bytes]
 
 def _contents(part: "Part", parts: Sequence["Part"], device: int) -> list[bytes]:
     """Returns the contents that a task reads through one access and does not write through another one."""
-    mirrors = part.held.mirror
+    mirrors = part.local.mirror
     if part.writes or mirrors is None:
         return []
-    written = tuple(box for other in parts if other.writes and other.held is part.held for box in other.region)
+    written = tuple(box for other in parts if other.writes and other.local is part.local for box in other.region)
     return [mirrors.each[device].contents(box).tobytes() for box in without(part.region, written)]

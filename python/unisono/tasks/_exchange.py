@@ -5,7 +5,7 @@ import numpy as np
 from unisono._core import Discovery, Operation, TaskMemory
 from unisono.base.facts import reduces
 from unisono.tasks import _transport
-from unisono.tasks._held import Held, Route
+from unisono.tasks._local_arrays import LocalArray, Route
 from unisono.tasks._regions import Data
 from unisono.tasks.routes import About, route
 
@@ -27,15 +27,15 @@ class Exchanges:
         """Adds the program's next array."""
         self.memory.hold(data.reshape(-1).view(np.uint8), data.shape, data.itemsize)
 
-    def route(self, operation: Operation, array: int, held: Held) -> Route:
+    def route(self, operation: Operation, array: int, local: LocalArray) -> Route:
         """Returns the route of an operation, prepared. All ranks call it together, once for each run."""
-        codes = held.codes is not None and reduces(operation.pattern)
-        key = operation, array, None if codes else held.operator
+        codes = local.codes is not None and reduces(operation.pattern)
+        key = operation, array, None if codes else local.operator
         known = self._routes.get(key)
         if known is None:
             if len(self._routes) >= _KEPT:
                 self._routes.clear()
-            about = About(self._transport, self._discovery, operation, held.data.dtype, held.data.shape, key[2])
+            about = About(self._transport, self._discovery, operation, local.data.dtype, local.data.shape, key[2])
             known = self._routes[key] = route(about, self._by_messages)
         else:
             known.prepare()

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from unisono._core import InputError
 from unisono.tasks import _device
 from unisono.tasks._arrays import View
-from unisono.tasks._held import Held
+from unisono.tasks._local_arrays import LocalArray
 from unisono.tasks._operators import NAMES, NEUTRAL
 from unisono.tasks._regions import Box, Boxes, common, place
 
@@ -24,7 +24,7 @@ Kernel = Callable[..., Any]
 class Part(NamedTuple):
     """The region that one access of a part of a task uses."""
 
-    held: Held
+    local: LocalArray
     name: str
     mode: str
     #: The box of its view, and the region in it that the access uses: mappers may leave gaps, which a kernel may not
@@ -40,7 +40,7 @@ class Part(NamedTuple):
         """
         if self.writes:
             return False
-        return any(p.writes and p.held is self.held and common((self.box,), p.region) for p in parts)
+        return any(p.writes and p.local is self.local and common((self.box,), p.region) for p in parts)
 
     @property
     def reads(self) -> bool:
@@ -55,19 +55,19 @@ class Part(NamedTuple):
 
 def _host(parts: Sequence[Part], operator: str) -> list[Any]:
     """Returns views of the host's arrays, read-only if the task only reads them."""
-    mirrored = [part for part in parts if part.held.mirror]
+    mirrored = [part for part in parts if part.local.mirror]
     for part in mirrored:
         if part.reads:
-            part.held.to_host(part.region)
+            part.local.to_host(part.region)
     for part in mirrored:
         if part.writes:
-            part.held.host_wrote(part.region)
-    seen = [part.held.data[place(part.box)] for part in parts]
+            part.local.host_wrote(part.region)
+    seen = [part.local.data[place(part.box)] for part in parts]
     seen = [data.copy() if part.kept(parts) else data for part, data in zip(parts, seen, strict=True)]
     for part in parts:
         if part.mode == "reduce":
             for piece in part.region:
-                part.held.data[place(piece)] = NEUTRAL[operator](part.held.data.dtype)
+                part.local.data[place(piece)] = NEUTRAL[operator](part.local.data.dtype)
     return [View.of(data, part.box[0], writable=part.writes) for part, data in zip(parts, seen, strict=True)]
 
 
@@ -107,9 +107,9 @@ def call_on_devices(
 def _number(parts: Sequence[Part], operator: str) -> None:
     """Stores the operator of reductions in arrays with several operators."""
     for part in parts:
-        if part.mode == "reduce" and part.held.codes is not None:
+        if part.mode == "reduce" and part.local.codes is not None:
             for piece in part.region:
-                part.held.codes[place(piece)] = NAMES.index(operator)
+                part.local.codes[place(piece)] = NAMES.index(operator)
 
 
 def _run(
@@ -134,7 +134,7 @@ def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offse
     """
     made = [_of_each_run(part, parts) for part in parts]
     reduced = [part for part in parts if part.mode == "reduce"]
-    fresh = [(p.held.data[place(piece)], NEUTRAL[operator](p.held.data.dtype)) for p in reduced for piece in p.region]
+    fresh = [(p.local.data[place(piece)], NEUTRAL[operator](p.local.data.dtype)) for p in reduced for piece in p.region]
     last = (tuple(part.box[0] for part in parts),) if offsets else ()
 
     def run() -> None:
@@ -153,7 +153,7 @@ def bound(task: str, kernel: Kernel, parts: Sequence[Part], operator: str, offse
 
 def _of_each_run(part: Part, parts: Sequence[Part]) -> Callable[[], View]:
     """Returns a function that makes the view of one part of the task's ``parts`` for a run."""
-    data, offset = part.held.data[place(part.box)], part.box[0]
+    data, offset = part.local.data[place(part.box)], part.box[0]
     if part.kept(parts):
         return lambda: View.of(data.copy(), offset, writable=False)
     return View.of(data, offset, writable=part.writes).view

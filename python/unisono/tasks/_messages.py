@@ -9,7 +9,7 @@ import numpy as np
 
 from unisono._core import Discovery, Operation, PairMessages
 from unisono.base.facts import reduces
-from unisono.tasks._held import Held, Pending, PythonRoute
+from unisono.tasks._local_arrays import LocalArray, Pending, PythonRoute
 from unisono.tasks._operators import COMBINE, NAMES
 from unisono.tasks._regions import Boxes, Data, pack, pieces, place, volume
 from unisono.tasks._transport import EXCHANGE, Transport
@@ -47,39 +47,39 @@ class Messages(PythonRoute):
         if not reduces(operation.pattern):
             self.here = PairMessages(shape, size, self._sends, self._receives)
 
-    def begin(self, held: Held) -> Pending:
+    def begin(self, local: LocalArray) -> Pending:
         """Sends this rank's partial results, and receives those of others."""
-        transport, coded = self._transport, held.codes is not None
+        transport, coded = self._transport, local.codes is not None
         for to, region in self._sends:
-            data, codes = _contribution(held, region)
+            data, codes = _contribution(local, region)
             transport.send(to, data if codes is None else np.concatenate([data.view(np.uint8), codes]), EXCHANGE)
-        parts = {transport.rank: _contribution(held, self._own)}
+        parts = {transport.rank: _contribution(local, self._own)}
         requests = []
         for source, region in self._receives:
             octets = np.empty(volume(region) * self._size, np.uint8)
             requests += transport.receive(source, octets, EXCHANGE)
-            end = volume(region) * held.data.itemsize
-            parts[source] = octets[:end].view(held.data.dtype), octets[end:] if coded else None
-        return Pending(transport.all_of(requests), lambda: self._combine(held, parts))
+            end = volume(region) * local.data.itemsize
+            parts[source] = octets[:end].view(local.data.dtype), octets[end:] if coded else None
+        return Pending(transport.all_of(requests), lambda: self._combine(local, parts))
 
-    def _combine(self, held: Held, parts: dict[int, Contribution]) -> None:
+    def _combine(self, local: LocalArray, parts: dict[int, Contribution]) -> None:
         """Copies the first contribution to each element, and combines the others with it."""
         for source, region, start, first in self._pieces:
             end = start + volume(region)
             data, codes = parts[source]
             numbers = pieces(codes[start:end], region) if codes is not None else ((box, None) for box in region)
             for (box, piece), (_, coded) in zip(pieces(data[start:end], region), numbers, strict=True):
-                into = held.data[place(box)]
+                into = local.data[place(box)]
                 if first:
                     into[...] = piece
                 elif coded is None:
-                    COMBINE[held.operator or "sum"](into, piece, out=into)
+                    COMBINE[local.operator or "sum"](into, piece, out=into)
                 else:
                     for code in np.unique(coded):
                         where = coded == code
                         into[where] = COMBINE[NAMES[code]](into[where], piece[where])
 
 
-def _contribution(held: Held, region: Boxes) -> Contribution:
+def _contribution(local: LocalArray, region: Boxes) -> Contribution:
     """Returns a copy of a region, with the codes of its operators."""
-    return pack(held.data, region), None if held.codes is None else pack(held.codes, region)
+    return pack(local.data, region), None if local.codes is None else pack(local.codes, region)

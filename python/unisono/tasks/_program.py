@@ -18,15 +18,15 @@ from unisono.discovery.devices import check_devices, devices_report
 from unisono.discovery.prediction import predictions, without_machine
 from unisono.pictures.graphs import Source, write_graph
 from unisono.tasks import _kernels, recording
-from unisono.tasks._agreed import Agreed
 from unisono.tasks._arrays import Access, Array, sizes_of
 from unisono.tasks._check import check
 from unisono.tasks._device import cupy
 from unisono.tasks._exchange import Exchanges
 from unisono.tasks._explanation import Explanation
-from unisono.tasks._held import Command, Held
+from unisono.tasks._local_arrays import Command, LocalArray
 from unisono.tasks._mappers import all_
 from unisono.tasks._operators import by_mpi
+from unisono.tasks._program_checksum import ProgramChecksum
 from unisono.tasks._regions import Box, Boxes
 from unisono.tasks._scaling import NODES, Scaling, scaling, timed
 from unisono.tasks._schedule import carry_out
@@ -81,9 +81,9 @@ class Program:
         self._forms: dict[Hashable, Task] = {}
         #: True if all kernels get views of host memory and no array has several operators.
         self._plain = True
-        self._held: list[Held] = []
+        self._local_arrays: list[LocalArray] = []
         self._initialized: list[bool] = []
-        self._agreed = Agreed()
+        self._checksum = ProgramChecksum()
         #: The name of the task whose kernel failed, or None.
         self._failed: str | None = None
         self._number = next(_numbers)
@@ -124,12 +124,12 @@ class Program:
             except ValueError as wrong:
                 raise InputError(f"array '{name}' has shape {made.shape}; its contents have {given.shape}") from wrong
         self.arrays.append(made)
-        self._held.append(Held(data, devices=self._devices))
+        self._local_arrays.append(LocalArray(data, devices=self._devices))
         if self._exchanges:
             self._exchanges.hold(data)
-        self._agreed.add(kind.str)
+        self._checksum.add(kind.str)
         if given is not None and self._transport:
-            self._agreed.add_contents(name, given)
+            self._checksum.add_contents(name, given)
         self._initialized.append(given is not None)
         return made
 
@@ -210,9 +210,9 @@ class Program:
         self.tasks.append(task)
         self._steps.append(task)
         for array in task.reduced:
-            self._held[array].combine_by(task.operator)
-            self._agreed.add(task.operator)
-        if task.on == "cupy" or any(self._held[array].codes is not None for array in task.reduced):
+            self._local_arrays[array].combine_by(task.operator)
+            self._checksum.add(task.operator)
+        if task.on == "cupy" or any(self._local_arrays[array].codes is not None for array in task.reduced):
             self._plain = False
 
     def host_task(
@@ -261,14 +261,14 @@ class Program:
         step = Fetch(array.name, array.number, array.shape)
         step.submit(self._discovery)
         self._steps.append(step)
-        held = self._held[array.number]
+        local = self._local_arrays[array.number]
         if recording.recording():
             changed = ((number, mode) for task in reversed(self.tasks) for number, mode, _ in task.accesses)
             unknown = any(number == array.number and mode != "read" for number, mode in changed)
-            return recording.fetched(array, None if unknown else held.data)
+            return recording.fetched(array, None if unknown else local.data)
         self._carry_out(f"fetch of '{array.name}'")
-        held.to_host((((0,) * len(array.shape), array.shape),))
-        return held.data.copy()
+        local.to_host((((0,) * len(array.shape), array.shape),))
+        return local.data.copy()
 
     def write_trace(self) -> None:
         """Writes the trace recorded so far, before the end of the process. All ranks call it together."""
@@ -276,7 +276,7 @@ class Program:
             raise InputError("the program records no trace; accepted is Program(trace=FILE), or UNISONO_TRACE=FILE")
         if self._transport:
             what = f"trace of program {self._number}"
-            self._transport.agree(what, self._discovery, self._agreed)
+            self._transport.agree(what, self._discovery, self._checksum)
         self._trace.write()
 
     def explain(
@@ -364,13 +364,13 @@ class Program:
 
     def _reduced_by_messages(self) -> dict[int, int]:
         """Returns the arrays that only messages can reduce, with the extra bytes per element for operator codes."""
-        coded = ((array, int(self._held[array.number].codes is not None)) for array in self.arrays)
+        coded = ((array, int(self._local_arrays[array.number].codes is not None)) for array in self.arrays)
         return {array.number: extra for array, extra in coded if extra or not by_mpi(array.dtype)}
 
     def _copy_from(self, other: "Program") -> None:
         """Copies the arrays of another program and submits its tasks."""
-        for array, held, there in zip(other.arrays, other._held, other._initialized, strict=True):
-            self.array(array.shape, held.data if there else None, array.dtype, array.name)
+        for array, local, there in zip(other.arrays, other._local_arrays, other._initialized, strict=True):
+            self.array(array.shape, local.data if there else None, array.dtype, array.name)
         for task in other.tasks:
             # The runner of a task is bound to the arrays of the other program.
             self._numbered[task.submit(self._discovery)] = replace(task, run=None)
@@ -416,13 +416,15 @@ class Program:
         if self._transport is None or self._exchanges is None:
             self._carry_out_alone()
             return
-        self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._agreed)
+        self._transport.agree(f"{what} of program {self._number}, rules {self._rules}", self._discovery, self._checksum)
         exchanges, detailed = self._exchanges, not self._plain
         with self._transport.proving():
-            schedule = TaskSchedule(self._discovery, exchanges.memory, exchanges, self._held, self._trace, detailed)
+            schedule = TaskSchedule(
+                self._discovery, exchanges.memory, exchanges, self._local_arrays, self._trace, detailed
+            )
         schedule.prepare(self._discovery)
         try:
-            carry_out(schedule, self._execute_or_end, self._transport.attendant)
+            carry_out(schedule, self._execute_or_end, self._transport.progress_thread)
             self._transport.finish_sending()
         except BaseException:
             self._transport.abort("an exchange")
@@ -477,6 +479,6 @@ class Program:
     def _parts(self, task: Task, views: Iterable[tuple[Box, Boxes]]) -> list[_kernels.Part]:
         """Returns the parts of arrays that a task accesses through its views."""
         return [
-            _kernels.Part(self._held[buffer], self.arrays[buffer].name, mode, box, region)
+            _kernels.Part(self._local_arrays[buffer], self.arrays[buffer].name, mode, box, region)
             for (buffer, mode, _), (box, region) in zip(task.accesses, views, strict=True)
         ]

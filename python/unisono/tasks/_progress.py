@@ -26,7 +26,7 @@ _LOOK, _BUSY, _QUIET = 1e-3, 2e-4, 2e-3
 _DOZE = 0.1
 
 
-class Attended(Protocol):
+class PolledExchanges(Protocol):
     """Exchanges that progress while a kernel runs."""
 
     @property
@@ -37,7 +37,7 @@ class Attended(Protocol):
         """Advances exchanges without waiting; returns whether any did."""
 
 
-class Attendant:
+class ProgressThread:
     """The progress thread; a context manager around each kernel."""
 
     def __init__(self, several_threads: bool, fail: Callable[[], None]) -> None:
@@ -51,15 +51,15 @@ class Attendant:
         self._lock = threading.RLock()
         self._awake = threading.Event()
         self._thread: threading.Thread | None = None
-        self._schedule: Attended | None = None
+        self._schedule: PolledExchanges | None = None
         #: The number of the running kernel, 0 between kernels, and the number of kernels so far.
         self._kernel, self._kernels = 0, 0
         #: Turns of the thread so far.
         self.turns = 0
 
-    def of(self, schedule: Attended) -> "_Attending":
+    def of(self, schedule: PolledExchanges) -> "_ProgressContext":
         """Returns a context in which the thread advances this schedule."""
-        return _Attending(self, schedule)
+        return _ProgressContext(self, schedule)
 
     def __enter__(self) -> None:
         """Begins a kernel."""
@@ -123,17 +123,17 @@ class Attendant:
             self._lock.release()
 
 
-class _Attending:
-    def __init__(self, attendant: Attendant, schedule: Attended) -> None:
-        self._attendant, self._schedule = attendant, schedule
+class _ProgressContext:
+    def __init__(self, thread: ProgressThread, schedule: PolledExchanges) -> None:
+        self._progress_thread, self._schedule = thread, schedule
 
     def __enter__(self) -> None:
-        attendant = self._attendant
-        attendant._lock.acquire()
-        self._around = attendant._schedule, attendant._kernel
-        attendant._schedule, attendant._kernel = self._schedule, 0
+        thread = self._progress_thread
+        thread._lock.acquire()
+        self._around = thread._schedule, thread._kernel
+        thread._schedule, thread._kernel = self._schedule, 0
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        attendant = self._attendant
-        attendant._schedule, attendant._kernel = self._around
-        attendant._lock.release()
+        thread = self._progress_thread
+        thread._schedule, thread._kernel = self._around
+        thread._lock.release()

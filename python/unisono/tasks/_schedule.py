@@ -7,14 +7,14 @@ and kernels run in it. An exchange does not wait for kernels that it does not de
 from collections.abc import Callable
 
 from unisono._core import TaskSchedule
-from unisono.tasks._held import Command
-from unisono.tasks._progress import Attendant
+from unisono.tasks._local_arrays import Command
+from unisono.tasks._progress import ProgressThread
 
 #: Runs the kernel of a task, by its number; the command is given if traces or devices need it.
 Execute = Callable[[int, Command | None], None]
 
 
-def carry_out(schedule: TaskSchedule, execute: Execute, attendant: Attendant) -> None:
+def carry_out(schedule: TaskSchedule, execute: Execute, thread: ProgressThread) -> None:
     """Executes all of a rank's commands."""
-    with attendant.of(schedule):
-        schedule.carry_out(execute, attendant)
+    with thread.of(schedule):
+        schedule.carry_out(execute, thread)

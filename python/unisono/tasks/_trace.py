@@ -29,7 +29,7 @@ _files: dict[str, "_File"] = {}
 Event = dict[str, Any]
 
 
-class Together(Protocol):
+class RankGroup(Protocol):
     """The ranks; `Transport` implements it."""
 
     mpi: Any
@@ -52,7 +52,7 @@ class _Offset:
 @dataclass
 class _File:
     path: str
-    transport: Together | None
+    transport: RankGroup | None
     events: list[Event] = field(default_factory=list)
     #: Numbers of messages so far, by the rank at the other end.
     sent: Counter[int] = field(default_factory=Counter)
@@ -75,7 +75,7 @@ class Recorder:
     """The recorder of one program."""
 
     def __init__(
-        self, path: str, transport: Together | None, task: Callable[[int], str], arrays: Sequence[Any]
+        self, path: str, transport: RankGroup | None, task: Callable[[int], str], arrays: Sequence[Any]
     ) -> None:
         """All ranks call it together. ``task`` returns the name of a task; ``arrays`` have names."""
         if path not in _files:
@@ -136,14 +136,14 @@ class Recorder:
 
 
 def recorder(
-    path: str | os.PathLike[str] | None, transport: Together | None, task: Callable[[int], str], arrays: Sequence[Any]
+    path: str | os.PathLike[str] | None, transport: RankGroup | None, task: Callable[[int], str], arrays: Sequence[Any]
 ) -> Recorder | None:
     """Returns a recorder if the program or the environment names a file."""
     path = os.fspath(path) if path is not None else os.environ.get(SWITCH, "")
     return Recorder(path, transport, task, arrays) if path else None
 
 
-def _check(path: str, transport: Together | None) -> None:
+def _check(path: str, transport: RankGroup | None) -> None:
     """Fails on all ranks if rank 0 cannot write the file."""
     problem: Error | None = None
     if transport is None or transport.rank == 0:
@@ -221,7 +221,7 @@ def _clock(first: _Offset, last: _Offset) -> Callable[[int], float]:
     return lambda at: at - first.ahead - drift * (at - first.ahead - first.at)
 
 
-def _offsets(transport: Together) -> list[_Offset]:
+def _offsets(transport: RankGroup) -> list[_Offset]:
     """Measures each rank's clock on rank 0. All ranks call it together."""
     comm, found = transport.comm, [_Offset(time.perf_counter_ns(), 0.0, 0.0)]
     if transport.rank > 0:

@@ -17,9 +17,9 @@ from unisono import mpi as worlds
 from unisono._core import Discovery, InputError
 from unisono.mpi.library import import_mpi
 from unisono.mpi.sources import check
-from unisono.tasks._agreed import Agreed, refuse_different_contents
-from unisono.tasks._held import Poll
-from unisono.tasks._progress import Attendant
+from unisono.tasks._local_arrays import Poll
+from unisono.tasks._program_checksum import ProgramChecksum, refuse_different_contents
+from unisono.tasks._progress import ProgressThread
 from unisono.tasks._regions import Data
 
 #: The longest message in bytes; longer ones are sent in pieces, since MPI counts with 32 bits.
@@ -65,7 +65,7 @@ class Transport:
         #: The functions that all ranks call together at the end.
         self.at_end: list[Callable[[], None]] = []
         several = mpi.Query_thread() >= mpi.THREAD_MULTIPLE
-        self.attendant = Attendant(several, lambda: self.abort("an exchange"))
+        self.progress_thread = ProgressThread(several, lambda: self.abort("an exchange"))
         self._differs = False
         # A rank that ends, also by an error, notifies the others, which would wait for ever.
         if self.ranks > 1:
@@ -127,7 +127,7 @@ class Transport:
         """Returns once all ranks have called it."""
         self.comm.Barrier()
 
-    def agree(self, what: str, discovery: Discovery, agreed: Agreed) -> None:
+    def agree(self, what: str, discovery: Discovery, agreed: ProgramChecksum) -> None:
         """Compares the submissions and the next action of all ranks.
 
         Raises:

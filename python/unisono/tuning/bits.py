@@ -31,7 +31,7 @@ class BitsChoice:
     ranks: int
     per_node: int
     tables: list[PlanTable]
-    #: By table, the seconds at each size; those of the library are last.
+    #: The seconds at each size, by table; those of the library are last.
     seconds: list[list[float]]
     sizes: list[int]
 

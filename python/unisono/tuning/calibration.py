@@ -25,7 +25,7 @@ POOR = 0.15
 MOST_PEERS = 8
 _SMALL = 8
 _SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
-#: From this size on, a message's time depends on its bytes alone.
+#: The size from which on a message's time depends on its bytes alone.
 _LONG = 32768
 
 
@@ -44,7 +44,7 @@ class Fit:
         return not self.residual <= POOR or self.slope < 0 or self.base < 0
 
 
-#: If a median is more than this number of minima, other work took the core in many rounds.
+#: The multiple of the minimum above which a median shows that other work took the core in many rounds.
 _DISTURBED = 2.0
 #: The relative distance from the line of the other times that makes a disturbed time an outlier.
 _FAR = 0.5

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from unisono._core import InputError
 from unisono.tuning.measurements import Point
 
-__all__ = ["MOST_POINTS", "NOISE", "START", "Belief", "Regret", "cross_validate", "explore"]
+__all__ = ["MOST_POINTS", "NOISE", "START", "Posterior", "Regret", "cross_validate", "explore"]
 
 _Array = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ START = float(np.log(1e-4))
 MOST_POINTS = 8192
 
 
-class Belief:
+class Posterior:
     """Expected logarithms of times of all points, and their covariances."""
 
     def __init__(self, points: Sequence[Point], expected: Sequence[float] | None = None) -> None:
@@ -91,7 +91,7 @@ class Belief:
         return int(np.argmax(np.where(self.seen, -1.0, gains)))
 
 
-def explore(belief: Belief, count: int) -> Iterator[int]:
+def explore(belief: Posterior, count: int) -> Iterator[int]:
     """Yields points to measure; each must be observed before the next is requested.
 
     Raises:
@@ -142,7 +142,7 @@ class Regret:
     system: str
     points: int
     measured: int
-    #: By the iterations that the choice did not use; whether any point of the cell was measured.
+    #: The logarithm of each cell, by the iterations that the choice did not use; whether a point of it was measured.
     cells: list[tuple[float, bool]]
     #: The same with all points measured: the noise of the measurements alone.
     noise: list[float]
@@ -181,7 +181,7 @@ def _judge(points: list[Point], share: float, found: dict[str, Regret]) -> None:
     """Adds the cells of one collective in one setting."""
     seen = np.log([p.seconds for p in points])
     unseen = np.log([p.again for p in points])
-    belief = Belief(points)
+    belief = Posterior(points)
     measured = int(share * len(points))
     for at in explore(belief, measured):
         belief.observe(at, float(seen[at]))

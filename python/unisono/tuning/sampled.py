@@ -16,7 +16,7 @@ from unisono._core import InputError, Machine, Plan
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import wait_for
 from unisono.mpi.library import together
-from unisono.tuning.choosing import START, Belief, explore
+from unisono.tuning.choosing import START, Posterior, explore
 from unisono.tuning.measurements import Point
 from unisono.tuning.measuring import Contest, Timing, contest
 from unisono.tuning.tables import (
@@ -33,20 +33,20 @@ from unisono.tuning.tables import (
     offers,
 )
 
-__all__ = ["Spent", "Try", "cells_of", "expected_of", "points_of", "tune_share"]
+__all__ = ["PointCounts", "TuningPoint", "cells_of", "expected_of", "points_of", "tune_share"]
 
 #: A group of ranks by its size and its ranks on a node.
 _Group = tuple[int, int]
 
 
-class Spent(NamedTuple):
+class PointCounts(NamedTuple):
     """The numbers of measured points and of all points."""
 
     measured: int
     points: int
 
 
-class Try(NamedTuple):
+class TuningPoint(NamedTuple):
     """A point: a contender of a cell by its number, which is 0 for the library."""
 
     group: _Group
@@ -76,7 +76,7 @@ class _Teams:
             self._teams[group] = comm, self._open.enter_context(contestants(self._mpi, comm, counts, plans))
         wait_for(self._world)
 
-    def time(self, point: Try) -> Timing:
+    def time(self, point: TuningPoint) -> Timing:
         """Times one point; rank 0 calls it, while all others :meth:`serve`."""
         self._world.bcast((point.group, point.elements, point.lane))
         found = self._timed(point.group, point.elements, point.lane)
@@ -117,7 +117,7 @@ def tune_share(
     share: float,
     progress: Callable[[int, int], None],
     says: Callable[[Plan], str | None] | None = None,
-) -> tuple[list[Family], Spent]:
+) -> tuple[list[Family], PointCounts]:
     """Measures at most a share of the points of each collective; all ranks of MPI's world call it.
 
     The arguments are those of :func:`unisono.tuning.tables.tune`. Families and numbers of points are those of rank 0.
@@ -130,7 +130,7 @@ def tune_share(
         offered = offers(world, name, machine, counts, placed, candidates, says)
         plans = {group: offered(group[0]) for group in placed}
         tries = [
-            Try(group, count, lane, plan)
+            TuningPoint(group, count, lane, plan)
             for group, of in plans.items()
             for count, here in zip(counts, of or [], strict=of is not None)
             for lane, plan in enumerate([None, *here])
@@ -144,7 +144,7 @@ def tune_share(
                 teams.serve()
                 continue
             timings: dict[int, Timing] = {}
-            belief = Belief(points_of(name, tries), expected_of(tries))
+            belief = Posterior(points_of(name, tries), expected_of(tries))
             for at in explore(belief, wanted):
                 timings[at] = teams.time(tries[at])
                 belief.observe(at, log(timings[at].seconds))
@@ -153,7 +153,7 @@ def tune_share(
             cells.setdefault((name, cell.ranks, cell.per_node), []).append(cell)
         measured, points = measured + len(timings), points + len(tries)
     together(world, lambda: check_served(cell for of in cells.values() for cell in of))
-    return (families_of(collectives, limits, counts, cells) if world.rank == 0 else []), Spent(measured, points)
+    return (families_of(collectives, limits, counts, cells) if world.rank == 0 else []), PointCounts(measured, points)
 
 
 def _check_count(share: float, wanted: int, points: int | None, collective: str) -> None:
@@ -170,7 +170,7 @@ def _check_count(share: float, wanted: int, points: int | None, collective: str)
         )
 
 
-def points_of(collective: str, tries: Sequence[Try]) -> list[Point]:
+def points_of(collective: str, tries: Sequence[TuningPoint]) -> list[Point]:
     """Returns the points of the process; a group of ranks is a test."""
     return [
         Point("", (), f"{ranks},{per_node}", collective, ranks, 4 * elements, name, nan, nan)
@@ -178,7 +178,7 @@ def points_of(collective: str, tries: Sequence[Try]) -> list[Point]:
     ]
 
 
-def expected_of(tries: Sequence[Try]) -> list[float]:
+def expected_of(tries: Sequence[TuningPoint]) -> list[float]:
     """Returns the seconds that the machine's model predicts for the best schedule of each point's cell.
 
     So without measurements times grow with the bytes as in the model. All contenders of a cell have the same expected
@@ -194,8 +194,8 @@ def expected_of(tries: Sequence[Try]) -> list[float]:
 
 def cells_of(
     collective: str,
-    tries: Sequence[Try],
-    belief: Belief,
+    tries: Sequence[TuningPoint],
+    belief: Posterior,
     timings: Mapping[int, Timing],
     rounds: int,
     idle: bool,

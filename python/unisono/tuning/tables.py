@@ -171,7 +171,7 @@ class Family:
     collective: str
     per_node: int
     counts: list[int]
-    #: By ranks, ascending, a cell for each of the counts.
+    #: The cells of each number of ranks, ascending, one for each of the counts.
     cells: dict[int, list[Cell]] = field(default_factory=dict)
 
 

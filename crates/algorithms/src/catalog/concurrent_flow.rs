@@ -50,7 +50,7 @@ const CHUNKS: [u32; 4] = [1, 4, 16, 64];
 const FEW_CHUNKS: [u32; 2] = [1, 4];
 const BATCHES: [u32; 2] = [4, 16];
 const BATCHES_OF_ONE: [u32; 3] = [1, 4, 16];
-/// A plan for more ranks than this considers one chunk only.
+/// The most ranks for which a plan considers more than one chunk.
 const MOST_CUT: u32 = 64;
 
 fn fabric<'a>(case: &Case<'a>) -> Result<&'a Fabric, AlgorithmError> {

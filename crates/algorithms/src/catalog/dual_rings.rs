@@ -27,7 +27,7 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// Two cycles, two directions.
+/// The rings: one in each direction on each of two cycles.
 const RINGS: u32 = 4;
 
 /// Returns the ranks in the order of each ring.

@@ -170,7 +170,7 @@ struct Messages<'a> {
     roots: Roots,
     /// The sums of roots to which all ranks send; none in the order of arrival.
     sums: Option<Sums>,
-    /// By rank the scratch memory of its sums, and the elements of a place in it.
+    /// The scratch elements of each rank's sums; `longest` is the number of elements of a place in it.
     scratch: Vec<u32>,
     longest: u32,
     forest: &'a synthesis::Forest,

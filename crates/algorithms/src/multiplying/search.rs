@@ -231,7 +231,7 @@ struct Table {
     bound: f64,
     /// The least cost of one more stage.
     least_stage: f64,
-    /// By number: the cost, and the last factor that gives it; infinite if it exceeds the bound.
+    /// The least cost for each number of ranks, and the last factor that gives it; infinite above the bound.
     least: Vec<(f64, u32)>,
 }
 

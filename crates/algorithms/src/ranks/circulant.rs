@@ -21,7 +21,7 @@ struct Search<'a> {
     smaller: Vec<usize>,
     larger: Vec<usize>,
     found: Vec<usize>,
-    /// The last rank whose baseblock was taken.
+    /// The last rank whose first block (baseblock of the paper) the search has taken.
     taken: u32,
 }
 

@@ -12,7 +12,7 @@ use super::{Prices, Receive, Send};
 /// The price of a message of 0 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ZeroBytes {
-    /// As in LogGOPSim: 2^64 - 1 bytes after the first.
+    /// The rule of LogGOPSim: 2^64 - 1 bytes after the first.
     #[default]
     Wrapped,
     /// No bytes after the first.
@@ -51,7 +51,7 @@ impl Goal {
 }
 
 impl Prices for Goal {
-    /// As in LogGOPSim.
+    /// Returns false, as LogGOPSim does.
     fn ties_cpus(&self) -> bool {
         false
     }

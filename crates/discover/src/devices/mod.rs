@@ -35,7 +35,7 @@ pub const HOST: u32 = 0;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Moment {
     BeforeKernel,
-    /// After the kernel of a reduction: partial results of several devices.
+    /// The moment after the kernel of a reduction, for partial results of several devices.
     AfterKernel,
     BeforeExchange,
     AfterExchange,

@@ -66,7 +66,7 @@ pub struct Discovery {
     /// Tasks before this index have their commands.
     settled: usize,
     forwards: Vec<Forward>,
-    /// If a report is wanted: the reads that move data. Tasks of one name with one plan share a row.
+    /// The reads that move data, if a report is wanted. Tasks of one name with one plan share a row.
     moving: Vec<Moving>,
     moving_ids: FxHashMap<(u32, BufferId, usize), usize>,
     commands: Vec<Command>,

@@ -1,4 +1,4 @@
-//! Which steps of a PE's threads may run at the same time: those of different threads that no chain of program order
+//! The steps of a PE's threads that may run at the same time: those of different threads that no chain of program order
 //! and waits puts one after the other.
 
 use unisono_base::narrow;
@@ -11,8 +11,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// `lengths` are the steps of each thread, `waits` pairs `(step, step that must have completed)`. Returns `None` if
-    /// the waits form a cycle or name a step that does not exist.
+    /// Creates the order of steps. `lengths` are the steps of each thread, `waits` pairs `(step, step that must have
+    /// completed)`. Returns `None` if the waits form a cycle or name a step that does not exist.
     pub fn new(lengths: &[usize], waits: &[(u32, u32)]) -> Option<Self> {
         let thread: Vec<u32> =
             lengths.iter().enumerate().flat_map(|(t, &n)| std::iter::repeat_n(narrow(t), n)).collect();

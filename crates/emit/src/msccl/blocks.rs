@@ -16,7 +16,7 @@ use super::{
     waits::{Alias, Work, waits},
 };
 
-/// What the thread blocks of a GPU are made from.
+/// The inputs from which the thread blocks of a GPU are made.
 pub struct Maker<'a> {
     pub schedule: &'a Schedule,
     pub flow: &'a Flow,
@@ -38,7 +38,7 @@ impl Maker<'_> {
     /// buffer.
     ///
     /// # Errors
-    /// What the executor cannot hold.
+    /// The reason, if the executor cannot hold the program.
     pub fn gpu(&self, node: NodeId, instrs: &[InstrId]) -> Result<(Gpu, bool), String> {
         let s = self.schedule;
         let unit = self.pieces.unit;
@@ -158,7 +158,7 @@ impl Maker<'_> {
                 steps: Vec::new(),
             })
             .collect();
-        // Where the operations of each thread block come to stand among the steps.
+        // The places of each thread block's operations among the steps.
         let mut at: Vec<Vec<u32>> = vec![Vec::new(); made.len()];
         for (work, waits) in works.iter().zip(waits(works, blocks.ends.len(), alias)) {
             let target = |(block, step): (usize, usize)| (narrow(block), at[block][step]);
@@ -205,7 +205,7 @@ fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
 }
 
 fn step(op: Option<&Op<usize>>, count: u32, waits_for: Option<(u32, u32)>) -> Step {
-    // What a step does not use names the place it does use, as msccl-tools writes it.
+    // Unused operands of a step name the place that it uses, as msccl-tools writes it.
     let (kind, source, destination) = match op {
         None => (Type::Nothing, None, None),
         Some(&Op::Send { from, .. }) => (Type::Send, Some(from), None),

@@ -28,7 +28,7 @@ pub struct Transmission {
     /// The place that is read, or the places of fused reductions, in order.
     pub sources: Vec<Place>,
     pub destination: Place,
-    /// In chunks.
+    /// The length in chunks.
     pub count: u32,
     /// `(thread block, its transmission)` of the same GPU that must have completed.
     pub after: Vec<(u32, u32)>,

@@ -121,7 +121,7 @@ fn dtype(p: &Program, asked: &Asked) -> Dtype {
     asked.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32)
 }
 
-/// The bytes of a call of the size that is asked for.
+/// Returns the bytes of the call whose size the user gave.
 pub fn bytes(p: &Program, asked: &Asked) -> Option<u64> {
     asked.elements.map(|elements| slots::bytes_of(p, elements, dtype(p, asked)))
 }
@@ -135,13 +135,13 @@ struct Making<'a> {
     /// Elements of a chunk.
     unit: u32,
     in_place: bool,
-    /// Where the buffers of each GPU lie.
+    /// The buffers of each GPU in the memory of its node.
     memory: Vec<Memory>,
     /// Copies of each GPU that the program does not make, all in its first lane.
     copies: Vec<usize>,
 }
 
-/// Where a GPU's buffers lie, each with its elements: `Operand` of the first element.
+/// The buffers of a GPU, each with its number of elements and the `Operand` of its first element.
 struct Memory {
     buffers: [(Operand, u32); 3],
 }
@@ -205,7 +205,7 @@ impl Making<'_> {
         Ok(wires)
     }
 
-    /// Where the buffers of a GPU lie; in place input and output share one, which takes the input first.
+    /// Returns the buffers of a GPU. In place, input and output share one, which takes the input first.
     fn place_buffers(&mut self, node: NodeId) -> Result<(Memory, InstrId), ImportError> {
         let gpu = &self.p.gpus[node.index()];
         let c = *self.b.collective();

@@ -1,4 +1,4 @@
-//! What the executor holds. Source: msccl-executor-nccl, `src/include/msccl/msccl_struct.h` and `msccl_parser.h`.
+//! The limits of the executor. Source: msccl-executor-nccl, `src/include/msccl/msccl_struct.h` and `msccl_parser.h`.
 
 use unisono_base::{NodeId, narrow};
 

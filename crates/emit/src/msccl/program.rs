@@ -1,4 +1,4 @@
-//! What a file says, before it means a schedule.
+//! The contents of a file, before they mean a schedule.
 
 use unisono_collective::Kind;
 
@@ -15,7 +15,7 @@ pub enum Type {
     ReceiveReduceCopySend,
     Copy,
     Reduce,
-    /// Only waits: one of the waits of the next step that does something.
+    /// A step that only waits: one of the waits of the next step that does something.
     Nothing,
 }
 
@@ -114,10 +114,10 @@ impl Gpu {
     }
 }
 
-/// What the format has no attribute for: written as attributes of our own, which the executor does not look at.
+/// Facts for which the format has no attribute: written as attributes of our own, which the executor ignores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Meaning {
-    /// As MPI counts them.
+    /// The elements, as MPI counts them.
     pub elements: Option<u64>,
     pub dtype: Option<unisono_collective::Dtype>,
     pub operator: Option<unisono_collective::Operator>,

@@ -154,7 +154,7 @@ fn in_a_protocol<T>(proven: &Verified, choices: &Choices, boxes: &[u32], make: M
     Err(refused)
 }
 
-/// What became of a protocol.
+/// The outcome of an attempt with one protocol.
 enum Attempt<T> {
     Made(T),
     /// The runtime does not hold the plan.
@@ -167,12 +167,12 @@ struct Writing<'a> {
     schedule: &'a Schedule,
     flow: Flow,
     order: Vec<InstrId>,
-    /// Of the results that the plan must have.
+    /// The class of the expressions that the plan must compute.
     class: &'a str,
     boxes: &'a [u32],
     unit: u32,
     in_place: bool,
-    /// As the user says.
+    /// The number of thread blocks that the user chose.
     thread_blocks: Option<u32>,
     /// The only one that is tried, if it is stated.
     protocol: Option<network::Protocol>,

@@ -34,7 +34,7 @@ const ROOM: usize = limits::OPS - 6;
 /// A thread block of a GPU.
 pub(super) type At = (u32, usize);
 
-/// Which of the possible plans for a schedule is written.
+/// The choices that tell apart the possible plans for a schedule.
 #[derive(Clone, Copy, Debug)]
 pub struct Form<'a> {
     pub protocol: Protocol,

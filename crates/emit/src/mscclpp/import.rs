@@ -37,7 +37,7 @@ struct Accessed {
     readers: Vec<By>,
 }
 
-/// Who has accessed a memory, by the first grain.
+/// The accesses of a memory, by the first grain of their intervals.
 #[derive(Default)]
 struct Accesses(BTreeMap<u32, Accessed>);
 

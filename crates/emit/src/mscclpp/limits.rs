@@ -100,8 +100,8 @@ fn no_message(plan: &Plan) -> Option<String> {
     })
 }
 
-/// Scratch memory of other GPUs that cannot be registered since it is empty, or that a GPU without any of its own
-/// reaches at chunk 0 alone.
+/// Finds remote scratch memory that cannot be registered since it is empty, or of which a GPU without any of its own
+/// reaches chunk 0 alone.
 fn empty_scratch(plan: &Plan, gpu: &Gpu, faults: &mut Vec<Fault>) {
     let has_none = |id: u32| plan.gpus.get(id as usize).is_some_and(|gpu| gpu.scratch_chunks == 0);
     let mut remote = gpu.remote_buffers.iter().filter(|remote| remote.buffer == Buffer::Scratch);

@@ -29,7 +29,7 @@ pub struct Plan {
     pub min_message_size: Option<u64>,
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub max_message_size: Option<u64>,
-    /// Of a broadcast or a reduce; the loader has no root.
+    /// The root of a broadcast or a reduce; the loader has no root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub root: Option<u64>,
     pub gpus: Vec<Gpu>,

@@ -83,7 +83,7 @@ pub enum Act {
         id: u32,
         blocks: u32,
     },
-    /// By the thread `thread`, as all that concerns channels.
+    /// A signal by the thread `thread`, as all that concerns channels.
     Signal {
         end: u32,
         relaxed: bool,

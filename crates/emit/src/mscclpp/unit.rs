@@ -22,7 +22,7 @@ pub struct MscclPp;
 pub const NAME: &str = "mscclpp";
 pub const REFERENCE: &str = "docs/gpu-plans.md; microsoft/mscclpp";
 
-/// How strictly a plan is checked.
+/// The strictness of a check.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Relaxed signals order writes too, as they do on GPUs whose stores arrive in order.

@@ -27,7 +27,7 @@ pub struct Unsaid {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Export {
     pub text: String,
-    /// How the library loads it: arguments of `mpiexec`, or variables of the environment.
+    /// The arguments of `mpiexec` or the variables of the environment with which the library loads the file.
     pub load: Vec<String>,
     /// Behaviour of the library that surprises its users.
     pub notes: Vec<String>,
@@ -40,7 +40,7 @@ pub struct Export {
 /// The spread of the ranks of a plan over boxes of GPUs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spread {
-    /// That have ranks.
+    /// The number of boxes that have ranks.
     pub boxes: u32,
     /// True if all switches between the boxes reduce.
     pub network_reduces: bool,

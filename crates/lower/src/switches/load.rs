@@ -1,4 +1,4 @@
-//! How embeddings share links: of one collective, and of several at once.
+//! The shares of links that embeddings have: those of one collective, and of several at once.
 
 use unisono_base::{Diagnostic, Diagnostics, NodeId, narrow};
 use unisono_machine::in_network::{Layout, MEMORY, Port};

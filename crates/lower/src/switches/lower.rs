@@ -127,7 +127,7 @@ struct Lowering<'a> {
     schedule: &'a Schedule,
     placement: &'a SwitchPlacement,
     c: Collective,
-    /// In the order in which cores use their identifiers.
+    /// The embeddings in the order in which cores use their identifiers.
     embeddings: Vec<Embedding>,
 }
 

@@ -124,7 +124,7 @@ pub struct TaskGraph {
     far: Vec<FarTasks>,
     /// The first edge of each task that has edges in the tables; those of the last one end with the table.
     edge_rows: Vec<u32>,
-    /// By the task waited for: edges to its start first, each kind in the order in which they were added.
+    /// The edges by the task waited for: edges to its start first, each kind in the order in which they were added.
     edges: Vec<Edge>,
     near_edges: usize,
     pub(super) cpus: u32,

@@ -249,7 +249,7 @@ pub(super) struct Lower<'a> {
     charges: Charges,
     crossings: &'a [f64],
     among: &'a Among<'a>,
-    /// Of the current instruction.
+    /// The receives of the current instruction.
     receives: Vec<Task>,
     sends: Vec<Task>,
     /// The number of the additional CPU that reduces for the current lane; 0 if there is none.

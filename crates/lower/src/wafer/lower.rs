@@ -136,7 +136,7 @@ fn switching(schedule: &Schedule, flow: &Flow, visits: &[Visit], wafer: &Wafer) 
                 most: wafer.switch_positions as usize,
             });
         }
-        // Whether a change follows each visit.
+        // True for the visits that a change follows.
         let last_change = at.windows(2).rposition(|w| w[0].position != w[1].position);
         for (n, visit) in at.iter().enumerate() {
             let switch = &mut switches[visit.stream.index()];

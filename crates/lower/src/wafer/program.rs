@@ -24,7 +24,7 @@ pub enum Port {
     South,
     West,
     East,
-    /// To and from the PE.
+    /// The ramp to and from the PE.
     Ramp,
 }
 
@@ -137,7 +137,7 @@ pub struct Op {
     pub(crate) first_end: u32,
     pub(crate) sources: u8,
     pub(crate) sinks: u8,
-    /// After the last wavelet on this color has entered the PE's own router, that router advances the color.
+    /// The color that the PE's own router advances after the last wavelet on it has entered that router.
     pub advance: Option<Color>,
     /// A control wavelet follows the last wavelet sent on this color. Every router on its way forwards it by the
     /// current position and then advances the color. No PE receives it.

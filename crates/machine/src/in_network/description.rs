@@ -12,7 +12,7 @@ use crate::{Description, MachineError, MachineText, Shape};
 pub struct Host {
     /// Software time of a round.
     pub round_ns: f64,
-    /// How often a round crosses the way to its partner, for data and flags.
+    /// The number of times that a round crosses the path to its partner, for data and flags.
     pub traversals: f64,
 }
 

@@ -102,10 +102,11 @@ pub struct Network {
     /// The time to reduce one byte of one operand.
     #[serde(default)]
     pub gamma_ns_per_byte: f64,
-    /// From the call of a collective until each rank begins: on GPUs, the start of a kernel.
+    /// The time from the call of a collective until each rank begins: on GPUs, the start of a kernel.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub launch_ns: f64,
-    /// From the end of a message until its receiver detects it: a fence, a signal and a wait. It occupies no resource.
+    /// The time from the end of a message until its receiver detects it: a fence, a signal and a wait. It occupies no
+    /// resource.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub signal_ns: f64,
     /// The time to copy one byte in the memory of a rank.

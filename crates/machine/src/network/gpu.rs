@@ -83,7 +83,7 @@ pub struct NcclFit {
     /// True if the prices are those of jobs on several boxes.
     #[serde(default)]
     pub across_boxes: bool,
-    /// From the call until the first step, and the return.
+    /// The time from the call until the first step, and of the return.
     pub start_us: f64,
     /// The time of each step to a GPU of the same box, or of another box.
     pub hop_us: f64,

@@ -53,7 +53,7 @@ pub struct SwitchClass {
     /// The rate of results of one engine; by default the rate of arrivals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduce_gbps: Option<f64>,
-    /// From the last operand of a message until its result, or its copies, can leave.
+    /// The time from the last operand of a message until its result, or its copies, can leave.
     #[serde(default)]
     pub latency_ns: f64,
     /// True if one node requests a sum and then stores it to all nodes, so that the sum crosses the links of that node

@@ -29,7 +29,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// In the order of their numbers.
+    /// All protocols, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Simple, Self::Ll, Self::Ll128];
 
     /// Returns the protocol of a name as MSCCL and MSCCL++ write it. Unknown names run as `Simple`.
@@ -67,9 +67,10 @@ pub struct BlockRate {
     /// rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gb_per_second: Option<f64>,
-    /// From the call until the thread blocks begin, in addition to `launch_ns`.
+    /// The time from the call until the thread blocks begin, in addition to `launch_ns`.
     pub start_ns: f64,
-    /// From the end of a message until its receiver continues, in addition to the latency of links and `signal_ns`.
+    /// The time from the end of a message until its receiver continues, in addition to the latency of links and
+    /// `signal_ns`.
     pub message_ns: f64,
 }
 

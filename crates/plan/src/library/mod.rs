@@ -53,7 +53,7 @@ pub struct LibraryChoice {
     pub protocol: &'static str,
     pub channels: u32,
     pub channel_gb_per_second: f64,
-    /// Of the bytes, by the library's model.
+    /// The rate of the bytes, by the library's model.
     pub gb_per_second: f64,
     pub latency_us: f64,
     pub cost_seconds: f64,
@@ -78,7 +78,7 @@ pub struct Work {
     pub blocks: f64,
     pub hops: f64,
     pub network_hops: f64,
-    /// Of one block.
+    /// The bytes that are sent of one block.
     pub sent_bytes: f64,
     pub worked_bytes: f64,
 }

@@ -35,13 +35,13 @@ use crate::{
     target::{Details, Refined},
 };
 
-/// How candidates are timed.
+/// The rule by which candidates are timed.
 enum Model {
-    /// By the loads of links in closed form, or by a timetable of messages on links.
+    /// The loads of links in closed form, or a timetable of messages on links.
     Links,
-    /// By the simulator, after [`Model::Links`] found those that are worth it.
+    /// The simulator, after [`Model::Links`] found those that are worth it.
     Packets(Box<Interconnect>),
-    /// As [`Model::Links`], with the rates of the data sheet.
+    /// The rule [`Model::Links`], with the rates of the data sheet.
     DataSheet,
 }
 
@@ -116,7 +116,7 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
 /// simulated.
 const WORTH: f64 = 4.0;
 const MOST_STEPS: u128 = 1 << 32;
-/// At least: half of the instructions send a packet.
+/// The least number of steps: half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
 
 /// Packets agree with a timetable that differs by no more than this share of its time.
@@ -211,7 +211,7 @@ impl Target for OnNetwork {
         Ok(false)
     }
 
-    /// By the timetable of its messages after a closed form, and by packets after the timetable.
+    /// Refines a time: a closed form by the timetable of its messages, a timetable by packets.
     fn refined(&self, collective: Collective, best: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
         let (algorithm, case) = (best.algorithm, self.case(collective));
         let instructions = algorithm.size(&case, &best.params).instructions.unwrap_or(u64::MAX);

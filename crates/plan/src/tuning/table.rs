@@ -67,7 +67,7 @@ pub struct Region {
     pub measured: bool,
 }
 
-/// By contender, the plan at each size; `None` if the contender does not serve.
+/// The plan of each contender at each size; `None` if the contender does not serve.
 type Plans = BTreeMap<Contender, Vec<Option<Arc<Plan>>>>;
 
 /// Measured cells of one collective whose nodes are filled alike, up to a number of ranks a node.
@@ -77,7 +77,7 @@ pub struct Family<'a> {
     pub per_node: u32,
     /// Elements of f32, ascending.
     pub counts: Vec<u64>,
-    /// By ranks, a cell for each of the counts.
+    /// The cells of each number of ranks, one for each of the counts.
     pub cells: BTreeMap<u32, Vec<Cell>>,
 }
 

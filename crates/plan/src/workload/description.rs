@@ -18,7 +18,7 @@ pub struct Workload {
     pub name: String,
     #[serde(default)]
     pub summary: String,
-    /// Where its numbers are from.
+    /// The source of its numbers.
     #[serde(default)]
     pub reference: String,
     /// Dimensions of parallelism, outermost first; accelerators that differ in the last one alone lie together.
@@ -45,7 +45,7 @@ pub struct Step {
     pub name: String,
     #[serde(default)]
     pub compute_us: f64,
-    /// Before it computes, all communication that was begun must be over.
+    /// True if all communication that was begun must be over before the step computes.
     #[serde(default)]
     pub waits: bool,
     /// The ranks that go through the step; all where it says nothing.
@@ -75,7 +75,7 @@ fn one() -> u32 {
 #[serde(deny_unknown_fields)]
 pub struct Communication {
     pub collective: Pattern,
-    /// Of 4 bytes, counted as MPI counts them.
+    /// The elements, of 4 bytes, counted as MPI counts them.
     pub elements: u64,
     /// Names of dimensions; all of them where it says nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -87,7 +87,7 @@ pub struct Communication {
     pub algorithm: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
-    /// Of an exchange: rank k of a group swaps elements with rank k XOR each of these.
+    /// The partners of an exchange: rank k of a group swaps elements with rank k XOR each of these.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partners: Vec<u32>,
 }
@@ -96,7 +96,7 @@ fn yes() -> bool {
     true
 }
 
-/// What a group does.
+/// The communication of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
     Collective(Kind),
@@ -179,12 +179,12 @@ impl Workload {
         (0..ranks).map(of_rank).fold(0.0, f64::max) * 1e-6
     }
 
-    /// Whether ranks go through different steps.
+    /// Returns whether ranks go through different steps.
     pub fn is_concurrent(&self) -> bool {
         self.steps.iter().any(|s| s.only.is_some())
     }
 
-    /// Whether a rank goes through a step.
+    /// Returns whether a rank goes through a step.
     pub fn runs(&self, step: &Step, rank: u32) -> bool {
         let Some(only) = &step.only else { return true };
         let inner = self.dimensions.iter().rev().take_while(|d| d.name != only.dimension);

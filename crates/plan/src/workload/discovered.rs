@@ -50,7 +50,7 @@ pub struct TaskProgram<'a> {
     pub ranks: u32,
     /// The buffers that only messages reduce, with the bytes that go with each element.
     pub reduced: &'a HashMap<u32, u64>,
-    /// Whether a task that does not state its operations is an error.
+    /// True if a task that does not state its operations is an error.
     pub strict: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Where the ranks of a workload lie, and which of them communicate with each other.
+//! The places of a workload's ranks, and the groups in which they communicate.
 //!
 //! Rank r of a workload has the coordinates of r, row-major over its dimensions. On a network of rows and columns each
 //! dimension takes a rectangle of rectangles of the next one, so that what communicates over the last dimension lies

@@ -32,7 +32,7 @@ pub struct SharedNetwork {
 
 /// A collective that groups of one size make at the same time.
 pub struct InGroups<'a> {
-    /// Of one group.
+    /// The case of one group.
     pub case: Case<'static>,
     pub groups: Arc<Groups>,
     /// `None` takes the fastest.
@@ -58,7 +58,7 @@ impl SharedNetwork {
         self.part.model.computing()
     }
 
-    /// What tasks are charged besides messages and reductions.
+    /// Returns the charges of tasks besides messages and reductions.
     pub fn charges(&self) -> Charges {
         charges(&self.part.network)
     }

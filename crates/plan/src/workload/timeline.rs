@@ -7,7 +7,7 @@ use unisono_algorithms::Params;
 
 use super::{graph::Interval, spans::Spans};
 
-/// What one communication takes, by which algorithm.
+/// The time of one communication, and its algorithm.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Taken {
     pub algorithm: String,
@@ -37,7 +37,7 @@ pub struct Phase {
     pub communication_seconds: f64,
     /// Time from the end of the previous step's compute to the begin of this step, which waits for communication.
     pub waited_seconds: f64,
-    /// Of all communication.
+    /// The bytes of all communication.
     pub bytes: u64,
     /// Operations of the forward pass, where the workload states them.
     pub forward_flops: Option<f64>,
@@ -90,7 +90,7 @@ pub struct Iteration {
 pub(super) const ROUNDING: f64 = 1e-9;
 
 impl Iteration {
-    /// From phases whose compute begins when they do.
+    /// Creates a timeline from phases whose compute begins when they do.
     pub(super) fn new(seconds: f64, compute_seconds: f64, mut phases: Vec<Phase>) -> Self {
         for phase in &mut phases {
             phase.communication_seconds = covered(&phase.communication).seconds();

@@ -33,7 +33,8 @@ const SPINS: u32 = 32;
 /// Polls between two readings of the clock, and the time between two checks for signals.
 const POLLS: u32 = 16;
 const SIGNALS: Duration = Duration::from_millis(50);
-/// How long the end of the program waits for calls without progress. [`PATIENCE_VARIABLE`] sets other seconds.
+/// The time for which the end of the program waits for calls without progress. [`PATIENCE_VARIABLE`] sets other
+/// seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_VARIABLE: &str = "UNISONO_PATIENCE";
 
@@ -98,7 +99,7 @@ impl Drop for Work<'_> {
     }
 }
 
-/// How a wait ended.
+/// The end of a wait.
 pub enum Waited {
     Over,
     Failed(Failed),

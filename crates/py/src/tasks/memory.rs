@@ -48,7 +48,7 @@ pub type Rows = Arc<[(u32, Arc<Parts>)]>;
 #[derive(Default)]
 struct Inner {
     arrays: Vec<Arc<Held>>,
-    /// By address and array. The value keeps the object alive, so its address stays in use.
+    /// The regions by address and array. The value keeps the object alive, so its address stays in use.
     regions: FxHashMap<(usize, usize), (Arc<Region>, Arc<Parts>)>,
     rows: FxHashMap<(usize, usize), (AwaitedRegions, Rows)>,
     log: Option<Vec<Logged>>,

@@ -37,13 +37,13 @@ pub enum SimError {
     #[error("deadlock: {count} tasks are never done, among them {}", stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock {
         count: u64,
-        /// At most [`super::STUCK_KEPT`], first the tasks that wait for another rank.
+        /// At most [`super::STUCK_KEPT`] of the stuck tasks, those that wait for another rank first.
         stuck: Vec<Stuck>,
     },
     #[error("deadlock in the network: {packets} packets wait for each other for ever, among them {}", stuck.join("; "))]
     Jammed {
         packets: u64,
-        /// At most [`super::STUCK_KEPT`].
+        /// At most [`super::STUCK_KEPT`] of the stuck tasks.
         stuck: Vec<String>,
     },
     #[error("the routing '{routing}' is at fault: {what}")]

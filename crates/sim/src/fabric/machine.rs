@@ -101,7 +101,7 @@ pub(super) struct Tally {
     pub last: u32,
 }
 
-/// In place of the cycles of an operation that has not ended.
+/// The value in place of the cycles of an operation that has not ended.
 pub(super) const UNDONE: (u32, u32) = (NONE, NONE);
 
 pub struct Machine<'a> {
@@ -306,7 +306,7 @@ impl<'a> Machine<'a> {
         free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32)
     }
 
-    /// From now on visits PEs in blocks.
+    /// Visits PEs in blocks from now on.
     pub(super) fn leave_tiles(&mut self) {
         self.in_blocks = true;
         self.tiles.clear();

@@ -10,8 +10,8 @@ use super::Timing;
 pub struct Packet {
     pub message: u32,
     pub to: u32,
-    /// From the lowest bits: 6 bits for the virtual channel on which it came, 8 bits for the class of its length, 18
-    /// bits for the choice of its source.
+    /// Packed fields, from the lowest bits: 6 bits for the virtual channel of arrival, 8 for the class of the length,
+    /// 18 for the choice of its source.
     rest: u32,
 }
 

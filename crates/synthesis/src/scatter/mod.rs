@@ -60,7 +60,7 @@ pub struct Scatter {
     pub chunks: u32,
     /// The most messages from a root to a rank.
     pub depth: u32,
-    /// The time in which the busiest arc carries its part of blocks of one unit.
+    /// The time that the busiest arc needs, if the block of each rank has one unit.
     pub time: f64,
     /// The most chunks that a rank holds for others or packs.
     pub most_held: u64,

@@ -84,7 +84,7 @@ pub struct Expansion<'a> {
     texts: rustc_hash::FxHashMap<Listed<'a>, u32>,
     places: u64,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
-    /// By the place of the instruction.
+    /// The findings by the place of the instruction.
     findings: BTreeMap<(usize, usize), Finding>,
     /// Computations whose collectives were checked.
     judged: rustc_hash::FxHashSet<usize>,

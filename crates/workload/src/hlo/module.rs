@@ -29,7 +29,7 @@ pub struct Module<'a> {
     /// `None` if the head does not state them.
     pub partitions: Option<u32>,
     pub replicas: Option<u32>,
-    /// In the order of the text.
+    /// The computations in the order of the text.
     pub computations: Vec<Computation<'a>>,
     pub entry: usize,
     names: FxHashMap<&'a str, usize>,

@@ -54,7 +54,7 @@ struct Made<'a> {
     opcode: &'a str,
     attributes: [Option<&'a str>; 2],
     operands: Vec<usize>,
-    /// Whether the set contains groups, and its number.
+    /// True if the set contains groups, and the number of the set.
     among: (bool, u32),
 }
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from unisono.pictures.graphs._tasks import Source, Submitted, quoted
+from unisono.pictures.graphs._tasks import Source, SubmissionRecorder, quoted
 
 #: A rank and the number of a command there.
 Place = tuple[int, int]
@@ -120,7 +120,7 @@ def _name(command: Command) -> str:
     return f"r{command.rank}c{command.number}"
 
 
-def _command(rank: int, given: tuple[Any, ...], submitted: Submitted) -> Command:
+def _command(rank: int, given: tuple[Any, ...], submitted: SubmissionRecorder) -> Command:
     kind, number, task, (waits, until), *rest = given
     earlier = tuple(waits if until is None else sorted({*waits, *range(until + 1)}))
     made = {"rank": rank, "number": number, "kind": kind, "task": task, "waits": earlier}

@@ -20,7 +20,7 @@ class SubmittedTask:
 
 
 @dataclass(frozen=True)
-class Submitted:
+class SubmissionRecorder:
     """Records the submissions of a program, with the interface of a discovery."""
 
     buffers: list[str] = field(default_factory=list)
@@ -52,9 +52,9 @@ class Source:
     #: True if arrays may have more dimensions than ranges, whose points are then rows.
     rows: bool = False
 
-    def submitted(self) -> Submitted:
+    def submitted(self) -> SubmissionRecorder:
         """Returns the names of its buffers and tasks."""
-        made = Submitted()
+        made = SubmissionRecorder()
         self.build(made)
         return made
 

@@ -14,7 +14,7 @@ from unisono.base.pictures import Form, encoded
 Point = tuple[float, float]
 Kind = Literal["board", "dac", "aoc"]
 
-#: In the order of the numbers of kinds in planes.
+#: Colors in the order of the numbers of kinds in planes.
 KINDS: tuple[Kind, ...] = ("board", "dac", "aoc")
 #: Blue and vermilion of Okabe and Ito, which are distinguishable with any color vision.
 COLORS: dict[Kind, str] = {"board": "0.55", "dac": "#0072B2", "aoc": "#D55E00"}

@@ -8,7 +8,7 @@ are tried; `Messages` carries out the operations that all of them refuse.
 from collections.abc import Callable
 
 from unisono.base.facts import reduces
-from unisono.tasks._held import Route
+from unisono.tasks._local_arrays import Route
 from unisono.tasks._messages import Messages
 from unisono.tasks.routes._about import About
 from unisono.tasks.routes._exchanges import Alltoall, Scatter, WorldAlltoall

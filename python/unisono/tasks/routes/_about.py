@@ -9,7 +9,7 @@ import numpy as np
 
 from unisono._core import Discovery, LibraryCollective, Operation
 from unisono.tasks import _transport
-from unisono.tasks._held import PythonRoute, Route
+from unisono.tasks._local_arrays import PythonRoute, Route
 from unisono.tasks._regions import Boxes, Data, Part
 
 
@@ -82,7 +82,7 @@ def fits(size: int) -> bool:
 Side = tuple[list[Part], int, list[int], list[int]]
 
 
-class ByLibrary(Route, ABC):
+class LibraryRoute(Route, ABC):
     """A route that calls the MPI library, among the participants."""
 
     def __init__(self, about: About) -> None:
@@ -94,7 +94,7 @@ class ByLibrary(Route, ABC):
         """Returns the library's function, with its memory."""
 
 
-class ByWorld(PythonRoute):
+class WorldRoute(PythonRoute):
     """A route by a plan if there is one, else by the library; all ranks take part, with equal parts."""
 
     by_world = True

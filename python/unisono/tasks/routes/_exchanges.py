@@ -3,9 +3,9 @@
 import numpy as np
 
 from unisono._core import LibraryCollective
-from unisono.tasks._held import Held, Pending
+from unisono.tasks._local_arrays import LocalArray, Pending
 from unisono.tasks._regions import Boxes, pack_into, packed_parts, unpack, volume
-from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, library_call, side
+from unisono.tasks.routes._about import About, LibraryRoute, Side, WorldRoute, fits, library_call, side
 
 
 def _side(about: About, regions: dict[int, Boxes]) -> Side:
@@ -24,7 +24,7 @@ def _alltoall(about: About) -> LibraryCollective:
     return library_call(about, "alltoallv", given=_side(about, about.sends), got=_side(about, about.receives))
 
 
-class WorldAlltoall(ByWorld):
+class WorldAlltoall(WorldRoute):
     """An all-to-all of all ranks, with equal parts for all pairs."""
 
     #: The largest number of ranks for which the elements of every pair are counted.
@@ -44,22 +44,22 @@ class WorldAlltoall(ByWorld):
     def call(self, about: About) -> LibraryCollective:
         return _alltoall(about)
 
-    def begin(self, held: Held) -> Pending:
+    def begin(self, local: LocalArray) -> Pending:
         given, got = np.empty(self._shape, np.uint8), np.empty(self._shape, np.uint8)
         for k, region in self.about.sends.items():
-            pack_into(given[k].view(held.data.dtype), held.data, region)
+            pack_into(given[k].view(local.data.dtype), local.data, region)
         # The part of a rank for itself is not sent.
         given[self.about.rank] = 0
         started, served = self.start(given, got)
 
         def finish() -> None:
             for k, region in self.about.receives.items():
-                unpack(held.data, region, got[k].view(held.data.dtype), region)
+                unpack(local.data, region, got[k].view(local.data.dtype), region)
 
         return Pending(started.test, finish, served, (given, got))
 
 
-class Alltoall(ByLibrary):
+class Alltoall(LibraryRoute):
     """An all-to-all with parts of any size."""
 
     @classmethod
@@ -71,7 +71,7 @@ class Alltoall(ByLibrary):
         return _alltoall(about)
 
 
-class Scatter(ByLibrary):
+class Scatter(LibraryRoute):
     """A scatter from one participant to the others."""
 
     @classmethod

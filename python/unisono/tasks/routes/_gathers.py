@@ -3,9 +3,9 @@
 import numpy as np
 
 from unisono._core import LibraryCollective
-from unisono.tasks._held import Held, Pending, nothing
+from unisono.tasks._local_arrays import LocalArray, Pending, nothing
 from unisono.tasks._regions import Data, Part, interval, pack, packed_parts, shared_parts, unpack, volume
-from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, library_call, side
+from unisono.tasks.routes._about import About, LibraryRoute, Side, WorldRoute, fits, library_call, side
 
 #: The largest count and offset, in bytes, of MPI's 32-bit integers.
 _MOST = (1 << 31) - 1
@@ -41,15 +41,15 @@ class _Parts:
         rows = zip(about.participants, self.regions, starts[:-1], strict=True)
         return [part for k, r, start in rows if k in self.wanted for part in shared_parts(self.wanted[k], r, start)]
 
-    def unpack(self, held: Held, got: Data, participants: tuple[int, ...]) -> None:
+    def unpack(self, local: LocalArray, got: Data, participants: tuple[int, ...]) -> None:
         """Copies the wanted pieces of the parts of all to the array."""
         for k, rank in enumerate(participants):
             if rank in self.wanted:
-                part = got[self.starts[k] : self.starts[k + 1]].view(held.data.dtype)
-                unpack(held.data, self.wanted[rank], part, self.regions[k])
+                part = got[self.starts[k] : self.starts[k + 1]].view(local.data.dtype)
+                unpack(local.data, self.wanted[rank], part, self.regions[k])
 
 
-class WorldAllgather(ByWorld):
+class WorldAllgather(WorldRoute):
     """An all-gather of equal parts of all ranks."""
 
     @classmethod
@@ -72,22 +72,22 @@ class WorldAllgather(ByWorld):
         in_place: tuple[int, list[int]] | None = (self._at, []) if self.in_place else None
         return library_call(about, "allgather", given=parts.given(about), got=got, in_place=in_place)
 
-    def begin_in_place(self, held: Held) -> Pending:
+    def begin_in_place(self, local: LocalArray) -> Pending:
         parts = self._parts
-        mine = pack(held.data, parts.mine).view(np.uint8)
-        into = held.data.reshape(-1).view(np.uint8)[self._at : self._at + parts.starts[-1]]
+        mine = pack(local.data, parts.mine).view(np.uint8)
+        into = local.data.reshape(-1).view(np.uint8)[self._at : self._at + parts.starts[-1]]
         started, served = self.start(mine, into.reshape(self._shape))
         return Pending(started.test, nothing, served, (mine, into))
 
-    def begin(self, held: Held) -> Pending:
+    def begin(self, local: LocalArray) -> Pending:
         parts, participants = self._parts, self.about.participants
-        mine = pack(held.data, parts.mine).view(np.uint8)
+        mine = pack(local.data, parts.mine).view(np.uint8)
         got = np.empty(parts.starts[-1], np.uint8)
         started, served = self.start(mine, got.reshape(self._shape))
-        return Pending(started.test, lambda: parts.unpack(held, got, participants), served, (mine, got))
+        return Pending(started.test, lambda: parts.unpack(local, got, participants), served, (mine, got))
 
 
-class Gather(ByLibrary):
+class Gather(LibraryRoute):
     """A gather of parts of any size, to all or to one."""
 
     @classmethod
@@ -143,20 +143,20 @@ class _Broadcast:
         got = side([] if self.is_root else shared_parts(self.wanted, self.region), size)
         return library_call(about, "broadcast", root=root, given=given, got=got, shared=True)
 
-    def octets(self, held: Held) -> Data:
+    def octets(self, local: LocalArray) -> Data:
         """Returns the buffer that is sent or received: a part of the array, or separate memory."""
         if self.at is not None:
-            return held.data.reshape(-1).view(np.uint8)[self.at]
-        packed = pack(held.data, self.region) if self.is_root else np.empty(self.bytes, np.uint8)
+            return local.data.reshape(-1).view(np.uint8)[self.at]
+        packed = pack(local.data, self.region) if self.is_root else np.empty(self.bytes, np.uint8)
         return packed.view(np.uint8)
 
-    def finish(self, held: Held, octets: Data) -> None:
+    def finish(self, local: LocalArray, octets: Data) -> None:
         """Copies received packed elements to the array."""
         if self.at is None and not self.is_root:
-            unpack(held.data, self.wanted, octets.view(held.data.dtype), self.region)
+            unpack(local.data, self.wanted, octets.view(local.data.dtype), self.region)
 
 
-class WorldBroadcast(ByWorld):
+class WorldBroadcast(WorldRoute):
     """A broadcast to all ranks."""
 
     @classmethod
@@ -175,13 +175,13 @@ class WorldBroadcast(ByWorld):
     def call(self, about: About) -> LibraryCollective:
         return self._broadcast.call(about)
 
-    def begin(self, held: Held) -> Pending:
-        octets = self._broadcast.octets(held)
+    def begin(self, local: LocalArray) -> Pending:
+        octets = self._broadcast.octets(local)
         started, served = self.start(octets)
-        return Pending(started.test, lambda: self._broadcast.finish(held, octets), served, (octets,))
+        return Pending(started.test, lambda: self._broadcast.finish(local, octets), served, (octets,))
 
 
-class Broadcast(ByLibrary):
+class Broadcast(LibraryRoute):
     """A broadcast to some ranks."""
 
     @classmethod

@@ -6,10 +6,10 @@ import numpy as np
 
 from unisono._core import LibraryCollective
 from unisono.mpi import OPERATORS
-from unisono.tasks._held import Held, Pending, nothing
+from unisono.tasks._local_arrays import LocalArray, Pending, nothing
 from unisono.tasks._operators import NEUTRAL, by_mpi
 from unisono.tasks._regions import Boxes, Data, gather_into, pack, packed_parts, shared_parts, unpack, volume
-from unisono.tasks.routes._about import About, ByLibrary, ByWorld, Side, fits, library_call
+from unisono.tasks.routes._about import About, LibraryRoute, Side, WorldRoute, fits, library_call
 
 
 class _Partial:
@@ -78,7 +78,7 @@ def _result(about: About) -> Boxes:
     return about.received(about.rank if about.operation.pattern == "allreduce" or root is None else root)
 
 
-class WorldReduction(ByWorld):
+class WorldReduction(WorldRoute):
     """A reduction of all ranks' results, to all or to one."""
 
     @classmethod
@@ -97,14 +97,14 @@ class WorldReduction(ByWorld):
     def call(self, about: About) -> LibraryCollective:
         return self._partial.to_all_or_one(about)
 
-    def begin(self, held: Held) -> Pending:
-        packed, boxes = self._partial.pack(held.data), self._partial.boxes
+    def begin(self, local: LocalArray) -> Pending:
+        packed, boxes = self._partial.pack(local.data), self._partial.boxes
         started, served = self.start(packed)
-        finish = (lambda: unpack(held.data, boxes, packed, boxes)) if self._gets else nothing
+        finish = (lambda: unpack(local.data, boxes, packed, boxes)) if self._gets else nothing
         return Pending(started.test, finish, served, (packed,))
 
 
-class Reduction(ByLibrary):
+class Reduction(LibraryRoute):
     """A reduction of some ranks, or with the same bits on all."""
 
     @classmethod
@@ -128,7 +128,7 @@ def _shares(about: About) -> tuple[_Partial, list[int]] | None:
     return None if partial is None else (partial, [volume(region) for region in regions])
 
 
-class WorldReduceScatter(ByWorld):
+class WorldReduceScatter(WorldRoute):
     """A reduce-scatter of equal parts to all ranks."""
 
     @classmethod
@@ -146,14 +146,14 @@ class WorldReduceScatter(ByWorld):
         got: Side = packed_parts(self._wanted), count * about.dtype.itemsize, [count], []
         return self._partial.call(about, "reduce-scatter-block", [count], got=got)
 
-    def begin(self, held: Held) -> Pending:
-        packed, wanted = self._partial.pack(held.data).reshape(self._shape), self._wanted
-        got = np.empty(self._shape[1], held.data.dtype)
+    def begin(self, local: LocalArray) -> Pending:
+        packed, wanted = self._partial.pack(local.data).reshape(self._shape), self._wanted
+        got = np.empty(self._shape[1], local.data.dtype)
         started, served = self.start(packed, got)
-        return Pending(started.test, lambda: unpack(held.data, wanted, got, wanted), served, (packed, got))
+        return Pending(started.test, lambda: unpack(local.data, wanted, got, wanted), served, (packed, got))
 
 
-class ReduceScatter(ByLibrary):
+class ReduceScatter(LibraryRoute):
     """A reduce-scatter of parts of any size to some ranks."""
 
     @classmethod

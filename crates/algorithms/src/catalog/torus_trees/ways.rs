@@ -6,7 +6,7 @@ use unisono_synthesis::{Fabric, Graph};
 /// The links that the messages of the trees take on a network.
 pub struct Ways<'a> {
     fabric: &'a Fabric,
-    /// By tree and rank: the links from the parent, and the least rate of one of them.
+    /// The links from the parent of each rank in each tree, and the least rate of one of them.
     of: Vec<Vec<(u32, u64)>>,
     /// Messages of a chunk on the busiest link, divided by its rate.
     busiest: f64,

@@ -21,7 +21,8 @@ pub(super) enum Event {
 /// Events by time, and by order of insertion.
 #[derive(Default)]
 pub(super) struct Events {
-    /// From the highest: 64 bits the time, 32 the number of the event, 3 its kind, 29 its instruction, message or part.
+    /// The events. The bits of one, from the highest: 64 for the time, 32 for its number, 3 for its kind, 29 for its
+    /// instruction, message or part.
     queue: BinaryHeap<Reverse<u128>>,
     made: u32,
 }

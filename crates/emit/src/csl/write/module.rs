@@ -198,7 +198,7 @@ fn given(plan: &Plan) -> String {
     given
 }
 
-/// Whether the example is of this collective: every rank has an input and an output of the same length.
+/// Returns whether the example is of this collective: every rank has an input and an output of the same length.
 fn has_example(plan: &Plan) -> bool {
     let c = &plan.collective;
     let alike = |len: &dyn Fn(u32) -> u32| len(0) > 0 && (0..c.ranks).all(|rank| len(rank) == len(0));

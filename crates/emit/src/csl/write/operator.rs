@@ -1,4 +1,4 @@
-//! How an operator combines two vectors: by a vector operation of the language, or by `@map` with a function of
+//! The combination of two vectors by an operator: a vector operation of the language, or `@map` with a function of
 //! `operator.csl`, an element at a time and in memory.
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};

@@ -20,7 +20,7 @@ use crate::csl::SdkTarget;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form<'a> {
     Project,
-    /// With the name of the operator's file.
+    /// A module, with the name of the operator's file.
     Module {
         operator: &'a str,
     },

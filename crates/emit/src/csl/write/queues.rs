@@ -1,4 +1,4 @@
-//! Which queue serves which color in a program file.
+//! The queue of each color in a program file.
 //!
 //! A queue serves one color. On the WSE-2 the microthread of an operation is the number of its output queue, or of its
 //! first input queue if it sends nothing; two operations that may run together share neither queue nor microthread.

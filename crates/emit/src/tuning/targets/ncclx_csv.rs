@@ -160,7 +160,7 @@ fn fields(line: &str) -> Vec<&str> {
     .collect()
 }
 
-/// Whether a field is a number, an interval or `*`, as the tuner reads it.
+/// Returns whether a field is a number, an interval or `*`, as the tuner reads it.
 fn is_range(field: &str) -> bool {
     let number = |text: &str| text.parse::<i64>().ok();
     let Some(inner) = field.strip_prefix(['[', '(']).and_then(|rest| rest.strip_suffix([']', ')'])) else {

@@ -34,7 +34,7 @@ const fn same(kind: Kind, ours: &'static str, theirs: &'static str) -> Counterpa
     Counterpart { kind, ours, theirs, settings: plain }
 }
 
-/// With radix 2, which the variables of [`RADIX`] set.
+/// Returns an algorithm with radix 2, which the variables of [`RADIX`] set.
 const fn binary(kind: Kind, ours: &'static str, theirs: &'static str) -> Counterpart {
     Counterpart { kind, ours, theirs, settings: radix_two }
 }

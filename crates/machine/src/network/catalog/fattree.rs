@@ -36,7 +36,7 @@ const MIDDLE: u32 = SWITCH_PORTS / 2;
 struct Keys {
     accelerators: u32,
     levels: u32,
-    /// Of a leaf.
+    /// The ports down of a leaf.
     down: u32,
     up: u32,
     /// The ports of a switch on top.

@@ -119,7 +119,7 @@ pub struct Wiring<'a> {
     /// The speed of cables that state none.
     pub own: Speed,
     pub rule: Rule,
-    /// For `up-down`.
+    /// The root of the tree of `up-down`.
     pub root: Option<u32>,
 }
 
@@ -287,7 +287,7 @@ impl Topology for Graph {
         self.plane.accelerators()
     }
 
-    /// Of the accelerator with the most ports.
+    /// Returns the number of ports of the accelerator with the most.
     fn ports(&self) -> u32 {
         (0..self.plane.accelerators()).map(|node| narrow(self.plane.leaving(node).len())).max().unwrap_or(0)
     }

@@ -60,7 +60,7 @@ impl Topology for Torus {
         self.0.dims.clone()
     }
 
-    /// Only for a torus of two dimensions. There are no trees, so no traffic passes an upper level.
+    /// Returns the boards of a torus of two dimensions. There are no trees, so no traffic passes an upper level.
     fn boards(&self) -> Option<Boards> {
         if self.0.dims.len() != 2 {
             return None;

@@ -9,10 +9,10 @@ use serde::Serialize;
 use super::{Gpu, MachinesPer, Network, Prices, SwitchClass};
 use crate::{Description, MachineError};
 
-/// How a file is read.
+/// The options with which a file is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asked<'a> {
-    /// Of the machine.
+    /// The name of the machine.
     pub name: &'a str,
     /// Equal boxes of which the file describes one.
     pub boxes: u32,
@@ -33,7 +33,7 @@ pub struct Format {
 /// Sorted by name.
 pub const FORMATS: &[Format] = &[edges::FORMAT, nccl::FORMAT];
 
-/// What is wrong with a file; the line where one line is at fault.
+/// The fault of a file, and its line if one line is at fault.
 struct Refusal {
     line: Option<u32>,
     message: String,

@@ -80,7 +80,7 @@ struct Server {
     cables: Vec<(usize, usize, Rate)>,
     /// The latest architecture of a GPU on NVSwitches.
     switched_sm: Option<u32>,
-    /// Of the GPUs of NVIDIA: the least architecture, the most NVLinks, and the CPUs beside them.
+    /// The least architecture and the most NVLinks of the GPUs of NVIDIA, and the CPUs beside them.
     gpu: Option<Gpu>,
     /// Speeds of PCIe that NCCL does not know.
     unknown_speeds: BTreeSet<String>,
@@ -114,11 +114,11 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
     Ok(found.network(asked, gpus))
 }
 
-/// What is known while elements are read.
+/// The state of the reader between elements.
 #[derive(Default)]
 struct Reader {
     found: Server,
-    /// By host and bus; several ranks may share the bus of a GPU that is cut in partitions (MLOPart).
+    /// The ranks by host and bus; several ranks may share the bus of a GPU that is cut in partitions (MLOPart).
     gpus: BTreeMap<(String, String), Vec<usize>>,
     nvswitch: Option<usize>,
 }

@@ -274,7 +274,7 @@ fn numbers_of_gpus_are_numbers() {
     }
 }
 
-/// What NCCL leaves out is left out by name.
+/// Elements that NCCL leaves out are named.
 #[test]
 fn what_nccl_leaves_out_is_named() {
     let gpu = |at: usize, gpus: &str| format!("<pci busid='{at}'>{gpus}</pci>");

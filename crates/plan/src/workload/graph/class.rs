@@ -17,7 +17,7 @@ pub(super) enum Meeting {
     Receivers(u32, usize),
 }
 
-/// How far a node is.
+/// The progress of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Waits,
@@ -39,21 +39,21 @@ pub(super) struct Queue {
 }
 
 pub(super) struct Class {
-    /// Of each node, the number of nodes that it waits for.
+    /// The number of nodes that each node waits for.
     pub open: Vec<u32>,
     /// The nodes that wait for ends, and those that wait for begins.
     pub waiting: [Waiting; 2],
     /// The meeting of each node.
     pub meetings: Vec<Option<Meeting>>,
     pub states: Vec<State>,
-    /// Of compute and of communication; without overlap the first serves both.
+    /// The queues of compute and of communication; without overlap the first serves both.
     pub queues: [Queue; 2],
     pub times: Vec<Interval>,
-    /// When the port that receives is free, where there is one.
+    /// The time at which the port that receives is free, if there is one.
     pub port: f64,
-    /// When the host is free to begin a message, and to end one.
+    /// The times at which the host is free to begin a message, and to end one.
     pub hosts: [f64; 2],
-    /// When the machines that send are free, of those that are at work.
+    /// The times at which the busy send machines are free again.
     pub sending: BinaryHeap<Reverse<u64>>,
 }
 
@@ -115,7 +115,7 @@ impl Class {
 }
 
 impl Waiting {
-    /// From pairs of a node and one that waits for it.
+    /// Makes the list from pairs of a node and one that waits for it.
     fn new(nodes: usize, mut pairs: Vec<(u32, u32)>) -> Self {
         pairs.sort_unstable();
         let mut ends = vec![0; nodes];

@@ -22,7 +22,7 @@ use super::{
     ports::Links,
 };
 
-/// What happens at a time.
+/// An event at a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// The head of a message comes to the port of its receiver.
@@ -54,7 +54,7 @@ struct UnderWay {
 pub(super) struct Simulation<'a, F, M> {
     graph: &'a WorkloadGraph,
     overlap: bool,
-    /// Whether a rank sends one message at a time, whatever its machines.
+    /// True if a rank sends one message at a time, whatever its machines.
     sends_one: bool,
     seconds: F,
     messages: &'a M,
@@ -232,7 +232,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.events.push(Reverse((key(time.end), Event::Done(class, node))));
     }
 
-    /// Whether messages are posted when they are ready, and wait for machines that send afterwards.
+    /// Returns whether messages are posted when they are ready, and wait for send machines afterwards.
     fn are_posted(&self) -> bool {
         !self.sends_one && self.messages.are_posted()
     }

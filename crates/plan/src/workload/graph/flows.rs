@@ -38,7 +38,7 @@ struct Active {
     rate: f64,
 }
 
-/// What happens: a node of a rank ends.
+/// The end of a node of a rank, as an event.
 type End = (u64, u32, u32);
 
 struct Run<'a, S> {
@@ -47,19 +47,19 @@ struct Run<'a, S> {
     rows: &'a [Vec<Option<usize>>],
     seconds: S,
     overlap: bool,
-    /// Of each row.
+    /// The groups of each row.
     groups: Vec<Vec<Group>>,
-    /// Of each row, the group of each rank.
+    /// The group of each rank, for each row.
     of_rank: Vec<Vec<Option<u32>>>,
-    /// Of each link, the busy parts of all active groups.
+    /// The busy parts of all active groups on each link.
     loads: Vec<f64>,
-    /// Whether groups began or ended since rates were shared.
+    /// True if groups began or ended since rates were shared.
     changed: bool,
     times: Vec<Vec<Interval>>,
     done: Vec<Vec<bool>>,
     /// The next node of each queue of each rank; without overlap both are the same.
     next: Vec<[u32; 2]>,
-    /// Whether the next node is under way.
+    /// True if the next node is under way.
     busy: Vec<[bool; 2]>,
     came: FxHashMap<(Occurrence, u32), (usize, f64)>,
     active: Vec<Active>,

@@ -1,8 +1,8 @@
-//! How closely communication is simulated.
+//! The levels of detail at which communication is simulated.
 
 use super::super::WorkloadError;
 
-/// How the time of communication is found.
+/// The source of the time of communication.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
     /// Each collective takes what the model of plans predicts for it.

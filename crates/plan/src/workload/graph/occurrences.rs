@@ -19,9 +19,9 @@ pub enum Occurrence {
 pub struct Occurrences {
     /// The class of each rank.
     pub class_of: Vec<usize>,
-    /// Of each class and node; `None` of compute.
+    /// The communication of each class and node; `None` for compute.
     pub of: Vec<Vec<Option<Occurrence>>>,
-    /// Of each class, the node of a communication. Both ends of a message have the same communication.
+    /// The node of a communication in each class. Both ends of a message have the same communication.
     pub nodes: Vec<FxHashMap<Occurrence, usize>>,
 }
 

@@ -26,7 +26,7 @@ pub struct OpinionRow {
     pub suffices_bytes: u64,
     pub seconds: f64,
     pub suffices_seconds: f64,
-    /// Of all times that it is made.
+    /// The time saved over all executions.
     pub saved_seconds: f64,
     /// The bytes that a rank has to send less in a step, of a group of that size.
     pub saved_bytes: u64,

@@ -9,7 +9,7 @@ pub struct Ports {
     pub arriving: Vec<(u32, f64)>,
 }
 
-/// How messages between pairs travel.
+/// The transport of messages between pairs.
 pub trait Messages {
     /// The part of a message's time during which it holds nobody. `class` and `node` are those of its send.
     fn latency_seconds(&self, _class: usize, _node: usize) -> f64 {
@@ -27,7 +27,7 @@ pub trait Messages {
         None
     }
 
-    /// Whether a message begins when it is ready, also while the machines that send are busy.
+    /// Returns whether a message begins when it is ready, also while the send machines are busy.
     fn are_posted(&self) -> bool {
         false
     }
@@ -44,8 +44,8 @@ pub struct OnePort;
 
 impl Messages for OnePort {}
 
-/// When each link is free for messages that leave, and for those that arrive. A message on its way holds no link that
-/// others leave over meanwhile.
+/// The times at which each link is free for messages that leave, and for those that arrive. A message on its way holds
+/// no link that others leave over meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     leaving: FxHashMap<u32, f64>,

@@ -60,9 +60,9 @@ pub struct Communication {
     pub params: BTreeMap<String, String>,
     pub seconds: f64,
     pub bound: Option<BoundReport>,
-    /// Of messages between pairs, the part of the time that does not depend on their length.
+    /// The part of the time of messages between pairs that does not depend on their length.
     pub latency_seconds: f64,
-    /// Of messages between pairs, the parts of the latency in the hosts of the sender and of the receiver.
+    /// The parts of the latency of messages between pairs in the hosts of the sender and of the receiver.
     pub overhead_seconds: [f64; 2],
 }
 
@@ -73,7 +73,7 @@ pub struct Prices<'a> {
     target: Arc<dyn Target>,
     /// The targets of groups of ranks, which know forests of earlier collectives.
     targets: Mutex<FxHashMap<Vec<u32>, Arc<dyn Target>>>,
-    /// On a network.
+    /// The shared links of a network.
     shared: Option<SharedNetwork>,
     /// The algorithm of each kind of collective; without one the fastest is taken.
     algorithms: BTreeMap<&'static str, String>,
@@ -81,11 +81,11 @@ pub struct Prices<'a> {
     settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
     rows: Vec<Communication>,
-    /// Of each row, how its groups make it: one entry a size of groups.
+    /// The algorithms that the groups of each row use: one entry for each size of groups.
     chosen: Vec<Vec<Chosen>>,
     /// The row of each length and time of messages between pairs.
     messages: FxHashMap<(u64, Option<u64>), usize>,
-    /// On a network, of each pair of a sender and a receiver.
+    /// The ports of each pair of a sender and a receiver on a network.
     ports: FxHashMap<(u32, u32), Ports>,
 }
 
@@ -110,7 +110,7 @@ impl Messages for PricedMessages<'_> {
         self.prices.ports.get(&(*class.ranks.first()?, to))
     }
 
-    /// On a network, hosts hand messages to an interface.
+    /// Returns true on a network, whose hosts hand messages to an interface.
     fn are_posted(&self) -> bool {
         self.prices.shared.is_some()
     }
@@ -266,7 +266,7 @@ impl<'a> Prices<'a> {
         &self.rows
     }
 
-    /// How the groups of each row of [`Prices::rows`] make it. Messages have no entry.
+    /// Returns the algorithms that the groups of each row of [`Prices::rows`] use. Messages have no entry.
     pub fn chosen(&self) -> &[Vec<Chosen>] {
         &self.chosen
     }

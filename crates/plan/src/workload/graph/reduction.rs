@@ -14,7 +14,7 @@ pub(super) struct Reduction {
 const MANY: u64 = 1 << 30;
 
 impl Reduction {
-    /// By `gamma_ns_per_byte` of a network, or by the prices of another machine.
+    /// Creates prices from `gamma_ns_per_byte` of a network, or from those of another machine.
     pub fn new(network: Option<&Network>, prices: Option<&dyn Prices>) -> Self {
         if let Some(network) = network {
             let seconds_per_byte = network.gamma_ns_per_byte * 1e-9 / f64::from(network.planes.max(1));

@@ -40,7 +40,7 @@ pub struct CollectiveRow {
     pub slowest_seconds: f64,
     /// The time during which at least one is under way.
     pub total_seconds: f64,
-    /// Of the total, the part during which no compute runs.
+    /// The part of the total during which no compute runs.
     pub exposed_seconds: f64,
     /// The total divided by the time of the step.
     pub share: f64,
@@ -55,11 +55,11 @@ pub struct GraphReport {
     pub workload: String,
     pub machine: String,
     pub accelerators: u32,
-    /// Of workload files.
+    /// The source that a workload file states.
     pub reference: String,
     pub level: &'static str,
     pub overlap: bool,
-    /// Of workloads on switches that reduce.
+    /// The images of a node, for workloads on switches that reduce.
     pub minibatch: Option<u32>,
     pub algorithm: Option<&'static str>,
     pub format: &'static str,
@@ -69,14 +69,14 @@ pub struct GraphReport {
     pub model: &'static str,
     #[serde(flatten)]
     pub iteration: Iteration,
-    /// By total time, longest first.
+    /// The collectives by total time, longest first.
     pub collectives: Vec<CollectiveRow>,
     pub second_opinion: Vec<OpinionRow>,
     /// Operations whose time the reader does not know, with their number.
     pub unknown: BTreeMap<String, u64>,
     /// Sentences on the values that the reader assumed and the costs that times leave out.
     pub notes: Vec<String>,
-    /// Of levels that simulate.
+    /// The packets, at levels that simulate.
     pub packets: Option<u64>,
     pub events: Option<u64>,
 }
@@ -85,13 +85,13 @@ pub struct GraphReport {
 pub(super) struct Timed {
     pub rank: u32,
     pub class: usize,
-    /// Of packets, a communication begins when the last rank of its group comes to it.
+    /// The intervals of communication. By packets, a communication begins when the last rank of its group comes to it.
     pub times: Vec<Interval>,
     /// The end of the program.
     pub seconds: f64,
-    /// Of one plane of a network, where packets are simulated.
+    /// The packets of one plane of a network, if packets are simulated.
     pub packets: Option<u64>,
-    /// Of levels that simulate.
+    /// The events, at levels that simulate.
     pub events: Option<u64>,
 }
 
@@ -107,7 +107,7 @@ pub struct Step<'a> {
     pub prices: Prices<'a>,
     /// Needed if the program counts operations.
     pub accelerator: Option<Accelerator>,
-    /// Whether compute and communication have queues of their own.
+    /// True if compute and communication have queues of their own.
     pub overlap: bool,
     pub level: Level,
 }
@@ -263,7 +263,7 @@ impl Seen<'_> {
         order
     }
 
-    /// Of each node, the seconds of communication during which nothing is computed.
+    /// Returns the seconds of each node's communication during which nothing is computed.
     fn exposed(&self) -> Vec<f64> {
         let order = self.order();
         let computed: Vec<Interval> =

@@ -23,7 +23,7 @@ use crate::PlanError;
 const COMMUNICATES: u8 = 0;
 const COMPUTES: u8 = 1;
 const TICKS_PER_SECOND: f64 = 1e12;
-/// Of an instruction or a stream of a schedule, as in the task graph of one schedule.
+/// The memory of an instruction or a stream of a schedule, as in the task graph of one schedule.
 const BYTES_EACH: u128 = 96;
 const STEPS_EACH: u128 = 128;
 /// Tags of messages are below the number that stands for any tag.
@@ -32,15 +32,15 @@ const MOST_TAGS: u64 = 1 << 31;
 /// The graph, and the tasks whose ends are the times of the nodes.
 pub struct ProgramTasks {
     pub graph: TaskGraph,
-    /// On a network the place of each rank of the graph: those of the program, then switches.
+    /// The place on the network of each rank of the graph: those of the program, then switches.
     pub places: Vec<u32>,
-    /// Of each rank and each node: the end of compute; the begin and the end of communication.
+    /// The tasks that are watched for each rank and node: the end of compute; the begin and the end of communication.
     pub watch: Vec<TaskId>,
     /// The sends of messages between pairs, of each rank in the order of its nodes. They are done when they have left.
     pub leaving: Vec<TaskId>,
     /// The first watched task of each rank, and its first message that leaves.
     first: Vec<[usize; 2]>,
-    /// Of each class, the place of each node's tasks among those of its ranks.
+    /// The place of each node's tasks among those of its ranks, for each class.
     offsets: Vec<Vec<usize>>,
 }
 
@@ -55,11 +55,11 @@ struct Made<'a> {
 /// A program whose communications have schedules, on a machine.
 pub struct Scheduled<'a> {
     pub graph: &'a WorkloadGraph,
-    /// Of each row, how its groups make it: one entry a size of groups. Messages have none.
+    /// The algorithms that the groups of each row use: one entry for each size of groups. Messages have none.
     pub chosen: &'a [Vec<Chosen>],
-    /// Of each class and node the row of its communication.
+    /// The row of the communication of each class and node.
     pub rows: &'a [Vec<Option<usize>>],
-    /// On a network, the place of each rank.
+    /// The place of each rank on a network.
     pub places: &'a [u32],
     /// The sums and copies that the switches of a network make.
     pub computing: &'a Switches,
@@ -67,18 +67,18 @@ pub struct Scheduled<'a> {
     pub overlap: bool,
 }
 
-/// What all ranks of a program share while their tasks are made.
+/// The data that all ranks of a program share while their tasks are made.
 struct Shared<'a> {
     graph: &'a WorkloadGraph,
     made: &'a [Vec<Made<'a>>],
     parts: &'a [Vec<Subgraph<'a>>],
     /// The senders of each rank, by the set of tables of receivers.
     senders: Vec<Vec<Vec<u32>>>,
-    /// Of each collective and permutation, its row and its first tag.
+    /// The row and the first tag of each collective and permutation.
     tags: FxHashMap<Occurrence, (usize, u32)>,
     /// The tag of messages between pairs for each tag of the program.
     of_pairs: FxHashMap<u32, u32>,
-    /// Of a rank that begins to communicate, in ticks.
+    /// The time of a rank to begin to communicate, in ticks.
     launch: u64,
     overlap: bool,
 }

@@ -20,7 +20,7 @@ pub const NO_COLOR: u32 = 1 << 31;
 /// The colors from which a thread takes after its end.
 pub const DONE: u32 = u32::MAX;
 
-/// In place of a cycle that never comes.
+/// The value in place of a cycle that never comes.
 pub const NEVER: u32 = i32::MAX as u32;
 
 /// Counters from 0 to 15 for all colors of all PEs of a group, in bit slices: bit `n` of slice `k` is bit `k` of

@@ -54,7 +54,7 @@ pub(in super::super) struct Border<'a> {
     regions: &'a Regions,
     region: usize,
     pub log: Log,
-    /// Crossings to each region.
+    /// The packets that cross into each region.
     sent: Vec<Vec<Sent>>,
     /// Messages by region and place in its table.
     foreign: Vec<Vec<Foreign>>,

@@ -83,7 +83,7 @@ pub(in super::super) struct Order {
     /// Stamps made before the window, and in it: of packets' events, of ranks'.
     before: [u64; 2],
     made: [u32; 2],
-    /// By region and kind: the place of each stamp among those of all regions.
+    /// The place of each stamp among those of all regions, by region and kind.
     places: Vec<[Vec<u32>; 2]>,
 }
 

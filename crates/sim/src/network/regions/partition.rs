@@ -9,7 +9,7 @@ pub(in super::super) struct Regions {
     pub count: usize,
     /// The region of each node.
     pub of_node: Vec<u8>,
-    /// By link: the regions of its ends, and whether they differ.
+    /// The region at the start of each link; the next two fields have that at its end, and whether the two differ.
     pub from: Vec<u8>,
     pub to: Vec<u8>,
     pub crosses: Vec<bool>,

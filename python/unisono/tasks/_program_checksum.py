@@ -8,7 +8,7 @@ import numpy.typing as npt
 from unisono._core import InputError
 
 
-class Agreed:
+class ProgramChecksum:
     """The dtypes, operators and initial contents of a program, as one checksum that ranks compare."""
 
     def __init__(self) -> None:

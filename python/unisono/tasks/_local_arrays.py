@@ -19,7 +19,7 @@ Command = tuple[Any, ...]
 
 
 @dataclass
-class Held:
+class LocalArray:
     """A rank's copy of an array: of full size, but memory pages that no task touches are not allocated."""
 
     data: Data
@@ -112,9 +112,9 @@ class PythonRoute(Route, ABC):
     """A route that Python begins if `here` is None."""
 
     @abstractmethod
-    def begin(self, held: Held) -> Pending:
+    def begin(self, local: LocalArray) -> Pending:
         """Begins the rank's part, which reads the given region and writes the received region until it is over."""
 
-    def begin_in_place(self, held: Held) -> Pending:
+    def begin_in_place(self, local: LocalArray) -> Pending:
         """Begins the rank's part in the array's own memory."""
-        return self.begin(held)
+        return self.begin(local)
