@@ -260,8 +260,8 @@ def test_choices_of_mpi_libraries_are_judged_by_their_rules(tmp_path: Path) -> N
         (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--machine", "dgx-a100"), "which is hopper"),
         (
             nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]),
-            ("--machine", "dgx-h100", "--as", "rccl"),
-            "accepted are mpich, nccl, openmpi",
+            ("--machine", "dgx-h100", "--as", "xccl"),
+            "accepted are mpich, nccl, openmpi, rccl",
         ),
         (
             nccl_log("allreduce", 2, 8, [(1 << 20, 30.0)]).replace("#  Rank  3 ", "# "),

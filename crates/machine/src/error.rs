@@ -17,8 +17,8 @@ pub enum MachineError {
     )]
     NoNodes { machine: String, kind: &'static str },
     #[error(
-        "{machine} is one box, and its description does not say how several are joined; accepted are a topology of name \
-         boxes, and a key cluster with the name of a preset of such boxes"
+        "{machine} is one box, and its description does not say how several are joined; accepted are an import with \
+         --boxes, a topology of name boxes, and a key cluster with the name of a preset of such boxes"
     )]
     NoBoxes { machine: String },
     #[error("{machine}: {message}")]

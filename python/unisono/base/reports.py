@@ -239,18 +239,19 @@ class LibraryChoice(TypedDict):
 
     algorithm: str
     protocol: str
-    channels: int
-    channel_gb_per_second: float
+    channels: int | None
+    channel_gb_per_second: float | None
     #: The data rate, and the latency in microseconds, by the library's own model.
     gb_per_second: float
     latency_us: float
-    #: The library's own estimate, and the predicted time.
+    #: The library's own estimate, and the predicted time, which is that estimate where the report has no time.
     cost_seconds: float
     seconds: float
     calibrated: bool
     #: The terms of the cost of a call, and the library's own price of each; ``unisono calibrate --from`` fits prices.
-    work: dict[str, float]
-    prices: dict[str, float]
+    #: None for RCCL.
+    work: dict[str, float] | None
+    prices: dict[str, float] | None
 
 
 class LibrarySettings(TypedDict):

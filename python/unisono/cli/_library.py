@@ -15,13 +15,12 @@ OWN_ROWS = (
 def print_choice(library: LibraryReport) -> None:
     """Prints the choice with its time."""
     busbw = "" if library["busbw"] is None else f", busbw {number(library['busbw'], 1)} GB/s"
+    protocol = "" if library["protocol"] is None else f" {library['protocol']}"
     channels = ""
     if library["channel_gb_per_second"] is not None:
-        channels = (
-            f" {library['protocol']}, {library['channels']} channels of {library['channel_gb_per_second']:.4g} GB/s"
-        )
+        channels = f", {library['channels']} channels of {library['channel_gb_per_second']:.4g} GB/s"
     time = "no time" if library["seconds"] is None else f"{microseconds(library['seconds'])} µs{busbw}"
-    chosen = f"{library['algorithm']}{channels}: {time}"
+    chosen = f"{library['algorithm']}{protocol}{channels}: {time}"
     print_fields([(f"as {library['name']}", chosen), *(("note", note) for note in library["notes"])])
 
 
@@ -49,12 +48,12 @@ def print_enabled(library: LibraryReport) -> None:
     rows = [
         [
             f"{one['algorithm']} {one['protocol']}",
-            str(one["channels"]),
-            f"{one['channel_gb_per_second']:.4g}",
+            "" if one["channels"] is None else str(one["channels"]),
+            "" if one["channel_gb_per_second"] is None else f"{one['channel_gb_per_second']:.4g}",
             f"{one['latency_us']:.1f}",
             f"{one['gb_per_second']:.1f}",
             microseconds(one["cost_seconds"]),
-            microseconds(one["seconds"]),
+            "" if library["seconds"] is None else microseconds(one["seconds"]),
         ]
         for one in library["choices"]
     ]

@@ -48,8 +48,8 @@ _SENTENCES = 3
     "--as",
     "behaves_as",
     metavar="LIBRARY",
-    help="Expect this library's own times: nccl [where the machine states its GPUs; else the best plan's], openmpi, "
-    "mpich.",
+    help="Expect this library's own times: nccl, rccl [by the GPUs that the machine states; else the best plan's], "
+    "openmpi, mpich.",
 )
 @click.option("--ranks", type=click.IntRange(1), metavar="P", help="Ranks of logs that do not state them, as OSU's.")
 @click.option("--nodes", type=click.IntRange(1), metavar="N", help="Nodes of logs that do not state their ranks [1].")

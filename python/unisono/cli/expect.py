@@ -58,7 +58,10 @@ _FILES = (".json", ".prom")
 @root_option
 @algorithm_options
 @click.option(
-    "--as", "behaves_as", metavar="LIBRARY", help="Add the time of this library by its own rules: nccl, openmpi, mpich."
+    "--as",
+    "behaves_as",
+    metavar="LIBRARY",
+    help="Add the time of this library by its own rules: nccl, rccl, openmpi, mpich.",
 )
 @click.option(
     "-o",
@@ -169,9 +172,9 @@ def _choice(row: ExpectationRow) -> str:
     choice = row["choice"]
     if choice is None:
         return ""
-    return choice["algorithm"] + (
-        "" if choice["protocol"] is None else f" {choice['protocol']}, {choice['channels']} channels"
-    )
+    protocol = "" if choice["protocol"] is None else f" {choice['protocol']}"
+    channels = "" if choice["channels"] is None else f", {choice['channels']} channels"
+    return choice["algorithm"] + protocol + channels
 
 
 def _microseconds(seconds: float | None) -> str:

@@ -96,8 +96,8 @@ _SCHEDULES = (
     "--as",
     "behaves_as",
     metavar="LIBRARY",
-    help="Add what this library chooses on the machine by its own rules, and its time: nccl, openmpi, mpich. With "
-    "--for nccl and -o, the file has the best of the library's own algorithms for all sizes, or those of --serve.",
+    help="Add what this library chooses on the machine by its own rules, and its time: nccl, rccl, openmpi, mpich. "
+    "With --for nccl and -o, the file has the best of the library's own algorithms for all sizes, or those of --serve.",
 )
 @limit_options
 def plan(
@@ -190,6 +190,11 @@ def plan(
         print_lines("", f"wrote {' and '.join(wrote)}")
     if output is not None and output.endswith(".json") and target in TUNINGS:
         print_lines(f"note: {output} is the report of the plan; any other ending writes the file for {target}")
+    elif output is not None and output.endswith(".json") and target in FORMATS:
+        print_lines(
+            f"note: {output} is the report of the plan; write a .sched, and 'unisono emit FILE.sched "
+            f"--format {target}' makes the files for {target}"
+        )
     if tuning is not None:
         print_lines(f"load it with: {' '.join(tuning['load'])}", *(f"note: {note}" for note in tuning["notes"]))
 

@@ -45,6 +45,7 @@ _NAMES = {
     "scatter": "scatter",
 }
 _RANK = re.compile(r"#?\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
+_LAUNCH = re.compile(r"\bnThread\s+\d+\s+nGpus\s+(\d{1,4})\b")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
 #: The datatypes and operators of nccl-tests that the model of NCCL distinguishes.
 _TYPES = {"half": "f16", "bfloat16": "bf16", "float": "f32", "double": "f64", "int32": "i32", "int64": "i64"}
@@ -66,6 +67,8 @@ class Measured:
     gpu: str = ""
     dtype: str = "f16"
     op: str = "sum"
+    #: The GPUs whose kernels one thread starts, one after the other.
+    launched: int = 1
 
 
 def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog]]:
@@ -121,6 +124,7 @@ class _Run:
     ranks: int
     nodes: int
     gpu: str
+    launched: int
     #: The place of a row, its words, and the index of the time among them.
     rows: list[tuple[str, list[str], int]] = field(default_factory=list)
 
@@ -129,7 +133,7 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None) -> list[Mea
     runs: list[_Run] = []
     run: _Run | None = None
     hosts: dict[int, str] = {}
-    gpu, name, at_time, counts_wrong = "", "", None, False
+    gpu, name, launched, at_time, counts_wrong = "", "", 1, None, False
     is_open = False
     for place, line in enumerate(lines, 1):
         where = f"{origin}, line {place}"
@@ -137,6 +141,8 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None) -> list[Mea
         # A line about the end of a test names the one before.
         if (test := _TEST.search(line)) and "concluded" not in line:
             name, run = test.group(1).replace("_", ""), None
+        if launch := _LAUNCH.search(line):
+            launched = max(1, int(launch.group(1)))
         if rank := _RANK.match(line):
             if is_open and int(rank.group(1)) == 0:
                 # Another test begins, which has the name of the last one only if a line in between says so.
@@ -156,7 +162,7 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None) -> list[Mea
                     f"{where}: {wrong[0]} elements of the result are wrong; repair that, and measure again"
                 )
             if run is None:
-                run = _Run(name, *_placed(hosts, words[at_time + 1 :], given, where), gpu)
+                run = _Run(name, *_placed(hosts, words[at_time + 1 :], given, where), gpu, launched)
                 runs.append(run)
             run.rows.append((where, words, at_time))
     if at_time is None:
@@ -198,7 +204,7 @@ def _points(run: _Run, origin: str) -> list[Measured]:
             time = microseconds(words[at_time], where)
             _check_bandwidths(name, ranks, size, time, words[at_time + 1 : at_time + 3], where)
             dtype, op = _TYPES.get(words[2], "f16"), words[3] if words[3] in _OPERATORS else "sum"
-            found.append(Measured(name, ranks, run.nodes, size, time, run.gpu, dtype, op))
+            found.append(Measured(name, ranks, run.nodes, size, time, run.gpu, dtype, op, run.launched))
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from unisono._core import InputError, Machine, UnsupportedError
 from unisono.base.messages import shown
 from unisono.logs.collectives import Measured
-from unisono.logs.library_calibration import FAR, boxes_of, check_gpus, choice_at
+from unisono.logs.library_calibration import FAR, boxes_of, check_gpus, choice_at, launch_notes
 from unisono.machines.descriptions import with_shape
 from unisono.planning.libraries import library_choice
 from unisono.planning.plans import bounds, plan
@@ -17,8 +17,10 @@ __all__ = ["Choice", "Expected", "Key", "expected_times", "key_of", "library_of"
 Key = tuple[str, int, int, int, str, str]
 #: Collectives whose vector is one block; the others have a block for each rank.
 _ONE_BLOCK = frozenset(("broadcast", "reduce", "allreduce", "scan", "barrier"))
-#: Collectives that NCCL has algorithms for; it runs the others as messages, and a plan is expected instead.
-_OF_NCCL = frozenset(("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter"))
+#: Libraries with a model of GPUs, and the collectives that they have algorithms for; they run the others as messages,
+#: and a plan is expected instead.
+_GPU = ("nccl", "rccl")
+_OF_GPU = frozenset(("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter"))
 #: Libraries that choose by rules.
 _MPI = ("mpich", "openmpi")
 #: Relative errors that are normal. A node without a fault takes 2.2 times NCCL's own estimates of short vectors, and
@@ -68,19 +70,21 @@ def key_of(point: Measured) -> Key:
 
 
 def library_of(machine: Machine, named: str | None) -> str | None:
-    """Returns the library whose own times are expected: the one named, else NCCL on machines that state its GPUs.
+    """Returns the library whose own times are expected: the one named, else that of the GPUs that the machine states.
 
     Raises:
         InputError: the choices of that library are not known.
 
     """
-    if named is not None and named not in ("nccl", *_MPI):
+    if named is not None and named not in (*_GPU, *_MPI):
         raise InputError(
-            f"the own choice of {shown(named)} is not known; accepted are mpich, nccl, openmpi; without --as the best "
-            "plan is expected"
+            f"the own choice of {shown(named)} is not known; accepted are {', '.join(sorted((*_GPU, *_MPI)))}; without "
+            "--as the best plan is expected"
         )
-    states = machine.kind == "network" and "architecture" in (machine.describe().get("gpu") or {})
-    return named or ("nccl" if states else None)
+    gpu = machine.describe().get("gpu") if machine.kind == "network" else None
+    if named or not gpu:
+        return named
+    return "rccl" if gpu["architecture"].startswith("cdna") else "nccl"
 
 
 def expected_times(
@@ -96,10 +100,10 @@ def expected_times(
 
     """
     wanted = {key_of(point): point for point in points if point.ranks > 1}
-    if library == "nccl":
+    if library in _GPU:
         check_gpus(machine, (point.gpu for point in wanted.values()))
     found: dict[Key, Expected] = {}
-    notes: list[str] = []
+    notes = launch_notes(wanted.values()) if library in _GPU else []
     for done, (key, point) in enumerate(wanted.items(), 1):
         try:
             found[key] = _expected(machine, point, library)
@@ -110,7 +114,7 @@ def expected_times(
         if on_time is not None:
             on_time(done, len(wanted))
     if wanted and not found:
-        raise InputError(f"{machine.name} has no expected time for these logs: {notes[0]}")
+        raise InputError(f"{machine.name} has no expected time for these logs: {notes[-1]}")
     return found, list(dict.fromkeys(notes))
 
 
@@ -123,18 +127,24 @@ def _expected(machine: Machine, point: Measured, library: str | None) -> Expecte
     ceiling = None
     if part is not None and is_whole:
         ceiling = max((of["seconds"] for of in bounds(point.collective, part, elements=elements)), default=None)
-    if library == "nccl" and point.collective in _OF_NCCL:
-        choices = choice_at(machine, point)["choices"]
+    own = choice_at(machine, point, library) if library in _GPU and point.collective in _OF_GPU else None
+    if own is not None and own["seconds"] is not None:
+        choices = own["choices"]
         is_fitted = choices[0]["calibrated"]
         of = tuple(Choice(one["algorithm"], one["protocol"], one["seconds"]) for one in choices)
         return Expected(of[0].seconds, ceiling, FAR if is_fitted else _error(point), of, is_fitted)
     if part is None:
         raise InputError(f"a plan for {point.ranks} ranks on {point.nodes} nodes needs all accelerators of its nodes")
     if library in _MPI:
-        own = library_choice(point.collective, part, elements, library=library)
-        if own["seconds"] is not None:
+        by_rules = library_choice(point.collective, part, elements, library=library)
+        if by_rules["seconds"] is not None:
             return _of_rules(
-                Choice(own["algorithm"], "", own["seconds"]), library, point.collective, part, elements, ceiling
+                Choice(by_rules["algorithm"], "", by_rules["seconds"]),
+                library,
+                point.collective,
+                part,
+                elements,
+                ceiling,
             )
     seconds = plan(point.collective, part, elements=elements).predicted["seconds"]
     return Expected(seconds, ceiling, _PLAN)
@@ -156,7 +166,7 @@ def _of_rules(
 
 
 def _error(point: Measured) -> float:
-    """Returns the relative error that is normal for NCCL's own estimate of a point."""
+    """Returns the relative error that is normal for a GPU library's own estimate of a point."""
     if point.bytes < _LONG:
         return _SHORT_ESTIMATE
     return _LONG_ALLREDUCE if point.collective == "allreduce" else _LONG_ESTIMATE

@@ -29,6 +29,7 @@ __all__ = [
     "check_gpus",
     "choice_at",
     "chosen_points",
+    "launch_notes",
     "preset_of",
 ]
 
@@ -43,7 +44,14 @@ _ROUNDS = 20
 _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
 _KEYS = ("start_us", "hop_us", "network_hop_us", "sent_ns_per_byte", "worked_ns_per_byte")
 #: Presets by a word of the GPU's name and the GPUs of a box.
-_PRESETS = {("A100-SXM", 8): "dgx-a100", ("H100", 8): "dgx-h100", ("V100-SXM", 8): "ndv2", ("V100-SXM", 16): "dgx2"}
+_PRESETS = {
+    ("A100-SXM", 8): "dgx-a100",
+    ("H100", 8): "dgx-h100",
+    ("V100-SXM", 8): "ndv2",
+    ("V100-SXM", 16): "dgx2",
+    ("MI300X", 8): "mi300x",
+    ("MI250", 16): "mi250",
+}
 
 #: Architectures by the words in the names of GPUs.
 _ARCHITECTURES = {
@@ -51,6 +59,8 @@ _ARCHITECTURES = {
     "A100|A800|A30": "ampere",
     "H100|H200|H800|H20|GH200": "hopper",
     "B100|B200|B300|GB200|GB300": "blackwell",
+    "MI2[15]0X?": "cdna2",
+    "MI3(?:00|08|25)[AX]?": "cdna3",
 }
 
 _Key = tuple[str, str, bool]
@@ -138,7 +148,12 @@ def calibrated(
 
     """
     check_gpus(machine, (point.gpu for point in points))
-    kept, notes = [], []
+    if (machine.describe().get("gpu") or {}).get("architecture", "").startswith("cdna"):
+        raise InputError(
+            f"prices are fitted to the algorithms of NCCL, and {machine.name} has GPUs of AMD; 'unisono diagnose LOG "
+            f"--machine {machine.name}' compares logs with RCCL's own times"
+        )
+    kept, notes = [], launch_notes(points)
     for point in points:
         try:
             choice_at(machine, point)
@@ -147,7 +162,7 @@ def calibrated(
             continue
         kept.append(point)
     if not kept:
-        raise InputError(f"no point can be fitted: {notes[0]}")
+        raise InputError(f"no point can be fitted: {notes[-1]}")
     fitted = chosen_points(kept, count)
     groups = _groups(machine, fitted)
     table = machine.describe()
@@ -184,6 +199,17 @@ def check_gpus(machine: Machine, names: Iterable[str]) -> None:
             )
 
 
+def launch_notes(points: Iterable[Measured]) -> list[str]:
+    """Returns a sentence about logs in which one thread starts the kernels of several GPUs."""
+    most = max((point.launched for point in points), default=1)
+    if most == 1:
+        return []
+    return [
+        f"one thread of the test started the kernels of {most} GPUs, which takes about 5 µs each, so the starts may be "
+        f"the times of short vectors; '-g 1' under mpirun measures programs with a process for each GPU"
+    ]
+
+
 def _measured(points: Sequence[Measured]) -> str:
     ranks = sorted({point.ranks for point in points})
     kinds = sorted({point.collective for point in points})
@@ -200,23 +226,25 @@ def boxes_of(machine: Machine, point: Measured) -> tuple[Machine, list[int]]:
     return boxed, [box * size + gpu for box in range(point.nodes) for gpu in range(each)]
 
 
-def choice_at(machine: Machine, point: Measured) -> LibraryReport:
-    """NCCL's own choice at a point, by the model."""
+def choice_at(machine: Machine, point: Measured, library: str = "nccl") -> LibraryReport:
+    """Returns a GPU library's own choice at a point, by its model."""
     boxed, places = boxes_of(machine, point)
     # A block of an allgather has one element at least.
     blocks = point.ranks if point.collective in ("allgather", "reduce-scatter") else 1
     count = max(1, point.bytes // (dtypes()[point.dtype] * blocks))
-    return library_choice(point.collective, boxed, count, point.dtype, point.op, places=places)
+    return library_choice(point.collective, boxed, count, point.dtype, point.op, places=places, library=library)
 
 
 def _groups(machine: Machine, points: Iterable[Measured]) -> list[Group]:
     rows: dict[_Key, list[tuple[list[float], float, dict[str, float]]]] = {}
     for point in points:
         best = choice_at(machine, point)["choices"][0]
-        work = best["work"]
+        work, prices = best["work"], best["prices"]
+        if work is None or prices is None:
+            raise RuntimeError("NCCL's model states the work of every call")
         features = [1.0, work["hops"], work["network_hops"], work["sent_bytes"] / 1e3, work["worked_bytes"] / 1e3]
         key = (best["algorithm"], best["protocol"], point.nodes > 1)
-        rows.setdefault(key, []).append((features, point.seconds * 1e6, best["prices"]))
+        rows.setdefault(key, []).append((features, point.seconds * 1e6, prices))
     groups = []
     for key, of in sorted(rows.items()):
         # The longest call shows the price of a byte best.

@@ -2,10 +2,12 @@
 //! bounds.
 
 pub mod bounds;
+mod gpu_boxes;
 mod group_loads;
 mod loads;
 mod model;
 pub mod nccl;
+pub mod rccl;
 mod routed;
 mod schedule;
 mod speeds;

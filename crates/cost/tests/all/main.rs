@@ -12,5 +12,6 @@ mod in_network {
 mod network {
     mod ahead;
     mod nccl;
+    mod rccl;
     mod samples;
 }

@@ -9,7 +9,7 @@ const MOST_NVLINKS: u32 = 1024;
 /// The longest time in microseconds: 17 minutes.
 const MOST_US: f64 = 1e9;
 
-/// A generation of GPUs by which NCCL chooses its constants.
+/// A generation of GPUs by which NCCL or RCCL chooses its constants.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
@@ -17,6 +17,10 @@ pub enum Architecture {
     Ampere,
     Hopper,
     Blackwell,
+    /// MI200, gfx90a.
+    Cdna2,
+    /// MI300, gfx942.
+    Cdna3,
 }
 
 impl Architecture {
@@ -31,12 +35,23 @@ impl Architecture {
         }
     }
 
+    /// Returns the architecture of a GPU of AMD, which files name as `gfx90a` or 910; `None` for others.
+    pub fn of_gcn(gcn: &str) -> Option<Self> {
+        match gcn.trim().trim_start_matches("gfx") {
+            "90a" | "910" => Some(Self::Cdna2),
+            name if name.starts_with("94") => Some(Self::Cdna3),
+            _ => None,
+        }
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Volta => "volta",
             Self::Ampere => "ampere",
             Self::Hopper => "hopper",
             Self::Blackwell => "blackwell",
+            Self::Cdna2 => "cdna2",
+            Self::Cdna3 => "cdna3",
         }
     }
 }
@@ -56,7 +71,7 @@ pub enum Cpu {
 #[serde(deny_unknown_fields)]
 pub struct Gpu {
     pub architecture: Architecture,
-    /// The number of one GPU; by default it follows from the rates of its cables. 0: the GPUs have PCIe only.
+    /// The number of one GPU of NVIDIA; by default it follows from the rates of its cables. 0: the GPUs have PCIe only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nvlinks: Option<u32>,
     #[serde(default)]

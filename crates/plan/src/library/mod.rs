@@ -1,13 +1,14 @@
 //! A library's own choice for a problem, with the time that it takes, beside the plan.
 //!
-//! NCCL chooses by its cost model (`nccl.rs`). MPI libraries choose by tables (`openmpi.rs`, `mpich.rs`), whose
-//! algorithms are timed as candidates of a plan are (`mpi.rs`).
+//! NCCL and RCCL choose by their cost models (`nccl.rs`, `rccl.rs`). MPI libraries choose by tables (`openmpi.rs`,
+//! `mpich.rs`), whose algorithms are timed as candidates of a plan are (`mpi.rs`).
 
 mod mpi;
 mod mpich;
 mod nccl;
 mod nccl_bits;
 mod openmpi;
+mod rccl;
 mod trees;
 
 use serde::Serialize;
@@ -18,7 +19,7 @@ pub use nccl::library_regions;
 pub use nccl_bits::{LibraryBits, LibraryLoss, LibrarySettings};
 
 /// The libraries whose own choice is known.
-pub const LIBRARIES: [&str; 3] = ["mpich", "nccl", "openmpi"];
+pub const LIBRARIES: [&str; 4] = ["mpich", "nccl", "openmpi", "rccl"];
 
 /// The choice of a library. Values that its model does not have are `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -51,16 +52,17 @@ pub struct LibraryReport {
 pub struct LibraryChoice {
     pub algorithm: &'static str,
     pub protocol: &'static str,
-    pub channels: u32,
-    pub channel_gb_per_second: f64,
+    pub channels: Option<u32>,
+    pub channel_gb_per_second: Option<f64>,
     /// The rate of the bytes, by the library's model.
     pub gb_per_second: f64,
     pub latency_us: f64,
     pub cost_seconds: f64,
     pub seconds: f64,
     pub calibrated: bool,
-    pub work: Work,
-    pub prices: Prices,
+    /// `None` for models without prices that are fitted.
+    pub work: Option<Work>,
+    pub prices: Option<Prices>,
 }
 
 /// NCCL's own prices of this work.
@@ -101,7 +103,11 @@ pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, Pl
         "mpich" => mpi::choice(&mpich::MPICH, problem),
         "nccl" => nccl::choice(problem),
         "openmpi" => mpi::choice(&openmpi::OPEN_MPI, problem),
-        other => Err(unknown(other)),
+        "rccl" => rccl::choice(problem),
+        other => {
+            let accepted = LIBRARIES.join(", ");
+            Err(PlanError::NoLibrary(format!("the own choice of '{other}' is not known; accepted are {accepted}")))
+        }
     }
 }
 
@@ -114,16 +120,4 @@ pub fn library_bits(name: &str, problem: &Problem, bits: Bits) -> Result<Library
         return nccl_bits::settings_with(problem, bits);
     }
     Err(PlanError::NoLibrary(format!("the order in which {name} adds is not known, only that of nccl; drop --bits")))
-}
-
-fn unknown(name: &str) -> PlanError {
-    let accepted = LIBRARIES.join(", ");
-    PlanError::NoLibrary(if name == "rccl" {
-        format!(
-            "the own choice of rccl is not known, since AMD tunes it by tables of its own for each GPU; accepted are \
-             {accepted}"
-        )
-    } else {
-        format!("the own choice of '{name}' is not known; accepted are {accepted}")
-    })
 }

@@ -6,7 +6,7 @@ use unisono_cost::network::{
     nccl::{Call, Facts, Nccl, Time, VERSION},
 };
 
-use super::{LibraryChoice, LibraryRegion, LibraryReport, Prices, Work, unknown};
+use super::{LibraryChoice, LibraryRegion, LibraryReport, Prices, Work};
 use crate::{PlanError, Problem, targets::spread};
 
 const NAME: &str = "nccl";
@@ -16,14 +16,18 @@ const MOST_POWER: u32 = 34;
 /// Bisections between two powers of two, at the ends of which the choice differs.
 const BISECTIONS: u32 = 8;
 
+/// Returns the part of a network on which a library of GPUs runs.
+pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPart, PlanError> {
+    problem.target.part().downcast_ref::<NetworkPart>().ok_or_else(|| {
+        let (machine, kind) = (problem.target.machine().name(), problem.target.machine().kind());
+        PlanError::NoLibrary(format!("{name} runs on networks of GPUs; {machine} is of kind {kind}"))
+    })
+}
+
 /// NCCL on the part of a problem, and the call.
 pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
-    let Some(part) = problem.target.part().downcast_ref::<NetworkPart>() else {
-        let (machine, kind) = (problem.target.machine().name(), problem.target.machine().kind());
-        let message = format!("{NAME} runs on networks of GPUs; {machine} is of kind {kind}");
-        return Err(PlanError::NoLibrary(message));
-    };
+    let part = part(NAME, problem)?;
     let network_reduces = spread(problem).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
     // NCCL reads nominal rates, and of PCIe what programs reach.
     let facts = |part: &NetworkPart| Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);
@@ -78,26 +82,26 @@ fn one_of(time: &Time) -> LibraryChoice {
     LibraryChoice {
         algorithm: time.algorithm.name(),
         protocol: time.protocol.name(),
-        channels: time.channels,
-        channel_gb_per_second: time.channel,
+        channels: Some(time.channels),
+        channel_gb_per_second: Some(time.channel),
         gb_per_second: time.bandwidth,
         latency_us: time.latency_us,
         cost_seconds: time.cost_seconds,
         seconds: time.seconds,
         calibrated: time.is_fitted,
-        work: Work {
+        work: Some(Work {
             blocks: steps.blocks,
             hops: steps.hops,
             network_hops: steps.network_hops,
             sent_bytes: steps.sent,
             worked_bytes: steps.worked,
-        },
-        prices: Prices {
+        }),
+        prices: Some(Prices {
             start_us: time.prices.start_us,
             hop_us: time.prices.hop_us,
             network_hop_us: time.prices.network_hop_us,
             ns_per_byte: time.prices.ns_per_byte,
-        },
+        }),
     }
 }
 
@@ -108,7 +112,8 @@ fn one_of(time: &Time) -> LibraryChoice {
 /// As [`super::library_choice`]; the library has no model of times.
 pub fn library_regions(name: &str, problem: &Problem) -> Result<Vec<LibraryRegion>, PlanError> {
     if name != NAME {
-        return Err(unknown(name));
+        let message = format!("files are written of the own algorithms of {NAME}, and not of {name}");
+        return Err(PlanError::NoLibrary(message));
     }
     let (nccl, call) = nccl(problem)?;
     let best = |bytes: u64| -> Result<_, PlanError> {

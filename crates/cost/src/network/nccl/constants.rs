@@ -11,6 +11,28 @@ use super::{Algorithm, Protocol};
 /// The version whose constants these are, for reports.
 pub const VERSION: &str = "NVIDIA/nccl 5067397c (June 2026)";
 
+/// The generations of NVIDIA's GPUs, in the order of the rows of the tables.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Generation {
+    Volta,
+    Ampere,
+    Hopper,
+    Blackwell,
+}
+
+impl Generation {
+    /// Returns the generation of an architecture; `None` for another maker's.
+    pub fn of(architecture: Architecture) -> Option<Self> {
+        match architecture {
+            Architecture::Volta => Some(Self::Volta),
+            Architecture::Ampere => Some(Self::Ampere),
+            Architecture::Hopper => Some(Self::Hopper),
+            Architecture::Blackwell => Some(Self::Blackwell),
+            Architecture::Cdna2 | Architecture::Cdna3 => None,
+        }
+    }
+}
+
 /// The links of steps inside a box, or between boxes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
@@ -63,14 +85,14 @@ pub fn post_us(cpu: Cpu) -> f64 {
 }
 
 /// Returns the most bus bandwidth of LL. On several boxes the row depends on the maker of the CPU.
-pub fn most_ll(architecture: Architecture, cpu: Cpu, boxes: u32) -> f64 {
+pub fn most_ll(architecture: Generation, cpu: Cpu, boxes: u32) -> f64 {
     const ROWS: [[f64; 3]; 4] = [[39.0, 39.0, 20.4], [87.7, 22.5, 19.0], [141.0, 45.0, 35.0], [282.0, 90.0, 70.0]];
     let row = if boxes == 1 { architecture as usize } else { usize::from(cpu == Cpu::Amd) };
     ROWS[row][column(boxes)]
 }
 
 /// Returns the most bus bandwidth of one channel, if the model limits it.
-pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Architecture, boxes: u32) -> Option<f64> {
+pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Generation, boxes: u32) -> Option<f64> {
     let rows = match (algorithm, protocol) {
         (Algorithm::Ring, Protocol::Ll128) => [[20.0; 3], [20.0; 3], [36.7; 3], [40.0; 3]],
         (Algorithm::Tree, Protocol::Ll128) => [[20.0; 3], [20.0; 3], [36.7, 36.7, 29.0], [55.6, 31.67, 20.0]],
@@ -94,11 +116,11 @@ pub fn column(boxes: u32) -> usize {
 }
 
 /// Returns the fraction of a GPU's NVLinks that NVLS reaches.
-pub fn nvls_efficiency(architecture: Architecture) -> f64 {
+pub fn nvls_efficiency(architecture: Generation) -> f64 {
     match architecture {
-        Architecture::Volta | Architecture::Ampere => 0.0,
-        Architecture::Hopper => 0.85,
-        Architecture::Blackwell => 0.74,
+        Generation::Volta | Generation::Ampere => 0.0,
+        Generation::Hopper => 0.85,
+        Generation::Blackwell => 0.74,
     }
 }
 
@@ -125,20 +147,20 @@ pub fn tree_correction(protocol: Protocol, bytes: u64) -> f64 {
 }
 
 /// Returns the speeds of a channel that the search tries, fastest first.
-pub fn ladder(architecture: Architecture, across_boxes: bool) -> &'static [f64] {
+pub fn ladder(architecture: Generation, across_boxes: bool) -> &'static [f64] {
     match (architecture, across_boxes) {
-        (Architecture::Volta | Architecture::Ampere, false) => {
+        (Generation::Volta | Generation::Ampere, false) => {
             &[40.0, 30.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0]
         }
-        (Architecture::Volta | Architecture::Ampere, true) => {
+        (Generation::Volta | Generation::Ampere, true) => {
             &[48.0, 30.0, 28.0, 24.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.4, 1.2, 0.24, 0.12]
         }
-        (Architecture::Hopper, false) => &[60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0],
-        (Architecture::Hopper, true) => {
+        (Generation::Hopper, false) => &[60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0],
+        (Generation::Hopper, true) => {
             &[48.0, 45.0, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5, 15.0, 12.0, 6.0, 3.0, 2.4, 1.2, 0.24, 0.12]
         }
-        (Architecture::Blackwell, false) => &[90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 19.0, 18.0],
-        (Architecture::Blackwell, true) => &[
+        (Generation::Blackwell, false) => &[90.0, 80.0, 70.0, 60.0, 50.0, 45.0, 40.0, 30.0, 24.0, 20.0, 19.0, 18.0],
+        (Generation::Blackwell, true) => &[
             96.0, 86.0, 80.0, 48.0, 45.1, 42.0, 40.0, 30.0, 24.0, 22.0, 20.0, 17.5, 15.0, 12.0, 6.0, 3.0, 2.4, 1.2,
             0.24, 0.12,
         ],
@@ -146,10 +168,10 @@ pub fn ladder(architecture: Architecture, across_boxes: bool) -> &'static [f64] 
 }
 
 /// Returns the rate of one NVLink that NCCL assumes, and that of the data sheet.
-pub fn nvlink(architecture: Architecture) -> [f64; 2] {
+pub fn nvlink(architecture: Generation) -> [f64; 2] {
     match architecture {
-        Architecture::Volta | Architecture::Ampere => [20.0, 25.0],
-        Architecture::Hopper => [20.6, 25.0],
-        Architecture::Blackwell => [40.1, 50.0],
+        Generation::Volta | Generation::Ampere => [20.0, 25.0],
+        Generation::Hopper => [20.6, 25.0],
+        Generation::Blackwell => [40.1, 50.0],
     }
 }

@@ -23,7 +23,7 @@ use unisono_machine::network::NcclTimes;
 
 use self::constants::Medium;
 pub use self::{
-    constants::VERSION,
+    constants::{Generation, VERSION},
     facts::Facts,
     search::{Graph, Graphs},
     steps::Steps,

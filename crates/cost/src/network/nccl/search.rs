@@ -6,14 +6,12 @@
 //!
 //! Exact: GPUs behind NVSwitches, and up to 8 GPUs with direct NVLinks, on one box. Approximate: a ring across boxes
 //! may use any interface of the box (NCCL also checks the PCIe way of each GPU to each interface); trees over direct
-//! NVLinks have the rate of the rings; PCIe is one rate a GPU.
+//! NVLinks have the rate of the rings; a ring over PCIe passes each CPU once.
 //!
 //! Source: `ncclTopoCompute`, `ncclTopoDupChannels` and `ncclTopoSearchTryNvls` of NVIDIA/nccl, src/graph/search.cc.
 
-use unisono_machine::network::Architecture;
-
 use super::{
-    constants::{Medium, ladder},
+    constants::{Generation, Medium, ladder},
     facts::Facts,
     rings::Rings,
 };
@@ -74,7 +72,7 @@ fn times(capacity: f64, speed: f64) -> u32 {
 impl Room<'_> {
     /// Returns the GB/s of a GPU inside a box.
     fn inside(&self) -> f64 {
-        if self.over_nvlink { self.facts.nvlink } else { self.facts.pcie }
+        if self.over_nvlink { self.facts.nvlink } else { self.facts.pcie_ring }
     }
 
     /// Returns the number of channels of a speed that fit, and whether they are one ring.
@@ -109,7 +107,7 @@ impl Room<'_> {
         // NCCL's fallback is the simple order.
         let mut ring = best.unwrap_or(Graph { channels: 1, intra: 0.1, inter: 0.1, same: true });
         let is_fast = ring.intra >= 25.0;
-        let is_enough = self.facts.architecture > Architecture::Ampere && ring.intra < 50.0 && ring.channels > 4;
+        let is_enough = self.facts.architecture > Generation::Ampere && ring.intra < 50.0 && ring.channels > 4;
         if is_fast && !is_enough {
             let channels = (2 * ring.channels).min(MOST_CHANNELS);
             let split = f64::from(channels.div_ceil(ring.channels));
@@ -148,7 +146,7 @@ impl Room<'_> {
     /// Returns the graph of NVLS. Its heads read from all GPUs: a GPU sends a share for each head, and its own twice.
     fn nvls(&self, speeds: &[f64]) -> Option<Graph> {
         let f = self.facts;
-        if !f.has_nvswitch || f.architecture < Architecture::Hopper || f.gpus < 2 {
+        if !f.has_nvswitch || f.architecture < Generation::Hopper || f.gpus < 2 {
             return None;
         }
         let across = f.boxes > 1;

@@ -15,9 +15,9 @@
 //! src/include/collectives.h.
 
 use unisono_collective::Kind;
-use unisono_machine::network::{Architecture, NcclFit};
+use unisono_machine::network::NcclFit;
 
-use super::{Algorithm, Nccl, Protocol, times};
+use super::{Algorithm, Nccl, Protocol, constants::Generation, times};
 
 /// NCCL's largest number of channels.
 const MOST_BLOCKS: u32 = 64;
@@ -43,7 +43,7 @@ impl Steps {
     pub(super) fn new(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> Self {
         let f = &nccl.facts;
         let ring = nccl.graphs.ring;
-        let doubled = f.architecture >= Architecture::Hopper && f.boxes > 1 && ring.intra > 45.0 && ring.channels < 8;
+        let doubled = f.architecture >= Generation::Hopper && f.boxes > 1 && ring.intra > 45.0 && ring.channels < 8;
         let all = (ring.channels * if doubled { 4 } else { 2 }).min(MOST_BLOCKS);
         let is_ring = algorithm == Algorithm::Ring;
         let of_thread = match (is_ring, protocol) {

@@ -10,13 +10,11 @@
 //! interfaces, which their plugins state, is assumed to be 0. Interfaces are assumed to be as near to their GPUs as
 //! LL128 requires.
 
-use unisono_collective::Kind;
-use unisono_machine::network::Architecture;
-
 use super::{
     Algorithm, Call, Facts, Graph, Nccl, Protocol,
-    constants::{self, Medium},
+    constants::{self, Generation, Medium},
 };
+use unisono_collective::Kind;
 
 /// The most GPUs of a box for which NVLS runs an allgather and a reduce-scatter.
 const MOST_NVLS_RANKS: u32 = 32;
@@ -143,7 +141,7 @@ fn bus(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol, graph:
             // The mean of 1 and the number of GPUs that share an interface.
             let shared = f64::from(f.gpus) / channels;
             let bus = bus / (shared - (shared - 1.0) / 2.0);
-            if f.architecture >= Architecture::Hopper { 0.85 * bus } else { bus }
+            if f.architecture >= Generation::Hopper { 0.85 * bus } else { bus }
         }
         _ => bus,
     }
@@ -198,7 +196,7 @@ pub fn cost_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol
     let f = &nccl.facts;
     let is_corrected = kind == Kind::Allreduce
         && (algorithm == Algorithm::Tree
-            || algorithm == Algorithm::NvlsTree && f.architecture == Architecture::Blackwell);
+            || algorithm == Algorithm::NvlsTree && f.architecture == Generation::Blackwell);
     let factor = if is_corrected { constants::tree_correction(protocol, bytes) } else { 1.0 };
     // A ring between boxes does not start all of its steps at once.
     let channels = u64::from(2 * rates.graph.channels);
@@ -209,7 +207,7 @@ pub fn cost_us(nccl: &Nccl, kind: Kind, algorithm: Algorithm, protocol: Protocol
         && bytes / (channels * u64::from(f.ranks())) >= 64;
     let late = match (is_plateau, f.architecture) {
         (false, _) => 1.0,
-        (true, Architecture::Volta) => 1.9,
+        (true, Generation::Volta) => 1.9,
         (true, _) => 1.4,
     };
     rates.latency_us * late + bytes as f64 / (1000.0 * rates.bandwidth * factor)

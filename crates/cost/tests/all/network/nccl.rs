@@ -3,10 +3,10 @@
 //! Latencies, rates and limits are those of `ncclTunerConstantsDefaults` in NVIDIA/nccl, src/graph/tuning.cc.
 
 use unisono_collective::{Dtype, Kind, Operator};
-use unisono_cost::network::nccl::{Algorithm, Call, Facts, Nccl, Protocol, Time};
+use unisono_cost::network::nccl::{Algorithm, Call, Facts, Generation, Nccl, Protocol, Time};
 use unisono_machine::{
     Machine,
-    network::{Architecture, Cpu, NcclFit, NcclTimes, Network},
+    network::{Cpu, NcclFit, NcclTimes, Network},
 };
 
 const KINDS: [Kind; 5] = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
@@ -16,7 +16,7 @@ fn call(kind: Kind) -> Call {
 }
 
 /// Returns boxes of GPUs behind NVSwitches, with one interface per GPU.
-fn switched(architecture: Architecture, boxes: u32, gpus: u32, nvlink: f64, nic: f64) -> Facts {
+fn switched(architecture: Generation, boxes: u32, gpus: u32, nvlink: f64, nic: f64) -> Facts {
     Facts {
         architecture,
         cpu: Cpu::Intel,
@@ -26,6 +26,7 @@ fn switched(architecture: Architecture, boxes: u32, gpus: u32, nvlink: f64, nic:
         has_nvswitch: true,
         pairs: vec![0.0; (gpus * gpus) as usize],
         pcie: 24.0,
+        pcie_ring: 24.0,
         nics: gpus,
         nic,
         network_reduces: false,
@@ -37,7 +38,7 @@ fn mesh(gpus: u32) -> Facts {
     let count = gpus as usize;
     let pairs = (0..count * count).map(|at| if at / count == at % count { 0.0 } else { 80.0 }).collect();
     let nvlink = 80.0 * f64::from(gpus - 1);
-    let facts = switched(Architecture::Ampere, 1, gpus, nvlink, 0.0);
+    let facts = switched(Generation::Ampere, 1, gpus, nvlink, 0.0);
     Facts { cpu: Cpu::Amd, has_nvswitch: false, pairs, ..facts }
 }
 
@@ -106,7 +107,7 @@ fn protocols_of_four_a100_change_at_the_sizes_at_which_measured_times_jump() {
 
 #[test]
 fn eight_hoppers_reduce_in_their_switches_at_the_rate_that_is_measured() {
-    let one = Nccl::new(switched(Architecture::Hopper, 1, 8, 370.8, 0.0), None).unwrap();
+    let one = Nccl::new(switched(Generation::Hopper, 1, 8, 370.8, 0.0), None).unwrap();
     assert_eq!((one.graphs.ring.channels, one.graphs.ring.intra), (12, 30.0));
     // 370.8 / 9 = 41.2, so 40 a head: 40 x 0.85 x 7/8 x 2 = 59.5. Posted busbw: 478 (NVIDIA/nccl-tests#290).
     let nvls = of(&one, Kind::Allreduce, 1 << 33, Algorithm::Nvls, Protocol::Simple);
@@ -116,7 +117,7 @@ fn eight_hoppers_reduce_in_their_switches_at_the_rate_that_is_measured() {
     assert_eq!(chosen(&one, Kind::Allreduce, 1 << 33), (Algorithm::Nvls, Protocol::Simple));
     // Two and four boxes: the limit of a channel. Posted: 470 and 365.8 (NVIDIA/nccl-tests#309).
     for (boxes, channel) in [(2, 57.7), (4, 45.5)] {
-        let nccl = Nccl::new(switched(Architecture::Hopper, boxes, 8, 370.8, 50.0), None).unwrap();
+        let nccl = Nccl::new(switched(Generation::Hopper, boxes, 8, 370.8, 50.0), None).unwrap();
         assert_eq!((nccl.graphs.ring.channels, nccl.graphs.ring.intra), (8, 45.0));
         near(of(&nccl, Kind::Allreduce, 1 << 33, Algorithm::NvlsTree, Protocol::Simple).channel, channel);
         assert_eq!(chosen(&nccl, Kind::Allreduce, 1 << 33), (Algorithm::NvlsTree, Protocol::Simple));
@@ -125,13 +126,13 @@ fn eight_hoppers_reduce_in_their_switches_at_the_rate_that_is_measured() {
 
 #[test]
 fn rings_between_boxes_pay_for_posts_and_for_the_network() {
-    let nccl = Nccl::new(switched(Architecture::Hopper, 2, 8, 370.8, 50.0), None).unwrap();
+    let nccl = Nccl::new(switched(Generation::Hopper, 2, 8, 370.8, 50.0), None).unwrap();
     // 30 steps, of which 2 pass the network: 6.6 + 28 x max(0.6, 1) + 2 x 2.7.
     near(of(&nccl, Kind::Allreduce, 8, Algorithm::Ring, Protocol::Ll).latency_us, 40.0);
     // Simple posts three times: 8.4 + 28 x max(3.4, 3) + 2 x 14.
     near(of(&nccl, Kind::Allreduce, 8, Algorithm::Ring, Protocol::Simple).latency_us, 131.6);
     // Four interfaces of 25 GB/s: one ring each of 24 GB/s. Posted: 86 to 95.7 (NVIDIA/nccl-tests#175, #119).
-    let four = Facts { nics: 4, ..switched(Architecture::Ampere, 2, 8, 240.0, 25.0) };
+    let four = Facts { nics: 4, ..switched(Generation::Ampere, 2, 8, 240.0, 25.0) };
     let ring = Nccl::new(four, None).unwrap().graphs.ring;
     assert_eq!((ring.channels, ring.inter), (4, 24.0));
 }
@@ -155,7 +156,7 @@ fn every_algorithm_is_enabled_only_where_nccl_enables_it() {
         }
     }
     let sums = Call { operator: Operator::Prod, ..call(Kind::Allreduce) };
-    let one = Nccl::new(switched(Architecture::Hopper, 1, 8, 370.8, 0.0), None).unwrap();
+    let one = Nccl::new(switched(Generation::Hopper, 1, 8, 370.8, 0.0), None).unwrap();
     assert!(one.times(sums, 1 << 30).unwrap().iter().all(|t| t.algorithm != Algorithm::Nvls));
     assert!(one.times(call(Kind::Alltoall), 8).unwrap_err().contains("alltoall"));
 }
@@ -167,7 +168,7 @@ fn machines() -> Vec<Facts> {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) % most
     };
-    let architectures = [Architecture::Volta, Architecture::Ampere, Architecture::Hopper, Architecture::Blackwell];
+    let architectures = [Generation::Volta, Generation::Ampere, Generation::Hopper, Generation::Blackwell];
     (0..60)
         .map(|_| {
             let (boxes, gpus) = (1 + random(5) as u32, 1 + random(8) as u32);
@@ -272,5 +273,44 @@ fn facts_are_read_from_presets_by_links_and_interfaces() {
         assert_eq!((nccl.graphs.over_nvlink, nccl.facts.pcie), (gpus == 2, 24.0));
     }
     let refused = read(Machine::preset("mi300x").unwrap()).unwrap_err();
+    assert!(refused.contains("cdna3") && refused.contains("--as rccl"), "{refused}");
+    let refused = read(Machine::preset("fattree-small").unwrap()).unwrap_err();
     assert!(refused.contains("[gpu]") && refused.contains("architecture"), "{refused}");
+}
+
+#[test]
+fn rings_over_pcie_take_the_least_link_between_the_cpus() {
+    let facts = |cpu: &str, gpus: u32, between: f64| {
+        // Nodes `gpus` and `gpus + 1` are the CPUs, with every second GPU each.
+        let of_second = u32::from(between > 0.0);
+        let mut edges: String =
+            (0..gpus).map(|gpu| format!("{gpu} {} gbps=384\n", gpus + of_second * (gpu % 2))).collect();
+        if between > 0.0 {
+            edges += &format!("{gpus} {} gbps={}\n", gpus + 1, 8.0 * between);
+        }
+        let text = format!(
+            "name = 'pcie'\nkind = 'network'\nplanes = 1\nlink_gbps = 384\nlink_latency_ns = 1\ninput_latency_ns = 0\n\
+             output_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n[gpu]\narchitecture = 'ampere'\nnvlinks = \
+             0\ncpu = '{cpu}'\n[topology]\nname = 'graph'\naccelerators = {gpus}\nedges = '''\n{edges}'''\n"
+        );
+        let machine = Machine::from_toml(&text, "pcie").unwrap();
+        let network = machine.get::<Network>().unwrap();
+        let topology = network.topology("pcie").unwrap();
+        Facts::new(network, &*topology, &(0..gpus).collect::<Vec<_>>(), false).unwrap()
+    };
+    for gpus in 2..=8 {
+        // One CPU has cables to GPUs only, and is no NVSwitch of GPUs without NVLinks.
+        let one = facts("amd", gpus, 0.0);
+        assert!(!one.has_nvswitch);
+        near(one.pcie, 48.0);
+        near(one.pcie_ring, 48.0);
+        for between in [10.0, 22.0, 64.0] {
+            near(facts("amd", gpus, between).pcie_ring, 48.0_f64.min(between));
+            // Through an Intel CPU messages between GPUs take 6/5 of the way to PCIe.
+            let intel = facts("intel", gpus, between);
+            near(intel.pcie_ring, 40.0_f64.min(between));
+            let ring = Nccl::new(intel, None).unwrap().graphs.ring;
+            assert!(f64::from(ring.channels) * ring.intra <= 40.0_f64.min(between));
+        }
+    }
 }

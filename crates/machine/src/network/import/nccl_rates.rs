@@ -129,8 +129,8 @@ pub fn between_cpus(cpu: &Element) -> f64 {
     }
 }
 
-/// Returns the kind of the GPUs of NVIDIA below some elements: the least architecture and the most NVLinks. `None`
-/// where one is of another maker, or older than Volta.
+/// Returns the kind of the GPUs below some elements: the least architecture and the most NVLinks. `None` where one is
+/// older than Volta or MI200.
 pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
     let (mut found, mut open) = (None::<Gpu>, cpus.iter().collect::<Vec<_>>());
     let cpu = match cpus.iter().find_map(|cpu| cpu.find("vendor").or(cpu.find("arch"))) {
@@ -144,9 +144,10 @@ pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
             let links = element.children.iter().filter(|link| link.name == "nvlink");
             let count =
                 |link: &Element| link.find("count").and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
-            let nvlinks = Some(links.map(count).fold(0, u32::saturating_add).min(1024));
-            let stated = element.find("sm").filter(|_| element.find("gcn").is_none());
-            let architecture = stated.and_then(|text| Architecture::of_sm(text.trim().parse().ok()?))?;
+            let gcn = element.find("gcn");
+            let nvlinks = gcn.is_none().then(|| links.map(count).fold(0, u32::saturating_add).min(1024));
+            let of_sm = || Architecture::of_sm(element.find("sm")?.trim().parse().ok()?);
+            let architecture = gcn.map_or_else(of_sm, Architecture::of_gcn)?;
             found = Some(match found {
                 None => Gpu { architecture, nvlinks, cpu },
                 Some(gpu) => {

@@ -1,0 +1,187 @@
+//! The boxes of GPUs of a job, as libraries of collectives see them: their ranks, and the links of one box.
+//!
+//! All GPUs of a job and all boxes are assumed to be equal; the box of the first rank is read. Rates are those of the
+//! machine file.
+
+use unisono_base::narrow;
+use unisono_machine::network::{Gpu, Network, Plane, Topology};
+
+pub struct GpuBoxes {
+    pub gpu: Gpu,
+    pub boxes: u32,
+    /// The ranks of one box, and all GPUs of one box.
+    pub ranks: u32,
+    pub in_box: u32,
+    pub links: BoxLinks,
+}
+
+/// The links of one box, GB/s.
+pub struct BoxLinks {
+    /// For the GPU with the most direct links: the rate of all of them, and of those to the GPUs of the job or to
+    /// NVSwitches.
+    pub most: f64,
+    pub used: f64,
+    pub has_nvswitch: bool,
+    /// Between each two GPUs of the job that links join directly, row by row.
+    pub pairs: Vec<f64>,
+    /// Between a GPU and PCIe; infinite without a cable to PCIe.
+    pub pcie: f64,
+    /// The least link on the ways between the GPUs of the job over PCIe and CPUs; 0 if they do not join all of them.
+    pub between: f64,
+    pub nics: u32,
+    pub nic: f64,
+}
+
+impl GpuBoxes {
+    /// Reads the part of a machine that a job on `nodes` uses. `library` is named in errors.
+    ///
+    /// # Errors
+    /// The machine does not state its GPUs, states failures or is not made of boxes; the boxes have different numbers
+    /// of ranks.
+    pub fn new(library: &str, network: &Network, topology: &dyn Topology, nodes: &[u32]) -> Result<Self, String> {
+        let Some(gpu) = network.gpu else {
+            return Err(format!(
+                "{} does not state its GPUs; add a table [gpu] with architecture = \"hopper\" (or volta, ampere, \
+                 blackwell, cdna2, cdna3) to its file",
+                network.name
+            ));
+        };
+        if !network.failed.is_empty() {
+            return Err(format!(
+                "{library}'s model is of whole boxes, and {} states failures; leave them out",
+                network.name
+            ));
+        }
+        let numbers = topology.numbers_of_boxes();
+        if numbers.is_none() && topology.name() != "graph" {
+            return Err(format!(
+                "{library}'s model is of boxes of GPUs, and the topology of {} is {}; accepted are graph and boxes",
+                network.name,
+                topology.name()
+            ));
+        }
+        let in_box = numbers.map_or(topology.accelerators(), |n| n.accelerators);
+        let mut ranks = vec![0_u32; numbers.map_or(1, |n| n.boxes) as usize];
+        nodes.iter().for_each(|node| ranks[(node / in_box) as usize] += 1);
+        ranks.retain(|&count| count > 0);
+        let (boxes, of_one) = (narrow::<u32>(ranks.len()), ranks.first().copied().unwrap_or(0));
+        if ranks.iter().any(|&count| count != of_one) {
+            return Err(format!(
+                "{library}'s model is of boxes with equal numbers of ranks; choose as many GPUs of each box"
+            ));
+        }
+        let plane = topology.plane().map_err(|e| e.to_string())?;
+        let of = nodes[0] / in_box;
+        let is_inside = |node: u32| match numbers {
+            None => true,
+            Some(n) => {
+                let others = n.nodes - n.accelerators;
+                let first = n.place(of, n.accelerators);
+                (of * in_box..(of + 1) * in_box).contains(&node) || (first..first + others).contains(&node)
+            }
+        };
+        let used: Vec<u32> = nodes.iter().copied().filter(|node| node / in_box == of).collect();
+        let links = BoxLinks::new(network, &plane, &used, &is_inside, gpu.nvlinks != Some(0));
+        Ok(Self { gpu, boxes, ranks: of_one, in_box, links })
+    }
+}
+
+impl BoxLinks {
+    fn new(
+        network: &Network,
+        plane: &Plane,
+        used: &[u32],
+        is_inside: &dyn Fn(u32) -> bool,
+        may_have_nvswitch: bool,
+    ) -> Self {
+        let accelerators = plane.accelerators();
+        let leaving = |node: u32| plane.leaving(node).map(|id| (plane.link(id).to, gbytes(network, plane, id)));
+        // NVSwitches have cables to accelerators only; a switch of PCIe leads to a CPU or to an interface. Where GPUs
+        // have direct NVLinks or none, such a node is the only CPU of the box.
+        let is_direct = (0..accelerators)
+            .filter(|&gpu| is_inside(gpu))
+            .any(|gpu| leaving(gpu).any(|(to, _)| to < accelerators && is_inside(to)));
+        let is_nvswitch = |node: u32| {
+            may_have_nvswitch
+                && !is_direct
+                && node >= accelerators
+                && is_inside(node)
+                && leaving(node).all(|(to, _)| to < accelerators && is_inside(to))
+        };
+        let count = used.len();
+        let mut found = Self {
+            most: 0.0,
+            used: 0.0,
+            has_nvswitch: false,
+            pairs: vec![0.0; count * count],
+            pcie: f64::INFINITY,
+            between: 0.0,
+            nics: 0,
+            nic: f64::INFINITY,
+        };
+        for (at, &gpu) in used.iter().enumerate() {
+            let (mut all, mut own, mut pcie) = (0.0, 0.0, 0.0);
+            for (to, rate) in leaving(gpu).filter(|&(to, _)| is_inside(to)) {
+                if to < accelerators {
+                    all += rate;
+                    if let Some(other) = used.iter().position(|&node| node == to) {
+                        found.pairs[at * count + other] += rate;
+                        own += rate;
+                    }
+                } else if is_nvswitch(to) {
+                    all += rate;
+                    own += rate;
+                    found.has_nvswitch = true;
+                } else {
+                    pcie += rate;
+                }
+            }
+            found.most = found.most.max(all);
+            found.used = found.used.max(own);
+            found.pcie = found.pcie.min(pcie);
+        }
+        let is_of_pcie = |node: u32| node >= accelerators && is_inside(node) && !is_nvswitch(node);
+        let mut cables = Vec::new();
+        for node in (0..plane.nodes()).filter(|&node| is_inside(node)) {
+            // Interfaces are the nodes of a box with cables to other boxes or to shared switches.
+            for (_, rate) in leaving(node).filter(|&(to, _)| !is_inside(to)) {
+                found.nics += 1;
+                found.nic = found.nic.min(rate);
+            }
+            if is_of_pcie(node) {
+                let ends = leaving(node).filter(|&(to, _)| is_of_pcie(to) || to < accelerators && is_inside(to));
+                cables.extend(ends.map(|(to, rate)| (rate, node, to)));
+            }
+        }
+        if !found.nic.is_finite() {
+            found.nic = 0.0;
+        }
+        found.between = least_between(used, plane.nodes(), cables);
+        found
+    }
+}
+
+/// Returns the rate of the least cable of the best ways that join all `used` nodes, or 0 without such ways: a ring over
+/// a tree passes each of its cables once in each direction.
+fn least_between(used: &[u32], nodes: u32, mut cables: Vec<(f64, u32, u32)>) -> f64 {
+    cables.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut set: Vec<u32> = (0..nodes).collect();
+    let root = |set: &[u32], mut node: u32| {
+        while set[node as usize] != node {
+            node = set[node as usize];
+        }
+        node
+    };
+    for (rate, a, b) in cables {
+        let (a, b) = (root(&set, a), root(&set, b));
+        set[a as usize] = b;
+        if used.iter().all(|&gpu| root(&set, gpu) == root(&set, used[0])) {
+            return rate;
+        }
+    }
+    0.0
+}
+
+fn gbytes(network: &Network, plane: &Plane, link: u32) -> f64 {
+    network.link_speed(plane, link).gbps / 8.0 * f64::from(network.planes)
+}
