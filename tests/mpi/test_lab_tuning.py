@@ -1,0 +1,103 @@
+"""Tuning on hosts that share nothing but a network: each command on a lab, judged by counts and by ratios of times.
+
+The latency of the cables is far above what other work on this computer adds to a message.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono.lab import session
+from unisono.lab.session import Lab
+from unisono.mpi import _bits
+
+from ..python.conftest import SOAK, call, json_of
+from ..python.test_mpi import OPEN_MPI
+from .test_lab import HOSTS, carried, folder, network, run
+
+__all__ = ["folder"]
+
+#: One switch joins all hosts.
+STAR = "".join(f"{host} {HOSTS}\n" for host in range(HOSTS))
+#: Of each cable: 100 Mbit/s, and 2.5 ms. So a message to another host takes 5 ms.
+SPEED, HOP, BYTE = "gbps=0.1 ns=2500000", 0.005, 8 / 0.1e9
+UNISONO = ("--", str(OPEN_MPI / "bin" / "python"), "-m", "unisono")
+
+
+@pytest.fixture
+def star(folder: Path) -> Iterator[Lab]:
+    """A lab with a rank on each host."""
+    ran = call("lab", "up", network(folder, STAR, SPEED))
+    if ran.code == 2 and "a lab needs" in ran.err:
+        pytest.skip(ran.err.strip())
+    assert ran.code == 0, ran.err
+    yield session.current()
+    call("lab", "down")
+
+
+def printed(*words: str, ranks: int = HOSTS, variables: dict[str, str] | None = None) -> str:
+    ran = run("-n", str(ranks), *words, **(variables or {}))
+    assert ran.code == 0, ran.err
+    return ran.out
+
+
+def saved(folder: Path, collective: str, algorithm: str, size: int, name: str = "t.plan") -> str:
+    """A plan of one algorithm for one size in bytes on all hosts."""
+    plan = un.plan(collective, "archer", shape=HOSTS, elements=size // 4, algorithm=algorithm)
+    un.save_plans([(plan, size, size)], folder / name)
+    return str(folder / name)
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+def test_a_rooted_call_takes_its_whole_latency(star: Lab, folder: Path, collective: str) -> None:
+    """A chain of 8 bytes takes a hop for each host but the root, although the root, or the last host, could go on."""
+    plan = saved(folder, collective, "pipelined-chain", 8)
+    out = printed(*UNISONO, "bench", collective, "--plan", plan, "--sizes", "8", "--rounds", "2", "--json")
+    (row,) = json.loads(out)["rows"]
+    assert row["seconds"] > 0.9 * (HOSTS - 1) * HOP
+    # The library's tree of four ranks has two levels.
+    assert row["default_seconds"] > 0.9 * HOP
+
+
+def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, folder: Path) -> None:
+    machine, plan, report = folder / "cal.toml", folder / "tuned.plan", folder / "report"
+    ranks = HOSTS if SOAK else 3
+    out = printed(*UNISONO, "calibrate", "-o", str(machine), "--rounds", "10", "--json", ranks=ranks)
+    found = json.loads(out)
+    # The wire sets the time of a byte, and headers add to it; the cables set the latency, and the software adds to it.
+    assert 0.95 < found["beta_ns_per_byte"] / (1e9 * BYTE) < 1.5
+    assert 0.95 < found["alpha_ns"] / (1e9 * HOP) < 4
+    words = ("--machine", str(machine), "--candidates", "1", "--rounds", "2", "-o", str(plan), "--json")
+    size = 1 << 16
+    collectives = "allreduce,broadcast" if SOAK else "broadcast"
+    tuned = json.loads(printed(*UNISONO, "tune", collectives, "--sizes", str(size), *words, ranks=ranks))
+    cells = tuned["cells"]
+    assert [(cell["ranks"], cell["per_node"], cell["bytes"]) for cell in cells] == [(ranks, 1, size)] * len(cells)
+    assert all(contender["effective"] for cell in cells for contender in cell["contenders"])
+    # Ranks of different hosts have only the wire.
+    arrived = {to: sent for (_, to), sent in carried(star).items() if to in star.network.hosts}
+    assert [host for host, sent in arrived.items() if sent > size] == list(star.network.hosts[:ranks])
+    program = "import numpy as np; from mpi4py import MPI; x = np.ones(1 << 14, np.float32); MPI.COMM_WORLD.Bcast(x)"
+    printed("--plan", str(plan), "--report", str(report), "--", sys.executable, "-c", program, ranks=ranks)
+    served = [line.split() for line in report.read_text().splitlines() if line.startswith("broadcast")]
+    assert [(line[2], line[3]) for line in served] == [(str(ranks), "1")]
+    chosen = next(cell["chosen"] for cell in cells if cell["collective"] == "broadcast")
+    kept = [row for row in tuned["table"] if row["collective"] == "broadcast" and row["algorithm"] == chosen]
+    assert chosen == "library" or not kept or served[0][5] == chosen
+
+
+def test_exported_rules_are_in_effect_on_hosts(star: Lab, folder: Path) -> None:
+    """The bits of sums are those of the algorithm that the library's own variable forces, on hosts too."""
+    size = 1 << 16
+    plan = saved(folder, "allreduce", "ring", size)
+    report = json_of("export", plan, "--format", "openmpi-rules", "--no-check", "-o", str(folder / "rules.conf"))
+    assert report["rows"] == 1
+    variables = {"OMPI_MCA_coll_han_priority": "0", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
+    program = ("--", str(OPEN_MPI / "bin" / "python"), _bits.__file__, f"allreduce:{size}")
+    rules = {"OMPI_MCA_coll_tuned_dynamic_rules_filename": str(folder / "rules.conf")}
+    forced = {"OMPI_MCA_coll_tuned_allreduce_algorithm": "4"}
+    own, ruled, ring = (printed(*program, variables=of) for of in ({}, {**variables, **rules}, {**variables, **forced}))
+    assert ruled == ring != own
