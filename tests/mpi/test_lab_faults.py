@@ -41,18 +41,19 @@ while True:
 if world.rank == 0:
     print(f"sum {total[0]:g}", flush=True)
 """
+#: The end of a rank between two calls.
+KILL = "    os.kill(os.getpid(), 9)"
 WAITS = re.compile(r"unisono: rank (\d) on (c\d) has waited [\d.]+ s in a planned allreduce of 16 bytes (.*)")
 
 
 class Job:
     """A program on a lab, with the lines of its standard error so far."""
 
-    def __init__(self, folder: Path, python: Path, plan: Path | None) -> None:
+    def __init__(self, folder: Path, python: Path, program: str, plan: Path) -> None:
         self.stop = folder / "stop"
-        words = ("-n", str(RANKS), *(() if plan is None else ("--plan", str(plan))))
-        program = (str(python), "-c", SUMS, str(self.stop))
+        words = ("-n", str(RANKS), "--plan", str(plan), "--", str(python), "-c", program, str(self.stop))
         self.process = subprocess.Popen(
-            [str(PROGRAM), "lab", "run", *words, "--", *program],
+            [str(PROGRAM), "lab", "run", *words],
             env={**os.environ, "UNISONO_PATIENCE": "0.5", "PYTHONPATH": str(Path(un.__file__).parents[1])},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -93,10 +94,10 @@ class Job:
 
 
 @contextmanager
-def job(folder: Path, python: Path, *, planned: bool = True) -> Iterator[Job]:
+def job(folder: Path, python: Path, program: str = SUMS) -> Iterator[Job]:
     plan = folder / "t.plan"
     un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=4, algorithm="ring"), 0, None)], plan)
-    found = Job(folder, python, plan if planned else None)
+    found = Job(folder, python, program, plan)
     try:
         yield found
     finally:
@@ -141,3 +142,11 @@ def test_a_job_across_a_cut_cable_ends_when_it_is_killed(lab: Lab, folder: Path)
     while left := of_jobs():
         assert time.monotonic() < end, left
         time.sleep(0.02)
+
+
+@pytest.mark.parametrize("environment", [OPEN_MPI, MPICH], ids=["openmpi", "mpich"])
+def test_a_killed_rank_ends_the_job(lab: Lab, folder: Path, environment: Path) -> None:
+    with job(folder, environment / "bin" / "python", program=SUMS.replace("    begun = True", KILL)) as under:
+        assert under.line() == "began"
+        assert under.line() == ""
+        assert under.end() != 0

@@ -16,9 +16,9 @@ from unisono.mpi import _bits
 
 from ..python.conftest import SOAK, call, json_of
 from ..python.test_mpi import OPEN_MPI
-from .test_lab import HOSTS, carried, folder, network, run
+from .test_lab import HOSTS, carried, folder, lab, network, run
 
-__all__ = ["folder"]
+__all__ = ["folder", "lab"]
 
 #: One switch joins all hosts.
 STAR = "".join(f"{host} {HOSTS}\n" for host in range(HOSTS))
@@ -89,15 +89,46 @@ def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, fol
     assert chosen == "library" or not kept or served[0][5] == chosen
 
 
+#: The program that prints the bits of sums of these sizes.
+SHORT, LONG = 1 << 12, 1 << 16
+BITS = (
+    "--", str(OPEN_MPI / "bin" / "python"), _bits.__file__, f"allreduce:{SHORT}", f"allreduce:{LONG}",
+)  # fmt: skip
+
+
+def bits(variables: dict[str, str]) -> list[str]:
+    """The hashes of a short and of a long sum on four ranks."""
+    return [line.split()[1] for line in printed(*BITS, variables=variables).splitlines()]
+
+
+def exported(folder: Path, *formats: str) -> list[dict[str, str]]:
+    """The variables by which the library loads the files of a table with a ring for long sums."""
+    plan, found = saved(folder, "allreduce", "ring", LONG), []
+    for name in formats:
+        report = json_of("export", plan, "--format", name, "--no-check", "-o", str(folder / name))
+        assert report["rows"] == 1
+        words = (word.removeprefix("--mca ").split() for word in report["load"])
+        found.append({f"OMPI_MCA_{variable}": value for variable, value in words})
+    return found
+
+
+#: Without `coll/han`, and with the ring that the library's own variable forces.
+TUNED = {"OMPI_MCA_coll_han_priority": "0"}
+RING = TUNED | {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1", "OMPI_MCA_coll_tuned_allreduce_algorithm": "4"}
+
+
 def test_exported_rules_are_in_effect_on_hosts(star: Lab, folder: Path) -> None:
-    """The bits of sums are those of the algorithm that the library's own variable forces, on hosts too."""
-    size = 1 << 16
-    plan = saved(folder, "allreduce", "ring", size)
-    report = json_of("export", plan, "--format", "openmpi-rules", "--no-check", "-o", str(folder / "rules.conf"))
-    assert report["rows"] == 1
-    variables = {"OMPI_MCA_coll_han_priority": "0", "OMPI_MCA_coll_tuned_use_dynamic_rules": "1"}
-    program = ("--", str(OPEN_MPI / "bin" / "python"), _bits.__file__, f"allreduce:{size}")
-    rules = {"OMPI_MCA_coll_tuned_dynamic_rules_filename": str(folder / "rules.conf")}
-    forced = {"OMPI_MCA_coll_tuned_allreduce_algorithm": "4"}
-    own, ruled, ring = (printed(*program, variables=of) for of in ({}, {**variables, **rules}, {**variables, **forced}))
-    assert ruled == ring != own
+    """The bits of long sums are those of the algorithm that the library's own variable forces, on hosts too."""
+    (rules,) = exported(folder, "openmpi-rules")
+    (short, own), (_, ring) = bits(TUNED), bits(RING)
+    assert bits(TUNED | rules) == [short, ring]
+    assert own != ring
+
+
+def test_rules_for_han_leave_calls_to_tuned(lab: Lab, folder: Path) -> None:
+    """On hosts with several ranks the rules have no effect without them."""
+    rules, han = exported(folder, "openmpi-rules", "openmpi-han")
+    (short, own), (_, ring) = bits({}), bits(RING)
+    assert own != ring
+    assert bits(rules) == [short, own]
+    assert bits(rules | han) == [short, ring]
