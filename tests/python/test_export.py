@@ -88,7 +88,7 @@ def test_a_plan_file_is_a_table(tmp_path: Path, machine: str) -> None:
     ("target", "says"),
     [
         ("openmpi-rules", "\n4 1\n0 4 0 0\n5 1\n0 0 0 0\n"),
-        ("openmpi-han", "\n1\n2\n1\n2\n3\n1 1\n0 han\n4 1\n0 tuned\n5 1\n0 han\n"),
+        ("openmpi-han", "\n2\n1\n2\n4\n1 1\n0 han\n4 1\n0 tuned\n5 1\n0 han\n6 1\n0 han\n"),
         ("openmpi-json", '"msg_size_max": "inf", "alg": "ring"'),
         ("ucc", "UCC_TL_UCP_TUNE=allreduce:0-inf:host:[4]:@ring\n"),
         ("nccl-tuner-csv", "\nallreduce,0,18446744073709551615,ring,simple,0,-1,4\n"),

@@ -178,14 +178,12 @@ fn take_turn(comm: usize, from_root: bool) -> Outcome {
     let comm = library.constants.handle(comm);
     let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
     let others = if rank == 0 { 1..ranks } else { 0..1 };
-    let begun = others.map(|other| {
+    let sends = (rank == 0) == from_root;
+    let begun = others.map(|other| match sends {
         // SAFETY: the message has no bytes.
-        unsafe {
-            match (rank == 0) == from_root {
-                true => library.begin_send(null(), 0, other, TURN, comm),
-                false => library.begin_receive(null_mut(), 0, other, TURN, comm),
-            }
-        }
+        true => unsafe { library.begin_send(null(), 0, other, TURN, comm) },
+        // SAFETY: as above.
+        false => unsafe { library.begin_receive(null_mut(), 0, other, TURN, comm) },
     });
     for mut message in begun.collect::<Outcome<Vec<_>>>()? {
         while !library.is_over(&mut message)? {}
