@@ -150,3 +150,14 @@ def test_a_killed_rank_ends_the_job(lab: Lab, folder: Path, environment: Path) -
         assert under.line() == "began"
         assert under.line() == ""
         assert under.end() != 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_command_reaches_the_ranks(lab: Lab, folder: Path, number: signal.Signals) -> None:
+    """The launcher passes it on, as without a lab; no rank is killed before."""
+    handles = "import pathlib, signal, sys\nsignal.signal(15, lambda *_: pathlib.Path(sys.argv[1]).touch())\n"
+    with job(folder, OPEN_MPI / "bin" / "python", program=handles + SUMS) as under:
+        assert under.line() == "began"
+        under.process.send_signal(number)
+        assert under.end() != 0
+        assert under.stop.exists()
