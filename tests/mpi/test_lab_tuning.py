@@ -4,7 +4,6 @@ The latency of the cables is far above what other work on this computer adds to 
 """
 
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from unisono.lab.session import Lab
 from unisono.mpi import _bits
 
 from ..python.conftest import SOAK, call, json_of
-from ..python.test_mpi import OPEN_MPI
+from ..python.test_mpi import MPICH, OPEN_MPI
 from .test_lab import HOSTS, carried, folder, lab, network, run
 
 __all__ = ["folder", "lab"]
@@ -39,7 +38,8 @@ def star(folder: Path) -> Iterator[Lab]:
 
 
 def printed(*words: str, ranks: int = HOSTS, variables: dict[str, str] | None = None) -> str:
-    ran = run("-n", str(ranks), *words, **(variables or {}))
+    # The package comes from here: the other environment has MPI and NumPy only.
+    ran = run("-n", str(ranks), *words, **{"PYTHONPATH": str(Path(un.__file__).parents[1]), **(variables or {})})
     assert ran.code == 0, ran.err
     return ran.out
 
@@ -62,10 +62,15 @@ def test_a_rooted_call_takes_its_whole_latency(star: Lab, folder: Path, collecti
     assert row["default_seconds"] > 0.9 * HOP
 
 
-def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, folder: Path) -> None:
+@pytest.mark.parametrize(
+    "environment", [OPEN_MPI, pytest.param(MPICH, marks=pytest.mark.soak)], ids=["openmpi", "mpich"]
+)
+def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, folder: Path, environment: Path) -> None:
+    python = str(environment / "bin" / "python")
+    unisono = ("--", python, "-m", "unisono")
     machine, plan, report = folder / "cal.toml", folder / "tuned.plan", folder / "report"
     ranks = HOSTS if SOAK else 3
-    out = printed(*UNISONO, "calibrate", "-o", str(machine), "--rounds", "10", "--json", ranks=ranks)
+    out = printed(*unisono, "calibrate", "-o", str(machine), "--rounds", "10", "--json", ranks=ranks)
     found = json.loads(out)
     # The wire sets the time of a byte, and headers add to it; the cables set the latency, and the software adds to it.
     assert 0.95 < found["beta_ns_per_byte"] / (1e9 * BYTE) < 1.5
@@ -73,7 +78,7 @@ def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, fol
     words = ("--machine", str(machine), "--candidates", "1", "--rounds", "2", "-o", str(plan), "--json")
     size = 1 << 16
     collectives = "allreduce,broadcast" if SOAK else "broadcast"
-    tuned = json.loads(printed(*UNISONO, "tune", collectives, "--sizes", str(size), *words, ranks=ranks))
+    tuned = json.loads(printed(*unisono, "tune", collectives, "--sizes", str(size), *words, ranks=ranks))
     cells = tuned["cells"]
     assert [(cell["ranks"], cell["per_node"], cell["bytes"]) for cell in cells] == [(ranks, 1, size)] * len(cells)
     assert all(contender["effective"] for cell in cells for contender in cell["contenders"])
@@ -81,7 +86,7 @@ def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, fol
     arrived = {to: sent for (_, to), sent in carried(star).items() if to in star.network.hosts}
     assert [host for host, sent in arrived.items() if sent > size] == list(star.network.hosts[:ranks])
     program = "import numpy as np; from mpi4py import MPI; x = np.ones(1 << 14, np.float32); MPI.COMM_WORLD.Bcast(x)"
-    printed("--plan", str(plan), "--report", str(report), "--", sys.executable, "-c", program, ranks=ranks)
+    printed("--plan", str(plan), "--report", str(report), "--", python, "-c", program, ranks=ranks)
     served = [line.split() for line in report.read_text().splitlines() if line.startswith("broadcast")]
     assert [(line[2], line[3]) for line in served] == [(str(ranks), "1")]
     chosen = next(cell["chosen"] for cell in cells if cell["collective"] == "broadcast")
