@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 import unisono as un
 from unisono.tuning.confirming import LEAST_FACTOR, Trial, joined, kept, refusal, trial_counts
+from unisono.tuning.measuring import alone
 from unisono.tuning.tables import Row
 
 KIB = 1024
@@ -114,3 +115,16 @@ def test_the_report_of_a_trial_has_the_reason() -> None:
         (True, None),
         (False, "it needs a median below the library's"),
     ]
+
+
+def test_the_empty_message_between_calls_is_taken_off() -> None:
+    draw = random.Random(11)
+    for _ in range(50):
+        # A pair of messages takes two times of one; calls of long and of very short ones.
+        message = draw.uniform(1, 3)
+        calls = [[draw.choice([0.01, 1, 50]) * draw.uniform(1, 2) for _ in range(5)] for _ in range(3)]
+        timed = [[call + message for call in of] for of in calls]
+        found = alone(timed, [2 * message] * 5)
+        for of, before, true in zip(found, timed, calls, strict=True):
+            assert of == pytest.approx([max(call, 0.1 * time) for call, time in zip(true, before, strict=True)])
+            assert sorted(range(5), key=of.__getitem__) == sorted(range(5), key=before.__getitem__)

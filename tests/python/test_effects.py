@@ -208,6 +208,7 @@ RULES = {
     "nccl-tuner-csv": "# site rules\nallreduce,0,65536,tree,ll,2,1,8\nallreduce,65537,4294967295,ring,simple,8,1,8\n",
     "ncclx-csv": "allreduce,[0,4096),tree,ll,4,*,8\n",
     "openmpi-rules": "# by hand\n1 # collectives\n2 # allreduce\n1\n64\n2\n0 3 0 0\n4096 4 0 65536\n",
+    "openmpi-han": "# by hand\n1\n2\n1\n2\n1\n1 2\n0 han\n65536 tuned\n",
     "openmpi-json": '{"module": "tuned", "rule_file_version": 3, "collectives": {}}',
     "ucc": "UCC_TL_UCP_TUNE=allreduce:0-4096:host:[4]:@knomial\n",
 }

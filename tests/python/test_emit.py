@@ -86,7 +86,9 @@ def test_a_plan_for_csl_has_chunks_and_marks_candidates() -> None:
     assert "'cls' is not a format; accepted are astra-sim, chakra, csl" in ran.err
 
 
-@pytest.mark.parametrize("form", ["openmpi-rules", "openmpi-json", "ucc", "nccl-tuner-csv", "ncclx-csv", "mpich-json"])
+@pytest.mark.parametrize(
+    "form", ["openmpi-rules", "openmpi-han", "openmpi-json", "ucc", "nccl-tuner-csv", "ncclx-csv", "mpich-json"]
+)
 def test_a_plan_for_a_tuning_file_takes_what_the_library_names(form: str, tmp_path: Path) -> None:
     machine = "dgx-h100" if form.startswith("nccl") else "archer"
     ranks = 8 if machine == "dgx-h100" else 4

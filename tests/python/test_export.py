@@ -88,6 +88,7 @@ def test_a_plan_file_is_a_table(tmp_path: Path, machine: str) -> None:
     ("target", "says"),
     [
         ("openmpi-rules", "\n4 1\n0 4 0 0\n5 1\n0 0 0 0\n"),
+        ("openmpi-han", "\n2\n1\n2\n4\n1 1\n0 han\n4 1\n0 tuned\n5 1\n0 han\n6 1\n0 han\n"),
         ("openmpi-json", '"msg_size_max": "inf", "alg": "ring"'),
         ("ucc", "UCC_TL_UCP_TUNE=allreduce:0-inf:host:[4]:@ring\n"),
         ("nccl-tuner-csv", "\nallreduce,0,18446744073709551615,ring,simple,0,-1,4\n"),
@@ -106,7 +107,7 @@ def test_every_format_is_written(tmp_path: Path, target: str, says: str) -> None
 
 
 @pytest.mark.parametrize("conditions", ["openmpi 5.0.11 yield shared", "mpich 5.0.2 spin own"])
-@pytest.mark.parametrize("target", ["openmpi-rules", "openmpi-json", "ucc"])
+@pytest.mark.parametrize("target", ["openmpi-rules", "openmpi-han", "openmpi-json", "ucc"])
 def test_conditions_of_rows_are_stated(tmp_path: Path, target: str, conditions: str) -> None:
     """A library's file does not store them, and `unisono run` refuses such rows under another library."""
     plan = un.plan("allreduce", "paper-sim", shape=4, elements=1024, algorithm="ring")

@@ -158,7 +158,7 @@ def test_damaged_tables(text: str) -> None:
         path = Path(folder) / "table.json"
         path.write_text(text, encoding="utf-8")
         rows = read_table(path)
-        for target in ("openmpi-rules", "openmpi-json", "ucc", "nccl-tuner-csv", "ncclx-csv"):
+        for target in ("openmpi-rules", "openmpi-han", "openmpi-json", "ucc", "nccl-tuner-csv", "ncclx-csv"):
             with contextlib.suppress(un.UnsupportedError):
                 _core.export_table(rows, target, None)
 

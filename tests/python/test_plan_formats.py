@@ -139,7 +139,7 @@ def test_tune_refuses_what_is_for_gpus() -> None:
     assert "unisono plan COLLECTIVE --machine M --for nccl-tuner-csv -o FILE.csv" in ran.err
     ran = call("tune", "allreduce", "--machine", "archer", "--for", "gloo", "-o", "t.plan")
     assert ran.code == 2
-    assert "--for is 'gloo'; accepted are preload, mpich-json, openmpi-json, openmpi-rules, ucc" in ran.err
+    assert "--for is 'gloo'; accepted are preload, mpich-json, openmpi-han, openmpi-json, openmpi-rules, ucc" in ran.err
 
 
 @pytest.mark.parametrize(

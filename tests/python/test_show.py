@@ -42,7 +42,7 @@ def test_a_plan_file_is_proved(tmp_path: Path) -> None:
 
 
 #: Formats of rules that can express a plan of recursive doubling.
-LIBRARIES = ("openmpi-rules", "openmpi-json", "mpich-json", "ucc")
+LIBRARIES = ("openmpi-rules", "openmpi-han", "openmpi-json", "mpich-json", "ucc")
 
 
 OF_GPUS = ("nccl-tuner-csv", "ncclx-csv")

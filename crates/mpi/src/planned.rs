@@ -9,6 +9,7 @@ use crate::{
     call::Call,
     conditions::{Conditions, are_stated},
     library::{Comm, Failed, Library, Outcome},
+    patience::Patience,
     port::{Port, Request},
     route::Route,
     rows::Rows,
@@ -45,6 +46,7 @@ pub struct Planned {
     running: Option<Running>,
     moves: u64,
     watch: Option<Watch>,
+    patience: Option<Patience>,
     inside: bool,
 }
 
@@ -76,8 +78,8 @@ impl Planned {
         let numbers = rows.entries.iter().map(Vec::len).sum();
         let executors = (0..numbers).map(|_| [BTreeMap::new(), BTreeMap::new()]).collect();
         let (scratch, spare) = (Vec::new(), Vec::new());
-        let (running, watch) = (None, None);
-        Self { rows, route, rank, executors, scratch, spare, running, moves: 0, watch, inside: false }
+        let (running, watch, patience) = (None, None, None);
+        Self { rows, route, rank, executors, scratch, spare, running, moves: 0, watch, patience, inside: false }
     }
 
     /// Runs the same rows by another route, for calls that the library advances while it makes progress.
@@ -91,6 +93,12 @@ impl Planned {
     /// ([`Planned::notes`]).
     pub fn watched(mut self, watch: Option<Watch>) -> Self {
         self.watch = watch;
+        self
+    }
+
+    /// Sets the reports of waits of [`Planned::run`].
+    pub fn patient(mut self, patience: Patience) -> Self {
+        self.patience = Some(patience);
         self
     }
 
@@ -132,11 +140,15 @@ impl Planned {
     /// in place. After an error nothing more is written to them, but messages that were sent may still read them.
     pub unsafe fn run(&mut self, library: &Library, call: Call, entry: usize) -> Outcome {
         let Some(running) = self.begin(call, entry)? else { return Ok(()) };
+        let mut patience = self.patience.take();
         let (executor, mut port) = self.parts(library, &running);
-        if let Err(failed) = executor.run(&running.blocks, &mut port) {
+        port.patience = patience.as_mut();
+        let ran = executor.run(&running.blocks, &mut port);
+        if ran.is_err() {
             executor.give_up(&mut port);
-            return Err(failed);
         }
+        self.patience = patience;
+        ran?;
         self.running = None;
         Ok(())
     }
@@ -228,8 +240,8 @@ impl Planned {
         let scratch = self.scratch.as_mut_ptr().cast();
         let ranks = self.rows.ranks;
         let (spare, watch) = (&mut self.spare, self.watch.as_mut());
-        let (route, inside) = (&self.route, self.inside);
-        let port = Port { library, route, call, scratch, spare, ranks, shift, watch, inside };
+        let (route, inside, patience) = (&self.route, self.inside, None);
+        let port = Port { library, route, call, scratch, spare, ranks, shift, watch, patience, inside };
         (executor.expect("`prepare` made it"), port)
     }
 }

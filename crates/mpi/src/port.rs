@@ -10,6 +10,7 @@ use crate::{
     functions::Status,
     kernels,
     library::{Failed, Library, Outcome, check, int},
+    patience::Patience,
     planned::grow,
     route::Route,
     watch::Watch,
@@ -21,6 +22,8 @@ pub struct Request {
     /// For a receive, the bytes that the schedule expects. A shorter message shows that the ranks' arguments differ;
     /// MPI itself detects a longer one.
     expected: Option<c_int>,
+    /// The other rank, in the communicator of the route.
+    peer: c_int,
 }
 
 pub struct Port<'a> {
@@ -35,6 +38,8 @@ pub struct Port<'a> {
     pub shift: u32,
     /// Finds ranks that made this call with another length.
     pub watch: Option<&'a mut Watch>,
+    /// Reports a wait that is too long.
+    pub patience: Option<&'a mut Patience>,
     /// True if the library calls this while it makes progress. Then this must not cause progress again.
     pub inside: bool,
 }
@@ -87,7 +92,7 @@ impl Transport for Port<'_> {
         // SAFETY: the slice is in the call's memory or the scratch memory, which are kept until the request has ended
         // (`Planned::run`). The runtime does not use the slice meanwhile.
         check(unsafe { (f.Isend)(address, bytes, byte, peer, tag, comm, &raw mut handle) })?;
-        Ok(Request { handle, expected: None })
+        Ok(Request { handle, expected: None, peer })
     }
 
     #[inline]
@@ -98,7 +103,7 @@ impl Transport for Port<'_> {
         let mut handle = 0;
         // SAFETY: as for sends; nothing else reads or writes the slice until the request has ended.
         check(unsafe { (f.Irecv)(address, bytes, byte, peer, tag, comm, &raw mut handle) })?;
-        Ok(Request { handle, expected: Some(bytes) })
+        Ok(Request { handle, expected: Some(bytes), peer })
     }
 
     #[inline]
@@ -109,6 +114,12 @@ impl Transport for Port<'_> {
         let (mut flag, mut status) = (0, Status::EMPTY);
         // SAFETY: the request belongs to this run, and there is room for a status.
         check(unsafe { (self.library.functions.Test)(&raw mut request.handle, &raw mut flag, &raw mut status) })?;
+        if let Some(patience) = &mut self.patience {
+            match flag {
+                0 => patience.pending(request.peer, request.expected.is_some()),
+                _ => patience.ended(&self.call),
+            }
+        }
         if flag != 0 {
             self.is_whole(request, &status)?;
         }
@@ -117,25 +128,22 @@ impl Transport for Port<'_> {
 
     #[inline]
     fn wait(&mut self, request: &mut Request) -> Outcome {
-        if self.watch.is_some() {
-            while !self.test(request)? {
-                if let Err(failed) = self.idle() {
-                    if request.expected.is_some() {
-                        self.give_up(request);
-                    }
-                    return Err(failed);
+        while !self.test(request)? {
+            if let Err(failed) = self.idle() {
+                if request.expected.is_some() {
+                    self.give_up(request);
                 }
+                return Err(failed);
             }
-            return Ok(());
         }
-        let mut status = Status::EMPTY;
-        // SAFETY: the request belongs to this run, and there is room for a status.
-        check(unsafe { (self.library.functions.Wait)(&raw mut request.handle, &raw mut status) })?;
-        self.is_whole(request, &status)
+        Ok(())
     }
 
     #[inline]
     fn idle(&mut self) -> Outcome {
+        if let Some(patience) = &mut self.patience {
+            patience.idle(&self.call);
+        }
         let unlike = self.watch.as_mut().is_some_and(|watch| watch.finds_unlike(&self.call));
         if unlike { Err(Failed(self.library.constants.truncated)) } else { Ok(()) }
     }

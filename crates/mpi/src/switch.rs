@@ -3,7 +3,7 @@
 use std::{env, ffi::OsStr, fmt::Write};
 
 /// The variables that the library for MPI programs reads.
-pub const OF_PROGRAMS: [&str; 8] = [
+pub const OF_PROGRAMS: [&str; 9] = [
     "UNISONO_PLAN",
     "UNISONO_REPORT",
     "UNISONO_CHECK",
@@ -12,16 +12,11 @@ pub const OF_PROGRAMS: [&str; 8] = [
     "UNISONO_UNLIKE_BITS",
     "UNISONO_NONBLOCKING",
     "UNISONO_ANYWHERE",
+    "UNISONO_PATIENCE",
 ];
 /// The variables of worlds and tasks in Python, and of shell completion.
-const OF_PYTHON: [&str; 6] = [
-    "UNISONO_PATIENCE",
-    "UNISONO_POINT_TO_POINT",
-    "UNISONO_PROGRESS",
-    "UNISONO_TRACE",
-    "UNISONO_CHECK_READS",
-    "_UNISONO_COMPLETE",
-];
+const OF_PYTHON: [&str; 5] =
+    ["UNISONO_POINT_TO_POINT", "UNISONO_PROGRESS", "UNISONO_TRACE", "UNISONO_CHECK_READS", "_UNISONO_COMPLETE"];
 /// The variables of the tests and benchmarks of this repository.
 const OF_TESTS: [&str; 11] = [
     "UNISONO_BENCH_JOBS",

@@ -25,6 +25,7 @@ use crate::{
     intercept::{Buffers, guarded},
     left::LeftCalls,
     settings::settings,
+    waits,
 };
 
 pub struct Known {
@@ -227,7 +228,7 @@ fn learn(library: &Library, home: Option<&Home>, comm: Comm) -> Outcome<Arc<Know
         Joined::Planned { planned, begun: by } => {
             begun = by.map(|planned| Begun::new(*planned));
             guarded(|| complain_of_conditions(home, planned.rows(), rank), ());
-            Some(Serving::new(*planned))
+            Some(Serving::new(planned.patient(waits::patience())))
         }
         Joined::Refused => {
             // The proof may panic on this rank alone, so the panic is caught: the other ranks continue.

@@ -3,11 +3,12 @@
 
 use std::{
     ffi::{CString, c_char, c_int},
+    ptr::{null, null_mut},
     sync::atomic::Ordering,
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::{Agreement, Conditions, library};
+use unisono_mpi::{Agreement, Conditions, Failed, Outcome, library};
 
 use crate::{
     arguments::Arguments,
@@ -157,13 +158,49 @@ pub extern "C" fn unisono_served() -> u64 {
     SERVED.load(Ordering::Relaxed)
 }
 
+/// The tag of messages between two calls that a program times.
+const TURN: c_int = 7;
+
+/// Waits on rank 0 for an empty message of each other rank of the communicator, which sends it.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_report_to_root(comm: usize) -> c_int {
+    guarded(|| take_turn(comm, false).map_or_else(|Failed(code)| code, |()| 0), NO_FUNCTION)
+}
+
+/// Waits on each other rank of the communicator for an empty message of rank 0, which sends it.
+#[unsafe(no_mangle)]
+pub extern "C" fn unisono_wait_for_root(comm: usize) -> c_int {
+    guarded(|| take_turn(comm, true).map_or_else(|Failed(code)| code, |()| 0), NO_FUNCTION)
+}
+
+fn take_turn(comm: usize, from_root: bool) -> Outcome {
+    let library = library().ok_or(Failed::OTHER)?;
+    let comm = library.constants.handle(comm);
+    let (ranks, rank) = (library.size(comm)?, library.rank(comm)?);
+    let others = if rank == 0 { 1..ranks } else { 0..1 };
+    let sends = (rank == 0) == from_root;
+    let begun = others.map(|other| match sends {
+        // SAFETY: the message has no bytes.
+        true => unsafe { library.begin_send(null(), 0, other, TURN, comm) },
+        // SAFETY: as above.
+        false => unsafe { library.begin_receive(null_mut(), 0, other, TURN, comm) },
+    });
+    for mut message in begun.collect::<Outcome<Vec<_>>>()? {
+        while !library.is_over(&mut message)? {}
+    }
+    Ok(())
+}
+
 /// Calls a function of up to nine words `calls` times, or until it fails, and returns its code. Programs time a
-/// collective with it, without the overhead of their language between two calls.
+/// collective with it, without the overhead of their language between two calls. If `between` is not 0, a call of this
+/// function with `comm` follows each call.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments, reason = "those of MPI's collectives")]
 pub extern "C" fn unisono_repeat(
     function: usize,
     calls: u64,
+    between: usize,
+    comm: usize,
     a: usize,
     b: usize,
     c: usize,
@@ -178,14 +215,17 @@ pub extern "C" fn unisono_repeat(
     if function == 0 {
         return NO_FUNCTION;
     }
-    // SAFETY: the caller passes the address of a function of MPI. Integers and handles each take one register or stack
-    // slot, of which the function reads as many as it declares.
-    let function = unsafe { std::mem::transmute::<usize, Words>(function) };
+    // SAFETY: the caller passes the addresses of functions of MPI, or 0. Integers and handles each take one register or
+    // stack slot, of which a function reads as many as it declares.
+    let [function, between] = [function, between].map(|of| unsafe { std::mem::transmute::<usize, Option<Words>>(of) });
+    let made = [(function, [a, b, c, d, e, f, g, h, i]), (between, [comm, 0, 0, 0, 0, 0, 0, 0, 0])];
     for _ in 0..calls {
-        // SAFETY: as above; the arguments are those of a call of MPI.
-        let code = unsafe { function(a, b, c, d, e, f, g, h, i) };
-        if code != 0 {
-            return code;
+        for (function, [a, b, c, d, e, f, g, h, i]) in made {
+            // SAFETY: as above; the arguments are those of a call of MPI.
+            let code = function.map_or(0, |function| unsafe { function(a, b, c, d, e, f, g, h, i) });
+            if code != 0 {
+                return code;
+            }
         }
     }
     0

@@ -6,7 +6,8 @@
 //! communicator, the collective, its operator, its root, and the bytes of its signature.
 //!
 //! Environment: `UNISONO_PLAN=FILE`; `UNISONO_REPORT=FILE|stderr`, reports the calls made; `UNISONO_CHECK=1`, runs both
-//! and compares; `UNISONO_OFF=1`, disables the library; `UNISONO_SAFE_OPS=1`, permits the program's own operators. No
+//! and compares; `UNISONO_OFF=1`, disables the library; `UNISONO_SAFE_OPS=1`, permits the program's own operators;
+//! `UNISONO_PATIENCE=SECONDS`, after which a planned call that waits names the ranks for which it waits. No
 //! panic unwinds into the program: before the first message of a call the library makes the call instead; after it the
 //! program is ended, because the other ranks would wait for ever.
 
@@ -29,3 +30,4 @@ mod reasons;
 mod report;
 mod settings;
 mod vectors;
+mod waits;

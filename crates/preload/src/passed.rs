@@ -72,10 +72,24 @@ passed! {
     MPI_Ialltoallv c"PMPI_Ialltoallv" (a, b, c, d, e, f, g, h, i, j);
     MPI_Ireduce_scatter c"PMPI_Ireduce_scatter" (a, b, c, d, e, f, g);
     MPI_Scatterv c"PMPI_Scatterv" (a, b, c, d, e, f, g, h, i);
+    MPI_Neighbor_allgather c"PMPI_Neighbor_allgather" (a, b, c, d, e, f, g);
+    MPI_Neighbor_allgatherv c"PMPI_Neighbor_allgatherv" (a, b, c, d, e, f, g, h);
+    MPI_Neighbor_alltoall c"PMPI_Neighbor_alltoall" (a, b, c, d, e, f, g);
+    MPI_Neighbor_alltoallv c"PMPI_Neighbor_alltoallv" (a, b, c, d, e, f, g, h, i);
+    MPI_Neighbor_alltoallw c"PMPI_Neighbor_alltoallw" (a, b, c, d, e, f, g, h, i);
+    MPI_Ineighbor_allgather c"PMPI_Ineighbor_allgather" (a, b, c, d, e, f, g, h);
+    MPI_Ineighbor_allgatherv c"PMPI_Ineighbor_allgatherv" (a, b, c, d, e, f, g, h, i);
+    MPI_Ineighbor_alltoall c"PMPI_Ineighbor_alltoall" (a, b, c, d, e, f, g, h);
+    MPI_Ineighbor_alltoallv c"PMPI_Ineighbor_alltoallv" (a, b, c, d, e, f, g, h, i, j);
+    MPI_Ineighbor_alltoallw c"PMPI_Ineighbor_alltoallw" (a, b, c, d, e, f, g, h, i, j);
 }
 
 passed_wide! {
     MPI_Exscan_c c"PMPI_Exscan_c" c"PMPI_Exscan" as MPI_Exscan (a, b, c, d, e, f) counts(c);
+    MPI_Neighbor_allgather_c c"PMPI_Neighbor_allgather_c" c"PMPI_Neighbor_allgather" as MPI_Neighbor_allgather
+        (a, b, c, d, e, f, g) counts(b, e);
+    MPI_Neighbor_alltoall_c c"PMPI_Neighbor_alltoall_c" c"PMPI_Neighbor_alltoall" as MPI_Neighbor_alltoall
+        (a, b, c, d, e, f, g) counts(b, e);
 }
 
 /// Counts a call that the library makes, of a function that a plan may serve.

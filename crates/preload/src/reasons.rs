@@ -106,6 +106,8 @@ pub fn of_passed(place: usize, library: &Library) -> &'static str {
         "requests that no plan serves"
     } else if matches!(name, "MPI_Allgatherv" | "MPI_Reduce_scatter") {
         "no row serves them, unlike numbers of bytes, or their communicator had no collective before"
+    } else if name.contains("eighbor_") {
+        "a schedule is of all ranks, and these are of neighbors"
     } else if name.ends_with("Exscan") {
         "no algorithm makes it"
     } else {

@@ -8,12 +8,15 @@ use std::{
     panic::catch_unwind,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
+    time::Duration,
 };
 
 use unisono_collective::Choice;
 pub use unisono_mpi::is_first;
 use unisono_mpi::{is_on, unknown_variables};
 use unisono_schedule::plan_file::PlanFile;
+
+use crate::waits;
 
 pub enum Report {
     Stderr,
@@ -32,6 +35,8 @@ pub struct Settings {
     pub nonblocking: bool,
     /// Rows also serve ranks that wait in another way than at their measurement.
     pub anywhere: bool,
+    /// A planned call that waits longer names the ranks for which it waits.
+    pub patience: Duration,
     pub report: Option<Report>,
     pub plan: Option<Arc<PlanFile>>,
     /// The reason why a named plan is not used.
@@ -73,6 +78,7 @@ impl Settings {
             unlike_bits: flag("UNISONO_UNLIKE_BITS"),
             nonblocking: flag("UNISONO_NONBLOCKING"),
             anywhere: flag("UNISONO_ANYWHERE"),
+            patience: waits::limit(),
             report,
             plan,
             complaint,

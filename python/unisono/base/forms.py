@@ -75,6 +75,7 @@ def _beginning(name: str) -> bytes:
 _OF_NCCL = r"(allgather|allreduce|broadcast|reduce|reducescatter) *, *{} *, *\w+ *, *(ll|ll128|simple|\*) *,"
 _RULES = (
     ("openmpi-json", r'\s*{(?s:.*)"rule_file_version"'),
+    ("openmpi-han", r"\s*(\d+\s+){8}(han|tuned)\b"),
     ("mpich-json", r'\s*{\s*"collective=\w+"'),
     ("ucc", r"\s*(export +)?UCC_\w+_TUNE *="),
     ("nccl-tuner-csv", r"\s*" + _OF_NCCL.format(r"\d+ *, *\d+")),

@@ -120,7 +120,7 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
         command = ranks_of_lab.command(found, starter, ranks, program, used, report if used is not None else None)
         sys.stdout.flush()
         begin = time.monotonic()
-        code = passing_signals(command, variables)
+        code = passing_signals(command, variables, ranks_of_lab.launcher_process)
         times.append(time.monotonic() - begin)
         if code:
             # A signal's number counts from 128, as a shell has it.

@@ -1,10 +1,12 @@
 """`unisono run`: an unmodified MPI program with planned collectives."""
 
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 
 import click
 
@@ -130,15 +132,23 @@ _PASSED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SECONDS_TO_END = 30
 
 
-def passing_signals(command: list[str], variables: dict[str, str]) -> int:
-    """The return code of a command, to which signals that end this process go."""
+def passing_signals(command: list[str], variables: dict[str, str], inner: Callable[[int], int] | None = None) -> int:
+    """The return code of a command, to which signals that end this process go.
+
+    With ``inner``, they go to the process that it returns for that of the command, whose other processes start and
+    wait for that one, and ignore the keyboard.
+    """
     waited = {*_PASSED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+
+    def begin() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if inner is not None:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
     try:
         # No other thread runs here that the new process could be cut off from.
-        child = subprocess.Popen(
-            command, env=variables, preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        )
+        child = subprocess.Popen(command, env=variables, preexec_fn=begin)
         ends = False
         while (code := child.poll()) is None:
             found = signal.sigtimedwait(waited, _SECONDS_TO_END) if ends else signal.sigwaitinfo(waited)
@@ -146,7 +156,8 @@ def passing_signals(command: list[str], variables: dict[str, str]) -> int:
                 child.kill()
             # The keyboard's signal comes from the kernel, and has gone to the launcher too.
             elif found.si_signo in _PASSED and found.si_code <= 0:
-                child.send_signal(found.si_signo)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(child.pid if inner is None else inner(child.pid), found.si_signo)
                 ends = True
         return code
     finally:

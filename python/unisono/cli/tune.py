@@ -70,7 +70,7 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     default=PRELOAD,
     show_default=True,
     help="Measure only what a file of this format can express, for 'unisono export': openmpi-rules (openmpi), "
-    "openmpi-json, mpich-json (mpich) or ucc; preload: everything.",
+    "openmpi-han, openmpi-json, mpich-json (mpich) or ucc; preload: everything.",
 )
 @click.option(
     "--bits",

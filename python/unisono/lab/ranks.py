@@ -9,12 +9,15 @@ from unisono.lab.session import Lab
 from unisono.mpi import installations, launchers
 from unisono.mpi.launchers import Launcher, check_program, environment, find_launcher, is_launcher, linked_library
 
-__all__ = ["FAMILIES", "command", "launcher", "variables"]
+__all__ = ["FAMILIES", "command", "launcher", "launcher_process", "variables"]
 
 #: The libraries that a lab may be for, and their names.
 FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH"}
 #: The device of each host.
 _DEVICE = "eth0"
+#: A process namespace of the job, which the kernel ends with its first process, the launcher. A launcher that waits for
+#: a host that is cut off would not end for a polite signal.
+_JOB = ("setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child")
 
 
 def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
@@ -52,7 +55,22 @@ def command(
 ) -> list[str]:
     """Returns the command that starts ranks of a program from the first host, as ``unisono run`` does with a plan."""
     of_ranks = {} if plan is None else launchers.variables(plan, report, ())
-    return [*lab.enter(lab.network.hosts[0]), *starter.command(ranks, True, of_ranks, list(program))]
+    return [*lab.enter(lab.network.hosts[0]), *_JOB, *starter.command(ranks, True, of_ranks, list(program))]
+
+
+def launcher_process(command: int) -> int:
+    """Returns the process of the launcher, from that of its command; that of the command where it has none yet."""
+    found = command
+    # Entering the lab's process namespace, and making that of the job, leave a process each.
+    for _ in range(2):
+        try:
+            children = Path(f"/proc/{found}/task/{found}/children").read_text().split()
+        except OSError:
+            children = []
+        if not children:
+            return command
+        found = int(children[0])
+    return found
 
 
 def variables(lab: Lab, starter: Launcher) -> dict[str, str]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from unisono._core import InputError
 from unisono.mpi.launchers import LIBRARY, SETTINGS
 
-__all__ = ["MEASURED", "Array", "Collectives", "buffers"]
+__all__ = ["MEASURED", "ROOTED", "Array", "Collectives", "buffers"]
 
 Array = npt.NDArray[Any]
 #: The function of MPI for each collective.
@@ -28,10 +28,16 @@ _CALLS: dict[str, str] = {
     "reduce-scatter": "Reduce_scatter_block",
     "alltoall": "Alltoall",
 }
+#: Functions of an empty message between two calls: from rank 0 to each other rank, and from each of these to rank 0.
+_TO_RANKS, _TO_ROOT = "unisono_wait_for_root", "unisono_report_to_root"
+#: The function that separates the calls of a collective with a root.
+_TURNS = {"broadcast": _TO_ROOT, "reduce": _TO_RANKS}
 #: Arguments of `unisono_repeat` that it passes on.
 _MOST_ARGUMENTS = 9
 #: Collectives that can be timed.
 MEASURED = tuple(_CALLS)
+#: Those with a root.
+ROOTED = frozenset(_TURNS)
 
 
 class Collectives:
@@ -47,7 +53,7 @@ class Collectives:
                 "fixes it"
             )
         own = ctypes.CDLL(_copy(LIBRARY))
-        self._repeat = own.unisono_repeat
+        self._own, self._repeat = own, own.unisono_repeat
         self._repeat.restype = ctypes.c_int
         self._conditions = own.unisono_conditions
         if plan is None:
@@ -88,25 +94,42 @@ class Collectives:
             raise InputError("how ranks of this MPI library wait cannot be found")
         return room.value.decode()
 
-    def caller(self, collective: str, send: Array, recv: Array) -> Callable[[int], None]:
+    def caller(self, collective: str, send: Array, recv: Array, *, apart: bool = False) -> Callable[[int], None]:
         """A function that makes the collective a number of times, sum of float32, rank 0 as root.
 
         The calls follow one another as in a compiled program: what Python takes between two of them would hide how
-        ranks overlap, and short calls of different schedules would look alike.
+        ranks overlap, and short calls of different schedules would look alike. With ``apart``, of a collective with a
+        root, an empty message separates the calls: a root that sends waits for one from each other rank, so that all
+        have the call's data; a root that receives sends one to each rank, which begins the next call with it.
         """
         name = f"{self._prefix}_{_CALLS[collective]}"
         word = ctypes.c_size_t
         function = word(ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0)
         given = self._arguments(collective, send, recv)
         arguments = [word(argument.value) for argument in given] + [word(0)] * (_MOST_ARGUMENTS - len(given))
+        comm = word(self._mpi._handleof(self._comm))
+        turn = _address(self._own, _TURNS[collective]) if apart else 0
 
         # The call holds the arrays: their memory must stay while it can be made.
         def call(calls: int, _memory: tuple[Array, Array] = (send, recv)) -> None:
-            code = self._repeat(function, ctypes.c_uint64(calls), *arguments)
+            code = self._repeat(function, ctypes.c_uint64(calls), word(turn), comm, *arguments)
             if code != 0:
                 raise InputError(f"{name} ended with the code {code}")
 
         return call
+
+    def turns(self) -> Callable[[int], None]:
+        """A function that makes a number of pairs of the empty messages of ``apart``, one in each direction."""
+        word = ctypes.c_size_t
+        comm = word(self._mpi._handleof(self._comm))
+        there, back = (word(_address(self._own, name)) for name in (_TO_RANKS, _TO_ROOT))
+
+        def turn(calls: int) -> None:
+            code = self._repeat(there, ctypes.c_uint64(calls), back, comm, comm, *[word(0)] * (_MOST_ARGUMENTS - 1))
+            if code != 0:
+                raise InputError(f"empty messages ended with the code {code}")
+
+        return turn
 
     def _arguments(self, collective: str, send: Array, recv: Array) -> list[Any]:
         word, count = ctypes.c_size_t, ctypes.c_int
@@ -149,6 +172,11 @@ def buffers(collective: str, elements: int, ranks: int, rank: int) -> tuple[Arra
     sent = elements * ranks if collective in ("reduce-scatter", "alltoall") else elements
     received = elements * ranks if collective in ("allgather", "alltoall") else elements
     return own.standard_normal(sent).astype(np.float32), np.zeros(received, dtype=np.float32)
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    """The address of a function of a library, 0 where it has none of this name."""
+    return ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
 
 def _loaded_library() -> str:

@@ -20,7 +20,12 @@ FORMATS = tuple(row["name"] for row in _core.tunings())
 #: The library that a format can be shown to be in effect with, where that is installed.
 _RUNS_WITH = {"openmpi-rules": "Open MPI", "mpich-json": "MPICH"}
 #: The library that reads a format, as conditions name it.
-_OF_FORMAT = {"openmpi-rules": "openmpi", "openmpi-json": "openmpi", "mpich-json": "mpich"}
+_OF_FORMAT = {
+    "openmpi-rules": "openmpi",
+    "openmpi-han": "openmpi",
+    "openmpi-json": "openmpi",
+    "mpich-json": "mpich",
+}
 _STATIC = "names, ranges and completeness checked"
 
 

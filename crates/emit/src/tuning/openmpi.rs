@@ -135,7 +135,7 @@ pub fn bytes(known: &Known, bytes: u64, ranks: u32) -> u64 {
 pub fn notes(used: &[(Kind, &'static str)]) -> Vec<String> {
     let mut notes = vec![
         "on several nodes coll/han comes before coll/tuned and takes no notice of this file: add \
-         '--mca coll_han_priority 0'"
+         '--mca coll_han_priority 0', or the file of openmpi-han"
             .to_owned(),
         "coll/tuned ignores a file that it cannot read, and reports this only with '--mca coll_base_verbose 1'"
             .to_owned(),

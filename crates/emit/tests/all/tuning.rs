@@ -51,6 +51,10 @@ fn theirs(target: &str, kind: Kind, ranks: u32, ours: &str) -> &'static str {
         ("openmpi-rules", Kind::Allgather, "ring") => "4",
         ("openmpi-rules", Kind::Allgather, "bruck") => "2",
         ("openmpi-rules", Kind::Allgather, "recursive-doubling") => "3",
+        ("openmpi-han", kind, ours) => match theirs("openmpi-rules", kind, ranks, ours) {
+            "" => "",
+            _ => "tuned",
+        },
         ("openmpi-json", _, "recursive-doubling") => "recursive_doubling",
         ("openmpi-json" | "ucc" | "nccl-tuner-csv" | "ncclx-csv", _, "ring") => "ring",
         ("openmpi-json", Kind::Allreduce, "rabenseifner") => "rabenseifner",
@@ -96,6 +100,32 @@ fn look_up(target: &str, text: &str, kind: Kind, ranks: u32, bytes: u64) -> Stri
                 }
             }
             if found == 0 { String::new() } else { found.to_string() }
+        }
+        // The same rules, of one level, with the bytes of one rank.
+        "openmpi-han" => {
+            let lines = text.lines().filter(|l| !l.starts_with('#'));
+            let mut words = lines.flat_map(str::split_whitespace);
+            let mut next = move || words.next().unwrap();
+            let number = |word: &str| word.parse::<u64>().unwrap();
+            let mut found = "han";
+            for _ in 0..number(next()) {
+                let coll = number(next());
+                assert_eq!([next(), next()], ["1", "2"]);
+                let mut best = None;
+                for n in 0..number(next()) {
+                    let size = number(next());
+                    assert_eq!(n == 0, size == 1);
+                    let rules: Vec<_> = (0..number(next())).map(|_| (number(next()), next())).collect();
+                    assert_eq!(rules[0].0, 0);
+                    if size <= u64::from(ranks) {
+                        best = Some(rules);
+                    }
+                }
+                if coll == (if of_all { 0 } else { 2 }) {
+                    found = best.unwrap().iter().rev().find(|r| r.0 <= bytes).unwrap().1;
+                }
+            }
+            if found == "han" { String::new() } else { found.to_owned() }
         }
         "openmpi-json" => {
             let file: Value = serde_json::from_str(text).unwrap();

@@ -7,6 +7,7 @@ mod home;
 mod kernels;
 mod learned;
 mod parts;
+mod patience;
 mod route;
 mod shared;
 mod switch;

@@ -3,6 +3,7 @@
 mod mpich_json;
 mod nccl_tuner_csv;
 mod ncclx_csv;
+mod openmpi_han;
 mod openmpi_json;
 mod openmpi_rules;
 mod ucc;
@@ -13,6 +14,7 @@ pub const TUNINGS: &[&dyn Tuning] = &[
     &mpich_json::MpichJson,
     &nccl_tuner_csv::NcclTunerCsv,
     &ncclx_csv::NcclxCsv,
+    &openmpi_han::OpenmpiHan,
     &openmpi_json::OpenmpiJson,
     &openmpi_rules::OpenmpiRules,
     &ucc::Ucc,

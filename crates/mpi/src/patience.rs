@@ -1,0 +1,100 @@
+//! Reports of planned calls that wait for messages longer than a limit, and of their continuation.
+//!
+//! MPI waits without a limit for a rank on a host that is cut off, and for a rank that never makes the call. The report
+//! names the ranks whose messages keep the call back, so that reports of all ranks show where the chain ends. A call
+//! that waits continues to wait: its messages may still arrive, as after a short outage of a network.
+
+use std::{
+    ffi::c_int,
+    time::{Duration, Instant},
+};
+
+use crate::{call::Call, watch::TURNS};
+
+/// A message that a call waits for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Awaited {
+    /// The other rank, in the private communicator, whose ranks are those of `MPI_COMM_WORLD`.
+    pub rank: c_int,
+    /// True if the other rank sends the message.
+    pub arrives: bool,
+}
+
+/// Receives the call, the time for which it has waited, and the messages that it waits for; none if it continues.
+pub type Tell = fn(&Call, Duration, &[Awaited]);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The limit is not reached.
+    Waiting,
+    /// The messages that have not ended are collected until the next idle turn.
+    Collecting,
+    Told,
+}
+
+/// The wait of the call under way. Each message that ends begins it anew.
+pub struct Patience {
+    limit: Duration,
+    tell: Tell,
+    turns: u32,
+    since: Option<Instant>,
+    stage: Stage,
+    awaited: Vec<Awaited>,
+}
+
+impl Patience {
+    pub fn new(limit: Duration, tell: Tell) -> Self {
+        Self { limit, tell, turns: 0, since: None, stage: Stage::Waiting, awaited: Vec::new() }
+    }
+
+    /// Notes a message that was tested and has not ended.
+    #[inline]
+    pub fn pending(&mut self, rank: c_int, arrives: bool) {
+        if self.stage == Stage::Collecting {
+            self.awaited.push(Awaited { rank, arrives });
+        }
+    }
+
+    /// Notes that a message has ended.
+    #[inline]
+    pub fn ended(&mut self, call: &Call) {
+        if self.turns > 0 {
+            self.begin_anew(call);
+        }
+    }
+
+    #[cold]
+    fn begin_anew(&mut self, call: &Call) {
+        if let (Stage::Told, Some(since)) = (self.stage, self.since) {
+            (self.tell)(call, since.elapsed(), &[]);
+        }
+        (self.turns, self.since, self.stage) = (0, None, Stage::Waiting);
+    }
+
+    /// Counts a turn in which nothing could be done.
+    #[inline]
+    pub fn idle(&mut self, call: &Call) {
+        self.turns = self.turns.wrapping_add(1).max(1);
+        if self.stage == Stage::Collecting || self.turns.is_multiple_of(TURNS) {
+            self.look(call);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, call: &Call) {
+        let waited = self.since.get_or_insert_with(Instant::now).elapsed();
+        match self.stage {
+            Stage::Waiting if waited >= self.limit => {
+                self.awaited.clear();
+                self.stage = Stage::Collecting;
+            }
+            Stage::Collecting => {
+                self.awaited.sort_unstable();
+                self.awaited.dedup();
+                self.stage = Stage::Told;
+                (self.tell)(call, waited, &self.awaited);
+            }
+            Stage::Waiting | Stage::Told => {}
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Lines about planned calls that wait longer than `UNISONO_PATIENCE`: for which ranks, and when they continue.
+
+use std::{
+    fmt::Write,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use unisono_mpi::{Awaited, Call, Patience, is_first, library};
+
+use crate::settings::{say, settings};
+
+/// The variable with the seconds that a planned call waits before its rank prints a line.
+pub const VARIABLE: &str = "UNISONO_PATIENCE";
+/// The seconds without the variable.
+pub const DEFAULT: Duration = Duration::from_secs(30);
+/// The most lines of a process, and the most ranks in a line.
+const MOST_LINES: u32 = 8;
+const MOST_RANKS: usize = 8;
+
+/// Returns the wait that the variable states. The first rank reports a value that states none.
+pub fn limit() -> Duration {
+    let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return DEFAULT };
+    let seconds = value.to_str().and_then(|text| text.trim().parse::<f64>().ok());
+    match seconds.filter(|seconds| *seconds >= 0.0) {
+        Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
+        None => {
+            if is_first() {
+                say(&format!(
+                    "{VARIABLE} is {value:?}, and {} counts; accepted are seconds, from 0 on, and inf",
+                    DEFAULT.as_secs()
+                ));
+            }
+            DEFAULT
+        }
+    }
+}
+
+/// Returns the reports of the waits of a communicator's blocking calls.
+pub fn patience() -> Patience {
+    Patience::new(settings().patience, tell)
+}
+
+fn tell(call: &Call, waited: Duration, awaited: &[Awaited]) {
+    static LINES: AtomicU32 = AtomicU32::new(0);
+    if LINES.fetch_add(1, Ordering::Relaxed) < MOST_LINES {
+        say(&line(own(), call, waited, awaited));
+    }
+}
+
+/// Returns the name of this rank in lines, with its host.
+fn own() -> &'static str {
+    static OWN: OnceLock<String> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let rank = library().and_then(|library| library.rank(library.constants.comm_world).ok()).unwrap_or(0);
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        if host.trim().is_empty() { format!("rank {rank}") } else { format!("rank {rank} on {}", host.trim()) }
+    })
+}
+
+fn line(own: &str, call: &Call, waited: Duration, awaited: &[Awaited]) -> String {
+    let (name, bytes, seconds) = (call.kind.name(), call.bytes(), waited.as_secs_f64());
+    let called = format!("{name} of {bytes} bytes");
+    if awaited.is_empty() {
+        return format!("{own}: the {called} continues after {seconds:.1} s");
+    }
+    let mut text = format!("{own} has waited {seconds:.1} s in a planned {called}");
+    for (arrives, words) in [(true, "for a message of"), (false, "until a message is taken by")] {
+        let ranks: Vec<String> =
+            awaited.iter().filter(|one| one.arrives == arrives).map(|one| one.rank.to_string()).collect();
+        let (shown, more) = (ranks.len().min(MOST_RANKS), ranks.len().saturating_sub(MOST_RANKS));
+        if shown > 0 {
+            let and = if text.contains(" for a message of ") { " and" } else { "" };
+            let _ = write!(text, "{and} {words} rank {}", ranks[..shown].join(", "));
+        }
+        if more > 0 {
+            let _ = write!(text, " and {more} more");
+        }
+    }
+    text
+}

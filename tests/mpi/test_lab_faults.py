@@ -1,0 +1,163 @@
+"""Faults on the network of a lab: an outage, a cable that is cut for good, a killed rank."""
+
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import unisono as un
+from unisono.lab.session import Lab
+
+from ..python.conftest import PROGRAM, call
+from ..python.test_mpi import MPICH, OPEN_MPI, PATIENCE
+from .test_lab import folder, lab, processes, spaces
+
+__all__ = ["folder", "lab"]
+
+#: Ranks on the first two hosts, two on each.
+RANKS = 4
+#: Sums until the file of the argument exists.
+SUMS = """
+import os, pathlib, sys
+import numpy as np
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+x, total = np.ones(2), np.empty(2)
+begun = False
+while True:
+    x[1] = pathlib.Path(sys.argv[1]).exists()
+    world.Allreduce(x, total)
+    if world.rank == 3 and not begun:
+        os.write(1, b"began\\n")
+        begun = True
+    if total[1]:
+        break
+if world.rank == 0:
+    print(f"sum {total[0]:g}", flush=True)
+"""
+#: The end of a rank between two calls.
+KILL = "    os.kill(os.getpid(), 9)"
+WAITS = re.compile(r"unisono: rank (\d) on (c\d) has waited [\d.]+ s in a planned allreduce of 16 bytes (.*)")
+
+
+class Job:
+    """A program on a lab, with the lines of its standard error so far."""
+
+    def __init__(self, folder: Path, python: Path, program: str, plan: Path) -> None:
+        self.stop = folder / "stop"
+        words = ("-n", str(RANKS), "--plan", str(plan), "--", str(python), "-c", program, str(self.stop))
+        self.process = subprocess.Popen(
+            [str(PROGRAM), "lab", "run", *words],
+            env={**os.environ, "UNISONO_PATIENCE": "0.5", "PYTHONPATH": str(Path(un.__file__).parents[1])},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.errors: list[str] = []
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        self.errors.extend(iter(self.process.stderr.readline, ""))
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def waits(self) -> dict[int, set[int]]:
+        """The ranks that each rank waits for, as it printed them."""
+        found = filter(None, map(WAITS.match, list(self.errors)))
+        return {int(one[1]): {int(rank) for rank in re.findall(r"\d", one[3])} for one in found}
+
+    def until(self, what: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not any(what in line for line in list(self.errors)):
+            assert time.monotonic() < end, self.errors
+            time.sleep(0.02)
+
+    def end(self) -> int:
+        """Waits for the end of the job, and of all processes that hold its output."""
+        code = self.process.wait(PATIENCE)
+        self.reader.join(PATIENCE)
+        assert not self.reader.is_alive()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        return code
+
+
+@contextmanager
+def job(folder: Path, python: Path, program: str = SUMS) -> Iterator[Job]:
+    plan = folder / "t.plan"
+    un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=4, algorithm="ring"), 0, None)], plan)
+    found = Job(folder, python, program, plan)
+    try:
+        yield found
+    finally:
+        found.process.kill()
+        found.end()
+
+
+@pytest.mark.parametrize("environment", [OPEN_MPI, MPICH], ids=["openmpi", "mpich"])
+def test_an_outage_is_told_and_survived(lab: Lab, folder: Path, environment: Path) -> None:
+    with job(folder, environment / "bin" / "python") as under:
+        assert under.line() == "began"
+        assert call("lab", "fail", "c1-s4").code == 0
+        under.until("has waited")
+        assert call("lab", "restore", "c1-s4").code == 0
+        under.until("continues after")
+        under.stop.touch()
+        assert under.line() == f"sum {RANKS}"
+        assert under.end() == 0
+        # In a ring each rank waits for messages of the rank before it.
+        assert all(waits <= {(rank - 1) % RANKS, (rank + 1) % RANKS} for rank, waits in under.waits().items())
+
+
+@pytest.mark.parametrize("lab", ["user"], indirect=True)
+def test_a_job_across_a_cut_cable_ends_when_it_is_killed(lab: Lab, folder: Path) -> None:
+    first = lab._first_process()
+    of_lab = {pid for pid in processes() if spaces(pid, "pid") & spaces(first, "pid")}
+    hosts = {found for pid in of_lab for found in spaces(pid, "net")}
+
+    def of_jobs() -> set[int]:
+        return {pid for pid in processes() if spaces(pid, "net") & hosts} - of_lab
+
+    assert not of_jobs()
+    with job(folder, OPEN_MPI / "bin" / "python") as under:
+        assert under.line() == "began"
+        assert call("lab", "fail", "c1-s4").code == 0
+        under.until("has waited")
+        assert len(of_jobs()) >= RANKS
+        under.process.kill()
+        # Its output has ended too, which any process of the job would keep open.
+        assert under.end() == -signal.SIGKILL
+    end = time.monotonic() + PATIENCE
+    while left := of_jobs():
+        assert time.monotonic() < end, left
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("environment", [OPEN_MPI, MPICH], ids=["openmpi", "mpich"])
+def test_a_killed_rank_ends_the_job(lab: Lab, folder: Path, environment: Path) -> None:
+    with job(folder, environment / "bin" / "python", program=SUMS.replace("    begun = True", KILL)) as under:
+        assert under.line() == "began"
+        assert under.line() == ""
+        assert under.end() != 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_command_reaches_the_ranks(lab: Lab, folder: Path, number: signal.Signals) -> None:
+    """The launcher passes it on, as without a lab; no rank is killed before."""
+    handles = "import pathlib, signal, sys\nsignal.signal(15, lambda *_: pathlib.Path(sys.argv[1]).touch())\n"
+    with job(folder, OPEN_MPI / "bin" / "python", program=handles + SUMS) as under:
+        assert under.line() == "began"
+        under.process.send_signal(number)
+        assert under.end() != 0
+        assert under.stop.exists()
