@@ -125,8 +125,9 @@ impl Search {
         self.split_from(&self.table(&self.first_split()?))
     }
 
-    /// Returns the best merges, which have the same cost and the fewest ranks apart; fewer than five ranks have none, and
-    /// some numbers have none that keeps the order. Ranks run ahead in a merge, so runs of these take different times.
+    /// Returns the best merges, which have the same cost and the fewest ranks apart. Fewer than five ranks have none,
+    /// and some numbers have none that keeps the order. Ranks run ahead in a merge, so runs of these take different
+    /// times.
     pub fn merges(&self) -> Vec<Best> {
         self.first_merge().map_or_else(Vec::new, |first| self.merges_from(&self.table(&first)))
     }

@@ -33,7 +33,8 @@ fn destinations_choose_their_cables_up() {
     // Leaves of four with two cables up: those to even accelerators share one, and those to odd ones the other.
     let tree = oracle::topology(&by_destination([16, 2, 4, 2, 8]));
     let routing = tree.routing();
-    for (from, to) in (0..16).flat_map(|from| (0..16).map(move |to| (from, to))).filter(|(from, to)| from / 4 != to / 4) {
+    for (from, to) in (0..16).flat_map(|from| (0..16).map(move |to| (from, to))).filter(|(from, to)| from / 4 != to / 4)
+    {
         let mut hops = Vec::new();
         routing.hops(16 + from / 4, Header { to, vc: 0, way: 0 }, &mut hops);
         let plane = tree.plane().unwrap();
