@@ -12,7 +12,7 @@ from benches import one_time
 from .conftest import ROOT, SOAK, call
 
 #: The largest ones are timed on one network: each takes a second.
-LARGE = {"resnet-152"}
+LARGE = {"resnet-152", "resnet-152-artifact"}
 NETWORKS = ["torus2d-small", "hx2mesh-small", "fattree-small"]
 NAMED = [
     (preset["name"], network)

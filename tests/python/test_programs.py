@@ -248,7 +248,7 @@ def test_the_price_of_the_network_is_reported(small: str) -> None:
 
 
 #: Workloads whose plans take seconds; similar ones are smaller.
-DEAR = {"dlrm", "resnet-152"}
+DEAR = {"dlrm", "resnet-152", "resnet-152-artifact"}
 
 
 @pytest.mark.parametrize(

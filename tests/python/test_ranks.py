@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 import unisono as un
 from unisono.cli import main
+from unisono.planning.multiplying import schedules
+
+from .conftest import SOAK
 
 ROOT = Path(__file__).parents[2]
 GOAL = ROOT / "tests" / "goal"
@@ -87,6 +90,18 @@ def test_default_stages_are_the_best_that_a_plan_lists(machine: Any, ranks: int)
     listed = un.plan("allreduce", where, elements=1).candidates
     least = min(one["seconds"] for one in listed if one["algorithm"] == name)
     assert un.plan("allreduce", where, elements=1, algorithm=name).predicted["seconds"] == least
+
+
+@pytest.mark.parametrize("gap_ns", [1000, 4000])
+@pytest.mark.parametrize("ranks", [*range(5, 21), *([] if not SOAK else range(21, 41))])
+def test_the_default_is_the_best_of_all_schedules(machine: Any, gap_ns: int, ranks: int) -> None:
+    where = un.machine(machine(RATIO_4.replace("alpha_r_ns = 1000", f"alpha_r_ns = {gap_ns}")), ranks)
+
+    def seconds(**params: str) -> float:
+        plan = un.plan("allreduce", where, elements=1, algorithm="recursive-multiplying", params=params or None)
+        return float(plan.predicted["seconds"])
+
+    assert seconds() <= min(seconds(schedule=schedule) for schedule in schedules(ranks)) * (1 + 1e-9)
 
 
 @pytest.mark.parametrize(

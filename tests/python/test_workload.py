@@ -1,6 +1,7 @@
 """Training workloads on networks, by the model and packet by packet."""
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 import unisono as un
 from unisono.cli import main
 from unisono.pictures.plots import workloads
+
+from .conftest import ROOT
 
 #: Two accelerators that reduce 1 MB while they compute for 5 ms, and then send it on.
 PAIRS = """
@@ -99,9 +102,9 @@ def test_the_command(capsys: pytest.CaptureFixture[str], pairs: str, tmp_path: P
     assert all(f"<!-- {name} -->".encode() in picture.read_bytes() for name in ("second", "allreduce", "exchange"))
     code, listed, _ = run(capsys, "workload", "--json")
     names = [w["name"] for w in listed["workloads"]]
-    models = ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe"]
+    models = ["cosmoflow", "dlrm", "gpt-3", "gpt-3-moe", "resnet-152"]
     artifact = [f"{name}-artifact" for name in models]
-    assert (code, names) == (0, [*sorted([*models, *artifact, "dlrm-artifact-rings"]), "resnet-152", "vgg16"])
+    assert (code, names) == (0, [*sorted([*models, *artifact, "dlrm-artifact-rings"]), "vgg16"])
     code, text, _ = run(capsys, "workload", pairs, "--machine", "torus2d-small")
     assert code == 0
     assert "exchange among 2" in text
@@ -226,3 +229,12 @@ def test_nodes_of_a_network_are_for_programs(capsys: pytest.CaptureFixture[str])
     assert main(["workload", *request]) == 2
     assert "'unisono workload --from gpt-3' takes --nodes" in capsys.readouterr().err
     assert main(["workload", "--from", *request]) == 0
+
+
+def test_the_artifact_rounds_the_sizes_of_resnet_down() -> None:
+    given, rounded = (
+        [step["communication"][0]["elements"] for step in tomllib.loads(text)["steps"] if "communication" in step]
+        for text in ((ROOT / f"workloads/{name}.toml").read_text() for name in ("resnet-152", "resnet-152-artifact"))
+    )
+    ranks = 1024
+    assert rounded == [size // (4 * ranks) * (4 * ranks) for size in given]

@@ -33,6 +33,7 @@ mod space;
 mod split;
 mod task;
 mod task_list;
+mod traced;
 
 pub use chain::Chain;
 pub use devices::{DeviceMoved, DeviceOperation, DeviceReport, Devices, Moment, device_report};
@@ -56,3 +57,4 @@ pub use space::{Box3, Point, Region};
 pub use split::{Axis, Geometry, Layout, Split};
 pub use task::{Access, Buffer, Mode, Task, sizes3};
 pub use task_list::{ListedTask, Submitted, TaskList};
+pub use traced::{LinearForm, SymbolicBox, Traced};

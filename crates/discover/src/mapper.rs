@@ -17,6 +17,7 @@ use unisono_base::mix;
 use crate::{
     space::{Box3, Point, Region},
     split::Geometry,
+    traced::Traced,
 };
 
 /// A user's function from a chunk's lowest point, its upper bound and the buffer's shape to boxes of the buffer, or a
@@ -29,6 +30,8 @@ pub struct UserMapper {
     pub number: u64,
     pub name: Arc<str>,
     pub function: Arc<MapFunction>,
+    /// The dependences that the function shows without a chunk.
+    pub traced: Arc<Traced>,
 }
 
 impl PartialEq for UserMapper {

@@ -10,6 +10,7 @@ use crate::{
     side::{Side, SideId, Sides},
     space::{Box3, Region},
     split::Geometry,
+    traced::Dependence,
 };
 
 /// A row of the table of roles.
@@ -36,31 +37,38 @@ pub struct Traits {
 impl Traits {
     const UNKNOWN: Self = Self { constant: false, disjoint: false, dims: [DimKind::Other; 3] };
 
-    fn of(mapper: &Mapper, rules: Option<&[DimRule; 3]>, geometry: &Geometry) -> Self {
-        // A projection represents a user's function, about which nothing is known statically.
-        let (Some(rules), false) = (rules, matches!(mapper, Mapper::Project(_))) else { return Self::UNKNOWN };
-        let dims = rules.map(|rule| match rule {
-            DimRule::Follow { dim, low: 0, high: 0 } if geometry.cuts(dim) => DimKind::Split(dim),
-            DimRule::Follow { dim, .. } if geometry.cuts(dim) => DimKind::Other,
+    fn of(mapper: &Mapper, rules: Option<&[DimRule; 3]>, geometry: &Geometry, dims: usize) -> Self {
+        match (mapper, rules) {
+            // A projection represents a user's function, about which nothing is known statically.
+            (Mapper::Project(_), _) => Self::UNKNOWN,
+            (Mapper::User(user), _) => match user.traced.at(geometry.dims, dims).map(Vec::as_slice) {
+                Some([one]) => Self::of_box(*one, geometry),
+                Some(boxes) if boxes.iter().all(|b| Self::of_box(*b, geometry).constant) => {
+                    Self { constant: true, disjoint: false, dims: [DimKind::Constant; 3] }
+                }
+                _ => Self::UNKNOWN,
+            },
+            (_, Some(rules)) => Self::of_box(rules.map(Dependence::from), geometry),
+            _ => Self::UNKNOWN,
+        }
+    }
+
+    fn of_box(depends: [Dependence; 3], geometry: &Geometry) -> Self {
+        let dims = depends.map(|one| match one {
+            Dependence::Identity(by) if geometry.cuts(by) => DimKind::Split(by),
+            Dependence::Apart(by) if geometry.cuts(by) => DimKind::Other,
+            Dependence::Other(by) if (0..3).any(|d| by[d] && geometry.cuts(d)) => DimKind::Other,
             _ => DimKind::Constant,
         });
+        let parts = |dim: usize| {
+            depends.iter().any(|d| matches!(*d, Dependence::Identity(by) | Dependence::Apart(by) if by == dim))
+        };
         Self {
             constant: dims.iter().all(|d| *d == DimKind::Constant),
-            disjoint: separates(rules, geometry, false),
+            disjoint: (0..geometry.dims).all(|dim| !geometry.cuts(dim) || parts(dim)),
             dims,
         }
     }
-}
-
-/// Returns whether chunks of this kind of split always touch disjoint boxes. With `sized`, dimensions with only one
-/// granule count as not cut.
-pub fn separates(rules: &[DimRule; 3], geometry: &Geometry, sized: bool) -> bool {
-    (0..geometry.dims).all(|dim| {
-        let cut = geometry.cuts(dim) && (!sized || geometry.size[dim] >= 2 * geometry.granularity[dim]);
-        let follows =
-            |rule: &DimRule| matches!(*rule, DimRule::Follow { dim: by, low, high } if by == dim && high <= low);
-        !cut || rules.iter().any(follows)
-    })
 }
 
 #[derive(Clone, Debug)]
@@ -141,7 +149,7 @@ impl Roles {
             .map(|one| Side::image(geometry, std::slice::from_ref(one), buffer, dims))
             .collect::<Result<Vec<_>, _>>()
             .map_err(fault)?;
-        let traits = ruled.iter().map(|(mapper, rules)| Traits::of(mapper, rules.as_ref(), geometry)).collect();
+        let traits = ruled.iter().map(|(mapper, rules)| Traits::of(mapper, rules.as_ref(), geometry, dims)).collect();
         let side = Side::of_mappers(geometry, nodes, &ruled, buffer, dims)?;
         let chunks = geometry.layout(nodes).chunks();
         let image = if ruled.iter().all(|(_, rules)| rules.is_some()) {

@@ -11,12 +11,13 @@ use unisono_base::{BufferId, mix};
 
 use crate::{
     error::DiscoverError,
-    mapper::Mapper,
-    role::{Role, RoleId, Roles, separates},
+    mapper::{DimRule, Mapper},
+    role::{Role, RoleId, Roles},
     side::{Side, Sides},
     space::{Box3, Region},
     split::{Geometry, Layout, Split},
     task::{Access, Buffer, Mode, Task},
+    traced::Dependence,
 };
 
 /// One role of a task, with the local rank's part of it.
@@ -253,6 +254,18 @@ fn check_geometry(task: &Task<'_>) -> Result<(), DiscoverError> {
     Ok(())
 }
 
+/// Returns whether chunks of this kind of split always touch disjoint boxes. Dimensions with only one granule count as
+/// not cut.
+fn separates(rules: &[DimRule; 3], geometry: &Geometry) -> bool {
+    (0..geometry.dims).all(|dim| {
+        let cut = geometry.cuts(dim) && geometry.size[dim] >= 2 * geometry.granularity[dim];
+        let apart = |rule: &DimRule| {
+            matches!(Dependence::from(*rule), Dependence::Identity(by) | Dependence::Apart(by) if by == dim)
+        };
+        !cut || rules.iter().any(apart)
+    })
+}
+
 /// Refuses tasks in which two ranks write one point. Mappers with rules are checked for any number of ranks, so that a
 /// program does not begin to fail on a larger machine; user functions are checked for this number only.
 fn check_writes(
@@ -269,7 +282,7 @@ fn check_writes(
     for (k, mapper) in role.mappers.iter().enumerate() {
         let rules = mapper.rules(&geometry, &buffer.shape, buffer.dims, rows).map_err(|why| (None, why))?;
         match rules {
-            Some(rules) if !separates(&rules, &geometry, true) => {
+            Some(rules) if !separates(&rules, &geometry) => {
                 if side.overlap(role.chunks).is_none() {
                     let what = format!(
                         "overlapping writes: with mapper {names} several ranks would write {} if they shared the range; \

@@ -29,6 +29,7 @@ mod reproduce;
 mod schedule;
 mod simulate;
 mod simulation;
+mod symbol;
 mod tasks;
 mod traffic;
 mod tuning;

@@ -12,7 +12,7 @@ use pyo3::{
 use unisono_base::narrow;
 use unisono_discover::{Box3, Mapper as Description, UserMapper};
 
-use crate::{convert::index, discover::point, errors::input};
+use crate::{convert::index, discover::point, errors::input, symbol::trace};
 
 /// A range mapper: maps a chunk to the part of a buffer that it touches. Mappers with equal parameters are equal; one
 /// made from a function only equals itself.
@@ -80,9 +80,11 @@ impl Mapper {
     }
 
     /// Makes a mapper from a function of `(min, max, shape)`, a chunk and the buffer's shape, that returns `(min, max)`
-    /// boxes of the buffer. Points are tuples with a number for each dimension of the range or the buffer.
+    /// boxes of the buffer. Points are tuples with a number for each dimension of the range or the buffer. The function
+    /// is called with symbols first, so that its dependences are known; it may raise on them.
     #[staticmethod]
-    fn of(name: &str, function: Py<PyAny>) -> Self {
+    fn of(py: Python<'_>, name: &str, function: Py<PyAny>) -> PyResult<Self> {
+        let traced = Arc::new(trace(py, &function)?);
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let call = move |low: &[i64], high: &[i64], shape: &[i64]| -> Result<Vec<Box3>, String> {
@@ -97,7 +99,7 @@ impl Mapper {
                 pairs.iter().map(|(min, max)| corners(min, max)).collect()
             })
         };
-        Self(Description::User(UserMapper { number, name: name.into(), function: Arc::new(call) }))
+        Ok(Self(Description::User(UserMapper { number, name: name.into(), function: Arc::new(call), traced })))
     }
 
     #[getter]

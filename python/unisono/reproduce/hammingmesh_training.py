@@ -20,7 +20,7 @@ from unisono.base.files import write
 from unisono.base.tables import csv_text
 from unisono.machines.descriptions import machine
 from unisono.planning.workloads import workload
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, listed_claims
 
 __all__ = ["CHECKS", "draw"]
 
@@ -46,7 +46,8 @@ _COLORS = ("#3b6fb6", "#7fb069", "#d1495b", "#e0a030", "#8a5fbf")
 
 def draw(folder: Path) -> list[str]:
     """Writes the iterations by the model as CSV, and draws what the HammingMeshes save as Fig. 16 does."""
-    head = ["workload", "machine", "seconds", "overhead_seconds", "cost_usd", "hx2mesh_saving", "hx4mesh_saving"]
+    head = ["workload", "machine", "seconds", "overhead_seconds", "cost_usd"]
+    head += [f"{mesh}_{whose}" for whose in ("saving", "artifact") for mesh in MESHES]
     rows = [row for name in WORKLOADS for row in _rows(name)]
     files: dict[Path, str | bytes] = {
         folder / "fig16.csv": csv_text(head, rows),
@@ -61,16 +62,17 @@ def _case(name: str, cluster: str) -> tuple[str, str]:
     """The workload and the machine for a row and a column of Fig. 16, as the artifact simulates them."""
     size = "1536" if name == "gpt-3-moe" else "small"
     rings = "-rings" if name == "dlrm" and cluster not in GRIDS else ""
-    # The artifact's motif of ResNet-152 has rings and rounds sizes; the workload with its constants serves.
-    variant = name if name == "resnet-152" else f"{name}-artifact{rings}"
-    return variant, f"{cluster}-{size}-one-plane"
+    return f"{name}-artifact{rings}", f"{cluster}-{size}-one-plane"
 
 
 @cache
-def _iteration(name: str, cluster: str, level: str) -> tuple[float, float]:
-    """The time of an iteration and its overhead, seconds."""
+def _iteration(name: str, cluster: str, level: str, routing: str | None = None) -> tuple[float, float]:
+    """The time of an iteration and its overhead, seconds; with ``routing`` the network has another one."""
     variant, preset = _case(name, cluster)
-    seconds = workload(variant, preset, level=level)["seconds"]
+    on = machine(preset)
+    if routing is not None:
+        on = on.changed("topology.routing", routing)
+    seconds = workload(variant, on, level=level)["seconds"]
     compute = next(known["compute_seconds"] for known in workload_presets() if known["name"] == variant)
     return seconds, seconds - compute
 
@@ -90,7 +92,8 @@ def _rows(name: str) -> list[list[Any]]:
     rows = []
     for cluster in CLUSTERS:
         savings = [_saving(name, mesh, cluster, "model") for mesh in MESHES]
-        rows.append([name, cluster, *_iteration(name, cluster, "model"), _cost(cluster), *savings])
+        found = [_cells()[name, mesh].get(cluster, "") for mesh in MESHES]
+        rows.append([name, cluster, *_iteration(name, cluster, "model"), _cost(cluster), *savings, *found])
     return rows
 
 
@@ -137,7 +140,40 @@ def _savings(listed: Listed) -> Finding:
     )
 
 
+def _cells() -> dict[tuple[str, str], dict[str, float]]:
+    """The artifact's savings of a workload on a HammingMesh over each of the other networks."""
+    (listed,) = (claim for claim in listed_claims("hammingmesh") if claim["id"] == "fig16-cells")
+    return {
+        (name, mesh): dict(zip(listed["over"], cells, strict=True))
+        for name, of_meshes in listed["cells"].items()
+        for mesh, cells in zip(MESHES, of_meshes, strict=True)
+    }
+
+
+def _compared(listed: Listed) -> Finding:
+    """The number of the artifact's cells that ours have within a fourth."""
+    ratios = {
+        (name, mesh, cluster): _saving(name, mesh, cluster, listed["level"]) / found
+        for (name, mesh), cells in _cells().items()
+        for cluster, found in cells.items()
+    }
+    close = [case for case, ratio in ratios.items() if 0.75 <= ratio <= 1.25]
+    counts = (f"{name} {sum(case[0] == name for case in close)}" for name in WORKLOADS)
+    return Finding(listed["reported"], len(close), remark=f"Of 12 each: {', '.join(counts)}.")
+
+
+def _overheads(listed: Listed) -> Finding:
+    """The overhead of a workload on one network over that on another."""
+
+    def overhead(cluster: str) -> float:
+        return _iteration(listed["workload"], cluster, listed["level"], listed.get("routing"))[1]
+
+    return Finding(listed["reported"], [overhead(one) / overhead(other) for one, other in listed["pairs"]])
+
+
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "cells": _compared,
     "iteration": _times,
+    "overheads": _overheads,
     "workload-saving": _savings,
 }

@@ -123,7 +123,7 @@ impl RankAlgorithm for RecursiveMultiplying {
         Some(stages.factors().iter().map(|&factor| round(factor)).collect())
     }
 
-    /// Returns the best schedule of each kind and, if nodes divide the ranks, the best inside a node before the best
+    /// Returns the best schedules of each kind and, if nodes divide the ranks, the best inside a node before the best
     /// among nodes.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (ranks, search) = (case.collective.ranks, search(case));
@@ -131,7 +131,7 @@ impl RankAlgorithm for RecursiveMultiplying {
             return vec![Params::new()];
         }
         let mut found = vec![near(case, search.factored())];
-        found.extend(search.merge().map(|best| near(case, best)));
+        found.extend(search.merges().into_iter().take(MOST_MERGES).map(|best| near(case, best)));
         found.extend(search.split().map(|best| near(case, best)));
         if let Some(node) = case.ranks().node_ranks.filter(|&node| node > 1 && node < ranks && ranks % node == 0) {
             let prices = StagePrices::of(case);
@@ -161,6 +161,9 @@ impl RankAlgorithm for RecursiveMultiplying {
         params.clone().with("schedule", near(case, search(case).best()))
     }
 }
+
+/// The most merges of equal cost that are listed.
+const MOST_MERGES: usize = 8;
 
 /// The most orders of one schedule that are listed: all those of four different factors.
 const MOST_ORDERS: usize = 24;

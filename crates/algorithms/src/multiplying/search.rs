@@ -113,7 +113,7 @@ impl Search {
         let factored = self.factored();
         let known = factored.clone().or(self.first_split()).or(self.first_merge());
         let table = self.table(&known);
-        factored.or(self.merge_from(&table)).or(self.split_from(&table))
+        factored.or(self.merges_from(&table).into_iter().next()).or(self.split_from(&table))
     }
 
     pub fn factored(&self) -> Best {
@@ -125,9 +125,16 @@ impl Search {
         self.split_from(&self.table(&self.first_split()?))
     }
 
-    /// Returns the best merge; fewer than five ranks have none, and some numbers have none that keeps the order.
+    /// Returns the best merges, which have the same cost and the fewest ranks apart. Fewer than five ranks have none,
+    /// and some numbers have none that keeps the order. Ranks run ahead in a merge, so runs of these take different
+    /// times.
+    pub fn merges(&self) -> Vec<Best> {
+        self.first_merge().map_or_else(Vec::new, |first| self.merges_from(&self.table(&first)))
+    }
+
+    /// Returns the best merge, of equals the first.
     pub fn merge(&self) -> Option<Best> {
-        self.merge_from(&self.table(&self.first_merge()?))
+        self.merges().into_iter().next()
     }
 
     /// Returns a first split: in pairs, down to a power of two, as in recursive doubling.
@@ -174,11 +181,11 @@ impl Search {
                 }
             }
         }
-        self.found(table, found)
+        found.map(|one| self.found(table, one))
     }
 
-    fn merge_from(&self, table: &Table) -> Option<Best> {
-        let (n, mut best, mut found) = (self.ranks, table.bound, None);
+    fn merges_from(&self, table: &Table) -> Vec<Best> {
+        let (n, mut best, mut found) = (self.ranks, table.bound, Vec::new());
         let least = if self.in_order { n - 1 } else { 4 };
         let mut apart = u32::MAX;
         // Lower bound of the cost of the two stages, for any number of ranks apart.
@@ -204,12 +211,16 @@ impl Search {
                     let cost = self.around_ns(wrap) + table.cost(inner);
                     // Of equals, the merge with the fewest ranks apart is kept.
                     if cost < best || cost == best && rest < apart {
-                        (best, apart, found) = (cost, rest, Some((wrap, inner)));
+                        (best, apart) = (cost, rest);
+                        found.clear();
+                    }
+                    if cost == best && rest == apart {
+                        found.push((wrap, inner));
                     }
                 }
             }
         }
-        self.found(table, found)
+        found.into_iter().map(|one| self.found(table, one)).collect()
     }
 
     /// Returns the cost of the two stages of a wrap.
@@ -218,10 +229,9 @@ impl Search {
         first.into_iter().chain(last).map(|stage| self.prices.stage_ns(stage)).sum()
     }
 
-    fn found(&self, table: &Table, found: Option<(Wrap, u32)>) -> Option<Best> {
-        let (wrap, inner) = found?;
+    fn found(&self, table: &Table, (wrap, inner): (Wrap, u32)) -> Best {
         let factors = factors(inner, |n| table.least[n as usize].1);
-        Some(Best::of(Stages::fitting(self.ranks, wrap, factors), &self.prices))
+        Best::of(Stages::fitting(self.ranks, wrap, factors), &self.prices)
     }
 }
 

@@ -192,7 +192,8 @@ fn devices_that_write_one_element_are_refused() {
     use unisono_base::BufferId;
     use unisono_discover::{Access, Box3, Buffer, Geometry, ListedTask, Mapper, Mode, Submitted, TaskList, UserMapper};
     let whole = |_: &[i64], _: &[i64], _: &[i64]| Ok(vec![Box3::of_size([8, 1, 1])]);
-    let mapper = Mapper::User(UserMapper { number: 1, name: "whole".into(), function: Arc::new(whole) });
+    let mapper =
+        Mapper::User(UserMapper { number: 1, name: "whole".into(), function: Arc::new(whole), traced: Arc::default() });
     let list = TaskList {
         rows: false,
         buffers: vec![Buffer::new("A", &[8], 8, false).unwrap()],

@@ -68,7 +68,12 @@ fn with_function(
 ) -> String {
     let mut discovery = Discovery::new(Options::report(4, Rules::Full)).expect("the options are sound");
     discovery.buffer(Buffer::new("A", &[64], 8, true).expect("it is sound"));
-    let mapper = Mapper::User(UserMapper { number: 1, name: "mine".into(), function: std::sync::Arc::new(function) });
+    let mapper = Mapper::User(UserMapper {
+        number: 1,
+        name: "mine".into(),
+        function: std::sync::Arc::new(function),
+        traced: std::sync::Arc::default(),
+    });
     let accesses = [Access::new(BufferId(0), Mode::Read, mapper)];
     let task = Task { name: "t", geometry: Geometry::of(&[64]), accesses: &accesses };
     let wrong = discovery.submit(&task).map_or_else(|e| e.to_string(), |_| String::new());

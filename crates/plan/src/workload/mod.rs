@@ -35,4 +35,5 @@ pub const WORKLOADS: &[Preset] = &[
     Preset { name: "gpt-3-moe", toml: include_str!("../../../../workloads/gpt-3-moe.toml") },
     Preset { name: "gpt-3-moe-artifact", toml: include_str!("../../../../workloads/gpt-3-moe-artifact.toml") },
     Preset { name: "resnet-152", toml: include_str!("../../../../workloads/resnet-152.toml") },
+    Preset { name: "resnet-152-artifact", toml: include_str!("../../../../workloads/resnet-152-artifact.toml") },
 ];

@@ -50,6 +50,7 @@ fn presets_read_and_compute_so_long() {
         ("gpt-3-moe", 1536, 74_843.0),
         ("gpt-3-moe-artifact", 1536, 49_896.0),
         ("resnet-152", 1024, 108_000.0),
+        ("resnet-152-artifact", 1024, 108_000.0),
     ];
     assert_eq!(compute, expected);
 }

@@ -6,7 +6,9 @@
 //! cables evenly over the next.
 //!
 //! Routing: up, then down. Every cable up is a candidate if the destination can be reached from it (ECMP, adaptive by
-//! credits). Up before down needs one virtual channel.
+//! credits). By destination, only one of them is: the candidates are numbered, and the destination modulo their number
+//! chooses, of a leaf by accelerator and of a switch above by leaf ("d-mod-k"; Zahavi, 2010). Up before down needs one
+//! virtual channel.
 
 mod routing;
 
@@ -24,7 +26,7 @@ pub const FAMILY: Family = Family {
     name: "fattree",
     summary: "leaves below one or two levels of switches, with any taper",
     reference: "HammingMesh, section 5; Leiserson, 1985",
-    keys: &["accelerators", "levels", "down", "up", "top"],
+    keys: &["accelerators", "levels", "down", "up", "top", "routing"],
     read,
 };
 
@@ -42,6 +44,19 @@ struct Keys {
     /// The ports of a switch on top.
     #[serde(default = "switch_ports")]
     top: u32,
+    #[serde(default)]
+    routing: Climb,
+}
+
+/// The choice among the cables up.
+#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[serde(rename_all = "kebab-case")]
+enum Climb {
+    /// The cable with the fewest waiting packets.
+    #[default]
+    Adaptive,
+    /// The cable that belongs to the destination.
+    Destination,
 }
 
 fn switch_ports() -> u32 {
@@ -61,10 +76,11 @@ pub struct FatTree {
     /// The cables of all middle switches to the top; without sources if there are two levels.
     top: Spread,
     top_ports: u32,
+    climb: Climb,
 }
 
 fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>, MachineError> {
-    let Keys { accelerators, levels, down, up, top } = topology::parse(table, origin)?;
+    let Keys { accelerators, levels, down, up, top, routing } = topology::parse(table, origin)?;
     let refused = |message: String| Err(topology::refused(origin, message));
     topology::accelerators(&[accelerators], origin)?;
     if !(2..=3).contains(&levels) {
@@ -94,6 +110,7 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
         middle_down: if levels == 2 { top } else { MIDDLE },
         top: Spread { sources: 0, each: MIDDLE, targets: 0 },
         top_ports: top,
+        climb: routing,
     };
     if levels == 3 {
         let sources = tree.middles();

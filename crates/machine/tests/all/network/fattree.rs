@@ -1,5 +1,7 @@
 //! Fat trees: two and three levels, tapered or not, full or with a last pod that reaches few switches on top.
 
+use unisono_machine::network::{Header, Hop};
+
 use crate::network::oracle;
 
 #[test]
@@ -22,6 +24,21 @@ fn ways_are_shortest_and_free_of_deadlock() {
         [129, 3, 1, 2, 5],
     ] {
         oracle::holds(&text(sizes));
+        oracle::holds(&by_destination(sizes));
+    }
+}
+
+#[test]
+fn destinations_choose_their_cables_up() {
+    // Leaves of four with two cables up: those to even accelerators share one, and those to odd ones the other.
+    let tree = oracle::topology(&by_destination([16, 2, 4, 2, 8]));
+    let routing = tree.routing();
+    for (from, to) in (0..16).flat_map(|from| (0..16).map(move |to| (from, to))).filter(|(from, to)| from / 4 != to / 4)
+    {
+        let mut hops = Vec::new();
+        routing.hops(16 + from / 4, Header { to, vc: 0, way: 0 }, &mut hops);
+        let plane = tree.plane().unwrap();
+        assert_eq!(hops, [Hop { link: plane.port(16 + from / 4, to % 2), vc: 0 }]);
     }
 }
 
@@ -65,4 +82,8 @@ fn sizes_that_do_not_close_are_refused() {
 
 fn text([accelerators, levels, down, up, top]: [u32; 5]) -> String {
     format!("name = 'fattree'\naccelerators = {accelerators}\nlevels = {levels}\ndown = {down}\nup = {up}\ntop = {top}")
+}
+
+fn by_destination(sizes: [u32; 5]) -> String {
+    format!("{}\nrouting = 'destination'", text(sizes))
 }

@@ -1,7 +1,7 @@
 //! Routes packets up, then down. A full pod reaches every switch on top. The last pod may reach only some of them, so
 //! packets to it go up through those only.
 
-use super::FatTree;
+use super::{Climb, FatTree};
 use crate::network::{Header, Hop, Plane, Routing, Topology};
 
 pub struct UpDown {
@@ -73,6 +73,15 @@ impl UpDown {
         }
     }
 
+    /// Keeps the cable of the destination among the candidates from `before` on, if destinations choose.
+    fn settle(&self, hops: &mut Vec<Hop>, before: usize, destination: u32) {
+        if self.tree.climb == Climb::Destination {
+            let chosen = hops[before + destination as usize % (hops.len() - before)];
+            hops.truncate(before);
+            hops.push(chosen);
+        }
+    }
+
     fn at_middle(&self, middle: u32, to_leaf: u32, mut push: impl FnMut(u32)) {
         let (pod, end) = (middle / self.pod_middles, to_leaf / self.tree.pod_leaves);
         if pod == end {
@@ -91,7 +100,10 @@ impl UpDown {
 
 impl Routing for UpDown {
     fn name(&self) -> &'static str {
-        "up and down"
+        match self.tree.climb {
+            Climb::Adaptive => "up and down",
+            Climb::Destination => "up by destination and down",
+        }
     }
 
     fn virtual_channels(&self) -> u8 {
@@ -100,7 +112,7 @@ impl Routing for UpDown {
 
     fn hops(&self, at: u32, header: Header, hops: &mut Vec<Hop>) {
         let [leaves, middles, tops] = self.levels;
-        let to_leaf = header.to / self.tree.down;
+        let (to_leaf, before) = (header.to / self.tree.down, hops.len());
         let mut push = |port: u32| hops.push(Hop { link: self.plane.port(at, port), vc: 0 });
         if at < leaves {
             push(0);
@@ -110,9 +122,11 @@ impl Routing for UpDown {
                 push(self.tree.up + header.to % self.tree.down);
             } else {
                 self.up_from_leaf(leaf, to_leaf, push);
+                self.settle(hops, before, header.to);
             }
         } else if at < tops {
             self.at_middle(at - middles, to_leaf, push);
+            self.settle(hops, before, to_leaf);
         } else {
             let pod = to_leaf / self.tree.pod_leaves;
             let first = pod * self.pod_middles;
