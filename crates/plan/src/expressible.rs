@@ -1,7 +1,7 @@
 //! Plans for a target of emitted code: candidates in the form that the target has, and which of them it can express.
 
 use unisono_algorithms::{Algorithm, Case, Params, resolve};
-use unisono_base::interrupt;
+use unisono_base::{interrupt, parallel};
 use unisono_emit::{Emitter, not_of_gpus};
 use unisono_lower::{File, Placed, Placement, VerifiedFile};
 use unisono_schedule::verify::Method;
@@ -11,6 +11,9 @@ use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_fil
 /// Instructions of all schedules that are built to find out whether the target can express them, once one is found that
 /// it can; other candidates stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
+
+/// Candidates that are built at the same time.
+const AT_ONCE: usize = 8;
 
 /// Steps of all simulations of a plan.
 const MOST_SIMULATED: f64 = 16_777_216.0;
@@ -47,27 +50,41 @@ pub(crate) fn mark(
     let (mut first, mut last) = (Vec::new(), Vec::new());
     let (mut found, mut spent) = (false, 0);
     let mut is_reshaped = false;
-    for candidate in timed {
+    let tried = |candidate: &Timed| -> Result<_, PlanError> {
         interrupt::check();
-        if found && spent >= MOST_INSTRUCTIONS {
-            first.push((candidate, None));
-            continue;
-        }
-        let file = built(problem, emitter, &candidate);
-        let answer = file.and_then(|file| {
-            spent += file.schedule.instr_count();
-            is_reshaped |= takes_other_chunks(&file, &candidate);
-            accepts(emitter, &file, &candidate)
-        });
-        match answer {
-            Ok(()) => {
-                found = true;
-                first.push((candidate, Some(Ok(()))));
+        let file = built(problem, emitter, candidate)?;
+        let answer = accepts(emitter, &file, candidate);
+        Ok((file.schedule.instr_count(), takes_other_chunks(&file, candidate), answer))
+    };
+    let is_enough = |found, spent| found && spent >= MOST_INSTRUCTIONS;
+    let (mut rest, mut largest) = (timed.as_slice(), MOST_INSTRUCTIONS / 2);
+    while !rest.is_empty() {
+        // As many as are likely to be needed.
+        let count = (MOST_INSTRUCTIONS.saturating_sub(spent) / largest.max(1)).clamp(1, AT_ONCE).min(rest.len());
+        let (candidates, others) = rest.split_at(count);
+        rest = others;
+        largest = 0;
+        let mut answers = (!is_enough(found, spent)).then(|| parallel::map(candidates, tried));
+        for candidate in candidates.iter().cloned() {
+            let answer = answers.as_mut().filter(|_| !is_enough(found, spent)).and_then(Iterator::next);
+            let answer = answer.map(|built| {
+                let (instructions, other_chunks, answer) = built?;
+                spent += instructions;
+                largest = largest.max(instructions);
+                is_reshaped |= other_chunks;
+                answer
+            });
+            match answer {
+                None => first.push((candidate, None)),
+                Some(Ok(())) => {
+                    found = true;
+                    first.push((candidate, Some(Ok(()))));
+                }
+                Some(Err(PlanError::NotExpressible { reason })) => last.push((candidate, Some(Err(reason)))),
+                // A schedule that is too large to build stays undecided.
+                Some(Err(PlanError::OverLimit(_))) => last.push((candidate, None)),
+                Some(Err(e)) => return Err(e),
             }
-            Err(PlanError::NotExpressible { reason }) => last.push((candidate, Some(Err(reason)))),
-            // A schedule that is too large to build stays undecided.
-            Err(PlanError::OverLimit(_)) => last.push((candidate, None)),
-            Err(e) => return Err(e),
         }
     }
     if found && !emitter.protocols().is_empty() {
