@@ -81,6 +81,8 @@ bench: build ## speed of the library and of the command line
 	@$(BIN)/python benches/csl.py --sides 16
 	$(say) "forests on networks"
 	@$(BIN)/python benches/forests.py
+	$(say) "broadcasts and reduces beside allreduces"
+	@$(BIN)/python benches/guidelines.py
 	$(say) "all-gathers beside TE-CCL's"
 	@$(BIN)/python benches/teccl.py
 	$(say) "all-gathers around failures"

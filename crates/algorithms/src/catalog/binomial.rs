@@ -3,6 +3,7 @@
 //!
 //! T = ceil(log2 P) (alpha + n beta [+ n gamma]) for a reduce and a broadcast, ceil(log2 P) alpha + (P-1) n beta for a
 //! gather and a scatter of n a rank.
+//! A reduce-scatter of n a rank is a reduce of all P n to rank 0 and a scatter down the same tree, for short blocks.
 //! If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
 //! With a *radix* k a rank has k - 1 children a round, so that there are ceil(logk P) rounds: better where messages of
 //! a rank overlap and short ones mostly cost latency.
@@ -34,7 +35,7 @@ const INFO: Info = Info {
     name: "binomial",
     summary: "a binomial tree: half of the ranks left send to the other half, or the other way; best for short vectors",
     reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
-    collectives: &[Kind::Broadcast, Kind::Gather, Kind::Reduce, Kind::Scatter],
+    collectives: &[Kind::Broadcast, Kind::Gather, Kind::Reduce, Kind::ReduceScatter, Kind::Scatter],
     params: &[
         Param { name: RADIX, values: "children of a rank in a round, plus 1: 2 to 64 (default: 2)" },
         segments::WHOLE,
@@ -44,6 +45,7 @@ const INFO: Info = Info {
         Formula::new("hockney", &[Kind::Reduce], "ceil(log2(P)) (alpha + n beta + n gamma)"),
         Formula::new("hockney", &[Kind::Gather, Kind::Scatter], "log2(P) alpha + (P-1) n beta").when(POWER_OF_TWO),
     ],
+    sequences: &[(Kind::ReduceScatter, &[Kind::Reduce, Kind::Scatter])],
     ..Info::AMONG_RANKS
 };
 
@@ -102,7 +104,8 @@ impl Tree {
     }
 }
 
-fn reduce(b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+/// Emits a reduce, whose root has its sums where `sum` says.
+fn reduce(b: &mut Builder, case: &Case, params: &Params, sum: fn(u32) -> Operand) -> Result<(), AlgorithmError> {
     let c = case.collective;
     let tree = Tree::new(&c, top(&c), params)?;
     let up = tree.edges(b, true);
@@ -114,11 +117,11 @@ fn reduce(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algorithm
         let inner = below.len() > 1 && node.0 != c.root;
         let scratch = if inner { b.scratch(node, longest) } else { 0 };
         for s in segments.clone() {
-            let partial = if inner { Operand::Tmp(scratch) } else { Operand::Out(s.start) };
+            let partial = if inner { Operand::Tmp(scratch) } else { sum(s.start) };
             let end = match home {
                 _ if v > 0 => up[v as usize],
                 Some(home) => home,
-                None => Operand::Out(s.start),
+                None => sum(s.start),
             };
             let mut have = Operand::In(s.start);
             if below.is_empty() {
@@ -132,7 +135,7 @@ fn reduce(b: &mut Builder, case: &Case, params: &Params) -> Result<(), Algorithm
         }
         if let Some(home) = home.filter(|_| node.0 == c.root) {
             for s in segments.clone() {
-                b.combine(node, 0, s.len, &[home], &[Operand::Out(s.start)]);
+                b.combine(node, 0, s.len, &[home], &[sum(s.start)]);
             }
         }
     }
@@ -184,7 +187,8 @@ fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
     }
 }
 
-fn scatter(b: &mut Builder, tree: &Tree, c: &Collective) {
+/// Emits a scatter of blocks that the root has where `block` says.
+fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Operand) {
     let len = c.elements;
     let down = tree.edges(b, false);
     for (node, v) in tree.all() {
@@ -192,19 +196,19 @@ fn scatter(b: &mut Builder, tree: &Tree, c: &Collective) {
         if v == 0 {
             for child in tree.children(v).rev() {
                 let intervals = tree.intervals(child);
-                let mut whole = Operand::In(intervals[0].0 * len);
+                let mut whole = block(intervals[0].0 * len);
                 if intervals.len() > 1 {
                     // Two intervals are packed first, because the child expects one message.
                     let mut at = b.scratch(node, tree.size(child) * len);
                     whole = Operand::Tmp(at);
                     for (rank, ranks) in intervals {
-                        b.combine(node, 0, ranks * len, &[Operand::In(rank * len)], &[Operand::Tmp(at)]);
+                        b.combine(node, 0, ranks * len, &[block(rank * len)], &[Operand::Tmp(at)]);
                         at += ranks * len;
                     }
                 }
                 b.combine(node, 0, tree.size(child) * len, &[whole], &[down[child as usize]]);
             }
-            b.combine(node, 0, len, &[Operand::In(c.root * len)], &[Operand::Out(0)]);
+            b.combine(node, 0, len, &[block(c.root * len)], &[Operand::Out(0)]);
             continue;
         }
         if count == 1 {
@@ -219,6 +223,18 @@ fn scatter(b: &mut Builder, tree: &Tree, c: &Collective) {
         }
         b.combine(node, 0, len, &[Operand::Tmp(scratch)], &[Operand::Out(0)]);
     }
+}
+
+/// Emits a reduce of all blocks to rank 0 and their scatter. The scratch memory of rank 0 begins with the sums.
+fn reduce_scatter(b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+    let c = Collective { root: 0, ..case.collective };
+    let whole = Collective { kind: Kind::Reduce, elements: c.elements * c.ranks, ..c };
+    b.scratch(NodeId(0), whole.elements);
+    b.phase("reduce");
+    reduce(b, &Case { collective: whole, ..*case }, params, Operand::Tmp)?;
+    b.phase("scatter");
+    scatter(b, &Tree::new(&c, 0, params)?, &c, Operand::Tmp);
+    Ok(())
 }
 
 /// Returns the block counts of the messages along the path of a gather that carries the most blocks. That path runs
@@ -246,7 +262,7 @@ impl RankAlgorithm for Binomial {
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         segments::segments(INFO.name, None, case, params).map(|_| ())?;
         radix(params)?;
-        let whole = matches!(case.collective.kind, Kind::Gather | Kind::Scatter);
+        let whole = matches!(case.collective.kind, Kind::Gather | Kind::ReduceScatter | Kind::Scatter);
         match params.get(segments::NAME) {
             Some(found) if whole => Err(AlgorithmError::Param {
                 algorithm: INFO.name,
@@ -259,25 +275,27 @@ impl RankAlgorithm for Binomial {
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
-        3 * u64::from(case.collective.ranks) * segments::count(INFO.name, None, case, params)
+        let times = if case.collective.kind == Kind::ReduceScatter { 2 } else { 1 };
+        3 * times * u64::from(case.collective.ranks) * segments::count(INFO.name, None, case, params)
     }
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;
         match c.kind {
-            Kind::Reduce => reduce(b, case, params)?,
+            Kind::Reduce => reduce(b, case, params, Operand::Out)?,
+            Kind::ReduceScatter => reduce_scatter(b, case, params)?,
             Kind::Broadcast => broadcast(b, case, params)?,
             Kind::Gather => gather(b, &Tree::new(c, c.root, params)?, c),
-            _ => scatter(b, &Tree::new(c, c.root, params)?, c),
+            _ => scatter(b, &Tree::new(c, c.root, params)?, c, Operand::In),
         }
         Ok(())
     }
 
     /// Returns the rounds of the first segment along the longest path, and those of the top for each further segment,
-    /// because the top has the most children. Trees of another radix have none.
+    /// because the top has the most children. Trees of another radix have none, nor have reduce-scatters.
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
-        if radix(params).ok()? != BINARY {
+        if radix(params).ok()? != BINARY || c.kind == Kind::ReduceScatter {
             return None;
         }
         // If the tree is not full, its full subtrees have the longest paths.
@@ -314,12 +332,14 @@ impl RankAlgorithm for Binomial {
         let (c, prices) = (&case.collective, case.ranks());
         let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;
         let overlap = occupied_ns < prices.latency_ns;
-        // With as many as ranks, the top sends to all.
-        let mut radices: Vec<u32> = WORTH.iter().map(|&radix| radix.min(c.ranks)).collect();
+        // Beside these the least radix with two rounds. With as many as ranks, the top sends to all.
+        let two_rounds = (BINARY..MOST_RADIX).find(|radix| radix * radix >= c.ranks);
+        let mut radices: Vec<u32> = WORTH.into_iter().chain(two_rounds).map(|radix| radix.min(c.ranks)).collect();
         radices.retain(|&radix| overlap && radix > BINARY);
+        radices.sort_unstable();
         radices.dedup();
         let mut all = match c.kind {
-            Kind::Gather | Kind::Scatter => vec![Params::new()],
+            Kind::Gather | Kind::ReduceScatter | Kind::Scatter => vec![Params::new()],
             _ => segments::candidates(None, case),
         };
         all.extend(radices.into_iter().map(|radix| Params::new().with(RADIX, radix)));

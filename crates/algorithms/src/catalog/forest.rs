@@ -15,19 +15,24 @@
 
 use std::sync::Arc;
 
-use unisono_base::{InstrId, NodeId, Span};
+use rustc_hash::FxHashMap;
+use unisono_base::NodeId;
 use unisono_collective::Kind;
 use unisono_lower::Trees;
 use unisono_schedule::{Builder, Operand};
 use unisono_synthesis::{self as synthesis, Fabric, Message, NoForest, Roots, Runs};
 
+mod messages;
+
 use crate::{
     AlgorithmError, Case, Info, Means, Param, Params,
     ranks::{
-        Blocks, Lanes, RankAlgorithm, Sums,
+        Lanes, RankAlgorithm, Sums,
         shapes::{self, Given, Pairs, Shape, blocks, message_bytes, quickest, roots, shapes},
     },
 };
+
+use messages::Messages;
 
 pub struct Forest;
 
@@ -51,6 +56,11 @@ const INFO: Info = Info {
             values: "of an allreduce: the rank at which chunks of the whole vector are summed and from which they spread, up and down at \
                      once, or `none` where every rank sums up a block (default: none where depth or chunks are given, else that of the \
                      forest that ends first)",
+        },
+        Param {
+            name: "turns",
+            values: "of an allreduce where every rank sums up a block: `yes` if a rank sends down when it has sent all that goes up, so \
+                     that the two ways do not share links (default: no)",
         },
         Param {
             name: "order",
@@ -109,8 +119,11 @@ impl<'a> Chosen<'a> {
         if !of_arrival {
             listed.retain(|shape| has_orders(*shape));
         }
+        if has_turns(case, params)? {
+            listed.retain(|shape| shape.roots == Roots::All);
+        }
         if listed.is_empty() {
-            return Err(unsupported("all elements are added in one order where each rank sums up a block".to_owned()));
+            return Err(unsupported("orders but arrival, and turns, are of ranks that each sum up a block".to_owned()));
         }
         let shape = quickest(case, fabric, &listed).map_err(refused)?;
         let Shape { roots, depth, chunks, pairs } = shape;
@@ -136,9 +149,25 @@ fn has_orders(shape: Shape) -> bool {
     shape.depth == 1 && !matches!(shape.roots, Roots::Through(_))
 }
 
+/// Returns whether an allreduce may end sooner if ranks send down after all that goes up: the two ways share links
+/// unequally where ranks see different networks and pass on what others send.
+fn gains_from_turns(case: &Case, fabric: &Fabric, shape: Shape) -> bool {
+    let passes_on = shape.roots == Roots::All && shape.depth > 1 && shape.chunks > 1;
+    case.collective.kind == Kind::Allreduce && passes_on && fabric.sends_by_link() && !fabric.is_alike(shape.roots)
+}
+
 /// Returns the order of additions that the parameters name.
 fn order(params: &Params) -> Result<&'static str, AlgorithmError> {
     params.choice(INFO.name, "order", &["arrival", "ranks", "tree"])
+}
+
+/// Returns whether ranks of an allreduce send down after all that goes up.
+fn has_turns(case: &Case, params: &Params) -> Result<bool, AlgorithmError> {
+    let named = params.choice(INFO.name, "turns", &["no", "yes"])? == "yes";
+    if named && case.collective.kind != Kind::Allreduce {
+        return Err(unsupported(format!("turns is of an allreduce, and this is {}", case.collective.kind)));
+    }
+    Ok(named)
 }
 
 /// Returns the pairs that the parameters name, or `None` if they leave the pairs open.
@@ -162,137 +191,6 @@ fn known_roots(case: &Case, params: &Params) -> Result<Option<Roots>, AlgorithmE
         return Err(unsupported(format!("through is of an allreduce, and this is {}", c.kind)));
     }
     Ok(Some(Roots::Through(rank)))
-}
-
-/// Emits the messages of a forest as instructions, in the order of the timetable.
-struct Messages<'a> {
-    case: &'a Case<'a>,
-    roots: Roots,
-    /// The sums of roots to which all ranks send; none in the order of arrival.
-    sums: Option<Sums>,
-    /// The scratch elements of each rank's sums; `longest` is the number of elements of a place in it.
-    scratch: Vec<u32>,
-    longest: u32,
-    forest: &'a synthesis::Forest,
-    lanes: Lanes,
-}
-
-impl Messages<'_> {
-    /// Returns the elements of a chunk in the vector that its root owns, and their start in the vector of all blocks.
-    fn span(&self, root: u32, chunk: u32) -> (Span, u32) {
-        let c = &self.case.collective;
-        let blocks = blocks(self.case, self.roots);
-        let is_share = c.kind == Kind::Allreduce && self.roots == Roots::All;
-        let block = blocks.block(if is_share { root } else { 0 });
-        let part = Blocks::new(block.len, self.forest.chunks).block(chunk);
-        let own = block.start + part.start;
-        let all = match c.kind {
-            Kind::Allgather | Kind::ReduceScatter => root * c.elements + own,
-            _ => own,
-        };
-        (Span::new(own, part.len), all)
-    }
-
-    /// Returns the index of a chunk on a rank in the tables of [`Progress`].
-    fn index(&self, root: u32, chunk: u32, rank: u32) -> usize {
-        let turn = if self.roots == Roots::All { root } else { 0 };
-        (turn * self.forest.chunks + chunk) as usize * self.case.collective.ranks as usize + rank as usize
-    }
-
-    fn table<T: Clone>(&self, empty: T) -> Vec<T> {
-        let ranks = self.case.collective.ranks as usize;
-        vec![empty; self.roots.list(self.case.collective.ranks).len() * self.forest.chunks as usize * ranks]
-    }
-
-    /// Sends a chunk down an edge of its tree. `is_made`: the root computed the chunk, so the chunk is not in its
-    /// input.
-    fn down(&mut self, b: &mut Builder, m: &Message, at: &mut Progress, is_made: bool) {
-        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
-        if len == 0 {
-            return;
-        }
-        let edge = m.edge;
-        let (from, to) = (NodeId(edge.from), NodeId(edge.to));
-        let at_root = edge.from == m.root;
-        let source = if at_root && !is_made { Operand::In(own) } else { Operand::Out(all) };
-        let stream = Operand::Stream(b.stream(from, &[to]));
-        let sent = b.combine(from, self.lanes.sends(edge.from, edge.ends[0]), len, &[source], &[stream]);
-        let before = self.index(m.root, m.chunk, edge.from);
-        let earlier = if at_root { at.made[before] } else { at.received[before] };
-        if let Some(earlier) = earlier {
-            b.after(sent, earlier);
-        }
-        let lane = self.lanes.receives(edge.to, edge.from);
-        let index = self.index(m.root, m.chunk, edge.to);
-        at.received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
-    }
-
-    /// Sends a chunk up an edge of its tree: a rank combines its own part with the sums from below, and sends the
-    /// result.
-    fn up(&mut self, b: &mut Builder, m: &Message, at: &mut Progress) {
-        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
-        if len == 0 {
-            return;
-        }
-        let edge = m.edge;
-        let (node, above) = (NodeId(edge.to), NodeId(edge.from));
-        let up = Operand::Stream(b.stream(node, &[above]));
-        let mut sources = vec![Operand::In(all)];
-        sources.append(&mut at.arrived[self.index(m.root, m.chunk, edge.to)]);
-        b.combine(node, self.lanes.sends(edge.to, edge.ends[1]), len, &sources, &[up]);
-        let index = self.index(m.root, m.chunk, edge.from);
-        if edge.from != m.root {
-            at.arrived[index].push(up);
-            return;
-        }
-        let lane = self.lanes.receives(m.root, m.root);
-        if self.sums.is_some() {
-            self.add_in_order(b, m, (edge.to, up), at);
-            return;
-        }
-        // The root adds each sum when it arrives, so that little work is left after the last message.
-        let so_far = if at.made[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
-        at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
-    }
-
-    /// Makes the sums of a chunk at its root whose operands are there, once the input of a rank has arrived.
-    fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
-        let lane = self.lanes.receives(m.root, m.root);
-        let Some(sums) = &self.sums else { return };
-        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
-        let index = self.index(m.root, m.chunk, m.root);
-        let mut ready = vec![arrived];
-        if at.operands[index].is_empty() {
-            at.operands[index] = vec![None; sums.sum_of.len()];
-            ready.push((m.root, Operand::In(all)));
-        }
-        while let Some((operand, place)) = ready.pop() {
-            at.operands[index][operand as usize] = Some(place);
-            let Some(sum) = sums.sum_of[operand as usize] else { continue };
-            let (left, right) = sums.operands[sum as usize];
-            let [left, right] = [left, right].map(|one| at.operands[index][one as usize]);
-            let (Some(left), Some(right)) = (left, right) else { continue };
-            // All sums of a root are made in one lane, those of a chunk before those of the next.
-            let to = match sums.slots[sum as usize] {
-                None => Operand::Out(own),
-                Some(slot) => Operand::Tmp(self.scratch[m.root as usize] + slot * self.longest),
-            };
-            at.made[index] = Some(b.combine(NodeId(m.root), lane, len, &[left, right], &[to]));
-            ready.push((self.case.collective.ranks + sum, to));
-        }
-    }
-}
-
-/// The state of each chunk on each rank.
-struct Progress {
-    /// The instruction that received a chunk.
-    received: Vec<Option<InstrId>>,
-    /// The sums that arrived from below.
-    arrived: Vec<Vec<Operand>>,
-    /// The last instruction that added to a chunk at its root.
-    made: Vec<Option<InstrId>>,
-    /// The operands of the sums of a chunk at its root, as far as they are there.
-    operands: Vec<Vec<Option<Operand>>>,
 }
 
 impl RankAlgorithm for Forest {
@@ -337,13 +235,9 @@ impl RankAlgorithm for Forest {
         let longest = blocks(case, roots).block(0).len.div_ceil(chunks);
         let used = sums.as_ref().map_or(0, |sums| sums.used * longest);
         let scratch = (0..c.ranks).map(|rank| if used > 0 { b.scratch(NodeId(rank), used) } else { 0 }).collect();
-        let mut messages = Messages { case, roots, sums, scratch, longest, forest: &forest, lanes };
-        let mut at = Progress {
-            received: messages.table(None),
-            arrived: messages.table(Vec::new()),
-            made: messages.table(None),
-            operands: messages.table(Vec::new()),
-        };
+        let turns = has_turns(case, params)?.then(FxHashMap::default);
+        let mut messages = Messages { case, roots, sums, scratch, longest, forest: &forest, lanes, turns };
+        let mut at = messages.begin();
         if c.kind == Kind::Allgather {
             for rank in 0..c.ranks {
                 let out = Operand::Out(rank * c.elements);
@@ -390,7 +284,9 @@ impl RankAlgorithm for Forest {
         let of = |shape: Shape| {
             let orders: &[_] = if sums && has_orders(shape) { &["ranks", "tree"] } else { &[] };
             let ordered = move |order: &&str| named(shape, Params::new()).with("order", order);
-            [named(shape, Params::new())].into_iter().chain(orders.iter().map(ordered))
+            let in_turns =
+                gains_from_turns(case, fabric, shape).then(|| named(shape, Params::new()).with("turns", "yes"));
+            [named(shape, Params::new())].into_iter().chain(in_turns).chain(orders.iter().map(ordered))
         };
         found.into_iter().flat_map(of).collect()
     }

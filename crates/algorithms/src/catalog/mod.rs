@@ -1,5 +1,6 @@
 //! The registry: each algorithm has a file, its `mod` line and its entry in [`ALGORITHMS`], both sorted by name.
 
+mod all_pairs;
 pub(crate) mod auto_gen;
 mod balanced_shift;
 mod bidirectional_ring;
@@ -54,6 +55,7 @@ pub(crate) use ring::too_large;
 pub use auto_gen::{Shape as AutoGenShape, best as auto_gen_best, energy as auto_gen_energy};
 
 pub const ALGORITHMS: &[&dyn Algorithm] = &[
+    &Among(all_pairs::AllPairs),
     &Line(auto_gen::AutoGen),
     &Among(balanced_shift::BalancedShift),
     &Among(bidirectional_ring::BidirectionalRing),

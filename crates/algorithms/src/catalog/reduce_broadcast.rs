@@ -186,10 +186,11 @@ impl Algorithm for ReduceBroadcast {
                 let rest = rest.with("reduce", reduce.name());
                 if !case.offers().contains(&Means::Grid) {
                     // Ranks are alike, so any root will do. Parameters that suit the vector in the reduce suit the
-                    // broadcast of the same name; if no broadcast has that name, all broadcasts are tried.
+                    // broadcast of the same name; if no broadcast has that name, all that a plan lists are tried.
                     let same = |b: &&dyn Algorithm| b.name() == reduce.name();
                     let alone = !parts(case, Kind::Broadcast).any(|b| same(&b));
-                    let broadcasts = parts(case, Kind::Broadcast).filter(|b| alone || same(b));
+                    let is_listed = |b: &&dyn Algorithm| !b.candidates(&case.with(Kind::Broadcast, 0)).is_empty();
+                    let broadcasts = parts(case, Kind::Broadcast).filter(|b| same(b) || alone && is_listed(b));
                     all.extend(broadcasts.map(|b| rest.clone().with("broadcast", b.name())));
                     continue;
                 }

@@ -286,7 +286,7 @@ fn names_and_refusals() {
         ("bucket", Kind::Allreduce, 12, ("dims", "axb"), "such as 3x4"),
         ("swing", Kind::Allreduce, 12, ("", ""), "the extent 3 is odd"),
         ("reduce-broadcast", Kind::Allreduce, 4, ("reduce", "star"), "accepted is binomial"),
-        ("reduce-broadcast", Kind::Allreduce, 4, ("broadcast", "flood"), "accepted is binomial"),
+        ("reduce-broadcast", Kind::Allreduce, 4, ("broadcast", "flood"), "accepted is all-pairs"),
     ] {
         let given: &[(&str, &str)] = if given.0.is_empty() { &[] } else { &[given] };
         let said = said(name, kind, ranks, given);

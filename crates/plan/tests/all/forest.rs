@@ -168,6 +168,29 @@ fn ways_of_unlike_latency_are_both_used() {
     }
 }
 
+/// With turns an allreduce takes no longer than its two ways one after the other, where both leave no link idle.
+#[test]
+fn turns_keep_the_two_ways_apart() {
+    for name in ["ndv2", "mi250"] {
+        let (machine, count) = (Machine::preset(name).unwrap(), chunks(64));
+        let time = |kind, elements, params: &Params| {
+            let [_, simulated, _] = times(&machine, kind, Part::All, elements, params).unwrap();
+            simulated
+        };
+        let elements = 1 << 20;
+        let ranks = u64::from(problem(&machine, Kind::Allreduce, Part::All, elements).unwrap().collective.ranks);
+        let apart = [Kind::ReduceScatter, Kind::Allgather].map(|kind| time(kind, elements / ranks, &count));
+        let ratio = time(Kind::Allreduce, elements, &count.with("turns", "yes")) / apart.iter().sum::<f64>();
+        assert!(ratio < 1.02, "{name}: {ratio}");
+    }
+    let machine = Machine::preset("ndv2").unwrap();
+    let turns = Params::new().with("turns", "yes");
+    for (kind, given) in [(Kind::Reduce, turns.clone()), (Kind::Allreduce, turns.with("through", "0"))] {
+        let refused = plan_of(problem(&machine, kind, Part::All, 64).unwrap(), Some("forest"), &given);
+        assert!(refused.err().is_some_and(|error| error.to_string().contains("turns")), "{kind}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(40)))]
     #[test]
@@ -189,5 +212,7 @@ proptest! {
             let [predicted, simulated, cut] = times(&machine, kind, Part::All, elements, &chunks(count)).unwrap();
             prop_assert!(predicted >= cut * (1.0 - 1e-9) && simulated >= cut * (1.0 - 1e-9), "{topology} {kind}");
         }
+        let with_turns = chunks(count).with("turns", "yes");
+        times(&machine, Kind::Allreduce, Part::All, elements, &with_turns).unwrap();
     }
 }

@@ -53,6 +53,7 @@ fn exceptions() -> Vec<Exception> {
         Exception { machine, shape, bytes: bytes.parse().unwrap(), law, ratio: ratio.parse().unwrap() }
     };
     let (_, table) = PAGE.split_once("## Exceptions").expect("a table of exceptions");
+    let table = table.split("\n## ").next().expect("the text before the next head");
     table.lines().filter(|line| line.starts_with("| `")).map(row).collect()
 }
 
@@ -171,7 +172,8 @@ fn hold_on_wafers() {
     hold_on("wse2", &[Shape::line(16), Shape::rect(4, 4)], &SIZES[1..3]);
 }
 
-/// Returns a small part of a machine: some rows and columns where the machine has them.
+/// Returns a small part of a machine: some rows and columns where the machine has them, else a number of ranks near a
+/// power of two.
 fn drawn_part(name: &str, drawn: u64) -> Shape {
     let [one, other] = [8, 16].map(|bits| (drawn >> bits) as u32);
     match name {
@@ -179,8 +181,13 @@ fn drawn_part(name: &str, drawn: u64) -> Shape {
         _ if ["torus2d", "hx2mesh", "hx4mesh"].iter().any(|grid| name.starts_with(grid)) => {
             Shape::rect(2 * (1 + one % 3), 2 * (1 + other % 2))
         }
-        _ => Shape::line(2 + one % 12),
+        _ => Shape::line(((1 << (1 + one % most_exponent())) + other % 3 - 1).max(2)),
     }
+}
+
+/// Parts have up to 17 ranks, and in the long run up to 65.
+fn most_exponent() -> u32 {
+    if crate::soak::is_on() { 6 } else { 4 }
 }
 
 /// The laws on drawn parts of all presets that are not large, and the vector's halves: two of them take at least as
@@ -190,28 +197,31 @@ fn hold_on_drawn_parts_of_presets() {
     let large = ["-large", "1536"];
     let names: Vec<&str> =
         PRESETS.iter().map(|of| of.name).filter(|name| !large.iter().any(|end| name.contains(end))).collect();
-    let mut compared = 0;
+    let (mut compared, mut others) = (0, Vec::new());
     for number in 0..crate::soak::cases(120) {
         let drawn = mix(u64::from(number) + 77);
-        let (name, bytes) = (names[drawn as usize % names.len()], 64 << ((drawn >> 40) % most_doublings()));
+        let (name, bytes) = (names[drawn as usize % names.len()], 8 << ((drawn >> 40) % doublings()));
         let (machine, shape) = (Machine::preset(name).unwrap(), drawn_part(name, drawn));
         let case = format!("{name}, {shape:?}, {bytes} bytes");
-        let found = broken(&machine, shape, &[bytes]);
         let known = known(name);
-        assert!(found.keys().all(|law| known.contains(law.as_str())), "{case}: {found:#?}");
+        let found = broken(&machine, shape, &[bytes]).into_iter().filter(|(law, _)| !known.contains(law.as_str()));
+        others.extend(found.map(|(law, ratio)| format!("{law} on {case}: {ratio:.3}")));
         let kind = LAWS[(drawn >> 50) as usize % LAWS.len()].0;
         let each = 2 * (bytes / 8 / shape.grid.count()).max(1);
         let [whole, half] = [each, each / 2].map(|each| seconds(&machine, shape, kind, each));
         let Some((whole, half)) = whole.zip(half) else { continue };
         compared += 1;
-        assert!(whole <= 2.0 * half * EQUAL, "{kind} on {case}: {} times two halves", whole / half / 2.0);
+        if whole > 2.0 * half * EQUAL {
+            others.push(format!("{kind} on {case}: {:.3} times two halves", whole / half / 2.0));
+        }
     }
+    assert!(others.is_empty(), "{others:#?}");
     assert!(compared > crate::soak::cases(120) / 2);
 }
 
-/// Vectors have up to 128 KiB, and in the long run up to 1 GiB.
-fn most_doublings() -> u64 {
-    if crate::soak::is_on() { 25 } else { 12 }
+/// Returns the number of lengths of drawn vectors: from 8 B to 128 KiB, and in the long run to 1 GiB.
+fn doublings() -> u64 {
+    if crate::soak::is_on() { 28 } else { 15 }
 }
 
 fn cluster(model: &str, drawn: u64) -> Machine {

@@ -8,9 +8,9 @@ use unisono_cost::endpoint::{LevelPrices, rounds_ns};
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
 
-/// Algorithms without rounds, because their parts have unlike prices. They take P log P instructions, so large cases
-/// are built.
-const WITHOUT: [&str; 1] = ["hierarchical"];
+/// Algorithms without rounds: the parts of one have unlike prices, and it takes P log P instructions, so large cases
+/// are built; ranks of the other send and receive at once, and plans list it for few ranks only.
+const WITHOUT: [&str; 2] = ["all-pairs", "hierarchical"];
 
 /// The time from rounds over that of the simulation. If ranks do unlike work, more of it overlaps than in rounds.
 const RATIOS: std::ops::RangeInclusive<f64> = 0.85..=1.25;

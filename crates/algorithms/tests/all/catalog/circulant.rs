@@ -26,9 +26,10 @@ fn proves(kind: Kind, ranks: u32, blocks: u32) {
 
 #[test]
 fn broadcasts_and_reduces_are_proved_for_each_number_of_ranks() {
-    let many = if soak::is_on() { 0 } else { 6 };
-    let drawn = (0..many).map(|n| 65 + (mix(n) % 400) as u32);
-    for ranks in (2..=if soak::is_on() { 512 } else { 64 }).chain(drawn) {
+    // All numbers to `all`, and some up to `most`.
+    let (all, most, many) = if soak::is_on() { (512, 4096, 60) } else { (64, 464, 6) };
+    let drawn = (0..many).map(|n| all + 1 + (mix(n) % u64::from(most - all)) as u32);
+    for ranks in (2..=all).chain(drawn) {
         for kind in [Kind::Broadcast, Kind::Reduce] {
             // One number of blocks for all, and another that varies.
             for blocks in [1, 2 + (mix(ranks.into()) % 19) as u32] {

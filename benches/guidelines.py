@@ -1,0 +1,95 @@
+"""Broadcasts, reduces and allreduces of one vector beside their bounds, and the guidelines that do not hold.
+
+A broadcast and a reduce are parts of an allreduce, so neither may take longer. `plain` is a cluster with a latency of
+2 µs and 10 GB/s whose receives are free. Networks are simulated packet by packet, clusters message by message. CPU
+seconds of a plan count the machine, all candidates and the report; the first case also loads the module. `--all` adds
+16,384 ranks and accelerators, which are planned and not simulated. Guidelines that do not hold are those of
+docs/guidelines.md.
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import ROOT, Figures, Of, add_option
+
+PLAIN = 'name = "plain"\nkind = "endpoint"\nmodel = "postal"\nalpha_ns = 2000\nbeta_ns_per_byte = 0.1\n'
+MIB = 1 << 20
+#: A machine, its ranks if it has no number of its own, and the bytes of the vector.
+CASES = (
+    ("torus2d-small", None, 16 * MIB),
+    ("hx2mesh-small", None, 16 * MIB),
+    ("plain", 1000, MIB),
+    ("plain", 1024, MIB),
+)
+LARGE = (("torus2d-large", None, 16 * MIB), ("hx2mesh-large", None, 16 * MIB), ("plain", 16384, MIB))
+
+
+def add_figures(kind: str, machine: str, ranks: int | None, size: int, simulate: bool, figures: Figures) -> None:
+    """Adds the figures of a case."""
+    name = Path(machine).stem
+    start = time.process_time()
+    plan = un.plan(kind, machine, shape=ranks, bytes=size)
+    report = plan.report()
+    planning = time.process_time() - start
+    bound = max(float(bound["seconds"]) for bound in un.bounds(kind, machine, shape=ranks, bytes=size))
+    simulated: list[Of] = []
+    if simulate:
+        seconds = un.simulate(plan.schedule).seconds
+        assert seconds is not None
+        simulated = [Of("simulated", seconds * 1e6, "µs", "bound", bound * 1e6)]
+    params = " ".join([plan.algorithm, *(f"{key}={value}" for key, value in sorted(plan.params.items()))])
+    figures.add(
+        f"{kind} of {size // MIB} MiB, {report['ranks']:,} ranks of {name}",
+        Of("predicted", float(plan.predicted["seconds"]) * 1e6, "µs", "bound", bound * 1e6),
+        *simulated,
+        Of("plan", f"{planning:.1f}", "CPU s"),
+        note=params,
+    )
+
+
+def exceptions(figures: Figures) -> None:
+    """Adds the ratio of each exception of the page."""
+    _, table = (ROOT / "docs" / "guidelines.md").read_text().split("## Exceptions")
+    rows = [line.strip("| ").split(" | ") for line in table.split("\n## ")[0].splitlines() if line.startswith("| `")]
+    for machine, part, size, law, _, reason in rows:
+        name, shape = machine.strip("`"), [int(extent) for extent in part.split("x")]
+        ranks = math.prod(shape)
+        block = max(int(size) // 4 // ranks, 1)
+
+        def seconds(kind: str, name: str = name, shape: list[int] = shape, each: int = block) -> float:
+            whole = each * math.prod(shape) if kind in ("broadcast", "reduce", "allreduce") else each
+            return float(un.plan(kind, name, shape=shape, elements=whole).predicted["seconds"])
+
+        whole, parts = law.split(" <= ")
+        ratio = seconds(whole) / sum(map(seconds, parts.split(" + ")))
+        figures.add(f"{law}; {part} ranks of {name}, {int(size):,} B", Of("ratio", f"{ratio:.2f}"), note=reason)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="plan the cases of 16,384 too")
+    parser.add_argument("--machines", nargs="+", metavar="NAME", help="only these machines, or `exceptions`")
+    add_option(parser)
+    given = parser.parse_args()
+    with Figures("proofs", "Guidelines between collectives", given) as figures, tempfile.TemporaryDirectory() as own:
+        plain = Path(own) / "plain.toml"
+        plain.write_text(PLAIN)
+        for machine, ranks, size in (*CASES, *(LARGE if given.all else ())):
+            if given.machines and machine not in given.machines:
+                continue
+            for kind in ("broadcast", "reduce", "allreduce"):
+                file = str(plain) if machine == "plain" else machine
+                add_figures(kind, file, ranks, size, (machine, ranks, size) in CASES, figures)
+    if not given.machines or "exceptions" in given.machines:
+        with Figures("proofs", "Guidelines that do not hold", given) as figures:
+            exceptions(figures)
+
+
+main()

@@ -1,0 +1,167 @@
+//! The messages of a forest as instructions of ranks.
+
+use std::collections::{BTreeMap, btree_map::Entry};
+
+use rustc_hash::FxHashMap;
+use unisono_base::{InstrId, NodeId, Span};
+use unisono_collective::Kind;
+use unisono_schedule::{Builder, Operand};
+use unisono_synthesis::{self as synthesis, Message, Roots};
+
+use crate::{
+    Case,
+    ranks::{Blocks, Lanes, Sums, shapes::blocks},
+};
+
+/// Emits the messages of a forest as instructions, in the order of the timetable.
+pub(super) struct Messages<'a> {
+    pub case: &'a Case<'a>,
+    pub roots: Roots,
+    /// The sums of roots to which all ranks send; none in the order of arrival.
+    pub sums: Option<Sums>,
+    /// By rank the scratch memory of its sums, and the elements of a place in it.
+    pub scratch: Vec<u32>,
+    pub longest: u32,
+    pub forest: &'a synthesis::Forest,
+    pub lanes: Lanes,
+    /// If ranks send down after all that goes up: by rank and lane the last instruction that sends up, or `None` for a
+    /// lane that has begun to send down.
+    pub turns: Option<FxHashMap<u32, BTreeMap<u32, Option<InstrId>>>>,
+}
+
+impl Messages<'_> {
+    /// Returns the elements of a chunk in the vector that its root owns, and their start in the vector of all blocks.
+    fn span(&self, root: u32, chunk: u32) -> (Span, u32) {
+        let c = &self.case.collective;
+        let blocks = blocks(self.case, self.roots);
+        let is_share = c.kind == Kind::Allreduce && self.roots == Roots::All;
+        let block = blocks.block(if is_share { root } else { 0 });
+        let part = Blocks::new(block.len, self.forest.chunks).block(chunk);
+        let own = block.start + part.start;
+        let all = match c.kind {
+            Kind::Allgather | Kind::ReduceScatter => root * c.elements + own,
+            _ => own,
+        };
+        (Span::new(own, part.len), all)
+    }
+
+    /// Returns the index of a chunk on a rank in the tables of [`Progress`].
+    fn index(&self, root: u32, chunk: u32, rank: u32) -> usize {
+        let turn = if self.roots == Roots::All { root } else { 0 };
+        (turn * self.forest.chunks + chunk) as usize * self.case.collective.ranks as usize + rank as usize
+    }
+
+    /// Returns a table of a value for each chunk on each rank.
+    fn table<T: Clone>(&self, empty: T) -> Vec<T> {
+        let ranks = self.case.collective.ranks as usize;
+        vec![empty; self.roots.list(self.case.collective.ranks).len() * self.forest.chunks as usize * ranks]
+    }
+
+    /// Returns the state before the first message.
+    pub fn begin(&self) -> Progress {
+        let (received, made) = (self.table(None), self.table(None));
+        Progress { received, arrived: self.table(Vec::new()), made, operands: self.table(Vec::new()) }
+    }
+
+    /// Sends a chunk down an edge of its tree. `is_made`: the root computed the chunk, so the chunk is not in its
+    /// input.
+    pub fn down(&mut self, b: &mut Builder, m: &Message, at: &mut Progress, is_made: bool) {
+        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+        if len == 0 {
+            return;
+        }
+        let edge = m.edge;
+        let (from, to) = (NodeId(edge.from), NodeId(edge.to));
+        let at_root = edge.from == m.root;
+        let source = if at_root && !is_made { Operand::In(own) } else { Operand::Out(all) };
+        let stream = Operand::Stream(b.stream(from, &[to]));
+        let lane = self.lanes.sends(edge.from, edge.ends[0]);
+        let sent = b.combine(from, lane, len, &[source], &[stream]);
+        let before = self.index(m.root, m.chunk, edge.from);
+        let earlier = if at_root { at.made[before] } else { at.received[before] };
+        if let Some(earlier) = earlier {
+            b.after(sent, earlier);
+        }
+        if let Some(lanes) = self.turns.as_mut().and_then(|turns| turns.get_mut(&edge.from)) {
+            // A lane that sends both ways keeps its order.
+            if let Entry::Vacant(begun) = lanes.entry(lane) {
+                begun.insert(None);
+                lanes.values().flatten().for_each(|&last| b.after(sent, last));
+            }
+        }
+        let lane = self.lanes.receives(edge.to, edge.from);
+        let index = self.index(m.root, m.chunk, edge.to);
+        at.received[index] = Some(b.combine(to, lane, len, &[stream], &[Operand::Out(all)]));
+    }
+
+    /// Sends a chunk up an edge of its tree: a rank combines its own part with the sums from below, and sends the
+    /// result.
+    pub fn up(&mut self, b: &mut Builder, m: &Message, at: &mut Progress) {
+        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+        if len == 0 {
+            return;
+        }
+        let edge = m.edge;
+        let (node, above) = (NodeId(edge.to), NodeId(edge.from));
+        let up = Operand::Stream(b.stream(node, &[above]));
+        let mut sources = vec![Operand::In(all)];
+        sources.append(&mut at.arrived[self.index(m.root, m.chunk, edge.to)]);
+        let lane = self.lanes.sends(edge.to, edge.ends[1]);
+        let sent = b.combine(node, lane, len, &sources, &[up]);
+        if let Some(turns) = &mut self.turns {
+            turns.entry(edge.to).or_default().insert(lane, Some(sent));
+        }
+        let index = self.index(m.root, m.chunk, edge.from);
+        if edge.from != m.root {
+            at.arrived[index].push(up);
+            return;
+        }
+        let lane = self.lanes.receives(m.root, m.root);
+        if self.sums.is_some() {
+            self.add_in_order(b, m, (edge.to, up), at);
+            return;
+        }
+        // The root adds each sum when it arrives, so that little work is left after the last message.
+        let so_far = if at.made[index].is_none() { Operand::In(all) } else { Operand::Out(own) };
+        at.made[index] = Some(b.combine(above, lane, len, &[so_far, up], &[Operand::Out(own)]));
+    }
+
+    /// Makes the sums of a chunk at its root whose operands are there, once the input of a rank has arrived.
+    fn add_in_order(&mut self, b: &mut Builder, m: &Message, arrived: (u32, Operand), at: &mut Progress) {
+        let lane = self.lanes.receives(m.root, m.root);
+        let Some(sums) = &self.sums else { return };
+        let (Span { start: own, len }, all) = self.span(m.root, m.chunk);
+        let index = self.index(m.root, m.chunk, m.root);
+        let mut ready = vec![arrived];
+        if at.operands[index].is_empty() {
+            at.operands[index] = vec![None; sums.sum_of.len()];
+            ready.push((m.root, Operand::In(all)));
+        }
+        while let Some((operand, place)) = ready.pop() {
+            at.operands[index][operand as usize] = Some(place);
+            let Some(sum) = sums.sum_of[operand as usize] else { continue };
+            let (left, right) = sums.operands[sum as usize];
+            let [left, right] = [left, right].map(|one| at.operands[index][one as usize]);
+            let (Some(left), Some(right)) = (left, right) else { continue };
+            // All sums of a root are made in one lane, those of a chunk before those of the next.
+            let to = match sums.slots[sum as usize] {
+                None => Operand::Out(own),
+                Some(slot) => Operand::Tmp(self.scratch[m.root as usize] + slot * self.longest),
+            };
+            at.made[index] = Some(b.combine(NodeId(m.root), lane, len, &[left, right], &[to]));
+            ready.push((self.case.collective.ranks + sum, to));
+        }
+    }
+}
+
+/// The state of each chunk on each rank.
+pub(super) struct Progress {
+    /// The instruction that received a chunk.
+    received: Vec<Option<InstrId>>,
+    /// The sums that arrived from below.
+    arrived: Vec<Vec<Operand>>,
+    /// The last instruction that added to a chunk at its root.
+    made: Vec<Option<InstrId>>,
+    /// The operands of the sums of a chunk at its root, as far as they are there.
+    operands: Vec<Vec<Option<Operand>>>,
+}
