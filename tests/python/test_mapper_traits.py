@@ -112,13 +112,14 @@ def test_functions_beyond_linear_forms() -> None:
     assert pattern(doubled, from_all=False, readers=SIZE // 2) == "scatter"
     ends: Function = lambda _low, _high, shape: [((0,), (1,)), ((shape[0] - 1,), (shape[0],))]  # noqa: E731
     assert (pattern(ends, from_all=True), pattern(ends, from_all=False)) == ("allgather", "broadcast")
-    for unknown in (
+    beyond: tuple[Function, ...] = (
         lambda low, high, _: [((max(low[0], 0),), (high[0],))],
         lambda low, high, _: [((low[0] // 1,), (high[0],))],
         lambda low, high, _: [((0 if low[0] == 0 else low[0],), (high[0],))],
         lambda low, high, _: [((range(SIZE + 1)[low[0]],), (high[0],))],
         lambda low, high, _: [(({0: 0}.get(low[0], low[0]),), (high[0],))],
-    ):
+    )
+    for unknown in beyond:
         assert pattern(unknown, from_all=False) is None
     with pytest.raises(KeyboardInterrupt):
         mapper(lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -7,7 +7,7 @@
 //! Source: Cowan and others, "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023 (allpairs); Barnett
 //! and others, "Interprocessor collective communication library", 1994 (scatter and allgather as a broadcast).
 
-use unisono_base::NodeId;
+use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{Builder, Operand};
 
@@ -50,7 +50,7 @@ impl Pairs {
 /// Sends the block of a rank, which is in its output, to the others, and receives theirs. `at` is the rank's place
 /// among `nodes`, each of which has the block of its place.
 fn allgather(b: &mut Builder, nodes: &[NodeId], at: u32, blocks: Blocks, pairs: &Pairs) {
-    let (node, count, own) = (nodes[at as usize], nodes.len() as u32, blocks.block(at));
+    let (node, count, own) = (nodes[at as usize], narrow(nodes.len()), blocks.block(at));
     b.phase("allgather");
     for k in (1..count).filter(|_| own.len > 0) {
         b.combine(node, 0, own.len, &[Operand::Out(own.start)], &[pairs.get(at, (at + k) % count)]);
