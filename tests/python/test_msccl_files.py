@@ -515,3 +515,10 @@ def test_a_fused_sum_has_at_most_fifteen_terms_beside_the_destination(fused: int
         return
     with pytest.raises(InputError, match="takes 16 reductions as one, and holds 15"):
         check_msccl(tmp_path / "x.xml")
+
+
+def test_a_file_falls_back_to_instances_with_the_same_sums(tmp_path: Path) -> None:
+    """Instances cut chunks, and the chunks of this forest are added in unlike orders."""
+    forest = ("--algorithm", "forest", "--param", "chunks=4", "--param", "depth=2")
+    words = ("emit", "reduce", "--machine", "dgx-a100", "--elements", "4096", *forest)
+    assert call(*words, "--format", "msccl-xml", "-o", str(tmp_path / "a.xml")).code == 0

@@ -1,6 +1,8 @@
 """Algorithms written in Python rank with those of the registry, and are refused if they are wrong."""
 
 import subprocess
+import threading
+import time
 from collections.abc import Callable
 from itertools import count, pairwise
 from pathlib import Path
@@ -91,6 +93,20 @@ def test_settings_of_parameters_are_ranked(name: str) -> None:
     with pytest.raises(un.InputError, match="has no parameter 'last'"):
         un.plan("allgather", "archer", shape=4, elements=8, algorithm=name, params={"last": "1"})
     assert next(a for a in un.algorithms() if a["name"] == name)["params"] == [{"name": "first", "values": "0, 1"}]
+
+
+def test_functions_run_on_the_thread_of_their_caller(name: str) -> None:
+    threads = set()
+
+    def slow_ring(case: un.AlgorithmCase, first: str) -> un.Schedule:
+        threads.add(threading.get_ident())
+        time.sleep(0.003)
+        return ring(case, str(int(first) % 2))
+
+    un.algorithm(name, collectives="allgather", params={"first": list(range(6))})(slow_ring)
+    found = un.plan("allgather", "archer", shape=4, elements=8).candidates
+    assert sum(c["algorithm"] == name for c in found) == 6
+    assert threads == {threading.get_ident()}
 
 
 def test_the_second_of_one_name_replaces_the_first(name: str) -> None:

@@ -4,7 +4,7 @@
 //! reports whether the user asked to stop. If so, [`poll`] unwinds with the payload [`Interrupted`], so memory is freed
 //! on the way and no function in between needs an error for it. Without a watch [`poll`] does nothing.
 //!
-//! A watch belongs to one thread; threads that the work starts have no watch.
+//! A watch belongs to one thread; threads that the work starts have none, except those of [`crate::parallel`].
 
 use std::{
     cell::{Cell, RefCell},

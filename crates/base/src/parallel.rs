@@ -1,7 +1,8 @@
 //! Work on all cores.
 //!
-//! [`map`] is `iter().map()` with the same values, in the same order and under the same limits, whatever the number of
-//! cores: other threads compute values ahead of the caller, who computes anew what they could not finish.
+//! [`map`] is `iter().map()` with the same values, in the same order and under the same limit of steps, whatever the
+//! number of cores: other threads compute values ahead of the caller, who computes anew what they could not finish. The
+//! limit of memory holds for each value alone.
 
 use std::{
     iter,
@@ -10,7 +11,7 @@ use std::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicIsize, AtomicU64, AtomicUsize, Ordering::Relaxed},
     },
-    thread,
+    thread::{self, Thread},
     time::{Duration, Instant},
 };
 
@@ -24,6 +25,17 @@ const PATIENCE: Duration = Duration::from_millis(2);
 /// Time between two looks of a caller that waits for its threads, whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// The stack of a thread: that of a main thread on Linux.
+const STACK_BYTES: usize = 8 << 20;
+
+/// True if all work stays on the threads of its callers.
+static ALONE: AtomicBool = AtomicBool::new(false);
+
+/// Keeps all further work on the threads of its callers, because it may run functions that belong to those threads.
+pub fn stay_on_one_thread() {
+    ALONE.store(true, Relaxed);
+}
+
 /// Cores without work: all but one at first. Less than 0 while callers that waited go on.
 fn idle() -> &'static AtomicIsize {
     static IDLE: OnceLock<AtomicIsize> = OnceLock::new();
@@ -35,7 +47,7 @@ struct Core;
 
 impl Core {
     fn take() -> Option<Self> {
-        let take = |idle: isize| (idle > 0).then(|| idle - 1);
+        let take = |idle: isize| (idle > 0 && !ALONE.load(Relaxed)).then(|| idle - 1);
         idle().fetch_update(Relaxed, Relaxed, take).ok().map(|_| Self)
     }
 }
@@ -91,7 +103,7 @@ pub fn map<'a, T: Sync, R: Send + 'a>(
             && let Some(core) = Core::take()
         {
             let cores = iter::once(core).chain(iter::from_fn(Core::take)).take(others.len()).collect();
-            done.extend(at_once(&items[done.len()..], &work, before, cores));
+            done.extend(at_once(&items[done.len()..], &work, (before, spent), cores));
             break;
         }
         let found = alone(item, &work, before);
@@ -113,15 +125,29 @@ pub fn map<'a, T: Sync, R: Send + 'a>(
     })
 }
 
-/// Computes items on this thread and others. `None` for those whose work unwound or was not begun because the steps of
+/// A thread that has not ended.
+struct Running<'a> {
+    _core: Core,
+    running: &'a AtomicUsize,
+    caller: &'a Thread,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.running.fetch_sub(1, Relaxed);
+        self.caller.unpark();
+    }
+}
+
+/// Computes items on this thread and others, after `spent` steps. `None` for those whose work unwound or was not begun because the steps of
 /// all reach the limit.
 fn at_once<T: Sync, R: Send>(
     items: &[T],
     work: &(impl Fn(&T) -> R + Sync),
-    before: Option<u64>,
+    (before, spent): (Option<u64>, u64),
     cores: Vec<Core>,
 ) -> Vec<Option<(R, u64)>> {
-    let (next, spent, ended) = (AtomicUsize::new(0), AtomicU64::new(0), Arc::new(AtomicBool::new(false)));
+    let (next, spent, ended) = (AtomicUsize::new(0), AtomicU64::new(spent), Arc::new(AtomicBool::new(false)));
     let done: Vec<Mutex<Option<(R, u64)>>> = items.iter().map(|_| Mutex::new(None)).collect();
     let (caller, running) = (thread::current(), AtomicUsize::new(cores.len()));
     let run = &|| {
@@ -138,13 +164,13 @@ fn at_once<T: Sync, R: Send>(
         for core in cores {
             let ended = Arc::clone(&ended);
             let hook = Box::new(move || ended.load(Relaxed));
-            let (caller, running) = (&caller, &running);
-            scope.spawn(move || {
+            let own = Running { _core: core, running: &running, caller: &caller };
+            let thread = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, move || {
+                let _own = own;
                 limits::counted_after(before, || interrupt::watch(hook, run));
-                drop(core);
-                running.fetch_sub(1, Relaxed);
-                caller.unpark();
             });
+            // Without a thread, which the system may refuse, the others do its part.
+            drop(thread);
         }
         run();
         let _waiting = Waiting::new();

@@ -171,22 +171,21 @@ pub(crate) fn rank(
     let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
     let mut faults = Faults::default();
     let (mut slow, mut most, mut dropped) = (Vec::new(), None::<Time>, Vec::new());
-    listed.retain(|(_, (algorithm, params))| {
-        let is_slow = target.is_slow(c, *algorithm, params);
-        slow.extend(is_slow.then(|| algorithm.name()));
-        !is_slow
-    });
-    let in_full = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params))| {
-        time_within(problem, *algorithm, params, None)
+    let time = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params)), most: Option<Time>| {
+        (!target.is_slow(c, *algorithm, params)).then(|| time_within(problem, *algorithm, params, most))
     };
     // No time cuts off another one here, so all cores take part.
-    let mut all = (ranked == Ranked::All).then(|| parallel::map(&listed, in_full));
-    for (at, (algorithm, params)) in &listed {
+    let mut all = (ranked == Ranked::All).then(|| parallel::map(&listed, |one| time(one, None)));
+    for one in &listed {
         interrupt::check();
-        let (at, algorithm, params) = (*at, *algorithm, params.clone());
+        let (at, (algorithm, params)) = one.clone();
         let found = match &mut all {
             Some(all) => all.next().expect("a value for each candidate"),
-            None => time_within(problem, algorithm, &params, most),
+            None => time(one, most),
+        };
+        let Some(found) = found else {
+            slow.push(algorithm.name());
+            continue;
         };
         match found {
             Ok(Some(one)) => {

@@ -7,11 +7,12 @@
 //! such rates.
 
 use unisono_base::parallel;
+use unisono_collective::Operator;
 use unisono_cost::Time;
 use unisono_emit::{Asked, Choices, Emitter, Files, IMPORTERS, Refused};
 use unisono_lower::{File, Placement, VerifiedFile};
 use unisono_machine::network::{BlockRate, Network, Protocol};
-use unisono_schedule::verify::Method;
+use unisono_schedule::verify::{Method, Proof};
 
 use crate::{RunOptions, simulate};
 
@@ -59,10 +60,14 @@ pub(crate) fn written_as(
     choices: &Choices,
     form: Option<&Form>,
 ) -> Result<(Files, Option<Time>), Refused> {
-    let files = emitter.emit_as(proven, form.map_or(choices, |form| &form.choices))?;
+    let files = match form {
+        // A draft does not show everything that a proof finds.
+        Some(form) => emitter.emit_as(proven, &form.choices).or_else(|_| emitter.emit_as(proven, choices))?,
+        None => emitter.emit_as(proven, choices)?,
+    };
     let time = network(emitter, proven.file()).and_then(|network| {
         let read = read(emitter, &files, proven.file())?;
-        Some(Time { seconds: simulated(&read, network)?, cycles: None })
+        Some(Time { seconds: simulated(&read, network, None)?, cycles: None })
     });
     Ok((files, time))
 }
@@ -83,7 +88,8 @@ pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices
     let drafts = emitter.drafts(proven);
     let timed = |choices: Choices| {
         let read = placed(drafts(&choices).ok()?, file);
-        Some(Form { choices, seconds: simulated(&read, &coarse)?, instructions: read.schedule.instr_count() })
+        let seconds = simulated(&read, &coarse, Some(proven.verified().proof()))?;
+        Some(Form { choices, seconds, instructions: read.schedule.instr_count() })
     };
     let rated: Vec<Protocol> = emitter.protocols().iter().copied().filter(is_rated).collect();
     if rated.is_empty() {
@@ -160,9 +166,14 @@ fn placed(read: File, of: &File) -> File {
     File { placement: nodes.map(|nodes| Placement::Nodes(nodes.to_vec())), ..read }
 }
 
-/// Returns the simulated seconds of a file on a network; `None` if it does not run there.
-fn simulated(file: &File, network: &Network) -> Option<f64> {
+/// Returns the simulated seconds of a file on a network; `None` if it does not run there, or if its results are other
+/// expressions than those of a proof. Minima and maxima of swapped operands are equal, and have other expressions.
+fn simulated(file: &File, network: &Network, of: Option<&Proof>) -> Option<f64> {
     let file = File { machine: Some(network.clone().into()), ..file.clone() };
     let proven = VerifiedFile::new(&file, Method::Auto).ok()?;
+    let swaps = matches!(file.schedule.collective().operator, Operator::Min | Operator::Max);
+    if of.is_some_and(|of| !swaps && of.expression_class != proven.verified().proof().expression_class) {
+        return None;
+    }
     simulate(&proven, &RunOptions::default()).ok().map(|run| run.seconds)
 }

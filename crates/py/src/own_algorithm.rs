@@ -9,6 +9,7 @@ use pyo3::{prelude::*, types::PyDict};
 use unisono_algorithms::{
     Algorithm, AlgorithmError, Case, Info, Means, Param, Params, Place, Size, register, unregister,
 };
+use unisono_base::parallel;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::{GridPlacement, Placed, Placement};
 use unisono_machine::Grid;
@@ -194,6 +195,8 @@ pub fn register_algorithm(
     }));
     let settings = |own: &Vec<(String, String)>| own.iter().fold(Params::new(), |all, (k, v)| all.with(k, v));
     let candidates = candidates.iter().map(settings).collect();
+    // Functions of Python may depend on their thread, and only the main thread is interrupted.
+    parallel::stay_on_one_thread();
     register(Box::new(OwnAlgorithm { info, candidates, function, last: Mutex::new(None) })).map_err(input)
 }
 

@@ -263,7 +263,9 @@ fn plans_for_formats_have_the_times_of_their_files() {
             drawn % n
         };
         let machine = few_gpus(&mut below);
-        let kind = [Kind::Allreduce, Kind::Allgather, Kind::Alltoall][below(3) as usize];
+        let kinds =
+            [Kind::Allreduce, Kind::Allgather, Kind::Alltoall, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
+        let kind = kinds[below(6) as usize];
         let format = ["mscclpp", "msccl-xml"][below(2) as usize];
         hold_the_law(&machine, kind, 256 << below(9), format);
     }
