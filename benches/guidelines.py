@@ -9,6 +9,7 @@ docs/guidelines.md.
 
 import argparse
 import math
+import re
 import sys
 import tempfile
 import time
@@ -57,8 +58,8 @@ def add_figures(kind: str, machine: str, ranks: int | None, size: int, simulate:
 def exceptions(figures: Figures) -> None:
     """Adds the ratio of each exception of the page."""
     _, table = (ROOT / "docs" / "guidelines.md").read_text().split("## Exceptions")
-    rows = [line.strip("| ").split(" | ") for line in table.split("\n## ")[0].splitlines() if line.startswith("| `")]
-    for machine, part, size, law, _, reason in rows:
+    rows = re.findall(r"^\|\s*(`.*?)\s*\|$", table.split("\n## ")[0], re.MULTILINE)
+    for machine, part, size, law, _, reason in (re.split(r"\s*\|\s*", row) for row in rows):
         name, shape = machine.strip("`"), [int(extent) for extent in part.split("x")]
         ranks = math.prod(shape)
         block = max(int(size) // 4 // ranks, 1)

@@ -22,7 +22,7 @@ use crate::{
 const MOST_ESTIMATED: usize = 16;
 const MOST_WRITTEN: usize = 4;
 /// Instructions of all drafts of files that estimate candidates; the last one may exceed it.
-const MOST_INSTRUCTIONS: usize = 1 << 16;
+const MOST_INSTRUCTIONS: usize = 1 << 18;
 
 /// The least time of a file over its prediction: the prediction counts a message and the sum of its data one after the
 /// other, and a thread block adds while it receives.

@@ -1,10 +1,10 @@
 //! Files of plans for GPUs: their times, and the choice of the fastest form.
 //!
 //! A schedule can be written in several forms, which differ in protocol and number of thread blocks. If the machine has
-//! rates of thread blocks, each protocol is drafted with as many thread blocks as it takes and simulated, then with fewer
-//! while that costs little time: thread blocks take processors from programs. The chosen form is written, read back and
-//! simulated. There is one form if the user chose the protocol or the number of thread blocks, or if the machine has no
-//! such rates.
+//! rates of thread blocks, each protocol is drafted with as many thread blocks as it takes and simulated, then with
+//! fewer while that costs little time: thread blocks take processors from programs. The chosen form is written, read
+//! back and simulated. There is one form if the user chose the protocol or the number of thread blocks, or if the
+//! machine has no such rates.
 
 use unisono_base::parallel;
 use unisono_collective::Operator;
@@ -24,8 +24,8 @@ const WORTH: f64 = 0.05;
 const PACKETS: u64 = 1 << 10;
 /// The most instructions of a schedule whose forms are compared. Plans for MSCCL++, whose accesses are put in order,
 /// take longer to read back.
-const MOST_INSTRUCTIONS: usize = 1 << 12;
-const MOST_OF_MSCCLPP: usize = 1 << 10;
+const MOST_INSTRUCTIONS: usize = 1 << 13;
+const MOST_OF_MSCCLPP: usize = 1 << 12;
 /// The most bytes of the largest buffer for which MSCCL++ plans with packets are tried. Their proof orders each packet
 /// against every other one (17 GB at 64 KiB).
 const MOST_PACKET_BYTES: u64 = 1 << 14;

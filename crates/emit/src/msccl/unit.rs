@@ -95,8 +95,8 @@ impl Importer for MscclXml {
     }
 }
 
-/// The length of pieces, and whether steps are fused, in the order in which they are tried. Fused steps tie a receive to
-/// a send, and long pieces tie two GPUs that exchange them, which some schedules cannot bear with the little that a
+/// The length of pieces, and whether steps are fused, in the order in which they are tried. Fused steps tie a receive
+/// to a send, and long pieces tie two GPUs that exchange them, which some schedules cannot bear with the little that a
 /// connection holds. Short pieces take more steps.
 const WAYS: [(u32, bool); 4] =
     [(limits::COUNT, true), (limits::COUNT, false), (limits::IN_FLIGHT, true), (limits::IN_FLIGHT, false)];
