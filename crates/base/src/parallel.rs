@@ -139,8 +139,8 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Computes items on this thread and others, after `spent` steps. `None` for those whose work unwound or was not begun because the steps of
-/// all reach the limit.
+/// Computes items on this thread and others, after `spent` steps. `None` for those whose work unwound or was not begun,
+/// because the steps of all reach the limit.
 fn at_once<T: Sync, R: Send>(
     items: &[T],
     work: &(impl Fn(&T) -> R + Sync),
