@@ -324,3 +324,10 @@ def test_files_of_libraries_are_refused_on_machines_that_run_none(target: str, m
         schedule = un.plan("allreduce", machine, elements=8, shape=4).schedule
         with pytest.raises(un.NotExpressibleError, match=f"it is for GPUs, and {machine} is "):
             un.emit_files(schedule, target)
+
+
+def test_channels_that_are_waited_for_twice_keep_their_thread() -> None:
+    """An instruction of this forest takes several messages of one GPU and one of another."""
+    params = {"chunks": "16", "depth": "6"}
+    plan = un.plan("reduce", "mi250", elements=1024, algorithm="forest", params=params)
+    assert un.emit_files(plan.schedule, "mscclpp")

@@ -1,6 +1,6 @@
 //! Signals and waits of exported plans, and the requests to switches.
 
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use unisono_base::{InstrId, narrow};
 use unisono_schedule::Flow;
@@ -91,7 +91,12 @@ impl Exporter<'_> {
             *waited = number.max(*waited);
         }
         if !needed.is_empty() {
-            self.sync(at, Name::Wait, needed);
+            // Each wait of an operation is one thread's. Channels that are waited for again come first, so that they
+            // have the same thread again.
+            let count = |from: At| needed.iter().filter(|&&other| other == from).count();
+            let mut counted: Vec<(usize, At)> = needed.iter().map(|&from| (count(from), from)).collect();
+            counted.sort_by_key(|&(count, _)| Reverse(count));
+            self.sync(at, Name::Wait, counted.into_iter().map(|(_, from)| from).collect());
             self.meet(at);
         }
     }
