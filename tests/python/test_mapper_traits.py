@@ -85,7 +85,7 @@ def test_traits_of_linear_functions_are_true(seed: int) -> None:
         start, end = ends(low[0], high[0])
         return [((start,), (end,))]
 
-    # Whether the function is constant and free of overlap on even parts of all sizes, without looking at its form.
+    # Even parts of all sizes show if the function is constant or free of overlap, without a look at its form.
     images = [[ends(*part) for part in cut] for cut in even]
     constant = len({ends(0, SIZE), *(image for cut in images for image in cut)}) == 1
     apart = all(
