@@ -6,6 +6,8 @@
 //! Candidates without a closed form are timed cheapest first and their estimates add up; the limit leaves out the rest,
 //! with a note.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use unisono_algorithms::{Algorithm, AlgorithmError, Case, Params, algorithms, resolve};
 use unisono_base::{
@@ -131,6 +133,9 @@ pub(crate) fn candidates_among(
     candidates
 }
 
+/// The first error of each algorithm that does not support a problem, by its name.
+pub(crate) type Refusals = BTreeMap<&'static str, PlanError>;
+
 /// The name of the work of [`crate::Target::time_within`] in messages about limits.
 pub(crate) const TIMING: &str = "the timing of candidates";
 
@@ -168,7 +173,7 @@ pub(crate) fn rank(
         }
     }
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
-    let (mut timed, mut refused, mut left_out) = (Vec::new(), None::<PlanError>, LeftOut::default());
+    let (mut timed, mut refused, mut left_out) = (Vec::new(), Refusals::new(), LeftOut::default());
     let mut faults = Faults::default();
     let (mut slow, mut most, mut dropped) = (Vec::new(), None::<Time>, Vec::new());
     let time = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params)), most: Option<Time>| {
@@ -199,7 +204,7 @@ pub(crate) fn rank(
             }
             Ok(None) => dropped.push(Dropped { at, algorithm, params, least: most.map_or(0.0, |most| most.seconds) }),
             Err(e @ PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
-                refused.get_or_insert(e);
+                refused.entry(algorithm.name()).or_insert(e);
             }
             Err(PlanError::OverLimit(over)) => left_out.add(algorithm, &params, over),
             Err(e) => faults.add(e)?,
@@ -208,7 +213,7 @@ pub(crate) fn rank(
     if timed.is_empty() {
         faults.fail()?;
         let left_out = left_out.first.map(|(_, over)| over.into());
-        return Err(left_out.or(refused).unwrap_or_else(|| no_candidate(problem, wanted)));
+        return Err(left_out.unwrap_or_else(|| no_candidate(problem, wanted, refused)));
     }
     faults.warn();
     left_out.remark("left out");
@@ -447,12 +452,20 @@ impl Faults {
     }
 }
 
-pub(crate) fn no_candidate(problem: &Problem, wanted: &Params) -> PlanError {
+/// Returns the error of a problem without a candidate, from those of the algorithms that refused it.
+pub(crate) fn no_candidate(problem: &Problem, wanted: &Params, mut refused: Refusals) -> PlanError {
+    if refused.len() == 1
+        && let Some((_, only)) = refused.pop_first()
+    {
+        return only;
+    }
+    let reasons = refused.values().map(|reason| format!("; {reason}"));
+    let wanted = (!wanted.is_empty()).then(|| format!(" with {wanted}"));
     let shape = problem.target.shape().iter().map(ToString::to_string).collect::<Vec<_>>().join("x");
     PlanError::NoCandidate {
         kind: problem.collective.kind.to_string(),
         shape,
         machine: problem.target.machine().name().to_owned(),
-        hint: if wanted.is_empty() { String::new() } else { format!(" with {wanted}") },
+        hint: wanted.into_iter().chain(reasons).collect(),
     }
 }

@@ -1,5 +1,7 @@
 //! Plans for a target of emitted code: candidates in the form that the target has, and which of them it can express.
 
+use std::collections::HashSet;
+
 use unisono_algorithms::{Algorithm, Case, Params, resolve};
 use unisono_base::{interrupt, parallel};
 use unisono_emit::{Emitter, not_of_gpus};
@@ -37,7 +39,7 @@ pub(crate) fn suited(emitter: &dyn Emitter, case: &Case, algorithm: &dyn Algorit
 /// Sorts candidates that the target cannot express behind the others, which keep their order, and marks all of them.
 ///
 /// # Errors
-/// The target can express none of them, with the reason for the first.
+/// The target can express none of them, with the reasons.
 pub(crate) fn mark(
     problem: &Problem,
     emitter: &dyn Emitter,
@@ -102,13 +104,33 @@ pub(crate) fn mark(
         first[..count].sort_by(|a, b| a.0.time.total_cmp(&b.0.time));
     }
     if !found {
-        let reason = last.iter().find_map(|(_, mark)| mark.clone()?.err());
-        return Err(PlanError::NotExpressible {
-            reason: reason.unwrap_or_else(|| "no candidate could be built".into()),
-        });
+        let refused =
+            last.iter().filter_map(|(one, mark)| Some((one.algorithm.name(), mark.as_ref()?.as_ref().err()?)));
+        let reason = reasons(refused).unwrap_or_else(|| "no candidate could be built".to_owned());
+        return Err(PlanError::NotExpressible { reason });
     }
     first.extend(last);
     Ok(first.into_iter().unzip())
+}
+
+/// Returns the reasons for which algorithms are refused, each with their names unless it is the only one. Of an
+/// algorithm with several parameters the first reason counts.
+pub(crate) fn reasons<'a>(refused: impl Iterator<Item = (&'a str, &'a String)>) -> Option<String> {
+    let (mut named, mut grouped) = (HashSet::new(), Vec::<(&String, Vec<&str>)>::new());
+    for (name, reason) in refused.filter(|(name, _)| named.insert(*name)) {
+        match grouped.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, names)) => names.push(name),
+            None => grouped.push((reason, vec![name])),
+        }
+    }
+    match grouped.as_slice() {
+        [] => None,
+        [(reason, _)] => Some((*reason).clone()),
+        several => {
+            let each = several.iter().map(|(reason, names)| format!("{reason} ({})", names.join(", ")));
+            Some(each.collect::<Vec<_>>().join("; "))
+        }
+    }
 }
 
 /// True if the target takes chunks that the candidate's prediction does not count, because the algorithm has no

@@ -7,7 +7,11 @@ use unisono_emit::{
     tuning::{LibraryTable, TUNINGS, Tuning},
 };
 
-use crate::{PlanError, Problem, Timed, expressible::Expressible, targets::spread};
+use crate::{
+    PlanError, Problem, Timed,
+    expressible::{Expressible, reasons},
+    targets::spread,
+};
 
 /// The format that a plan is for.
 pub enum Format {
@@ -116,7 +120,7 @@ fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
 /// Sorts candidates that are not expressible behind the others, which keep their order, and marks all of them.
 ///
 /// # Errors
-/// None is expressible, with the reason for the first.
+/// None is expressible, with the reasons.
 fn sorted(
     timed: Vec<Timed>,
     answer: impl Fn(&Timed) -> Result<(), String>,
@@ -124,7 +128,8 @@ fn sorted(
     let marked = timed.into_iter().map(|candidate| (answer(&candidate), candidate));
     let (first, last): (Vec<_>, Vec<_>) = marked.partition(|(answer, _)| answer.is_ok());
     if first.is_empty() {
-        let reason = last.into_iter().find_map(|(answer, _)| answer.err()).unwrap_or_default();
+        let refused = last.iter().filter_map(|(answer, one)| Some((one.algorithm.name(), answer.as_ref().err()?)));
+        let reason = reasons(refused).unwrap_or_default();
         return Err(PlanError::NotExpressible { reason });
     }
     Ok(first.into_iter().chain(last).map(|(answer, candidate)| (candidate, Some(answer))).unzip())

@@ -8,7 +8,7 @@ use unisono_cost::Time;
 
 use crate::{
     PlanError, Problem, Timed,
-    candidates::{Faults, Ranked, no_candidate, rank, sort},
+    candidates::{Faults, Ranked, Refusals, no_candidate, rank, sort},
     report::map,
 };
 
@@ -49,19 +49,19 @@ pub fn sweep_point(
         best_of_each(target.case(c).offers(), rank(&problem, params, None, Ranked::All, None)?.0)
     } else {
         let alone = |name: &str| names.len() == 1 || baseline == Some(name);
-        let (mut timed, mut refused, mut faults) = (Vec::new(), None::<AlgorithmError>, Faults::default());
+        let (mut timed, mut refused, mut faults) = (Vec::new(), Refusals::new(), Faults::default());
         for name in names {
             match time(&problem, name, params, alone(name)) {
                 Ok(one) => timed.push((name.clone(), one)),
-                Err(PlanError::Algorithm(e @ AlgorithmError::Unsupported { .. })) => {
-                    refused.get_or_insert(e);
+                Err(e @ PlanError::Algorithm(AlgorithmError::Unsupported { algorithm, .. })) => {
+                    refused.entry(algorithm).or_insert(e);
                 }
                 Err(e) => faults.add(e)?,
             }
         }
         if timed.is_empty() {
             faults.fail()?;
-            return Err(refused.map_or_else(|| no_candidate(&problem, &Params::new()), PlanError::from));
+            return Err(no_candidate(&problem, &Params::new(), refused));
         }
         faults.warn();
         timed

@@ -1,14 +1,16 @@
 //! All pairs: blocks of the vector go straight to the ranks that combine or pass them on, and from there to all others.
 //!
-//! In an allreduce every rank adds one of P blocks, in the order of ranks, and sends the sum to all. In a broadcast
-//! every rank but the root receives one of P-1 blocks, and sends it to the others. T = 2 alpha + 2 (P-1)/P n beta +
-//! (P-1)/P n gamma for an allreduce and 2 alpha + 2 n beta for a broadcast if messages overlap: a rank waits twice, not
-//! in every round, so few ranks are best served. All ranks get the same bits.
+//! In an allreduce every rank adds one of P blocks, in the order of ranks, and sends the sum to all; in a reduce it
+//! sends the sum to the root. In a broadcast every rank but the root receives one of P-1 blocks, and sends it to the
+//! others. T = 2 alpha + 2 (P-1)/P n beta + (P-1)/P n gamma for an allreduce and a reduce and 2 alpha + 2 n beta for a
+//! broadcast if messages overlap: a rank waits twice, not in every round, so few ranks are best served, and more ranks
+//! on networks whose links carry all pairs alike. All ranks get the same bits.
 //! Source: Cowan and others, "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023 (allpairs); Barnett
 //! and others, "Interprocessor collective communication library", 1994 (scatter and allgather as a broadcast).
 
 use unisono_base::{NodeId, narrow};
 use unisono_collective::{Collective, Kind};
+use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
@@ -22,15 +24,17 @@ const INFO: Info = Info {
     name: "all-pairs",
     summary: "blocks go straight to one rank each, and from there straight to all; best for few ranks and middle sizes",
     reference: "Cowan and others: MSCCLang, ASPLOS 2023",
-    collectives: &[Kind::Allreduce, Kind::Broadcast],
+    collectives: &[Kind::Allreduce, Kind::Broadcast, Kind::Reduce],
     sequences: &[
         (Kind::Allreduce, &[Kind::ReduceScatter, Kind::Allgather]),
         (Kind::Broadcast, &[Kind::Scatter, Kind::Allgather]),
+        (Kind::Reduce, &[Kind::ReduceScatter, Kind::Gather]),
     ],
     ..Info::AMONG_RANKS
 };
 
-/// The most ranks that a plan considers: there are P^2 messages, so among more ranks rounds are better.
+/// The most ranks of a schedule that is built to be timed, of P^2 messages. Of more ranks a plan considers it on networks
+/// only, by its exchanges; elsewhere rounds are better.
 const MOST_RANKS: u32 = 32;
 
 /// Streams between all pairs of some ranks.
@@ -63,28 +67,56 @@ fn allgather(b: &mut Builder, nodes: &[NodeId], at: u32, blocks: Blocks, pairs: 
     }
 }
 
+/// Sends each block of a rank's input to the rank of its place, and adds those of its own place in the order of ranks:
+/// in `partial`, and at last in `sum`.
+fn reduce_scatter(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs, [partial, sum]: [Operand; 2]) {
+    let (node, own, p) = (NodeId(rank), blocks.block(rank), narrow(pairs.0.len()));
+    b.phase("reduce-scatter");
+    for to in (1..p).map(|k| (rank + k) % p) {
+        let block = blocks.block(to);
+        if block.len > 0 {
+            b.combine(node, 0, block.len, &[Operand::In(block.start)], &[pairs.get(rank, to)]);
+        }
+    }
+    if own.len > 0 {
+        let of = |from: u32| if from == rank { Operand::In(own.start) } else { pairs.get(from, rank) };
+        let mut added = of(0);
+        for from in 1..p {
+            let to = if from + 1 == p { sum } else { partial };
+            b.combine(node, 0, own.len, &[added, of(from)], &[to]);
+            added = to;
+        }
+    }
+}
+
 fn allreduce(b: &mut Builder, c: &Collective) {
     let (p, blocks) = (c.ranks, Blocks::new(c.elements, c.ranks));
     let nodes: Vec<NodeId> = (0..p).map(NodeId).collect();
     let [there, back] = [Pairs::new(b, &nodes), Pairs::new(b, &nodes)];
     for r in 0..p {
-        let (node, own) = (NodeId(r), blocks.block(r));
-        b.phase("reduce-scatter");
-        for to in (1..p).map(|k| (r + k) % p) {
-            let block = blocks.block(to);
-            if block.len > 0 {
-                b.combine(node, 0, block.len, &[Operand::In(block.start)], &[there.get(r, to)]);
-            }
-        }
-        if own.len > 0 {
-            let of = |from: u32| if from == r { Operand::In(own.start) } else { there.get(from, r) };
-            let mut sum = of(0);
-            for from in 1..p {
-                b.combine(node, 0, own.len, &[sum, of(from)], &[Operand::Out(own.start)]);
-                sum = Operand::Out(own.start);
-            }
-        }
+        reduce_scatter(b, r, blocks, &there, [Operand::Out(blocks.block(r).start); 2]);
         allgather(b, &nodes, r, blocks, &back);
+    }
+}
+
+fn reduce(b: &mut Builder, c: &Collective) {
+    let (p, blocks) = (c.ranks, Blocks::new(c.elements, c.ranks));
+    let nodes: Vec<NodeId> = (0..p).map(NodeId).collect();
+    let there = Pairs::new(b, &nodes);
+    let mut sums = vec![None; p as usize];
+    for r in (0..p).filter(|&r| r != c.root) {
+        let sum = Operand::Stream(b.stream(NodeId(r), &[NodeId(c.root)]));
+        let partial = Operand::Tmp(b.scratch(NodeId(r), blocks.block(r).len));
+        reduce_scatter(b, r, blocks, &there, [partial, sum]);
+        sums[r as usize] = Some(sum);
+    }
+    reduce_scatter(b, c.root, blocks, &there, [Operand::Out(blocks.block(c.root).start); 2]);
+    b.phase("gather");
+    for from in (1..p).map(|k| (c.root + p - k) % p) {
+        let block = blocks.block(from);
+        if let Some(sum) = sums[from as usize].filter(|_| block.len > 0) {
+            b.combine(NodeId(c.root), 0, block.len, &[sum], &[Operand::Out(block.start)]);
+        }
     }
 }
 
@@ -121,12 +153,41 @@ impl RankAlgorithm for AllPairs {
     fn emit(&self, b: &mut Builder, case: &Case, _: &Params) -> Result<(), AlgorithmError> {
         match case.collective.kind {
             Kind::Allreduce => allreduce(b, &case.collective),
+            Kind::Reduce => reduce(b, &case.collective),
             _ => broadcast(b, &case.collective),
         }
         Ok(())
     }
 
+    /// Returns the exchanges of many ranks; of fewer ranks the schedule itself is timed.
+    fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
+        let Collective { kind, ranks: p, root, elements, .. } = case.collective;
+        if p <= MOST_RANKS {
+            return None;
+        }
+        // The blocks are those of all ranks, or of all but the root.
+        let (count, first) = if kind == Kind::Broadcast { (p - 1, root + 1) } else { (p, 0) };
+        let bytes = case.bytes(elements.div_ceil(count));
+        let all = move |k: u32| {
+            Flow::new(bytes, 1, move |rank| match (rank + p - first) % p {
+                at if at < count => (first + (at + k) % count) % p,
+                _ => rank,
+            })
+        };
+        let down = move |k: u32| Flow::new(bytes, 1, move |rank| if rank == root { (root + k) % p } else { rank });
+        let up = move |k: u32| Flow::new(bytes, 1, move |rank| if rank == (root + k) % p { root } else { rank });
+        let exchange = |flow: &dyn Fn(u32) -> Flow, of: u32| (1..of).map(flow).collect();
+        let reduced = bytes * u64::from(p - 1);
+        let [first, then] = match kind {
+            Kind::Broadcast => [(exchange(&down, p), 0), (exchange(&all, count), 0)],
+            Kind::Reduce => [(exchange(&all, p), reduced), (exchange(&up, p), 0)],
+            _ => [(exchange(&all, p), reduced), (exchange(&all, p), 0)],
+        };
+        Some([first, then].map(|(flows, reduced)| Exchange { flows, reduced }).into())
+    }
+
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.collective.ranks > MOST_RANKS { Vec::new() } else { vec![Params::new()] }
+        let is_listed = case.collective.ranks <= MOST_RANKS || case.fabric().is_some();
+        if is_listed { vec![Params::new()] } else { Vec::new() }
     }
 }

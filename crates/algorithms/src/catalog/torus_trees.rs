@@ -63,7 +63,7 @@ const DEFAULT: u32 = 64;
 /// Numbers of chunks that a plan considers, with the least bytes of a chunk and the most instructions of a schedule.
 const WORTH: [u32; 6] = [4, 16, 64, 256, 512, 1024];
 const LEAST_BYTES: u64 = 1 << 11;
-const MOST_INSTRUCTIONS: u64 = 1 << 23;
+const MOST_INSTRUCTIONS: u64 = 1 << 24;
 /// The chunks by which the leaves of a reduce are ahead of their times.
 const SLACK: u64 = 2;
 

@@ -62,6 +62,28 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         held
     }
 
+    /// Scatters the input of virtual rank 0 to the outputs of the others, one block a rank.
+    pub fn scatter(&self, b: &mut Builder) -> Held {
+        let mut held = vec![0..0; self.nodes.len()];
+        held[0] = 0..narrow(self.nodes.len());
+        let mut done = 0;
+        for &bit in &self.bits {
+            for v in (0..self.nodes.len()).filter(|v| v & !done == 0) {
+                let peer = v | 1 << bit;
+                let middle = (held[v].start + held[v].end) / 2;
+                held[peer] = middle..held[v].end;
+                held[v].end = middle;
+                let (start, len) = self.span(&held[peer]);
+                let stream = Operand::Stream(b.stream(self.nodes[v], &[self.nodes[peer]]));
+                let from = if v == 0 { Operand::In(start) } else { Operand::Out(start) };
+                b.combine(self.nodes[v], 0, len, &[from], &[stream]);
+                b.combine(self.nodes[peer], 0, len, &[stream], &[Operand::Out(start)]);
+            }
+            done |= 1 << bit;
+        }
+        held
+    }
+
     /// Gathers the blocks of all ranks in the outputs. If virtual rank v's own blocks are not in its output yet,
     /// `own(v)` is their place, and they are copied. Rank `knows` has all blocks in its input already, and no output.
     pub fn allgather(
