@@ -1,7 +1,7 @@
 """The extension module. Users import `unisono`; this module converts and does nothing else."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, SupportsIndex, TypeAlias, final
+from typing import Any, Literal, Self, SupportsIndex, TypeAlias, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -65,7 +65,6 @@ __all__ = [
     "bandwidths",
     "bounds",
     "check_bound",
-    "check_msccl",
     "check_plan",
     "check_registers",
     "check_routing",
@@ -809,26 +808,33 @@ def simulate(
     traced: list[int] | None = None,
 ) -> Simulation: ...
 def simulate_beside(schedules: Sequence[Schedule]) -> list[Simulation]: ...
+@overload
 def check_plan(
     text: str,
-    origin: str = "file",
-    elements: int | None = None,
-    dtype: str | None = None,
-    trust_relaxed: bool = False,
-    method: str = "auto",
-    processors: int = 108,
-) -> GpuPlanProof: ...
-def is_gpu_plan(text: str) -> bool: ...
-def check_msccl(
-    text: str,
+    format: Literal["mscclpp"],
     origin: str = "file",
     elements: int | None = None,
     dtype: str | None = None,
     op: str | None = None,
     root: int | None = None,
+    trust_relaxed: bool = False,
+    method: str = "auto",
+    processors: int = 108,
+) -> GpuPlanProof: ...
+@overload
+def check_plan(
+    text: str,
+    format: Literal["msccl-xml"],
+    origin: str = "file",
+    elements: int | None = None,
+    dtype: str | None = None,
+    op: str | None = None,
+    root: int | None = None,
+    trust_relaxed: bool = False,
     method: str = "auto",
     processors: int = 108,
 ) -> MscclProof: ...
+def is_gpu_plan(text: str) -> bool: ...
 def check_registers(text: str, origin: str) -> list[Diagnostic]: ...
 def collectives() -> dict[str, dict[str, bool]]: ...
 def bandwidths(collective: str, ranks: int, bytes: int, seconds: float) -> dict[str, float | None]: ...

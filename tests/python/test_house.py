@@ -16,10 +16,12 @@ import unisono as un
 from .conftest import ROOT
 
 _LEFT_OF_PLACED = {"base", "machine", "collective", "schedule"}
-_LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost", "emit"}
+_LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost"}
+#: The crates of formats, and the list of them.
+_FORMATS = {"tables", "formats", "gpu", "emit"}
 #: The crates that each crate may import: those further left in the line of layers, none in its own bracket. base <
-#: [machine | collective] < [schedule | workload] < lower < [algorithms | cost | emit] < sim < discover < plan < py, and
-#: schedule < runtime < mpi < [preload | py].
+#: [machine | collective] < [schedule | workload] < lower < [algorithms | cost | formats] < sim < discover < plan < py,
+#: collective < tables < plan, formats < [csl | gpu] < emit < plan, and schedule < runtime < mpi < [preload | py].
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "machine": {"base"},
@@ -30,18 +32,22 @@ ALLOWED: dict[str, set[str]] = {
     "synthesis": {"base", "machine"},
     "algorithms": _LEFT_OF_PLACED | {"lower", "synthesis"},
     "cost": _LEFT_OF_PLACED | {"lower", "synthesis"},
-    "emit": _LEFT_OF_PLACED | {"lower", "workload"},
+    "tables": {"collective"},
+    "formats": _LEFT_OF_PLACED | {"lower", "workload"},
+    "csl": _LEFT_OF_PLACED | {"lower", "formats"},
+    "gpu": _LEFT_OF_PLACED | {"lower", "formats"},
+    "emit": {"workload", "formats", "csl", "gpu"},
     "sim": _LEFT_OF_CHOICE,
-    "plan": _LEFT_OF_CHOICE | {"workload", "sim", "discover"},
+    "plan": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "discover"},
     "discover": _LEFT_OF_CHOICE,
     "runtime": _LEFT_OF_PLACED,
     "mpi": _LEFT_OF_PLACED | {"runtime"},
     "preload": _LEFT_OF_PLACED | {"runtime", "mpi"},
-    "py": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime", "mpi"},
+    "py": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "plan", "discover", "runtime", "mpi"},
     # A program of its own.
     "fabric": set(),
     # Not part of the product: no crate may import it.
-    "fuzz": _LEFT_OF_CHOICE | {"workload", "sim", "plan", "discover", "runtime"},
+    "fuzz": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "plan", "discover", "runtime"},
     "tests": set(),
     "oracles": set(),
 }
@@ -50,9 +56,9 @@ REGISTRIES = [
     (ROOT / "crates" / "algorithms" / "src" / "catalog", "ALGORITHMS"),
     *((folder, "BOUNDS") for folder in sorted((ROOT / "crates" / "cost" / "src").glob("*/bounds"))),
     (ROOT / "crates" / "cost" / "src" / "wafer" / "models", "MODELS"),
-    (ROOT / "crates" / "emit" / "src" / "tuning" / "targets", "TUNINGS"),
     (ROOT / "crates" / "fuzz" / "src" / "targets", "TARGETS"),
     (ROOT / "crates" / "machine" / "src" / "network" / "catalog", "FAMILIES"),
+    (ROOT / "crates" / "tables" / "src" / "targets", "TUNINGS"),
     (ROOT / "crates" / "plan" / "src" / "targets", "TARGETS"),
 ]
 
@@ -132,13 +138,17 @@ def test_every_kind_of_machine_has_its_bounds_registered() -> None:
 
 def test_every_output_format_is_registered() -> None:
     lib = ROOT / "crates" / "emit" / "src" / "lib.rs"
-    folders = {path.parent.name for path in lib.parent.glob("*/mod.rs")}
+    of_gpus, others = (
+        {path.parent.name for path in (ROOT / "crates" / crate / "src").glob("*/mod.rs")}
+        for crate in ("gpu", "formats")
+    )
     entries, read = registered(lib, "EMITTERS"), registered(lib, "IMPORTERS")
     assert entries == sorted(entries)
     assert read == sorted(read)
-    # Decision tables have a separate registry.
-    assert set(entries) == folders - {"tuning"}
+    # The forms of CSL are in a crate of their own.
+    assert set(entries) == of_gpus | others | {"csl"}
     assert set(read) < set(entries)
+    assert set(registered(ROOT / "crates" / "gpu" / "src" / "lib.rs", "FORMATS")) == of_gpus
 
 
 def test_registered_algorithms_are_the_files() -> None:

@@ -2,7 +2,8 @@
 
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{endpoint::LevelPrices, wafer::measure};
-use unisono_emit::{Choices, EMITTERS, Emitter, mscclpp::MscclPp};
+use unisono_emit::EMITTERS;
+use unisono_gpu::{Choices, GpuFormat, mscclpp::MscclPp};
 use unisono_lower::{
     File, OnGrid, Placement, VerifiedFile, from_json, parse, print, switches,
     tasks::{TaskGraph, draft, from_schedule},

@@ -16,7 +16,7 @@ use unisono_base::{
     parallel,
 };
 use unisono_cost::Time;
-use unisono_emit::Emitter;
+use unisono_formats::Emitter;
 use unisono_lower::{Estimate, File, Placed};
 
 use crate::{PlanError, Problem, Refined, Target, expressible::suited};

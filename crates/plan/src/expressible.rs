@@ -4,7 +4,8 @@ use std::collections::HashSet;
 
 use unisono_algorithms::{Algorithm, Case, Params, resolve};
 use unisono_base::{interrupt, parallel};
-use unisono_emit::{Emitter, not_of_gpus};
+use unisono_formats::Emitter;
+use unisono_gpu::not_of_gpus;
 use unisono_lower::{File, Placed, Placement, VerifiedFile};
 use unisono_schedule::verify::Method;
 
@@ -45,8 +46,8 @@ pub(crate) fn mark(
     emitter: &dyn Emitter,
     timed: Vec<Timed>,
 ) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
-    let no_gpus = if emitter.protocols().is_empty() { None } else { not_of_gpus(problem.target.machine()) };
-    if let Some(reason) = no_gpus {
+    let for_gpus = unisono_gpu::named(emitter.name());
+    if let Some(reason) = for_gpus.and_then(|_| not_of_gpus(problem.target.machine())) {
         return Err(PlanError::NotExpressible { reason: format!("{} cannot have a plan: {reason}", emitter.name()) });
     }
     let (mut first, mut last) = (Vec::new(), Vec::new());
@@ -89,8 +90,8 @@ pub(crate) fn mark(
             }
         }
     }
-    if found && !emitter.protocols().is_empty() {
-        sort_by_files(problem, emitter, &mut first)?;
+    if let Some(format) = for_gpus.filter(|_| found) {
+        sort_by_files(problem, format, &mut first)?;
         // A draft does not show everything that a proof finds.
         let (kept, refused): (Vec<_>, Vec<_>) = first.into_iter().partition(|row| !matches!(row.1, Some(Err(_))));
         found = !kept.is_empty();

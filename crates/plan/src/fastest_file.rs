@@ -8,7 +8,7 @@ use std::{cmp::Ordering, collections::BTreeMap};
 
 use unisono_base::interrupt;
 use unisono_cost::Time;
-use unisono_emit::{Choices, Emitter};
+use unisono_gpu::{Choices, GpuFormat};
 use unisono_lower::VerifiedFile;
 use unisono_schedule::verify::Method;
 
@@ -47,7 +47,7 @@ enum Known {
 /// A schedule cannot be built.
 pub(crate) fn sort_by_files(
     problem: &Problem,
-    emitter: &dyn Emitter,
+    format: &dyn GpuFormat,
     candidates: &mut Vec<(Timed, Expressible)>,
 ) -> Result<(), PlanError> {
     let choices = Choices::default();
@@ -76,9 +76,9 @@ pub(crate) fn sort_by_files(
         known[n] = match &known[n] {
             Known::Prediction if estimates >= MOST_ESTIMATED || instructions >= MOST_INSTRUCTIONS => Known::Nothing,
             Known::Prediction => {
-                let file = built(problem, emitter, one)?;
+                let file = built(problem, format, one)?;
                 let proven = VerifiedFile::new(&file, Method::Auto).ok();
-                let form = proven.and_then(|proven| fastest_form(emitter, &proven, &choices));
+                let form = proven.and_then(|proven| fastest_form(format, &proven, &choices));
                 estimates += usize::from(form.is_some());
                 instructions += form.as_ref().map_or(0, |form| form.instructions);
                 match form {
@@ -94,7 +94,7 @@ pub(crate) fn sort_by_files(
             Known::Estimate(_) if files == MOST_WRITTEN => break,
             Known::Estimate(form) => {
                 files += 1;
-                match write(problem, emitter, one, Some(form))? {
+                match write(problem, format, one, Some(form))? {
                     Ok(time) => time.map_or(Known::Nothing, Known::File),
                     Err(reason) => {
                         candidates[n].1 = Some(Err(reason));
@@ -108,7 +108,7 @@ pub(crate) fn sort_by_files(
     if !known.iter().any(|known| matches!(known, Known::Estimate(_) | Known::File(_)))
         && let Some(n) = candidates.iter().position(accepted)
     {
-        match write(problem, emitter, &candidates[n].0, None)? {
+        match write(problem, format, &candidates[n].0, None)? {
             Ok(Some(time)) => known[n] = Known::File(time),
             Ok(None) => {}
             Err(reason) => candidates[n].1 = Some(Err(reason)),
@@ -137,12 +137,12 @@ pub(crate) fn sort_by_files(
 /// Returns the time of a candidate's file in a form, or the reason why the file cannot be written.
 fn write(
     problem: &Problem,
-    emitter: &dyn Emitter,
+    format: &dyn GpuFormat,
     one: &Timed,
     form: Option<&Form>,
 ) -> Result<Result<Option<Time>, String>, PlanError> {
-    let file = built(problem, emitter, one)?;
+    let file = built(problem, format, one)?;
     let Ok(proven) = VerifiedFile::new(&file, Method::Auto) else { return Ok(Ok(None)) };
-    let written = written_as(emitter, &proven, &Choices::default(), form);
+    let written = written_as(format, &proven, &Choices::default(), form);
     Ok(written.map(|(_, time)| time).map_err(|refused| refused.to_string()))
 }

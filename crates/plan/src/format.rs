@@ -2,10 +2,9 @@
 
 use unisono_algorithms::Means;
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
-use unisono_emit::{
-    EMITTERS, Emitter,
-    tuning::{LibraryTable, TUNINGS, Tuning},
-};
+use unisono_emit::EMITTERS;
+use unisono_formats::Emitter;
+use unisono_tables::{LibraryTable, TUNINGS, Tuning};
 
 use crate::{
     PlanError, Problem, Timed,

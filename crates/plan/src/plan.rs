@@ -80,7 +80,7 @@ fn planned(
     let (target, c) = (&problem.target, problem.collective);
     let emitter = form.as_ref().and_then(Format::emitter);
     if let Some(emitter) = emitter
-        && !emitter.protocols().is_empty()
+        && unisono_gpu::named(emitter.name()).is_some()
         && problem.target.model() == PACKETS
     {
         let accepted =

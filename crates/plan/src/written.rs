@@ -9,7 +9,8 @@
 use unisono_base::parallel;
 use unisono_collective::Operator;
 use unisono_cost::Time;
-use unisono_emit::{Asked, Choices, Emitter, Files, IMPORTERS, Refused};
+use unisono_formats::{Asked, Emitter, Files, Refused};
+use unisono_gpu::{Choices, GpuFormat};
 use unisono_lower::{File, Placement, VerifiedFile};
 use unisono_machine::network::{BlockRate, Network, Protocol};
 use unisono_schedule::verify::{Method, Proof};
@@ -38,8 +39,8 @@ pub(crate) struct Form {
     pub(crate) instructions: usize,
 }
 
-/// Writes the files of a target in the form that is fastest by simulation. Also returns its time, if the target has
-/// thread blocks and the schedule is on a network.
+/// Writes the files of a target, those for GPUs in the form that is fastest by simulation. Also returns the time of
+/// such a form, if the schedule is on a network.
 ///
 /// # Errors
 /// The target cannot express the schedule, or cannot do so with the user's choices.
@@ -48,36 +49,43 @@ pub fn written(
     proven: &VerifiedFile,
     choices: &Choices,
 ) -> Result<(Files, Option<Time>), Refused> {
+    let Some(format) = unisono_gpu::named(emitter.name()) else {
+        if *choices == Choices::default() {
+            return Ok((emitter.emit(proven)?, None));
+        }
+        let reason = "it has no plans in place and no boxes of GPUs; only mscclpp has these choices";
+        return Err(Refused::new(emitter.name(), reason));
+    };
     let is_free = choices.protocol.is_none() && choices.thread_blocks.is_none();
-    let form = if is_free { fastest_form(emitter, proven, choices) } else { None };
-    written_as(emitter, proven, choices, form.as_ref())
+    let form = if is_free { fastest_form(format, proven, choices) } else { None };
+    written_as(format, proven, choices, form.as_ref())
 }
 
 /// Times a schedule like [`written`], in a form that [`fastest_form`] returned.
 pub(crate) fn written_as(
-    emitter: &dyn Emitter,
+    format: &dyn GpuFormat,
     proven: &VerifiedFile,
     choices: &Choices,
     form: Option<&Form>,
 ) -> Result<(Files, Option<Time>), Refused> {
     let files = match form {
         // A draft does not show everything that a proof finds.
-        Some(form) => emitter.emit_as(proven, &form.choices).or_else(|_| emitter.emit_as(proven, choices))?,
-        None => emitter.emit_as(proven, choices)?,
+        Some(form) => format.emit_as(proven, &form.choices).or_else(|_| format.emit_as(proven, choices))?,
+        None => format.emit_as(proven, choices)?,
     };
-    let time = network(emitter, proven.file()).and_then(|network| {
-        let read = read(emitter, &files, proven.file())?;
+    let time = network(proven.file()).and_then(|network| {
+        let read = read(format, &files, proven.file())?;
         Some(Time { seconds: simulated(&read, network, None)?, cycles: None })
     });
     Ok((files, time))
 }
 
 /// Returns the form of the fastest protocol, with as few thread blocks as take at most [`SLOWER`] times as long. `None`
-/// if the target has no thread blocks, the schedule is not on a network or is too large, or no form has a time.
-pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices: &Choices) -> Option<Form> {
+/// if the schedule is not on a network or is too large, or no form has a time.
+pub(crate) fn fastest_form(format: &dyn GpuFormat, proven: &VerifiedFile, choices: &Choices) -> Option<Form> {
     let file = proven.file();
-    let network = network(emitter, file)?;
-    let is_mscclpp = emitter.name() == "mscclpp";
+    let network = network(file)?;
+    let is_mscclpp = Emitter::name(format) == "mscclpp";
     if file.schedule.instr_count() > if is_mscclpp { MOST_OF_MSCCLPP } else { MOST_INSTRUCTIONS } {
         return None;
     }
@@ -85,18 +93,18 @@ pub(crate) fn fastest_form(emitter: &dyn Emitter, proven: &VerifiedFile, choices
     let rates = network.thread_block.unwrap_or_default();
     let packets = !is_mscclpp || largest_buffer(file) <= MOST_PACKET_BYTES;
     let is_rated = |&p: &Protocol| rates.of(p).gb_per_second.is_some() && (packets || p == Protocol::Simple);
-    let drafts = emitter.drafts(proven);
+    let drafts = format.drafts(proven);
     let timed = |choices: Choices| {
         let read = placed(drafts(&choices).ok()?, file);
         let seconds = simulated(&read, &coarse, Some(proven.verified().proof()))?;
         Some(Form { choices, seconds, instructions: read.schedule.instr_count() })
     };
-    let rated: Vec<Protocol> = emitter.protocols().iter().copied().filter(is_rated).collect();
+    let rated: Vec<Protocol> = format.protocols().iter().copied().filter(is_rated).collect();
     if rated.is_empty() {
         return timed(*choices);
     }
     let form_of = |&protocol: &Protocol| {
-        let most = useful_blocks(file, network, rates.of(protocol)).min(emitter.thread_blocks()).max(1);
+        let most = useful_blocks(file, network, rates.of(protocol)).min(format.thread_blocks()).max(1);
         let counts = (0..=most.ilog2()).rev().map(|n| 1 << n);
         let mut forms = counts
             .filter_map(|blocks| timed(Choices { protocol: Some(protocol), thread_blocks: Some(blocks), ..*choices }));
@@ -139,9 +147,8 @@ fn coarse(file: &File, network: &Network) -> Network {
     Network { packet_bytes, buffer_bytes, ..network.clone() }
 }
 
-/// Returns the network of a file, if the target writes thread blocks.
-fn network<'a>(emitter: &dyn Emitter, file: &'a File) -> Option<&'a Network> {
-    if emitter.protocols().is_empty() { None } else { file.machine.as_ref()?.get::<Network>() }
+fn network(file: &File) -> Option<&Network> {
+    file.machine.as_ref()?.get()
 }
 
 fn largest_buffer(file: &File) -> u64 {
@@ -152,11 +159,10 @@ fn largest_buffer(file: &File) -> u64 {
 }
 
 /// Reads files back; `None` if they cannot be read.
-fn read(emitter: &dyn Emitter, files: &Files, of: &File) -> Option<File> {
-    let importer = IMPORTERS.iter().find(|importer| importer.name() == emitter.name())?;
+fn read(format: &dyn GpuFormat, files: &Files, of: &File) -> Option<File> {
     let c = of.schedule.collective();
     let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
-    importer.import(files.first()?.1.text()?, &asked).ok().map(|read| placed(read, of))
+    format.import(files.first()?.1.text()?, &asked).ok().map(|read| placed(read, of))
 }
 
 /// Places a schedule that was read back as `of`.

@@ -4,7 +4,9 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict},
 };
-use unisono_emit::{Choices, Contents, EMITTERS};
+use unisono_emit::EMITTERS;
+use unisono_formats::Contents;
+use unisono_gpu::Choices;
 use unisono_plan::written;
 
 use crate::{
@@ -51,12 +53,5 @@ pub fn emission_notes(schedule: &Schedule, target: &str) -> Vec<String> {
 /// `[{name, summary, reference}]` of all formats.
 #[pyfunction]
 pub fn emitters(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let rows: Vec<_> = EMITTERS
-        .iter()
-        .map(|e| {
-            let row = [("name", e.name()), ("summary", e.summary()), ("reference", e.reference())];
-            row.into_iter().collect::<std::collections::BTreeMap<_, _>>()
-        })
-        .collect();
-    to_python(py, &rows)
+    to_python(py, &EMITTERS.iter().map(|e| e.about()).collect::<Vec<_>>())
 }

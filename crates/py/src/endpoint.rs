@@ -4,7 +4,7 @@ use std::{fs::File as OsFile, io::BufReader, time::Instant};
 
 use pyo3::prelude::*;
 use unisono_cost::endpoint::{Goal, Prices, ZeroBytes};
-use unisono_emit::chakra::to_tasks;
+use unisono_formats::chakra::to_tasks;
 use unisono_lower::tasks::TaskGraph;
 use unisono_plan::{Run, RunOptions};
 use unisono_sim::endpoint::{self, Noise, Options};
@@ -23,7 +23,7 @@ pub fn task_graph(py: Python<'_>, path: &str, program: Option<&WorkloadGraph>) -
         return detached(py, || to_tasks(&program.0, 1e-9))?.map_err(|e| input(format!("{path}: {e}")));
     }
     let file = OsFile::open(path).map_err(|e| input(format!("{path}: {e}")))?;
-    detached(py, || unisono_emit::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)
+    detached(py, || unisono_formats::goal::read(BufReader::with_capacity(1 << 16, file), path))?.map_err(input)
 }
 
 /// Runs the program of a GOAL file, or `program`, under LogGOPS. Parameters are whole ticks, and bytes.

@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use pyo3::{prelude::*, types::PyList};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use unisono_base::{Diagnostic, keyed};
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
-use unisono_emit::{
-    Asked, IMPORTERS, registers,
-    tuning::{LibraryTable, TUNINGS},
-};
-
+use unisono_emit::IMPORTERS;
+use unisono_formats::{About, Asked, registers};
 use unisono_lower::switches::{RaiseError, raise};
+use unisono_tables::{LibraryTable, TUNINGS};
 
 use crate::{
     convert,
@@ -37,14 +35,24 @@ pub fn import_schedule(
         let names: Vec<_> = IMPORTERS.iter().map(|i| i.name()).collect();
         return Err(input(format!("'{source}' is not a format to import; accepted are {}", names.join(", "))));
     };
-    let asked = Asked {
+    let asked = asked(elements, dtype, op, root)?;
+    let file = detached(py, || importer.import(text, &asked))?;
+    Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
+}
+
+/// Returns the facts that the user states about a file.
+pub fn asked(
+    elements: Option<&Bound<'_, PyAny>>,
+    dtype: Option<&str>,
+    op: Option<&str>,
+    root: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Asked> {
+    Ok(Asked {
         elements: elements.map(|n| convert::count("elements", n)).transpose()?,
         dtype: dtype.map(str::parse).transpose().map_err(input)?,
         operator: op.map(str::parse).transpose().map_err(input)?,
         root: root.map(|n| convert::count("root", n)).transpose()?,
-    };
-    let file = detached(py, || importer.import(text, &asked))?;
-    Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
+    })
 }
 
 /// Returns `[{code, rank, instruction, message}]` of the first fault in a text of registers; the message names the
@@ -92,15 +100,6 @@ impl Given {
     }
 }
 
-#[derive(Serialize)]
-struct Written {
-    text: String,
-    load: Vec<String>,
-    notes: Vec<String>,
-    left: Vec<String>,
-    rows: usize,
-}
-
 /// Writes a decision table as the file of another library: `{text, load, notes, left, rows}`. `library` is the image of
 /// an MPI library, or its table, for targets that need one.
 #[pyfunction]
@@ -121,27 +120,18 @@ pub fn export_table<'py>(
     let table = DecisionTable::new(rows).map_err(input)?;
     let library = library.filter(|_| tuning.needs_table()).map(LibraryTable::read).transpose().map_err(input)?;
     let export = detached(py, || tuning.write(&table, library.as_ref()))?;
-    let export = export.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?;
-    to_python(
-        py,
-        &Written { text: export.text, load: export.load, notes: export.notes, left: export.left, rows: export.rows },
-    )
+    to_python(py, &export.map_err(|refused| UnsupportedError::new_err(refused.to_string()))?)
 }
 
 /// `[{name, summary, reference}]` of all formats to import.
 #[pyfunction]
 pub fn importers(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    listed(py, IMPORTERS.iter().map(|i| [i.name(), i.summary(), i.reference()]))
+    to_python(py, &IMPORTERS.iter().map(|i| i.about()).collect::<Vec<_>>())
 }
 
 /// `[{name, summary, reference}]` of all formats of tuning files.
 #[pyfunction]
 pub fn tunings(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    listed(py, TUNINGS.iter().map(|t| [t.name(), t.summary(), t.reference()]))
-}
-
-fn listed<'py>(py: Python<'py>, units: impl Iterator<Item = [&'static str; 3]>) -> PyResult<Bound<'py, PyAny>> {
-    let keys = ["name", "summary", "reference"];
-    let rows: Vec<BTreeMap<_, _>> = units.map(|unit| keys.into_iter().zip(unit).collect()).collect();
-    to_python(py, &rows)
+    let rows = TUNINGS.iter().map(|t| About { name: t.name(), reference: t.reference(), summary: t.summary() });
+    to_python(py, &rows.collect::<Vec<_>>())
 }

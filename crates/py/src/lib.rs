@@ -124,7 +124,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(emit::emitters, m)?)?;
     m.add_function(wrap_pyfunction!(gpu_plans::check_plan, m)?)?;
     m.add_function(wrap_pyfunction!(gpu_plans::is_gpu_plan, m)?)?;
-    m.add_function(wrap_pyfunction!(gpu_plans::check_msccl, m)?)?;
     m.add_function(wrap_pyfunction!(export::check_registers, m)?)?;
     m.add_function(wrap_pyfunction!(export::export_table, m)?)?;
     m.add_function(wrap_pyfunction!(export::import_schedule, m)?)?;

@@ -8,7 +8,7 @@ use std::{io::BufReader, process::Command};
 use unisono_algorithms::{Case, Params, Ranks, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::endpoint::{Goal, LevelPrices};
-use unisono_emit::goal;
+use unisono_formats::goal;
 use unisono_lower::tasks::{TaskError, TaskGraph, draft, pattern};
 use unisono_machine::{Endpoint, Machine};
 use unisono_schedule::verify::{Method, verify};

@@ -33,7 +33,9 @@ def check_gpu_plan(
     stated = {} if processors is None else {"processors": processors}
     text = read_text(path, kind="a plan for GPUs, as MSCCL++ writes it")
     with reading(path, GPU_PLAN, (GPU_PLAN,), "'unisono emit --format mscclpp' writes one"):
-        return _core.check_plan(text, title(path), elements, dtype, trust_relaxed, method, **stated)
+        return _core.check_plan(
+            text, "mscclpp", title(path), elements, dtype, None, None, trust_relaxed, method, **stated
+        )
 
 
 def check_msccl(
@@ -58,4 +60,4 @@ def check_msccl(
     """
     text = read_text(path, kind="a file of MSCCL")
     stated = {} if processors is None else {"processors": processors}
-    return _core.check_msccl(text, title(path), elements, dtype, op, root, method, **stated)
+    return _core.check_plan(text, "msccl-xml", title(path), elements, dtype, op, root, False, method, **stated)

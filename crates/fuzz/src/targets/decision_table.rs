@@ -2,8 +2,8 @@
 
 use unisono_algorithms::ALGORITHMS;
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
-use unisono_emit::tuning::TUNINGS;
 use unisono_schedule::plan_file::{self, Plan, PlanFile};
+use unisono_tables::TUNINGS;
 
 use crate::{Draws, Form, FuzzTarget};
 

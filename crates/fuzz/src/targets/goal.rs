@@ -1,7 +1,7 @@
 //! Programs of GOAL.
 
 use unisono_cost::endpoint::Goal as Prices;
-use unisono_emit::goal::{read, write};
+use unisono_formats::goal::{read, write};
 use unisono_lower::tasks::TaskGraph;
 use unisono_machine::Machine;
 use unisono_sim::{

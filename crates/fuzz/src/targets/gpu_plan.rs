@@ -1,8 +1,9 @@
 //! Execution plans for GPUs.
 
-use unisono_emit::{
-    Asked, Importer,
-    mscclpp::{MscclPp, Options, check},
+use unisono_formats::{Asked, Importer};
+use unisono_gpu::{
+    Options,
+    mscclpp::{MscclPp, check},
 };
 use unisono_schedule::verify::{Method, verify};
 

@@ -1,7 +1,7 @@
 //! The selection table of an MPICH library, from which a tuning file is made.
 
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
-use unisono_emit::tuning::{LibraryTable, TUNINGS};
+use unisono_tables::{LibraryTable, TUNINGS};
 
 use crate::FuzzTarget;
 

@@ -1,7 +1,8 @@
 //! Schedules of MSCCL.
 
-use unisono_emit::{Asked, IMPORTERS, PROCESSORS, msccl};
-use unisono_schedule::verify::Method;
+use unisono_emit::IMPORTERS;
+use unisono_formats::Asked;
+use unisono_gpu::{Options, msccl};
 
 use crate::{FuzzTarget, uses};
 
@@ -13,7 +14,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 
 fn run(input: &[u8]) -> bool {
     let text = uses::text(input);
-    let mut accepted = msccl::check(&text, &Asked::default(), Method::Auto, PROCESSORS).is_ok();
+    let mut accepted = msccl::check(&text, &Asked::default(), Options::default()).is_ok();
     for elements in [None, Some(12)] {
         for importer in IMPORTERS {
             if let Ok(file) = importer.import(&text, &Asked { elements, ..Asked::default() }) {

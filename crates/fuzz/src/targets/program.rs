@@ -1,6 +1,7 @@
 //! Programs of other tools.
 
-use unisono_emit::{PROGRAM_FORMATS, chakra::to_tasks};
+use unisono_emit::PROGRAM_FORMATS;
+use unisono_formats::chakra::to_tasks;
 use unisono_plan::workload::graph::Clock;
 use unisono_workload::{Queues, WorkloadGraph, chakra, read, read_also};
 

@@ -1,6 +1,6 @@
 //! Registers of switches that reduce.
 
-use unisono_emit::{
+use unisono_formats::{
     Asked, Importer,
     registers::{Registers, parse, print},
 };

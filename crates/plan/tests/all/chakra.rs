@@ -5,8 +5,9 @@ use crate::common;
 use common::{every_rank_case, label};
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_cost::endpoint::LevelPrices;
-use unisono_emit::{
-    Contents, EMITTERS, Emitter,
+use unisono_emit::EMITTERS;
+use unisono_formats::{
+    Contents, Emitter,
     chakra::{AstraSim, Chakra, to_tasks},
 };
 use unisono_lower::{File, VerifiedFile, tasks::draft};

@@ -3,7 +3,7 @@
 
 use crate::csl_interpreter;
 use unisono_collective::Kind;
-use unisono_emit::csl::Files;
+use unisono_csl::Files;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
 use unisono_plan::{Asked, Format, Part, Plan, Problem, TimeSource, Timed, plan_for};

@@ -10,7 +10,7 @@ mod common;
 mod concurrent_flow;
 mod csl_choices;
 #[expect(dead_code, reason = "a module that the tests of two crates share")]
-#[path = "../../../emit/tests/all/csl_interpreter/mod.rs"]
+#[path = "../../../csl/tests/all/interpreter/mod.rs"]
 mod csl_interpreter;
 mod discovered;
 mod every_algorithm;

@@ -5,7 +5,9 @@ use std::fmt::Write;
 use unisono_algorithms::Params;
 use unisono_base::mix;
 use unisono_collective::Kind;
-use unisono_emit::{Asked as Given, Choices, EMITTERS, Emitter, IMPORTERS};
+use unisono_emit::{EMITTERS, IMPORTERS};
+use unisono_formats::{Asked as Given, Emitter};
+use unisono_gpu::Choices;
 use unisono_lower::File;
 use unisono_machine::Machine;
 use unisono_plan::{

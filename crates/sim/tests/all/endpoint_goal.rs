@@ -3,7 +3,7 @@
 use crate::common;
 
 use unisono_cost::endpoint::{Goal, ZeroBytes};
-use unisono_emit::goal::read;
+use unisono_formats::goal::read;
 use unisono_lower::tasks::{TaskGraph, pattern};
 use unisono_sim::endpoint::{Options, Run, SimError, run};
 

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use unisono_algorithms::ranks::Extents;
 use unisono_base::narrow;
 use unisono_cost::network::NetworkPart;
-use unisono_emit::tuning::Spread;
 use unisono_lower::{File, Placement};
 use unisono_machine::{
     Machine,
     network::{AcceleratorGrid, Network, Topology},
 };
+use unisono_tables::Spread;
 
 use crate::{
     Part, PlanError, Problem,

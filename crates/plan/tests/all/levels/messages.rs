@@ -315,6 +315,6 @@ fn sends_of_goal_are_done_when_they_start() {
     let text = "num_ranks 2\nrank 0 {\na: send 1000000b to 1 tag 0\nb: calc 15000\nb requires a\n}\n\
                 rank 1 {\nc: recv 1000000b from 0 tag 0\n}\n";
     let files = [("a.goal".to_owned(), text.as_bytes().to_vec())];
-    let program = (unisono_emit::goal::FORMAT.read)(&files, true).unwrap();
+    let program = (unisono_formats::goal::FORMAT.read)(&files, true).unwrap();
     by_levels(&program, &pair(""), 20e-6);
 }

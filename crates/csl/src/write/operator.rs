@@ -1,0 +1,56 @@
+//! The combination of two vectors by an operator: a vector operation of the language, or `@map` with a function of
+//! `operator.csl`, an element at a time and in memory.
+
+use unisono_collective::{Collective, Dtype, Kind, Operator};
+
+use super::head;
+use crate::SdkTarget;
+
+/// The file with the function, its name in a program, and the builtin that applies it.
+pub const FILE: &str = "operator.csl";
+pub const FUNCTION: &str = "operator.combine";
+pub const MAP: &str = "@map";
+
+/// Returns the vector operation that combines two vectors; `None` if the language has none, as for 32-bit integers.
+pub fn vector_operation(c: &Collective) -> Option<&'static str> {
+    match (c.operator, c.dtype) {
+        (Operator::Sum, Dtype::F32) => Some("@fadds"),
+        (Operator::Max, Dtype::F32) => Some("@fmaxs"),
+        (Operator::Prod, Dtype::F32) => Some("@fmuls"),
+        _ => None,
+    }
+}
+
+/// The work that no prediction counts: the cycles of `@map`, which are not published.
+pub fn uncounted(c: &Collective) -> Option<String> {
+    if !c.kind.reduces() || c.kind == Kind::Barrier || vector_operation(c).is_some() {
+        return None;
+    }
+    let (operator, t) = (c.operator, c.dtype);
+    Some(format!(
+        "CSL combines the {operator} of {t} by {MAP}, whose cycles are not published and count as 0, so times are lower limits"
+    ))
+}
+
+/// Returns the text of `operator.csl`; `None` if a vector operation combines.
+pub fn module(c: &Collective, target: &SdkTarget) -> Option<String> {
+    if vector_operation(c).is_some() {
+        return None;
+    }
+    let body = match c.operator {
+        Operator::Sum => "  return a + b;\n",
+        Operator::Prod => "  return a * b;\n",
+        Operator::And => "  return a & b;\n",
+        Operator::Or => "  return a | b;\n",
+        Operator::Xor => "  return a ^ b;\n",
+        Operator::Min => "  if (b < a) {\n    return b;\n  }\n  return a;\n",
+        // An operator that does not commute has 64 bits, which no wavelet carries.
+        Operator::Max | Operator::Ordered => "  if (a < b) {\n    return b;\n  }\n  return a;\n",
+    };
+    let t = c.dtype;
+    let (operator, head) = (c.operator, head(target));
+    Some(format!(
+        "// The {operator} of two {t}, for `@map`: the language has no vector operation for it.\n// {head}\n\n\
+         fn combine(a: {t}, b: {t}) {t} {{\n{body}}}\n"
+    ))
+}

@@ -1,0 +1,31 @@
+//! GOAL, the language of LogGOPSim: a task graph as text, and back.
+//!
+//! ```text
+//! num_ranks 2
+//! rank 0 {
+//! l1: calc 100
+//! l2: send 8b to 1 tag 0
+//! l2 requires l1
+//! }
+//! rank 1 {
+//! l1: recv 8b from 0 tag 0
+//! }
+//! ```
+//!
+//! Source: "Group Operation Assembly Language - A Flexible Way to Express Collective Communication", Hoefler, Siebert,
+//! Lumsdaine, 2009, and the grammar of LogGOPSim's own reader. GOAL has no data: a reduction
+//! of a schedule becomes a calc of as many nanoseconds as its machine takes.
+
+mod error;
+mod format;
+pub(crate) mod labels;
+mod line;
+mod program;
+mod read;
+mod write;
+
+pub use error::{Problem, ReadError};
+pub use format::Goal;
+pub use program::FORMAT;
+pub use read::read;
+pub use write::write;

@@ -1,0 +1,202 @@
+//! The emitter of files: the first program that the executor runs, read back and proved again.
+
+use std::sync::OnceLock;
+
+use unisono_base::InstrId;
+use unisono_collective::{Kind, Operator};
+use unisono_formats::{Asked, Refused};
+use unisono_lower::{File, VerifiedFile};
+use unisono_schedule::{
+    Schedule,
+    verify::{Method, Proof, verify},
+};
+
+use super::{
+    blocks::Maker,
+    connections::Connections,
+    executed::running,
+    format::NAME,
+    import,
+    instances::instances,
+    limits, parse,
+    pieces::Pieces,
+    program::{COLLECTIVES, Program, counts_all_ranks},
+    slots,
+    write::write,
+};
+use crate::{
+    Choices,
+    ordered::{Ordered, plan_name},
+};
+
+/// The length of pieces, and whether steps are fused, in the order in which they are tried. Fused steps tie a receive
+/// to a send, and long pieces tie two GPUs that exchange them, which some schedules cannot bear with the little that a
+/// connection holds. Short pieces take more steps.
+const WAYS: [(u32, bool); 4] =
+    [(limits::COUNT, true), (limits::COUNT, false), (limits::IN_FLIGHT, true), (limits::IN_FLIGHT, false)];
+
+/// The programs of a schedule, each made when it is first used.
+pub(super) struct Programs<'a> {
+    ordered: Ordered<'a>,
+    made: [OnceLock<Result<Program, String>>; WAYS.len()],
+}
+
+impl<'a> Programs<'a> {
+    /// # Errors
+    /// The reason why no program has the results of the schedule.
+    pub fn new(proven: &'a VerifiedFile<'a>) -> Result<Self, Refused> {
+        Ok(Self { ordered: Ordered::new(NAME, proven, expressible)?, made: Default::default() })
+    }
+
+    /// Returns the program of the `n`-th of [`WAYS`].
+    fn program(&self, n: usize) -> Result<&Program, String> {
+        let made = || {
+            let (longest, fuse) = WAYS[n];
+            let Ordered { schedule, flow, order, .. } = &self.ordered;
+            let pieces = Pieces::new(schedule, flow, longest)?;
+            let connections = Connections::new(schedule, flow, order, &pieces, fuse);
+            program(&Maker { schedule, flow, pieces: &pieces, connections: &connections }, order)
+        };
+        self.made[n].get_or_init(made).as_ref().map_err(Clone::clone)
+    }
+
+    /// Makes a file or a draft of the first program that the library runs.
+    ///
+    /// # Errors
+    /// A choice that the format does not have, and the reason why the library does not run the last program.
+    pub fn made<T>(&self, choices: &Choices, make: &dyn Fn(&Program) -> Result<T, String>) -> Result<T, Refused> {
+        if choices.in_place.is_some() || choices.gpus_per_box.is_some() {
+            let reason =
+                "a file states by itself how it may be called, and has no boxes; only mscclpp has these choices";
+            return Err(Refused::new(NAME, reason));
+        }
+        let mut last = String::new();
+        for n in 0..WAYS.len() {
+            let program = self.program(n).and_then(|p| instances(p, choices.thread_blocks.unwrap_or(1)));
+            let in_protocol = |p| match choices.protocol {
+                Some(protocol) => Program { protocol: protocol.name().to_owned(), ..p },
+                None => p,
+            };
+            match program.map(in_protocol).and_then(|p| make(&p)) {
+                Ok(made) => return Ok(made),
+                Err(reason) => last = reason,
+            }
+        }
+        Err(Refused::new(NAME, last))
+    }
+}
+
+fn expressible(schedule: &Schedule) -> Result<(), String> {
+    let c = schedule.collective();
+    if !COLLECTIVES.kinds().any(|kind| kind == c.kind) {
+        let names: Vec<_> = COLLECTIVES.kinds().map(Kind::name).collect();
+        return Err(format!("{} is no collective of the format; there are {}", c.kind, names.join(", ")));
+    }
+    if schedule.node_count() > c.ranks as usize {
+        return Err("it has switches, and the format has GPUs only".to_owned());
+    }
+    if c.ranks > limits::GPUS {
+        return Err(format!("it is for {} ranks; at most {} GPUs are held", c.ranks, limits::GPUS));
+    }
+    let known = [Operator::Sum, Operator::Prod, Operator::Min, Operator::Max];
+    if c.kind.reduces() && !known.contains(&c.operator) {
+        return Err(format!("NCCL has no operator {}; it has sum, prod, min and max", c.operator));
+    }
+    Ok(())
+}
+
+fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
+    let s = maker.schedule;
+    let c = s.collective();
+    let mut of_node: Vec<Vec<InstrId>> = vec![Vec::new(); s.node_count()];
+    for &id in order {
+        of_node[maker.flow.node_of(id).index()].push(id);
+    }
+    let mut in_place = true;
+    let mut gpus = Vec::with_capacity(s.node_count());
+    for (node, instrs) in s.all_nodes().zip(&of_node) {
+        let (gpu, is_safe) = maker.gpu(node, instrs)?;
+        in_place &= is_safe;
+        gpus.push(gpu);
+    }
+    if let Some(message) = gpus.iter().find_map(|gpu| limits::too_many_nodes(gpus.len(), gpu)) {
+        return Err(message);
+    }
+    let parts = if counts_all_ranks(c.kind) { c.ranks } else { 1 };
+    let bytes = u64::from(c.elements) * u64::from(parts) * c.dtype.bytes();
+    let channels = gpus.iter().flat_map(|g| &g.blocks).map(|b| b.channel + 1).max().unwrap_or(1);
+    Ok(Program {
+        name: plan_name(s),
+        protocol: "Simple".to_owned(),
+        channels,
+        chunks: c.elements / maker.pieces.unit * parts,
+        kind: c.kind,
+        in_place,
+        out_of_place: true,
+        min_bytes: bytes,
+        max_bytes: bytes,
+        missing: Vec::new(),
+        refused: None,
+        meaning: Asked {
+            elements: Some(u64::from(c.elements)),
+            dtype: Some(c.dtype),
+            operator: Some(c.operator),
+            root: Some(u64::from(c.root)),
+        },
+        gpus,
+    })
+}
+
+/// True if two schedules are the same expressions up to swapping operands, which the language does not order. Operands
+/// of `min` and `max` on floating point are ordered in a proof, for the sign of a zero, but not in the library that
+/// runs this.
+fn is_swapped(a: &Schedule, b: &Schedule) -> bool {
+    if !matches!(a.collective().operator, Operator::Min | Operator::Max) {
+        return false;
+    }
+    let class = |schedule: &Schedule| verify(&schedule.with_operator(Operator::Sum), Method::Auto).expression_class;
+    class(a).is_some_and(|class_a| class(b) == Some(class_a))
+}
+
+/// Returns the schedule of a program, which is not proved.
+pub(super) fn draft(program: &Program) -> Result<File, String> {
+    ends(program)?;
+    let (schedule, blocks) = import::schedule(program, &Asked::default(), None).map_err(fault)?;
+    Ok(File { schedule, placement: None, machine: None, blocks: Some(blocks) })
+}
+
+/// Checks that a program ends at all sizes, because a user may widen those of its file.
+fn ends(program: &Program) -> Result<(), String> {
+    let running = running(program).map_err(fault)?;
+    if slots::hangs(program, &running, (1, None)).is_some() {
+        return Err(format!("it needs more than {} chunks in flight on a connection", limits::IN_FLIGHT));
+    }
+    Ok(())
+}
+
+fn fault(reason: impl std::fmt::Display) -> String {
+    format!("the emitted file is wrong, please report it: {reason}")
+}
+
+/// The text of a program that reads back to a proved schedule whose results are the same expressions, in each of the
+/// ways that the file says it may be run.
+pub(super) fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> Result<String, String> {
+    let text = write(program);
+    let again = parse::program(&text).map_err(fault)?;
+    ends(&again)?;
+    for in_place in [false, true] {
+        if in_place && !program.in_place {
+            continue;
+        }
+        let (read, _) = import::schedule(&again, &Asked::default(), Some(in_place)).map_err(fault)?;
+        let found = verify(&read, Method::Auto);
+        if let Some(d) = found.diagnostics.first() {
+            return Err(fault(d));
+        }
+        let same = found.expression_class == proof.expression_class || is_swapped(&read, schedule);
+        if read.collective() != schedule.collective() || !same {
+            return Err(fault("it reads back to another result"));
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,351 @@
+//! A schedule among GPUs as a plan.
+//!
+//! Each GPU runs its instructions in one order of the whole schedule, in thread blocks of at most [`limits::OPS`]
+//! operations, each of which starts when the one before it has ended. A stream lands in scratch memory of its receiver,
+//! at a place of its own: as packets in protocol LL, and by puts with signals in protocol Simple. So no place is
+//! written twice, and each wait is for something that comes earlier in the order of the whole schedule, which excludes
+//! deadlocks.
+//!
+//! Several thread blocks can share the work of each of these ([`Form::shares`]): each does its share of every
+//! operation, with channels and semaphores of its own. They never wait for each other, so each share of a slice has to
+//! be read by the share that has written it: by the same share of a slice of the same chunks. If slices are cut
+//! differently, operations are on single chunks ([`Form::pieces`]).
+//!
+//! GPUs of one box have memory channels, and those of different boxes port channels. A GPU asks for the work of a
+//! switch ([`super::behind_switches`]). All plans are also right if input and output are one memory ([`super::alias`]).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use unisono_base::{InstrId, NodeId, Span, StreamId, narrow};
+use unisono_collective::Kind;
+use unisono_schedule::{Flow, Operand, Schedule};
+
+use super::{
+    alias,
+    behind_switches::{BehindSwitches, requests},
+    limits,
+    plan::{Buffer, Name, Plan, Protocol, Slice},
+    step::Step,
+};
+
+/// Operations of a thread block that an instruction may fill, which leaves room for its start and its end.
+const ROOM: usize = limits::OPS - 6;
+
+/// A thread block of a GPU.
+pub(super) type At = (u32, usize);
+
+/// The choices that tell apart the possible plans for a schedule.
+#[derive(Clone, Copy, Debug)]
+pub struct Form<'a> {
+    pub protocol: Protocol,
+    /// Elements of a chunk.
+    pub unit: u32,
+    pub in_place: bool,
+    /// Receivers of packets tell their senders at the end that they have read them.
+    pub answers: bool,
+    /// The box of each GPU.
+    pub boxes: &'a [u32],
+    /// Thread blocks that each do a share of every operation.
+    pub shares: u32,
+    /// Every operation is on single chunks.
+    pub pieces: bool,
+}
+
+pub struct Exporter<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) flow: &'a Flow,
+    order: &'a [InstrId],
+    pub(super) form: Form<'a>,
+    pub(super) switches: BehindSwitches,
+    /// The first chunk of scratch memory, or of packets, of each stream at each sink.
+    pub(super) landing: BTreeMap<(StreamId, NodeId), u32>,
+    /// Chunks of each GPU in which streams land, of the schedule's own scratch memory, of the copy of its input, and of
+    /// temporaries.
+    pub(super) landed: Vec<u32>,
+    pub(super) own: Vec<u32>,
+    pub(super) copied: Vec<u32>,
+    pub(super) temporary: Vec<u32>,
+    /// True if each instruction reads its inputs from their copy.
+    endangered: Vec<bool>,
+    /// The thread block of each instruction, and the last one of each GPU, without its other shares.
+    blocks: Vec<usize>,
+    pub(super) last: Vec<usize>,
+    pub(super) made: BTreeMap<At, Vec<Step>>,
+    /// The channels between two thread blocks of different GPUs, and the messages sent and waited for on each.
+    pub(super) channels: BTreeSet<(At, At)>,
+    pub(super) sent: BTreeMap<(At, At), u32>,
+    pub(super) waited: BTreeMap<(At, At), u32>,
+    /// The messages that bring a piece of a stream: the writer's thread block, and its number there for each receiver.
+    pub(super) messages: BTreeMap<(InstrId, At), u32>,
+    /// GPUs whose memory a switch accesses for a leader, which has not told them so far: the leader comes first.
+    pub(super) untold: BTreeSet<(u32, u32)>,
+}
+
+impl<'a> Exporter<'a> {
+    /// # Errors
+    /// A plan cannot express the work of the switches of the schedule.
+    pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &'a [InstrId], form: Form<'a>) -> Result<Self, String> {
+        let (unit, box_of) = (form.unit, |gpu: u32| form.boxes[gpu as usize]);
+        let switches = requests(schedule, flow, order, unit, &box_of)?;
+        let mut landing = BTreeMap::new();
+        let gpus = schedule.collective().ranks as usize;
+        let mut landed = vec![switches.chunks; gpus];
+        for stream in schedule.all_streams().filter(|stream| !switches.places.contains_key(stream)) {
+            for &sink in schedule.stream_sinks(stream) {
+                landing.insert((stream, sink), landed[sink.index()]);
+                landed[sink.index()] += schedule.stream(stream).len / unit;
+            }
+        }
+        let nodes = || schedule.all_nodes().take(gpus);
+        let own = nodes().map(|n| schedule.scratch_elements(n).div_ceil(unit)).collect();
+        let endangered = alias::endangered(schedule, flow, order);
+        let (mut copied, mut temporary) = (vec![0; gpus], vec![0; gpus]);
+        for &id in order {
+            let node = flow.node_of(id);
+            if node.index() >= gpus {
+                continue;
+            }
+            let chunks = schedule.instr(id).len / unit * narrow::<u32>(1 + schedule.sources(id).len());
+            temporary[node.index()] = chunks.max(temporary[node.index()]);
+            if endangered[id.index()] {
+                copied[node.index()] = schedule.input_len(node) / unit;
+            }
+        }
+        let (blocks, made) = (vec![0; schedule.instr_count()], BTreeMap::new());
+        let (channels, sent, waited, messages, untold) = Default::default();
+        let mut exporter = Self {
+            schedule,
+            flow,
+            order,
+            form,
+            switches,
+            landing,
+            landed,
+            own,
+            copied,
+            temporary,
+            endangered,
+            blocks,
+            last: Vec::new(),
+            made,
+            channels,
+            sent,
+            waited,
+            messages,
+            untold,
+        };
+        exporter.assign();
+        Ok(exporter)
+    }
+
+    /// The most thread blocks of a GPU, without its other shares.
+    pub fn chain(&self) -> usize {
+        1 + self.last.iter().copied().max().unwrap_or(0)
+    }
+
+    /// The plan with all operations.
+    pub fn write(mut self) -> Plan {
+        for gpu in 0..self.schedule.collective().ranks {
+            self.before((gpu, 0));
+        }
+        if !self.is_ll() {
+            self.start();
+        }
+        for &id in self.order {
+            if self.switches.requests.contains_key(&id) {
+                self.request(id);
+            } else {
+                self.instruction(id);
+            }
+        }
+        self.end();
+        self.plan()
+    }
+
+    pub(super) fn is_ll(&self) -> bool {
+        self.form.protocol == Protocol::LL
+    }
+
+    /// True if two GPUs are in different boxes.
+    pub(super) fn is_port(&self, a: u32, b: u32) -> bool {
+        self.form.boxes[a as usize] != self.form.boxes[b as usize]
+    }
+
+    /// The GPU that runs an instruction.
+    fn gpu_of(&self, id: InstrId) -> u32 {
+        self.switches.requests.get(&id).map_or_else(|| self.flow.node_of(id).0, |request| request.leader)
+    }
+
+    /// Gives each instruction a thread block, by the most operations that it may take.
+    fn assign(&mut self) {
+        let c = self.schedule.collective();
+        let copied = |gpu: usize| {
+            let output = if c.kind == Kind::Broadcast { c.elements / self.form.unit } else { 0 };
+            if self.form.pieces { (self.copied[gpu] + output) as usize } else { 0 }
+        };
+        let mut filled: Vec<(usize, usize)> = (0..self.landed.len()).map(|gpu| (0, 16 + copied(gpu))).collect();
+        for &id in self.order {
+            let most = self.most_operations(id);
+            let (block, ops) = &mut filled[self.gpu_of(id) as usize];
+            if *ops + most > ROOM {
+                (*block, *ops) = (*block + 1, 0);
+            }
+            *ops += most;
+            self.blocks[id.index()] = *block;
+        }
+        self.last = filled.into_iter().map(|(block, _)| block).collect();
+    }
+
+    fn most_operations(&self, id: InstrId) -> usize {
+        let (s, flow) = (self.schedule, self.flow);
+        if let Some(request) = self.switches.requests.get(&id) {
+            return 6 + 2 * request.group.len().div_ceil(limits::OP_CHANNELS);
+        }
+        let (sources, sinks) = (s.sources(id).len(), s.sinks(id).len());
+        let is_switched = |stream: &StreamId| self.switches.places.contains_key(stream);
+        let streams: Vec<StreamId> = flow.pops(s, id).chain(flow.pushes(s, id)).map(|(stream, _)| stream).collect();
+        if !streams.is_empty() && streams.iter().all(is_switched) {
+            let (waits, signals) = (flow.pops(s, id).count(), flow.pushes(s, id).count());
+            return 2 * sinks + 2 * waits + 2 * signals;
+        }
+        let is_far = flow.pushes(s, id).any(|(stream, _)| {
+            let source = s.stream(stream).source.0;
+            !is_switched(&stream) && s.stream_sinks(stream).iter().any(|sink| self.is_port(source, sink.0))
+        });
+        let pieces = if self.form.pieces { (s.instr(id).len / self.form.unit) as usize } else { 1 };
+        let moves = sinks + if self.is_ll() { sources } else { 1 };
+        8 + 2 * sources + if is_far { 8 } else { 3 } * sinks + (pieces - 1) * moves
+    }
+
+    pub(super) fn at(&self, id: InstrId) -> At {
+        (self.gpu_of(id), self.blocks[id.index()])
+    }
+
+    pub(super) fn push(&mut self, at: At, step: Step) {
+        self.made.entry(at).or_default().push(step);
+    }
+
+    /// The threads meet, unless they have just met.
+    pub(super) fn meet(&mut self, at: At) {
+        let steps = self.made.entry(at).or_default();
+        if steps.last().is_none_or(|step| step.name != Name::Nop) {
+            steps.push(Step::meeting());
+        }
+    }
+
+    /// Adds the first copies of a GPU: of its input, if the output may be written over it, and to the output of a
+    /// broadcast's root.
+    fn before(&mut self, at: At) {
+        let n = at.0 as usize;
+        let c = self.schedule.collective();
+        let copied = self.copied[n];
+        let all = c.elements / self.form.unit;
+        if copied > 0 {
+            let to = Slice::local(Buffer::Scratch, self.copy_of_input(NodeId(at.0)), copied);
+            self.op(at, Name::Copy, &[Slice::local(Buffer::Input, 0, copied)], &[to]);
+        }
+        if c.kind == Kind::Broadcast && at.0 == c.root {
+            let [from, to] = [Buffer::Input, Buffer::Output].map(|buffer| Slice::local(buffer, 0, all));
+            self.op(at, Name::Copy, &[from], &[to]);
+        }
+    }
+
+    /// A place as the source of a port channel: in place, the runtime finds the own part there by the whole buffer
+    /// only.
+    pub(super) fn source_of_port(&self, gpu: u32, place: Slice) -> Slice {
+        let c = self.schedule.collective();
+        let (part, whole, len) = match c.kind {
+            Kind::Allgather => (Buffer::Input, Buffer::Output, c.input_len(gpu)),
+            Kind::ReduceScatter => (Buffer::Output, Buffer::Input, c.output_len(gpu)),
+            _ => return place,
+        };
+        if !self.form.in_place || place.buffer != Some(part) {
+            return place;
+        }
+        Slice::local(whole, place.index + gpu * (len / self.form.unit), place.size)
+    }
+
+    /// The first chunk of the schedule's own scratch memory of a GPU: packets take twice the room.
+    fn scratch(&self, gpu: NodeId) -> u32 {
+        self.landed[gpu.index()] * if self.is_ll() { 2 } else { 1 }
+    }
+
+    fn copy_of_input(&self, gpu: NodeId) -> u32 {
+        self.scratch(gpu) + self.own[gpu.index()]
+    }
+
+    pub(super) fn temporary(&self, gpu: NodeId, n: u32, size: u32) -> Slice {
+        Slice::local(Buffer::Scratch, self.copy_of_input(gpu) + self.copied[gpu.index()] + n * size, size)
+    }
+
+    fn memory(&self, id: InstrId, operand: Operand, size: u32) -> Option<Slice> {
+        let (gpu, unit) = (self.flow.node_of(id), self.form.unit);
+        match operand {
+            Operand::In(start) if self.endangered[id.index()] => {
+                Some(Slice::local(Buffer::Scratch, self.copy_of_input(gpu) + start / unit, size))
+            }
+            Operand::In(start) => Some(Slice::local(Buffer::Input, start / unit, size)),
+            Operand::Out(start) => Some(Slice::local(Buffer::Output, start / unit, size)),
+            Operand::Tmp(start) => Some(Slice::local(Buffer::Scratch, self.scratch(gpu) + start / unit, size)),
+            Operand::Stream(_) => None,
+        }
+    }
+
+    fn instruction(&mut self, id: InstrId) {
+        let (s, at, node, unit) = (self.schedule, self.at(id), self.flow.node_of(id), self.form.unit);
+        let size = s.instr(id).len / unit;
+        // Sources in order, with a mark for packets.
+        let mut pops = self.flow.pops(s, id).collect::<Vec<_>>().into_iter();
+        let (mut sources, mut waits) = (Vec::new(), Vec::new());
+        for operand in s.sources(id).iter() {
+            if let Some(place) = self.memory(id, operand, size) {
+                sources.push((place, false));
+                continue;
+            }
+            let Some((stream, span)) = pops.next() else { continue };
+            let switched = self.switches.places.get(&stream);
+            let first = switched.copied().unwrap_or_else(|| self.landing[&(stream, node)]);
+            sources.push((Slice::local(Buffer::Scratch, first + span.start / unit, size), self.is_ll()));
+            waits.extend(self.messages_of(stream, span, at));
+        }
+        let mut local: Vec<Slice> = s.sinks(id).iter().filter_map(|o| self.memory(id, o, size)).collect();
+        let mut remote = Vec::new();
+        for (stream, span) in self.flow.pushes(s, id) {
+            if let Some(first) = self.switches.places.get(&stream) {
+                local.push(Slice::local(Buffer::Scratch, first + span.start / unit, size));
+                continue;
+            }
+            for &sink in s.stream_sinks(stream) {
+                let index = self.landing[&(stream, sink)] + span.start / unit;
+                remote.push((sink.0, Slice::remote(sink.0, index, size)));
+            }
+        }
+        if !self.is_ll() {
+            self.wait(at, waits);
+        }
+        let readers = if self.is_ll() { Vec::new() } else { self.readers(id, at) };
+        let puts = self.data(at, node, size, sources, &local, &remote, &readers);
+        self.signal(id, at, &readers, puts);
+    }
+
+    /// Returns the thread blocks that write a part of a stream, each with the number of the message that it has sent to
+    /// `at` by then.
+    pub(super) fn messages_of(&self, stream: StreamId, span: Span, at: At) -> impl Iterator<Item = (At, u32)> {
+        let writers = Flow::touching(self.flow.writers(stream), span).iter();
+        writers.map(move |p| (self.at(p.instr), self.messages.get(&(p.instr, at)).copied().unwrap_or(0)))
+    }
+
+    /// Returns the thread blocks of other GPUs that read the data that an instruction pushes.
+    pub(super) fn readers(&self, id: InstrId, at: At) -> Vec<At> {
+        let mut readers = Vec::new();
+        for (stream, span) in self.flow.pushes(self.schedule, id) {
+            for pieces in self.flow.readers_by_sink(stream) {
+                readers.extend(Flow::touching(pieces, span).iter().map(|piece| self.at(piece.instr)));
+            }
+        }
+        readers.retain(|reader| reader.0 != at.0);
+        readers.sort_unstable();
+        readers.dedup();
+        readers
+    }
+}

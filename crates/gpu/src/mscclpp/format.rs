@@ -1,0 +1,108 @@
+//! Execution plans of MSCCL++ as a registered format.
+
+use unisono_collective::{Collective, Operator};
+use unisono_formats::{About, Asked, Emitter, Files, ImportError, Importer, Refused};
+use unisono_lower::{File, VerifiedFile};
+use unisono_machine::network::Protocol;
+
+use super::{
+    check::check,
+    emit::{PACKETS_BYTES, made},
+    fault::Fault,
+    layout::stated_elements,
+    limits,
+    plan::read,
+    sized::Sized,
+};
+use crate::{Choices, Drafts, GpuFormat, Options, PROCESSORS, Report};
+
+pub struct MscclPp;
+
+pub(super) const NAME: &str = "mscclpp";
+const REFERENCE: &str = "docs/gpu-plans.md; microsoft/mscclpp";
+
+impl Emitter for MscclPp {
+    fn about(&self) -> About {
+        About {
+            name: NAME,
+            reference: REFERENCE,
+            summary: "an execution plan for MSCCL++, in place or not, with packets, signals, ports or switches",
+        }
+    }
+
+    fn note(&self, c: &Collective) -> Option<String> {
+        let rounds = c.kind.reduces() && c.operator == Operator::Sum && !c.dtype.is_integer();
+        (rounds && c.bytes() <= PACKETS_BYTES).then(|| {
+            "a sum of packets (protocol LL) begins with +0, so that -0 + -0 gives +0: a file in that protocol has an expression \
+             class of its own"
+                .to_owned()
+        })
+    }
+
+    fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
+        // Plans with more thread blocks fall back to one, and take longer.
+        self.drafts(proven)(&Choices { thread_blocks: Some(1), ..Choices::default() }).map(drop)
+    }
+
+    fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused> {
+        self.emit_as(proven, &Choices::default())
+    }
+}
+
+impl Importer for MscclPp {
+    fn about(&self) -> About {
+        About { name: NAME, reference: REFERENCE, summary: "an execution plan of MSCCL++, as its language writes it" }
+    }
+
+    /// It is run once, so launches and processors do not count.
+    fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
+        let plan = read(text)?;
+        let operator = asked.operator.filter(|&operator| operator != Operator::Sum);
+        if let Some(operator) = operator.filter(|_| plan.ops().any(|op| op.name.reduces())) {
+            return Err(ImportError::new(
+                0,
+                format!("the runtime adds, and the operator asked for is {operator}; use sum"),
+            ));
+        }
+        // A plan for one size is a schedule of that size.
+        let asked = Asked { elements: asked.elements.or_else(|| stated_elements(&plan, asked)), ..*asked };
+        let refused = |Fault { code, message, .. }: Fault| {
+            ImportError::new(0, format!("{code}: {message}; `unisono verify` shows all faults"))
+        };
+        if let Some(limit) = limits::check(&plan, u32::MAX).into_iter().next() {
+            return Err(refused(limit));
+        }
+        let mut sized = Sized::in_order(&plan, &Asked { elements: None, ..asked })?.map_err(refused)?;
+        if asked.elements.is_some() {
+            sized = Sized::new(&plan, &asked, None)?;
+            if let Some(fault) = sized.faults.iter().chain(&sized.run.faults).next() {
+                return Err(refused(fault.clone()));
+            }
+        }
+        sized.file(&plan)
+    }
+}
+
+impl GpuFormat for MscclPp {
+    fn protocols(&self) -> &'static [Protocol] {
+        &[Protocol::Simple, Protocol::Ll]
+    }
+
+    fn thread_blocks(&self) -> u32 {
+        PROCESSORS
+    }
+
+    fn drafts<'a>(&self, proven: &'a VerifiedFile<'a>) -> Drafts<'a> {
+        Box::new(|choices| made(proven, choices, &|writing, _, plan| writing.draft(&plan)))
+    }
+
+    fn emit_as(&self, proven: &VerifiedFile, choices: &Choices) -> Result<Files, Refused> {
+        let text = made(proven, choices, &|writing, form, plan| writing.proved(&plan, form))?;
+        Ok(vec![(format!("{}.json", proven.file().schedule.collective().kind), text.into())])
+    }
+
+    fn check(&self, text: &str, asked: &Asked, options: Options) -> Result<Report, ImportError> {
+        let found = check(text, asked, options)?;
+        Ok(Report { bits: found.bits.clone(), report: Box::new(found) })
+    }
+}

@@ -1,0 +1,246 @@
+//! A decision table as a target reads it: for a collective and a number of ranks, the choices of all sizes, under the
+//! target's names.
+
+use std::collections::BTreeSet;
+
+use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
+
+use crate::{Export, Unsaid};
+
+/// Settings of an algorithm by the target's names.
+pub type Settings = Vec<(&'static str, String)>;
+
+/// Settings for our parameters on so many ranks, or why there are none.
+pub type Translate = fn(&[(String, String)], u32) -> Result<Settings, String>;
+
+/// The target's own algorithm for one of ours, which may have several.
+#[derive(Clone, Copy)]
+pub struct Counterpart {
+    pub kind: Kind,
+    pub ours: &'static str,
+    pub theirs: &'static str,
+    pub settings: Translate,
+}
+
+/// Returns an algorithm without parameters.
+pub const fn same(kind: Kind, ours: &'static str, theirs: &'static str) -> Counterpart {
+    with(kind, ours, theirs, plain)
+}
+
+pub const fn with(kind: Kind, ours: &'static str, theirs: &'static str, settings: Translate) -> Counterpart {
+    Counterpart { kind, ours, theirs, settings }
+}
+
+/// No parameters.
+pub fn plain(params: &[(String, String)], _: u32) -> Result<Settings, String> {
+    match params.first() {
+        None => Ok(Settings::new()),
+        Some((name, value)) => Err(format!("its parameter {name}={value} cannot be expressed")),
+    }
+}
+
+/// Sizes `first ..= last` in bytes as the table counts them, with the target's algorithm, or the library's own choice.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Region {
+    pub first: u64,
+    pub last: u64,
+    pub algorithm: Option<(&'static str, Settings)>,
+}
+
+/// A decision table under a target's names.
+pub struct View<'a> {
+    target: &'static str,
+    /// The algorithms of the user's own library, if the target writes for one library only.
+    has: Option<&'a BTreeSet<String>>,
+    table: DecisionTable,
+    names: &'static [Counterpart],
+    /// True if the target tells operators that commute from others.
+    tells_operators: bool,
+    served: BTreeSet<usize>,
+    pub left: Vec<String>,
+    notes: Vec<String>,
+}
+
+/// True if a target can say `(ranks, ranks per node)`.
+pub type TellsNodes = fn(u32, u32) -> bool;
+
+/// For targets that know nothing of nodes.
+pub fn no_nodes(_: u32, _: u32) -> bool {
+    false
+}
+
+impl<'a> View<'a> {
+    /// `has` are the algorithms of the user's own library; without it the library is taken to have all of `names`.
+    /// `kinds` are the collectives that the library has rules for.
+    pub fn new(
+        target: &'static str,
+        table: &DecisionTable,
+        names: &'static [Counterpart],
+        tells_operators: bool,
+        tells_nodes: TellsNodes,
+        has: Option<&'a BTreeSet<String>>,
+        kinds: impl IntoIterator<Item = Kind>,
+    ) -> Self {
+        let (left, notes) = (Vec::new(), Vec::new());
+        let table = table.clone();
+        let mut view = Self { target, has, table, names, tells_operators, served: BTreeSet::new(), left, notes };
+        view.place(tells_nodes);
+        for row in &view.table.rows().to_vec() {
+            if let Err(reason) = view.counterpart(row) {
+                view.leave(row, &reason);
+            } else if row.class == OperatorClass::Ordered && !view.tells_operators && view.is_hidden(row) {
+                view.leave(row, "another row serves operators that commute, and the library does not distinguish them");
+            }
+        }
+        let kinds: Vec<Kind> = kinds.into_iter().collect();
+        for row in view.table.rows().to_vec().iter().filter(|r| !kinds.contains(&r.kind)) {
+            if view.counterpart(row).is_ok() {
+                view.leave(row, "the library has no rules for this collective");
+            }
+        }
+        view
+    }
+
+    /// Turns rows for ranks per node that the target cannot express into rows for any placement: the rows with the most
+    /// ranks per node, unless the table has rows for any placement itself.
+    fn place(&mut self, tells_nodes: TellsNodes) {
+        let rows = self.table.rows().to_vec();
+        let said = |row: &Row| row.per_node.is_none_or(|n| tells_nodes(row.ranks, n));
+        let mut placed = Vec::new();
+        for row in &rows {
+            let others = rows.iter().filter(|r| r.kind == row.kind && r.ranks == row.ranks);
+            let most = others.clone().filter(|r| !said(r)).filter_map(|r| r.per_node).max();
+            let any = others.clone().any(|r| r.per_node.is_none());
+            match row.per_node {
+                Some(n) if !said(row) => {
+                    if any || Some(n) != most {
+                        self.leave(row, "the file cannot express ranks per node, and serves others");
+                        continue;
+                    }
+                    let note = format!(
+                        "{} on {} ranks was chosen for {n} ranks a node; the file serves any placement",
+                        row.kind, row.ranks
+                    );
+                    if !self.notes.contains(&note) {
+                        self.notes.push(note);
+                    }
+                    placed.push(Row { per_node: None, ..row.clone() });
+                }
+                _ => placed.push(row.clone()),
+            }
+        }
+        self.table = DecisionTable::new(placed).expect("rows of one placement do not overlap, and no others stay");
+    }
+
+    /// Says that a row is left to the library's own choice.
+    fn leave(&mut self, row: &Row, reason: &str) {
+        let class = if row.class == OperatorClass::Ordered { " (ordered)" } else { "" };
+        self.left.push(format!("{row}{class}, {}: {reason}", row.choice));
+    }
+
+    /// True if a row for operators that commute serves some of its calls too.
+    fn is_hidden(&self, row: &Row) -> bool {
+        self.table.rows().iter().any(|r| {
+            let same = (r.kind, r.ranks, r.per_node) == (row.kind, row.ranks, row.per_node);
+            let same = same && r.class == OperatorClass::Commutative;
+            same && r.first_bytes <= row.last_bytes && row.first_bytes <= r.last_bytes
+        })
+    }
+
+    /// Returns the target's algorithm for a row; `None` if the row names the library's own choice.
+    fn counterpart(&self, row: &Row) -> Result<Option<(&'static str, Settings)>, String> {
+        let Choice::Algorithm { name, params } = &row.choice else { return Ok(None) };
+        // Each of several serves its own parameters and numbers of ranks.
+        let found = self.names.iter().filter(|c| c.kind == row.kind && c.ours == name);
+        let mut said = found.map(|c| match self.has {
+            Some(has) if !has.contains(c.theirs) => Err(format!("this library has no algorithm {}", c.theirs)),
+            _ => (c.settings)(params, row.ranks).map(|settings| Some((c.theirs, settings))),
+        });
+        let first = said.next().unwrap_or_else(|| Err("it has no counterpart there".to_owned()));
+        if first.is_ok() { first } else { said.find(Result::is_ok).unwrap_or(first) }
+    }
+
+    /// Leaves all rows of a collective on so many ranks, for a reason.
+    pub fn leave_all(&mut self, kind: Kind, ranks: u32, reason: &str) {
+        for (at, row) in
+            self.table.rows().to_vec().iter().enumerate().filter(|(_, r)| r.kind == kind && r.ranks == ranks)
+        {
+            self.served.remove(&at);
+            if matches!(self.counterpart(row), Ok(Some(_))) {
+                self.leave(row, reason);
+            }
+        }
+    }
+
+    /// Rank counts with rows of a collective, ascending.
+    pub fn ranks(&self, kind: Kind) -> Vec<u32> {
+        let all: BTreeSet<u32> = self.table.rows().iter().filter(|r| r.kind == kind).map(|r| r.ranks).collect();
+        all.into_iter().collect()
+    }
+
+    /// Rank counts, each with its ranks per node.
+    pub fn placed_ranks(&self, kind: Kind) -> Vec<(u32, Option<u32>)> {
+        let of = |ranks| self.placements(kind, ranks).into_iter().map(move |per_node| (ranks, per_node));
+        self.ranks(kind).into_iter().flat_map(of).collect()
+    }
+
+    /// Ranks per node with rows of a collective on so many ranks, none (for any) last.
+    pub fn placements(&self, kind: Kind, ranks: u32) -> Vec<Option<u32>> {
+        let rows = self.table.rows().iter().filter(|r| r.kind == kind && r.ranks == ranks);
+        let all: BTreeSet<Option<u32>> = rows.map(|r| r.per_node).collect();
+        all.into_iter().rev().collect()
+    }
+
+    /// All sizes `0 ..= u64::MAX` for any ranks per node, in ascending regions of one choice each.
+    pub fn regions(&mut self, kind: Kind, ranks: u32, class: OperatorClass) -> Vec<Region> {
+        self.regions_on(kind, ranks, None, class)
+    }
+
+    /// The same for so many ranks per node.
+    pub fn regions_on(&mut self, kind: Kind, ranks: u32, per_node: Option<u32>, class: OperatorClass) -> Vec<Region> {
+        let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
+        let mut starts: BTreeSet<u64> = [0].into();
+        for row in self.table.rows().iter().filter(of) {
+            starts.insert(row.first_bytes);
+            starts.extend(row.last_bytes.checked_add(1));
+        }
+        let mut regions: Vec<Region> = Vec::new();
+        for (&first, end) in starts.iter().zip(starts.iter().skip(1).map(|s| s - 1).chain([u64::MAX])) {
+            let row = self.table.find(kind, ranks, per_node, first, class);
+            let algorithm = row.and_then(|at| {
+                let algorithm = self.counterpart(&self.table.rows()[at]).ok().flatten();
+                self.served.extend(algorithm.is_some().then_some(at));
+                algorithm
+            });
+            match regions.last_mut() {
+                Some(last) if last.algorithm == algorithm => last.last = end,
+                _ => regions.push(Region { first, last: end, algorithm }),
+            }
+        }
+        regions
+    }
+
+    /// The export of a file whose text is still to be written.
+    ///
+    /// # Errors
+    /// Nothing of the table can be expressed; why, for the first row.
+    pub fn export(self, load: &[&str], mut notes: Vec<String>) -> Result<Export, Unsaid> {
+        if self.served.is_empty() {
+            let why = self.left.first().map_or("the table leaves every call to the library".to_owned(), Clone::clone);
+            return Err(Unsaid { target: self.target, reason: format!("no row can be expressed; {why}") });
+        }
+        notes.extend(self.notes);
+        let load = load.iter().map(|&argument| argument.to_owned()).collect();
+        Ok(Export { text: String::new(), load, notes, left: self.left, rows: self.served.len() })
+    }
+}
+
+/// Returns the class to look up for a target that does not distinguish operators.
+pub fn any_operator(kind: Kind) -> OperatorClass {
+    if kind.reduces() && kind != Kind::Barrier { OperatorClass::Commutative } else { OperatorClass::None }
+}
+
+/// Bytes of all ranks together for so many of each; no limit stays none.
+pub fn of_all(bytes: u64, ranks: u32) -> u64 {
+    bytes.saturating_mul(u64::from(ranks))
+}

@@ -1,0 +1,241 @@
+//! Lines for NCCL's example tuner plugin.
+//!
+//! ```text
+//! coll,min_bytes,max_bytes,algo,proto,channels,nNodes,nRanks[,numPipeOps[,regBuff]]      first match wins, -1: any
+//! ```
+//!
+//! The plugin takes a name that it does not know for `allreduce` or `ring`, so names are checked here. NCCL counts the
+//! bytes of all ranks for an allgather and a reduce-scatter (`ncclFuncMaxSendRecvCount`). A row may choose protocol and
+//! channels by parameters `protocol=` and `channels=`, and narrow the calls by `pipe-ops=` and `registered=`.
+//!
+//! The plugin starts from one channel, which -1 keeps; NCCL chooses the number itself if the plugin returns 0. So lines
+//! without a number of channels say 0.
+//! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and
+//! `src/graph/tuning.cc`.
+
+use unisono_collective::{DecisionTable, Kind};
+
+use crate::{
+    Export, LibraryTable, Spread, Tuning, Unsaid,
+    region::{Counterpart, Settings, Translate, View, any_operator, of_all, with},
+};
+
+pub struct NcclTunerCsv;
+
+const NAME: &str = "nccl-tuner-csv";
+pub(super) const PROTOCOLS: &[&str] = &["ll", "ll128", "simple"];
+pub(super) const MOST_CHANNELS: u32 = 64;
+/// Calls of one group; the plugin reads an `int`.
+const MOST_PIPE_OPS: u32 = i32::MAX as u32;
+/// The plugin reads lines into 256 bytes.
+const LONGEST: usize = 254;
+
+/// `(kind, NCCL's name, whether sizes are those of all ranks)`, sorted by name.
+pub(super) const COLLECTIVES: &[(Kind, &str, bool)] = &[
+    (Kind::Allgather, "allgather", true),
+    (Kind::Allreduce, "allreduce", false),
+    (Kind::Broadcast, "broadcast", false),
+    (Kind::Reduce, "reduce", false),
+    (Kind::ReduceScatter, "reducescatter", true),
+];
+
+/// NCCL's ring broadcast and reduce are chains around the ring, in pipeline; its trees have no counterpart here.
+pub(super) const fn names(settings: Translate, in_switches: Translate) -> [Counterpart; 6] {
+    [
+        ring(Kind::Allgather, "ring", settings),
+        with(Kind::Allreduce, "in-network", "nvls", in_switches),
+        ring(Kind::Allreduce, "ring", settings),
+        ring(Kind::Broadcast, "pipelined-chain", settings),
+        ring(Kind::Reduce, "pipelined-chain", settings),
+        ring(Kind::ReduceScatter, "ring", settings),
+    ]
+}
+
+const fn ring(kind: Kind, ours: &'static str, settings: Translate) -> Counterpart {
+    with(kind, ours, "ring", settings)
+}
+
+/// The algorithms of NCCL by names of their own, for tables of the library's own model: `nccl-ring` is NCCL's ring, one
+/// a channel. All but rings and trees have protocol simple only.
+const OWN: [(Kind, &str, &str, Translate); 15] = [
+    (Kind::Allgather, "nccl-collnet-direct", "collnet_direct", in_switches),
+    (Kind::Allgather, "nccl-nvls", "nvls", in_switches),
+    (Kind::Allgather, "nccl-pat", "pat", in_switches),
+    (Kind::Allgather, "nccl-ring", "ring", settings),
+    (Kind::Allreduce, "nccl-collnet-chain", "collnet_chain", in_switches),
+    (Kind::Allreduce, "nccl-collnet-direct", "collnet_direct", in_switches),
+    (Kind::Allreduce, "nccl-nvls", "nvls", in_switches),
+    (Kind::Allreduce, "nccl-nvls-tree", "nvls_tree", in_switches),
+    (Kind::Allreduce, "nccl-ring", "ring", settings),
+    (Kind::Allreduce, "nccl-tree", "tree", settings),
+    (Kind::Broadcast, "nccl-ring", "ring", settings),
+    (Kind::Reduce, "nccl-ring", "ring", settings),
+    (Kind::ReduceScatter, "nccl-nvls", "nvls", in_switches),
+    (Kind::ReduceScatter, "nccl-pat", "pat", in_switches),
+    (Kind::ReduceScatter, "nccl-ring", "ring", settings),
+];
+
+const NAMES: &[Counterpart] = &with_own();
+
+const fn with_own() -> [Counterpart; 6 + OWN.len()] {
+    let ours = names(settings, in_switches);
+    let mut all = [ours[0]; 6 + OWN.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < ours.len() {
+            ours[at]
+        } else {
+            let (kind, ours, theirs, settings) = OWN[at - 6];
+            with(kind, ours, theirs, settings)
+        };
+        at += 1;
+    }
+    all
+}
+
+fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
+    let mut found = vec![("protocol", "simple".to_owned()), ("channels", "0".to_owned())];
+    for (name, value) in params {
+        let number = value.parse::<u32>().ok();
+        let within = |most| number.is_some_and(|n| (1..=most).contains(&n));
+        match name.as_str() {
+            "protocol" if PROTOCOLS.contains(&value.as_str()) => found[0].1.clone_from(value),
+            "channels" if within(MOST_CHANNELS) => found[1].1.clone_from(value),
+            "pipe-ops" if within(MOST_PIPE_OPS) => found.push(("pipe-ops", value.clone())),
+            "registered" if matches!(number, Some(0 | 1)) => found.push(("registered", value.clone())),
+            // NCCL cuts its messages by itself.
+            "segment" => {}
+            _ => return Err(format!("its parameter {name}={value} cannot be expressed")),
+        }
+    }
+    Ok(found)
+}
+
+fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    by_switches(params, |own| settings(own, ranks))
+}
+
+/// Switches of NVLink that sum know one protocol; NCCL chooses trees and chunks by itself.
+pub(super) fn by_switches(
+    params: &[(String, String)],
+    settings: impl FnOnce(&[(String, String)]) -> Result<Settings, String>,
+) -> Result<Settings, String> {
+    let own = |name: &str| !matches!(name, "embeddings" | "chunks");
+    let found = settings(&params.iter().filter(|(name, _)| own(name)).cloned().collect::<Vec<_>>())?;
+    match found.iter().find(|(key, value)| *key == "protocol" && value != "simple") {
+        Some((_, protocol)) => Err(format!("NCCL has nvls with protocol simple, and not with {protocol}")),
+        None => Ok(found),
+    }
+}
+
+/// Returns the reason why NCCL skips its algorithm. NCCL disables NVLS on more than one node without CollNet, which
+/// sums in the network (`ncclTopoTuneModel` in `src/graph/tuning.cc`).
+pub(super) fn skipped(kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
+    let is_nvls = NAMES.iter().any(|n| (n.kind, n.ours, n.theirs) == (kind, algorithm, "nvls"));
+    (is_nvls && spread.boxes > 1 && !spread.network_reduces).then(|| {
+        format!(
+            "NCCL skips nvls on {} nodes whose network does not reduce (CollNet), and switches between these boxes only \
+             forward",
+            spread.boxes
+        )
+    })
+}
+
+/// A table under the names of NCCL. A line names the number of nodes: so many ranks on each.
+pub(super) fn view<'a>(target: &'static str, table: &DecisionTable, names: &'static [Counterpart]) -> View<'a> {
+    let whole_nodes = |ranks: u32, per_node| ranks.is_multiple_of(per_node);
+    View::new(target, table, names, false, whole_nodes, None, COLLECTIVES.iter().map(|c| c.0))
+}
+
+impl Tuning for NcclTunerCsv {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "lines for NCCL's example tuner plugin"
+    }
+
+    fn reference(&self) -> &'static str {
+        "NCCL, plugins/tuner/example; docs/export.md"
+    }
+
+    fn skips(&self, kind: Kind, algorithm: &str, spread: Spread) -> Option<String> {
+        skipped(kind, algorithm, spread)
+    }
+
+    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+        let mut view = view(NAME, table, NAMES);
+        let mut lines = Vec::new();
+        for &(kind, name, of_all_ranks) in COLLECTIVES {
+            for (ranks, per_node) in view.placed_ranks(kind) {
+                let nodes = per_node.map_or("-1".to_owned(), |n| (ranks / n).to_string());
+                for region in view.regions_on(kind, ranks, per_node, any_operator(kind)) {
+                    let Some((algorithm, settings)) = &region.algorithm else { continue };
+                    let size = |bytes| if of_all_ranks { of_all(bytes, ranks) } else { bytes };
+                    let value = |key| settings.iter().find(|(k, _)| *k == key).map_or("-1", |(_, v)| v.as_str());
+                    let narrowed = match (value("pipe-ops"), value("registered")) {
+                        ("-1", "-1") => String::new(),
+                        (calls, "-1") => format!(",{calls}"),
+                        (calls, registered) => format!(",{calls},{registered}"),
+                    };
+                    lines.push(format!(
+                        "{name},{},{},{algorithm},{},{},{nodes},{ranks}{narrowed}",
+                        size(region.first),
+                        size(region.last),
+                        value("protocol"),
+                        value("channels")
+                    ));
+                }
+            }
+        }
+        let notes = vec![
+            "lines with -1 nodes hold for any number of them".to_owned(),
+            "without protocol= the protocol is simple, which is slow for short messages".to_owned(),
+            "calls that no line serves run on one channel, which is the plugin's choice where it finds no line"
+                .to_owned(),
+            "checked through the plugin's interface, and not run on a GPU".to_owned(),
+        ];
+        let load = &["NCCL_TUNER_PLUGIN=libnccl-tuner-example.so", "NCCL_TUNER_CONFIG_FILE=FILE"];
+        let export = view.export(load, notes)?;
+        let mut text = String::new();
+        let comment = std::iter::once("Lines for NCCL's example tuner plugin (plugins/tuner/example).")
+            .chain(export.notes.iter().chain(&export.left).map(String::as_str));
+        for line in comment {
+            // A longer line would be read as two, of which the second is no comment.
+            let line: String = line.chars().take(LONGEST - 8).collect();
+            text.push_str(&format!("# {line}\n"));
+        }
+        for line in &lines {
+            check(line).map_err(|reason| Unsaid { target: NAME, reason })?;
+            text.push_str(&format!("{line}\n"));
+        }
+        Ok(Export { text, ..export })
+    }
+}
+
+/// Reads a line as the plugin does, and knows every name.
+fn check(line: &str) -> Result<(), String> {
+    let fields: Vec<&str> = line.split(',').collect();
+    let wrong = |what: &str| Err(format!("the line '{line}' has a wrong {what}"));
+    let [coll, first, last, algorithm, protocol, ref numbers @ ..] = fields[..] else {
+        return wrong("number of fields");
+    };
+    if !(3..=5).contains(&numbers.len()) {
+        return wrong("number of fields");
+    }
+    if !COLLECTIVES.iter().any(|c| c.1 == coll) {
+        return wrong("collective");
+    }
+    let bytes = |text: &str| text.parse::<u64>().ok();
+    if bytes(first).zip(bytes(last)).is_none_or(|(a, b)| a > b) {
+        return wrong("size");
+    }
+    if !NAMES.iter().any(|n| n.theirs == algorithm) || !PROTOCOLS.contains(&protocol) {
+        return wrong("algorithm or protocol");
+    }
+    if numbers.iter().any(|n| n.parse::<i32>().is_err()) || line.len() > LONGEST {
+        return wrong("number");
+    }
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! The rules file of Open MPI's `coll/han`, which leaves the calls of a table's rows to `coll/tuned`.
+//!
+//! `coll/han` comes before `coll/tuned` on communicators of several nodes with several ranks each, so that rules of
+//! [`super::openmpi_rules`] have no effect there. This file, beside those rules, leaves to `coll/han` all other calls.
+//!
+//! ```text
+//! file := NCOL coll{NCOL}      coll := COLL_ID NLEVEL level{NLEVEL}      level := LEVEL NCOMM comm{NCOMM}
+//! comm := COMM_SIZE NMSG msg{NMSG}      msg := MSG_BYTES COMPONENT      # LEVEL 2: the program's communicator
+//! ```
+//!
+//! The rules of the largest COMM_SIZE and MSG_BYTES up to those of a call count; the first of each has to be 1 and 0.
+//! COMPONENT is a name; the head of `coll_han_dynamic_file.h` describes a number, which 5.0.11 refuses (seen).
+//! Source: `ompi/mca/coll/han/coll_han_dynamic_file.c`, `coll_han_dynamic.c`; 5.0.11 was run.
+
+use std::fmt::Write;
+
+use unisono_collective::{DecisionTable, Kind};
+
+use crate::{
+    Export, LibraryTable, Tuning, Unsaid,
+    openmpi::{COLLECTIVES, Known, by_size, head, view},
+    region::{Region, View, no_nodes},
+};
+
+pub struct OpenmpiHan;
+
+const NAME: &str = "openmpi-han";
+/// The collectives that `coll/han` takes. It compares the bytes of one rank.
+const TAKEN: &[Kind] = &[Kind::Allgather, Kind::Allreduce, Kind::Barrier, Kind::Broadcast, Kind::Gather, Kind::Reduce];
+/// The level of the program's communicator.
+const LEVEL: u32 = 2;
+
+impl Tuning for OpenmpiHan {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn summary(&self) -> &'static str {
+        "rules of Open MPI's coll/han for 5.x, beside openmpi-rules"
+    }
+
+    fn reference(&self) -> &'static str {
+        "Open MPI, coll_han_dynamic_file.c; docs/export.md"
+    }
+
+    fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {
+        let mut view = view(NAME, table, no_nodes);
+        let mut rules = Vec::new();
+        for known in COLLECTIVES.iter().filter(|k| TAKEN.contains(&k.kind)) {
+            rules.extend(of_collective(&mut view, known));
+        }
+        for known in COLLECTIVES.iter().filter(|k| !TAKEN.contains(&k.kind)) {
+            for ranks in view.ranks(known.kind) {
+                view.leave_all(
+                    known.kind,
+                    ranks,
+                    "coll/han does not take this collective, and coll/tuned needs no rule",
+                );
+            }
+        }
+        let load = &["--mca coll_han_use_dynamic_file_rules 1", "--mca coll_han_dynamic_rules_filename FILE"];
+        let notes = vec![
+            "this file only leaves calls to coll/tuned: load it beside the file of openmpi-rules for the same table, and \
+             without '--mca coll_han_priority 0'"
+                .to_owned(),
+            "coll/han ignores a file that it cannot read, and reports this only with '--mca coll_base_verbose 5'"
+                .to_owned(),
+        ];
+        let export = view.export(load, notes)?;
+        let head = head("Rules for coll/han of Open MPI 5", &export);
+        // The library reads no comment before a name.
+        Ok(Export { text: format!("{head}{}\n{}", rules.len(), rules.concat()), ..export })
+    }
+}
+
+/// Returns the rules of a collective; `None` if no row serves it.
+fn of_collective(view: &mut View<'_>, known: &Known) -> Option<String> {
+    let sizes = by_size(view, known, 1);
+    if !sizes.iter().flat_map(|(_, regions)| regions).any(|region| region.algorithm.is_some()) {
+        return None;
+    }
+    let mut text = format!("{}\n1\n{LEVEL}\n{}\n", known.id, sizes.len());
+    for (size, regions) in sizes {
+        let _ = writeln!(text, "{size} {}", regions.len());
+        for Region { first, algorithm, .. } in regions {
+            let _ = writeln!(text, "{first} {}", if algorithm.is_some() { "tuned" } else { "han" });
+        }
+    }
+    Some(text)
+}
