@@ -8,7 +8,7 @@ import unisono as un
 from unisono.base.limits import set_cores
 from unisono.reproduce.once import once
 
-from conftest import call
+from .conftest import call
 
 _STEP = ["--what-if", "machine=dgx-h100-x2", "--what-if", "link_gbps=100,allreduce=ring", "--what-if", "fail=0"]
 
@@ -30,14 +30,15 @@ def table(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     "command",
     [
-        "plan allreduce --machine dgx-a100-x2 --bytes 1MiB --all",
+        "plan allreduce --machine dgx-a100 --bytes 1MiB --all",
         "plan alltoall --machine hx2mesh-small --ranks 16 --bytes 4KiB",
         "verify alltoall --machine dgx-h100-x8 --bytes 64KiB --seed 1",
-        "compare resnet-152,cosmoflow --machines hx2mesh-small,fattree-small",
+        "compare resnet-152 --machines hx2mesh-small,fattree-small",
         "workload cosmoflow --machine fattree-small",
-        "expect allreduce --machine dgx-a100 --bytes 1KiB-1MiB",
+        "workload --from cosmoflow --machine fattree-small --what-if link_gbps=800 --what-if machine=hx2mesh-small",
+        "expect allreduce --machine dgx-a100 --sizes 1KiB,64KiB",
         "sweep allreduce --machine archer --ranks 2..8 --elements 1..1024",
-        "reproduce piuma --quick",
+        "reproduce multiplying --quick",
     ],
     ids=lambda command: command.split()[0],
 )

@@ -277,11 +277,7 @@ fn at_once<T: Sync, R: Send>(
 
 /// Computes an item, with its steps, after `spent` steps of others. `None` if its work unwound, except for an
 /// interruption, which passes.
-fn alone<T, R>(
-    item: &T,
-    work: &impl Fn(&T) -> R,
-    (before, spent): (Option<u64>, &AtomicU64),
-) -> Option<(R, u64)> {
+fn alone<T, R>(item: &T, work: &impl Fn(&T) -> R, (before, spent): (Option<u64>, &AtomicU64)) -> Option<(R, u64)> {
     let run = || {
         limits::after_others(spent, || {
             let value = limits::counted_after(before, || work(item));
