@@ -180,11 +180,12 @@ fn hold(bytes: u128) {
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
     if bytes > own {
         let others = HELD.fetch_add(bytes - own, Relaxed).saturating_sub(own);
-        OWN.set(Some(bytes));
         let most = BYTES.load(Relaxed);
         if others > 0 && most < u64::MAX && others.saturating_add(bytes) > most {
+            HELD.fetch_sub(bytes - own, Relaxed);
             resume_unwind(Box::new(Crowded));
         }
+        OWN.set(Some(bytes));
     }
 }
 
