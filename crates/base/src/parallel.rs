@@ -5,7 +5,7 @@
 //! Values that are computed at the same time share the limit of memory: one that does not fit beside the others is
 //! computed anew after them.
 //!
-//! All callers of the process share its cores. A caller on a thread of its own counts as a core at work as long as it is
+//! All callers of the process share its cores. A caller on a thread of its own counts as a core at work while it is
 //! inside a [`Caller`], so many callers at once start no further threads.
 
 use std::{

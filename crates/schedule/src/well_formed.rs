@@ -1,5 +1,5 @@
-//! The rules of well-formed schedules: spans inside buffers, streams with equal counts at both ends and one lane at each,
-//! operands that exist and do not overlap.
+//! The rules of well-formed schedules: spans inside buffers, streams with equal counts at both ends and one lane at
+//! each, operands that exist and do not overlap.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::poll, parallel};
 

@@ -141,8 +141,8 @@ impl PlanFile {
         used.into_iter().try_for_each(|schedule| self.prove(schedule).map(|_| ()))
     }
 
-    /// Proves schedules on all cores, in the order of the list, so that [`PlanFile::prove`] has their results. Each proof
-    /// under way holds the programs of its schedule.
+    /// Proves schedules on all cores, in the order of the list, so that [`PlanFile::prove`] has their results. Each
+    /// proof under way holds the programs of its schedule.
     fn prove_at_once(&self, schedules: &[usize]) {
         let mut distinct = FxHashSet::default();
         let distinct: Vec<usize> = schedules.iter().copied().filter(|&schedule| distinct.insert(schedule)).collect();
