@@ -1,7 +1,6 @@
 """Commands on one core and on two: wall seconds by turns, and that the output is the same.
 
-The median of some rounds counts. The load beside each figure is that of the machine before the first round, without
-this bench.
+The median of some rounds counts. The load beside each figure is that of the machine before the first round.
 """
 
 import argparse
