@@ -37,22 +37,23 @@ def _use_cores(context: click.Context, _: click.Parameter, jobs: int) -> int:
     return jobs
 
 
-def _threads(*, is_parameter: bool) -> Callable[[_F], _F]:
+def _threads(*, is_parameter: bool, default: int, shown: str) -> Callable[[_F], _F]:
     return click.option(
         "--jobs",
         type=click.IntRange(min=1),
         metavar="N",
-        default=cores(),
+        default=default,
         expose_value=is_parameter,
         callback=_use_cores,
-        help="Threads that compute; the result is the same [all cores].",
+        help=f"Threads that compute; the result is the same [{shown}].",
     )
 
 
 #: The option of a command that computes on several cores. The number is a parameter of the first only: the calls of the
 #: library use as many cores without it.
-jobs_option = _threads(is_parameter=True)
-cores_option = _threads(is_parameter=False)
+#: A row of a paper may hold 1.5 GB, so more than two rows at the same time are for those who ask for them.
+jobs_option = _threads(is_parameter=True, default=min(cores(), 2), shown="2, which may hold 3 GB")
+cores_option = _threads(is_parameter=False, default=cores(), shown="all cores")
 
 
 def study_options(command: _F) -> _F:
