@@ -115,6 +115,7 @@ __all__ = [
     "reduce_optimality",
     "register_algorithm",
     "require_offer",
+    "set_cores",
     "set_limits",
     "simulate",
     "simulate_beside",
@@ -227,6 +228,12 @@ class WorkloadGraph:
         level: str = "model",
         algorithms: dict[str, str] | None = None,
     ) -> StepReport: ...
+    def times(
+        self,
+        cases: Sequence[tuple[Machine, tuple[float, float] | None, dict[str, str] | None]],
+        overlap: bool = True,
+        level: str = "model",
+    ) -> list[StepReport]: ...
 
 @final
 class Channel:
@@ -653,6 +660,7 @@ def default_steps() -> int: ...
 def limits_follow() -> bool: ...
 def limits_now() -> tuple[int | None, int | None]: ...
 def note_large_work(note: Callable[[str], object] | None) -> None: ...
+def set_cores(count: int) -> int: ...
 def set_limits(bytes: int | None, steps: int | None, follow: bool) -> None: ...
 def register_algorithm(
     name: str,

@@ -1,6 +1,9 @@
 //! Limits on memory and work, compared with an estimate before the work starts.
 //!
 //! [`spend`] counts steps instead if the size of the work is not known before; [`counted`] encloses such work.
+//!
+//! Items that [`crate::parallel`] computes at the same time share the limit of memory: an item that does not fit beside
+//! the others is computed after them.
 
 use std::{
     cell::Cell,
@@ -67,6 +70,9 @@ pub fn set_note(note: Option<Note>) {
 }
 
 fn note(what: &str, memory: bool, needs: u128) {
+    if NOTED.get() && !memory {
+        return;
+    }
     let of = if memory { " of memory" } else { " and may take a minute or more" };
     remark(|| format!("{what} needs about {}{of}", amount(memory, needs as f64)));
 }
@@ -117,6 +123,8 @@ pub fn get() -> (u64, u64) {
 /// The estimate is over a limit.
 pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLimit> {
     check(what, bytes, steps)?;
+    hold(bytes);
+    WHAT.set(what);
     let before = u128::from(SPENT.get().unwrap_or(0));
     let steps = before.saturating_add(steps);
     if bytes >= NOTED_BYTES {
@@ -152,6 +160,70 @@ thread_local! {
     static SPENT: Cell<Option<u64>> = const { Cell::new(None) };
     /// Steps of the work that ended last.
     static LAST: Cell<u64> = const { Cell::new(0) };
+    /// The work whose steps were counted last.
+    static WHAT: Cell<&'static str> = const { Cell::new("the work") };
+    /// True if the steps of the work under way were noted already.
+    static NOTED: Cell<bool> = const { Cell::new(false) };
+    /// The memory that the item under way was admitted with; `None` if no other item may be under way.
+    static OWN: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// The memory that all items under way were admitted with.
+static HELD: AtomicU64 = AtomicU64::new(0);
+
+/// The payload of the unwinding of an item that does not fit beside others.
+pub(crate) struct Crowded;
+
+/// Admits memory beside that of the other items under way, or unwinds with the payload [`Crowded`].
+fn hold(bytes: u128) {
+    let Some(own) = OWN.get() else { return };
+    let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+    if bytes > own {
+        let others = HELD.fetch_add(bytes - own, Relaxed).saturating_sub(own);
+        let most = BYTES.load(Relaxed);
+        if others > 0 && most < u64::MAX && others.saturating_add(bytes) > most {
+            HELD.fetch_sub(bytes - own, Relaxed);
+            resume_unwind(Box::new(Crowded));
+        }
+        OWN.set(Some(bytes));
+    }
+}
+
+/// Runs an item while others may be under way, which share the limit of memory.
+pub(crate) fn beside<R>(item: impl FnOnce() -> R) -> R {
+    /// Releases the memory, also when `item` unwinds.
+    struct Release(Option<u64>);
+    impl Drop for Release {
+        fn drop(&mut self) {
+            HELD.fetch_sub(OWN.replace(self.0).unwrap_or(0), Relaxed);
+        }
+    }
+    let _release = Release(OWN.replace(Some(0)));
+    item()
+}
+
+/// Runs an item after `earlier` steps of others that its count does not hold, and returns the item's steps too. Notes
+/// the steps of all together once, as one count of all would.
+pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u64)) -> (R, u64) {
+    /// Puts the outer value back, also when `item` unwinds.
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            NOTED.set(self.0);
+        }
+    }
+    let before = SPENT.get().unwrap_or(0);
+    let is_noted = |steps: u64| u128::from(before.saturating_add(steps)) >= NOTED_STEPS;
+    let (found, steps) = {
+        let _restore = Restore(NOTED.replace(NOTED.get() || is_noted(earlier.load(Relaxed))));
+        item()
+    };
+    let others = earlier.fetch_add(steps, Relaxed);
+    let all = others.saturating_add(steps);
+    if !is_noted(others) && is_noted(all) && !is_noted(steps) {
+        note(WHAT.get(), false, before.saturating_add(all).into());
+    }
+    (found, steps)
 }
 
 /// Returns the steps that the last [`counted`] work of this thread was admitted with or spent.
@@ -199,6 +271,7 @@ pub fn spend(what: &'static str, steps: u64) {
     let before = spent;
     let spent = before.saturating_add(steps);
     SPENT.set(Some(spent));
+    WHAT.set(what);
     let limit = STEPS.load(Relaxed);
     if spent > limit && limit < u64::MAX {
         resume_unwind(Box::new(OverLimit { what, needs: spent.into(), limit, memory: false }));

@@ -1,10 +1,15 @@
 //! Work on all cores.
 //!
 //! [`map`] is `iter().map()` with the same values, in the same order and under the same limit of steps, whatever the
-//! number of cores: other threads compute values ahead of the caller, who computes anew what they could not finish. The
-//! limit of memory holds for each value alone.
+//! number of cores: other threads compute values ahead of the caller, who computes anew what they could not finish.
+//! Values that are computed at the same time share the limit of memory: one that does not fit beside the others is
+//! computed anew after them.
+//!
+//! All callers of the process share its cores. A caller on a thread of its own counts as a core at work while it is
+//! inside a [`Caller`], so many callers at once start no further threads.
 
 use std::{
+    cell::Cell,
     iter,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
@@ -36,10 +41,70 @@ pub fn stay_on_one_thread() {
     ALONE.store(true, Relaxed);
 }
 
-/// Cores without work: all but one at first. Less than 0 while callers that waited go on.
+/// The cores of this process.
+struct Cores {
+    all: AtomicIsize,
+    /// Those without work: all but one at first. Less than 0 while callers that waited go on, or while there are more
+    /// callers than cores.
+    idle: AtomicIsize,
+}
+
+fn of_process() -> &'static Cores {
+    static CORES: OnceLock<Cores> = OnceLock::new();
+    CORES.get_or_init(|| {
+        let all = thread::available_parallelism().map_or(1, |n| narrow(n.get()));
+        Cores { all: all.into(), idle: (all - 1).into() }
+    })
+}
+
 fn idle() -> &'static AtomicIsize {
-    static IDLE: OnceLock<AtomicIsize> = OnceLock::new();
-    IDLE.get_or_init(|| AtomicIsize::new(thread::available_parallelism().map_or(1, |n| narrow(n.get())) - 1))
+    &of_process().idle
+}
+
+/// Returns the number of cores that work may use.
+pub fn cores() -> usize {
+    narrow(of_process().all.load(Relaxed))
+}
+
+/// Sets the number of cores that work from now on may use, at least one. The first number is that of the cores on which
+/// the operating system lets this process run.
+pub fn set_cores(count: usize) {
+    let count = narrow(count.max(1));
+    let before = of_process().all.swap(count, Relaxed);
+    idle().fetch_add(count - before, Relaxed);
+}
+
+/// A call of the library, whose thread the caller owns. Further calls at the same time leave fewer cores idle.
+pub struct Caller {
+    is_outer: bool,
+}
+
+thread_local! {
+    static IS_CALLING: Cell<bool> = const { Cell::new(false) };
+}
+
+static CALLERS: AtomicUsize = AtomicUsize::new(0);
+
+impl Caller {
+    #[must_use]
+    pub fn enter() -> Self {
+        let is_outer = !IS_CALLING.replace(true);
+        if is_outer && CALLERS.fetch_add(1, Relaxed) > 0 {
+            idle().fetch_sub(1, Relaxed);
+        }
+        Self { is_outer }
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if self.is_outer {
+            IS_CALLING.set(false);
+            if CALLERS.fetch_sub(1, Relaxed) > 1 {
+                idle().fetch_add(1, Relaxed);
+            }
+        }
+    }
 }
 
 /// The right to start a thread, which ends with the thread.
@@ -85,30 +150,45 @@ impl Drop for End<'_> {
     }
 }
 
-/// Returns the values of `work`, most of which are computed when this function returns.
+/// Returns the values of `work`, most of which are computed when this function returns. The first items are computed on
+/// this thread, in case all of them together are short.
 pub fn map<'a, T: Sync, R: Send + 'a>(
+    items: &'a [T],
+    work: impl Fn(&T) -> R + Sync + 'a,
+) -> impl Iterator<Item = R> + 'a {
+    map_after(PATIENCE, items, work)
+}
+
+/// Returns as [`map`] does, for items each of which is longer than the start of a thread, 0.1 ms.
+pub fn map_long<'a, T: Sync, R: Send + 'a>(
+    items: &'a [T],
+    work: impl Fn(&T) -> R + Sync + 'a,
+) -> impl Iterator<Item = R> + 'a {
+    map_after(Duration::ZERO, items, work)
+}
+
+fn map_after<'a, T: Sync, R: Send + 'a>(
+    patience: Duration,
     items: &'a [T],
     work: impl Fn(&T) -> R + Sync + 'a,
 ) -> impl Iterator<Item = R> + 'a {
     let before = limits::counted_steps();
     let mut done: Vec<Option<(R, u64)>> = Vec::with_capacity(items.len());
-    let (start, mut spent) = (Instant::now(), 0);
+    let (start, spent) = (Instant::now(), AtomicU64::new(0));
     while let [item, others @ ..] = &items[done.len()..] {
-        if !limits::has_left(spent) {
+        if !limits::has_left(spent.load(Relaxed)) {
             break;
         }
         // Cores that are busy now may be idle after some items.
         if !others.is_empty()
-            && start.elapsed() >= PATIENCE
+            && start.elapsed() >= patience
             && let Some(core) = Core::take()
         {
             let cores = iter::once(core).chain(iter::from_fn(Core::take)).take(others.len()).collect();
-            done.extend(at_once(&items[done.len()..], &work, (before, spent), cores));
+            done.extend(at_once(&items[done.len()..], &work, (before, &spent), cores));
             break;
         }
-        let found = alone(item, &work, before);
-        spent += found.as_ref().map_or(0, |found| found.1);
-        done.push(found);
+        done.push(alone(item, &work, (before, &spent)));
     }
     let mut done = done.into_iter();
     let mut items = items.iter();
@@ -125,6 +205,20 @@ pub fn map<'a, T: Sync, R: Send + 'a>(
     })
 }
 
+/// Returns the values of two functions, which are computed at the same time if a core is idle.
+pub fn both<A: Send, B: Send>(a: impl Fn() -> A + Sync, b: impl Fn() -> B + Sync) -> (A, B) {
+    enum Value<A, B> {
+        First(A),
+        Second(B),
+    }
+    let work = |first: &bool| if *first { Value::First(a()) } else { Value::Second(b()) };
+    let mut values = map_long(&[true, false], work);
+    let (Some(Value::First(a)), Some(Value::Second(b))) = (values.next(), values.next()) else {
+        unreachable!("the values are in the order of the items")
+    };
+    (a, b)
+}
+
 /// A thread that has not ended.
 struct Running<'a> {
     _core: Core,
@@ -139,23 +233,22 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Computes items on this thread and others, after `spent` steps. `None` for those whose work unwound or was not begun,
-/// because the steps of all reach the limit.
+/// Computes items on this thread and others, after `spent` steps, to which it adds. `None` for those whose work unwound
+/// or was not begun, because the steps of all reach the limit.
 fn at_once<T: Sync, R: Send>(
     items: &[T],
     work: &(impl Fn(&T) -> R + Sync),
-    (before, spent): (Option<u64>, u64),
+    (before, spent): (Option<u64>, &AtomicU64),
     cores: Vec<Core>,
 ) -> Vec<Option<(R, u64)>> {
-    let (next, spent, ended) = (AtomicUsize::new(0), AtomicU64::new(spent), Arc::new(AtomicBool::new(false)));
+    let (next, ended) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(false)));
     let done: Vec<Mutex<Option<(R, u64)>>> = items.iter().map(|_| Mutex::new(None)).collect();
     let (caller, running) = (thread::current(), AtomicUsize::new(cores.len()));
     let run = &|| {
         while limits::has_left(spent.load(Relaxed)) {
             let at = next.fetch_add(1, Relaxed);
             let Some(item) = items.get(at) else { break };
-            let found = alone(item, work, before);
-            spent.fetch_add(found.as_ref().map_or(0, |found| found.1), Relaxed);
+            let found = alone(item, &|item: &T| limits::beside(|| work(item)), (before, spent));
             *done[at].lock().unwrap_or_else(PoisonError::into_inner) = found;
         }
     };
@@ -182,11 +275,17 @@ fn at_once<T: Sync, R: Send>(
     done.into_iter().map(|found| found.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
 }
 
-/// Computes an item, with its steps. `None` if its work unwound, except for an interruption, which passes.
-fn alone<T, R>(item: &T, work: &impl Fn(&T) -> R, before: Option<u64>) -> Option<(R, u64)> {
-    let run = || limits::counted_after(before, || work(item));
+/// Computes an item, with its steps, after `spent` steps of others. `None` if its work unwound, except for an
+/// interruption, which passes.
+fn alone<T, R>(item: &T, work: &impl Fn(&T) -> R, (before, spent): (Option<u64>, &AtomicU64)) -> Option<(R, u64)> {
+    let run = || {
+        limits::after_others(spent, || {
+            let value = limits::counted_after(before, || work(item));
+            (value, limits::last_counted() - before.unwrap_or(0))
+        })
+    };
     match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(value) => Some((value, limits::last_counted() - before.unwrap_or(0))),
+        Ok(found) => Some(found),
         Err(payload) if payload.is::<Interrupted>() => resume_unwind(payload),
         Err(_) => None,
     }

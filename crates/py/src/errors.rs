@@ -12,6 +12,7 @@ use unisono_base::{
     Diagnostic,
     interrupt::{Interrupted, watch},
     limits::{OverLimit, counted},
+    parallel::Caller,
 };
 use unisono_plan::PlanError;
 
@@ -80,6 +81,7 @@ pub fn quiet_panics() {
 pub fn detached<R: Send>(py: Python<'_>, f: impl FnOnce() -> R + Send) -> PyResult<R> {
     limits::refresh();
     py.detach(|| {
+        let _caller = Caller::enter();
         let raised = Rc::new(RefCell::new(None));
         let keep = Rc::clone(&raised);
         let signalled = move || match Python::attach(|py| py.check_signals()) {

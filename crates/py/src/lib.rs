@@ -83,6 +83,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(limits::limits_follow, m)?)?;
     m.add_function(wrap_pyfunction!(limits::limits_now, m)?)?;
     m.add_function(wrap_pyfunction!(limits::note_large_work, m)?)?;
+    m.add_function(wrap_pyfunction!(limits::set_cores, m)?)?;
     m.add_function(wrap_pyfunction!(limits::set_limits, m)?)?;
     m.add_function(wrap_pyfunction!(limits::steps_counted, m)?)?;
     m.add_function(wrap_pyfunction!(machine::machine_presets, m)?)?;

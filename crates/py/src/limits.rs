@@ -13,7 +13,10 @@ use pyo3::{
     prelude::*,
 };
 use rustix::process::{Resource, getrlimit};
-use unisono_base::limits::{self, DEFAULT_STEPS};
+use unisono_base::{
+    limits::{self, DEFAULT_STEPS},
+    parallel,
+};
 
 use crate::errors::input;
 
@@ -169,6 +172,14 @@ pub fn admit_sweep(points: u64, steps: u64) -> PyResult<()> {
     refresh();
     let (points, steps) = (u128::from(points), u128::from(steps));
     limits::admit("the sweep", BYTES * points, STEPS * points + steps).map_err(input)
+}
+
+/// Sets the number of cores that calls of the library use together, at least one, and returns the number before.
+#[pyfunction]
+pub fn set_cores(count: usize) -> usize {
+    let before = parallel::cores();
+    parallel::set_cores(count);
+    before
 }
 
 #[pyfunction]

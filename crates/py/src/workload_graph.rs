@@ -6,6 +6,7 @@ use std::{
 };
 
 use pyo3::prelude::*;
+use unisono_base::{limits::counted, parallel};
 use unisono_collective::Kind;
 use unisono_emit::PROGRAM_FORMATS;
 use unisono_machine::network::Network;
@@ -13,7 +14,7 @@ use unisono_plan::{
     Part, PlanError, RunError,
     workload::{
         TaskProgram, Workload, discovered,
-        graph::{Level, Prices, Step},
+        graph::{GraphReport, Level, Prices, Step},
         is_program_of_tasks, places,
     },
 };
@@ -25,6 +26,9 @@ use crate::{
     machine::Machine,
     simulate::failed,
 };
+
+/// A machine, the rates of its accelerator, and the algorithm of each kind of collective.
+type Case = (Py<Machine>, Option<(f64, f64)>, Option<BTreeMap<String, String>>);
 
 /// A program that computes and communicates, read from files of other tools.
 #[pyclass(frozen, module = "unisono")]
@@ -128,29 +132,55 @@ impl WorkloadGraph {
     fn time<'py>(
         &self,
         py: Python<'py>,
-        machine: &Machine,
+        machine: Py<Machine>,
         accelerator: Option<(f64, f64)>,
         overlap: bool,
         level: &str,
         algorithms: Option<BTreeMap<String, String>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let mut reports = self.times(py, vec![(machine, accelerator, algorithms)], overlap, level)?;
+        Ok(reports.remove(0))
+    }
+
+    /// Times one step on each machine, on all cores, with the rates and the algorithms beside it as for `time`.
+    #[pyo3(signature = (cases, overlap = true, level = "model"))]
+    fn times<'py>(
+        &self,
+        py: Python<'py>,
+        cases: Vec<Case>,
+        overlap: bool,
+        level: &str,
+    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let level = Level::named(level, &self.0.name).map_err(input)?;
         let of_kind = |(kind, name): (String, String)| Ok((kind.parse::<Kind>().map_err(input)?.name(), name));
-        let algorithms = algorithms.unwrap_or_default().into_iter().map(of_kind).collect::<PyResult<_>>()?;
-        let own = machine.description().get::<Network>().and_then(|network| network.accelerator);
-        let given = accelerator.or_else(|| own.map(|own| (own.tflops * 1e12, own.memory_gb_per_second * 1e9)));
-        let accelerator = given.map(|(operations_per_second, memory_bytes_per_second)| Accelerator {
-            operations_per_second,
-            memory_bytes_per_second,
-        });
-        let timed = detached(py, || {
-            let part = part_of(machine, self.1.as_ref())?;
-            let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms);
-            Step { prices, accelerator, overlap, level }.report()
+        let read = |(machine, rates, algorithms): Case| {
+            let algorithms = algorithms.unwrap_or_default().into_iter().map(of_kind).collect::<PyResult<_>>()?;
+            Ok((machine, rates, algorithms))
+        };
+        let cases: Vec<(Py<Machine>, Option<(f64, f64)>, BTreeMap<_, _>)> =
+            cases.into_iter().map(read).collect::<PyResult<_>>()?;
+        let timed: Vec<_> = detached(py, || {
+            let step = |(machine, rates, algorithms): &(Py<Machine>, Option<(f64, f64)>, BTreeMap<_, _>)| {
+                let machine = machine.get();
+                let own = machine.description().get::<Network>().and_then(|network| network.accelerator);
+                let rates = rates.or_else(|| own.map(|own| (own.tflops * 1e12, own.memory_gb_per_second * 1e9)));
+                let accelerator = rates.map(|(operations_per_second, memory_bytes_per_second)| Accelerator {
+                    operations_per_second,
+                    memory_bytes_per_second,
+                });
+                let part = part_of(machine, self.1.as_ref())?;
+                let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms.clone());
+                Step { prices, accelerator, overlap, level }.report()
+            };
+            // Each case has a limit of steps of its own.
+            parallel::map_long(&cases, |case| counted(|| step(case))).collect()
         })?;
-        let mut report = timed.map_err(|e: RunError| failed(py, e))?;
-        report.reference = self.1.as_ref().map_or_else(String::new, |workload| workload.reference.clone());
-        to_python(py, &report)
+        let reported = |timed: Result<GraphReport, RunError>| {
+            let mut report = timed.map_err(|e| failed(py, e))?;
+            report.reference = self.1.as_ref().map_or_else(String::new, |workload| workload.reference.clone());
+            to_python(py, &report)
+        };
+        timed.into_iter().map(reported).collect()
     }
 
     fn __repr__(&self) -> String {

@@ -37,6 +37,8 @@ pub mod stored;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 pub mod text;
 pub mod verify;
+#[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+mod well_formed;
 
 pub use builder::{BuildError, Builder};
 pub use flow::Flow;

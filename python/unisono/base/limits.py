@@ -4,10 +4,10 @@ from types import EllipsisType, TracebackType
 from typing import Self
 
 from unisono import _core
-from unisono._core import InputError, default_steps, note_large_work
+from unisono._core import InputError, default_steps, note_large_work, set_cores
 from unisono.base.inputs import parse_bytes, whole
 
-__all__ = ["Limits", "default_steps", "limits", "note_large_work"]
+__all__ = ["Limits", "default_steps", "limits", "note_large_work", "set_cores"]
 
 #: Limits have 64 bits; the largest number means no limit.
 _LARGEST = 2**64 - 2

@@ -11,12 +11,13 @@ import click
 
 from unisono import InputError
 from unisono.base.files import is_file
+from unisono.base.limits import set_cores
 from unisono.base.studies import KeptPoints
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-__all__ = ["cores", "end", "pool", "study", "study_options"]
+__all__ = ["cores", "cores_option", "end", "jobs_option", "pool", "study", "study_options"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -29,6 +30,32 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _use_cores(context: click.Context, _: click.Parameter, jobs: int) -> int:
+    """Sets the cores that the command's calls of the library use together, until it ends."""
+    before = set_cores(jobs)
+    context.call_on_close(lambda: set_cores(before))
+    return jobs
+
+
+def _threads(*, is_parameter: bool, default: int, shown: str) -> Callable[[_F], _F]:
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        default=default,
+        expose_value=is_parameter,
+        callback=_use_cores,
+        help=f"Threads that compute; the result is the same [{shown}].",
+    )
+
+
+#: The option of a command that computes on several cores. The number is a parameter of the first only: the calls of the
+#: library use as many cores without it.
+#: A row of a paper may hold 1.5 GB, so more than two rows at the same time are for those who ask for them.
+jobs_option = _threads(is_parameter=True, default=min(cores(), 2), shown="2, which may hold 3 GB")
+cores_option = _threads(is_parameter=False, default=cores(), shown="all cores")
+
+
 def study_options(command: _F) -> _F:
     """Adds the options of a command that computes many independent points."""
     options = (
@@ -37,6 +64,7 @@ def study_options(command: _F) -> _F:
             type=click.IntRange(min=1),
             metavar="N",
             default=cores(),
+            callback=_use_cores,
             help="Points at the same time, by threads [all cores].",
         ),
         click.option(

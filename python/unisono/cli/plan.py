@@ -13,6 +13,7 @@ from unisono.base.inputs import parse_bytes
 from unisono.base.pictures import form_of
 from unisono.base.reports import Bound, Candidate, Phase, PlanReport
 from unisono.cli._bits import SAME_BITS, check_contributors, contributors_option
+from unisono.cli._jobs import cores_option
 from unisono.cli._library import OWN_ROWS, print_bits, print_choice, print_enabled
 from unisono.cli._options import Request, library_of, limit_options, plan_options
 from unisono.cli._output import (
@@ -99,6 +100,7 @@ _SCHEDULES = (
     help="Add what this library chooses on the machine by its own rules, and its time: nccl, rccl, openmpi, mpich. "
     "With --for nccl and -o, the file has the best of the library's own algorithms for all sizes, or those of --serve.",
 )
+@cores_option
 @limit_options
 def plan(
     as_json: bool,

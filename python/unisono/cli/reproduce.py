@@ -8,6 +8,7 @@ import click
 from unisono import InputError
 from unisono.cli._completion import of_names
 from unisono.cli._failures import NO
+from unisono.cli._jobs import jobs_option, pool
 from unisono.cli._options import json_option, limit_options
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
 from unisono.cli._sources import QUICK, refuse_unused
@@ -22,9 +23,10 @@ __all__ = ["reproduce"]
 @click.option("--quick", is_flag=True, help="Fewer points and no figures.")
 @click.option("--full", is_flag=True, help="The largest simulations too (512 x 512 PEs), which take minutes.")
 @click.option("-o", "--output", metavar="DIR", help="Where the figures go [default: out/PAPER].")
+@jobs_option
 @json_option
 @limit_options
-def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, as_json: bool) -> int:
+def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, jobs: int, as_json: bool) -> int:
     """Checks every numeric claim of PAPER (all papers by default) that needs no hardware."""
     if paper is not None and paper not in PAPERS:
         raise InputError(f"'{paper}' is not a paper; accepted are {', '.join(PAPERS)}")
@@ -35,8 +37,10 @@ def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, as
     files: list[str] = []
     for name in PAPERS if paper is None else [paper]:
         folder = None if quick else Path(output or f"out/{name}")
-        with progress(f"reproducing {name}") as on_step:
-            found, written = reproduce_paper(name, quick=quick, folder=folder, full=full, progress=on_step)
+        with progress(f"reproducing {name}") as on_step, pool(jobs) as threads:
+            found, written = reproduce_paper(
+                name, quick=quick, folder=folder, full=full, progress=on_step, executor=threads
+            )
         claims += found
         files += written
     measured: dict[str, Any] = {"rows": [], "note": "not measured: --quick leaves it out"}

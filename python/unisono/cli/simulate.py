@@ -13,6 +13,7 @@ from unisono.base.reports import Bound, MetricReport, SimulationReport
 from unisono.cli import _ranks_options
 from unisono.cli._beside import print_beside, reports, run_beside
 from unisono.cli._failures import NO, say
+from unisono.cli._jobs import cores_option
 from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import (
     bandwidths_text,
@@ -96,6 +97,7 @@ _OF_RUN = (
     help=f"Which PEs or ranks: all, an even sample of N [default: {SAMPLED}], or a list as in 0,5,64..127.",
 )
 @json_option
+@cores_option
 @limit_options
 def simulate(
     file_or_collective: str | None,

@@ -14,6 +14,7 @@ from unisono.base.reports import Diagnostic, MscclProof, ProofReport
 from unisono.cli._bits import bits_text, check_contributors, contributors_option, print_verdict, verdict
 from unisono.cli._failures import NO
 from unisono.cli._gpu_plans import check_file, place_of_step, verify_plan
+from unisono.cli._jobs import cores_option
 from unisono.cli._options import json_option, limit_options, machine_of, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import counted, duration, print_fields, print_json, print_lines, working
 from unisono.cli._plan_files import verify_plan_file
@@ -79,6 +80,7 @@ _LISTED = 16
     help="Of a plan for GPUs: processors of a GPU, each of which runs a thread block (default: 108, an A100).",
 )
 @json_option
+@cores_option
 @limit_options
 def verify(
     file_or_collective: str | None,

@@ -12,6 +12,7 @@ from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
 from unisono.cli import _output
 from unisono.cli._completion import complete, workloads
+from unisono.cli._jobs import cores_option
 from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
 from unisono.cli._output import (
     number,
@@ -83,6 +84,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     help="Also with other values of the machine file, machine=NAME, fail=LINK or allreduce=ALGORITHM; may be repeated.",
 )
 @json_option
+@cores_option
 @limit_options
 def workload(
     words: tuple[str, ...],

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import SupportsIndex
 
-from unisono._core import InputError, Machine, WorkloadGraph, collectives, workload_presets
+from unisono._core import Error, InputError, Machine, WorkloadGraph, collectives, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, load, read_bytes, read_text, title
 from unisono.base.forms import reading
 from unisono.base.inputs import MachineLike, finite, whole
 from unisono.base.messages import shown
 from unisono.base.names import did_you_mean, named
-from unisono.base.reports import StepReport
+from unisono.base.reports import StepReport, WhatIf
 from unisono.machines.cables import same_cables, stated_rates, with_rate
 from unisono.machines.descriptions import by_rates
 from unisono.machines.descriptions import machine as machine_of
@@ -138,46 +138,52 @@ def step(
     _require_effect(graph, rates)
     by = dict(algorithms or {})
     level = named("level", level)
-    report = _timed(graph, found, rates, by, level, overlap=overlap)
-    report["what_if"] = []
-    for changes in what_if:
-        other, own_rates, own_by = _changed(graph, found, rates, by, changes)
-        after = _timed(graph, other, own_rates, own_by, level, overlap=overlap)
-        report["what_if"].append(
-            {
-                "changes": {
-                    key: value.name if isinstance(value, Machine) else str(value) for key, value in changes.items()
-                },
-                "machine": after["machine"],
-                "seconds": after["seconds"],
-                "compute_seconds": after["compute_seconds"],
-                "communication_seconds": after["communication_seconds"],
-                "exposed_seconds": after["exposed_seconds"],
-                "waiting_seconds": after["waiting_seconds"],
-                "cost_usd": after["cost_usd"],
-                "time_x_cost": after["time_x_cost"],
-                "speed_up": report["seconds"] / after["seconds"] if after["seconds"] > 0 else 1.0,
-            }
-        )
+    # A change that is refused is reported after those before it were timed.
+    asked, refused = list(what_if), None
+    cases: list[_Case] = [(found, _accelerator(found, rates), by)]
+    for changes in asked:
+        try:
+            other, own_rates, own_by = _changed(graph, found, rates, by, changes)
+            cases.append((other, _accelerator(other, own_rates), own_by))
+        except Error as error:
+            refused = error
+            break
+    report, *after = _timed(graph, cases, level, overlap=overlap)
+    if refused is not None:
+        raise refused
+    report["what_if"] = [_difference(report, *change) for change in zip(asked, after, strict=True)]
     return report
 
 
-def _timed(
-    graph: WorkloadGraph,
-    machine: Machine,
-    rates: dict[str, float | None],
-    algorithms: dict[str, str],
-    level: str,
-    *,
-    overlap: bool,
-) -> StepReport:
-    """Returns one step, with the price of the network."""
-    report = graph.time(machine, _accelerator(machine, rates), overlap, level, algorithms)
-    cost = price(machine)
-    report["cost_usd"] = cost
-    report["rates"] = machine.rates()
-    report["time_x_cost"] = None if cost is None else report["seconds"] * cost
-    return report
+def _difference(before: StepReport, changes: Mapping[str, object], after: StepReport) -> WhatIf:
+    """Returns the times of a step after changes, beside those before."""
+    return {
+        "changes": {key: value.name if isinstance(value, Machine) else str(value) for key, value in changes.items()},
+        "machine": after["machine"],
+        "seconds": after["seconds"],
+        "compute_seconds": after["compute_seconds"],
+        "communication_seconds": after["communication_seconds"],
+        "exposed_seconds": after["exposed_seconds"],
+        "waiting_seconds": after["waiting_seconds"],
+        "cost_usd": after["cost_usd"],
+        "time_x_cost": after["time_x_cost"],
+        "speed_up": before["seconds"] / after["seconds"] if after["seconds"] > 0 else 1.0,
+    }
+
+
+#: A machine, the rates of its accelerator, and the algorithm of each kind of collective.
+_Case = tuple[Machine, tuple[float, float] | None, dict[str, str]]
+
+
+def _timed(graph: WorkloadGraph, cases: list[_Case], level: str, *, overlap: bool) -> list[StepReport]:
+    """Returns one step on each machine, with the price of the network."""
+    reports = graph.times(cases, overlap, level)
+    for report, (machine, _, _) in zip(reports, cases, strict=True):
+        cost = price(machine)
+        report["cost_usd"] = cost
+        report["rates"] = machine.rates()
+        report["time_x_cost"] = None if cost is None else report["seconds"] * cost
+    return reports
 
 
 def takes_rates(graph: WorkloadGraph) -> bool:

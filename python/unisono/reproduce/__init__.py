@@ -21,9 +21,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unisono._core import paper_claims
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = [
     "APART",
@@ -170,8 +173,12 @@ def reproduce_paper(
     folder: Path | None,
     full: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    executor: "Executor | None" = None,
 ) -> tuple[list[Claim], list[str]]:
-    """The claims of a paper, judged, and the files of its figures, where a folder for them is given."""
+    """The claims of a paper, judged, and the files of its figures, where a folder for them is given.
+
+    The threads of an ``executor`` compute claims at the same time. The first claim that fails raises its error.
+    """
     # Imported here, for this module is what that one builds on.
     from unisono.reproduce import discovery, hammingmesh, multiplying, piuma, wafer
 
@@ -188,8 +195,9 @@ def reproduce_paper(
         if (claim.get("quick", True) or not quick) and (full or not claim.get("full", False))
     ]
     claims = []
-    for claim in listed:
-        claims.append(judge(paper, claim, modules[paper].check(claim)))
+    check = modules[paper].check
+    for claim, found in zip(listed, (map if executor is None else executor.map)(check, listed), strict=True):
+        claims.append(judge(paper, claim, found))
         if progress is not None:
             progress(len(claims), len(listed))
     files = modules[paper].draw(folder, full) if folder is not None else []

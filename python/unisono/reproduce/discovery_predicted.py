@@ -4,12 +4,12 @@ The paper measured on Marconi-100. Here the same programs are predicted on machi
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from typing import Any
 
 from unisono._core import Discovery, Machine
 from unisono.discovery.prediction import predictions
 from unisono.reproduce import Finding, multiplying_simulated
+from unisono.reproduce.once import once
 
 __all__ = ["communication", "gain", "speedups"]
 
@@ -56,6 +56,6 @@ def _seconds(listed: Listed, build: Build, nodes: int) -> float:
     return kernel_us * 1e-6 / nodes + {"messages": alone, "collectives": predicted}[listed["by"]]
 
 
-@cache
+@once
 def _latencies(build: Build, nodes: int) -> tuple[float, float]:
     return communication(build, nodes, multiplying_simulated.machine())

@@ -8,7 +8,6 @@ as priced in Table 2.
 
 import io
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from unisono.base.tables import csv_text
 from unisono.machines.descriptions import machine
 from unisono.planning.workloads import workload
 from unisono.reproduce import Finding, listed_claims
+from unisono.reproduce.once import once
 
 __all__ = ["CHECKS", "draw"]
 
@@ -65,7 +65,7 @@ def _case(name: str, cluster: str) -> tuple[str, str]:
     return f"{name}-artifact{rings}", f"{cluster}-{size}-one-plane"
 
 
-@cache
+@once
 def _iteration(name: str, cluster: str, level: str, routing: str | None = None) -> tuple[float, float]:
     """The time of an iteration and its overhead, seconds; with ``routing`` the network has another one."""
     variant, preset = _case(name, cluster)

@@ -1,12 +1,12 @@
 """The runs of section 6 of "Generalisation of recursive doubling for AllReduce" (2017), and their timelines."""
 
 import re
-from functools import cache
 from pathlib import Path
 
 from unisono import Run, plan, simulate
 from unisono._core import Machine, Schedule, emit
 from unisono.base.files import write
+from unisono.reproduce.once import once
 
 __all__ = ["draw", "finish", "goal", "machine", "program", "rounds", "run"]
 
@@ -30,7 +30,7 @@ PROGRAMS: dict[int, tuple[int, str, dict[str, str]]] = {
 _ROUND_NS = 500
 
 
-@cache
+@once
 def machine() -> Machine:
     """The paper's simulated machine with free bytes: its messages have none, a schedule's have an element at least."""
     return _paper_sim("beta_ns_per_byte")

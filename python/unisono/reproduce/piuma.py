@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import unisono as un
 from unisono.planning.training import BYTES, Iteration, iteration, reduction, vgg16
 from unisono.reproduce import Finding, multiplying_simulated, piuma_figures, piuma_trees
+from unisono.reproduce.once import once
 from unisono.reproduce.piuma_trees import machine, on_subset, run
 
 __all__ = ["LARGEST", "check", "draw", "eq_1", "eq_2", "host", "machine", "run", "train"]
@@ -72,7 +72,7 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     ]
 
 
-@cache
+@once
 def host(nodes: int, elements: int, algorithm: str) -> float:
     """An allreduce on the cores, nanoseconds by its model."""
     plan = un.plan("allreduce", machine(nodes), elements=elements, algorithm=algorithm)
@@ -94,7 +94,7 @@ def eq_2(name: str = "piuma") -> float:
     return float(max(bits / (2 * m["core_gbps"]), bits / m["memory_gbps"]))
 
 
-@cache
+@once
 def train(name: str, minibatch: int, way: str, *, overlap: bool) -> Iteration:
     """An iteration of VGG-16 on 16 nodes."""
     on = machine(16, name)

@@ -4,25 +4,25 @@ import heapq
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise, product
 from typing import Any
 
 import unisono as un
 from unisono.reproduce import Finding
+from unisono.reproduce.once import once
 
 __all__ = ["CHECKS", "machine", "on_subset", "run"]
 
 Listed = dict[str, Any]
 
 
-@cache
+@once
 def machine(nodes: int, name: str = "piuma") -> un.Machine:
     """A preset with that number of nodes."""
     return un.machine(name, nodes=nodes)
 
 
-@cache
+@once
 def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> un.Run:
     """An allreduce of ``elements`` f32 in the network, simulated."""
     plan = un.plan(
@@ -65,7 +65,7 @@ class _Tree:
         return way
 
 
-@cache
+@once
 def _tree(nodes: int) -> _Tree:
     made = un.plan("allreduce", machine(nodes), elements=1, algorithm="in-network")
     schedule = json.loads(made.schedule.to_json())

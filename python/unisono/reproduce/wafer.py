@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from unisono import _core, bounds, plan, sweep
 from unisono.base.reports import SweepPoint, in_cycles
 from unisono.reproduce import Finding, wafer_figures, wafer_statements
 from unisono.reproduce import wafer_simulated as runs
+from unisono.reproduce.once import once
 from unisono.reproduce.wafer_formulas import FORMULAS
 from unisono.reproduce.wafer_simulated_figures import figure as draw_runs
 from unisono.reproduce.wafer_statements import LETTERS, cycles_by_algorithm, letters
@@ -54,13 +54,13 @@ def draw(folder: Path, full: bool = False) -> list[str]:
     ]
 
 
-@cache
+@once
 def optimality() -> dict[str, npt.NDArray[np.float64]]:
     """Time over the bound of Lemma 5.5 by algorithm: rows P = 2..512, columns the dense lengths."""
     return _core.reduce_optimality(PES_MAX, DENSE_LENGTHS)
 
 
-@cache
+@once
 def winners(shape: tuple[int, ...]) -> list[SweepPoint]:
     """The fixed algorithms of an AllReduce on this shape at every length."""
     algorithms = FIXED_1D if len(shape) == 1 else FIXED_2D

@@ -7,10 +7,10 @@ model's error alone.
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 from unisono import UnsupportedError, plan, simulate
 from unisono.base.reports import in_cycles
+from unisono.reproduce.once import once
 
 __all__ = [
     "LENGTHS",
@@ -61,7 +61,7 @@ class Point:
         return None if not self.simulated else self.predicted / self.simulated - 1
 
 
-@cache
+@once
 def point(
     collective: str, shape: tuple[int, ...], elements: int, algorithm: str, most_work: float = MOST_WORK
 ) -> Point:

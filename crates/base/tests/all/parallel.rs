@@ -2,14 +2,18 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering::SeqCst},
+    },
     thread::sleep,
     time::Duration,
 };
 
 use unisono_base::{
     interrupt::{Interrupted, check, watch},
-    limits::{DEFAULT_STEPS, OverLimit, admit, counted, last_counted, spend},
-    parallel::map,
+    limits::{self, DEFAULT_STEPS, OverLimit, admit, counted, last_counted, set_note, spend},
+    parallel::{both, map, map_long},
 };
 
 /// Long enough that other threads start.
@@ -93,4 +97,55 @@ fn a_caller_that_waits_is_interrupted() {
     });
     let stopped = catch_unwind(AssertUnwindSafe(|| watch(hook, || map(&items, value).count()))).unwrap_err();
     assert_eq!(stopped.downcast_ref(), Some(&Interrupted));
+}
+
+#[test]
+fn two_functions_give_their_values_and_their_panics() {
+    let two = both(
+        || 1,
+        || {
+            work();
+            "two"
+        },
+    );
+    assert_eq!(two, (1, "two"));
+    assert!(catch_unwind(|| both(|| 1, || -> u8 { panic!("the second fails") })).is_err());
+}
+
+#[test]
+fn items_that_do_not_fit_beside_each_other_run_one_after_the_other() {
+    const GB: u64 = 1 << 60;
+    limits::set(4 * GB, DEFAULT_STEPS);
+    let (under_way, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let item = |&bytes: &u64| {
+        let is_admitted = admit("a test", bytes.into(), 0).is_ok();
+        if bytes == 3 * GB {
+            most.fetch_max(under_way.fetch_add(1, SeqCst) + 1, SeqCst);
+            work();
+            under_way.fetch_sub(1, SeqCst);
+        }
+        is_admitted
+    };
+    // Those that fit beside others do not wait for the large ones.
+    let items = [[3 * GB; 8], [5 * GB; 8], [1; 8]].concat();
+    let found: Vec<bool> = counted(|| map_long(&items, |bytes| map(&[*bytes; 3], item).all(|is_ok| is_ok)).collect());
+    limits::set(u64::MAX, DEFAULT_STEPS);
+    assert_eq!(found, [[true; 8], [false; 8], [true; 8]].concat());
+    assert_eq!(most.into_inner(), 1);
+}
+
+#[test]
+fn many_short_items_are_noted_once() {
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&noted);
+    set_note(Some(Box::new(move |sentence| notes.lock().unwrap().push(sentence))));
+    let item = |_: &u32| {
+        work();
+        admit("the many", 0, 1 << 30).unwrap();
+    };
+    counted(|| map(&[0; 40], item).count());
+    set_note(None);
+    let noted = noted.lock().unwrap();
+    let of_many: Vec<_> = noted.iter().filter(|sentence| sentence.starts_with("the many")).collect();
+    assert_eq!(of_many.len(), 1, "{of_many:?}");
 }

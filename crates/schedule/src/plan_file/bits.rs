@@ -45,6 +45,8 @@ impl PlanFile {
         for (at, row) in self.table.rows().iter().enumerate() {
             collectives.entry((row.kind.name(), row.ranks)).or_default().push(at);
         }
+        let used: Vec<usize> = collectives.values().flatten().filter_map(|&row| self.uses[row]).collect();
+        self.prove_at_once(&used);
         collectives.into_values().map(|rows| self.bits_of(&rows, contributors)).collect()
     }
 

@@ -19,6 +19,8 @@ pub(crate) mod write;
 
 use std::sync::OnceLock;
 
+use rustc_hash::FxHashSet;
+use unisono_base::parallel;
 use unisono_collective::{CollectiveError, DecisionTable};
 
 use crate::stored::{Elements, Facts, RankProgram, Stored, Unsound};
@@ -117,7 +119,8 @@ impl PlanFile {
     pub fn prove(&self, schedule: usize) -> Result<&Elements, PlanFileError> {
         let proof = self.proofs[schedule].get_or_init(|| {
             let facts = self.facts(schedule);
-            let programs: Result<_, _> = (0..facts.collective.ranks).map(|rank| self.program(schedule, rank)).collect();
+            let ranks: Vec<u32> = (0..facts.collective.ranks).collect();
+            let programs: Result<_, _> = parallel::map(&ranks, |&rank| self.program(schedule, rank)).collect();
             match Stored::check(facts, programs?) {
                 Ok(proven) => Ok(proven.elements().clone()),
                 Err(why) => Err(PlanFileError::NotProved { schedule, why }),
@@ -133,7 +136,17 @@ impl PlanFile {
     pub fn prove_rows(&self, ranks: Option<u32>) -> Result<(), PlanFileError> {
         let rows = self.table.rows().iter().zip(&self.uses);
         let asked = rows.filter(|(row, _)| ranks.is_none_or(|ranks| row.ranks == ranks));
-        asked.filter_map(|(_, used)| *used).try_for_each(|schedule| self.prove(schedule).map(|_| ()))
+        let used: Vec<usize> = asked.filter_map(|(_, used)| *used).collect();
+        self.prove_at_once(&used);
+        used.into_iter().try_for_each(|schedule| self.prove(schedule).map(|_| ()))
+    }
+
+    /// Proves schedules on all cores, in the order of the list, so that [`PlanFile::prove`] has their results. Each
+    /// proof under way holds the programs of its schedule.
+    fn prove_at_once(&self, schedules: &[usize]) {
+        let mut distinct = FxHashSet::default();
+        let distinct: Vec<usize> = schedules.iter().copied().filter(|&schedule| distinct.insert(schedule)).collect();
+        parallel::map(&distinct, |&schedule| self.prove(schedule).is_ok()).for_each(drop);
     }
 
     /// Decodes the program of `rank` in a schedule.

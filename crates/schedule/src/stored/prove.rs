@@ -17,6 +17,7 @@
 
 use std::ops::Range;
 
+use unisono_base::parallel;
 use unisono_collective::{Collective, Dtype, Kind, Operator, OperatorClass};
 
 use super::{
@@ -26,7 +27,10 @@ use super::{
     order::{self, Event},
     raise, windows,
 };
-use crate::verify::{Method, verify};
+use crate::verify::{Method, Proof, verify};
+
+/// The memory of programs of at least as many steps is checked while their contents are proved.
+const LONG: usize = 1 << 12;
 
 /// The reasons for which programs are not proven.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -96,18 +100,30 @@ impl Stored {
             return Err(Unsound::Scratch { rank });
         }
         let order = order::order(&programs)?;
-        check_windows(&programs, &order, |_| None)?;
-        if blocking == Blocking::Any {
-            align::check(&programs, &order)?;
-        }
         // A plan serves all operators of its class. Floating-point minima are the hardest for repeatable results.
         let strictest = match class_of(&c) {
             OperatorClass::Commutative => Collective { operator: Operator::Min, dtype: Dtype::F32, ..c },
             OperatorClass::None | OperatorClass::Ordered => c,
         };
-        let raised = raise::raise(&programs, &strictest, &order.messages)?;
-        drop(order);
-        let proof = verify(&raised, Method::Auto);
+        let memory = || -> Result<bool, Unsound> {
+            check_windows(&programs, &order, |_| None)?;
+            if blocking == Blocking::Any {
+                align::check(&programs, &order)?;
+            }
+            Ok(runs_in_place(&programs, &c))
+        };
+        let contents = || -> Result<Proof, Unsound> {
+            let raised = raise::raise(&programs, &strictest, &order.messages)?;
+            Ok(verify(&raised, Method::Auto))
+        };
+        let steps: usize = programs.iter().map(|program| program.steps.len()).sum();
+        let (in_place, proof) = if steps < LONG {
+            let in_place = memory()?;
+            (in_place, contents()?)
+        } else {
+            let (in_place, proof) = parallel::both(memory, contents);
+            (in_place?, proof?)
+        };
         if let Some(first) = proof.diagnostics.first() {
             return Err(Unsound::Contents { why: first.message.clone() });
         }
@@ -116,7 +132,7 @@ impl Stored {
             blocking,
             class: class_of(&c),
             repeatable: proof.repeatable,
-            in_place: runs_in_place(&programs, &c),
+            in_place,
             expression: proof.expression_class.unwrap_or_default(),
             method: proof.method.to_owned(),
             origin,

@@ -32,7 +32,7 @@ pub(crate) mod segments;
 use std::{borrow::Cow, collections::BTreeMap, str::FromStr};
 
 use serde::Serialize;
-use unisono_base::{Bytes, Diagnostic, Diagnostics, InstrId, Span};
+use unisono_base::{Bytes, Diagnostic, Diagnostics, InstrId, Span, parallel};
 use unisono_collective::{Collective, Kind, Operator};
 
 use self::{
@@ -41,9 +41,9 @@ use self::{
     expressions::Expressions,
 };
 use crate::{
-    flow,
     order::{Runs, depth_first},
     schedule::Schedule,
+    well_formed,
 };
 
 pub use contributors::{Expression, MOST_CONTRIBUTORS};
@@ -218,7 +218,10 @@ pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[
     })
 }
 
-type Demand<'a> = &'a dyn Fn(u32) -> Vec<Demanded<'a>>;
+type Demand<'a> = &'a (dyn Fn(u32) -> Vec<Demanded<'a>> + Sync);
+
+/// Schedules of at least as many instructions are checked for races while their contents are computed.
+const LONG: usize = 1 << 12;
 
 /// A schedule, and its instructions with their own rounding.
 type Run<'a> = (&'a Schedule, &'a Roundings);
@@ -241,17 +244,18 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
         unlike_elements: None,
         diagnostics: Vec::new(),
     };
-    flow::check(schedule, &mut found);
+    well_formed::check(schedule, &mut found);
     if found.is_empty() {
         let order = depth_first(schedule, &mut found);
         proof.deadlock_free = found.is_empty();
         if proof.deadlock_free {
-            let mut allowance = Allowance::new(schedule.instr_count());
-            if race::check(schedule, &order, &mut allowance, &mut found).is_err() {
-                found.push("limit", None, None, || allowance.refusal());
-            }
+            let races = || races(schedule, &order);
+            let contents = || contents((schedule, roundings), &order, (method, seed), demand);
+            // Each of the two has its own allowance of memory.
+            let is_long = schedule.instr_count() >= LONG && race::has_two_lanes(schedule);
+            let (races, contents) = if is_long { parallel::both(races, contents) } else { (races(), contents()) };
+            found = races;
             proof.race_free = found.is_empty();
-            let contents = contents((schedule, roundings), &order, (method, seed), demand);
             proof.method = contents.method;
             proof.error_probability = contents.error_probability;
             proof.seed = contents.error_probability.map(|_| seed);
@@ -276,6 +280,15 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
     all.append(&mut proof.diagnostics);
     proof.diagnostics = all;
     proof
+}
+
+fn races(schedule: &Schedule, order: &Runs) -> Diagnostics {
+    let mut found = Diagnostics::default();
+    let mut allowance = Allowance::new(schedule.instr_count());
+    if race::check(schedule, order, &mut allowance, &mut found).is_err() {
+        found.push("limit", None, None, || allowance.refusal());
+    }
+    found
 }
 
 struct Outcome {

@@ -3,10 +3,13 @@
 use std::collections::HashSet;
 
 use serde::Serialize;
-use unisono_base::{limits, mix, narrow};
+use unisono_base::{limits, mix, narrow, parallel};
 
 use super::{super::Boards, Free, Heuristic, Job, Jobs, Placed, Sizes, UpperShare};
 use crate::MachineError;
+
+/// The most samples whose jobs are counted at the same time.
+const AT_ONCE: usize = 64;
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct Study {
@@ -93,8 +96,9 @@ fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
     let looks = if boards.adjacent { rows * (rows / 2 + u128::from(boards.count[1])) } else { rows };
     let scan = looks * u128::from(boards.count[1].div_ceil(64));
     let samples = u128::from(study.samples);
-    // The first sample is kept, with the rows and columns of its jobs.
-    (8 * samples + 64 * jobs + 16 * all, samples * (4 * all + jobs * (100 + scan * shapes)))
+    // The first sample is kept, with the rows and columns of its jobs. Others are counted, some at the same time.
+    let at_once = samples.min(AT_ONCE as u128);
+    (12 * samples + 64 * jobs + 16 * all + 24 * jobs * at_once, samples * (4 * all + jobs * (100 + scan * shapes)))
 }
 
 /// # Errors
@@ -114,23 +118,25 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
     let (mut placed, mut refused, mut used) = (0u64, 0u64, 0.0);
     let mut upper = UpperShare::default();
     let mut first = None;
-    for number in 0..study.samples {
-        let sample = sample(boards, study, number);
-        let mut asked = 0u64;
-        for (job, place) in &sample.jobs {
-            let Some(place) = place else {
-                refused += 1;
-                continue;
-            };
-            placed += 1;
-            asked += u64::from(job.boards);
-            let share = UpperShare::of(place, boards);
-            upper.alltoall += share.alltoall * f64::from(job.boards);
-            upper.allreduce += share.allreduce * f64::from(job.boards);
+    let numbers: Vec<u32> = (0..study.samples).collect();
+    for numbers in numbers.chunks(AT_ONCE) {
+        // The sums are made in the order of samples and jobs, so their bits do not depend on the cores.
+        for (jobs, sample) in parallel::map(numbers, |&number| counted(boards, study, number)) {
+            let mut asked = 0u64;
+            for (size, share) in jobs {
+                let Some(share) = share else {
+                    refused += 1;
+                    continue;
+                };
+                placed += 1;
+                asked += u64::from(size);
+                upper.alltoall += share.alltoall * f64::from(size);
+                upper.allreduce += share.allreduce * f64::from(size);
+            }
+            used += asked as f64;
+            shares.push(asked as f64 / (boards.all() - fail) as f64);
+            first = first.or(sample);
         }
-        used += asked as f64;
-        shares.push(asked as f64 / (boards.all() - fail) as f64);
-        first.get_or_insert(sample);
     }
     shares.sort_by(f64::total_cmp);
     let samples = f64::from(study.samples);
@@ -148,6 +154,17 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
         samples: study.samples,
         first: first.expect("there is a sample"),
     })
+}
+
+/// The boards of a job, and its traffic over the upper level if it was placed.
+type Counted = (u32, Option<UpperShare>);
+
+/// Makes one sample, and returns what counts of its jobs. The first sample itself is returned too.
+fn counted(boards: &Boards, study: &Study, number: u32) -> (Vec<Counted>, Option<Sample>) {
+    let sample = sample(boards, study, number);
+    let share = |place: &Option<Placed>| place.as_ref().map(|place| UpperShare::of(place, boards));
+    let jobs = sample.jobs.iter().map(|(job, place)| (job.boards, share(place))).collect();
+    (jobs, (number == 0).then_some(sample))
 }
 
 /// Makes one sample: boards fail, then each job is placed at the first place found for it, or refused.

@@ -16,7 +16,7 @@ use std::{
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_algorithms::{Means, Params, ranks::Extents};
-use unisono_base::interrupt::check;
+use unisono_base::{interrupt::check, parallel};
 use unisono_collective::Kind;
 use unisono_cost::{
     endpoint::{LevelPrices, Prices as MessagePrices},
@@ -80,6 +80,8 @@ pub struct Prices<'a> {
     /// The collectives of a workload file that are planned.
     settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
+    /// Collectives that were timed ahead of their row.
+    ahead: FxHashMap<Collected, Result<(Communication, Vec<Chosen>), PlanError>>,
     rows: Vec<Communication>,
     /// The algorithms that the groups of each row use: one entry for each size of groups.
     chosen: Vec<Vec<Chosen>>,
@@ -156,6 +158,7 @@ impl<'a> Prices<'a> {
             algorithms: BTreeMap::new(),
             settled: FxHashSet::default(),
             known: FxHashMap::default(),
+            ahead: FxHashMap::default(),
             rows: Vec::new(),
             chosen: Vec::new(),
             messages: FxHashMap::default(),
@@ -301,11 +304,28 @@ impl<'a> Prices<'a> {
         }
         check();
         let (priced, chosen) = match key {
-            Key::Collective(collected) => self.collective(&collected)?,
+            Key::Collective(collected) => match self.ahead.remove(&collected) {
+                Some(timed) => timed?,
+                None => self.collective(&collected)?,
+            },
             Key::Permute { bytes, receivers } => (self.permute(bytes, receivers)?, Vec::new()),
             Key::Message { from, to, bytes } => return self.message(key, [from, to], bytes),
         };
         Ok(self.keep(key, priced, chosen))
+    }
+
+    /// Times the collectives of all nodes on all cores, for [`Prices::row`]. It times no collective after one that
+    /// fails.
+    pub(super) fn look_ahead(&mut self) {
+        let mut distinct = FxHashSet::default();
+        let nodes = self.graph.classes.iter().flat_map(|class| &class.nodes);
+        let made = nodes.filter_map(|node| if let Work::Collective(made) = node.work { Some(made) } else { None });
+        let made: Vec<Collected> = made.filter(|&made| distinct.insert(made)).collect();
+        let mut has_failed = false;
+        let timed = parallel::map(&made, |collected| self.collective(collected));
+        let timed = timed.take_while(|timed| !std::mem::replace(&mut has_failed, timed.is_err()));
+        let ahead = made.iter().copied().zip(timed).collect();
+        self.ahead = ahead;
     }
 
     fn keep(&mut self, key: Key, priced: Communication, chosen: Vec<Chosen>) -> usize {

@@ -132,6 +132,7 @@ impl Step<'_> {
         if accelerator.is_none() && graph.counts_operations() {
             return Err(PlanError::from(WorkloadError::NoAccelerator(graph.name.clone())).into());
         }
+        prices.look_ahead();
         let mut rows: Vec<Vec<Option<usize>>> = Vec::with_capacity(graph.classes.len());
         for class in &graph.classes {
             let rank = class.ranks.first().copied().unwrap_or(0);

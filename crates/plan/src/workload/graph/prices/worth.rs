@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use unisono_base::interrupt::check;
+use unisono_base::parallel;
 use unisono_workload::{Collected, Compute, RankClass, Work};
 
 use super::{MOST_PLANNED, Prices};
@@ -23,10 +23,15 @@ impl Prices<'_> {
     pub(in super::super) fn settle(&mut self, rows: &[Vec<Option<usize>>]) -> Result<(), PlanError> {
         for (class, rows) in self.graph.classes.iter().zip(rows) {
             let seconds = |row: usize| self.rows[row].seconds;
-            for (row, collected) in longest(class, rows, seconds, |collected| self.is_open(collected)) {
-                check();
-                self.settled.insert(collected);
-                (self.rows[row], self.chosen[row]) = self.collective(&collected)?;
+            let longest = longest(class, rows, seconds, |collected| self.is_open(collected));
+            self.settled.extend(longest.iter().map(|(_, collected)| *collected));
+            let planned = {
+                let prices = &*self;
+                let plan = |(_, collected): &(usize, Collected)| prices.collective(collected);
+                parallel::map_long(&longest, plan).collect::<Result<Vec<_>, _>>()?
+            };
+            for ((row, _), planned) in longest.into_iter().zip(planned) {
+                (self.rows[row], self.chosen[row]) = planned;
             }
         }
         Ok(())

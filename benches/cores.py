@@ -1,0 +1,91 @@
+"""Commands on one core and on two: wall seconds by turns, and that the output is the same.
+
+The median of some rounds counts. The load beside each figure is that of the machine before the first round.
+"""
+
+import argparse
+import os
+import resource
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import unisono as un
+
+sys.path.insert(0, str(Path(__file__).parent / "common"))
+from figures import Figures, Of, add_option
+
+PROGRAM = Path(sys.executable).with_name("unisono")
+CASES = {
+    "plan": "plan allreduce --machine torus2d-large --bytes 16MiB --json",
+    "verify a .plan": "verify {table} --json",
+    "verify lanes": "verify allreduce --machine torus2d-small --bytes 16MiB --algorithm forest --json",
+    "verify a ring": "verify allreduce --machine archer --ranks 2048 --bytes 4MiB --algorithm ring --json",
+    "compare": "compare resnet-152,cosmoflow,gpt-3,dlrm --machines hx2mesh-small,fattree-small,torus2d-small --json",
+    "workload": "workload gpt-3 --machine hx2mesh-small --json",
+    "what-if": "workload --from gpt-3 --machine hx2mesh-small --what-if machine=fattree-small --what-if "
+    "machine=torus2d-small --what-if link_gbps=800 --json",
+    "allocate": "allocate --machine hx2mesh-large --fail 50 --samples 300 --heuristic locality --json",
+    "reproduce discovery": "reproduce discovery --json -o {folder}",
+    "reproduce hammingmesh": "reproduce hammingmesh --json -o {folder}",
+    "reproduce piuma": "reproduce piuma --json -o {folder}",
+    "reproduce wafer": "reproduce wafer --json -o {folder}",
+}
+#: A command whose option `--jobs` means another thing.
+BY_TASKSET = ("allocate",)
+
+
+def table(path: Path) -> None:
+    """Writes a plan file with schedules of several collectives, sizes and numbers of ranks."""
+    rows = []
+    for kind, name in (("allreduce", "ring"), ("alltoall", "pairwise"), ("allgather", "ring")):
+        for ranks in (96, 128, 192):
+            made = un.plan(kind, "archer", shape=ranks, bytes=1 << 16, algorithm=name)
+            rows.append((made, 0, None))
+    un.save_plans(rows, path, unlike_bits=True)
+
+
+def timed(command: str, jobs: int) -> tuple[float, float, bytes]:
+    """Runs a command on that many cores; returns its wall seconds, its CPU seconds, and its output."""
+    name, *_ = words = shlex.split(command)
+    given = ["taskset", "-c", f"0-{jobs - 1}"] if name in BY_TASKSET else []
+    given += [str(PROGRAM), *words, *([] if name in BY_TASKSET else ["--jobs", str(jobs)])]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    out = subprocess.run(given, stdout=subprocess.PIPE, check=True).stdout
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)} [all]")
+    parser.add_argument("--rounds", type=int, default=3)
+    add_option(parser)
+    given = parser.parse_args()
+    wrong = set(given.names) - set(CASES)
+    if wrong:
+        parser.error(f"no such case: {', '.join(sorted(wrong))}")
+    note = "medians by turns; the same bytes out"
+    with tempfile.TemporaryDirectory() as folder, Figures("program", "Commands on all cores", given, note=note) as all_:
+        plans = Path(folder) / "table.plan"
+        table(plans)
+        for name in given.names or CASES:
+            load = os.getloadavg()[0]
+            command = CASES[name].format(table=plans, folder=f"{folder}/figures")
+            runs = [{jobs: timed(command, jobs) for jobs in (1, 2)} for _ in range(given.rounds)]
+            if len({run[jobs][2] for run in runs for jobs in run}) != 1:
+                raise SystemExit(f"{name}: the outputs differ")
+            wall, cpu = ({jobs: statistics.median(run[jobs][at] for run in runs) for jobs in (1, 2)} for at in (0, 1))
+            all_.add(
+                f"{name}: {CASES[name].format(table='FILE.plan', folder='DIR')}",
+                Of("2 cores", round(wall[2], 2), "s", "1 core", round(wall[1], 2), gain=True),
+                note=f"load {load:.1f}; CPU {cpu[2]:.2f} and {cpu[1]:.2f} s",
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,234 @@
+//! The rules of well-formed schedules: spans inside buffers, streams with equal counts at both ends and one lane at
+//! each, operands that exist and do not overlap.
+
+use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::poll, parallel};
+
+use crate::schedule::{Operand, Operands, Schedule};
+
+/// The state of one end of a stream during the check.
+#[derive(Clone)]
+struct End {
+    passed: u64,
+    lane: Option<LaneId>,
+}
+
+impl End {
+    /// Adds an instruction that pushes or pops here, and returns whether its lane differs from the one before.
+    fn pass(&mut self, lane: LaneId, len: u32) -> bool {
+        self.passed += u64::from(len);
+        self.lane.replace(lane).is_some_and(|before| before != lane)
+    }
+}
+
+/// Schedules of at least as many instructions are checked by two threads.
+const LONG: usize = 1 << 14;
+
+/// Reports all violations of the form.
+pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
+    if schedule.instr_count() >= LONG {
+        let (ends, instrs) = parallel::both(
+            || {
+                let mut found = Diagnostics::default();
+                let ends = Ends::count(schedule, &mut found);
+                ends.check(schedule, &mut found);
+                found
+            },
+            || {
+                let mut found = Diagnostics::default();
+                check_instrs(schedule, &mut found);
+                found
+            },
+        );
+        if ends.is_empty() && instrs.is_empty() {
+            check_deps(schedule, found);
+            return;
+        }
+    }
+    // Findings are in this order.
+    let ends = Ends::count(schedule, found);
+    check_instrs(schedule, found);
+    ends.check(schedule, found);
+    check_deps(schedule, found);
+}
+
+/// The ends of all streams, and the instructions that use other nodes' streams.
+struct Ends {
+    writers: Vec<End>,
+    readers: Vec<End>,
+    /// Instructions that push to another node's stream, and those that pop a stream that does not lead to their node.
+    not_source: Vec<(StreamId, InstrId, NodeId)>,
+    not_sink: Vec<(StreamId, InstrId, NodeId)>,
+}
+
+impl Ends {
+    /// Counts the elements at each end, and reports ends with two lanes.
+    fn count(schedule: &Schedule, found: &mut Diagnostics) -> Self {
+        let none = End { passed: 0, lane: None };
+        let (mut writers, mut readers) = (vec![none.clone(); schedule.streams.len()], vec![none; schedule.sinks.len()]);
+        let (mut not_source, mut not_sink) = (Vec::new(), Vec::new());
+        for node in schedule.all_nodes() {
+            for lane in schedule.lanes(node).map(LaneId::new) {
+                for id in schedule.lane_instrs(lane).map(InstrId::new) {
+                    poll();
+                    let len = schedule.instr(id).len;
+                    let mut two_lanes = |stream: StreamId, verb: &str| {
+                        found.push("stream-lanes", Some(node), Some(id), || {
+                            format!("{stream} is {verb} by two lanes of {node}; its order is then not defined")
+                        });
+                    };
+                    for s in schedule.sources(id).iter().filter_map(Operand::stream) {
+                        match schedule.sink_row(s, node) {
+                            Some(row) if readers[row].pass(lane, len) => two_lanes(s, "read"),
+                            Some(_) => {}
+                            None => not_sink.push((s, id, node)),
+                        }
+                    }
+                    for s in schedule.sinks(id).iter().filter_map(Operand::stream) {
+                        if schedule.stream(s).source != node {
+                            not_source.push((s, id, node));
+                        } else if writers[s.index()].pass(lane, len) {
+                            two_lanes(s, "written");
+                        }
+                    }
+                }
+            }
+        }
+        not_source.sort_unstable();
+        not_sink.sort_unstable();
+        Self { writers, readers, not_source, not_sink }
+    }
+
+    /// Reports streams whose ends disagree.
+    fn check(&self, schedule: &Schedule, found: &mut Diagnostics) {
+        let Self { writers, readers, not_source, not_sink } = self;
+        check_streams(schedule, (writers, readers), (not_source, not_sink), found);
+    }
+}
+
+fn check_instrs(schedule: &Schedule, found: &mut Diagnostics) {
+    for node in schedule.all_nodes() {
+        for id in schedule.node_instrs(node).map(InstrId::new) {
+            poll();
+            check_instr(schedule, node, id, found);
+        }
+    }
+}
+
+fn check_deps(schedule: &Schedule, found: &mut Diagnostics) {
+    for &(instr, earlier) in &schedule.deps {
+        if instr == earlier {
+            found.push("waits-for-itself", Some(schedule.node_of(instr)), Some(instr), || {
+                format!("{instr} waits for its own completion")
+            });
+        }
+    }
+}
+
+type Stray = [(StreamId, InstrId, NodeId)];
+
+fn check_streams(
+    schedule: &Schedule,
+    (writers, readers): (&[End], &[End]),
+    (mut not_source, mut not_sink): (&Stray, &Stray),
+    found: &mut Diagnostics,
+) {
+    for id in schedule.all_streams() {
+        poll();
+        let stream = schedule.stream(id);
+        let written = writers[id.index()].passed;
+        if written != u64::from(stream.len) {
+            found.push("stream-length", Some(stream.source), None, || {
+                format!("{id} declares {} elements, its source pushes {written}", stream.len)
+            });
+        }
+        for &(_, instr, node) in split_off(&mut not_source, id) {
+            found.push("stream-source", Some(node), Some(instr), || {
+                format!("{node} pushes to {id}, whose source is {}", stream.source)
+            });
+        }
+        for row in schedule.sink_rows(id) {
+            let (sink, popped) = (schedule.sinks[row], readers[row].passed);
+            if popped != u64::from(stream.len) {
+                found.push("stream-count", Some(sink), None, || {
+                    format!("{sink} pops {popped} of the {} elements of {id}", stream.len)
+                });
+            }
+        }
+        if let Some(&(_, instr, node)) = split_off(&mut not_sink, id).first() {
+            found.push("stream-sink", Some(node), Some(instr), || {
+                format!("{node} pops {id}, which does not lead to it")
+            });
+        }
+    }
+}
+
+/// Removes and returns the entries of a stream at the front of a list sorted by streams.
+fn split_off<'a>(rest: &mut &'a Stray, id: StreamId) -> &'a Stray {
+    let (here, others) = rest.split_at(rest.iter().take_while(|entry| entry.0 == id).count());
+    *rest = others;
+    here
+}
+
+fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagnostics) {
+    let instr = schedule.instr(id);
+    let (sources, sinks) = (schedule.sources(id), schedule.sinks(id));
+    let mut say = |code, message: String| found.push(code, Some(node), Some(id), || message);
+    if sources.is_empty() || sinks.is_empty() {
+        say(
+            "no-operand",
+            format!("{id} has {} sources and {} sinks; it needs one of each", sources.len(), sinks.len()),
+        );
+    }
+    let sizes = [schedule.input_len(node), schedule.output_len(node), schedule.scratch_elements(node)];
+    let names = ["in", "out", "tmp"];
+    for operand in sources.iter().chain(sinks.iter()) {
+        if let Some((buffer, span)) = operand.slice(instr.len)
+            && span.end() > u64::from(sizes[buffer])
+        {
+            let (name, size) = (names[buffer], sizes[buffer]);
+            say("outside-buffer", format!("{name}{span} lies outside {name} of {node}, which has {size} elements"));
+        }
+    }
+    for sink in sinks.iter() {
+        if let Operand::In(_) = sink {
+            say("writes-input", format!("{id} writes to in, which is read-only"));
+        }
+    }
+    check_overlaps(id, instr.len, sources, sinks, &mut say);
+}
+
+/// Reports overlaps within an instruction: element `k` may be read and written at the same place, but not at two
+/// places.
+fn check_overlaps(
+    id: InstrId,
+    len: u32,
+    sources: Operands<'_>,
+    sinks: Operands<'_>,
+    say: &mut impl FnMut(&'static str, String),
+) {
+    for (n, sink) in sinks.iter().enumerate() {
+        for other in sinks.iter().take(n) {
+            let clash = match (sink.slice(len), other.slice(len)) {
+                (Some((a, x)), Some((b, y))) => a == b && x.overlaps(y),
+                _ => sink == other,
+            };
+            if clash {
+                say("sinks-overlap", format!("{id} writes one place twice"));
+            }
+        }
+        for source in sources.iter() {
+            let clash = match (sink.slice(len), source.slice(len)) {
+                (Some((a, x)), Some((b, y))) => a == b && x != y && x.overlaps(y),
+                _ => sink == source,
+            };
+            if clash {
+                say("shifted-overlap", format!("{id} writes where it still reads other elements"));
+            }
+        }
+    }
+    for (n, source) in sources.iter().enumerate() {
+        if source.stream().is_some() && sources.iter().take(n).any(|other| other == source) {
+            say("stream-twice", format!("{id} names one stream twice among its sources"));
+        }
+    }
+}
