@@ -162,6 +162,18 @@ def _compared(listed: Listed) -> Finding:
     return Finding(listed["reported"], len(close), remark=f"Of 12 each: {', '.join(counts)}.")
 
 
+def _artifact(listed: Listed) -> Finding:
+    """The artifact's savings of each workload; with ``below``, how many of the cells are less than that."""
+    cells = [
+        {cluster: _cells()[name, mesh][cluster] for cluster in listed["over"]}
+        for mesh in listed["meshes"]
+        for name in WORKLOADS
+    ]
+    if "below" in listed:
+        return Finding(listed["reported"], sum(cell < listed["below"] for row in cells for cell in row.values()))
+    return Finding(listed["reported"], [min(row.values()) for row in cells])
+
+
 def _overheads(listed: Listed) -> Finding:
     """The overhead of a workload on one network over that on another."""
 
@@ -172,6 +184,7 @@ def _overheads(listed: Listed) -> Finding:
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "artifact-saving": _artifact,
     "cells": _compared,
     "iteration": _times,
     "overheads": _overheads,
