@@ -165,6 +165,15 @@ def _compared(listed: Listed) -> Finding:
     return Finding(listed["reported"], len(close), remark=f"Of 12 each: {', '.join(counts)}.")
 
 
+def _volumes(listed: Listed) -> Finding:
+    """MiB of a process in an alltoall, blocks for all together, and in the allreduces of an iteration."""
+    phases = workload(listed["workload"], machine(listed["machine"]), level="model")["phases"]
+    done = [one for phase in phases for one in phase["communication"]]
+    alltoall = max(one["bytes"] * one["ranks"] for one in done if one["collective"] == "alltoall")
+    allreduces = sum(one["bytes"] for one in done if one["collective"] == "allreduce")
+    return Finding(listed["reported"], [alltoall / 2**20, allreduces / 2**20])
+
+
 def _artifact(listed: Listed) -> Finding:
     """The artifact's savings of each workload; with ``below``, how many of the cells are less than that."""
     cells = [
@@ -191,5 +200,6 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "cells": _compared,
     "iteration": _times,
     "overheads": _overheads,
+    "volumes": _volumes,
     "workload-saving": _savings,
 }

@@ -76,8 +76,13 @@ def doubling(ranks: int) -> str:
     return ",".join([f"c{pairs}m2", *stages, f"e{pairs}m2"] if pairs else stages)
 
 
-def time(on: str, ranks: int, schedule: str, bytes: int | None = None) -> float:
-    """The simulated ns of an allreduce on a preset or one of ``MACHINES``, with free bytes if none are given."""
+def time(
+    on: str, ranks: int, schedule: str, bytes: int | None = None, *, noise_ns: float | None = None, seed: int = 0
+) -> float:
+    """The simulated ns of an allreduce on a preset or one of ``MACHINES``, with free bytes if none are given.
+
+    ``noise_ns`` is the most that uniform noise adds to the times of CPUs.
+    """
     described: Machine | str | dict[str, Any] = on
     if on in MACHINES:
         priced = _BYTES if bytes is not None else dict.fromkeys(_BYTES, 0.0)
@@ -89,7 +94,8 @@ def time(on: str, ranks: int, schedule: str, bytes: int | None = None) -> float:
     size = {"elements": 1} if bytes is None else {"bytes": bytes}
     named = {"algorithm": "recursive-multiplying", "params": {"schedule": schedule}}
     made = plan("allreduce", described, shape=ranks, **size, **named)
-    return simulate(made.schedule, described).nanoseconds
+    noise = None if noise_ns is None else ("uniform", noise_ns)
+    return simulate(made.schedule, described, noise=noise, seed=seed).nanoseconds
 
 
 def program(ranks: int, algorithm: str, params: dict[str, str]) -> Schedule:
