@@ -91,9 +91,17 @@ def time(
         described = {"name": on, "kind": "endpoint", **MACHINES[on], **priced}
     elif on in _PAPER:
         described = _paper_sim("beta_ns_per_byte", *_PAPER[on])
-    size = {"elements": 1} if bytes is None else {"bytes": bytes}
-    named = {"algorithm": "recursive-multiplying", "params": {"schedule": schedule}}
-    made = plan("allreduce", described, shape=ranks, **size, **named)
+    elements = 1 if bytes is None else None
+    named = {"schedule": schedule}
+    made = plan(
+        "allreduce",
+        described,
+        shape=ranks,
+        elements=elements,
+        bytes=bytes,
+        algorithm="recursive-multiplying",
+        params=named,
+    )
     noise = None if noise_ns is None else ("uniform", noise_ns)
     return simulate(made.schedule, described, noise=noise, seed=seed).nanoseconds
 
