@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from unisono.reproduce import discovery, listed_claims, multiplying, multiplying_measured, wafer_simulated
+from unisono.reproduce import discovery, listed_claims, multiplying_measured, multiplying_simulated, wafer_simulated
 
 from .conftest import SOAK, Ran, Spawn, call
 
@@ -61,7 +61,7 @@ def test_claims_of_recursive_multiplying(within: Spawn, tmp_path: Path) -> None:
 
 def test_schedules_that_are_measured_are_those_of_the_paper() -> None:
     for ranks, (doubling, once) in multiplying_measured.SCHEDULES.items():
-        assert doubling == multiplying.doubling(ranks)
+        assert doubling == multiplying_simulated.doubling(ranks)
         assert once == f"a{ranks}"
 
 

@@ -94,7 +94,10 @@ def _masked(listed: Listed) -> Finding:
     def submit(discovery: Discovery) -> None:
         a = discovery.buffer("A", _SIDE)
         discovery.task("write", _SIDE, [(a, "write", ONE_TO_ONE)])
-        discovery.task("one", 1, [(a, "read", ALL)])
+        if listed["first"] == "one":
+            discovery.task("one", 1, [(a, "read", ALL)])
+        else:
+            discovery.task("near", _SIDE, [(a, "read", Mapper("neighborhood", halo=(1,)))])
         discovery.task("many", _SIDE, [(a, "read", ALL)])
 
     return _everywhere(listed, lambda nodes: _collectives(submit, nodes))

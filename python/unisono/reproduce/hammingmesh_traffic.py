@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import unisono as un
@@ -41,14 +42,36 @@ def _allreduce(listed: Listed) -> Finding:
 
 def _alltoall_limit(listed: Listed) -> Finding:
     """The share of the injection that the least bound leaves to an alltoall, on the clusters of one size."""
-    shares, shown = [], []
-    for cluster in CLUSTERS:
-        if cluster not in listed["without"]:
-            found = _bounds("alltoall", f"{cluster}-{listed['size']}", listed["bytes"])
-            limit = max(found, key=lambda name: found[name])
-            shares.append(100 * found["injection"] / found[limit])
-            shown.append(f"{cluster} {limit}")
-    return Finding(listed["reported"], shares, remark=f"The bound of each: {', '.join(shown)}.")
+    presets = [f"{name}-{listed['size']}" for name in CLUSTERS if name not in listed["without"]]
+    limits = [_limit(preset, listed["bytes"]) for preset in presets]
+    shown = ", ".join(f"{preset} {name}" for preset, (name, _) in zip(presets, limits, strict=True))
+    return Finding(listed["reported"], [100 * share for _, share in limits], remark=f"The bound of each: {shown}.")
+
+
+@cache
+def _limit(preset: str, bytes: int) -> tuple[str, float]:
+    """The least bound of an alltoall and the share of the injection that it leaves."""
+    found = _bounds("alltoall", preset, bytes)
+    name = max(found, key=lambda name: found[name])
+    return name, found["injection"] / found[name]
+
+
+def _over_cut(listed: Listed) -> Finding:
+    """The share that the least bound leaves over the relative bisection: large clusters, and small ones over these."""
+    ours = []
+    for mesh in listed["meshes"]:
+        small, large = (
+            _limit(preset, listed["bytes"])[1] / _facts(preset)["bisection_share"]
+            for preset in (f"{mesh}-small", f"{mesh}-large")
+        )
+        ours += [large, small / large]
+    return Finding(listed["reported"], ours)
+
+
+def _facts(preset: str) -> dict[str, Any]:
+    facts = machine(preset).topology
+    assert facts is not None  # the presets of Table 2 are networks
+    return facts
 
 
 def _bounds(collective: str, preset: str, bytes: int) -> dict[str, float]:
@@ -57,17 +80,20 @@ def _bounds(collective: str, preset: str, bytes: int) -> dict[str, float]:
 
 def _allreduce_best(listed: Listed) -> Finding:
     """The share of half the injection that the best of some algorithms has by its model."""
-    shares, shown = [], []
-    for preset in listed["presets"]:
-        least = _bounds("allreduce", preset, listed["bytes"])["injection"]
-        times = {
-            name: un.plan("allreduce", preset, bytes=listed["bytes"], algorithm=name).predicted["seconds"]
-            for name in listed["algorithms"]
-        }
-        best = min(times, key=lambda name: times[name])
-        shares.append(100 * least / times[best])
-        shown.append(f"{preset} {best}")
-    return Finding(listed["reported"], shares, remark=f"Best: {', '.join(shown)}.")
+    found = {preset: _best(preset, listed["bytes"], tuple(listed["algorithms"])) for preset in listed["presets"]}
+    shown = ", ".join(f"{preset} {name}" for preset, (name, _) in found.items())
+    return Finding(listed["reported"], [100 * share for _, share in found.values()], remark=f"Best: {shown}.")
+
+
+@cache
+def _best(preset: str, bytes: int, algorithms: tuple[str, ...]) -> tuple[str, float]:
+    """The best of some allreduces by its model, and its share of half the injection."""
+    least = _bounds("allreduce", preset, bytes)["injection"]
+    times = {
+        name: un.plan("allreduce", preset, bytes=bytes, algorithm=name).predicted["seconds"] for name in algorithms
+    }
+    best = min(times, key=lambda name: times[name])
+    return best, least / times[best]
 
 
 def _permutation(listed: Listed) -> Finding:
@@ -102,20 +128,24 @@ def network(name: str, summary: str, planes: int, topology: str) -> Machine:
     return Machine.from_toml(_NETWORK.format(name=name, summary=summary, planes=planes, topology=topology), name)
 
 
-def _on_torus(algorithm: str, bytes: int) -> float:
-    on = network("torus", "one plane", 1, 'name = "torus"\ndims = [8, 8]')
-    return float(un.plan("allreduce", on, bytes=bytes, algorithm=algorithm).predicted["seconds"])
+def _torus() -> Machine:
+    return network("torus", "one plane", 1, 'name = "torus"\ndims = [8, 8]')
 
 
 def _volumes(listed: Listed) -> Finding:
     """Predicted times of allreduces on a torus of 8 x 8, over the time in which a link carries the vector."""
     carried = listed["bytes"] * 8 / 400e9
-    return Finding(listed["reported"], [_on_torus(name, listed["bytes"]) / carried for name in listed["algorithms"]])
+    plans = [un.plan("allreduce", _torus(), bytes=listed["bytes"], algorithm=name) for name in listed["algorithms"]]
+    return Finding(listed["reported"], [plan.predicted["seconds"] / carried for plan in plans])
 
 
 def _latencies(listed: Listed) -> Finding:
-    """The predicted time of one algorithm over that of another, of a few bytes."""
-    first, second = (_on_torus(name, listed["bytes"]) for name in listed["algorithms"])
+    """The time of one algorithm over that of another, of a few bytes, packet by packet."""
+    on = _torus()
+    first, second = (
+        traffic("allreduce", on, bytes=listed["bytes"], algorithm=name, level="packet").seconds
+        for name in listed["algorithms"]
+    )
     return Finding(listed["reported"], first / second)
 
 
@@ -148,21 +178,23 @@ def _spread(listed: Listed) -> Finding:
     return Finding(listed["reported"], float(done.rates.max() / done.rates.min()))
 
 
-def _global_cost(listed: Listed) -> Finding:
-    """Returns the cost of the nonblocking tree for its share of an alltoall, over the same of each network."""
-
-    def price(preset: str) -> float:
-        made = machine(preset)
-        facts = made.topology
-        assert facts is not None  # the presets of Table 2 are networks
-        done = traffic("alltoall", made, bytes=listed["bytes"], level="flow")
-        return float(facts["cost_usd"] / done.share_of_injection)
-
-    tree = price(listed["tree"])
-    return Finding(listed["reported"], [tree / price(preset) for preset in listed["presets"]])
+def _bandwidth_cost(listed: Listed) -> Finding:
+    """Returns the cost of the nonblocking tree for its share of the bandwidth, over the same of each network."""
+    shares: dict[str, Callable[[str], float]] = {
+        "flows": lambda on: traffic("alltoall", on, bytes=listed["bytes"], level="flow").share_of_injection,
+        "bounds": lambda on: _limit(on, listed["bytes"])[1],
+        "rings": lambda on: _best(on, listed["bytes"], tuple(listed["algorithms"]))[1],
+    }
+    share, size = shares[listed["by"]], listed["size"]
+    tree, *others = (
+        float(_facts(preset)["cost_usd"] / share(preset))
+        for preset in (f"{name}-{size}" for name in ("fattree", *listed["clusters"]))
+    )
+    return Finding(listed["reported"], [tree / other for other in others])
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "bandwidth-cost": _bandwidth_cost,
     "allreduce-best": _allreduce_best,
     "allreduce-share": _allreduce,
     "allreduce-faster": _faster,
@@ -170,7 +202,7 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "allreduce-volumes": _volumes,
     "alltoall-limit": _alltoall_limit,
     "alltoall-share": _alltoall,
-    "global-cost": _global_cost,
+    "over-cut": _over_cut,
     "permutation-share": _permutation,
     "permutation-spread": _spread,
     "tree-formula": _tree,

@@ -6,51 +6,21 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import unisono as un
 from unisono.planning.multiplying import best, cost, count, fan_out
-from unisono.reproduce import Finding, multiplying_dissemination, multiplying_figures
+from unisono.reproduce import Finding, multiplying_dissemination, multiplying_figures, multiplying_table
 from unisono.reproduce import multiplying_simulated as runs
+from unisono.reproduce.multiplying_table import ALPHAS, TABLE_2, Row, predictions
 
-__all__ = ["FORMULAS", "Row", "check", "doubling", "draw", "eq_2", "eq_4", "eq_4_minimum", "eq_5_printed"]
+__all__ = ["FORMULAS", "check", "draw", "eq_2", "eq_4", "eq_4_minimum", "eq_5_printed"]
 
-#: Table 1, minima and medians in us.
-ALPHA_P, ALPHA_R = 1.34, 0.34
-ALPHA_P_MEDIAN, ALPHA_R_MEDIAN = 1.51, 0.38
 #: Figs. 3 and 4.
 RATIOS = [1 + k / 4 for k in range(61)]
 FIG_4_ALPHA_P, FIG_4_ALPHA_R = 1.0, 0.25
 FIG_4_FAN_OUTS = list(range(1, 17))
 FIG_4_RANKS = [2**k for k in range(2, 17, 2)]
-#: A machine of Eq. 1: ns a message, and ns a byte to send and to add.
-_POSTAL = {"alpha_ns": 1000.0, "beta_ns_per_byte": 0.5, "gamma_ns_per_byte": 0.25}
-
 Listed = dict[str, Any]
-
-
-class Row(NamedTuple):
-    """A row of Table 2: times in us, measured on ARCHER by recursive doubling and by the schedule."""
-
-    ranks: int
-    schedule: str
-    minimum: tuple[float, float]
-    median: tuple[float, float]
-
-
-TABLE_2 = [
-    Row(4, "a4", (2.36, 1.87), (4.55, 3.65)),
-    Row(6, "a6", (4.76, 2.87), (8.72, 5.75)),
-    Row(8, "a2,a4", (4.37, 3.54), (9.38, 7.23)),
-    Row(12, "a3,a4", (7.03, 4.43), (15.3, 11.6)),
-    Row(16, "a4,a4", (6.85, 4.98), (19.1, 13.8)),
-    Row(24, "a4,a6", (9.99, 6.91), (29.7, 25.5)),
-    Row(32, "a8,a4", (12.9, 8.95), (30.9, 25.2)),
-    Row(48, "a8,a6", (19.8, 13.3), (38.7, 32.1)),
-    Row(64, "a8,a8", (24.2, 16.5), (47.4, 39.9)),
-    Row(96, "a8,a3,a4", (25.3, 20.7), (51.7, 47.6)),
-    Row(128, "a8,a4,a4", (25.1, 17.9), (101.0, 88.4)),
-]
 
 
 def check(listed: Listed) -> Finding:
@@ -69,14 +39,6 @@ def draw(folder: Path, _full: bool = False) -> list[str]:
         *multiplying_figures.figure_12(folder, [_compared(row) for row in TABLE_2]),
         *runs.draw(folder),
     ]
-
-
-def doubling(ranks: int) -> str:
-    """Recursive doubling as MPICH does it, as a schedule."""
-    whole = 1 << (ranks.bit_length() - 1)
-    stages = ["a2"] * (whole.bit_length() - 1)
-    pairs = 2 * (ranks - whole)
-    return ",".join([f"c{pairs}m2", *stages, f"e{pairs}m2"] if pairs else stages)
 
 
 def eq_2(ranks: float) -> float:
@@ -119,10 +81,10 @@ def _combinations(n: int) -> int:
 #: The functions that claims without a printed number evaluate at their points.
 FORMULAS: dict[str, Callable[..., float]] = {
     "combinations": _combinations,
-    "eq1": lambda ranks, bytes: (
-        (_POSTAL["alpha_ns"] + bytes * (_POSTAL["beta_ns_per_byte"] + _POSTAL["gamma_ns_per_byte"])) * math.log2(ranks)
-    ),
+    "eq1": lambda ranks, bytes: (1.0 + 0.00075 * bytes) * math.log2(ranks),
     "eq2": eq_2,
+    "eq2-pipelining": lambda ranks: (FIG_4_ALPHA_P + FIG_4_ALPHA_R) * eq_2(ranks),
+    "eq3": lambda b, bytes: FIG_4_ALPHA_P + b * (FIG_4_ALPHA_R + 0.00075 * bytes),
     "eq4": lambda b, stages: eq_4(b, (b + 1) ** stages, FIG_4_ALPHA_P, FIG_4_ALPHA_R),
     "eq4-minimum": eq_4_minimum,
     "eq5-printed": eq_5_printed,
@@ -130,36 +92,25 @@ FORMULAS: dict[str, Callable[..., float]] = {
 }
 
 
+#: The runs that equations stand for, on a machine of the simulated ones: ranks, schedule, bytes if they have a price.
+_RUNS: dict[str, tuple[str, Callable[..., tuple[int, str, int | None]]]] = {
+    "eq1": ("postal", lambda ranks, bytes: (ranks, runs.doubling(ranks), bytes)),
+    "eq2": ("postal", lambda ranks: (ranks, runs.doubling(ranks), None)),
+    "eq2-pipelining": ("pipelining", lambda ranks: (ranks, runs.doubling(ranks), None)),
+    "eq3": ("pipelining", lambda b, bytes: (b + 1, f"a{b + 1}", bytes)),
+    "eq4": ("pipelining", lambda b, stages: ((b + 1) ** stages, ",".join([f"a{b + 1}"] * stages), None)),
+    "total-cost": ("pipelining", lambda *b: (math.prod(b), ",".join(f"a{factor}" for factor in b), None)),
+}
+
+
 def _formula(listed: Listed) -> list[float]:
     return [FORMULAS[listed["formula"]](*point) for point in listed["points"]]
 
 
-def _doubling(listed: Listed) -> Finding:
-    # alpha = alpha_p + alpha_r; how it is shared does not matter where a stage sends one message.
-    return Finding(_formula(listed), [cost(doubling(n), n, 0.75, 0.25) for (n,) in listed["points"]])
-
-
-def _equal_stages(listed: Listed) -> Finding:
-    ours = [
-        cost(",".join([f"a{b + 1}"] * stages), (b + 1) ** stages, FIG_4_ALPHA_P, FIG_4_ALPHA_R)
-        for b, stages in listed["points"]
-    ]
-    return Finding(_formula(listed), ours)
-
-
-def _postal(listed: Listed) -> Finding:
-    """Recursive doubling, simulated on a machine of the postal model."""
-    on = {"name": "postal", "kind": "endpoint", "model": "hockney", **_POSTAL}
-    ours = []
-    for ranks, bytes in listed["points"]:
-        made = un.plan("allreduce", on, shape=ranks, bytes=bytes, algorithm="recursive-doubling")
-        ours.append(un.simulate(made.schedule, on).nanoseconds)
-    return Finding(_formula(listed), ours)
-
-
-def _total_cost(listed: Listed) -> Finding:
-    schedules = [(",".join(f"a{b}" for b in factors), math.prod(factors)) for factors in listed["points"]]
-    return Finding(_formula(listed), [cost(text, n, FIG_4_ALPHA_P, FIG_4_ALPHA_R) for text, n in schedules])
+def _simulated(listed: Listed) -> Finding:
+    """The simulated us of the runs that a formula stands for."""
+    on, run = _RUNS[listed["formula"]]
+    return Finding(_formula(listed), [runs.time(on, *run(*point)) / 1000 for point in listed["points"]])
 
 
 def _factorisations(listed: Listed) -> Finding:
@@ -184,17 +135,6 @@ def _prime_threshold(listed: Listed) -> Finding:
     return Finding(listed["reported"], faults, remark=f"The largest prime in a single stage, by ratio: {shown}.")
 
 
-def _rank_correlation(listed: Listed) -> Finding:
-    """Spearman's coefficient of process count and decrease; rows are in ascending order of process counts."""
-    ours = []
-    for column in ("minimum", "median"):
-        decreases = [1 - after / before for before, after in (getattr(row, column) for row in TABLE_2)]
-        ranks = [sorted(decreases).index(decrease) for decrease in decreases]
-        n = len(ranks)
-        ours.append(1 - 6 * sum((at - rank) ** 2 for at, rank in enumerate(ranks)) / (n * (n * n - 1)))
-    return Finding(listed["reported"], ours)
-
-
 def _fan_out(listed: Listed) -> Finding:
     return Finding(_formula(listed), [fan_out(ratio) for (ratio,) in listed["points"]])
 
@@ -210,27 +150,10 @@ def _counts(listed: Listed) -> Finding:
     return Finding(listed["reported"], [sum(c[kind] for c in counts) for kind in ("factored", "split", "merge")])
 
 
-def _decrease(listed: Listed) -> Finding:
-    times = [getattr(row, listed["column"]) for row in TABLE_2]
-    return Finding(listed["reported"], [100 * (before - after) / before for before, after in times])
-
-
-def _predicted(listed: Listed) -> Finding:
-    at = {"doubling": 0, "multiplying": 1}[listed["column"]]
-    return Finding(listed["reported"], [_predictions(row)[at] for row in TABLE_2])
-
-
-def _measured_over_predicted(listed: Listed) -> Finding:
-    errors = {row.ranks: row.minimum[1] / _predictions(row)[1] - 1 for row in TABLE_2}
-    below = [error for ranks, error in errors.items() if ranks < listed["ranks_below"]]
-    remark = "By N: " + ", ".join(f"{ranks} {error:+.0%}" for ranks, error in errors.items()) + "."
-    return Finding(listed["reported"], max(map(abs, below)), remark=remark)
-
-
 def _choice(listed: Listed) -> Finding:
     """Computes the cost by the minima and, as section 5.7 says it of the medians, by these for the choice itself."""
     by_cost = listed["column"] == "cost"
-    alphas = (ALPHA_P, ALPHA_R) if by_cost else (ALPHA_P_MEDIAN, ALPHA_R_MEDIAN)
+    alphas = ALPHAS["minimum" if by_cost else "median"]
     ratios, other = [], []
     for row in TABLE_2:
         found = best(row.ranks, *alphas, kind="factored")
@@ -242,39 +165,26 @@ def _choice(listed: Listed) -> Finding:
     return Finding(listed["reported"], max(ratios) if by_cost else len(TABLE_2) - len(other), remark=remark)
 
 
-def _simulated_time(listed: Listed) -> Finding:
-    return Finding(listed["reported"], [max(runs.finish(*run)) for run in listed["runs"]])
-
-
-def _simulated_skew(listed: Listed) -> Finding:
-    times = [runs.finish(*run) for run in listed["runs"]]
-    remark = "Done after, by rank: " + "; ".join(" ".join(f"{t:.0f}" for t in each) for each in times) + " ns."
-    return Finding(listed["reported"], [max(each) - min(each) for each in times], remark=remark)
-
-
-def _simulated_gain(listed: Listed) -> Finding:
-    over = max(runs.finish(*listed["over"]))
-    return Finding(listed["reported"], [over - max(runs.finish(*run)) for run in listed["runs"]])
-
-
 def _elimination_rounds(listed: Listed) -> Finding:
     ours = [runs.rounds(ranks, "elimination", {"protocol": listed["protocol"]}) for ranks in listed["ranks"]]
     return Finding(listed["reported"], ours)
+
+
+def _elimination_excess(listed: Listed) -> Finding:
+    """The process counts above ceil(log2 N) rounds: overlapping, by the better protocol, and by more than one round."""
+    excess = []
+    for ranks in range(2, listed["largest"] + 1):
+        found = [runs.rounds(ranks, "elimination", {"protocol": name}) for name in ("overlapping", "non-overlapping")]
+        excess.append([rounds - math.ceil(math.log2(ranks)) for rounds in (found[0], min(found), max(found))])
+    overlapping, better, worse = zip(*excess, strict=True)
+    counts = [sum(x > most for x in each) for each, most in ((overlapping, 0), (better, 0), (worse, 1))]
+    return Finding(listed["reported"], counts)
 
 
 def _elimination_gain(listed: Listed) -> Finding:
     ranks = listed["ranks"]
     times = [runs.run(ranks, "elimination", {"protocol": name}).nanoseconds for name in listed["protocols"]]
     return Finding(listed["reported"], times[0] - times[1])
-
-
-def _buffers(listed: Listed) -> Finding:
-    """The messages that a process receives in a stage of b messages, each into a buffer of its own."""
-    ours = []
-    for b in listed["messages"]:
-        made = runs.program(b + 1, "recursive-multiplying", {"schedule": f"a{b + 1}"})
-        ours.append(made.streams / (b + 1))
-    return Finding(listed["reported"], ours)
 
 
 def _program(listed: Listed) -> Finding:
@@ -284,31 +194,18 @@ def _program(listed: Listed) -> Finding:
     return Finding(listed["reported"], [sum(bool(re.fullmatch(kind, line)) for line in lines) for kind in kinds])
 
 
-def _ratio_only(listed: Listed) -> Finding:
-    """The process counts whose best schedule is the same when both parts of the latency are multiplied."""
-    scale = listed["scale"]
-    pairs = [(best(row.ranks, ALPHA_P, ALPHA_R), best(row.ranks, scale * ALPHA_P, scale * ALPHA_R)) for row in TABLE_2]
-    return Finding(
-        listed["reported"], sum(a is not None and b is not None and a.schedule == b.schedule for a, b in pairs)
-    )
-
-
 def _consistent(listed: Listed) -> Finding:
     """The schedules of a row whose proof says that all processes end with the same bits."""
-    made = [runs.program(ranks, "recursive-multiplying", {"schedule": text}) for ranks, text in listed["schedules"]]
+    name, param = listed["algorithm"]
+    made = [runs.program(ranks, name, {param: text}) for ranks, text in listed["schedules"]]
     return Finding(listed["reported"], sum(schedule.verify().repeatable for schedule in made))
 
 
-def _gains(listed: Listed) -> Finding:
-    """The decreases of one process count over those of another, of the minimum and of the median."""
-    rows = {row.ranks: row for row in TABLE_2}
-    before, after = (rows[ranks] for ranks in listed["ranks"])
-
-    def decrease(times: tuple[float, float]) -> float:
-        return 1 - times[1] / times[0]
-
-    ours = [decrease(after.minimum) / decrease(before.minimum), decrease(after.median) / decrease(before.median)]
-    return Finding(listed["reported"], ours)
+def _critical_path(listed: Listed) -> Finding:
+    """The stages of the best schedule at one ratio less those at the ratio before."""
+    found = [best(listed["ranks"], ratio, 1) for ratio in listed["ratios"]]
+    stages = [one.schedule.count(",") + 1 for one in found if one is not None]
+    return Finding(listed["reported"], [after - before for before, after in pairwise(stages)], f"Stages: {stages}.")
 
 
 def _rounds(listed: Listed) -> Finding:
@@ -328,11 +225,6 @@ def _order_traffic(listed: Listed) -> Finding:
     return Finding(listed["reported"], found[0] / found[1], remark=f"{found[0]} and {found[1]} messages.")
 
 
-def _decrease_range(listed: Listed) -> Finding:
-    decreases = [100 * (1 - after / before) for row in TABLE_2 for before, after in (row.minimum, row.median)]
-    return Finding(listed["reported"], [min(decreases), max(decreases)])
-
-
 def _elimination_over_split(listed: Listed) -> Finding:
     ranks = listed["ranks"]
     split = max(runs.finish(ranks, listed["split"]))
@@ -340,48 +232,30 @@ def _elimination_over_split(listed: Listed) -> Finding:
     return Finding(listed["reported"], [time / split for time in times])
 
 
-def _predictions(row: Row) -> tuple[float, float]:
-    """Recursive doubling and the schedule of a row, by the minima of Table 1."""
-    return cost(doubling(row.ranks), row.ranks, ALPHA_P, ALPHA_R), cost(row.schedule, row.ranks, ALPHA_P, ALPHA_R)
-
-
 def _compared(row: Row) -> multiplying_figures.Compared:
-    predicted = {
-        "minimum": cost(row.schedule, row.ranks, ALPHA_P, ALPHA_R),
-        "median": cost(row.schedule, row.ranks, ALPHA_P_MEDIAN, ALPHA_R_MEDIAN),
-    }
+    predicted = {column: predictions(row, column)[1] for column in ALPHAS}
     measured = {"minimum": row.minimum[1], "median": row.median[1]}
     return multiplying_figures.Compared(row.ranks, row.schedule, predicted, measured)
 
 
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "buffers": _buffers,
     "choice": _choice,
     "consistent": _consistent,
     "counts": _counts,
-    "decrease": _decrease,
-    "decrease-range": _decrease_range,
-    "doubling": _doubling,
+    "critical-path": _critical_path,
+    "elimination-excess": _elimination_excess,
     "elimination-gain": _elimination_gain,
     "elimination-over-split": _elimination_over_split,
     "elimination-rounds": _elimination_rounds,
-    "equal-stages": _equal_stages,
     "factorisations": _factorisations,
     "fan-out": _fan_out,
-    "gains": _gains,
-    "measured-over-predicted": _measured_over_predicted,
     "order-traffic": _order_traffic,
-    "postal": _postal,
-    "predicted": _predicted,
     "prime-threshold": _prime_threshold,
     "program": _program,
-    "rank-correlation": _rank_correlation,
-    "ratio-only": _ratio_only,
     "rounds": _rounds,
-    "simulated-gain": _simulated_gain,
-    "simulated-skew": _simulated_skew,
-    "simulated-time": _simulated_time,
+    "simulated": _simulated,
     "stages": _stages,
-    "total-cost": _total_cost,
     "unrepaired": multiplying_dissemination.unrepaired,
+    **multiplying_table.CHECKS,
+    **runs.CHECKS,
 }

@@ -1,14 +1,25 @@
-"""The runs of section 6 of "Generalisation of recursive doubling for AllReduce" (2017), and their timelines."""
+"""The runs of section 6 of "Generalisation of recursive doubling for AllReduce" (2017), and their timelines.
 
+Runs that stand for equations of section 3 are on machines of its models.
+"""
+
+import json
 import re
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from unisono import Run, plan, simulate
 from unisono._core import Machine, Schedule, emit
 from unisono.base.files import write
+from unisono.reproduce import Finding
 from unisono.reproduce.once import once
 
-__all__ = ["draw", "finish", "goal", "machine", "program", "rounds", "run"]
+__all__ = ["CHECKS", "MACHINES", "doubling", "draw", "finish", "goal", "machine", "program", "rounds", "run", "time"]
+
+Listed = Mapping[str, Any]
 
 #: Figs. 18 to 23: processes, algorithm, its parameters.
 FIGURES: dict[int, tuple[int, str, dict[str, str]]] = {
@@ -26,6 +37,18 @@ PROGRAMS: dict[int, tuple[int, str, dict[str, str]]] = {
     17: (6, "recursive-multiplying", {"schedule": "a3,a2"}),
     23: FIGURES[23],
 }
+#: Machines of the models of section 3 and of LogfP, in ns.
+MACHINES: dict[str, dict[str, Any]] = {
+    "postal": {"model": "postal", "alpha_ns": 1000.0},
+    "pipelining": {"model": "pipelining-postal", "alpha_p_ns": 1000.0, "alpha_r_ns": 250.0},
+    "pipelining-10": {"model": "pipelining-postal", "alpha_p_ns": 10_000.0, "alpha_r_ns": 2500.0},
+    "ratio-1": {"model": "pipelining-postal", "alpha_p_ns": 500.0, "alpha_r_ns": 500.0},
+    "logfp": {"model": "logfp", "L_ns": 500.0, "o_ns": 50.0, "g_ns": 100.0, "f_messages": 4},
+}
+#: The paper's simulated machine, and the prices that it lacks beside that of bytes.
+_PAPER = {"paper-sim": (), "paper-sim-no-compute": ("compute_ns",)}
+#: Prices of bytes on these machines where a run has bytes.
+_BYTES = {"beta_ns_per_byte": 0.5, "gamma_ns_per_byte": 0.25}
 #: One round of messages on :func:`rounds`' machine, in ns.
 _ROUND_NS = 500
 
@@ -43,6 +66,44 @@ def _paper_sim(*free: str) -> Machine:
         text, found = re.subn(rf"^{name} = .*$", f"{name} = 0.0", text, flags=re.MULTILINE)
         assert found == 1, f"paper-sim has the price {name}"
     return Machine.from_toml(text, "paper-sim")
+
+
+def doubling(ranks: int) -> str:
+    """Recursive doubling as MPICH does it, as a schedule."""
+    whole = 1 << (ranks.bit_length() - 1)
+    stages = ["a2"] * (whole.bit_length() - 1)
+    pairs = 2 * (ranks - whole)
+    return ",".join([f"c{pairs}m2", *stages, f"e{pairs}m2"] if pairs else stages)
+
+
+def time(
+    on: str, ranks: int, schedule: str, bytes: int | None = None, *, noise_ns: float | None = None, seed: int = 0
+) -> float:
+    """The simulated ns of an allreduce on a preset or one of ``MACHINES``, with free bytes if none are given.
+
+    ``noise_ns`` is the most that uniform noise adds to the times of CPUs.
+    """
+    described: Machine | str | dict[str, Any] = on
+    if on in MACHINES:
+        priced = _BYTES if bytes is not None else dict.fromkeys(_BYTES, 0.0)
+        if MACHINES[on]["model"] == "logfp":
+            priced = {}
+        described = {"name": on, "kind": "endpoint", **MACHINES[on], **priced}
+    elif on in _PAPER:
+        described = _paper_sim("beta_ns_per_byte", *_PAPER[on])
+    elements = 1 if bytes is None else None
+    named = {"schedule": schedule}
+    made = plan(
+        "allreduce",
+        described,
+        shape=ranks,
+        elements=elements,
+        bytes=bytes,
+        algorithm="recursive-multiplying",
+        params=named,
+    )
+    noise = None if noise_ns is None else ("uniform", noise_ns)
+    return simulate(made.schedule, described, noise=noise, seed=seed).nanoseconds
 
 
 def program(ranks: int, algorithm: str, params: dict[str, str]) -> Schedule:
@@ -89,3 +150,78 @@ def draw(folder: Path) -> list[str]:
         write(path, goal(number))
         paths.append(str(path))
     return paths
+
+
+def _times(listed: Listed) -> Finding:
+    """The simulated ns of each run, or with ``relative`` the times of the others over that of the first."""
+    ours = [time(listed["machine"], ranks, schedule) for ranks, schedule in listed["runs"]]
+    if listed.get("relative", False):
+        ours = [later / ours[0] for later in ours[1:]]
+    return Finding(listed["reported"], ours)
+
+
+def _skew(listed: Listed) -> Finding:
+    times = [finish(*run) for run in listed["runs"]]
+    remark = "Done after, by rank: " + "; ".join(" ".join(f"{t:.0f}" for t in each) for each in times) + " ns."
+    return Finding(listed["reported"], [max(each) - min(each) for each in times], remark=remark)
+
+
+def _gain(listed: Listed) -> Finding:
+    over = max(finish(*listed["over"]))
+    return Finding(listed["reported"], [over - max(finish(*run)) for run in listed["runs"]])
+
+
+def _unequal(listed: Listed) -> Finding:
+    """The process counts on which the order of the same stages changes the time."""
+    found = [{time(listed["machine"], ranks, text) for text in texts} for ranks, texts in listed["orders"]]
+    return Finding(listed["reported"], sum(len(times) > 1 for times in found))
+
+
+def _falls(listed: Listed) -> Finding:
+    """The numbers of peers to which a multicast is faster than to one peer less, over some machines."""
+    falls = 0
+    for on in listed["machines"]:
+        times = [time(on, peers + 1, f"a{peers + 1}") for peers in range(1, listed["largest"] + 1)]
+        falls += sum(after < before for before, after in pairwise(times))
+    return Finding(listed["reported"], falls)
+
+
+def _best_factor(listed: Listed) -> Finding:
+    """The factor of the fastest schedule with equal stages, for each machine and process count."""
+    ours = []
+    for on in listed["machines"]:
+        for ranks in listed["ranks"]:
+            stages = {2**k: (ranks.bit_length() - 1) // k for k in (1, 2, 3, 4)}
+            equal = {b: ",".join([f"a{b}"] * n) for b, n in stages.items() if b**n == ranks}
+            ours.append(min(equal, key=lambda b: time(on, ranks, equal[b])))
+    return Finding(listed["reported"], ours)
+
+
+def _internal(listed: Listed) -> Finding:
+    """The processes of a split that send in stage two before a message of the collapse has arrived."""
+    ranks, schedule = listed["run"]
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "trace.json"
+        run(ranks, "recursive-multiplying", {"schedule": schedule}).trace(file)
+        events = json.loads(file.read_text())["traceEvents"]
+    first = min(event["ts"] for event in events if event["name"] == "receive")
+    early = {event["tid"] for event in events if event["name"] == "send" and event["ts"] < first}
+    return Finding(listed["reported"], len(early) - listed["collapsing"])
+
+
+def _messages(listed: Listed) -> Finding:
+    """The messages of a process in each schedule, by the streams of its program; each is received into a buffer."""
+    made = [(ranks, program(ranks, "recursive-multiplying", {"schedule": text})) for ranks, text in listed["schedules"]]
+    return Finding(listed["reported"], [schedule.streams / ranks for ranks, schedule in made])
+
+
+CHECKS: dict[str, Callable[[Listed], Finding]] = {
+    "best-factor": _best_factor,
+    "internal-processes": _internal,
+    "messages": _messages,
+    "multicast-falls": _falls,
+    "simulated-gain": _gain,
+    "simulated-skew": _skew,
+    "simulated-times": _times,
+    "unequal-orders": _unequal,
+}

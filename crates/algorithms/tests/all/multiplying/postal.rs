@@ -48,7 +48,8 @@ fn run(ranks: u32, text: &str) -> Vec<u64> {
     finish(&built(&case(ranks, 1, Operator::Sum), text))
 }
 
-/// Figs. 18 to 22 by the settled rules. The text gives about 700 ns for the skew of Fig. 20, which no reading gives.
+/// Figs. 18 to 22 by the settled rules. The text gives about 700 ns for the skew of Fig. 20, which another split of
+/// seven ranks has.
 #[test]
 fn finish_times_of_the_figures() {
     assert_eq!(run(8, "a2,a2,a2"), [1830; 8]);
