@@ -88,7 +88,9 @@ impl Algorithm for InNetwork {
             return no("chunks are for networks; packets here follow each other by themselves".to_owned());
         }
         if embeddings > 1 && in_turn(case) {
-            return no("each switch executes one collective at a time, so several embeddings follow each other".to_owned());
+            return no(
+                "each switch executes one collective at a time, so several embeddings follow each other".to_owned()
+            );
         }
         if embeddings > 1 && matches!(c.kind, Kind::Scan | Kind::Barrier) {
             return no(format!("a {} has one embedding", c.kind));

@@ -231,7 +231,8 @@ impl InNetwork {
 pub const OPERATORS: [&str; 8] = ["sum", "prod", "min", "max", "and", "or", "xor", "ordered"];
 const OPERATORS_LISTED: &str = "sum, prod, min, max, and, or, xor, ordered";
 /// Engines of PIUMA compute NOR, whose result over more than two inputs depends on the tree.
-const NOR_REFUSED: &str = "associative operators: sum, prod, min, max, and, or, xor, ordered; take 'or' and invert its result";
+const NOR_REFUSED: &str =
+    "associative operators: sum, prod, min, max, and, or, xor, ordered; take 'or' and invert its result";
 
 /// The most links of a switch, besides its memory.
 const MEMORY_BELOW: u8 = 60;
