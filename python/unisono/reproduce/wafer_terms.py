@@ -48,7 +48,7 @@ def _fastest(listed: Listed, point: Sequence[int]) -> tuple[float, str]:
 def _bound_over_fastest(listed: Listed) -> Finding:
     """A printed lower bound over the least simulated time of the patterns, at every point."""
     found = [_fastest(listed, point) for point in listed["points"]]
-    printed = [FORMULAS[listed["formula"]](*point) for point in listed["points"]]
+    printed = [FORMULAS[listed["form"]](*point) for point in listed["points"]]
     pairs = list(zip(printed, found, strict=True))
     remark = "; ".join(f"{bound:.3f} over {cycles:.0f} of the {name}" for bound, (cycles, name) in pairs) + "."
     return Finding(listed["reported"], [bound / cycles for bound, (cycles, _) in pairs], remark=remark)
