@@ -256,7 +256,8 @@ def _latencies(nodes: int) -> Callable[[int, int], float]:
 
 def _together(listed: Listed) -> Finding:
     """The time of allreduces that start at the same time, over the sum of their times alone."""
-    ours, in_turns = [], []
+    ours: list[float] = []
+    in_turns: list[float] = []
     for elements in listed["elements"]:
         for exclusive, shares in ((True, ours), (False, in_turns)):
             schedules = [on_subset(subset, elements, exclusive_switches=exclusive) for subset in listed["subsets"]]

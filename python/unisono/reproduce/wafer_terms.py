@@ -3,10 +3,10 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 from unisono import Schedule, ScheduleBuilder, Stream, bounds, plan, simulate
-from unisono.base.reports import Terms, in_cycles
+from unisono.base.reports import in_cycles
 from unisono.reproduce import Finding
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import FORMULAS
@@ -18,6 +18,7 @@ MACHINE = "wse2"
 _STEP, _RAMP = 5, 2
 
 Listed = dict[str, Any]
+Terms = dict[str, float]
 
 
 def bound_of(collective: str, point: Sequence[int], name: str) -> float:
@@ -35,7 +36,7 @@ def terms_of(point: Sequence[int], algorithm: str, params: dict[str, str] | None
     )
     terms = made.predicted["terms"]
     assert terms is not None, "a wafer has terms"
-    return terms
+    return cast(Terms, terms)
 
 
 def _fastest(listed: Listed, point: Sequence[int]) -> tuple[float, str]:
