@@ -160,6 +160,12 @@ def _winners(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
+def _longest_winners(listed: Listed) -> Finding:
+    """The best fixed algorithms of an AllReduce at the longest vectors, by shape."""
+    times = [cycles_by_algorithm(winners(tuple(shape))[-1]) for shape in listed["shapes"]]
+    return Finding(listed["reported"], letters(min(by, key=by.__getitem__) for by in times))
+
+
 def _gains(listed: Listed) -> Finding:
     shape, lengths = listed["shape"], LENGTHS[:13]
     reported = listed.get("reported") or [FORMULAS[listed["formula"]](*shape, length) for length in lengths]
@@ -242,6 +248,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "formula": _formula,
     "gains": _gains,
     "least-advantage": _least_advantage,
+    "longest-winners": _longest_winners,
     "ring-over-best": _ring_over_best,
     "simulated-closed-form": _simulated_closed_form,
     "simulated-gain-2d": _simulated_gain_2d,
