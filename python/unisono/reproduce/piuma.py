@@ -265,8 +265,11 @@ def _latency_share(listed: Listed) -> Finding:
     """The simulated latency of one element over Eq. 1, with other ports where the row has some."""
     ours = []
     for nodes in listed["nodes"]:
-        on = changed(nodes, socket_ports=listed["socket_ports"]) if "socket_ports" in listed else machine(nodes)
-        ran = un.simulate(un.plan("allreduce", on, elements=1, algorithm="in-network").schedule)
+        if "socket_ports" in listed:
+            on = changed(nodes, socket_ports=listed["socket_ports"])
+            ran = un.simulate(un.plan("allreduce", on, elements=1, algorithm="in-network").schedule)
+        else:
+            ran = run(nodes, 1)
         ours.append(ran.metrics["latency"].value / eq_1(nodes))
     return Finding(listed["reported"], ours)
 
