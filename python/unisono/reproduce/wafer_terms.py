@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, cast
 
-from unisono import Schedule, ScheduleBuilder, Stream, bounds, plan, simulate
+from unisono import Schedule, ScheduleBuilder, Stream, bounds, machine, plan, simulate
 from unisono.base.reports import in_cycles
 from unisono.reproduce import Finding
 from unisono.reproduce import wafer_simulated as runs
@@ -170,12 +170,27 @@ def _two_phase(sizes: Sequence[int], length: int) -> Schedule:
     return made.build()
 
 
+def _one_ramp(listed: Listed) -> Finding:
+    """Simulated cycles for each wavelet of a corner of 2 x 2 PEs to which all three others send at once."""
+    ours = []
+    for length in listed["wavelets"]:
+        made = ScheduleBuilder(4, length, "reduce", root=0)
+        arriving = [made.stream(pe, 0) for pe in (1, 2, 3)]
+        for pe, sent in enumerate(arriving, 1):
+            made.combine(pe, [made.input(pe)], [sent])
+        made.combine(0, [made.input(0), *arriving], [made.output(0)])
+        ran = simulate(made.build(), machine(MACHINE, shape=(2, 2)))
+        ours.append((ran.cycles or math.nan) / length if ran.result_correct else math.nan)
+    return Finding(listed["reported"], ours)
+
+
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "bound-over-fastest": _bound_over_fastest,
     "fastest-over-bound": _fastest_over_bound,
     "group-choice": _group_choice,
     "group-order": _group_order,
     "improvement": _improvement,
+    "one-ramp": _one_ramp,
     "other-ramps": _other_ramps,
     "terms-needed": _terms_needed,
 }
