@@ -29,7 +29,8 @@ tests fail if a row misses without a derivation, or if a row with a derivation h
 _APART = """
 ## Rows apart
 These decide no statement: they keep a bound of this project (own), a constant was fitted to them (calibrated), their
-threshold or both of their values are this project's (self), or the paper's number is known from memory only (recalled).
+threshold or both of their values are this project's (self), the paper's number is known from memory only (recalled), or
+the paper measured on hardware and ours is simulated (simulated).
 
 | row | kind | statement | reported | comparison | |
 |---|---|---|---|---|---|

@@ -3,8 +3,8 @@
 A paper is a list of claims (`papers/NAME/claims.toml`, data only) and a module of this folder that computes. A claim
 that the computation refutes has the derivation in its row, with the value that follows from it. A row that is ``apart``
 decides no claim: it keeps a bound of this project (``own``), a constant was fitted to it (``calibrated``), its
-threshold or both of its values are this project's (``self``), or the paper's number is known from memory only
-(``recalled``). So five verdicts are possible:
+threshold or both of its values are this project's (``self``), the paper's number is known from memory only
+(``recalled``), or the paper measured on hardware and ours is simulated (``simulated``). So five verdicts are possible:
 
 * ``holds``: the claim is kept within its tolerance.
 * ``consistent``: a row apart is kept within its tolerance, which shows no more than that.
@@ -53,6 +53,7 @@ APART = {
     "calibrated": "a constant was fitted to it",
     "self": "its threshold or both values are this project's",
     "recalled": "the paper's number is known from memory only",
+    "simulated": "the paper measured on hardware, and ours is simulated",
 }
 
 

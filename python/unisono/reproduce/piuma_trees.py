@@ -10,8 +10,9 @@ from typing import Any
 import unisono as un
 from unisono.reproduce import Finding
 from unisono.reproduce.once import once
+from unisono.reproduce.piuma_links import distances
 
-__all__ = ["CHECKS", "machine", "on_subset", "run"]
+__all__ = ["CHECKS", "changed", "levels", "machine", "on_subset", "run"]
 
 Listed = dict[str, Any]
 
@@ -38,9 +39,14 @@ def run(nodes: int, elements: int, name: str = "piuma", embeddings: int = 1) -> 
     return ran
 
 
-def on_subset(subset: list[int], elements: int) -> un.Schedule:
+def changed(nodes: int, **keys: Any) -> un.Machine:
+    """PIUMA with that number of nodes and other values of some keys."""
+    return un.machine(un.machine("piuma").describe() | keys, nodes=nodes)
+
+
+def on_subset(subset: list[int], elements: int, **keys: Any) -> un.Schedule:
     """An allreduce on some of four nodes."""
-    on = un.machine("piuma", nodes=4, subset=subset)
+    on = un.machine(changed(4, **keys), subset=subset)
     return un.plan("allreduce", on, elements=elements, algorithm="in-network").schedule
 
 
@@ -83,23 +89,92 @@ def _tree(nodes: int) -> _Tree:
     return _Tree(parents, response_parents, cores // nodes)
 
 
-def _intersections(listed: Listed) -> Finding:
-    """Links that the inputs would cross each on its own way to the root, over those of the tree."""
+def _level_hops(listed: Listed) -> Finding:
+    """The most links of a level from a core to the root, for each number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
-        tree = _tree(nodes)
-        alone = sum(len(tree.way(core)) - 1 for core in range(nodes * tree.switches_per_node))
-        ours.append(alone / len(tree.parents))
+        tree, level = _tree(nodes), levels(nodes)
+        ways = (tree.way(core) for core in range(nodes * tree.switches_per_node))
+        ours.append(max(sum(level(a, b) == listed["level"] for a, b in pairwise(way)) for way in ways))
     return Finding(listed["reported"], ours)
 
 
-def _node_hops(listed: Listed) -> Finding:
-    """The most hops between nodes from a core to the root, for each number of nodes."""
+def _longer_ways(listed: Listed) -> Finding:
+    """The cores whose way to the root takes longer than the shortest one, for each number of nodes."""
+    ours, remarks = [], []
+    for nodes in listed["nodes"]:
+        tree, latency = _tree(nodes), _latencies(nodes)
+        shortest = distances(machine(nodes), tree.way(0)[-1])[0]
+        ways = (sum(latency(a, b) for a, b in pairwise(tree.way(core))) for core in range(len(shortest)))
+        longer = [way - short for way, short in zip(ways, shortest, strict=True) if way > short]
+        ours.append(len(longer))
+        remarks += [f"By up to {max(longer):.0f} ns of {max(shortest):.0f} on {nodes} nodes."] if longer else []
+    return Finding(listed["reported"], ours, remark=" ".join(remarks))
+
+
+def _point_to_point(listed: Listed) -> Finding:
+    """Twice the largest latency between two cores, of which one is in the first node, over Eq. 1."""
+    ours, remarks = [], []
+    for nodes, bound in zip(listed["nodes"], listed["bounds_ns"], strict=True):
+        on = machine(nodes)
+        farthest = max(max(distances(on, core)[0]) for core in range(_tree(nodes).switches_per_node))
+        ours.append(bound / (2 * farthest))
+        remarks.append(f"{farthest:.0f} ns on {nodes}")
+    return Finding(listed["reported"], ours, remark=f"The largest latencies: {', '.join(remarks)} nodes.")
+
+
+def _predefined(listed: Listed) -> Finding:
+    """A binomial tree over the cores, each edge on a shortest way, against the tree of this paper."""
+    ours = []
+    for nodes in listed["nodes"]:
+        tree, on = _tree(nodes), machine(nodes)
+        cores = nodes * tree.switches_per_node
+        loads: dict[tuple[int, int], int] = {}
+        depth = [0.0] * cores
+        for parent in range(cores):
+            # The children of a rank of a binomial tree; a rank comes after its parent.
+            children = [parent | bit for bit in _bits_below(parent, cores)]
+            far, before = distances(on, parent) if children else ([], [])
+            for child in children:
+                depth[child] = depth[parent] + far[child]
+                at = child
+                while at != parent:
+                    loads[at, before[at]] = loads.get((at, before[at]), 0) + 1
+                    at = before[at]
+        latency = run(nodes, 1).metrics["latency"].value
+        measures = {"busiest": max(loads.values()), "latency": 2 * max(depth) / latency}
+        measures["links"] = sum(loads.values()) / len(tree.parents)
+        ours.append(measures[listed["measure"]])
+    return Finding(listed["reported"], ours)
+
+
+def _bits_below(rank: int, ranks: int) -> list[int]:
+    lowest = rank & -rank if rank else ranks
+    return [1 << k for k in range(ranks.bit_length()) if 1 << k < lowest and rank | 1 << k < ranks]
+
+
+def _not_peers(listed: Listed) -> Finding:
+    """The nodes that send their contribution to a node that is no peer in one dimension, by number of nodes."""
     ours = []
     for nodes in listed["nodes"]:
         tree = _tree(nodes)
-        ways = (tree.way(core) for core in range(nodes * tree.switches_per_node))
-        ours.append(max(sum(tree.node(a) != tree.node(b) for a, b in pairwise(way)) for way in ways))
+        places = list(product(*map(range, machine(nodes).describe()["node_dims"])))
+        pairs = {(tree.node(a), tree.node(b)) for a, b in tree.parents.items()}
+        ours.append(sum(sum(x != y for x, y in zip(places[a], places[b], strict=True)) > 1 for a, b in pairs))
+    return Finding(listed["reported"], ours)
+
+
+def _topologies(listed: Listed) -> Finding:
+    """The different trees within nodes, for each number of nodes."""
+    ours = []
+    for nodes in listed["nodes"]:
+        tree = _tree(nodes)
+        inside: dict[int, list[tuple[int, int]]] = {}
+        for a, b in tree.parents.items():
+            if tree.node(a) == tree.node(b):
+                per = tree.switches_per_node
+                inside.setdefault(tree.node(a), []).append((a % per, b % per))
+        ours.append(len({tuple(sorted(edges)) for edges in inside.values()}))
     return Finding(listed["reported"], ours)
 
 
@@ -167,35 +242,41 @@ def _local_completion(listed: Listed) -> Finding:
     return Finding(listed["reported"], ours)
 
 
+def levels(nodes: int) -> Callable[[int, int], str]:
+    """The level of the link between two switches: node, socket or core."""
+    cores, node = machine(nodes).describe()["cores_per_socket"], _tree(nodes).node
+    return lambda a, b: "node" if node(a) != node(b) else "socket" if a // cores != b // cores else "core"
+
+
 def _latencies(nodes: int) -> Callable[[int, int], float]:
     """The latency of the link between two switches, in ns."""
-    described, node = machine(nodes).describe(), _tree(nodes).node
-
-    def latency(a: int, b: int) -> float:
-        if node(a) != node(b):
-            level = "node"
-        else:
-            cores = described["cores_per_socket"]
-            level = "socket" if a // cores != b // cores else "core"
-        return float(described[f"{level}_latency_ns"])
-
-    return latency
+    described, level = machine(nodes).describe(), levels(nodes)
+    return lambda a, b: float(described[f"{level(a, b)}_latency_ns"])
 
 
 def _together(listed: Listed) -> Finding:
     """The time of allreduces that start at the same time, over the sum of their times alone."""
-    schedules = [on_subset(subset, listed["elements"]) for subset in listed["subsets"]]
-    ran = un.simulate_beside(schedules)
-    alone = sum(un.simulate(schedule).nanoseconds for schedule in schedules)
-    return Finding(listed["reported"], max(each.nanoseconds for each in ran) / alone)
+    ours: list[float] = []
+    in_turns: list[float] = []
+    for elements in listed["elements"]:
+        for exclusive, shares in ((True, ours), (False, in_turns)):
+            schedules = [on_subset(subset, elements, exclusive_switches=exclusive) for subset in listed["subsets"]]
+            alone = sum(un.simulate(schedule).nanoseconds for schedule in schedules)
+            shares.append(max(each.nanoseconds for each in un.simulate_beside(schedules)) / alone)
+    remark = f"With packets in turns: {' '.join(f'{share:.3f}' for share in in_turns)}."
+    return Finding(listed["reported"], ours, remark=remark)
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
-    "intersections": _intersections,
     "inverse": _inverse,
+    "level-hops": _level_hops,
     "local-completion": _local_completion,
-    "node-hops": _node_hops,
+    "longer-ways": _longer_ways,
+    "not-peers": _not_peers,
+    "point-to-point": _point_to_point,
+    "predefined": _predefined,
     "root-eccentricity": _root_eccentricity,
     "root-radix": _root_radix,
     "together-over-sum": _together,
+    "topologies": _topologies,
 }

@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from unisono import _core, bounds, plan, sweep
+from unisono import _core, plan, sweep
 from unisono.base.reports import SweepPoint, in_cycles
-from unisono.reproduce import Finding, wafer_figures, wafer_statements
+from unisono.reproduce import Finding, wafer_figures, wafer_statements, wafer_terms
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.once import once
 from unisono.reproduce.wafer_formulas import FORMULAS
 from unisono.reproduce.wafer_simulated_figures import figure as draw_runs
 from unisono.reproduce.wafer_statements import LETTERS, cycles_by_algorithm, letters
+from unisono.reproduce.wafer_terms import bound_of, terms_of
 
 __all__ = ["FIXED_1D", "FIXED_2D", "check", "draw", "figure_8", "figure_10", "optimality", "winners"]
 
@@ -95,13 +96,11 @@ def _cycles(
 
 
 def _worst_ratio(listed: Listed) -> Finding:
-    ratios = optimality()
-    ours = max(float(ratios[name].max()) for name in listed["algorithms"])
-    row, column = np.unravel_index(int(ratios[listed["algorithms"][0]].argmax()), ratios["chain"].shape)
-    remark = f"Ours is reached at P = {row + 2}, B = {DENSE_LENGTHS[column]}."
-    if "chain" in listed["algorithms"]:
-        remark += f" Star reaches {float(ratios['star'].max()):.0f}."
-    return Finding(listed["reported"], ours, remark=remark)
+    """The worst ratio of the algorithms: the least or the greatest of them."""
+    choose = {"least": min, "greatest": max}[listed.get("which", "greatest")]
+    ours, name = choose((float(optimality()[name].max()), name) for name in listed["algorithms"])
+    row, column = np.unravel_index(int(optimality()[name].argmax()), optimality()[name].shape)
+    return Finding(listed["reported"], ours, remark=f"Of {name} at P = {row + 2}, B = {DENSE_LENGTHS[column]}.")
 
 
 def _least_advantage(listed: Listed) -> Finding:
@@ -131,15 +130,9 @@ def _formula(listed: Listed) -> Finding:
     return Finding(reported, ours)
 
 
-def _bound_of(collective: str, point: list[int], name: str) -> float:
-    *shape, length = point
-    found = {bound["name"]: bound for bound in bounds(collective, MACHINE, shape=shape, elements=length)}
-    return in_cycles(found[name])
-
-
 def _bound(listed: Listed) -> Finding:
     reported = [FORMULAS[listed["formula"]](*point) for point in listed["points"]]
-    ours = [_bound_of(listed["collective"], point, listed["bound"]) for point in listed["points"]]
+    ours = [bound_of(listed["collective"], point, listed["bound"]) for point in listed["points"]]
     return Finding(reported, ours)
 
 
@@ -150,17 +143,12 @@ def _broadcast_over_message(listed: Listed) -> Finding:
 
 def _snake_over_bound(listed: Listed) -> Finding:
     (point,) = listed["points"]
-    return Finding(
-        listed["reported"], _cycles("reduce", point, "snake") / _bound_of("reduce", point, "lemma-7.2-printed")
-    )
+    return Finding(listed["reported"], _cycles("reduce", point, "snake") / bound_of("reduce", point, listed["bound"]))
 
 
 def _snake_depth(listed: Listed) -> Finding:
-    ((rows, columns, length),) = listed["points"]
-    made = plan("reduce", MACHINE, shape=(rows, columns), elements=length, algorithm="snake", model="paper")
-    terms = made.predicted["terms"]
-    assert terms is not None, "a wafer has terms"
-    return Finding(listed["reported"], terms["depth"])
+    (point,) = listed["points"]
+    return Finding(listed["reported"], terms_of(point, "snake")["depth"])
 
 
 def _winners(listed: Listed) -> Finding:
@@ -170,6 +158,12 @@ def _winners(listed: Listed) -> Finding:
         tie = cycles[LETTERS[letter]] <= min(cycles.values()) * (1 + listed["tolerance"])
         ours += letter if tie else letters([min(cycles, key=cycles.__getitem__)])
     return Finding(listed["reported"], ours)
+
+
+def _longest_winners(listed: Listed) -> Finding:
+    """The best fixed algorithms of an AllReduce at the longest vectors, by shape."""
+    times = [cycles_by_algorithm(winners(tuple(shape))[-1]) for shape in listed["shapes"]]
+    return Finding(listed["reported"], letters(min(by, key=by.__getitem__) for by in times))
 
 
 def _gains(listed: Listed) -> Finding:
@@ -201,11 +195,6 @@ def _ring_over_best(listed: Listed) -> Finding:
 def _without_ring(point: SweepPoint) -> float:
     cycles = cycles_by_algorithm(point)
     return float(cycles["ring"] / min(time for name, time in cycles.items() if name != "ring"))
-
-
-def _ring_over_chain(listed: Listed) -> Finding:
-    (point,) = listed["points"]
-    return Finding(listed["reported"], _cycles("allreduce", point, "ring") / _cycles("allreduce", point, "chain"))
 
 
 def _simulated_closed_form(listed: Listed) -> Finding:
@@ -259,8 +248,8 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "formula": _formula,
     "gains": _gains,
     "least-advantage": _least_advantage,
+    "longest-winners": _longest_winners,
     "ring-over-best": _ring_over_best,
-    "ring-over-chain": _ring_over_chain,
     "simulated-closed-form": _simulated_closed_form,
     "simulated-gain-2d": _simulated_gain_2d,
     "simulated-mean-error": _simulated_mean_error,
@@ -271,4 +260,5 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "winners": _winners,
     "worst-ratio": _worst_ratio,
     **wafer_statements.CHECKS,
+    **wafer_terms.CHECKS,
 }

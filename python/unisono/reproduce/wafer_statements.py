@@ -16,6 +16,7 @@ from unisono.base.reports import SweepPoint, in_cycles
 from unisono.reproduce import Finding
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.wafer_formulas import star_of_two
+from unisono.reproduce.wafer_terms import terms_of
 
 __all__ = ["CHECKS", "cycles_by_algorithm", "letters"]
 
@@ -36,11 +37,6 @@ def letters(names: Iterable[str]) -> str:
     """The algorithms as the letters of the figures."""
     by_name = {name: letter for letter, name in LETTERS.items()}
     return "".join(by_name[name] for name in names)
-
-
-def _stated(listed: Listed) -> Finding:
-    """The paper's own figures against each other."""
-    return Finding(listed["reported"], max(listed["stated"]))
 
 
 def _predicted(listed: Listed, algorithms: Iterable[str]) -> list[dict[str, float]]:
@@ -83,6 +79,12 @@ def _winner_order(listed: Listed) -> Finding:
     best = [min(times, key=times.__getitem__) for times in _times(listed, listed["algorithms"])]
     ours = letters(name for name, _ in groupby(best))
     return Finding(listed["reported"], ours, remark=f"Point by point: {letters(best)}.")
+
+
+def _winners_where_equal(listed: Listed) -> Finding:
+    """The best fixed pattern of a Reduce of as many wavelets as PEs, by Eq. 1, for each number of PEs."""
+    found = [_predicted(listed | {"shapes": [[n]], "wavelets": [n]}, listed["algorithms"])[0] for n in listed["pes"]]
+    return Finding(listed["reported"], letters(min(times, key=times.__getitem__) for times in found))
 
 
 def _better_than_auto_gen(listed: Listed) -> Finding:
@@ -233,19 +235,14 @@ def _start_spread(listed: Listed) -> Finding:
 def _terms(listed: Listed) -> Finding:
     """A cost term of an algorithm, over the chain's if the row says so."""
     ours = []
-    for pes, length in listed["points"]:
-        values = {}
-        for name in ("chain", listed["algorithm"]):
-            made = plan("reduce", MACHINE, shape=pes, elements=length, algorithm=name, model="paper")
-            terms = made.predicted["terms"]
-            assert terms is not None, "a wafer has terms"
-            values[name] = {"contention": terms["contention"], "depth": terms["depth"]}[listed["term"]]
-        ours.append(values[listed["algorithm"]] / (values["chain"] if listed["over_chain"] else 1))
+    for point in listed["points"]:
+        value = terms_of(point, listed["algorithm"])[listed["term"]]
+        ours.append(value / (terms_of(point, "chain")[listed["term"]] if listed["over_chain"] else 1))
     return Finding(listed["reported"], ours)
 
 
 def _ratio(listed: Listed) -> Finding:
-    """The time of one plan over another's, by Eq. 1, at every point."""
+    """The time of one plan over another's, by Eq. 1 or simulated, at every point."""
     ours = [_planned(listed["upper"], point) / _planned(listed["lower"], point) for point in listed["points"]]
     return Finding([listed["reported"]] * len(ours), ours)
 
@@ -255,6 +252,8 @@ def _planned(what: dict[str, Any], point: list[int]) -> float:
     *shape, length = point
     if "count" in what:
         return float({"length": length, "others": int(np.prod(shape)) - 1}[what["count"]])
+    if what.get("by") == "simulation":
+        return float(runs.point(what["collective"], tuple(shape), length, what["algorithm"]).simulated or "nan")
     made = plan(
         what["collective"],
         MACHINE,
@@ -269,7 +268,8 @@ def _planned(what: dict[str, Any], point: list[int]) -> float:
 
 def _facts(listed: Listed) -> Finding:
     described = machine(MACHINE).describe()
-    return Finding(listed["reported"], [float(described[key]) for key in listed["keys"]])
+    # The sides of a shape are multiplied.
+    return Finding(listed["reported"], [float(np.prod(described[key])) for key in listed["keys"]])
 
 
 CHECKS: dict[str, Callable[[Listed], Finding]] = {
@@ -287,7 +287,7 @@ CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "ring-mapped-chain": _ring_mapped_chain,
     "star-of-two": _star_of_two,
     "start-spread": _start_spread,
-    "stated": _stated,
     "terms": _terms,
     "winner-order": _winner_order,
+    "winners-where-equal": _winners_where_equal,
 }

@@ -54,6 +54,11 @@ const USUAL_CHUNKS: u64 = 64;
 /// The most instructions of a schedule that a plan considers; timing such a schedule takes part of a second.
 const MOST_INSTRUCTIONS: u64 = 5 << 17;
 
+/// Returns whether collectives that share a switch follow each other there.
+fn in_turn(case: &Case) -> bool {
+    matches!(&case.place, Place::Switches(site) if site.machine.exclusive_switches)
+}
+
 impl Algorithm for InNetwork {
     fn info(&self) -> &'static Info {
         &INFO
@@ -82,6 +87,11 @@ impl Algorithm for InNetwork {
         if chunks.is_some() {
             return no("chunks are for networks; packets here follow each other by themselves".to_owned());
         }
+        if embeddings > 1 && in_turn(case) {
+            return no(
+                "each switch executes one collective at a time, so several embeddings follow each other".to_owned()
+            );
+        }
         if embeddings > 1 && matches!(c.kind, Kind::Scan | Kind::Barrier) {
             return no(format!("a {} has one embedding", c.kind));
         }
@@ -92,7 +102,8 @@ impl Algorithm for InNetwork {
         if let Place::Network { fabric, .. } = case.place {
             return on_network(&case.collective, fabric);
         }
-        let most = if matches!(case.collective.kind, Kind::Scan | Kind::Barrier) { 1 } else { 4 };
+        let one = matches!(case.collective.kind, Kind::Scan | Kind::Barrier) || in_turn(case);
+        let most = if one { 1 } else { 4 };
         (1..=most).map(|n| Params::new().with(EMBEDDINGS.name, n)).collect()
     }
 

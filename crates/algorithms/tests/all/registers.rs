@@ -185,6 +185,12 @@ fn what_a_machine_lacks_is_one_sentence() {
     assert_eq!(e, "33 ranks were asked for; piuma has cores for 1 to 32");
     let e = Site::on_nodes(&m, &[0, 2]).unwrap_err().to_string();
     assert_eq!(e, "the subset names node 2; nodes of piuma are 0 to 1, at least one");
+    let m = InNetwork { exclusive_switches: true, ..small(2) };
+    let site = Site::all(&m);
+    let e = embed(&site, of(&site, Kind::Broadcast), 2).unwrap_err().to_string();
+    assert!(e.contains("one collective at a time"), "{e}");
+    let m = InNetwork { operators: vec!["nor".to_owned()], ..small(2) };
+    assert!(m.check("a machine").unwrap_err().to_string().contains("associative operators"));
     let m = small(2);
     let half = Site::first(&m, 16).unwrap();
     assert!(embed(&half, of(&half, Kind::Scan), 1).unwrap_err().to_string().contains("all 32 cores"));

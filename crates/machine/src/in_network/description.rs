@@ -64,6 +64,10 @@ pub struct InNetwork {
     pub engine_gbps: Option<f64>,
     /// Replicas of the registers in each switch.
     pub identifiers: u32,
+    /// A switch executes one collective from its first packet to its last before the next one. Without it, packets of
+    /// several collectives take turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exclusive_switches: bool,
     /// The operators with which switches reduce.
     pub operators: Vec<String>,
     /// Cores with a socket's links to other sockets. The link to socket `t` is at entry `t` modulo the number of
@@ -203,7 +207,8 @@ impl InNetwork {
             return bad("buffer_packets", self.buffer_packets.to_string(), "1 to 1024");
         }
         if let Some(found) = self.operators.iter().find(|name| !OPERATORS.contains(&name.as_str())) {
-            return bad("operators", format!("'{found}'"), OPERATORS_LISTED);
+            let accepted = if found == "nor" { NOR_REFUSED } else { OPERATORS_LISTED };
+            return bad("operators", format!("'{found}'"), accepted);
         }
         if !(1..=64).contains(&self.identifiers) {
             return bad("identifiers", self.identifiers.to_string(), "1 to 64");
@@ -225,6 +230,9 @@ impl InNetwork {
 /// The names of the operators of collectives.
 pub const OPERATORS: [&str; 8] = ["sum", "prod", "min", "max", "and", "or", "xor", "ordered"];
 const OPERATORS_LISTED: &str = "sum, prod, min, max, and, or, xor, ordered";
+/// Engines of PIUMA compute NOR, whose result over more than two inputs depends on the tree.
+const NOR_REFUSED: &str =
+    "associative operators: sum, prod, min, max, and, or, xor, ordered; take 'or' and invert its result";
 
 /// The most links of a switch, besides its memory.
 const MEMORY_BELOW: u8 = 60;

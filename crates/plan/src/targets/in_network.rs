@@ -26,6 +26,9 @@ use crate::{
 
 const MODEL: &str = "alpha-beta";
 
+const ALLREDUCE_ONLY: &str = "this machine's switches make allreduce, barrier, broadcast, reduce and scan, and of its \
+    cores only allreduce has a model of time; describe its nodes as a network (kind = \"network\") for others";
+
 const MEMORY_LIMITS: &str = "the cores' memories limit the throughput, not the links, so several embeddings at once bring \
     nothing more on this machine";
 
@@ -283,7 +286,7 @@ impl Target for OnSwitches {
             return unsupported("on switches that reduce there are in-network, recursive-doubling and rabenseifner");
         };
         if c.kind != Kind::Allreduce {
-            return unsupported("on the cores of this machine it has a time for allreduce only");
+            return unsupported(ALLREDUCE_ONLY);
         }
         algorithm.supports(&self.host_case(collective), &params)?;
         let time = Time::from_ns(host_ns(machine, c.ranks, u64::from(c.elements), c.element_bytes(), host));

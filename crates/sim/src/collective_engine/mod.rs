@@ -5,7 +5,8 @@
 //! all of its inputs, reduces them in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and sends the
 //! result when all of its outputs have a credit; then the input slots are free again. Packets cut through. The
 //! identifiers of a link share it in fixed time slots, and so do embeddings that share a memory; a core that reads and
-//! writes gives half of its memory's bandwidth to each.
+//! writes gives half of its memory's bandwidth to each. With `exclusive_switches` a switch executes one
+//! collective after the other, in the order in which they are given, and no slots are shared.
 //!
 //! So the time at which packet `k` leaves a unit is a maximum over sums of times of packets `k`, `k - 1` and `k -
 //! buffers`. No queue of events is needed: packets are swept one by one over the units in their order (`sweep.rs`).
@@ -117,7 +118,9 @@ fn lowered(
 
 fn together(machine: &InNetwork, layout: &Layout, all: &[Configured]) -> Result<Vec<Run>, EngineError> {
     let shared = units::Shared::new(layout, all);
-    all.iter().map(|configured| one(machine, layout, configured, &shared)).collect()
+    // The time at which each switch has ended its earlier collectives.
+    let mut free = machine.exclusive_switches.then(|| vec![0; layout.switches() as usize]);
+    all.iter().map(|configured| one(machine, layout, configured, &shared, free.as_deref_mut())).collect()
 }
 
 fn one(
@@ -125,6 +128,7 @@ fn one(
     layout: &Layout,
     configured: &Configured,
     shared: &units::Shared,
+    mut free: Option<&mut [u64]>,
 ) -> Result<Run, EngineError> {
     let mut run = Run {
         picoseconds: 0,
@@ -147,8 +151,22 @@ fn one(
         let per_packet = (u64::from(machine.packet_bytes) / width).max(1);
         let packets = u64::from(embedding.elements).div_ceil(per_packet);
         let last = u64::from(embedding.elements) - (packets - 1) * per_packet;
+        let alone = free.is_some().then(|| {
+            let one = Configured { embeddings: vec![embedding.clone()], ..configured.clone() };
+            units::Shared::new(layout, &[one])
+        });
+        let shared = alone.as_ref().unwrap_or(shared);
         let units = units::Units::new(machine, layout, embedding, shared, [per_packet * width, last * width]);
-        let swept = sweep::sweep(&units, machine.buffer_packets as usize, packets).ok_or(EngineError::Overflow)?;
+        let start: Vec<u64> =
+            units.switch.iter().map(|&at| free.as_ref().map_or(0, |free| free[at as usize])).collect();
+        let swept =
+            sweep::sweep(&units, machine.buffer_packets as usize, packets, &start).ok_or(EngineError::Overflow)?;
+        for (unit, &switch) in units.switch.iter().enumerate() {
+            if let Some(free) = &mut free {
+                let free = &mut free[switch as usize];
+                *free = swept.left[unit].max(swept.finish[unit]).max(*free);
+            }
+        }
         for (unit, &at) in swept.finish.iter().enumerate() {
             if let Some(finish) = run.finish.get_mut(rank_of[units.switch[unit] as usize] as usize) {
                 *finish = at.max(*finish);

@@ -12,30 +12,40 @@
 //! a memory that is read:     head max(R(u, k - 1), T(u, k - b)), tail R(u, k) = head + s(read)
 //! a memory that is written:  W(u, k) = max(T(u, k), H(u, k) + s(write))
 //! ```
+//!
+//! A unit whose switch first executes another collective has that one's end in place of T(u, -1), R(u, -1), W(u, -1).
 
-use super::units::{TO_MEMORY, Units};
+use super::units::{Edge, TO_MEMORY, Units};
 
 pub struct Swept {
     /// Time at which the head of the first packet reached the last memory.
     pub head: u64,
     /// Time at which each unit's memory has ended the last packet; 0 if it has none.
     pub finish: Vec<u64>,
+    /// Time at which the last packet has left each unit.
+    pub left: Vec<u64>,
     pub computed: u64,
 }
 
 /// Clocks stay below this.
 const END: u64 = 1 << 62;
 
-pub fn sweep(units: &Units, buffers: usize, packets: u64) -> Option<Swept> {
+/// Sweeps the packets; `start` is the time at which each unit becomes free.
+pub fn sweep(units: &Units, buffers: usize, packets: u64, start: &[u64]) -> Option<Swept> {
     let count = units.count();
+    let memories = |edges: fn(&Units, usize) -> &[Edge]| -> Vec<u64> {
+        let uses = |u: usize| edges(units, u).iter().any(|e| e.unit == TO_MEMORY);
+        (0..count).map(|u| if uses(u) { start[u] } else { 0 }).collect()
+    };
     let mut state = State {
         units,
         buffers,
         // A ring of the last times of every unit.
         head: vec![0; count],
         left: vec![0; count * buffers.min(usize::try_from(packets).unwrap_or(usize::MAX))],
-        read: vec![0; count],
-        wrote: vec![0; count],
+        start,
+        read: memories(Units::inputs),
+        wrote: memories(Units::outputs),
         done: 0,
     };
     let full = packets - 1;
@@ -61,7 +71,9 @@ pub fn sweep(units: &Units, buffers: usize, packets: u64) -> Option<Swept> {
     }
     computed += 1;
     let finish: Vec<u64> = state.read.iter().zip(&state.wrote).map(|(&r, &w)| r.max(w)).collect();
-    finish.iter().all(|&t| t < END).then_some(Swept { head, finish, computed: computed * count as u64 })
+    let last = state.latest();
+    let left = state.left[last..last + count].to_vec();
+    finish.iter().all(|&t| t < END).then_some(Swept { head, finish, left, computed: computed * count as u64 })
 }
 
 #[derive(Default)]
@@ -87,12 +99,19 @@ struct State<'a> {
     /// Heads of the current packet.
     head: Vec<u64>,
     left: Vec<u64>,
+    start: &'a [u64],
     read: Vec<u64>,
     wrote: Vec<u64>,
     done: u64,
 }
 
 impl State<'_> {
+    /// Returns the place of the latest packet's times in `left`.
+    #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
+    fn latest(&self) -> usize {
+        (self.done + self.buffers as u64 - 1) as usize % self.buffers * self.units.count()
+    }
+
     /// Moves one packet through all units; `size` is 0 for a full packet, 1 for the last. Returns the constant by which
     /// all times moved since the packet before, if there is one.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
@@ -100,18 +119,18 @@ impl State<'_> {
         let count = self.units.count();
         let (b, k) = (self.buffers as u64, self.done);
         let now = (k % b) as usize * count;
-        let before = (k + b - 1) as usize % self.buffers * count;
+        let before = self.latest();
         let (first, returned) = (k == 0, k >= b);
         let mut same = None;
         let mut steady = !first;
         for u in 0..count {
-            let last = if first { 0 } else { self.left[before + u] };
+            let engine = self.units.engine_latency[u];
+            let last = if first { self.start[u] + engine } else { self.left[before + u] };
             let mut moved = |by: u64| match same {
                 None => same = Some(by),
                 Some(known) => steady &= known == by,
             };
             let (mut head, mut tail) = (last, 0);
-            let engine = self.units.engine_latency[u];
             for input in self.units.inputs(u) {
                 if input.unit == TO_MEMORY {
                     let slot = if returned { self.left[now + u] } else { 0 };

@@ -8,7 +8,7 @@ use unisono_schedule::{
     interpret,
     verify::{Method, Verified},
 };
-use unisono_sim::collective_engine::{Run, digest, input, run};
+use unisono_sim::collective_engine::{Run, digest, input, run, run_beside};
 
 fn preset(name: &str, nodes: u32) -> InNetwork {
     let m = Machine::preset(name).unwrap().get::<InNetwork>().unwrap().clone();
@@ -144,5 +144,37 @@ fn several_embeddings_are_faster_where_links_are_the_limit() {
         assert_eq!(loads(&site.layout, [&made]).most(), load);
         let times = [1, embeddings].map(|embeddings| ran(&site, c, embeddings).picoseconds as f64);
         assert!(times[0] / times[1] > gain, "{}", times[0] / times[1]);
+    }
+}
+
+/// The last core of a collective is free for the next one when the first has ended, so on the same nodes the times add
+/// up. With packets in turns two short collectives take as long as one.
+#[test]
+fn an_exclusive_switch_ends_one_collective_before_the_next() {
+    let sets: [[&[u32]; 2]; 3] = [[&[0, 1], &[0, 1]], [&[0, 1], &[1, 2]], [&[0, 1], &[2, 3]]];
+    for exclusive_switches in [true, false] {
+        let machine = InNetwork { exclusive_switches, ..small(4) };
+        for (nodes, elements) in sets.iter().flat_map(|nodes| [1, 200, 5000].map(|elements| (nodes, elements))) {
+            let sites = nodes.map(|nodes| Site::on_nodes(&machine, nodes).unwrap());
+            let made = sites.each_ref().map(|site| placed(site, of(Kind::Allreduce, site, elements, 0), 1));
+            let beside = run_beside(&machine, &made.each_ref().map(|(proven, placement)| (proven, placement))).unwrap();
+            let alone = made.each_ref().map(|(proven, placement)| run(&machine, proven, placement).unwrap());
+            let what = format!("{nodes:?}, {elements} elements, exclusive: {exclusive_switches}");
+            assert!(beside.iter().all(|run| run.data.result_correct), "{what}");
+            let (last, sum) = (beside[1].picoseconds, alone[0].picoseconds + alone[1].picoseconds);
+            let shared: Vec<(usize, usize)> = (0..sites[0].cores.len())
+                .filter_map(|rank| Some((rank, sites[1].cores.iter().position(|core| *core == sites[0].cores[rank])?)))
+                .collect();
+            if shared.is_empty() {
+                assert_eq!(beside[1].finish, alone[1].finish, "{what}");
+            } else if exclusive_switches {
+                assert_eq!(beside[0].finish, alone[0].finish, "{what}");
+                let serial = elements * 1250;
+                assert!(shared.iter().all(|&(a, b)| beside[1].finish[b] >= beside[0].finish[a] + serial), "{what}");
+                assert!(if nodes[0] == nodes[1] { last == sum } else { last <= sum }, "{what}: {last} of {sum}");
+            } else if elements == 1 {
+                assert!(last < alone[1].picoseconds + 10_000, "{what}: {last} of {sum}");
+            }
+        }
     }
 }

@@ -181,7 +181,41 @@ fn no_time_goes_under_the_physical_bound() {
                 let bound = elements + u64::from(grid.eccentricity(0)) + 5;
                 assert!(simulate(Kind::Reduce, grid, elements, algorithm).cycles >= bound, "{algorithm} {grid}");
             }
+            let bound = elements + u64::from(grid.eccentricity(0)) + 5;
+            assert!(simulate(Kind::Broadcast, grid, elements, "flood").cycles >= bound, "flood {grid}");
+            if grid.is_line() {
+                assert!(simulate(Kind::Message, grid, elements, "message").cycles >= bound, "message {grid}");
+            }
         }
+    }
+}
+
+/// A corner of a grid whose neighbors along x and y send at once uses up its ramp with 2 B wavelets, and so does a
+/// corner that sends other wavelets along each: 6 + 2 B cycles, as if both came from one side.
+#[test]
+fn one_ramp_serves_both_axes_in_turn() {
+    for elements in [1u32, 7, 64, 300] {
+        let c = Collective::new(Kind::Reduce, 4, u64::from(elements), 0, Operator::Sum, Dtype::I32).unwrap();
+        let placement = GridPlacement::new(Grid::new(2, 2));
+        let mut b = Builder::new(c);
+        let streams = [1, 2].map(|pe| b.stream(NodeId(pe), &[NodeId(0)]));
+        let mut sources = vec![Operand::In(0)];
+        sources.extend(streams.map(Operand::Stream));
+        b.combine(NodeId(0), 0, elements, &sources, &[Operand::Out(0)]);
+        for (pe, stream) in [1, 2].into_iter().zip(streams) {
+            b.combine(NodeId(pe), 0, elements, &[Operand::In(0)], &[Operand::Stream(stream)]);
+        }
+        let both = run(&lower_messages(&b.finish().unwrap(), &placement), &Options::default()).unwrap().cycles;
+        assert_eq!(both, 6 + 2 * u64::from(elements), "{elements} from x and y");
+        let c = Collective::new(Kind::Broadcast, 4, u64::from(elements), 0, Operator::Sum, Dtype::I32).unwrap();
+        let mut b = Builder::new(c);
+        for (lane, pe) in [(0, 1), (1, 2)] {
+            let stream = b.stream(NodeId(0), &[NodeId(pe)]);
+            b.combine(NodeId(0), lane, elements, &[Operand::In(0)], &[Operand::Stream(stream)]);
+            b.combine(NodeId(pe), 0, elements, &[Operand::Stream(stream)], &[Operand::Out(0)]);
+        }
+        let sent = run(&lower_messages(&b.finish().unwrap(), &placement), &Options::default()).unwrap().cycles;
+        assert!(sent >= 2 * u64::from(elements) + 5, "{elements} to x and y: {sent}");
     }
 }
 

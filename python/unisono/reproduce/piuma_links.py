@@ -1,0 +1,66 @@
+"""The links of a machine of kind ``in-network`` as a graph, apart from the library, and shortest ways over them.
+
+Ports as `docs/in-network.md` states them. Latencies are in ns.
+"""
+
+import heapq
+import math
+from functools import cache
+from itertools import combinations, product
+
+import unisono as un
+
+__all__ = ["distances"]
+
+
+@cache
+def _links(on: un.Machine) -> list[list[tuple[int, float]]]:
+    """The neighbors of each switch with the latencies of the links."""
+    m = on.describe()
+    (rows, columns), sockets, dims = m["mesh"], m["sockets_per_node"], list(m["node_dims"])
+    cores, per = rows * columns, rows * columns * sockets
+    places = list(product(*map(range, dims)))
+    links: list[list[tuple[int, float]]] = [[] for _ in range(per * len(places))]
+
+    def join(a: int, b: int, level: str) -> None:
+        links[a].append((b, m[f"{level}_latency_ns"]))
+        links[b].append((a, m[f"{level}_latency_ns"]))
+
+    def port(socket: int, to: int, ports: str) -> int:
+        return int(socket * cores + m[ports][to % len(m[ports])])
+
+    for first in range(0, len(links), per):
+        for socket, row, column in product(range(sockets), range(rows), range(columns)):
+            at = first + socket * cores + row * columns + column
+            if column + 1 < columns:
+                join(at, at + 1, "core")
+            if row + 1 < rows:
+                join(at, at + columns, "core")
+        for a, b in combinations(range(sockets), 2):
+            join(first + port(a, b, "socket_ports"), first + port(b, a, "socket_ports"), "socket")
+    home = [port(k % sockets, k // sockets, "node_ports") for k in range(sum(dims))]
+    number = {place: at for at, place in enumerate(places)}
+    for place, at in number.items():
+        for dim, size in enumerate(dims):
+            for to in range(place[dim] + 1, size):
+                other = number[(*place[:dim], to, *place[dim + 1 :])]
+                ends = (at * per + home[sum(dims[:dim]) + to], other * per + home[sum(dims[:dim]) + place[dim]])
+                join(*ends, "node")
+    return links
+
+
+def distances(on: un.Machine, source: int) -> tuple[list[float], list[int]]:
+    """Returns the latency of the shortest way from a switch to each, and the switch before each on it."""
+    links = _links(on)
+    far, before = [math.inf] * len(links), [source] * len(links)
+    far[source] = 0.0
+    queue = [(0.0, source)]
+    while queue:
+        length, at = heapq.heappop(queue)
+        if length > far[at]:
+            continue
+        for to, latency in links[at]:
+            if length + latency < far[to]:
+                far[to], before[to] = length + latency, at
+                heapq.heappush(queue, (length + latency, to))
+    return far, before
