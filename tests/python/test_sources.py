@@ -80,7 +80,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--graph-kind": ("--graph-kind", "tasks"),
 }
 #: Options of every command: the form of the output, and limits.
-ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
+ALWAYS = {"--json", "--explain", "--limit-memory", "--no-limit", "--help"}
 #: The options of a file of MSCCL.
 _OF_MSCCL = {
     "--require",

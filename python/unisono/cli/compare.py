@@ -8,7 +8,14 @@ from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
 from unisono.cli._jobs import study, study_options
-from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
+from unisono.cli._options import (
+    explain_option,
+    fail_option,
+    json_option,
+    level_options,
+    limit_options,
+    rate_options,
+)
 from unisono.cli._output import number, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import Names
@@ -33,6 +40,7 @@ __all__ = ["compare"]
 @rate_options
 @study_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")
+@explain_option
 @json_option
 @limit_options
 def compare(

@@ -10,22 +10,29 @@ from unisono import InputError
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
-from unisono.cli import _output
 from unisono.cli._completion import complete, workloads
-from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
+from unisono.cli._options import (
+    explain_option,
+    fail_option,
+    json_option,
+    level_options,
+    limit_options,
+    rate_options,
+)
 from unisono.cli._output import (
     number,
     params_text,
     print_fields,
     print_json,
     print_lines,
+    print_notes,
     print_table,
     without,
     working,
 )
 from unisono.cli._pictures import check_picture
 from unisono.cli._programs import parse_algorithms, parse_changes, print_step
-from unisono.cli._recording import print_notes, rounds_option
+from unisono.cli._recording import rounds_option
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, NOT_A_SCRIPT, PROGRAM, refuse_unused
 from unisono.cli._types import MACHINE
 from unisono.machines.descriptions import by_rates
@@ -82,6 +89,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     metavar="K=V[,K=V...]",
     help="Also with other values of the machine file, machine=NAME, fail=LINK or allreduce=ALGORITHM; may be repeated.",
 )
+@explain_option
 @json_option
 @limit_options
 def workload(
@@ -139,7 +147,7 @@ def workload(
                 algorithms=algorithms,
                 what_if=changes,
             )
-        print_notes(notes)
+        print_notes(notes, err=True)
         _draw(program, plot)
         if as_json:
             print_json({**program, "files": [plot] if plot is not None else []})
@@ -224,7 +232,7 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool)
         for c in phase["communication"]
     ]
     print_table(["step", "begins", "communication", "bytes", "algorithm", "takes", "blocks"], rows, right=["bytes"])
-    _output.print_notes(report["notes"])
+    print_notes(report["notes"])
     if plot is not None:
         print_lines("", f"wrote {plot}")
 

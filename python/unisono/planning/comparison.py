@@ -8,6 +8,7 @@ from typing import Any
 
 from unisono._core import Error, InputError, Machine, UnsupportedError, WorkloadGraph, workload_presets
 from unisono.base.files import exists, file_name, title
+from unisono.base.html import TableOfRows, time_text
 from unisono.base.inputs import MachineLike, items
 from unisono.base.messages import shown
 from unisono.base.names import did_you_mean
@@ -74,7 +75,21 @@ def compare(
             progress(len(rows), len(calls))
     if failed is not None and all(row["seconds"] is None for row in rows):
         raise failed
-    return rows
+    heads = ("workload", "machine", "failed", "accelerators", "step", "exposed", "price, M$")
+    return TableOfRows(rows, heads, _cells)
+
+
+def _cells(row: ComparisonRow) -> tuple[object, ...]:
+    step, exposed, cost = row["seconds"], row["exposed_seconds"], row["cost_usd"]
+    return (
+        row["workload"],
+        row["machine"],
+        ", ".join(row["failed"]),
+        "" if row["accelerators"] is None else f"{row['accelerators']:,} of {row['machine_accelerators'] or 0:,}",
+        row["reason"] or "" if step is None else time_text(step),
+        "" if exposed is None else time_text(exposed),
+        "" if cost is None else f"{cost * 1e-6:.3f}",
+    )
 
 
 def _opened(workload: object) -> str | WorkloadGraph:
