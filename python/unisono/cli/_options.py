@@ -238,14 +238,17 @@ rate_options = _stack(
     ),
 )
 
-
 def _explain(context: click.Context, _: click.Parameter, value: bool) -> None:
     context.meta[EXPLAIN] = value
 
 
 #: Notes are one line each without it; it is no parameter of a command's function.
 explain_option = click.option(
-    "--explain", is_flag=True, expose_value=False, callback=_explain, help="Print notes whole, not one line of each."
+    "--explain",
+    is_flag=True,
+    expose_value=False,
+    callback=_explain,
+    help="Print notes whole, not one line of each.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
@@ -301,8 +304,9 @@ shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or r
 fail_option = click.option(
     "--fail",
     multiple=True,
-    metavar="A-B|N",
-    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), or node N, are gone; repeatable.",
+    metavar="A-B|N|NAME",
+    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), node N, a part by its name, or one "
+    "cable of every class (one-link) are gone; repeatable.",
 )
 
 
