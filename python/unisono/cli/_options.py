@@ -238,6 +238,13 @@ rate_options = _stack(
     ),
 )
 
+fill_option = click.option(
+    "--fill",
+    is_flag=True,
+    help="Fill the network with copies of the model, which reduce gradients together.",
+)
+
+
 def _explain(context: click.Context, _: click.Parameter, value: bool) -> None:
     context.meta[EXPLAIN] = value
 

@@ -14,6 +14,7 @@ from unisono.cli._completion import complete, workloads
 from unisono.cli._options import (
     explain_option,
     fail_option,
+    fill_option,
     json_option,
     level_options,
     limit_options,
@@ -58,6 +59,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 )
 @level_options
 @fail_option
+@fill_option
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
 @click.option(
     "--minibatch",
@@ -98,6 +100,7 @@ def workload(
     level: str,
     no_overlap: bool,
     fail: tuple[str, ...],
+    fill: bool,
     nodes: int | None,
     minibatch: int | None,
     algorithm: str | None,
@@ -138,6 +141,7 @@ def workload(
                 graph,
                 place,
                 overlap=not no_overlap,
+                fill=fill,
                 # A recorded program was read strictly already.
                 strict=strict and not is_script,
                 ranks=None if is_script else ranks,
@@ -176,7 +180,9 @@ def workload(
         if level != "model" or plot is not None:
             raise click.UsageError(f"{name} runs on switches that reduce: other levels and --plot are for networks")
         where = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
-        report = unisono.workload(name, where, overlap=not no_overlap, minibatch=minibatch, algorithm=algorithm)
+        report = unisono.workload(
+            name, where, overlap=not no_overlap, fill=fill, minibatch=minibatch, algorithm=algorithm
+        )
         how = "" if report["overlap"] else ", without overlap"
         trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
         on = f"{report['accelerators']} cores of {report['machine']}, {trained}"
@@ -188,7 +194,7 @@ def workload(
     check_picture(plot)
     with working(f"running {name}"):
         network = by_rates(unisono.machine(machine, failed=fail), model)
-        report = unisono.workload(name, network, level=level, overlap=not no_overlap)
+        report = unisono.workload(name, network, level=level, overlap=not no_overlap, fill=fill)
     _draw(report, plot)
     on = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"
     _report(report, on, plot, as_json)
@@ -251,9 +257,21 @@ def _print_times(report: WorkloadReport, where: str) -> None:
     ]
     if report["waiting_seconds"] > 0:
         fields.append(("waiting", part(report["waiting_seconds"])))
+    fields.append(("uses", _used(report)))
     print_lines(f"{report['workload']} on {where}")
     print_fields(fields)
     print_lines("")
+
+
+def _used(report: WorkloadReport) -> str:
+    """Returns the share of the network that is in use, with its copies of the model and its price."""
+    if report["utilization"] is None:
+        return ""
+    copies, cost = report["copies"], report["used_cost_usd"]
+    parts = [f"{report['utilization']:.1%} of the accelerators"]
+    parts += [f"{copies:,} {'copy' if copies == 1 else 'copies'} of the model"] if copies is not None else []
+    parts += [f"{number(cost * 1e-6, 3)} M$ of the network"] if cost is not None else []
+    return ", ".join(parts)
 
 
 def _times_of(report: WorkloadReport) -> Callable[[float], str]:

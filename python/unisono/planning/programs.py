@@ -95,6 +95,7 @@ def step(
     machine: MachineLike,
     *,
     overlap: bool = True,
+    fill: bool = False,
     strict: bool = False,
     ranks: SupportsIndex | None = None,
     tflops: float | None = None,
@@ -120,11 +121,16 @@ def step(
     other ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that ``fail``, and another
     algorithm of a kind of collective (``{"allreduce": "ring"}``).
 
+    With ``fill`` copies of the model of a workload fill the whole network: its dimension with ``data_parallel`` takes
+    the largest size that fits. ``utilization`` is the share of the accelerators in use, and ``used_cost_usd`` their
+    share of the price.
+
     ``ranks`` is the number of ranks of a program of tasks. ``model="data-sheet"`` uses the rates of the data sheet
     alone.
 
     Raises:
-        InputError: a file that is not a program, a machine that is too small, no rates of the accelerator.
+        InputError: a file that is not a program, a machine that is too small, no rates of the accelerator; with
+            ``fill``, a program without a dimension of copies.
         UnsupportedError: no algorithm, or not the named one, carries out the collective on the machine.
         SimulationError: the packets stop.
 
@@ -133,16 +139,20 @@ def step(
         given = "strict" if strict else "ranks"
         raise InputError(f"{given} is for a program that is read, and {program.name} is read already; drop it")
     graph = program if isinstance(program, WorkloadGraph) else read_workload(program, strict=strict, ranks=ranks)
+    if fill and graph.format != "workload":
+        raise InputError(
+            f"fill (--fill) is for workloads, by name or TOML file, and {graph.name} states its ranks; drop it"
+        )
     found = by_rates(machine, model)
     rates = dict(zip(_RATES, (tflops, memory_gb_per_second), strict=True))
     _require_effect(graph, rates)
     by = dict(algorithms or {})
     level = named("level", level)
-    report = _timed(graph, found, rates, by, level, overlap=overlap)
+    report = _timed(graph, found, rates, by, level, overlap=overlap, fill=fill)
     report["what_if"] = []
     for changes in what_if:
         other, own_rates, own_by = _changed(graph, found, rates, by, changes)
-        after = _timed(graph, other, own_rates, own_by, level, overlap=overlap)
+        after = _timed(graph, other, own_rates, own_by, level, overlap=overlap, fill=fill)
         report["what_if"].append(
             {
                 "changes": {
@@ -170,13 +180,21 @@ def _timed(
     level: str,
     *,
     overlap: bool,
+    fill: bool,
 ) -> StepReport:
-    """Returns one step, with the price of the network."""
+    """Returns one step, with the price of the network and of the part in use."""
+    if fill:
+        graph = graph.filling(machine)
     report = graph.time(machine, _accelerator(machine, rates), overlap, level, algorithms)
     cost = price(machine)
     report["cost_usd"] = cost
     report["rates"] = machine.rates()
     report["time_x_cost"] = None if cost is None else report["seconds"] * cost
+    all_accelerators = (machine.topology or {}).get("accelerators")
+    report["utilization"] = report["accelerators"] / all_accelerators if all_accelerators else None
+    report["copies"] = graph.copies
+    used = report["utilization"]
+    report["used_cost_usd"] = None if cost is None or used is None else used * cost
     return report
 
 
