@@ -5,18 +5,19 @@
 //!
 //! Cables whose ends have the same roles, the same medium and the same speed form a class. `one-link` stands for one
 //! cable of every class, so that networks of different families lose alike. The cables of a class are equal to within
-//! a symmetry of most families, so the first one that meets two conditions represents its class: no accelerator loses
-//! its last link, and the chosen cables have different ends if possible. Classes of which every cable is the only one
-//! of an accelerator stay whole.
+//! a symmetry of most families, so the first one that cuts no accelerator off represents its class, of those with ends
+//! that lost no other cable if possible. Classes without such a cable stay whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use unisono_base::{interrupt::poll, narrow};
 
-use super::{Cable, Failure, Plane, Topology};
+use super::{Cable, Failure, Plane, Topology, failures::leaves_all};
 
 /// The failure of one cable of every class.
 const ONE_LINK: &str = "one-link";
+/// The most cables of a class that are tried.
+const MOST_TRIED: usize = 64;
 
 /// The names of a node.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -160,7 +161,7 @@ impl Parts {
             classes.entry((roles, link.cable, link.speed)).or_default().push([link.from, link.to]);
         }
         let mut lost = BTreeMap::<u32, u32>::new();
-        let mut chosen = Vec::new();
+        let mut chosen: Vec<Failure> = Vec::new();
         for cables in classes.values() {
             poll();
             let links_left = |node: u32| {
@@ -170,12 +171,17 @@ impl Parts {
             let spares = |ends: &&[u32; 2]| ends.iter().all(|&n| n >= self.plane.accelerators() || links_left(n) > 1);
             let apart = |ends: &&[u32; 2]| ends.iter().all(|n| !lost.contains_key(n));
             let usable = || cables.iter().filter(spares);
-            let Some(&[a, b]) = usable().find(apart).or_else(|| usable().next()) else { continue };
-            for node in [a, b] {
+            let failure = |&[a, b]: &[u32; 2]| {
+                let several = self.plane.links_between(a, b).count() > 1;
+                ([a, b], Failure::Cables([a.min(b), a.max(b)], several.then_some(1)))
+            };
+            let mut tried = usable().filter(apart).chain(usable()).take(MOST_TRIED).map(failure);
+            let keeps_all = |(_, one): &([u32; 2], Failure)| leaves_all(&self.plane, &[&chosen[..], &[*one]].concat());
+            let Some((ends, one)) = tried.find(keeps_all) else { continue };
+            for node in ends {
                 *lost.entry(node).or_default() += 1;
             }
-            let several = self.plane.links_between(a, b).count() > 1;
-            chosen.push(Failure::Cables([a.min(b), a.max(b)], several.then_some(1)));
+            chosen.push(one);
         }
         if chosen.is_empty() {
             return Err(format!("{ONE_LINK} fails nothing: every cable is the only one of an accelerator"));
