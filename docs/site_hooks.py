@@ -13,6 +13,7 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).parent))
 import algorithm_pages
 import machine_page
+import notebook_pages
 import paper_pages
 import site_lists
 import unsafe_page
@@ -45,6 +46,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         File.generated(config, f"algorithms/{name}.md", content=text) for name, text in algorithm_pages.pages().items()
     ]
     made += [File.generated(config, f"papers/{name}.md", content=text) for name, text in paper_pages.pages().items()]
+    made += [
+        File.generated(config, f"notebooks/{name}.md", content=text) for name, text in notebook_pages.pages().items()
+    ]
     made.append(File.generated(config, unsafe_page.PAGE, content=unsafe_page.page()))
     made.append(File.generated(config, _SHIM_OF_SITE, content=SHIM.read_text()))
     listed = [path.relative_to(ROOT).as_posix() for path in _files_of_examples()]
@@ -88,6 +92,9 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     def turned(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
         on_site = FROM_ROOT.get(target) or _CLAIMS.sub(r"papers/\1.md", target.removeprefix("docs/"))
+        if on_site.endswith(".ipynb") and not at.startswith("notebooks/"):
+            # The page of the notebook.
+            on_site = on_site.removesuffix(".ipynb") + ".md"
         if posixpath.dirname(target).split("/")[0] in FOLDERS and (ROOT / target).is_file():
             return link[1] + posixpath.relpath(target, posixpath.dirname(at) or ".") + link[3]
         if files.get_file_from_path(on_site) is None and not (ROOT / "docs" / on_site).is_file():

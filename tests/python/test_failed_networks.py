@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.machines import part_names
 
 from .conftest import call
 
@@ -76,6 +77,32 @@ def test_a_failed_link_costs_time(family: str, workload: Path) -> None:
     # If all pairs are neighbors by one cable, the pair that lost its cable ends last.
     if family in {"hxmesh", "hypercube", "mesh", "torus"}:
         assert un.workload(workload, broken, level="packet")["seconds"] > before["seconds"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_link_of_each_class_fails(family: str, workload: Path) -> None:
+    whole = network(family)
+    broken = un.machine(whole, failed=["one-link"])
+    # Names of what is left are those of the whole network.
+    assert part_names(broken) == part_names(whole)
+    failed = broken.describe()["failed"]
+    assert failed
+    row = un.compare([workload], [broken])[0]
+    assert (row["failed"], row["machine_accelerators"]) == (failed, (whole.topology or {})["accelerators"])
+    assert row["seconds"] is not None
+    assert row["seconds"] >= 20e-6
+
+
+def test_parts_fail_by_name(workload: Path) -> None:
+    whole = network("hxmesh")
+    assert part_names(whole)[-1] == "row switch 3"
+    by_name = un.machine(whole, failed=["board 0,1 to row switch 0"])
+    assert by_name.describe()["failed"] == ["2-20", "3-20"]
+    ran = call("workload", str(workload), "--machine", "hx2mesh-small", "--fail", "board 2,1 to row switch 4")
+    assert ran.out.splitlines()[0] == "pairs on 8 accelerators of hx2mesh-small without 130-1060, 131-1060, by model"
+    refused = call("compare", str(workload), "--machines", "hx2mesh-small", "--fail", "board 99,0")
+    assert refused.code == 2
+    assert "'board 99,0' is not a failure; accepted are A-B" in refused.err
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -112,3 +112,19 @@ def test_what_closed_forms_of_large_networks_leave_out_has_a_note(changed: dict[
     assert plan.candidates[0]["source"] == "exchanges"
     noted = [note for note in plan.report()["notes"] if "closed forms leave out" in note]
     assert ["(" + str(key) + ")" in note for note in noted] == [True] * (key is not None)
+
+
+def test_long_notes_are_one_line_unless_they_are_explained() -> None:
+    asked = ["plan", "allreduce", "--machine", "archer", "--ranks", "16", "--bytes", "1MiB"]
+    whole = json_of(*asked)["notes"]
+    assert [len(note) > 130 for note in whole] == [True]
+    short = [line for line in call(*asked).out.splitlines() if line.startswith("note")]
+    assert [line.split(maxsplit=1)[1] for line in short] == [
+        "a byte costs nothing on this machine (no beta, no G), so the length of the vector has no part in these times "
+        "... (--explain)"
+    ]
+    explained = [line for line in call(*asked, "--explain").out.splitlines() if line.startswith("note")]
+    assert [line.split(maxsplit=1)[1] for line in explained] == whole
+    assert json_of(*asked, "--explain")["notes"] == whole
+    # Commands without the option print notes whole.
+    assert whole[0] in call("bound", *asked[1:]).out

@@ -171,7 +171,7 @@ def test_what_failed_is_printed_and_counts() -> None:
     assert (row["accelerators"], row["machine_accelerators"]) == (384, 1024)
     compared = text_of("compare", "gpt-3", "--machines", "hx2mesh-small")
     assert "384 of 1,024" in compared
-    assert "prices are of whole networks" in compared
+    assert "prices are the shares of the accelerators in use" in compared
 
 
 def test_cables_are_listed_with_the_numbers_that_fail_takes() -> None:
@@ -180,7 +180,7 @@ def test_cables_are_listed_with_the_numbers_that_fail_takes() -> None:
     assert all(cable["gbps"] == 400 and cable["latency_ns"] > 0 for cable in listed)
     ran = call("topology", "hx2mesh-small", "--fail", "0-2")
     assert (ran.code, ran.err) == (2, "error: hx2mesh-small: no cable joins accelerator 0 and accelerator 2\n")
-    assert "switch 1024" in text_of("topology", "hx2mesh-small", "--cables")
+    assert "column switch 0" in text_of("topology", "hx2mesh-small", "--cables")
 
 
 def test_prices_that_a_file_does_not_state_are_said_to_be_of_the_paper(tmp_path: Path) -> None:

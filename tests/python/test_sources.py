@@ -61,6 +61,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "-o": ("-o", "made.goal"),
     "--level": ("--level", "model"),
     "--no-overlap": ("--no-overlap",),
+    "--fill": ("--fill",),
     "--minibatch": ("--minibatch", "8"),
     "--plot": ("--plot", "made.png"),
     "--strict": ("--strict",),
@@ -80,7 +81,7 @@ VALUES: Mapping[str, tuple[str, ...]] = {
     "--graph-kind": ("--graph-kind", "tasks"),
 }
 #: Options of every command: the form of the output, and limits.
-ALWAYS = {"--json", "--limit-memory", "--no-limit", "--help"}
+ALWAYS = {"--json", "--explain", "--limit-memory", "--no-limit", "--help"}
 #: The options of a file of MSCCL.
 _OF_MSCCL = {
     "--require",
@@ -200,7 +201,7 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
     "list workloads": (("workload",), {"--from"}),
     "a workload": (
         ("workload", "dlrm", "--machine", "hx2mesh-small"),
-        {"--fail", "--from", "--level", "--model", "--no-overlap", "--plot", *_OF_VGG},
+        {"--fail", "--fill", "--from", "--level", "--model", "--no-overlap", "--plot", *_OF_VGG},
     ),
     "a program": (
         ("workload", "--from", "small.hlo", "--machine", "hx2mesh-small"),

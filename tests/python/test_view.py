@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import unisono as un
 from playwright.sync_api import Browser, Page
+from unisono.base.html import time_text
 from unisono.viewing import schedules
 
 from .conftest import ROOT, call, json_of
@@ -456,3 +457,12 @@ def test_notebooks_show_tables(name: str, shape: tuple[int, ...]) -> None:
         text = subject._repr_html_()  # type: ignore[union-attr]
         assert text.startswith("<table>")
         assert text.count("<tr>") == text.count("</tr>") > 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 ns"), (7.8448e-7, "784.5 ns"), (1e-6, "1 µs"), (0.0123456, "12.35 ms"), (12345.6, "12,350 s")],
+)
+def test_facts_of_pages_have_times_like_their_players(seconds: float, text: str) -> None:
+    """The format of `web/src/numbers.ts`: four digits, without zeros behind them."""
+    assert time_text(seconds) == text

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import unisono as un
+from unisono.base.html import TableOfRows
 from unisono.cli import main
 from unisono.pictures.plots import workloads
 
@@ -238,3 +239,59 @@ def test_the_artifact_rounds_the_sizes_of_resnet_down() -> None:
     )
     ranks = 1024
     assert rounded == [size // (4 * ranks) * (4 * ranks) for size in given]
+
+
+@pytest.mark.parametrize(
+    ("machine", "dims", "copies"),
+    [("hx2mesh-small", None, 2), ("fattree-small", None, 2), ("torus2d-small", [48, 32], 4)],
+)
+def test_copies_of_a_model_fill_a_network(machine: str, dims: list[int] | None, copies: int) -> None:
+    found = un.machine(machine).describe()
+    on = un.machine({**found, "topology": {**found["topology"], **({"dims": dims} if dims else {})}})
+    one, all_copies = un.workload("gpt-3", on), un.workload("gpt-3", on, fill=True)
+    topology = on.topology or {}
+    accelerators = topology["accelerators"]
+    assert (one["copies"], all_copies["copies"]) == (1, copies)
+    assert all_copies["accelerators"] == 384 * copies
+    assert all_copies["utilization"] == pytest.approx(384 * copies / accelerators)
+    assert all_copies["used_cost_usd"] == pytest.approx(all_copies["utilization"] * topology["cost_usd"])
+    # Every rank computes the same, and then the copies reduce their gradients.
+    assert all_copies["compute_seconds"] == one["compute_seconds"]
+    reduced = [c for phase in all_copies["phases"] for c in phase["communication"] if c["bytes"] > 1e9]
+    expected = ("allreduce", copies, 4 * 12 * 12288**2 // 4)
+    assert [(c["collective"], c["ranks"], c["bytes"]) for c in reduced] == [expected]
+    assert not any(c["ranks"] == 1 for phase in one["phases"] for c in phase["communication"])
+
+
+def test_a_filled_network_has_the_size_that_its_workload_states() -> None:
+    """A workload of 1,024 ranks takes any number of copies, and as many as its file states on 1,024 accelerators."""
+    whole, filled = un.workload("resnet-152", "fattree-small"), un.workload("resnet-152", "fattree-small", fill=True)
+    assert filled == whole
+    assert un.workload("resnet-152", "dgx-h100-x8", fill=True)["copies"] == 64
+    rows = un.compare(["resnet-152"], ["fattree-small", "dgx-h100-x8"], fill=True)
+    assert [(row["copies"], row["utilization"]) for row in rows] == [(1024, 1.0), (64, 1.0)]
+    assert isinstance(rows, TableOfRows)
+    assert "<td>1,024 of 1,024</td>" in rows._repr_html_()
+
+
+def test_what_cannot_fill_a_network_is_refused(capsys: pytest.CaptureFixture[str], pairs: str) -> None:
+    code, _, err = run(capsys, "workload", pairs, "--machine", "torus2d-small", "--fill")
+    assert code == 2
+    assert "pairs cannot fill torus2d-small: none of its dimensions has data_parallel = true" in err
+    with pytest.raises(
+        un.InputError, match=r"fill \(--fill\) is for workloads, by name or TOML file, and step states its ranks"
+    ):
+        un.step(str(ROOT / "examples" / "programs" / "ddp"), "dgx-h100", fill=True)
+    with pytest.raises(un.InputError, match="vgg16 runs on all nodes"):
+        un.workload("vgg16", "piuma", fill=True)
+    row = un.compare(["gpt-3", "gpt-3-artifact"], ["fattree-small"], fill=True)[1]
+    assert row["seconds"] is None
+    assert "gpt-3-artifact cannot fill fattree-small" in str(row["reason"])
+
+
+def test_the_command_says_what_is_used(capsys: pytest.CaptureFixture[str]) -> None:
+    code, text, _ = run(capsys, "workload", "gpt-3", "--machine", "hx2mesh-small", "--fill")
+    assert code == 0
+    assert "uses           75.0% of the accelerators, 2 copies of the model, 4.059 M$ of the network" in text
+    code, text, _ = run(capsys, "compare", "gpt-3", "--machines", "hx2mesh-small", "--fill")
+    assert (code, "768 of 1,024, 2 copies" in text, "s x $ a copy" in text) == (0, True, True)

@@ -142,6 +142,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(network::check_routing, m)?)?;
     m.add_function(wrap_pyfunction!(network::import_network, m)?)?;
     m.add_function(wrap_pyfunction!(network::network_formats, m)?)?;
+    m.add_function(wrap_pyfunction!(network::part_names, m)?)?;
     m.add_function(wrap_pyfunction!(network::plane, m)?)?;
     m.add_function(wrap_pyfunction!(network::topologies, m)?)?;
     m.add_function(wrap_pyfunction!(discover::discover, m)?)?;

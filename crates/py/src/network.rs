@@ -63,6 +63,21 @@ pub fn plane<'py>(py: Python<'py>, machine: &Machine) -> PyResult<Bound<'py, PyD
     Ok(dict)
 }
 
+/// Returns the name of each node of a plane. Names of what remains after failures are those of the whole network.
+#[pyfunction]
+pub fn part_names(py: Python<'_>, machine: &Machine) -> PyResult<Vec<String>> {
+    let network = network(machine)?;
+    detached(py, || {
+        let (whole, topology) = (network.whole_topology(&network.name)?, network.topology(&network.name)?);
+        let name = |node| whole.node_name(node).own;
+        Ok::<_, MachineError>(match topology.renumbered() {
+            Some(new) => (0..).zip(new).filter(|(_, new)| new.is_some()).map(|(old, _)| name(old)).collect(),
+            None => (0..whole.plane()?.nodes()).map(name).collect(),
+        })
+    })?
+    .map_err(input)
+}
+
 /// `[{name, reference, summary}]` of the formats that [`import_network`] reads.
 #[pyfunction]
 pub fn network_formats(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {

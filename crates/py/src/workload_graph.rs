@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use unisono_base::{limits::counted, parallel};
 use unisono_collective::Kind;
 use unisono_emit::PROGRAM_FORMATS;
-use unisono_machine::network::Network;
+use unisono_machine::network::{Network, Topology};
 use unisono_plan::{
     Part, PlanError, RunError,
     workload::{
@@ -24,6 +24,7 @@ use crate::{
     discover::TaskList,
     errors::{detached, input, to_python},
     machine::Machine,
+    network::whole_network,
     simulate::failed,
 };
 
@@ -72,6 +73,29 @@ impl WorkloadGraph {
         let read = text.map_or_else(|| Workload::preset(origin), |text| Workload::from_toml(text, origin));
         let workload = read.map_err(input)?;
         Ok(Self(workload.program(), Some(workload)))
+    }
+
+    /// Returns the workload with the most copies of its model that fit on a whole network.
+    fn filling(&self, py: Python<'_>, machine: &Machine) -> PyResult<Self> {
+        let Some(workload) = &self.1 else {
+            let text =
+                format!("{} states its ranks; workloads, by name or as a TOML file, fill a machine", self.0.name);
+            return Err(input(text));
+        };
+        let network = whole_network(machine, "a workload that fills a network runs")?;
+        let filled = detached(py, || {
+            let topology = network.topology(&network.name)?;
+            let extents = if in_order(&*topology) { vec![topology.accelerators()] } else { topology.extents() };
+            Ok::<_, PlanError>(workload.filling(&network.name, &extents)?)
+        })?
+        .map_err(input)?;
+        Ok(Self(filled.program(), Some(filled)))
+    }
+
+    /// The copies of the model, if a workload names their dimension.
+    #[getter]
+    fn copies(&self) -> Option<u32> {
+        self.1.as_ref().and_then(Workload::copies)
     }
 
     /// Discovers the communication of a program of tasks among `ranks`. `reduced` maps buffers that only messages
@@ -194,11 +218,14 @@ fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<Part, PlanE
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {
             let topology = network.topology(&network.name)?;
-            // Boxes do not form rows of a grid: ranks fill them in order.
-            let is_in_order = topology.name() == "boxes";
             let in_places = || places(workload, &network.name, &topology.extents()).map(Part::Places);
-            Ok(if is_in_order { Part::All } else { in_places()? })
+            Ok(if in_order(&*topology) { Part::All } else { in_places()? })
         }
         (part, ..) => Ok(part.clone()),
     }
+}
+
+/// Returns whether ranks fill a network in order. Boxes do not form rows of a grid.
+fn in_order(topology: &dyn Topology) -> bool {
+    topology.name() == "boxes"
 }

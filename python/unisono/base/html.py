@@ -1,10 +1,15 @@
-"""Small HTML tables for notebooks."""
+"""Small HTML tables for notebooks, and times as the pages of ``unisono view`` show them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["facts_table", "table"]
+__all__ = ["TableOfRows", "facts_table", "table", "time_text"]
+
+_Row = TypeVar("_Row", bound=Mapping[str, Any])
+#: The largest number of rows of a list that a notebook shows.
+_SHOWN = 50
 
 
 def facts_table(facts: Mapping[str, Any]) -> str:
@@ -17,3 +22,30 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in heads)
     body = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if heads else ''}<tbody>{body}</tbody></table>"
+
+
+def time_text(seconds: float) -> str:
+    """Formats a time with four digits, in the unit that leaves few of them before the point: ``784.5 ns``."""
+    units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+    unit, name = next((unit for unit in units if seconds >= unit[0]), units[-1])
+    value = seconds / unit
+    digits = 3 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{round(value, digits):,.15g} {name}"
+
+
+class TableOfRows(list[_Row]):
+    """A list of rows that a notebook shows as a table."""
+
+    def __init__(self, rows: Iterable[_Row], heads: Sequence[str], cells: Callable[[_Row], Sequence[Any]]) -> None:
+        """Keeps the rows, with the heads of the table and the function of the cells of a row."""
+        super().__init__(rows)
+        self._heads, self._cells = heads, cells
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Returns the parts of a copy in another process; ``cells`` is a function of a module."""
+        return type(self), (list(self), self._heads, self._cells)
+
+    def _repr_html_(self) -> str:
+        more = len(self) - _SHOWN
+        shown = table(self._heads, map(self._cells, self[:_SHOWN]))
+        return shown + (f"<p>and {more:,} more</p>" if more > 0 else "")

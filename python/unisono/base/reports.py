@@ -638,6 +638,11 @@ class WorkloadReport(TypedDict):
     waiting_seconds: float
     phases: list[WorkloadPhase]
     notes: list[str]
+    #: The share of the network's accelerators in use, the copies of the model (None if the workload names no dimension
+    #: of copies), and the share of the price in dollars.
+    utilization: float | None
+    copies: int | None
+    used_cost_usd: float | None
     packets: int | None
     events: int | None
 
@@ -717,11 +722,14 @@ class ComparisonRow(TypedDict):
     failed: list[str]
     accelerators: int | None
     machine_accelerators: int | None
+    utilization: float | None
+    copies: int | None
     seconds: float | None
     compute_seconds: float | None
     exposed_seconds: float | None
     cost_usd: float | None
     time_x_cost: float | None
+    used_cost_usd: float | None
     reason: str | None
 
 

@@ -8,7 +8,7 @@ import tomli_w
 import unisono
 from unisono import InputError
 from unisono.base.files import check_files, write
-from unisono.cli._output import microseconds, print_fields, print_json, print_lines, print_table
+from unisono.cli._output import microseconds, print_fields, print_json, print_lines, print_notes, print_table
 from unisono.logs.collectives import read_logs
 from unisono.logs.library_calibration import FAR, Group, Residual, calibrated, check_gpus, preset_of
 from unisono.logs.link_calibration import Compared, with_links
@@ -60,7 +60,7 @@ def calibrate_from(
         return
     counted = [f"{len(of)} {noun}" for of, noun in ((residuals, "times"), (compared, "figures of links")) if of]
     print_lines(f"{' and '.join(counted)} of {', '.join(logs)} on {base}")
-    print_lines(*(f"note: {note}" for note in notes))
+    print_notes(notes)
     if compared:
         _print_links(compared)
     if residuals:

@@ -2,7 +2,7 @@
 
 from unisono.base.reports import LibraryBits, LibraryReport
 from unisono.cli._bits import SAME_BITS
-from unisono.cli._output import microseconds, number, print_fields, print_lines, print_table
+from unisono.cli._output import microseconds, note_fields, number, print_fields, print_lines, print_notes, print_table
 
 __all__ = ["OWN_ROWS", "print_bits", "print_choice", "print_enabled"]
 
@@ -21,7 +21,7 @@ def print_choice(library: LibraryReport) -> None:
         channels = f", {library['channels']} channels of {library['channel_gb_per_second']:.4g} GB/s"
     time = "no time" if library["seconds"] is None else f"{microseconds(library['seconds'])} µs{busbw}"
     chosen = f"{library['algorithm']}{protocol}{channels}: {time}"
-    print_fields([(f"as {library['name']}", chosen), *(("note", note) for note in library["notes"])])
+    print_fields([(f"as {library['name']}", chosen), *note_fields(library["notes"])])
 
 
 def print_bits(name: str, found: LibraryBits) -> None:
@@ -37,7 +37,7 @@ def print_bits(name: str, found: LibraryBits) -> None:
     else:
         print_lines(f"{name}: no settings are known that give the {said}")
     print_lines(*(f"{one['algorithm']} loses them: {one['reason']}" for one in found["loses"]))
-    print_lines(*(f"note: {note}" for note in found["notes"]))
+    print_notes(found["notes"])
 
 
 def print_enabled(library: LibraryReport) -> None:

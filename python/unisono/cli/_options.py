@@ -15,7 +15,7 @@ from unisono.base.forms import is_gpu_plan
 from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
 from unisono.cli._completion import MODELS, of_names, parameters
-from unisono.cli._output import working
+from unisono.cli._output import EXPLAIN, print_notes, working
 from unisono.cli._sources import (
     COLLECTIVE,
     MODEL_OF_FILE,
@@ -171,8 +171,7 @@ def schedule_of(
     schedule = unisono.load(what, **size)
     if not runs:
         # A run has these notes in its report.
-        for note in schedule.notes:
-            click.echo(f"note: {note}", err=True)
+        print_notes(schedule.notes, err=True)
     if machine is None:
         return _degraded(schedule, options["fail"])
     return schedule.on(machine_of(machine, options))
@@ -239,6 +238,25 @@ rate_options = _stack(
     ),
 )
 
+fill_option = click.option(
+    "--fill",
+    is_flag=True,
+    help="Fill the network with copies of the model, which reduce gradients together.",
+)
+
+
+def _explain(context: click.Context, _: click.Parameter, value: bool) -> None:
+    context.meta[EXPLAIN] = value
+
+
+#: Notes are one line each without it; it is no parameter of a command's function.
+explain_option = click.option(
+    "--explain",
+    is_flag=True,
+    expose_value=False,
+    callback=_explain,
+    help="Print notes whole, not one line of each.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 
 _MEMORY, _NO_LIMIT = "unisono.limit_memory", "unisono.no_limit"
@@ -293,8 +311,9 @@ shape_option = click.option("--shape", metavar="N|MxN", help="PEs in a row, or r
 fail_option = click.option(
     "--fail",
     multiple=True,
-    metavar="A-B|N",
-    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), or node N, are gone; repeatable.",
+    metavar="A-B|N|NAME",
+    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), node N, a part by its name, or one "
+    "cable of every class (one-link) are gone; repeatable.",
 )
 
 

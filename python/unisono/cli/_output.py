@@ -3,10 +3,13 @@
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+import click
 
 from unisono import Machine
 from unisono.base import interrupts
@@ -26,6 +29,10 @@ _OF_BLOCKS = {
 _PIPE_WIDTH = 160
 #: The largest number of characters of a line of a cell.
 _WIDEST = 200
+#: The key of a command's context that is True if notes are printed whole.
+EXPLAIN = "unisono.explain"
+#: The most characters of a note on one line.
+_NOTE = 130
 #: Characters between two columns of a table.
 _GAP = 3
 
@@ -207,9 +214,30 @@ def without(machine: Machine) -> str:
     return f" without {', '.join(failed)}" if failed else ""
 
 
-def print_notes(notes: Iterable[str]) -> None:
+def note_text(note: str) -> str:
+    """Returns a note whole, or its beginning on one line for commands with ``--explain``."""
+    context = click.get_current_context(silent=True)
+    if len(note) <= _NOTE or context is None or context.meta.get(EXPLAIN, True):
+        return note
+    clauses = [note[: at.start()] for at in re.finditer(r"[;:,] | \(", note) if at.start() <= _NOTE]
+    closed = [clause for clause in clauses if clause.count("(") == clause.count(")")]
+    first = closed[-1] if closed else note[:_NOTE].rpartition(" ")[0]
+    return f"{first} ... (--explain)"
+
+
+def note_fields(notes: Iterable[str]) -> list[tuple[str, str]]:
+    """Returns notes for :func:`print_fields`."""
+    return [("note", note_text(note)) for note in notes if note]
+
+
+def print_notes(notes: Iterable[str], *, err: bool = False) -> None:
     """Prints omissions and assumptions of the numbers above, one sentence a line."""
-    print_lines(*(f"note: {note}" for note in notes))
+    lines = [f"note: {note_text(note)}" for note in notes]
+    if err:
+        for line in lines:
+            click.echo(line, err=True)
+    else:
+        print_lines(*lines)
 
 
 def assumed(bound: Bound, notes: Iterable[str]) -> str:

@@ -184,6 +184,7 @@ LIST = (
             "algorithm",
             "model",
             "plot",
+            "fill",
             *_OF_PROGRAMS,
         ),
         "is about one of the list; name it",

@@ -12,7 +12,7 @@ from unisono.base.inputs import parse_bytes
 from unisono.base.reports import PlanRow
 from unisono.cli._measurements import ALIKE, fingerprint, import_alike, note_shared_cores
 from unisono.cli._options import json_option
-from unisono.cli._output import params_text, print_json, print_lines, print_table, progress
+from unisono.cli._output import params_text, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._types import COLLECTIVE
 from unisono.mpi.collectives import MEASURED, Collectives, buffers
 from unisono.mpi.groups import nodes
@@ -96,7 +96,7 @@ def bench(collective: str, plan_file: str, vs: str, sizes: str, rounds: int, as_
         print_json({**heads, "rows": rows, "notes": notes})
         return 0
     _print(collective, world.size, plan_file, rows)
-    print_lines(*(f"note: {note}" for note in notes))
+    print_notes(notes)
     return 0
 
 

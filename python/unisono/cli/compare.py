@@ -8,10 +8,19 @@ from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
 from unisono.cli._jobs import study, study_options
-from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
+from unisono.cli._options import (
+    explain_option,
+    fail_option,
+    fill_option,
+    json_option,
+    level_options,
+    limit_options,
+    rate_options,
+)
 from unisono.cli._output import number, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import Names
+from unisono.planning.comparison import product_of
 
 __all__ = ["compare"]
 
@@ -29,16 +38,19 @@ __all__ = ["compare"]
     help="Presets or TOML files.",
 )
 @fail_option
+@fill_option
 @level_options
 @rate_options
 @study_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")
+@explain_option
 @json_option
 @limit_options
 def compare(
     workloads: list[str],
     machines: list[str],
     fail: tuple[str, ...],
+    fill: bool,
     level: str,
     no_overlap: bool,
     tflops: float | None,
@@ -49,7 +61,7 @@ def compare(
     plot: str | None,
     as_json: bool,
 ) -> None:
-    """Times WORKLOADs on several machines: exposed communication, price of the network, and time x price.
+    """Times WORKLOADs on several machines: exposed communication, price of what they use, and time x price.
 
     A WORKLOAD is one of the list of `unisono workload`, a file of one, or a program of another tool.
     """
@@ -62,6 +74,7 @@ def compare(
             workloads,
             places,
             level=level,
+            fill=fill,
             overlap=not no_overlap,
             tflops=tflops,
             memory_gb_per_second=memory_gb_per_second,
@@ -73,34 +86,39 @@ def compare(
         # Drawing takes long to import.
         from unisono.pictures.plots import comparisons
 
-        write(plot, comparisons.draw(rows, form_of(plot)))
+        write(plot, comparisons.draw(rows, form_of(plot), fill=fill))
     if as_json:
         files = [plot] if plot else []
-        print_json({"level": level, "overlap": not no_overlap, "rows": rows, "notes": notes, "files": files})
+        asked = {"level": level, "overlap": not no_overlap, "fill": fill}
+        print_json({**asked, "rows": rows, "notes": notes, "files": files})
         return
-    columns = ["workload", "machine", "accelerators", "step, ms", "exposed, ms", "price, M$", "ms x M$"]
-    print_table(columns, [_cells(row) for row in rows], right=columns[2:])
+    product = "s x $ a copy" if fill else "ms x M$"
+    columns = ["workload", "machine", "accelerators", "step, ms", "exposed, ms", "price, M$", product]
+    print_table(columns, [_cells(row, fill=fill) for row in rows], right=columns[2:])
     print_lines(
         *dict.fromkeys(f"{row['workload']} on {row['machine']}: {row['reason']}" for row in rows if row["reason"])
     )
-    part = [
-        row for row in rows if row["accelerators"] is not None and row["accelerators"] != row["machine_accelerators"]
-    ]
-    if any(row["cost_usd"] is not None for row in part):
-        print_lines("", "prices are of whole networks, of which workloads use the accelerators listed")
+    if any(row["used_cost_usd"] is not None and row["utilization"] != 1 for row in rows):
+        print_lines("", "prices are the shares of the accelerators in use; --json has those of whole networks too")
     print_notes(notes)
     if plot is not None:
         print_lines("", f"wrote {plot}")
 
 
-def _cells(row: ComparisonRow) -> list[str]:
-    seconds, exposed, cost, product = (row[key] for key in ("seconds", "exposed_seconds", "cost_usd", "time_x_cost"))
+def _cells(row: ComparisonRow, *, fill: bool) -> list[str]:
+    seconds, exposed, cost = row["seconds"], row["exposed_seconds"], row["used_cost_usd"]
+    product = product_of(row, fill=fill)
     return [
         row["workload"],
         row["machine"] + (f" without {', '.join(row['failed'])}" if row["failed"] else ""),
-        "-" if row["accelerators"] is None else f"{row['accelerators']:,} of {row['machine_accelerators'] or 0:,}",
+        "-" if row["accelerators"] is None else _used(row, fill=fill),
         "-" if seconds is None else number(seconds * 1e3, 3),
         "-" if exposed is None else number(exposed * 1e3, 3),
         "-" if cost is None else number(cost * 1e-6, 3),
-        "-" if product is None else number(product * 1e-3, 3),
+        "-" if product is None else f"{product:,.0f}" if fill else number(product * 1e-3, 3),
     ]
+
+
+def _used(row: ComparisonRow, *, fill: bool) -> str:
+    of = f"{row['accelerators']:,} of {row['machine_accelerators'] or 0:,}"
+    return f"{of}, {row['copies']:,} {'copy' if row['copies'] == 1 else 'copies'}" if fill and row["copies"] else of

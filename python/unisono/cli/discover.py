@@ -10,8 +10,8 @@ from unisono.base.files import read_json
 from unisono.base.reports import DiscoveryReport, Forward
 from unisono.cli._completion import MODELS, of_names
 from unisono.cli._options import json_option, limit_options
-from unisono.cli._output import print_json, print_lines, print_table, working
-from unisono.cli._recording import print_notes, rounds_option
+from unisono.cli._output import print_json, print_lines, print_notes, print_table, working
+from unisono.cli._recording import rounds_option
 from unisono.cli._sources import (
     NO_DEVICES,
     NO_DISCOVERED_MACHINE,
@@ -111,7 +111,7 @@ def discover(
                 graph_kind,
                 name,
             )
-    print_notes(notes)
+    print_notes(notes, err=True)
     if as_json:
         print_json({"program": program, "rules": rules, **found, "notes": notes, **({"graph": graph} if graph else {})})
         return

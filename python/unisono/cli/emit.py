@@ -10,7 +10,7 @@ from unisono.base.files import check_writable, is_file
 from unisono.cli._completion import of_names
 from unisono.cli._failures import NO, say
 from unisono.cli._options import file_or_plan_options, json_option, limit_options, schedule_of
-from unisono.cli._output import one_of, print_json, print_lines, working
+from unisono.cli._output import one_of, print_json, print_lines, print_notes, working
 from unisono.cli._sources import NOT_FOR_GPUS, refuse_unused
 from unisono.planning.emission import (
     FORMATS,
@@ -105,7 +105,7 @@ def emit(
     print_lines(f"wrote {files_written} for {form} to {output}:", *(f"  {name}" for name in written[:_SHOWN]))
     if len(written) > _SHOWN:
         print_lines(f"  and {len(written) - _SHOWN} more: --json lists all")
-    print_lines(*(f"note: {note}" for note in notes))
+    print_notes(notes)
     if replaced:
         print_lines(f"replaced {len(replaced)} of them that had other contents, such as {replaced[0]}")
     return 0

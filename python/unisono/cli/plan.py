@@ -15,7 +15,7 @@ from unisono.base.reports import Bound, Candidate, Phase, PlanReport
 from unisono.cli._bits import SAME_BITS, check_contributors, contributors_option
 from unisono.cli._jobs import cores_option
 from unisono.cli._library import OWN_ROWS, print_bits, print_choice, print_enabled
-from unisono.cli._options import Request, library_of, limit_options, plan_options
+from unisono.cli._options import Request, explain_option, library_of, limit_options, plan_options
 from unisono.cli._output import (
     assumed,
     bandwidths_text,
@@ -23,11 +23,13 @@ from unisono.cli._output import (
     json_text,
     memory_text,
     microseconds,
+    note_fields,
     number,
     params_text,
     print_fields,
     print_json,
     print_lines,
+    print_notes,
     print_table,
     subject,
     working,
@@ -101,6 +103,7 @@ _SCHEDULES = (
     "With --for nccl and -o, the file has the best of the library's own algorithms for all sizes, or those of --serve.",
 )
 @cores_option
+@explain_option
 @limit_options
 def plan(
     as_json: bool,
@@ -198,7 +201,8 @@ def plan(
             f"--format {target}' makes the files for {target}"
         )
     if tuning is not None:
-        print_lines(f"load it with: {' '.join(tuning['load'])}", *(f"note: {note}" for note in tuning["notes"]))
+        print_lines(f"load it with: {' '.join(tuning['load'])}")
+        print_notes(tuning["notes"])
 
 
 def _table(request: Request, bits: str, sizes: tuple[int, int | None]) -> PlanTable:
@@ -297,11 +301,11 @@ def _with_equal_bits(made: Plan, options: dict[str, Any]) -> Plan:
                 continue
             stored = f"{other.algorithm} {params_text(other.params)}".rstrip()
             took = microseconds(other.predicted["seconds"])
-            click.echo(
-                f"note: {why}, so the plan file holds {stored} ({took} µs); --unlike-bits keeps the first", err=True
+            print_notes(
+                [f"{why}, so the plan file holds {stored} ({took} µs); --unlike-bits keeps the first"], err=True
             )
             return other
-    click.echo(f"note: {why}, so MPI programs use the plan for integers only; --unlike-bits permits more", err=True)
+    print_notes([f"{why}, so MPI programs use the plan for integers only; --unlike-bits permits more"], err=True)
     return made
 
 
@@ -345,8 +349,8 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
             ),
             ("memory", memory_text(report["memory"])),
             ("bits", _price_of_bits(report)),
-            *(("note", note) for note in report["notes"]),
-            ("note", _SCHEDULES if "library" in report and report["target"] == "nccl-tuner-csv" else ""),
+            *note_fields(report["notes"]),
+            *note_fields([_SCHEDULES] if "library" in report and report["target"] == "nccl-tuner-csv" else []),
         ]
     )
     print_lines("")

@@ -14,11 +14,12 @@ from unisono.cli import _ranks_options
 from unisono.cli._beside import print_beside, reports, run_beside
 from unisono.cli._failures import NO, say
 from unisono.cli._jobs import cores_option
-from unisono.cli._options import json_option, limit_options, maybe_file_or_plan_options, schedule_of
+from unisono.cli._options import explain_option, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import (
     bandwidths_text,
     cycles_and_time,
     memory_text,
+    note_fields,
     number,
     print_fields,
     print_json,
@@ -96,6 +97,7 @@ _OF_RUN = (
     metavar="all|N|LIST",
     help=f"Which PEs or ranks: all, an even sample of N [default: {SAMPLED}], or a list as in 0,5,64..127.",
 )
+@explain_option
 @json_option
 @cores_option
 @limit_options
@@ -334,7 +336,7 @@ def _print(report: SimulationReport, run: Run, what: Schedule | None) -> None:
             ("bandwidth", bandwidths_text(report)),
             ("work", f"{run.events} events in {run.wall_seconds:.2f} s{rate}"),
             *((name.replace("_", " "), _metric_text(name, metric)) for name, metric in run.metrics.items()),
-            *(("note", note) for note in report["notes"]),
+            *note_fields(report["notes"]),
         ]
     )
     ends = run.finish if run.finish_ns is None else run.finish_ns

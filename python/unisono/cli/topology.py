@@ -13,7 +13,7 @@ from unisono.cli._failures import NO
 from unisono.cli._options import fail_option, json_option, limit_options, nodes_option
 from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
-from unisono.machines import check_routing, plane
+from unisono.machines import check_routing, part_names, plane
 
 __all__ = ["topology"]
 
@@ -28,7 +28,7 @@ _PAPER = {"switch_usd": 14280.0, "dac_usd": 272.0, "aoc_usd": 603.0}
 @nodes_option
 @fail_option
 @click.option("--check", is_flag=True, help="Check that no packets can block each other for ever.")
-@click.option("--cables", is_flag=True, help="List every cable of a plane, with the numbers of its nodes.")
+@click.option("--cables", is_flag=True, help="List every cable of a plane, by the numbers and the names of its nodes.")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the network, or a part of it where it is large.")
 @json_option
 @limit_options
@@ -69,17 +69,20 @@ def topology(
 
 
 def _cables(machine: Machine) -> list[dict[str, Any]]:
-    """The cables of one plane: two nodes (accelerators are numbered first), the kind, the rate and the latency."""
-    found = plane(machine)
+    """The cables of one plane: two nodes (accelerators are numbered first), the kind, rate, latency and name."""
+    found, names = plane(machine), part_names(machine)
     columns = [found[key].tolist() for key in ("a", "b", "kind", "gbps", "latency_ns")]
     return [
-        {"a": a, "b": b, "kind": _KINDS[kind], "gbps": gbps, "latency_ns": ns}
+        {
+            "a": a,
+            "b": b,
+            "kind": _KINDS[kind],
+            "gbps": gbps,
+            "latency_ns": ns,
+            "name": f"{names[a]} to {names[b]}",
+        }
         for a, b, kind, gbps, ns in zip(*columns, strict=True)
     ]
-
-
-def _node(node: int, accelerators: int) -> str:
-    return f"accelerator {node}" if node < accelerators else f"switch {node}"
 
 
 def _draw(machine: Machine, path: str) -> None:
@@ -147,14 +150,15 @@ def _print(machine: Machine, report: dict[str, Any]) -> None:
         print_lines("")
         rows = [
             [
-                *(_node(c[end], report["accelerators"]) for end in ("a", "b")),
+                f"{c['a']}-{c['b']}",
+                c["name"],
                 c["kind"],
                 number(c["gbps"]),
                 number(c["latency_ns"]),
             ]
             for c in report["cable_list"]
         ]
-        print_table(["cable from", "to", "kind", "Gb/s", "ns"], rows, right=["Gb/s", "ns"])
+        print_table(["cable", "name", "kind", "Gb/s", "ns"], rows, right=["Gb/s", "ns"])
     if "routing" in report:
         print_lines("", _routing(report["routing"]))
     if "file" in report:

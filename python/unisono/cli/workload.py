@@ -10,23 +10,31 @@ from unisono import InputError
 from unisono.base.files import write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
-from unisono.cli import _output
 from unisono.cli._completion import complete, workloads
 from unisono.cli._jobs import cores_option
-from unisono.cli._options import fail_option, json_option, level_options, limit_options, rate_options
+from unisono.cli._options import (
+    explain_option,
+    fail_option,
+    fill_option,
+    json_option,
+    level_options,
+    limit_options,
+    rate_options,
+)
 from unisono.cli._output import (
     number,
     params_text,
     print_fields,
     print_json,
     print_lines,
+    print_notes,
     print_table,
     without,
     working,
 )
 from unisono.cli._pictures import check_picture
 from unisono.cli._programs import parse_algorithms, parse_changes, print_step
-from unisono.cli._recording import print_notes, rounds_option
+from unisono.cli._recording import rounds_option
 from unisono.cli._sources import LIST, NAMED_WORKLOAD, NOT_A_SCRIPT, PROGRAM, refuse_unused
 from unisono.cli._types import MACHINE
 from unisono.machines.descriptions import by_rates
@@ -52,6 +60,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
 )
 @level_options
 @fail_option
+@fill_option
 @click.option("--nodes", type=int, metavar="N", help="Nodes of a machine whose switches reduce, or boxes of a network.")
 @click.option(
     "--minibatch",
@@ -83,6 +92,7 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     metavar="K=V[,K=V...]",
     help="Also with other values of the machine file, machine=NAME, fail=LINK or allreduce=ALGORITHM; may be repeated.",
 )
+@explain_option
 @json_option
 @cores_option
 @limit_options
@@ -92,6 +102,7 @@ def workload(
     level: str,
     no_overlap: bool,
     fail: tuple[str, ...],
+    fill: bool,
     nodes: int | None,
     minibatch: int | None,
     algorithm: str | None,
@@ -132,6 +143,7 @@ def workload(
                 graph,
                 place,
                 overlap=not no_overlap,
+                fill=fill,
                 # A recorded program was read strictly already.
                 strict=strict and not is_script,
                 ranks=None if is_script else ranks,
@@ -141,7 +153,7 @@ def workload(
                 algorithms=algorithms,
                 what_if=changes,
             )
-        print_notes(notes)
+        print_notes(notes, err=True)
         _draw(program, plot)
         if as_json:
             print_json({**program, "files": [plot] if plot is not None else []})
@@ -170,7 +182,9 @@ def workload(
         if level != "model" or plot is not None:
             raise click.UsageError(f"{name} runs on switches that reduce: other levels and --plot are for networks")
         where = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
-        report = unisono.workload(name, where, overlap=not no_overlap, minibatch=minibatch, algorithm=algorithm)
+        report = unisono.workload(
+            name, where, overlap=not no_overlap, fill=fill, minibatch=minibatch, algorithm=algorithm
+        )
         how = "" if report["overlap"] else ", without overlap"
         trained = f"{report['minibatch']} images a node, gradients by {report['algorithm']}{how}"
         on = f"{report['accelerators']} cores of {report['machine']}, {trained}"
@@ -182,7 +196,7 @@ def workload(
     check_picture(plot)
     with working(f"running {name}"):
         network = by_rates(unisono.machine(machine, failed=fail), model)
-        report = unisono.workload(name, network, level=level, overlap=not no_overlap)
+        report = unisono.workload(name, network, level=level, overlap=not no_overlap, fill=fill)
     _draw(report, plot)
     on = f"{report['accelerators']} accelerators of {report['machine']}{without(network)}, by {level}"
     _report(report, on, plot, as_json)
@@ -226,7 +240,7 @@ def _report(report: WorkloadReport, where: str, plot: str | None, as_json: bool)
         for c in phase["communication"]
     ]
     print_table(["step", "begins", "communication", "bytes", "algorithm", "takes", "blocks"], rows, right=["bytes"])
-    _output.print_notes(report["notes"])
+    print_notes(report["notes"])
     if plot is not None:
         print_lines("", f"wrote {plot}")
 
@@ -245,9 +259,21 @@ def _print_times(report: WorkloadReport, where: str) -> None:
     ]
     if report["waiting_seconds"] > 0:
         fields.append(("waiting", part(report["waiting_seconds"])))
+    fields.append(("uses", _used(report)))
     print_lines(f"{report['workload']} on {where}")
     print_fields(fields)
     print_lines("")
+
+
+def _used(report: WorkloadReport) -> str:
+    """Returns the share of the network that is in use, with its copies of the model and its price."""
+    if report["utilization"] is None:
+        return ""
+    copies, cost = report["copies"], report["used_cost_usd"]
+    parts = [f"{report['utilization']:.1%} of the accelerators"]
+    parts += [f"{copies:,} {'copy' if copies == 1 else 'copies'} of the model"] if copies is not None else []
+    parts += [f"{number(cost * 1e-6, 3)} M$ of the network"] if cost is not None else []
+    return ", ".join(parts)
 
 
 def _times_of(report: WorkloadReport) -> Callable[[float], str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from unisono._core import Error, InputError, Machine, UnsupportedError, WorkloadGraph, workload_presets
 from unisono.base.files import exists, file_name, title
+from unisono.base.html import TableOfRows, time_text
 from unisono.base.inputs import MachineLike, items
 from unisono.base.messages import shown
 from unisono.base.names import did_you_mean
@@ -18,7 +19,7 @@ from unisono.planning import training
 from unisono.planning.programs import price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 
-__all__ = ["compare"]
+__all__ = ["compare", "product_of"]
 
 
 def compare(
@@ -27,6 +28,7 @@ def compare(
     *,
     level: str = "model",
     overlap: bool = True,
+    fill: bool = False,
     tflops: float | None = None,
     memory_gb_per_second: float | None = None,
     executor: Executor | None = None,
@@ -37,10 +39,12 @@ def compare(
 
     A workload is a name of ``unisono.workload_presets()``, a file of one, or a program of another tool
     (``unisono.step``, whose compute takes rates of accelerators from the machines, or from ``tflops`` and
-    ``memory_gb_per_second``). A row has ``accelerators`` (used by the workload), ``machine_accelerators`` (of the whole
-    network), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the network; None if
-    the machine states no prices) and ``time_x_cost`` (seconds times dollars). If a workload does not fit a machine, the
-    times are None and ``reason`` explains it. An ``executor`` times rows at the same time, and ``kept`` keeps them, as
+    ``memory_gb_per_second``). With ``fill`` copies of the model fill each machine. A row has ``accelerators`` (used by
+    the workload), ``machine_accelerators`` (of the whole network), ``utilization`` (their quotient), ``copies`` (of the
+    model), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the network; None if the
+    machine states no prices), ``time_x_cost`` (seconds times dollars) and ``used_cost_usd`` (the share of the
+    accelerators in use). If a workload does not fit a machine, the times are None and ``reason`` explains it. An
+    ``executor`` times rows at the same time, and ``kept`` keeps them, as
     in :func:`sweep`; a ``WorkloadGraph`` itself stays in its process, so executors of other processes take files.
 
     Raises:
@@ -62,7 +66,8 @@ def compare(
     # Other processes read the files themselves, and kept rows count the contents of files.
     travels = kept is not None or (executor is not None and not isinstance(executor, ThreadPoolExecutor))
     programs = [_path(given, one) for given, one in zip(listed, opened, strict=True)] if travels else opened
-    calls = [(one, machine, level, overlap, (tflops, memory_gb_per_second)) for one in programs for machine in where]
+    how = (level, overlap, fill, (tflops, memory_gb_per_second))
+    calls = [(one, machine, *how) for one in programs for machine in where]
     rows: list[ComparisonRow] = []
     failed: Error | None = None
     # A reason may be one of this run alone, such as a limit.
@@ -74,7 +79,22 @@ def compare(
             progress(len(rows), len(calls))
     if failed is not None and all(row["seconds"] is None for row in rows):
         raise failed
-    return rows
+    heads = ("workload", "machine", "failed", "accelerators", "copies", "step", "exposed", "price in use, M$")
+    return TableOfRows(rows, heads, _cells)
+
+
+def _cells(row: ComparisonRow) -> tuple[object, ...]:
+    step, exposed, price_of_used = row["seconds"], row["exposed_seconds"], row["used_cost_usd"]
+    return (
+        row["workload"],
+        row["machine"],
+        ", ".join(row["failed"]),
+        "" if row["accelerators"] is None else f"{row['accelerators']:,} of {row['machine_accelerators'] or 0:,}",
+        "" if row["copies"] is None else f"{row['copies']:,}",
+        row["reason"] or "" if step is None else time_text(step),
+        "" if exposed is None else time_text(exposed),
+        "" if price_of_used is None else f"{price_of_used * 1e-6:.3f}",
+    )
 
 
 def _opened(workload: object) -> str | WorkloadGraph:
@@ -115,26 +135,32 @@ def _path(given: str | os.PathLike[str] | WorkloadGraph, opened: str | WorkloadG
 
 def _timed(call: tuple[Any, ...]) -> tuple[ComparisonRow, str | None]:
     """Returns a row, and the name of the error in place of its times; executors call this, also in other processes."""
-    program, machine, level, overlap, rates = call
+    program, machine, level, overlap, fill, rates = call
     if isinstance(program, Path):
         program = _opened(program)
     try:
-        return _row(program, machine, level, overlap, rates), None
+        return _row(program, machine, level, rates, overlap=overlap, fill=fill), None
     except (InputError, UnsupportedError) as reason:
         return _absent(program, machine, str(reason)), type(reason).__name__
 
 
 def _row(
-    program: str | WorkloadGraph, machine: Machine, level: str, overlap: bool, rates: tuple[float | None, float | None]
+    program: str | WorkloadGraph,
+    machine: Machine,
+    level: str,
+    rates: tuple[float | None, float | None],
+    *,
+    overlap: bool,
+    fill: bool,
 ) -> ComparisonRow:
     if isinstance(program, WorkloadGraph):
         # Programs that state the times of compute take no rates.
         tflops, memory = rates if takes_rates(program) else (None, None)
         report: WorkloadReport = step(
-            program, machine, level=level, overlap=overlap, tflops=tflops, memory_gb_per_second=memory
+            program, machine, level=level, overlap=overlap, fill=fill, tflops=tflops, memory_gb_per_second=memory
         )
     else:
-        report = workload(program, machine, level=level, overlap=overlap)
+        report = workload(program, machine, level=level, overlap=overlap, fill=fill)
     cost = price(machine)
     return {
         "workload": report["workload"],
@@ -142,13 +168,23 @@ def _row(
         "failed": _failed(machine),
         "accelerators": report["accelerators"],
         "machine_accelerators": _accelerators(machine),
+        "utilization": report["utilization"],
+        "copies": report["copies"],
         "seconds": report["seconds"],
         "compute_seconds": report["compute_seconds"],
         "exposed_seconds": report["exposed_seconds"],
         "cost_usd": cost,
         "time_x_cost": None if cost is None else report["seconds"] * cost,
+        "used_cost_usd": report["used_cost_usd"],
         "reason": None,
     }
+
+
+def product_of(row: ComparisonRow, *, fill: bool) -> float | None:
+    """Returns seconds times dollars of the accelerators in use, of one copy if copies fill the machines."""
+    if row["seconds"] is None or row["used_cost_usd"] is None:
+        return None
+    return row["seconds"] * row["used_cost_usd"] / (row["copies"] or 1 if fill else 1)
 
 
 def _failed(machine: Machine) -> list[str]:
@@ -168,10 +204,13 @@ def _absent(program: str | WorkloadGraph, machine: Machine, reason: str) -> Comp
         "failed": _failed(machine),
         "accelerators": None,
         "machine_accelerators": _accelerators(machine),
+        "utilization": None,
+        "copies": None,
         "seconds": None,
         "compute_seconds": None,
         "exposed_seconds": None,
         "cost_usd": price(machine),
         "time_x_cost": None,
+        "used_cost_usd": None,
         "reason": reason,
     }

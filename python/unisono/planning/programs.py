@@ -95,6 +95,7 @@ def step(
     machine: MachineLike,
     *,
     overlap: bool = True,
+    fill: bool = False,
     strict: bool = False,
     ranks: SupportsIndex | None = None,
     tflops: float | None = None,
@@ -120,11 +121,16 @@ def step(
     other ``tflops`` and ``memory_gb_per_second``, another ``machine``, links and nodes that ``fail``, and another
     algorithm of a kind of collective (``{"allreduce": "ring"}``).
 
+    With ``fill`` copies of the model of a workload fill the whole network: its dimension with ``data_parallel`` takes
+    the largest size that fits. ``utilization`` is the share of the accelerators in use, and ``used_cost_usd`` their
+    share of the price.
+
     ``ranks`` is the number of ranks of a program of tasks. ``model="data-sheet"`` uses the rates of the data sheet
     alone.
 
     Raises:
-        InputError: a file that is not a program, a machine that is too small, no rates of the accelerator.
+        InputError: a file that is not a program, a machine that is too small, no rates of the accelerator; with
+            ``fill``, a program without a dimension of copies.
         UnsupportedError: no algorithm, or not the named one, carries out the collective on the machine.
         SimulationError: the packets stop.
 
@@ -133,6 +139,10 @@ def step(
         given = "strict" if strict else "ranks"
         raise InputError(f"{given} is for a program that is read, and {program.name} is read already; drop it")
     graph = program if isinstance(program, WorkloadGraph) else read_workload(program, strict=strict, ranks=ranks)
+    if fill and graph.format != "workload":
+        raise InputError(
+            f"fill (--fill) is for workloads, by name or TOML file, and {graph.name} states its ranks; drop it"
+        )
     found = by_rates(machine, model)
     rates = dict(zip(_RATES, (tflops, memory_gb_per_second), strict=True))
     _require_effect(graph, rates)
@@ -148,7 +158,7 @@ def step(
         except Error as error:
             refused = error
             break
-    report, *after = _timed(graph, cases, level, overlap=overlap)
+    report, *after = _timed(graph, cases, level, overlap=overlap, fill=fill)
     if refused is not None:
         raise refused
     report["what_if"] = [_difference(report, *change) for change in zip(asked, after, strict=True)]
@@ -175,14 +185,23 @@ def _difference(before: StepReport, changes: Mapping[str, object], after: StepRe
 _Case = tuple[Machine, tuple[float, float] | None, dict[str, str]]
 
 
-def _timed(graph: WorkloadGraph, cases: list[_Case], level: str, *, overlap: bool) -> list[StepReport]:
-    """Returns one step on each machine, with the price of the network."""
-    reports = graph.times(cases, overlap, level)
-    for report, (machine, _, _) in zip(reports, cases, strict=True):
+def _timed(graph: WorkloadGraph, cases: list[_Case], level: str, *, overlap: bool, fill: bool) -> list[StepReport]:
+    """Returns one step on each machine, with the price of the network and of the part in use."""
+    graphs = [graph.filling(machine) if fill else graph for machine, _, _ in cases]
+    if fill:
+        reports = [filled.times([case], overlap, level)[0] for filled, case in zip(graphs, cases, strict=True)]
+    else:
+        reports = graph.times(cases, overlap, level)
+    for report, filled, (machine, _, _) in zip(reports, graphs, cases, strict=True):
         cost = price(machine)
         report["cost_usd"] = cost
         report["rates"] = machine.rates()
         report["time_x_cost"] = None if cost is None else report["seconds"] * cost
+        all_accelerators = (machine.topology or {}).get("accelerators")
+        used = report["accelerators"] / all_accelerators if all_accelerators else None
+        report["utilization"] = used
+        report["copies"] = filled.copies
+        report["used_cost_usd"] = None if cost is None or used is None else used * cost
     return reports
 
 

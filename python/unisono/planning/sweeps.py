@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base import names
+from unisono.base.html import TableOfRows, time_text
 from unisono.base.inputs import MachineLike, Root, checked_count, checked_root, is_whole, items
 from unisono.base.messages import shown
 from unisono.base.reports import SweepPoint
@@ -91,7 +92,25 @@ def sweep(
         before = one
         if progress is not None:
             progress(len(points), total)
-    return points
+    return _shown(points)
+
+
+def _shown(points: list[SweepPoint]) -> list[SweepPoint]:
+    """Returns the points as a list that notebooks show as a table."""
+    return TableOfRows(points, ("shape", "elements", "best", "time", "baseline", "gain"), _cells)
+
+
+def _cells(point: SweepPoint) -> tuple[object, ...]:
+    words = [point["best"], *(f"{key}={value}" for key, value in point["params"].items())]
+    gain = point["baseline_ratio"]
+    return (
+        "x".join(map(str, point["shape"])),
+        f"{point['elements']:,}",
+        " ".join(words),
+        time_text(point["seconds"]) if point["cycles"] is None else f"{point['cycles']:,.10g} cycles",
+        point["baseline"],
+        "" if gain is None else f"{gain:.2f}",
+    )
 
 
 def _point(call: tuple[Any, ...]) -> tuple[SweepPoint, int]:
@@ -129,4 +148,4 @@ def merge_shards(shards: Sequence[Sequence[SweepPoint]]) -> list[SweepPoint]:
             raise InputError(
                 f"shard {at + 1} of {len(shards)} has {len(points)} points, and {expected} of {total} are its own"
             )
-    return [shards[at % len(shards)][at // len(shards)] for at in range(total)]
+    return _shown([shards[at % len(shards)][at // len(shards)] for at in range(total)])

@@ -196,6 +196,9 @@ def report(machine: Machine, minibatch: int, algorithm: str, *, overlap: bool) -
         "waiting_seconds": 0.0,
         "phases": phases,
         "notes": machine.notes(),
+        "utilization": None,
+        "copies": None,
+        "used_cost_usd": None,
         "packets": None,
         "events": None,
     }

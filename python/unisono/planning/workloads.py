@@ -24,6 +24,7 @@ def workload(
     *,
     level: str = "model",
     overlap: bool = True,
+    fill: bool = False,
     minibatch: SupportsIndex | None = None,
     algorithm: str | None = None,
     model: str | None = None,
@@ -34,7 +35,8 @@ def workload(
     no compute hides) and ``phases``, each with its ``communication``. By ``level`` "model" a communication takes the
     time that the model of plans on networks predicts, with all groups sharing the links; by "packet" every packet of
     the iteration is simulated; by "flow" groups that communicate at the same time share links. Without ``overlap`` each
-    step waits for all communication before it.
+    step waits for all communication before it. With ``fill`` copies of the model fill the network, as in
+    :func:`step`.
 
     ``vgg16`` has a ``minibatch`` of images a node, 128 by default, and reduces its gradients by ``algorithm``,
     in-network by default; other workloads have neither. ``model="data-sheet"`` uses the rates of the data sheet alone.
@@ -49,6 +51,8 @@ def workload(
     if text in [preset["name"] for preset in training.PRESETS]:
         if level != "model":
             raise InputError(f"{text} runs by the model; level {shown(level)} is for workloads on networks")
+        if fill:
+            raise InputError(f"{text} runs on all nodes; fill is for workloads on networks")
         images = training.MINIBATCH if minibatch is None else whole("the minibatch", minibatch)
         by = "in-network" if algorithm is None else named("the algorithm", algorithm)
         return training.report(on, images, by, overlap=overlap)
@@ -70,5 +74,5 @@ def workload(
         part = "x".join(map(str, on.shape))
         whole_of = f"a workload chooses its accelerators from the whole of {on.name}"
         raise InputError(f"{whole_of}, and shape {part} is asked for; ask for no part")
-    report = dict(step(graph, on, level=level, overlap=overlap))
+    report = dict(step(graph, on, level=level, overlap=overlap, fill=fill))
     return cast("WorkloadReport", {key: report[key] for key in WorkloadReport.__annotations__})

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from unisono._core import InputError, Simulation, UnsupportedError
 from unisono.base.files import check_writable, file_name, title, write
-from unisono.base.html import facts_table
+from unisono.base.html import facts_table, time_text
 from unisono.base.pictures import FORMS, form_of
 from unisono.simulation.traces import TIMELINES, TRACES, Traced, checked_pes, operations_and_messages, sample
 
@@ -162,7 +162,7 @@ class Run:
     def _repr_html_(self) -> str:
         """Returns the table for notebooks."""
         right = {True: "right", False: "wrong", None: "not checked: no data flowed"}
-        time = f"{self.cycles} cycles" if self.cycles is not None else f"{1e6 * self.seconds:.6g} µs"
+        time = f"{self.cycles} cycles" if self.cycles is not None else time_text(self.seconds)
         facts = {"simulator": self.simulator, "time": time, "result": right[self.result_correct], "events": self.events}
         return facts_table(facts)
 

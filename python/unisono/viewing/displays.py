@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from unisono._core import Machine, Plan, Proof, Schedule
-from unisono.base.html import facts_table, table
+from unisono.base.html import facts_table, table, time_text
 
 __all__ = ["display"]
 
@@ -68,10 +68,10 @@ def _words(name: str, params: Mapping[str, str]) -> str:
 
 
 def _time(cycles: float | None, seconds: float | None) -> str:
-    """Formats cycles if the machine counts them, else microseconds."""
+    """Formats cycles if the machine counts them, else a time."""
     if cycles is not None:
         return f"{cycles:g} cycles"
-    return "" if seconds is None else f"{1e6 * seconds:.6g} µs"
+    return "" if seconds is None else time_text(seconds)
 
 
 def _ratio(value: float | None) -> str:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from unisono._core import Schedule, Simulation, UnsupportedError, VerifyError, plane
 from unisono.base.facts import has_root
+from unisono.base.html import time_text
 from unisono.simulation.runs import Run
 from unisono.simulation.schedules import simulate
 from unisono.simulation.traces import SIMULATORS, operations_and_messages
@@ -77,7 +78,7 @@ def panels(schedule: Schedule) -> tuple[dict[str, Any], list[Panel]]:
 
 
 def _add_run(facts: dict[str, Any], run: Run) -> None:
-    facts["time"] = f"{run.cycles:,} cycles" if run.cycles is not None else f"{1e6 * run.seconds:.6g} µs"
+    facts["time"] = f"{run.cycles:,} cycles" if run.cycles is not None else time_text(run.seconds)
     facts["data"] = {True: "the run's results are right", False: "wrong results", None: "no data flowed"}[
         run.result_correct
     ]

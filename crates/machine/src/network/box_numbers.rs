@@ -23,6 +23,17 @@ impl BoxNumbers {
         node(self.all() + u64::from(self.boxes) * self.others() + u64::from(at))
     }
 
+    /// Returns the box of a node and its number there; of a shared switch its number alone.
+    pub fn place_of(&self, node: u32) -> (Option<u32>, u32) {
+        match u64::from(node).checked_sub(self.all()) {
+            None => (Some(node / self.accelerators), node % self.accelerators),
+            Some(at) if at < u64::from(self.boxes) * self.others() => {
+                (Some(unisono_base::narrow(at / self.others())), unisono_base::narrow(at % self.others()))
+            }
+            Some(at) => (None, unisono_base::narrow(at - u64::from(self.boxes) * self.others())),
+        }
+    }
+
     fn all(&self) -> u64 {
         u64::from(self.boxes) * u64::from(self.accelerators)
     }

@@ -7,7 +7,7 @@ use unisono_base::excerpt;
 
 use super::{
     DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, ThreadBlock, Topology,
-    failures::degraded,
+    failures::degraded, part_names::numbered,
 };
 use crate::{Description, MachineError, MachineText, Shape};
 
@@ -120,7 +120,7 @@ pub struct Network {
     /// hardware that the machine may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Failed links and nodes, in every plane: [`Failure`].
+    /// Failed links and nodes, in every plane: [`Failure`]. A file may also name parts, as in [`super::part_names`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
     #[serde(default)]
@@ -148,6 +148,7 @@ impl Description for Network {
     fn read(source: &MachineText) -> Result<Self, MachineError> {
         let mut network: Self = source.parse()?;
         network.take_in(source.files);
+        network.failed = network.numbered(source.origin, &network.failed)?;
         network.check(source.origin)?;
         Ok(network)
     }
@@ -178,7 +179,8 @@ impl Description for Network {
     }
 
     fn with_failures(&self, failed: &[String]) -> Result<Self, MachineError> {
-        let network = Self { failed: [&self.failed[..], failed].concat(), ..self.clone() };
+        let failed = self.numbered(&self.name, failed)?;
+        let network = Self { failed: [self.failed.clone(), failed].concat(), ..self.clone() };
         network.topology(&network.name)?;
         Ok(network)
     }
@@ -337,6 +339,15 @@ impl Network {
         });
         let failures = parsed.collect::<Result<Vec<_>, _>>()?;
         Ok(Box::new(degraded(&*whole, &failures, self.own_speed()).map_err(refused)?))
+    }
+
+    /// Returns failures by the numbers of nodes, in place of the names of parts.
+    fn numbered(&self, origin: &str, failed: &[String]) -> Result<Vec<String>, MachineError> {
+        if failed.iter().all(|text| text.parse::<Failure>().is_ok()) {
+            return Ok(failed.to_vec());
+        }
+        let refused = |message| MachineError::Failed { machine: origin.to_owned(), message };
+        numbered(&*self.whole_topology(origin)?, failed).map_err(refused)
     }
 
     /// Returns the topology of one plane as if nothing had failed.

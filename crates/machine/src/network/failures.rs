@@ -86,6 +86,11 @@ pub fn degraded(whole: &dyn Topology, failures: &[Failure], own: Speed) -> Resul
     Ok(graph.left_of(whole, kept, new))
 }
 
+/// Returns whether all accelerators of a plane stay connected.
+pub(super) fn leaves_all(plane: &Plane, failures: &[Failure]) -> bool {
+    Left::new(plane, failures).and_then(|left| left.connected(failures)).is_ok()
+}
+
 /// A plane with its failed nodes and links.
 struct Left<'a> {
     plane: &'a Plane,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{cut::Cut, topology};
+use super::{NodeName, cut::Cut, topology};
 use crate::MachineError;
 
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -70,6 +70,16 @@ impl Lattice {
     /// Returns whether the next coordinate is on the same board.
     pub fn on_board(&self, coordinate: u32, dim: usize) -> bool {
         !(coordinate + 1).is_multiple_of(self.board(dim))
+    }
+
+    /// Returns the name of a node by its coordinates, within its board if boards hold several nodes.
+    pub fn name(&self, role: &'static str, node: u32) -> NodeName {
+        let of = |divided: &dyn Fn(usize) -> u32| -> Vec<u32> {
+            (0..self.dims.len()).map(|dim| self.at(node, dim) / divided(dim)).collect()
+        };
+        let name = NodeName::new(role, &of(&|_| 1));
+        let is_alone = (0..self.dims.len()).all(|dim| self.board(dim) == 1);
+        if is_alone { name } else { name.within(NodeName::new("board", &of(&|dim| self.board(dim))).own) }
     }
 
     pub fn boards(&self, dim: usize) -> u32 {

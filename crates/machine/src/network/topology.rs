@@ -8,7 +8,7 @@ use unisono_base::{
     narrow,
 };
 
-use super::{Boards, BoxNumbers, Plane, Routing, Speed, cut::Cut};
+use super::{Boards, BoxNumbers, NodeName, Plane, Routing, Speed, cut::Cut};
 use crate::{MachineError, machine::of_value};
 
 /// The parts of one plane for its price. The bill counts every cabled port, including those that the simulated plane
@@ -66,6 +66,11 @@ pub trait Topology: Send + Sync + fmt::Debug {
     /// The boards of the topology, if any rows and columns of them form a smaller network of the same kind.
     fn boards(&self) -> Option<Boards> {
         None
+    }
+
+    /// Returns the names of a node of the plane.
+    fn node_name(&self, node: u32) -> NodeName {
+        NodeName::new(if node < self.accelerators() { "accelerator" } else { "switch" }, &[node])
     }
 
     /// Returns the root of the tree by which a graph is routed, if there is one.

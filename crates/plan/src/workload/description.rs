@@ -35,6 +35,9 @@ pub struct Dimension {
     /// says nothing.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
+    /// True if each member holds a copy of the model, so that the size is free. At most one dimension is.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub data_parallel: bool,
 }
 
 /// Computes, then begins its communication. Steps of the file's order that a rank does not go through do not hold it
@@ -152,8 +155,16 @@ impl Workload {
             let message = with_nearest(&e.message().trim().replace('\n', ", "));
             WorkloadError::Toml { origin: origin.to_owned(), line, message }
         })?;
-        workload.check().map_err(|error| WorkloadError::Wrong { origin: origin.to_owned(), error })?;
-        Ok(workload)
+        workload.checked(origin)
+    }
+
+    /// # Errors
+    /// Values that do not fit together; the message names `origin`.
+    pub(super) fn checked(self, origin: &str) -> Result<Self, WorkloadError> {
+        match self.check() {
+            Ok(()) => Ok(self),
+            Err(error) => Err(WorkloadError::Wrong { origin: origin.to_owned(), error }),
+        }
     }
 
     /// # Errors
@@ -208,6 +219,9 @@ impl Workload {
             if self.dimensions[..n].iter().any(|other| other.name == d.name) {
                 return Err(WrongWorkload::Twice(d.name.clone()));
             }
+        }
+        if let [first, second, ..] = &self.dimensions.iter().filter(|d| d.data_parallel).collect::<Vec<_>>()[..] {
+            return Err(WrongWorkload::Copies(first.name.clone(), second.name.clone()));
         }
         if self.dimensions.iter().try_fold(1_u32, |all, d| all.checked_mul(d.size)).is_none() {
             return Err(WrongWorkload::Product);

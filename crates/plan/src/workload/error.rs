@@ -21,6 +21,11 @@ pub enum WorkloadError {
     )]
     DoesNotFit { name: String, tall: u64, wide: u64, machine: String, rows: u32, cols: u32 },
     #[error(
+        "{name} cannot fill {machine}: none of its dimensions has data_parallel = true, so the number of its ranks is fixed; mark \
+         the dimension over which gradients are reduced in its file"
+    )]
+    NoCopies { name: String, machine: String },
+    #[error(
         "programs are timed on networks and among ranks whose messages have prices; {machine}, of kind {kind}, states no prices \
          of messages, so take a machine of another kind"
     )]
@@ -65,6 +70,10 @@ pub enum WrongWorkload {
     Size(String),
     #[error("dimension '{name}' of size {size} has shape {rows}x{cols}")]
     Shape { name: String, size: u32, rows: u32, cols: u32 },
+    #[error(
+        "dimensions '{0}' and '{1}' are both data_parallel; accepted is one, whose members hold copies of the model"
+    )]
+    Copies(String, String),
     #[error("two dimensions are named '{0}'")]
     Twice(String),
     #[error("the sizes of its dimensions have a product above 2^32")]

@@ -34,7 +34,7 @@ pub fn groups(workload: &Workload, communication: &Communication) -> Groups {
 
 /// The rows and columns of a group, where it has them.
 pub(super) fn rectangle(workload: &Workload, communication: &Communication) -> Option<[u32; 2]> {
-    let mut within = workload.dimensions.iter().filter(|d| is_inside(d, communication));
+    let mut within = workload.dimensions.iter().filter(|d| d.size > 1 && is_inside(d, communication));
     match (within.next(), within.next()) {
         // Of one dimension: its rectangle; of several, ranks do not lie row by row.
         (Some(d), None) => d.shape,
@@ -44,6 +44,17 @@ pub(super) fn rectangle(workload: &Workload, communication: &Communication) -> O
 
 fn is_inside(dimension: &Dimension, communication: &Communication) -> bool {
     communication.over.is_empty() || communication.over.contains(&dimension.name)
+}
+
+fn shape_of(d: &Dimension) -> [u32; 2] {
+    d.shape.unwrap_or([1, d.size])
+}
+
+impl Workload {
+    /// Returns the rows and columns that the workload takes on a network of rows and columns.
+    pub(super) fn sides(&self) -> [u64; 2] {
+        [0, 1].map(|side| self.dimensions.iter().map(|d| u64::from(shape_of(d)[side])).product())
+    }
 }
 
 /// The accelerator of each rank, on a machine of these extents.
@@ -73,9 +84,7 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
             accelerators,
         });
     }
-    let shape = |d: &Dimension| d.shape.unwrap_or([1, d.size]);
-    let tall: u64 = workload.dimensions.iter().map(|d| u64::from(shape(d)[0])).product();
-    let wide: u64 = workload.dimensions.iter().map(|d| u64::from(shape(d)[1])).product();
+    let [tall, wide] = workload.sides();
     let turned = tall > u64::from(rows) || wide > u64::from(cols);
     let (tall, wide) = if turned { (wide, tall) } else { (tall, wide) };
     if tall > u64::from(rows) || wide > u64::from(cols) {
@@ -85,7 +94,7 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
     let place = |rank: u32| {
         let (mut left, mut row, mut col, mut below, mut beside) = (rank, 0, 0, 1, 1);
         for d in workload.dimensions.iter().rev() {
-            let [r, c] = shape(d);
+            let [r, c] = shape_of(d);
             let at = left % d.size;
             left /= d.size;
             row += at / c * below;

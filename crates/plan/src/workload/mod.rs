@@ -5,6 +5,7 @@
 mod description;
 mod discovered;
 mod error;
+mod fill;
 pub mod graph;
 mod layout;
 mod program;

@@ -31,7 +31,7 @@ impl Workload {
     /// The program of one iteration.
     pub fn program(&self) -> WorkloadGraph {
         let mut tables = Tables::default();
-        let work: Vec<Vec<Work>> = self
+        let work: Vec<Vec<Option<Work>>> = self
             .steps
             .iter()
             .map(|step| step.communication.iter().map(|c| self.work(step, c, &mut tables)).collect())
@@ -76,7 +76,7 @@ impl Workload {
     }
 
     /// The nodes of a class.
-    fn nodes(&self, work: &[Vec<Work>], runs: &[bool]) -> Vec<WorkNode> {
+    fn nodes(&self, work: &[Vec<Option<Work>>], runs: &[bool]) -> Vec<WorkNode> {
         let mut nodes = Vec::<WorkNode>::new();
         // The last blocking communication, and the last of all.
         let (mut blocked, mut last) = (None, None);
@@ -87,6 +87,7 @@ impl Workload {
             let held_by = if step.waits { last } else { blocked };
             nodes.push(WorkNode::new(&step.name, compute, held_by.into_iter().collect()));
             for (c, work) in step.communication.iter().zip(of_step) {
+                let Some(work) = work else { continue };
                 last = Some(unisono_base::narrow::<u32>(nodes.len()));
                 nodes.push(WorkNode::new(&step.name, *work, vec![computed]));
                 if c.blocking {
@@ -97,7 +98,11 @@ impl Workload {
         nodes
     }
 
-    fn work(&self, step: &Step, c: &Communication, tables: &mut Tables) -> Work {
+    /// Returns the communication of all groups; `None` if groups have one rank each.
+    fn work(&self, step: &Step, c: &Communication, tables: &mut Tables) -> Option<Work> {
+        if self.group_size(c) == 1 {
+            return None;
+        }
         // A group goes through the step whole or not at all.
         let all = groups(self, c);
         let of_step = all.iter().filter(|group| self.runs(step, group[0])).map(<[u32]>::to_vec);
@@ -112,7 +117,7 @@ impl Workload {
             (0..self.accelerators()).map(to).collect()
         };
         let mut permute = |sets| Work::Permute { bytes, receivers: number(&mut tables.receivers, sets) };
-        match c.collective {
+        Some(match c.collective {
             Pattern::Send => permute(vec![table(&|own| own + 1)]),
             Pattern::Exchange => permute(c.partners.iter().map(|&partner| table(&|own| own ^ partner)).collect()),
             Pattern::Collective(kind) => {
@@ -121,6 +126,6 @@ impl Workload {
                 let groups = number(&mut tables.groups, (groups, choice));
                 Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups })
             }
-        }
+        })
     }
 }

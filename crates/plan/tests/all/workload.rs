@@ -170,11 +170,59 @@ fn groups_and_places() {
     assert!(refused(&[3, 100]).contains("which do not fit on the 3x100 of m"));
 }
 
+/// A workload whose model takes a rectangle, with one copy in its file.
+fn one_copy([rows, cols]: [u32; 2]) -> Workload {
+    let size = rows * cols;
+    let text = format!(
+        "name = \"w\"\n[[dimensions]]\nname = \"data\"\nsize = 1\ndata_parallel = true\n[[dimensions]]\nname = \"model\"\n\
+         size = {size}\nshape = [{rows}, {cols}]\n[[steps]]\nname = \"s\"\n[[steps.communication]]\ncollective = \"allreduce\"\n\
+         elements = 1000\nover = [\"data\"]\n"
+    );
+    Workload::from_toml(&text, "w.toml").unwrap()
+}
+
+/// All copies fit, and no grid of more copies does, upright or turned.
+#[test]
+fn copies_fill_a_machine() {
+    for model in [[1, 1], [2, 2], [1, 3], [4, 2], [3, 5]] {
+        let w = one_copy(model);
+        assert_eq!(w.copies(), Some(1));
+        assert_eq!(w.program().classes[0].nodes.len(), 1, "one copy has nothing to reduce");
+        for (rows, cols) in (1..9).flat_map(|rows| (1..9).map(move |cols| (rows, cols))) {
+            let [upright, turned] = [[rows, cols], [cols, rows]].map(|[r, c]| (r / model[0]) * (c / model[1]));
+            let most = upright.max(turned);
+            let filled = w.filling("m", &[rows, cols]);
+            if most == 0 {
+                assert!(filled.unwrap_err().to_string().starts_with("w "));
+                continue;
+            }
+            let filled = filled.unwrap();
+            assert_eq!(filled.copies(), Some(most), "{model:?} on {rows}x{cols}");
+            let mut placed = places(&filled, "m", &[rows, cols]).unwrap();
+            placed.sort_unstable();
+            placed.dedup();
+            assert_eq!(placed.len() as u32, most * model[0] * model[1]);
+            assert_eq!(filled.program().classes[0].nodes.len(), if most == 1 { 1 } else { 2 });
+        }
+        let ranks = model[0] * model[1];
+        assert_eq!(w.filling("m", &[100]).unwrap().copies(), Some(100 / ranks));
+        assert_eq!(w.filling("m", &[4, 5, 6]).unwrap().copies(), Some(120 / ranks));
+    }
+    let fixed = stages(30).filling("m", &[64]).unwrap_err().to_string();
+    assert!(fixed.starts_with("w cannot fill m: none of its dimensions has data_parallel = true"), "{fixed}");
+}
+
 #[test]
 fn mistakes_are_named() {
     let head = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 4\n";
     let step = "[[steps]]\nname = \"s\"\n[[steps.communication]]\nelements = 1\n";
     let cases = [
+        (
+            format!(
+                "{head}data_parallel = true\n[[dimensions]]\nname = \"e\"\nsize = 1\ndata_parallel = true\n[[steps]]\nname = \"s\"\n"
+            ),
+            "dimensions 'd' and 'e' are both data_parallel",
+        ),
         (format!("{head}shape = [2, 3]\n[[steps]]\nname = \"s\"\n"), "dimension 'd' of size 4 has shape 2x3"),
         (format!("{head}[[steps]]\nname = \"s\"\ncompute_us = -1\n"), "compute_us -1; accepted is 0 to a year"),
         (

@@ -6,16 +6,17 @@ from matplotlib.figure import Figure
 
 from unisono.base.pictures import Form, encoded
 from unisono.base.reports import ComparisonRow
+from unisono.planning.comparison import product_of
 
 __all__ = ["draw"]
 
 _COMPUTE, _EXPOSED, _PRODUCT = "#3b6fb6", "#d1495b", "#6c757d"
 
 
-def draw(rows: Sequence[ComparisonRow], form: Form = "png") -> bytes:
-    """Draws charts for each workload: the time of a step on each machine, and time times price of the network.
+def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = False) -> bytes:
+    """Draws charts for each workload: the time of a step on each machine, and time times price of what it uses.
 
-    The second chart shows machines with prices, relative to the best of them.
+    The second chart shows machines with prices, relative to the best of them; with ``fill`` for one copy of the model.
     """
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     most = max(sum(row["workload"] == name for row in rows) for name in workloads)
@@ -38,7 +39,7 @@ def draw(rows: Sequence[ComparisonRow], form: Form = "png") -> bytes:
         left.set_xlim(0, 1.12 * (longest or 1.0))
         left.set_xlabel("time of a step (ms)", fontsize=9)
         left.set_title(name, fontsize=10, loc="left")
-        products = [row["time_x_cost"] for row in own]
+        products = [product_of(row, fill=fill) for row in own]
         best = min((product for product in products if product is not None), default=1.0)
         ratios = [0.0 if product is None else product / best for product in products]
         right.barh(at, ratios, color=_PRODUCT)

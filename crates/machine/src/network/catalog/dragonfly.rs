@@ -17,7 +17,7 @@ use serde::Deserialize;
 use unisono_base::interrupt::poll;
 
 use super::super::{
-    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
+    Bill, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     cut::Cut,
     spread::Spread,
     topology::{self, SWITCH_PORTS},
@@ -189,6 +189,15 @@ impl Topology for Dragonfly {
         let (half, all) = (parts / 2, self.accelerators());
         let between = Cut { inside: half * (all / parts), rate: f64::from(half * (parts - half) * cables) };
         Cut::best(all, [between, Cut { inside: all / 2, rate: f64::from(all / 2) }])
+    }
+
+    fn node_name(&self, node: u32) -> NodeName {
+        let n = self.accelerators();
+        let group = |router: u32| format!("group {}", router / self.a);
+        match node.checked_sub(n) {
+            None => NodeName::new("accelerator", &[node]).within(group(node / self.p)),
+            Some(router) => NodeName::new("router", &[router % self.a]).of(group(router)),
+        }
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {

@@ -15,7 +15,7 @@ mod routing;
 use serde::Deserialize;
 
 use super::super::{
-    Bill, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
+    Bill, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     cut::{Cut, below_leaves},
     spread::Spread,
     topology::{self, SWITCH_PORTS},
@@ -192,6 +192,21 @@ impl Topology for FatTree {
     fn halves(&self) -> Option<Cut> {
         let (all, inside) = (self.accelerators, self.accelerators / 2);
         Cut::best(all, [Cut { inside, rate: below_leaves(inside, all, self.down, self.up).into() }])
+    }
+
+    /// Of two levels, the switches above the leaves are the top.
+    fn node_name(&self, node: u32) -> NodeName {
+        let (leaf, middle, top) = (self.leaf(0), self.middle(0), self.on_top(0));
+        let above = if self.top.sources == 0 { "top" } else { "middle" };
+        if node < leaf {
+            NodeName::new("accelerator", &[node])
+        } else if node < middle {
+            NodeName::new("leaf", &[node - leaf])
+        } else if node < top {
+            NodeName::new(above, &[node - middle])
+        } else {
+            NodeName::new("top", &[node - top])
+        }
     }
 
     /// Up-ports come before down-ports.

@@ -19,8 +19,8 @@ use serde::Deserialize;
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, BoxNumbers, Cable, Family, MOST_SIMULATED_CHANNELS, Plane, PlaneBuilder, Routing, Speed, Topology, cut::Cut,
-    topology,
+    Bill, BoxNumbers, Cable, Family, MOST_SIMULATED_CHANNELS, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
+    cut::Cut, topology,
 };
 use crate::MachineError;
 pub use edges::{Edge, nodes_of, parse, text_of_edges};
@@ -331,6 +331,22 @@ impl Topology for Graph {
 
     fn numbers_of_boxes(&self) -> Option<BoxNumbers> {
         self.boxes
+    }
+
+    /// In a box, nodes that lead to shared switches are rails, all others switches.
+    fn node_name(&self, node: u32) -> NodeName {
+        let role = if node < self.accelerators() { "accelerator" } else { "switch" };
+        let Some(boxes) = self.boxes else { return NodeName::new(role, &[node]) };
+        let (Some(of), at) = boxes.place_of(node) else {
+            return NodeName::new("shared switch", &[boxes.place_of(node).1]);
+        };
+        let name = |role, at: u32| NodeName::new(role, &[at]).of(format!("box {of}"));
+        if node < self.accelerators() {
+            return name(role, at);
+        }
+        let leads_out = |node: u32| self.plane.leaving(node).any(|id| self.plane.link(id).to >= boxes.shared(0));
+        let before = (node - at..node).filter(|&other| leads_out(other)).count();
+        if leads_out(node) { name("rail", narrow(before)) } else { name("switch", at - narrow::<u32>(before)) }
     }
 
     fn tree_root(&self) -> Option<u32> {

@@ -14,7 +14,7 @@ mod routing;
 use serde::Deserialize;
 
 use super::super::{
-    Bill, Boards, Cable, Family, Plane, PlaneBuilder, Routing, Speed, Topology,
+    Bill, Boards, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     cut::{Cut, below_leaves},
     spread::Spread,
     topology::{self, SWITCH_PORTS},
@@ -240,6 +240,29 @@ impl Topology for HxMesh {
             leaf: self.dims.map(Dimension::boards_a_leaf),
             adjacent: false,
         })
+    }
+
+    /// A line is a switch, such as `row switch 3`, or a tree with `row leaf 1 of row 3` and `row top 0 of row 3`.
+    fn node_name(&self, node: u32) -> NodeName {
+        let columns = self.dims[1].extent();
+        if node < self.accelerators() {
+            let at = [node / columns, node % columns];
+            let board = [at[0] / self.dims[0].board, at[1] / self.dims[1].board];
+            return NodeName::new("accelerator", &at).within(NodeName::new("board", &board).own);
+        }
+        let dim = usize::from(node >= self.line(1, 0));
+        let (at, tree) = (node - self.line(dim, 0), self.dims[dim].tree());
+        let (line, at) = (at / self.line_nodes(dim), at % self.line_nodes(dim));
+        let [switch, leaf, top] =
+            [["column switch", "column leaf", "column top"], ["row switch", "row leaf", "row top"]][dim];
+        let name = ["column", "row"][dim];
+        if tree.targets == 0 {
+            NodeName::new(switch, &[line])
+        } else if at < tree.sources {
+            NodeName::new(leaf, &[at]).of(format!("{name} {line}"))
+        } else {
+            NodeName::new(top, &[at - tree.sources]).of(format!("{name} {line}"))
+        }
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    Bill, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     cut::Cut,
     lattice::{self, Coordinates, Lattice},
     topology,
@@ -157,6 +157,13 @@ impl Topology for HyperX {
         let mut extents = self.switches.dims.clone();
         extents.extend((self.terminals > 1).then_some(self.terminals));
         extents
+    }
+
+    fn node_name(&self, node: u32) -> NodeName {
+        match node.checked_sub(self.accelerators()) {
+            None => NodeName::new("accelerator", &[node]),
+            Some(switch) => self.switches.name("switch", switch),
+        }
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {

@@ -6,7 +6,7 @@
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    Bill, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     cut::Cut,
     lattice::{Coordinates, Lattice},
 };
@@ -56,6 +56,10 @@ impl Topology for Mesh {
 
     fn extents(&self) -> Vec<u32> {
         self.0.dims.clone()
+    }
+
+    fn node_name(&self, node: u32) -> NodeName {
+        self.0.name("accelerator", node)
     }
 
     fn plane(&self) -> Result<Plane, MachineError> {

@@ -7,7 +7,7 @@
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, Boards, Cable, Family, Header, Hop, Plane, PlaneBuilder, Routing, Speed, Topology,
+    Bill, Boards, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     cut::Cut,
     lattice::{Coordinates, Lattice},
 };
@@ -58,6 +58,10 @@ impl Topology for Torus {
 
     fn extents(&self) -> Vec<u32> {
         self.0.dims.clone()
+    }
+
+    fn node_name(&self, node: u32) -> NodeName {
+        self.0.name("accelerator", node)
     }
 
     /// Returns the boards of a torus of two dimensions. There are no trees, so no traffic passes an upper level.

@@ -7,7 +7,7 @@ use unisono_machine::{
 
 use crate::network::oracle;
 
-fn network(topology: &str, failed: &[&str]) -> Result<Network, String> {
+pub fn network(topology: &str, failed: &[&str]) -> Result<Network, String> {
     let text = format!(
         "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
          output_latency_ns = 20\npacket_bytes = 1000\nbuffer_bytes = 100000\nfailed = {failed:?}\n[topology]\n{topology}\n"
@@ -21,7 +21,7 @@ fn degraded(topology: &str, failed: &[&str]) -> Box<dyn Topology> {
     network(topology, failed).unwrap_or_else(|e| panic!("{topology}: {e}")).topology("test").unwrap()
 }
 
-const FAMILIES: [&str; 8] = [
+pub const FAMILIES: [&str; 8] = [
     "name = 'torus'\ndims = [4, 4]",
     "name = 'mesh'\ndims = [3, 4]",
     "name = 'hypercube'\ndimensions = 4",
@@ -140,7 +140,8 @@ fn what_is_cut_off_is_refused() {
             e(&[text]),
             format!(
                 "test.toml: '{text}' is not a failure; accepted are A-B for all cables between two nodes, A-B:N for N of them, \
-                 and N for a node"
+                 and N for a node, also one-link for one cable of every class, the name of a part such as 'accelerator 0' or \
+                 'accelerator 5', and NAME to NAME for the cables between two parts"
             )
         );
     }

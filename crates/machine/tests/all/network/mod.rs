@@ -21,6 +21,7 @@ mod import;
 mod joined;
 mod mesh;
 mod oracle;
+mod part_names;
 mod presets;
 mod spread;
 mod table2;

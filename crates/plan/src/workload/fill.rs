@@ -1,0 +1,51 @@
+//! Copies of a model that fill a machine.
+//!
+//! One dimension of a workload may be data parallel: each of its members holds a copy of the model, and gradients are
+//! reduced over it. Its size is free, so a workload fills a machine with as many copies as fit there. The work of a
+//! rank stays the same, and the batch grows with the copies.
+
+use unisono_base::narrow;
+
+use super::{Dimension, Workload, WorkloadError, layout::places};
+
+impl Workload {
+    /// Returns the number of copies of the model, if the workload names the dimension of its copies.
+    pub fn copies(&self) -> Option<u32> {
+        self.dimensions.iter().find(|d| d.data_parallel).map(|d| d.size)
+    }
+
+    /// Returns the workload with the most copies of its model that fit on a machine of these extents.
+    ///
+    /// # Errors
+    /// No dimension is data parallel, one copy does not fit, or a step refers to a copy beyond the last one.
+    pub fn filling(&self, machine: &str, extents: &[u32]) -> Result<Self, WorkloadError> {
+        let Some(at) = self.dimensions.iter().position(|d| d.data_parallel) else {
+            return Err(WorkloadError::NoCopies { name: self.name.clone(), machine: machine.to_owned() });
+        };
+        let with = |size: u32, shape: Option<[u32; 2]>| {
+            let mut filled = self.clone();
+            filled.dimensions[at] = Dimension { size, shape, ..self.dimensions[at].clone() };
+            filled
+        };
+        let alone = with(1, Some([1, 1]));
+        places(&alone, machine, extents)?;
+        let filled = match extents {
+            &[rows, cols] => {
+                let [tall, wide] = alone.sides();
+                let times =
+                    |[r, c]: [u32; 2]| -> [u32; 2] { [narrow(u64::from(r) / tall), narrow(u64::from(c) / wide)] };
+                // The workload lies upright or turned.
+                let [upright, turned] = [times([rows, cols]), times([cols, rows])];
+                let count = |[down, across]: [u32; 2]| u64::from(down) * u64::from(across);
+                let [down, across] = if count(upright) >= count(turned) { upright } else { turned };
+                with(down * across, Some([down, across]))
+            }
+            _ => {
+                let copies = extents.iter().product::<u32>() / alone.accelerators();
+                let down = (1..=copies.isqrt()).rev().find(|&down| copies.is_multiple_of(down)).unwrap_or(1);
+                with(copies, self.dimensions[at].shape.map(|_| [down, copies / down]))
+            }
+        };
+        filled.checked(&format!("{} on all of {machine}", self.name))
+    }
+}
