@@ -136,6 +136,11 @@ pub trait Emitter: Sync {
         None
     }
 
+    /// Returns the sentence of [`Self::note`] if it is true of the written files.
+    fn note_of(&self, collective: &Collective, _texts: &[String]) -> Option<String> {
+        self.note(collective)
+    }
+
     /// Returns the properties of the bits of a file of a schedule, in the order in which the target adds. `None` if it
     /// adds in the order of the schedule.
     ///
