@@ -94,7 +94,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
             Some((name, arguments)) => match kind(name) {
                 Some(kind) => {
                     if kind == Kind::Alltoall && arguments.has_unequal_parts().map_err(wrong)? {
-                        let name = excerpt(&format!("{name} of unequal parts, taken as equal parts of the input"));
+                        let name = format!("{} of unequal parts, taken as equal ones", excerpt(name));
                         if strict {
                             return Err(wrong(format!(
                                 "the time of '{name}' is not known; without --strict it is counted"

@@ -99,7 +99,7 @@ fn exchanges_of_unequal_parts_are_listed_as_unknown() {
     for (input, output, received) in unequal {
         let event = exchange(input, output, received);
         let graph = read(&event, false).unwrap();
-        let expected = "all_to_allv of unequal parts, taken as equal parts of the input";
+        let expected = "all_to_allv of unequal parts, taken as equal ones";
         assert_eq!(graph.unknown.get(expected), Some(&4), "{event}: {:?}", graph.unknown);
         let Work::Collective(met) = graph.classes[0].nodes[0].work else { panic!() };
         assert_eq!((met.kind, met.bytes), (Kind::Alltoall, 500));

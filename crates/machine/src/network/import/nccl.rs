@@ -12,8 +12,8 @@
 //! As in NCCL, a `<gpu>` without `rank` and what follows it in its `<pci>`, each further `<nic>` of a `<pci>`, and a
 //! `<net>` without `dev` or with `net="0"` are no part of the machine. A note names what is left out.
 //!
-//! GPUs are accelerators, in the order of their ranks, which differ on a host, or of devices. Switches of PCIe and CPUs are
-//! switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
+//! GPUs are accelerators, in the order of their ranks, which differ on a host, or of devices. Switches of PCIe and CPUs
+//! are switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
 //! NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by
 //! `gcn` (24, MI200 36, MI300 48), of PCIe by generation and lanes (8 GT/s x 16: 12), between CPUs by model, of a
 //! network interface by `speed`. They are the measured rates of cables, beside those of data sheets, except between

@@ -142,9 +142,8 @@ fn cpus_are_linked_at_the_rate_of_their_model() {
         ("arch='arm64'", 6.0),
         ("arch='ppc64'", 32.0),
     ] {
-        let half = |bus: char| {
-            format!("<cpu {cpu}><pci busid='{bus}'><gpu rank='{}'/></pci></cpu>", u32::from(bus == 'b'))
-        };
+        let half =
+            |bus: char| format!("<cpu {cpu}><pci busid='{bus}'><gpu rank='{}'/></pci></cpu>", u32::from(bus == 'b'));
         let (network, topology) = nccl(&format!("<system>{}{}</system>", half('a'), half('b')));
         assert_eq!(between(&network, &*topology, 2, 3), expected, "{cpu}");
     }
