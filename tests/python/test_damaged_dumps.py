@@ -58,6 +58,7 @@ def test_no_time_of_the_library_is_below_the_bound_by_measured_rates(seed: int, 
                 choice = library_choice(collective, machine, elements)
             except (InputError, UnsupportedError):
                 continue
+            assert choice["seconds"] is not None
             least = max(bound["seconds"] for bound in unisono.bounds(collective, measured, elements=elements))
             assert choice["seconds"] >= least * (1 - SLACK), (dump, boxes, collective, elements, choice["algorithm"])
 
@@ -65,13 +66,16 @@ def test_no_time_of_the_library_is_below_the_bound_by_measured_rates(seed: int, 
 def test_one_gpu_without_nvlinks_or_with_half_of_them_decides(tmp_path: Path) -> None:
     text = (CORPUS / "h100.xml").read_text()
     gpu = re.search(r"(<gpu [^>]*>)(.*?)</gpu>", text, re.DOTALL)
+    assert gpu is not None
     links = re.findall(r"<nvlink [^>]*/>", gpu[2])
     assert len(links) % 2 == 0, links
-    file, times = tmp_path / "dump.xml", {}
+    file = tmp_path / "dump.xml"
+    times: dict[str, float] = {}
     for case, count in (("whole", len(links)), ("half", len(links) // 2), ("none", 0)):
         file.write_text(text.replace(gpu.group(), f"{gpu[1]}{''.join(links[:count])}</gpu>", 1))
         machine = unisono.import_machine(str(file))
         choice = library_choice("allreduce", machine, 1 << 28)
+        assert choice["seconds"] is not None
         times[case] = choice["seconds"]
         assert (choice["algorithm"] == "nvls") is (case == "whole"), choice
         notes = machine.describe()["notes"]
