@@ -263,11 +263,7 @@ def _calibrated() -> str:
 
 def two_boxes() -> tuple[list[Residual], list[Residual]]:
     """Allreduces of two nodes over TCP: by NCCL's own constants, and after a fit to six of them."""
-    base = un.machine("a100x4").describe()
-    inside = base["topology"]["edges"] + "".join(f"{gpu} {gpu + 4} gbps=200 board\n" for gpu in range(4))
-    uplinks = "".join(f"{nic} 0 gbps=200 aoc\n" for nic in range(4, 8))
-    topology = {"name": "boxes", "boxes": 2, "accelerators": 4, "inside": inside, "uplinks": uplinks}
-    machine = described({**base, "name": "a100x4-x2", "topology": topology})
+    machine = un.machine(str(DATA / "a100-2x4.toml"))
     points = measured("a100-2x4-slingshot-tcp.csv")
     return calibrated(machine, points, 0)[2], calibrated(machine, points, POINTS)[2]
 
@@ -280,9 +276,10 @@ def _network() -> str:
         "\n## Two such nodes over TCP",
         "Allreduce on 8 GPUs, NCCL over TCP on four interfaces of Slingshot "
         "(`docs/measured/a100-2x4-slingshot-tcp.csv`). NCCL's constants are those of RDMA, so its own times are "
-        f"those of another network. After a fit to {POINTS} sizes, {within} of {len(unseen)} others are within 15 %. "
-        "Not described are 512 B, which took longer than 4 KiB, 192 to 512 KiB, which took longer than 768 KiB, and "
-        "tree LL128, which none of the six is of.\n",
+        "those of another network. `unisono calibrate --from docs/measured/a100-2x4-slingshot-tcp.csv --machine "
+        f"docs/measured/a100-2x4.toml --points {POINTS} -o M.toml` fits to {POINTS} sizes. Of the others, {within} of "
+        f"{len(unseen)} are within 15 %. Not described are 512 B, which took longer than 4 KiB, 192 to 512 KiB, which "
+        "took longer than 768 KiB, and tree LL128, which none of the six is of.\n",
         "| bytes | measured, µs | own constants | calibrated | error | by |",
         "|---|---|---|---|---|---|",
     ]

@@ -41,6 +41,38 @@ LOG = """# nccl-tests version 2.13.8 all_reduce_perf
 """
 
 
+def test_rows_of_other_tests_are_left_out_with_a_note(tmp_path: Path) -> None:
+    other = LOG.replace("all_reduce_perf", "alltoallv_perf")
+    both, alone, table = tmp_path / "both.log", tmp_path / "alone.log", tmp_path / "t.csv"
+    both.write_text(LOG + other)
+    alone.write_text(other)
+    table.write_text("op,gpus,bytes,time_us\nallreduce,4,1048576,32.00\nsendrecv,4,1048576,9.5\n")
+    kept = read_log(LOG, "a.log")
+    assert read_log(LOG + other, "a.log") == read_log(other + LOG, "a.log") == kept
+    said = "4 rows of 'alltoallv' are left out"
+    assert said in call("diagnose", str(both)).out
+    made = call("calibrate", "--from", str(both), "--machine", MESH, "-o", str(tmp_path / "m.toml"))
+    assert made.code == 0, made.err
+    assert said in made.out
+    assert "1 row of 'sendrecv' is left out" in call("diagnose", str(table)).out
+    for command in (["diagnose"], ["calibrate", "-o", str(tmp_path / "m.toml"), "--from"]):
+        refused = call(*command, str(alone))
+        assert refused.code == 2
+        assert f"{said}, since" in refused.err
+        assert "no other rows" in refused.err
+    # A name that no test has stays refused.
+    table.write_text("op,gpus,bytes,time_us\nallreduxe,4,1048576,32.00\n")
+    assert "'allreduxe' is no collective" in call("diagnose", str(table)).err
+
+
+def test_a_row_that_is_cut_at_any_place_before_its_errors_is_refused() -> None:
+    begin = LOG.index("     8388608")
+    row = LOG[begin:].splitlines()[0]
+    for end in range(len("     8388608") + 1, row.index("N/A")):
+        with pytest.raises(un.InputError, match="line 16"):
+            read_log(LOG[:begin] + row[:end], "a.log")
+
+
 def test_the_choice_is_printed_and_in_the_report() -> None:
     plain = un.plan("allreduce", "dgx-h100", bytes="1GiB")
     assert plain.library is None
@@ -154,7 +186,7 @@ def test_logs_of_nccl_tests_are_read() -> None:
         ("\n".join(LOG.splitlines()[:12]), "no times"),
         (LOG[: LOG.index("12.95")], "the row is cut"),
         (LOG.replace("12.95", "oops"), "the time is 'oops'"),
-        (LOG.replace("all_reduce_perf", "sendrecv_perf"), "'sendrecv' is no collective"),
+        (LOG.replace("all_reduce_perf", "sendrecv_perf"), "4 rows of 'sendrecv' are left out"),
         (LOG.replace("all_reduce_perf", "").replace("sum", "mul"), "nothing names the test"),
         (LOG.replace("#  Rank", "# Bank"), "state the GPUs"),
         ("op,gpus,bytes,time_us\nallsum,4,8,9.1\n", "is no collective"),

@@ -1,6 +1,7 @@
 """Plans for formats by the names of libraries, for `.plan` files, and as the file of a library with one row."""
 
 import json
+import re
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -179,3 +180,27 @@ def test_a_report_for_a_library_is_named_as_such(tmp_path: Path) -> None:
 def test_emit_takes_the_name_of_a_library(tmp_path: Path) -> None:
     plan = un.plan("allreduce", "dgx-h100", bytes="1MiB", target="msccl")
     assert un.emit_files(plan.schedule, "msccl") == un.emit_files(plan.schedule, "msccl-xml")
+
+
+@pytest.mark.parametrize("where", [("--machine", "dgx-h100", "--nodes", "2"), ("--machine", "a100x4")])
+@pytest.mark.parametrize("collective", ["allreduce", "allgather"])
+def test_both_tuners_of_nccl_get_the_same_choices(collective: str, where: tuple[str, ...], tmp_path: Path) -> None:
+    chosen: dict[str, list[tuple[int, str, str]]] = {}
+    for library in ("nccl", "ncclx"):
+        out = tmp_path / f"{library}.csv"
+        asked = ("--bytes", "1MiB", "--as", "nccl", "--for", library, "-o", str(out))
+        report = json_of("plan", collective, *where, *asked)
+        ranks, boxes = report["ranks"], 2 if "--nodes" in where else 1
+        rows = [line for line in out.read_text().splitlines() if not line.startswith("#")]
+        if library == "nccl":
+            lines = [line.split(",") for line in rows]
+            assert all(line[6:8] == [str(boxes), str(ranks)] for line in lines)
+            # The first size of a line, of one rank.
+            chosen[library] = [(-(-int(line[1]) // ranks), line[3], line[4]) for line in lines]
+        else:
+            # The interval has a comma.
+            lines = [re.sub(r"\[(\d+),\d*\]?\)?", r"\1", line).replace("*", "0").split(",") for line in rows]
+            assert all(line[5:7] == [str(boxes), str(ranks // boxes)] for line in lines)
+            chosen[library] = [(int(line[1]), line[2], line[3]) for line in lines]
+    assert chosen["ncclx"] == chosen["nccl"]
+    assert len(chosen["nccl"]) > 1

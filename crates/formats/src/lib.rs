@@ -87,6 +87,11 @@ pub trait Emitter: Sync {
         None
     }
 
+    /// Returns the sentence of [`Self::note`] if it is true of the written files.
+    fn note_of(&self, collective: &Collective, _texts: &[String]) -> Option<String> {
+        self.note(collective)
+    }
+
     /// The placement in which the target has a schedule, if it is another one than the file's. The emitted code, its
     /// simulation and its predicted time are those of this placement.
     ///

@@ -43,11 +43,15 @@ pub fn emit<'py>(
     Ok(dict)
 }
 
-/// Sentences on what the files of a target leave out or add for the collective of a schedule.
+/// Sentences on what the files of a target leave out or add for the collective of a schedule. `texts` are the written
+/// files of which they are true.
 #[pyfunction]
-pub fn emission_notes(schedule: &Schedule, target: &str) -> Vec<String> {
+#[pyo3(signature = (schedule, target, texts = None))]
+pub fn emission_notes(schedule: &Schedule, target: &str, texts: Option<Vec<String>>) -> Vec<String> {
+    let collective = schedule.file().schedule.collective();
     let emitter = EMITTERS.iter().find(|e| e.name() == target);
-    emitter.and_then(|e| e.note(schedule.file().schedule.collective())).into_iter().collect()
+    let note = emitter.and_then(|e| texts.map_or_else(|| e.note(collective), |texts| e.note_of(collective, &texts)));
+    note.into_iter().collect()
 }
 
 /// `[{name, summary, reference}]` of all formats.

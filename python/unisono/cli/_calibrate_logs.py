@@ -28,7 +28,7 @@ def calibrate_from(
     if points is not None and points < 1:
         raise InputError(f"--points is {points}; accepted is at least 1")
     check_files({"-o": output}, *logs)
-    measured, links = read_logs(logs)
+    measured, links, left_out = read_logs(logs)
     if machine is None and links:
         raise InputError("logs of links do not say which machine was measured; name one like it with --machine")
     if points is not None and not measured:
@@ -42,7 +42,7 @@ def calibrate_from(
     if measured:
         made, groups, residuals, notes = calibrated(made, measured, points)
     described = {**made.describe(), **({"name": name} if name is not None else {})}
-    notes = [*of_links, *notes]
+    notes = [*left_out, *of_links, *notes]
     comment = "# Measured rates and latencies of links: by `unisono calibrate --from`.\n" if links else ""
     if measured:
         comment += "# [nccl]: times of NCCL, fitted by `unisono calibrate --from` to logs; prices are of one channel.\n"

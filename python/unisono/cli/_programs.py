@@ -87,7 +87,8 @@ def print_step(report: StepReport) -> None:
         print_lines("", *report["notes"])
     if report["unknown"]:
         unknown = ", ".join(f"{name} ({count})" for name, count in sorted(report["unknown"].items()))
-        counted = "local ones counted by their memory traffic" if report["format"] in ("hlo", "tasks") else "left out"
+        counts_local = report["format"] in ("hlo", "tasks")
+        counted = "local ones counted by their memory traffic" if counts_local else "left out unless stated"
         print_lines("", f"operations whose time is not known, {counted}: {unknown}")
     if report["what_if"]:
         priced = any(row["cost_usd"] is not None for row in report["what_if"])

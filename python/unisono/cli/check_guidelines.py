@@ -6,8 +6,8 @@ import click
 
 from unisono import InputError
 from unisono.cli._options import json_option
-from unisono.cli._output import counted, microseconds, print_json, print_lines, print_table
-from unisono.logs.benchmarks import read_benchmarks
+from unisono.cli._output import counted, microseconds, print_json, print_lines, print_notes, print_table
+from unisono.logs.benchmarks import read_logs
 from unisono.logs.guidelines import TOLERANCE, Violation, violations
 
 __all__ = ["check_guidelines"]
@@ -29,7 +29,9 @@ def check_guidelines(files: tuple[str, ...], ranks: int | None, tolerance: float
     """
     if not 0 <= tolerance < 10:
         raise InputError(f"--tolerance is {tolerance}; accepted is 0 or more, and less than 10")
-    points = read_benchmarks(files, ranks)
+    logs = read_logs(files, ranks)
+    points = [point for log in logs for point in log.points]
+    notes = [one for log in logs for one in log.left_out]
     found, count = violations(points, tolerance)
     if not count:
         have = ", ".join(sorted({f"{point.collective} on {point.ranks}" for point in points}))
@@ -37,10 +39,13 @@ def check_guidelines(files: tuple[str, ...], ranks: int | None, tolerance: float
             f"no two of the times can be compared: there are {have}; add logs of other collectives or sizes"
         )
     if as_json:
-        print_json({"violations": [_row(of) for of in found], "times": len(points), "comparisons": count})
+        print_json(
+            {"violations": [_row(of) for of in found], "times": len(points), "comparisons": count, "notes": notes}
+        )
         return 1 if found else 0
     head = f"{counted(len(points), 'time')}, {counted(count, 'comparison')}, {counted(len(found), 'guideline')} broken"
     print_lines(head)
+    print_notes(notes)
     if found:
         _print(found)
     return 1 if found else 0

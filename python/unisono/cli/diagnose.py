@@ -82,7 +82,7 @@ def diagnose(
         raise InputError(f"--nodes {nodes} is for logs that do not state their ranks; give --ranks too")
     logs = _labelled(read_logs(files, ranks, nodes))
     points = [point for log in logs for point in log.points]
-    notes: list[str] = []
+    notes = [one for log in logs for one in log.left_out]
     if machine is None and behaves_as is not None:
         raise InputError("--as names a library, whose times depend on the machine; name that with --machine")
     if machine is None and {point.nodes for point in points} == {1}:

@@ -94,7 +94,7 @@ def emit(
         return say(str(refused), NO)
     replaced = check_emission(output, files)
     written = write_target(output, files)
-    notes = emission_notes(schedule, form)
+    notes = emission_notes(schedule, form, files)
     if as_json:
         of = {"algorithm": schedule.origin, "replaced": replaced, "notes": notes}
         print_json({"files": written, "target": form, "refused": None, **of})

@@ -38,7 +38,7 @@ from unisono.cli._pictures import check_picture
 from unisono.cli._types import COLLECTIVE
 from unisono.planning.bits import BITS, ratio
 from unisono.planning.emission import FORMATS, TARGETS, TUNINGS
-from unisono.planning.libraries import library_rows
+from unisono.planning.libraries import OF_NCCL, library_rows
 
 __all__ = ["plan", "print_candidates", "print_report"]
 
@@ -260,7 +260,7 @@ def _write_tuning(made: Plan, options: dict[str, Any], serve: str | None, path: 
     target, report = options["target"], made.report()
     sizes = _sizes("all" if serve is None and options["behaves_as"] == "nccl" else serve, report["bytes"])
     rows, notes = [row_of(made, *sizes)], []
-    if target == "nccl-tuner-csv" and options["algorithm"] is None:
+    if target in OF_NCCL and options["algorithm"] is None:
         try:
             if own := library_rows(rows[0], Request(**options).sized_machine(), report):
                 rows, notes = own, [OWN_ROWS]
@@ -350,7 +350,7 @@ def print_report(report: PlanReport, candidates: int | None) -> None:
             ("memory", memory_text(report["memory"])),
             ("bits", _price_of_bits(report)),
             *note_fields(report["notes"]),
-            *note_fields([_SCHEDULES] if "library" in report and report["target"] == "nccl-tuner-csv" else []),
+            *note_fields([_SCHEDULES] if "library" in report and report["target"] in OF_NCCL else []),
         ]
     )
     print_lines("")

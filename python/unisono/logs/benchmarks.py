@@ -16,7 +16,7 @@ from typing import Any
 from unisono._core import InputError
 from unisono.base.files import read_text, title
 from unisono.base.messages import shown
-from unisono.logs.collectives import Measured, read_log
+from unisono.logs.collectives import LeftOut, Measured, read_log
 from unisono.logs.remarks import Remark, hosts, remarks
 from unisono.logs.rows import MOST_BYTES, MOST_RANKS, StatedRanks, count, microseconds, unlabelled, whole
 
@@ -63,6 +63,8 @@ class Log:
     of_gpus: bool = False
     #: The hosts that lines of ranks name.
     hosts: frozenset[str] = frozenset()
+    #: Sentences on rows that were left out.
+    left_out: tuple[str, ...] = ()
 
 
 def read_benchmarks(paths: Iterable[str | Path], ranks: int | None = None) -> list[Measured]:
@@ -102,10 +104,12 @@ def read_log_text(text: str, label: str, given: StatedRanks) -> Log:
     """
     text = unlabelled(text)
     of_gpus = _ROWS.search(text) is not None or _INSPECTED.search(text) is not None
-    return Log(label, _read(text, label, given), remarks(text), of_gpus, hosts(text))
+    left_out = LeftOut()
+    points = _read(text, label, given, left_out)
+    return Log(label, points, remarks(text), of_gpus, hosts(text), tuple(left_out.sentences()))
 
 
-def _read(text: str, origin: str, given: StatedRanks) -> list[Measured]:
+def _read(text: str, origin: str, given: StatedRanks, left_out: LeftOut) -> list[Measured]:
     if _INSPECTED.search(text):
         return _inspected(text, origin)
     if text.lstrip().startswith("{"):
@@ -117,7 +121,7 @@ def _read(text: str, origin: str, given: StatedRanks) -> list[Measured]:
     elif _REPRO.search(text):
         found = _repro(text, origin, given)
     else:
-        return read_log(text, origin, given)
+        return read_log(text, origin, given, left_out)
     if not found:
         raise InputError(f"{origin} has no times of collectives; it may be cut: run the benchmark to its end")
     return found

@@ -6,6 +6,7 @@ or ``ranks``, ``bytes``, ``time_us`` and perhaps ``nodes``, and the same sizes.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 from unisono import _core
 from unisono._core import InputError
 from unisono.base.files import read_text, title
-from unisono.base.messages import shown
+from unisono.base.messages import counted, shown
 from unisono.logs.links import LinkLog, read_links
 from unisono.logs.rows import (
     MOST_BYTES,
@@ -28,7 +29,7 @@ from unisono.logs.rows import (
     whole,
 )
 
-__all__ = ["Measured", "read_log", "read_logs"]
+__all__ = ["LeftOut", "Measured", "read_log", "read_logs"]
 
 _COLUMNS = ("op", "bytes", "time_us")
 #: One of them is a column too.
@@ -44,6 +45,8 @@ _NAMES = {
     "gather": "gather",
     "scatter": "scatter",
 }
+#: Tests of nccl-tests and rccl-tests whose exchanges are no collective here: their rows are left out.
+_OTHERS = frozenset(("alltoallv", "allgatherv", "hypercube", "reducescatterv", "sendrecv"))
 _RANK = re.compile(r"#?\s+Rank\s+(\d+)\s.*?\bon\s+(\S+)\s+device\b.*?\]\s*(.*?)\s*$")
 _LAUNCH = re.compile(r"\bnThread\s+\d+\s+nGpus\s+(\d{1,4})\b")
 _TEST = re.compile(r"\b((?:all_|reduce_|send)?[a-z]+)_perf\b")
@@ -71,35 +74,65 @@ class Measured:
     launched: int = 1
 
 
-def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog]]:
-    """The times of collectives, and the logs of links, of several files.
+def read_logs(paths: Iterable[str | Path]) -> tuple[list[Measured], list[LinkLog], list[str]]:
+    """The times of collectives, the logs of links, and sentences on rows that were left out, of several files.
 
     Raises:
         InputError: a file is no log of these formats, is cut, or has no times.
 
     """
-    points, links = [], []
+    points, links, left_out = [], [], LeftOut()
     for path in paths:
         text, origin = read_text(path, MOST_BYTES), title(str(path))
         if (of_links := read_links(text, origin)) is not None:
             links.append(of_links)
         else:
-            points += read_log(text, origin)
-    return points, links
+            points += read_log(text, origin, left_out=left_out)
+    return points, links, left_out.sentences()
 
 
-def read_log(text: str, origin: str, given: StatedRanks | None = None) -> list[Measured]:
-    """The times of one log; ``origin`` opens the message of an error, ``given`` completes a log without ranks."""
+class LeftOut:
+    """Counts the rows of tests that are left out, by log and test."""
+
+    def __init__(self) -> None:
+        self._rows: Counter[tuple[str, str]] = Counter()
+
+    def leaves(self, name: str, origin: str) -> bool:
+        """Returns whether a row of a test is left out, and counts it."""
+        is_other = _plain(name) in _OTHERS
+        self._rows[origin, name] += is_other
+        return is_other
+
+    def sentences(self) -> list[str]:
+        """Returns a sentence for each log and test."""
+        return [
+            f"{origin}: {counted(rows, 'row')} of {shown(name)} {'is' if rows == 1 else 'are'} left out, since that is "
+            "no collective with blocks of one size"
+            for (origin, name), rows in self._rows.items()
+            if rows
+        ]
+
+
+def read_log(
+    text: str, origin: str, given: StatedRanks | None = None, left_out: LeftOut | None = None
+) -> list[Measured]:
+    """The times of one log; ``origin`` opens the message of an error, ``given`` completes a log without ranks.
+
+    Rows of tests that are no collective here are counted in ``left_out``.
+    """
     lines = unlabelled(text).splitlines()
     columns = first_row(lines)
     is_table = bool({*_COUNTS} & {*columns}) and {*_COLUMNS} <= {*columns}
-    found = _table(lines, columns, origin) if is_table else _tests(lines, origin, given)
+    left = LeftOut() if left_out is None else left_out
+    found = _table(lines, columns, origin, left) if is_table else _tests(lines, origin, given, left)
     if not found:
+        if sentences := [one for one in left.sentences() if one.startswith(f"{origin}: ")]:
+            raise InputError(f"{sentences[0]}, and the log has no other rows")
         raise InputError(f"{origin} has a head and no times; it may be cut: run the test to its end")
     return found
 
 
-def _table(lines: list[str], columns: list[str], origin: str) -> list[Measured]:
+def _table(lines: list[str], columns: list[str], origin: str, left_out: LeftOut) -> list[Measured]:
     accepted = (*_COLUMNS, *_COUNTS, _NODES)
     for column in columns:
         if column not in accepted or columns.count(column) > 1:
@@ -110,6 +143,8 @@ def _table(lines: list[str], columns: list[str], origin: str) -> list[Measured]:
     of = next(name for name in _COUNTS if name in columns)
     found = []
     for where, row in cells(lines, columns, origin):
+        if left_out.leaves(row["op"], origin):
+            continue
         name, size = _collective(row["op"], where), whole(row["bytes"], "bytes", where)
         ranks, nodes = count(row[of], of, where), count(row.get(_NODES, "1"), _NODES, where)
         found.append(Measured(name, ranks, nodes, size, microseconds(row["time_us"], where)))
@@ -129,7 +164,7 @@ class _Run:
     rows: list[tuple[str, list[str], int]] = field(default_factory=list)
 
 
-def _tests(lines: list[str], origin: str, given: StatedRanks | None) -> list[Measured]:
+def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: LeftOut) -> list[Measured]:
     runs: list[_Run] = []
     run: _Run | None = None
     hosts: dict[int, str] = {}
@@ -157,10 +192,14 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None) -> list[Mea
                 missing = "no time" if len(words) <= at_time else "no bandwidths after the time"
                 raise InputError(f"{where}: the row is cut, as it has {missing}; run the test to its end")
             wrong = words[at_time + 3 : at_time + 4]
+            if counts_wrong and not wrong:
+                raise InputError(f"{where}: the row is cut, as it has no '#wrong'; run the test to its end")
             if counts_wrong and number("".join(wrong)):
                 raise InputError(
                     f"{where}: {wrong[0]} elements of the result are wrong; repair that, and measure again"
                 )
+            if left_out.leaves(name, origin):
+                continue
             if run is None:
                 run = _Run(name, *_placed(hosts, words[at_time + 1 :], given, where), gpu, launched)
                 runs.append(run)
@@ -252,8 +291,12 @@ def _guessed(words: list[str], at_time: int, ranks: int) -> str:
     return next((kind for kind, of in zip(kinds, shares, strict=True) if abs(ratio - of) < 0.02 * of), "")
 
 
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
 def _collective(name: str, where: str) -> str:
-    known = _NAMES.get(name.lower().replace("_", "").replace("-", ""))
+    known = _NAMES.get(_plain(name))
     if known is None:
         raise InputError(f"{where}: {shown(name)} is no collective; accepted are {', '.join(_NAMES)}")
     return known

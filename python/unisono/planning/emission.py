@@ -68,9 +68,13 @@ def emit_files(
     return _core.emit(schedule, form, in_place, gpus_per_box, thread_blocks)
 
 
-def emission_notes(schedule: Schedule, target: str) -> list[str]:
-    """Returns sentences on what the files of a target leave out or add for the collective of a schedule."""
-    return _core.emission_notes(schedule, names.format_of(names.named("the target", target)))
+def emission_notes(schedule: Schedule, target: str, files: Mapping[str, str | bytes] | None = None) -> list[str]:
+    """Returns sentences on what the files of a target leave out or add for the collective of a schedule.
+
+    With ``files``, which :func:`emit_files` returns, only those that are true of them.
+    """
+    texts = None if files is None else [text for text in files.values() if isinstance(text, str)]
+    return _core.emission_notes(schedule, names.format_of(names.named("the target", target)), texts)
 
 
 def emit(

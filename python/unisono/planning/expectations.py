@@ -190,7 +190,8 @@ def prometheus_text(expected: Expectation) -> str:
                         "dtype": expected["dtype"],
                         **failed,
                     }
-                    samples.append(f"{name}{{{_labels(labels)}}} {value!r}")
+                    # Twelve digits: more of a float show the error of its arithmetic.
+                    samples.append(f"{name}{{{_labels(labels)}}} {float(f'{value:.12g}')!r}")
         if samples:
             lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge", *samples]
     return "".join(f"{line}\n" for line in lines)

@@ -7,7 +7,10 @@ from unisono import _core
 from unisono._core import Machine
 from unisono.base.reports import LibraryReport, PlanReport
 
-__all__ = ["library_choice", "library_rows", "library_sizes"]
+__all__ = ["OF_NCCL", "library_choice", "library_rows", "library_sizes"]
+
+#: The formats of tuning files that name NCCL's own algorithms.
+OF_NCCL = frozenset(("nccl-tuner-csv", "ncclx-csv"))
 
 
 def library_choice(

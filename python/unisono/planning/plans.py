@@ -10,6 +10,7 @@ from unisono.base.files import MOST_LIBRARY_BYTES, read_bytes
 from unisono.base.inputs import MachineLike, Root, checked_root, element_count, whole
 from unisono.base.reports import Bound
 from unisono.machines.descriptions import Shape, with_shape
+from unisono.planning.libraries import OF_NCCL
 
 __all__ = ["bounds", "plan"]
 
@@ -81,7 +82,7 @@ def plan(
         )
     image = None if library is None else read_bytes(library, MOST_LIBRARY_BYTES)
     own = None if as_library is None else names.named("the library", as_library)
-    if own is None and only is None and form == "nccl-tuner-csv":
+    if own is None and only is None and form in OF_NCCL:
         # The file has lines of NCCL's own algorithms, so the report has their time.
         own = _known_library(kind, on, count, of, how)
     asked = kind, on, count, of, how, at, only, params, model

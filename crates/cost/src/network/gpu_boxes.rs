@@ -6,6 +6,9 @@
 use unisono_base::narrow;
 use unisono_machine::network::{Gpu, Network, Plane, Topology};
 
+/// The tolerance in comparisons of rates, relative to a rate.
+const SLACK: f64 = 1e-9;
+
 pub struct GpuBoxes {
     pub gpu: Gpu,
     pub boxes: u32,
@@ -17,11 +20,15 @@ pub struct GpuBoxes {
 
 /// The links of one box, GB/s.
 pub struct BoxLinks {
-    /// For the GPU with the most direct links: the rate of all of them, and of those to the GPUs of the job or to
-    /// NVSwitches.
+    /// The rate of all direct links of the GPU with the most of them.
     pub most: f64,
+    /// The rate of the direct links to the GPUs of the job or to NVSwitches, of the GPU with the fewest: all GPUs pass
+    /// equal amounts.
     pub used: f64,
+    /// True if every GPU of the job has a cable to NVSwitches.
     pub has_nvswitch: bool,
+    /// True if all GPUs of the job have the same rate of direct links.
+    pub are_alike: bool,
     /// Between each two GPUs of the job that links join directly, row by row.
     pub pairs: Vec<f64>,
     /// Between a GPU and PCIe; infinite without a cable to PCIe.
@@ -111,8 +118,9 @@ impl BoxLinks {
         let count = used.len();
         let mut found = Self {
             most: 0.0,
-            used: 0.0,
-            has_nvswitch: false,
+            used: f64::INFINITY,
+            has_nvswitch: true,
+            are_alike: true,
             pairs: vec![0.0; count * count],
             pcie: f64::INFINITY,
             between: 0.0,
@@ -120,7 +128,7 @@ impl BoxLinks {
             nic: f64::INFINITY,
         };
         for (at, &gpu) in used.iter().enumerate() {
-            let (mut all, mut own, mut pcie) = (0.0, 0.0, 0.0);
+            let (mut all, mut own, mut pcie, mut is_switched) = (0.0, 0.0, 0.0, false);
             for (to, rate) in leaving(gpu).filter(|&(to, _)| is_inside(to)) {
                 if to < accelerators {
                     all += rate;
@@ -131,13 +139,15 @@ impl BoxLinks {
                 } else if is_nvswitch(to) {
                     all += rate;
                     own += rate;
-                    found.has_nvswitch = true;
+                    is_switched = true;
                 } else {
                     pcie += rate;
                 }
             }
             found.most = found.most.max(all);
-            found.used = found.used.max(own);
+            found.are_alike &= at == 0 || (own - found.used).abs() <= SLACK * own;
+            found.used = found.used.min(own);
+            found.has_nvswitch &= is_switched;
             found.pcie = found.pcie.min(pcie);
         }
         let is_of_pcie = |node: u32| node >= accelerators && is_inside(node) && !is_nvswitch(node);
@@ -146,7 +156,8 @@ impl BoxLinks {
             // Interfaces are the nodes of a box with cables to other boxes or to shared switches.
             for (_, rate) in leaving(node).filter(|&(to, _)| !is_inside(to)) {
                 found.nics += 1;
-                found.nic = found.nic.min(rate);
+                let behind = leaving(node).filter(|&(to, _)| is_inside(to)).map(|(_, rate)| rate).fold(0.0, f64::max);
+                found.nic = found.nic.min(if behind > 0.0 { rate.min(behind) } else { rate });
             }
             if is_of_pcie(node) {
                 let ends = leaving(node).filter(|&(to, _)| is_of_pcie(to) || to < accelerators && is_inside(to));

@@ -39,6 +39,11 @@ impl Emitter for MscclPp {
         })
     }
 
+    fn note_of(&self, c: &Collective, texts: &[String]) -> Option<String> {
+        let is_of_packets = |text: &String| text.split_whitespace().collect::<String>().contains("\"protocol\":\"LL\"");
+        self.note(c).filter(|_| texts.iter().any(is_of_packets))
+    }
+
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
         // Plans with more thread blocks fall back to one, and take longer.
         self.drafts(proven)(&Choices { thread_blocks: Some(1), ..Choices::default() }).map(drop)

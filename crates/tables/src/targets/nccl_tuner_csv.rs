@@ -13,11 +13,11 @@
 //! Source: NCCL 2.30, `plugins/tuner/example/plugin.c`, `ncclGetAlgoInfo` in `src/enqueue.cc`, and
 //! `src/graph/tuning.cc`.
 
-use unisono_collective::{DecisionTable, Kind};
+use unisono_collective::{Choice, DecisionTable, Kind, Row};
 
 use crate::{
     Export, LibraryTable, Spread, Tuning, Unsaid,
-    region::{Counterpart, Settings, Translate, View, any_operator, of_all, with},
+    region::{Counterpart, Settings, Translate, View, any_operator, of_all},
 };
 
 pub struct NcclTunerCsv;
@@ -39,58 +39,57 @@ pub(super) const COLLECTIVES: &[(Kind, &str, bool)] = &[
     (Kind::ReduceScatter, "reducescatter", true),
 ];
 
-/// NCCL's ring broadcast and reduce are chains around the ring, in pipeline; its trees have no counterpart here.
-pub(super) const fn names(settings: Translate, in_switches: Translate) -> [Counterpart; 6] {
-    [
-        ring(Kind::Allgather, "ring", settings),
-        with(Kind::Allreduce, "in-network", "nvls", in_switches),
-        ring(Kind::Allreduce, "ring", settings),
-        ring(Kind::Broadcast, "pipelined-chain", settings),
-        ring(Kind::Reduce, "pipelined-chain", settings),
-        ring(Kind::ReduceScatter, "ring", settings),
-    ]
-}
-
-const fn ring(kind: Kind, ours: &'static str, settings: Translate) -> Counterpart {
-    with(kind, ours, "ring", settings)
-}
-
-/// The algorithms of NCCL by names of their own, for tables of the library's own model: `nccl-ring` is NCCL's ring, one
-/// a channel. All but rings and trees have protocol simple only.
-const OWN: [(Kind, &str, &str, Translate); 15] = [
-    (Kind::Allgather, "nccl-collnet-direct", "collnet_direct", in_switches),
-    (Kind::Allgather, "nccl-nvls", "nvls", in_switches),
-    (Kind::Allgather, "nccl-pat", "pat", in_switches),
-    (Kind::Allgather, "nccl-ring", "ring", settings),
-    (Kind::Allreduce, "nccl-collnet-chain", "collnet_chain", in_switches),
-    (Kind::Allreduce, "nccl-collnet-direct", "collnet_direct", in_switches),
-    (Kind::Allreduce, "nccl-nvls", "nvls", in_switches),
-    (Kind::Allreduce, "nccl-nvls-tree", "nvls_tree", in_switches),
-    (Kind::Allreduce, "nccl-ring", "ring", settings),
-    (Kind::Allreduce, "nccl-tree", "tree", settings),
-    (Kind::Broadcast, "nccl-ring", "ring", settings),
-    (Kind::Reduce, "nccl-ring", "ring", settings),
-    (Kind::ReduceScatter, "nccl-nvls", "nvls", in_switches),
-    (Kind::ReduceScatter, "nccl-pat", "pat", in_switches),
-    (Kind::ReduceScatter, "nccl-ring", "ring", settings),
-];
-
-const NAMES: &[Counterpart] = &with_own();
-
-const fn with_own() -> [Counterpart; 6 + OWN.len()] {
-    let ours = names(settings, in_switches);
-    let mut all = [ours[0]; 6 + OWN.len()];
+/// The names of the collectives and algorithms of NCCL, of which a target states settings of its own.
+///
+/// NCCL's ring broadcast and reduce are chains around the ring, in pipeline. `nccl-ring` and its like are NCCL's own
+/// algorithms, for tables of the library's own model: its ring is one a channel. All but rings and trees have protocol
+/// simple only.
+pub(super) const fn names(settings: Translate, in_switches: Translate) -> [Counterpart; NAMED.len()] {
+    let mut all = [Counterpart { kind: Kind::Allreduce, ours: "", theirs: "", settings }; NAMED.len()];
     let mut at = 0;
     while at < all.len() {
-        all[at] = if at < ours.len() {
-            ours[at]
-        } else {
-            let (kind, ours, theirs, settings) = OWN[at - 6];
-            with(kind, ours, theirs, settings)
-        };
+        let (kind, ours, theirs, has_protocols) = NAMED[at];
+        all[at] = Counterpart { kind, ours, theirs, settings: if has_protocols { settings } else { in_switches } };
         at += 1;
     }
     all
+}
+
+/// `(collective, our name, NCCL's name, whether it has all protocols)`, the algorithms here before NCCL's own.
+const NAMED: [(Kind, &str, &str, bool); 21] = [
+    (Kind::Allgather, "ring", "ring", true),
+    (Kind::Allreduce, "in-network", "nvls", false),
+    (Kind::Allreduce, "ring", "ring", true),
+    (Kind::Broadcast, "pipelined-chain", "ring", true),
+    (Kind::Reduce, "pipelined-chain", "ring", true),
+    (Kind::ReduceScatter, "ring", "ring", true),
+    (Kind::Allgather, "nccl-collnet-direct", "collnet_direct", false),
+    (Kind::Allgather, "nccl-nvls", "nvls", false),
+    (Kind::Allgather, "nccl-pat", "pat", false),
+    (Kind::Allgather, "nccl-ring", "ring", true),
+    (Kind::Allreduce, "nccl-collnet-chain", "collnet_chain", false),
+    (Kind::Allreduce, "nccl-collnet-direct", "collnet_direct", false),
+    (Kind::Allreduce, "nccl-nvls", "nvls", false),
+    (Kind::Allreduce, "nccl-nvls-tree", "nvls_tree", false),
+    (Kind::Allreduce, "nccl-ring", "ring", true),
+    (Kind::Allreduce, "nccl-tree", "tree", true),
+    (Kind::Broadcast, "nccl-ring", "ring", true),
+    (Kind::Reduce, "nccl-ring", "ring", true),
+    (Kind::ReduceScatter, "nccl-nvls", "nvls", false),
+    (Kind::ReduceScatter, "nccl-pat", "pat", false),
+    (Kind::ReduceScatter, "nccl-ring", "ring", true),
+];
+
+const NAMES: &[Counterpart] = &names(settings, in_switches);
+
+/// Returns the note of rows without a protocol; `None` if every row states one.
+pub(super) fn without_protocol(table: &DecisionTable) -> Option<String> {
+    let is_silent = |row: &Row| match &row.choice {
+        Choice::Algorithm { params, .. } => params.iter().all(|(name, _)| name != "protocol"),
+        Choice::Library => false,
+    };
+    let found = table.rows().iter().any(is_silent);
+    found.then(|| "without protocol= the protocol is simple, which is slow for short messages".to_owned())
 }
 
 fn settings(params: &[(String, String)], _: u32) -> Result<Settings, String> {
@@ -189,13 +188,15 @@ impl Tuning for NcclTunerCsv {
                 }
             }
         }
-        let notes = vec![
-            "lines with -1 nodes hold for any number of them".to_owned(),
-            "without protocol= the protocol is simple, which is slow for short messages".to_owned(),
+        let of_any = |line: &String| line.split(',').nth(6) == Some("-1");
+        let mut notes: Vec<String> = Vec::new();
+        notes.extend(lines.iter().any(of_any).then(|| "lines with -1 nodes hold for any number of them".to_owned()));
+        notes.extend(without_protocol(table));
+        notes.extend([
             "calls that no line serves run on one channel, which is the plugin's choice where it finds no line"
                 .to_owned(),
             "checked through the plugin's interface, and not run on a GPU".to_owned(),
-        ];
+        ]);
         let load = &["NCCL_TUNER_PLUGIN=libnccl-tuner-example.so", "NCCL_TUNER_CONFIG_FILE=FILE"];
         let export = view.export(load, notes)?;
         let mut text = String::new();

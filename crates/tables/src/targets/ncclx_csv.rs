@@ -17,7 +17,9 @@
 
 use unisono_collective::{DecisionTable, Kind};
 
-use super::nccl_tuner_csv::{COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, skipped, view};
+use super::nccl_tuner_csv::{
+    COLLECTIVES, MOST_CHANNELS, PROTOCOLS, by_switches, names, skipped, view, without_protocol,
+};
 use crate::{
     Export, LibraryTable, Spread, Tuning, Unsaid,
     region::{Counterpart, Settings, any_operator},
@@ -127,10 +129,17 @@ impl Tuning for NcclxCsv {
             "sizes of allreduce, broadcast and reduce are compared after a division by the ranks: a range ends up to one \
              byte a rank later than in the table"
                 .to_owned(),
-            "without protocol= the protocol is simple, which is slow for short messages".to_owned(),
-            "a chunk-size needs NCCLX of July 2026 or later, and its version 2.30".to_owned(),
-            "checked by a reader of the same rules, and not run on a GPU".to_owned(),
         ];
+        notes.extend(without_protocol(table));
+        // The eighth field.
+        let has_chunk = |line: &String| fields(line).len() > 7;
+        notes.extend(
+            lines
+                .iter()
+                .any(has_chunk)
+                .then(|| "a chunk-size needs NCCLX of July 2026 or later, and its version 2.30".to_owned()),
+        );
+        notes.push("checked by a reader of the same rules, and not run on a GPU".to_owned());
         notes.extend(narrow);
         let export = view.export(&["NCCLX_TUNER_CONFIG_FILE=FILE"], notes)?;
         let mut text = format!("# Rules for the tuner of NCCLX (NCCLX_TUNER_CONFIG_FILE).\n{}", export.comments());

@@ -495,6 +495,47 @@ fn rules_for_ncclx_name_nodes_and_ranks() {
     assert!(export.left[0].contains("its parameter pipe-ops=2 cannot be expressed"), "{:?}", export.left);
 }
 
+/// Both tuners of NCCL know its own algorithms, and their comments are about the lines that the file has.
+#[test]
+fn own_algorithms_of_nccl_are_written_for_both_tuners() {
+    let of_own = |per_node: Option<u32>| {
+        let rows = [
+            row(Kind::Allreduce, 16, 0, 262_143, "nccl-tree protocol=ll"),
+            row(Kind::Allreduce, 16, 262_144, 1 << 21, "nccl-ring protocol=ll128"),
+            row(Kind::Allreduce, 16, (1 << 21) + 1, u64::MAX, "nccl-nvls-tree protocol=simple"),
+        ];
+        table(rows.map(|row| Row { per_node, ..row }).to_vec())
+    };
+    let lines = |export: &Export| -> Vec<String> {
+        export.text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+    };
+    let nccl = write("nccl-tuner-csv", &of_own(Some(8))).unwrap();
+    let found = [
+        "allreduce,0,262143,tree,ll,0,2,16",
+        "allreduce,262144,2097152,ring,ll128,0,2,16",
+        "allreduce,2097153,18446744073709551615,nvls_tree,simple,0,2,16",
+    ];
+    assert_eq!(lines(&nccl), found);
+    let ncclx = write("ncclx-csv", &of_own(Some(8))).unwrap();
+    let found = [
+        "allreduce,[0,16383],tree,ll,-1,2,8",
+        "allreduce,[16384,131072],ring,ll128,-1,2,8",
+        "allreduce,[131073,),nvls_tree,simple,-1,2,8",
+    ];
+    assert_eq!(lines(&ncclx), found);
+    for export in [&nccl, &ncclx] {
+        assert!(export.left.is_empty() && export.rows == 3, "{:?}", export.left);
+        let is_untrue = |line: &str| {
+            ["without protocol=", "lines with -1 nodes", "a chunk-size"].iter().any(|of| line.contains(of))
+        };
+        assert!(!export.text.lines().any(is_untrue), "{}", export.text);
+    }
+    let any = write("nccl-tuner-csv", &of_own(None)).unwrap();
+    assert!(any.text.contains("# lines with -1 nodes hold") && !any.text.contains("without protocol="), "{}", any.text);
+    let silent = write("ncclx-csv", &table(vec![row(Kind::Allreduce, 16, 0, 9, "nccl-ring chunk-size=64")])).unwrap();
+    assert!(silent.text.contains("# without protocol=") && silent.text.contains("# a chunk-size"), "{}", silent.text);
+}
+
 fn on(per_node: u32, row: Row) -> Row {
     Row { per_node: Some(per_node), ..row }
 }

@@ -114,6 +114,10 @@ pub struct Arguments {
     input: Value,
     #[serde(rename = "Out msg nelems", default)]
     output: Value,
+    #[serde(rename = "In split size", default)]
+    input_split: Value,
+    #[serde(rename = "Out split size", default)]
+    output_split: Value,
     #[serde(default)]
     pub dtype: Option<String>,
     #[serde(rename = "Group size", default)]
@@ -173,6 +177,35 @@ impl Arguments {
         Ok((count("In msg nelems", &self.input)?, count("Out msg nelems", &self.output)?))
     }
 
+    /// Returns whether an exchange has parts of unlike sizes: its input has another size than its output, or a list of
+    /// the elements for, or from, each rank is not of equal numbers. The profiler writes an empty list for equal parts,
+    /// and may cut off the end of a long one.
+    pub fn has_unequal_parts(&self) -> Result<bool, String> {
+        let (input, output) = self.elements()?;
+        if let (Some(input), Some(output)) = (input, output)
+            && input != output
+        {
+            return Ok(true);
+        }
+        let lists = [("In split size", &self.input_split, input), ("Out split size", &self.output_split, output)];
+        for (name, value, all) in lists {
+            let wrong = || format!("'{name}' is {}; accepted is a list of numbers of elements", shown(value));
+            let parts = match value {
+                Value::Null => continue,
+                Value::Array(parts) => parts.iter().map(Value::as_u64).collect::<Option<Vec<u64>>>(),
+                Value::String(text) => listed_before_cut(text),
+                _ => None,
+            };
+            let parts = parts.ok_or_else(wrong)?;
+            let Some(&first) = parts.first() else { continue };
+            let is_sum = self.group_size()?.zip(all).is_none_or(|(size, all)| first.checked_mul(size) == Some(all));
+            if !is_sum || parts.iter().any(|&part| part != first) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     pub fn group_size(&self) -> Result<Option<u64>, String> {
         count("Group size", &self.size)
     }
@@ -224,6 +257,12 @@ impl Arguments {
 
 /// The largest group whose list is continued.
 const MOST_CONTINUED: u64 = 1 << 22;
+
+/// Returns the numbers of a list as text, up to `...` where its end was cut off.
+fn listed_before_cut(text: &str) -> Option<Vec<u64>> {
+    let parts = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim);
+    parts.take_while(|&part| part != "...").filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect()
+}
 
 /// Returns the `size` ranks of a list that ends with `...`, or with `...` and the last rank. The first ranks determine
 /// the distance. Returns `None` if they are not at equal distances.

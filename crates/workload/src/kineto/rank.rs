@@ -92,7 +92,18 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
             None => None,
             Some((name @ ("send" | "recv"), arguments)) => Some(message(name == "send", arguments).map_err(wrong)?),
             Some((name, arguments)) => match kind(name) {
-                Some(kind) => Some(Step::Collective(met(kind, arguments, info).map_err(wrong)?)),
+                Some(kind) => {
+                    if kind == Kind::Alltoall && arguments.has_unequal_parts().map_err(wrong)? {
+                        let name = format!("{} of unequal parts, taken as equal ones", excerpt(name));
+                        if strict {
+                            return Err(wrong(format!(
+                                "the time of '{name}' is not known; without --strict it is counted"
+                            )));
+                        }
+                        read.unknown.push(name);
+                    }
+                    Some(Step::Collective(met(kind, arguments, info).map_err(wrong)?))
+                }
                 None if strict => {
                     let message =
                         format!("the collective '{}' is not known; without --strict it is counted", excerpt(name));

@@ -65,6 +65,51 @@ fn gaps_wait_for_collectives_or_for_the_host() {
     assert_eq!((met.kind, met.bytes, met.element_bytes), (Kind::Allreduce, 2000, 2));
 }
 
+/// Lists of parts as the profiler writes them: empty for equal parts, and cut off if long.
+#[test]
+fn exchanges_of_unequal_parts_are_listed_as_unknown() {
+    let exchange = |input: Value, output: Value, received: u64| {
+        let mut event = collective("all_to_allv", 0.0, 10.0, "[0, 1, 2, 3]");
+        let args = event["args"].as_object_mut().unwrap();
+        args.insert("In split size".to_owned(), input);
+        args.insert("Out split size".to_owned(), output);
+        args.insert("Out msg nelems".to_owned(), received.into());
+        event
+    };
+    let read = |event: &Value, strict: bool| {
+        let traces: Vec<SourceFile> = (0..4).map(|rank| trace(rank, 4, std::slice::from_ref(event))).collect();
+        read(&traces, strict)
+    };
+    let equal = [
+        (json!("[]"), json!("[]")),
+        (Value::Null, Value::Null),
+        (json!("[250, 250, 250, 250]"), json!([250, 250, 250, 250])),
+        (json!("[250, 250, ...]"), json!("[250, ...]")),
+    ];
+    for (input, output) in equal {
+        let graph = read(&exchange(input, output, 1000), true).unwrap();
+        assert!(graph.unknown.is_empty(), "{:?}", graph.unknown);
+    }
+    let unequal = [
+        (json!("[100, 400, 250, 250]"), json!("[]"), 1000),
+        (json!("[]"), json!([250, 250, 100, 400]), 1000),
+        (json!("[100, 100, ...]"), json!("[]"), 1000),
+        (json!("[]"), json!("[]"), 900),
+    ];
+    for (input, output, received) in unequal {
+        let event = exchange(input, output, received);
+        let graph = read(&event, false).unwrap();
+        let expected = "all_to_allv of unequal parts, taken as equal ones";
+        assert_eq!(graph.unknown.get(expected), Some(&4), "{event}: {:?}", graph.unknown);
+        let Work::Collective(met) = graph.classes[0].nodes[0].work else { panic!() };
+        assert_eq!((met.kind, met.bytes), (Kind::Alltoall, 500));
+        let refused = read(&event, true).unwrap_err().to_string();
+        assert!(refused.contains(expected) && refused.contains("--strict"), "{refused}");
+    }
+    let damaged = read(&exchange(json!("[a]"), json!("[]"), 1000), false).unwrap_err().to_string();
+    assert!(damaged.contains("'In split size' is"), "{damaged}");
+}
+
 #[test]
 fn bytes_are_counted_as_by_mpi() {
     let cases = [

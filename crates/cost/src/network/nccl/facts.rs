@@ -16,10 +16,12 @@ pub struct Facts {
     pub boxes: u32,
     /// GPUs of one box.
     pub gpus: u32,
-    /// GB/s of all NVLinks of a GPU; 0 if the GPUs of the job are joined by PCIe.
+    /// GB/s of all NVLinks of the GPU with the fewest; 0 if PCIe joins it or all GPUs to the others.
     pub nvlink: f64,
     /// True if NVSwitches join the GPUs.
     pub has_nvswitch: bool,
+    /// True if all GPUs have as many NVLinks, which sums in NVSwitches need.
+    pub has_equal_nvlinks: bool,
     /// GB/s between each two GPUs that NVLinks join directly, row by row.
     pub pairs: Vec<f64>,
     /// GB/s between a GPU and PCIe, and of a ring of the GPUs over PCIe and CPUs.
@@ -73,6 +75,7 @@ impl Facts {
             gpus,
             nvlink: links.used * scale,
             has_nvswitch: links.has_nvswitch && all > 0,
+            has_equal_nvlinks: links.are_alike,
             pairs: links.pairs.iter().map(|pair| pair * scale).collect(),
             pcie,
             pcie_ring: if links.between > 0.0 { own.min(links.between) } else { own },

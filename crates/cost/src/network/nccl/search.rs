@@ -146,7 +146,7 @@ impl Room<'_> {
     /// Returns the graph of NVLS. Its heads read from all GPUs: a GPU sends a share for each head, and its own twice.
     fn nvls(&self, speeds: &[f64]) -> Option<Graph> {
         let f = self.facts;
-        if !f.has_nvswitch || f.architecture < Generation::Hopper || f.gpus < 2 {
+        if !f.has_nvswitch || !f.has_equal_nvlinks || f.architecture < Generation::Hopper || f.gpus < 2 {
             return None;
         }
         let across = f.boxes > 1;

@@ -24,6 +24,7 @@ fn switched(architecture: Generation, boxes: u32, gpus: u32, nvlink: f64, nic: f
         gpus,
         nvlink,
         has_nvswitch: true,
+        has_equal_nvlinks: true,
         pairs: vec![0.0; (gpus * gpus) as usize],
         pcie: 24.0,
         pcie_ring: 24.0,
@@ -312,5 +313,20 @@ fn rings_over_pcie_take_the_least_link_between_the_cpus() {
             let ring = Nccl::new(intel, None).unwrap().graphs.ring;
             assert!(f64::from(ring.channels) * ring.intra <= 40.0_f64.min(between));
         }
+    }
+}
+
+/// Sums in NVSwitches need all GPUs at the same width; rings take the rate of the GPU with the fewest NVLinks.
+#[test]
+fn the_gpu_with_the_fewest_nvlinks_decides() {
+    for boxes in [1, 2] {
+        let whole = switched(Generation::Hopper, boxes, 8, 370.8, 50.0);
+        let half = Facts { nvlink: 185.4, has_equal_nvlinks: false, ..whole.clone() };
+        let [whole, half] = [whole, half].map(|facts| Nccl::new(facts, None).unwrap());
+        let is_nvls = |time: &Time| matches!(time.algorithm, Algorithm::Nvls | Algorithm::NvlsTree);
+        let all = half.times(call(Kind::Allreduce), 1 << 30).unwrap();
+        assert!(whole.times(call(Kind::Allreduce), 1 << 30).unwrap().iter().any(is_nvls) && !all.iter().any(is_nvls));
+        let ring = |nccl: &Nccl| of(nccl, Kind::Allreduce, 1 << 30, Algorithm::Ring, Protocol::Simple).bandwidth;
+        assert!(ring(&half) <= 185.4 * 8.0 / 14.0 && ring(&half) < ring(&whole) || boxes > 1);
     }
 }

@@ -17,6 +17,11 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
     if asked.boxes != 1 {
         return Err("boxes repeat a topology of NCCL; a list of cables names all nodes".to_owned().into());
     }
+    if is_matrix_of_kinds(text) {
+        let message = "it is the output of 'nvidia-smi topo -m', which states the kinds of links between GPUs and no \
+                       rates; run a program of NCCL on all GPUs with NCCL_TOPO_DUMP_FILE=topo.xml, and import topo.xml";
+        return Err(message.to_owned().into());
+    }
     let edges = parse(text)?;
     let Some(last) = edges.iter().map(|edge| edge.a.max(edge.b)).max() else {
         return Err("the file has no cables; a cable is a line 'A B'".to_owned().into());
@@ -28,4 +33,11 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
     topology.insert("edges".to_owned(), text.into());
     let summary = format!("{accelerators} accelerators, from a list of cables; what no line states is assumed");
     Ok(network(asked, summary, ASSUMED_GBPS, topology))
+}
+
+/// Returns whether a text is the matrix that `nvidia-smi topo -m` prints, whose first line lists GPUs.
+fn is_matrix_of_kinds(text: &str) -> bool {
+    let names = text.lines().map(|line| line.split_whitespace().next().unwrap_or_default());
+    let is_gpu = |name: &str| name.strip_prefix("GPU").is_some_and(|number| number.parse::<u32>().is_ok());
+    names.filter(|name| !name.is_empty()).take(2).filter(|name| is_gpu(name)).count() == 2
 }

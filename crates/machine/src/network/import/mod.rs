@@ -2,6 +2,7 @@
 
 mod edges;
 mod nccl;
+mod nccl_odd;
 mod nccl_rates;
 
 use serde::Serialize;

@@ -12,8 +12,8 @@
 //! As in NCCL, a `<gpu>` without `rank` and what follows it in its `<pci>`, each further `<nic>` of a `<pci>`, and a
 //! `<net>` without `dev` or with `net="0"` are no part of the machine. A note names what is left out.
 //!
-//! GPUs are accelerators, in the order of their ranks, or devices where ranks repeat. Switches of PCIe and CPUs are
-//! switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
+//! GPUs are accelerators, in the order of their ranks, which differ on a host, or of devices. Switches of PCIe and CPUs
+//! are switches. All NVSwitches are one switch, as in NCCL. Switches that lead nowhere are left out. Rates are those of
 //! NCCL and RCCL: GB/s of an NVLink by `sm` (60: 18, 70 and 80: 20, 86: 12, 90: 20.6, 100: 40.1), of an xGMI link by
 //! `gcn` (24, MI200 36, MI300 48), of PCIe by generation and lanes (8 GT/s x 16: 12), between CPUs by model, of a
 //! network interface by `speed`. They are the measured rates of cables, beside those of data sheets, except between
@@ -37,6 +37,7 @@ use unisono_base::{
 
 use super::{
     Asked, Format, Gpu, Network, Refusal, SwitchClass,
+    nccl_odd::{ASSUMED_NIC, Device, sentences},
     nccl_rates::{Rate, between_cpus, gpu_of, nvlink, nvls_share, pcie, sm, xgmi},
     network,
 };
@@ -86,6 +87,9 @@ struct Server {
     unknown_speeds: BTreeSet<String>,
     /// Elements that NCCL leaves out.
     left_out: Vec<String>,
+    /// The devices by their nodes in the order of the file, and sentences about them.
+    devices: Vec<(usize, Device)>,
+    odd: Vec<String>,
 }
 
 fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
@@ -98,7 +102,9 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
             format!("<{}> is not <system>; accepted are files of NCCL_TOPO_DUMP_FILE", xml::short(&system.name));
         return Err(Refusal { line: Some(system.line), message });
     }
-    let found = Reader::read(&system)?.without_dead_ends(asked.boxes > 1);
+    let mut found = Reader::read(&system)?;
+    found.odd = found.odd_devices(asked.boxes);
+    let found = found.without_dead_ends(asked.boxes > 1);
     let gpus = found.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
     if gpus == 0 {
         let why = found.left_out.first().map_or_else(
@@ -121,6 +127,19 @@ struct Reader {
     /// The ranks by host and bus; several ranks may share the bus of a GPU that is cut in partitions (MLOPart).
     gpus: BTreeMap<(String, String), Vec<usize>>,
     nvswitch: Option<usize>,
+    /// The hosts and ranks of GPUs.
+    ranks: BTreeSet<(String, i64)>,
+}
+
+/// The way from a device to its CPU.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    /// The node behind which the device is.
+    parent: usize,
+    cpu: usize,
+    host: &'a str,
+    /// The least rate of the way; `None` at the CPU.
+    rate: Option<Rate>,
 }
 
 /// An element that links a GPU, the GPU, its CPU and its host.
@@ -147,7 +166,7 @@ impl Reader {
                 return Err(Refusal { line: Some(cpu.line), message });
             }
             for child in &cpu.children {
-                reader.device(child, node, node, host, &mut linked)?;
+                reader.device(child, Way { parent: node, cpu: node, host, rate: None }, &mut linked)?;
             }
         }
         for cpus in hosts.values() {
@@ -169,16 +188,10 @@ impl Reader {
     }
 
     /// A device below a CPU or a switch of PCIe. Elements are nested no deeper than the reader of XML admits.
-    fn device<'a>(
-        &mut self,
-        element: &'a Element,
-        parent: usize,
-        cpu: usize,
-        host: &'a str,
-        linked: &mut Vec<Linked<'a>>,
-    ) -> Result<(), Refusal> {
+    fn device<'a>(&mut self, element: &'a Element, way: Way<'a>, linked: &mut Vec<Linked<'a>>) -> Result<(), Refusal> {
+        let Way { parent, cpu, host, .. } = way;
         if element.name == "nic" {
-            let node = self.nic(element)?;
+            let node = self.nic(element, None)?;
             let rate = Rate::of(self.found.rate_of(node));
             self.found.cables.push((parent, node, rate));
         }
@@ -186,6 +199,7 @@ impl Reader {
             return Ok(());
         }
         let (rate, is_known) = pcie(element)?;
+        let least = way.rate.filter(|&before| before < rate).unwrap_or(rate);
         if !is_known {
             self.found.unknown_speeds.insert(xml::short(element.text("link_speed")?));
         }
@@ -212,6 +226,15 @@ impl Reader {
                     gpus.len()
                 ));
             }
+            for (&rank, gpu) in ranks.iter().zip(&gpus) {
+                if let Some(rank) = rank.filter(|&rank| !self.ranks.insert((host.to_owned(), rank))) {
+                    let message = format!(
+                        "two GPUs have rank {rank}; accepted is a rank of its own for each, as NCCL_TOPO_DUMP_FILE writes \
+                         them"
+                    );
+                    return Err(Refusal { line: Some(gpu.line), message });
+                }
+            }
             // Partitions of a GPU share its way to PCIe.
             let device = if gpus.len() > 1 {
                 let device = self.found.node(Kind::Pci);
@@ -224,12 +247,15 @@ impl Reader {
                 let node = self.found.node(Kind::Gpu(rank, number(gpu, "dev")?));
                 self.found.cables.push((device, node, rate));
                 self.gpus.entry((host.to_owned(), bus.clone())).or_default().push(node);
+                let has_gdr = gpu.find("gdr").is_none_or(|gdr| gdr.trim() != "0");
+                let name = String::new();
+                self.found.devices.push((node, Device { is_gpu: true, name, has_gdr, pcie: least, speed: None }));
                 let links = gpu.children.iter();
                 linked.extend(links.map(|e| Linked { element: e, gpu: node, gpu_element: gpu, cpu, host }));
             }
         }
         if let Some(nic) = of_name("nic").next().filter(|_| has_all) {
-            let node = self.nic(nic)?;
+            let node = self.nic(nic, Some(least))?;
             self.found.cables.push((parent, node, rate));
             if let Some(second) = of_name("nic").nth(1) {
                 let bus = xml::short(element.text("busid")?);
@@ -239,14 +265,16 @@ impl Reader {
             let node = self.found.node(Kind::Pci);
             self.found.cables.push((parent, node, rate));
             for child in &element.children {
-                self.device(child, node, cpu, host, linked)?;
+                self.device(child, Way { parent: node, rate: Some(least), ..way }, linked)?;
             }
         }
         Ok(())
     }
 
-    fn nic(&mut self, nic: &Element) -> Result<usize, Refusal> {
+    /// `pcie` is the least rate of its way over PCIe, on which a network interface of a CPU is not.
+    fn nic(&mut self, nic: &Element, pcie: Option<Rate>) -> Result<usize, Refusal> {
         let mut rate = 0.0;
+        let (mut names, mut has_gdr, mut has_speed) = (Vec::new(), true, true);
         for net in nic.children.iter().filter(|e| e.name == "net") {
             let is_net = net.stated("net", i64::MIN, i64::MAX)? != Some(0);
             if !is_net || net.find("dev").is_none() {
@@ -256,9 +284,17 @@ impl Reader {
             }
             // Megabits a second; NCCL takes 10 Gb/s where a plugin states none, or -1.
             let speed = if net.find("speed").is_some() { net.number("speed", i32::MIN.into(), 1 << 40)? } else { 0 };
-            rate += if speed > 0 { speed as f64 / 8000.0 } else { 1.25 };
+            rate += if speed > 0 { speed as f64 / 8000.0 } else { ASSUMED_NIC };
+            has_speed &= speed > 0;
+            has_gdr &= net.find("gdr").is_none_or(|gdr| gdr.trim() != "0");
+            names.push(xml::short(net.find("name").or(net.find("dev")).unwrap_or_default()));
         }
-        Ok(self.found.node(Kind::Nic(rate)))
+        let node = self.found.node(Kind::Nic(rate));
+        if let Some(pcie) = pcie.filter(|_| !names.is_empty()) {
+            let (name, speed) = (names.join("+"), has_speed.then_some(rate));
+            self.found.devices.push((node, Device { is_gpu: false, name, has_gdr, pcie, speed }));
+        }
+        Ok(node)
     }
 
     /// NVLinks and their like, once all GPUs are known. Several entries of one end add up. Links between two GPUs stand
@@ -358,6 +394,7 @@ impl Server {
             gpu: self.gpu,
             unknown_speeds: self.unknown_speeds,
             left_out: self.left_out,
+            odd: self.odd,
             ..Self::default()
         };
         for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
@@ -366,6 +403,30 @@ impl Server {
         let stay = self.cables.into_iter().filter(|&(a, b, _)| !gone[a] && !gone[b]);
         left.cables = stay.map(|(a, b, rate)| (new[a], new[b], rate)).collect();
         left
+    }
+
+    /// Returns sentences about devices that are unlike the others, and about network interfaces of a GPU alone.
+    fn odd_devices(&self, boxes: u32) -> Vec<String> {
+        let numbers = self.numbers();
+        let mut devices: Vec<(usize, Device)> =
+            self.devices.iter().map(|(at, one)| (numbers[*at], one.clone())).collect();
+        devices.sort_by_key(|&(number, _)| number);
+        for (number, device) in devices.iter_mut().filter(|(_, device)| device.is_gpu) {
+            device.name = number.to_string();
+        }
+        let devices: Vec<Device> = devices.into_iter().map(|(_, device)| device).collect();
+        let mut found = sentences(&devices);
+        let nics = self.kinds.iter().filter(|kind| matches!(kind, Kind::Nic(rate) if *rate > 0.0)).count();
+        let gpus = self.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
+        if boxes == 1 && gpus == 1 && nics > 0 {
+            let which = if nics == 1 {
+                "its network interface is".to_owned()
+            } else {
+                format!("its {nics} network interfaces are")
+            };
+            found.push(format!("the box has one GPU, and {which} left out: --boxes N joins N such boxes by them"));
+        }
+        found
     }
 
     /// GPUs first, by rank where all are unlike, else by device, else in the order of the file; then all others.
@@ -448,7 +509,8 @@ impl Server {
             };
             made.notes.push(format!("of GPUs with sm {sm} the NVSwitches {what}"));
         }
-        made.notes.extend(self.odd(&numbers));
+        made.notes.extend(self.odd.iter().cloned());
+        made.notes.extend(self.slow_links(&numbers));
         if let Some(first) = self.left_out.first() {
             let more = self.left_out.len() - 1;
             let others = if more > 0 { format!(", and {more} more like that") } else { String::new() };
@@ -475,7 +537,7 @@ impl Server {
     }
 
     /// Returns a sentence about GPUs whose links are unlike those of the others, as those of a broken one are.
-    fn odd(&self, numbers: &[usize]) -> Option<String> {
+    fn slow_links(&self, numbers: &[usize]) -> Option<String> {
         let is_fast = |node: usize| matches!(self.kinds[node], Kind::Gpu(..) | Kind::NvSwitch);
         let mut rates: BTreeMap<usize, f64> = BTreeMap::new();
         for (node, _) in self.kinds.iter().enumerate().filter(|(_, kind)| matches!(kind, Kind::Gpu(..))) {
@@ -492,13 +554,18 @@ impl Server {
         }
         let (gpus, have) = if odd.len() == 1 { ("GPU", "has") } else { ("GPUs", "have") };
         let listed: Vec<String> =
-            odd.iter().take(MOST_LISTED).map(|(gpu, rate)| format!("{gpu} ({rate:.1} GB/s)")).collect();
+            odd.iter().take(MOST_LISTED).map(|&(gpu, &rate)| format!("{gpu} ({})", link_rate(rate))).collect();
         let more = odd.len().checked_sub(MOST_LISTED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
         Some(format!(
             "{gpus} {}{more} {have} slower links to other GPUs than the rest ({most:.1} GB/s): look at the file, or at the box",
             listed.join(", ")
         ))
     }
+}
+
+/// Returns the rate of a GPU's links in words.
+fn link_rate(rate: f64) -> String {
+    if rate > 0.0 { format!("{rate:.1} GB/s") } else { "no NVLink or xGMI".to_owned() }
 }
 
 /// Returns the NVSwitches of GPUs that multicast and reduce: all of the third generation and later do.

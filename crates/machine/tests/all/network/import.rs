@@ -107,7 +107,8 @@ fn dies_on_xgmi() {
 fn two_gpus(of_a: &[u32], of_b: &[u32]) -> String {
     let gpu = |at: char, to: char, counts: &[u32]| {
         let links = counts.iter().map(|n| format!("<nvlink target='{to}' count='{n}' tclass='0x030200'/>"));
-        format!("<pci busid='{at}'><gpu rank='0' sm='80'>{}</gpu></pci>", links.collect::<String>())
+        let rank = u32::from(at == 'b');
+        format!("<pci busid='{at}'><gpu rank='{rank}' sm='80'>{}</gpu></pci>", links.collect::<String>())
     };
     format!("<system><cpu>{}{}</cpu></system>", gpu('a', 'b', of_a), gpu('b', 'a', of_b))
 }
@@ -141,7 +142,8 @@ fn cpus_are_linked_at_the_rate_of_their_model() {
         ("arch='arm64'", 6.0),
         ("arch='ppc64'", 32.0),
     ] {
-        let half = |bus: char| format!("<cpu {cpu}><pci busid='{bus}'><gpu rank='0'/></pci></cpu>");
+        let half =
+            |bus: char| format!("<cpu {cpu}><pci busid='{bus}'><gpu rank='{}'/></pci></cpu>", u32::from(bus == 'b'));
         let (network, topology) = nccl(&format!("<system>{}{}</system>", half('a'), half('b')));
         assert_eq!(between(&network, &*topology, 2, 3), expected, "{cpu}");
     }
@@ -178,7 +180,18 @@ fn ranks_number_the_gpus_where_they_are_unlike() {
     assert_eq!(between(&network, &*topology, 3, 2), 40.0);
     assert_eq!(between(&network, &*topology, 3, 0), 20.0);
     let equal = DGX1.replace("rank=\"1\"", "rank=\"0\"");
-    assert_eq!(between(&nccl(&equal).0, &*nccl(&equal).1, 0, 3), 40.0);
+    let e = read_as("nccl-topo", &equal, 1, None).unwrap_err();
+    assert!(e.contains("two GPUs have rank 0; accepted is a rank of its own for each"), "{e}");
+}
+
+#[test]
+fn the_matrix_of_a_tool_without_rates_is_named() {
+    let matrix =
+        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV12\tPXB\t0-31\nGPU1\tNV12\t X \tPXB\t0-31\n\nLegend:\n";
+    for text in [matrix, &format!("\n{matrix}"), "\tGPU0\tNIC0\nGPU0\t X \tPXB\n"] {
+        let e = read_as("edges", text, 1, None).unwrap_err();
+        assert!(e.contains("nvidia-smi topo -m") && e.contains("NCCL_TOPO_DUMP_FILE"), "{e}");
+    }
 }
 
 #[test]
@@ -244,7 +257,8 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
             links[odd] = left;
             let (network, _) = nccl(&behind_a_switch(&links));
             let note = network.notes.last().unwrap();
-            assert!(note.contains(&format!("GPU {odd} (")) && note.contains("(370.8 GB/s)"), "{note}");
+            let rate = if left == 0 { "no NVLink or xGMI" } else { "350.2 GB/s" };
+            assert!(note.contains(&format!("GPU {odd} ({rate})")) && note.contains("(370.8 GB/s)"), "{note}");
         }
     }
     // Whole boxes, and boxes without such links, have the note of assumed values, and that of switches that reduce.
@@ -253,6 +267,65 @@ fn gpus_whose_links_are_unlike_those_of_the_others_are_named() {
         assert!(network.notes[0].contains("gamma_ns_per_byte"));
         assert!(network.notes[1..].iter().all(|note| note.contains("NVLink SHARP")), "{:?}", network.notes);
     }
+}
+
+/// One sentence for each property by which devices differ.
+#[test]
+fn devices_that_are_unlike_the_others_are_named() {
+    let gpu = |at: usize, width: u32, gdr: u32| {
+        format!(
+            "<pci busid='g{at}' link_speed='32.0 GT/s PCIe' link_width='{width}'><gpu rank='{at}' sm='80' gdr='{gdr}'/></pci>"
+        )
+    };
+    let nic = |at: usize, width: u32, net: &str| {
+        format!(
+            "<pci busid='n{at}' link_speed='16.0 GT/s PCIe' link_width='{width}'><nic><net name='n{at}' dev='{at}' {net}/></nic></pci>"
+        )
+    };
+    let fast = "speed='200000' gdr='1'";
+    // The widths and gdr of four GPUs, the widths and words of four network interfaces, the sentences.
+    let whole = ([16; 4], [1; 4], [16; 4], [fast; 4]);
+    let cases: &[(([u32; 4], [u32; 4], [u32; 4], [&str; 4]), &[&str])] = &[
+        (whole, &[]),
+        (([16, 16, 16, 4], whole.1, whole.2, whole.3), &["GPU 3 has 12.0 GB/s over PCIe, and the rest 48.0"]),
+        (
+            ([16, 8, 16, 4], whole.1, whole.2, whole.3),
+            &["GPUs 1, 3 have 12.0 and 24.0 GB/s over PCIe, and the rest 48.0"],
+        ),
+        ((whole.0, [1, 0, 1, 1], whole.2, whole.3), &["GPU 1 has gdr=\"0\": NCCL sends its traffic"]),
+        ((whole.0, [0; 4], whole.2, whole.3), &["all 4 GPUs have gdr=\"0\""]),
+        (
+            (whole.0, whole.1, [16, 8, 16, 16], whole.3),
+            &["network interface n1 has 12.0 GB/s over PCIe, and the rest 24.0"],
+        ),
+        (
+            (whole.0, whole.1, whole.2, [fast, "speed='100000'", fast, fast]),
+            &["network interface n1 has 100 Gb/s, and the rest 200"],
+        ),
+        (
+            (whole.0, whole.1, whole.2, ["", fast, "speed='-1'", "speed='200000' gdr='0'"]),
+            &[
+                "network interface n3 has gdr=\"0\"",
+                "network interfaces n0, n2 state no speed, or -1, and count as 10 Gb/s",
+            ],
+        ),
+    ];
+    for ((widths, gdr, ways, nets), said) in cases {
+        let gpus = (0..4).map(|at| gpu(at, widths[at], gdr[at])).collect::<String>();
+        let nics = (0..4).map(|at| nic(at, ways[at], nets[at])).collect::<String>();
+        let network = nccl(&format!("<system><cpu>{gpus}{nics}</cpu></system>")).0;
+        assert_eq!(network.notes.len(), 1 + said.len(), "{:?}", network.notes);
+        for (note, said) in network.notes[1..].iter().zip(*said) {
+            assert!(note.starts_with(said), "{note}");
+        }
+    }
+    // A way that is narrow above the GPU, and a GPU alone whose network interfaces are left out.
+    let behind = format!("<pci busid='s' link_speed='32.0 GT/s PCIe' link_width='8'>{}</pci>", gpu(1, 16, 1));
+    let notes = nccl(&format!("<system><cpu>{}{behind}</cpu></system>", gpu(0, 16, 1))).0.notes;
+    assert!(notes[1].starts_with("GPU 1 has 24.0 GB/s over PCIe"), "{notes:?}");
+    let alone = format!("<system><cpu>{}{}</cpu></system>", gpu(0, 16, 1), nic(0, 16, fast));
+    assert!(nccl(&alone).0.notes[1].contains("its network interface is left out: --boxes N"));
+    assert_eq!(read_as("nccl-topo", &alone, 2, None).unwrap().notes.len(), 1);
 }
 
 /// A text that is no number would be another GPU without a word, as would a GPU without its architecture.
@@ -341,6 +414,6 @@ fn gpus_of_nvidia_are_stated_with_their_links() {
     assert_eq!((gpu.architecture, gpu.nvlinks), (Architecture::Hopper, Some(18)));
     // A GPU without sm may be of another maker.
     let none =
-        "<system><cpu><pci busid='1'><gpu rank='0'/></pci><pci busid='2'><gpu rank='0' sm='80'/></pci></cpu></system>";
+        "<system><cpu><pci busid='1'><gpu rank='0'/></pci><pci busid='2'><gpu rank='1' sm='80'/></pci></cpu></system>";
     assert_eq!(nccl(none).0.gpu, None);
 }
