@@ -69,6 +69,9 @@ def compare(
             kept=kept,
             progress=on_row,
         )
+    labels = _labels(machines, [place.name for place in places])
+    for at, row in enumerate(rows):
+        row["machine"] = labels[at % len(labels)]
     if plot is not None:
         # Drawing takes long to import.
         from unisono.pictures.plots import comparisons
@@ -88,9 +91,15 @@ def compare(
     ]
     if any(row["cost_usd"] is not None for row in part):
         print_lines("", "prices are of whole networks, of which workloads use the accelerators listed")
-    print_notes(notes)
+    own = [f"{row['workload']} on {row['machine']}: {note}" for row in rows for note in row["notes"]]
+    print_notes([*notes, *dict.fromkeys(own)])
     if plot is not None:
         print_lines("", f"wrote {plot}")
+
+
+def _labels(given: list[str], found: list[str]) -> list[str]:
+    """Returns the names of machines, or what the user gave for those of the same name."""
+    return [name if found.count(name) == 1 else words for words, name in zip(given, found, strict=True)]
 
 
 def _cells(row: ComparisonRow) -> list[str]:

@@ -39,7 +39,8 @@ def compare(
     (``unisono.step``, whose compute takes rates of accelerators from the machines, or from ``tflops`` and
     ``memory_gb_per_second``). A row has ``accelerators`` (used by the workload), ``machine_accelerators`` (of the whole
     network), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the network; None if
-    the machine states no prices) and ``time_x_cost`` (seconds times dollars). If a workload does not fit a machine, the
+    the machine states no prices), ``time_x_cost`` (seconds times dollars) and ``notes`` (on the places of ranks and the
+    assumptions of the reader). If a workload does not fit a machine, the
     times are None and ``reason`` explains it. An ``executor`` times rows at the same time, and ``kept`` keeps them, as
     in :func:`sweep`; a ``WorkloadGraph`` itself stays in its process, so executors of other processes take files.
 
@@ -148,6 +149,7 @@ def _row(
         "cost_usd": cost,
         "time_x_cost": None if cost is None else report["seconds"] * cost,
         "reason": None,
+        "notes": [note for note in report["notes"] if note not in machine.notes()],
     }
 
 
@@ -174,4 +176,5 @@ def _absent(program: str | WorkloadGraph, machine: Machine, reason: str) -> Comp
         "cost_usd": price(machine),
         "time_x_cost": None,
         "reason": reason,
+        "notes": [],
     }
