@@ -179,3 +179,19 @@ def test_a_report_for_a_library_is_named_as_such(tmp_path: Path) -> None:
 def test_emit_takes_the_name_of_a_library(tmp_path: Path) -> None:
     plan = un.plan("allreduce", "dgx-h100", bytes="1MiB", target="msccl")
     assert un.emit_files(plan.schedule, "msccl") == un.emit_files(plan.schedule, "msccl-xml")
+
+
+def test_sizes_that_were_not_planned_are_noted(tmp_path: Path) -> None:
+    options = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1KiB", "-o", str(tmp_path / "t.plan"))
+    for serve, is_noted in (("2MiB-4MiB", True), ("0-1023", True), ("1KiB-any", False), ("all", False)):
+        ran = call("plan", *options, "--serve", serve)
+        assert (ran.code, "the plan is the best for 1,024 bytes" in ran.err) == (0, is_noted), serve
+
+
+def test_a_poor_calibration_is_noted(tmp_path: Path) -> None:
+    machine = tmp_path / "m.toml"
+    text = un.preset_toml("archer")
+    for poor, is_noted in (("[]", False), ("['beta', 'gamma']", True)):
+        machine.write_text(f"{text}\n[fit]\npoor = {poor}\n")
+        notes = un.plan("allreduce", str(machine), shape=4, elements=8).report()["notes"]
+        assert any("poor fit (beta, gamma)" in note for note in notes) == is_noted

@@ -4,6 +4,11 @@
 //! dimension takes a rectangle of rectangles of the next one, so that what communicates over the last dimension lies
 //! together; elsewhere rank r is on accelerator r.
 
+use unisono_base::narrow;
+use unisono_machine::{
+    Shape,
+    network::{AcceleratorGrid, Topology, note_on_lost_rows},
+};
 use unisono_workload::Groups;
 
 use super::{Communication, Dimension, Workload, WorkloadError};
@@ -73,9 +78,7 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
             accelerators,
         });
     }
-    let shape = |d: &Dimension| d.shape.unwrap_or([1, d.size]);
-    let tall: u64 = workload.dimensions.iter().map(|d| u64::from(shape(d)[0])).product();
-    let wide: u64 = workload.dimensions.iter().map(|d| u64::from(shape(d)[1])).product();
+    let [tall, wide] = sides(workload);
     let turned = tall > u64::from(rows) || wide > u64::from(cols);
     let (tall, wide) = if turned { (wide, tall) } else { (tall, wide) };
     if tall > u64::from(rows) || wide > u64::from(cols) {
@@ -85,7 +88,7 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
     let place = |rank: u32| {
         let (mut left, mut row, mut col, mut below, mut beside) = (rank, 0, 0, 1, 1);
         for d in workload.dimensions.iter().rev() {
-            let [r, c] = shape(d);
+            let [r, c] = block(d);
             let at = left % d.size;
             left /= d.size;
             row += at / c * below;
@@ -96,4 +99,45 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
         if turned { col * cols + row } else { row * cols + col }
     };
     Ok((0..ranks).map(place).collect())
+}
+
+/// The rows and columns that a dimension takes.
+fn block(dimension: &Dimension) -> [u32; 2] {
+    dimension.shape.unwrap_or([1, dimension.size])
+}
+
+/// The rows and columns that all ranks take.
+fn sides(workload: &Workload) -> [u64; 2] {
+    [0, 1].map(|side| workload.dimensions.iter().map(|d| u64::from(block(d)[side])).product())
+}
+
+/// The accelerator of each rank on a network of which accelerators may have failed. Ranks take a rectangle without a
+/// failed one; if there is none, rank r is on accelerator r, and the second result is a sentence that states this.
+///
+/// # Errors
+/// The workload does not fit.
+pub fn places_on(
+    workload: &Workload,
+    machine: &str,
+    topology: &dyn Topology,
+) -> Result<(Vec<u32>, Option<String>), WorkloadError> {
+    let in_order = || places(workload, machine, &[topology.accelerators()]);
+    let extents = topology.grid_before().map(|before| &before.extents[..]);
+    let Some(&[rows, cols]) = extents else {
+        return Ok((places(workload, machine, &topology.extents())?, None));
+    };
+    in_order()?;
+    // On the network without failures the workload fits, upright or turned.
+    places(workload, machine, &[rows, cols])?;
+    let sides = sides(workload).map(narrow::<u32>);
+    let healthy = |[tall, wide]: [u32; 2]| {
+        AcceleratorGrid::of(machine, topology, Some(Shape::rect(tall, wide))).ok().map(|part| (part, [tall, wide]))
+    };
+    match healthy(sides).or_else(|| healthy([sides[1], sides[0]])) {
+        Some((part, sides)) => {
+            let inside = places(workload, machine, &sides)?;
+            Ok((inside.into_iter().map(|place| part.nodes[place as usize]).collect(), None))
+        }
+        None => Ok((in_order()?, note_on_lost_rows(topology, &[topology.accelerators()]))),
+    }
 }
