@@ -177,10 +177,12 @@ def test_mpich_runs_on_hosts_and_plans_serve(lab: Lab, folder: Path) -> None:
     words = ("-n", "2", "--plan", str(plan), "--report", str(report), "--both", "--", sys.executable, "-c", program)
     ran = run(*words)
     assert ran.code == 0, ran.err
-    *printed, before, after = ran.out.strip().split("\n")
+    *printed, before, after, start = ran.out.strip().split("\n")
     assert printed == ["2.0"] * 4
     assert before.startswith("without the plan")
+    assert before.endswith("from MPI_Init to MPI_Finalize")
     assert after.startswith("with the plan")
+    assert start.startswith("start and end")
     assert "recursive-doubling" in report.read_text()
 
 

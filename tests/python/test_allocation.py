@@ -111,7 +111,7 @@ def test_a_plan_on_a_network_reports_as_others_do(within: Spawn) -> None:
     assert within(*four, "-o", "t.plan").code == 0
     refused = call("plan", "allreduce", "--machine", "hx2mesh-small", "--shape", "33x2", "--bytes", "1KiB")
     assert refused.code == 2
-    assert "whose accelerators lie 32x32" in refused.err
+    assert "the 32x32 accelerators of" in refused.err
 
 
 def test_boards_fail_by_their_names() -> None:
@@ -150,3 +150,12 @@ def test_wrong_boards_are_refused(fail: list[str], why: str) -> None:
     ran = call("allocate", "--machine", "hx2mesh-small", *(word for one in fail for word in ("--fail", one)))
     assert ran.code == 2
     assert why in ran.err
+
+
+def test_a_job_that_takes_more_boards_than_its_size_says_so(tmp_path: Path) -> None:
+    jobs = tmp_path / "jobs"
+    for size, taken in ((37, "40"), (36, "36")):
+        jobs.write_text(f"{size}\n")
+        ran = call("allocate", "--machine", "hx2mesh-small", "--jobs", str(jobs), "--samples", "1")
+        row = next(line.split() for line in ran.out.splitlines() if line.split()[:1] == [str(size)])
+        assert (row[1], "boards of the next size" in ran.out) == (taken, size == 37)

@@ -71,3 +71,12 @@ def test_wrong_input_is_refused_in_one_sentence(given: list[str], reason: str) -
     ran = call("compare", *given)
     assert (ran.code, ran.err.count("\n")) == (2, 1), ran.err
     assert reason in ran.err
+
+
+def test_machines_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
+    text = un.preset_toml("torus2d-small")
+    files = [str(tmp_path / name) for name in ("a.toml", "b.toml")]
+    for file in files:
+        Path(file).write_text(text)
+    rows = json_of("compare", "dlrm", "--machines", ",".join([*files, "hx2mesh-small"]))["rows"]
+    assert [row["machine"] for row in rows] == [*files, "hx2mesh-small"]

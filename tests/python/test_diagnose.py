@@ -253,7 +253,7 @@ def test_choices_of_mpi_libraries_are_judged_by_their_rules(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("hello", (), "is no log of nccl-tests or rccl-tests"),
+        ("hello", (), "has none of the formats that are read: the output of nccl-tests"),
         (osu_log("Allreduce", [(4, 1.0)]), (), "give --ranks"),
         (osu_log("Allreduce", [(4, 1.0)]), ("--nodes", "2"), "give --ranks too"),
         (nccl_log("allreduce", 1, 8, [(1 << 20, 30.0)]), ("--as", "nccl"), "name that with --machine"),

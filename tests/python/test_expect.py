@@ -329,3 +329,23 @@ def test_other_collectives_and_machines_are_refused_in_one_sentence() -> None:
         un.expect("allreduce", "a100x4", sizes=[])
     with pytest.raises(un.InputError, match="must be a list of sizes in bytes"):
         un.expect("allreduce", "a100x4", sizes="8")
+
+
+def test_rows_state_the_source_of_their_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column tells simulated times from those of the model, where a curve has both."""
+    options = ("allreduce", "--machine", "a100x4", "--sizes", "64,4096")
+    rows = json_of("expect", *options)["rows"]
+    for row in rows:
+        report = un.plan("allreduce", "a100x4", bytes=row["bytes"]).report()
+        assert row["source"] == report["predicted"]["source"]
+    one = call("expect", *options)
+    assert "plan by" not in one.out
+    mixed = un.expect("allreduce", "a100x4", sizes=[64, 4096])
+    mixed["rows"][0]["source"] = "simulated"
+    monkeypatch.setattr(un, "expect", lambda *_, **__: mixed)
+    printed = call("expect", *options).out
+    assert "plan by" in printed
+    assert [line.split()[-1] for line in printed.splitlines() if re.match(r" *(64|4096) ", line)] == [
+        "simulation",
+        "model",
+    ]

@@ -235,3 +235,11 @@ def test_rows_without_an_effect_are_no_evidence(tmp_path: Path) -> None:
     report = json_of("export", named, "--format", "openmpi-rules", "-o", str(tmp_path / "t.rules"))
     assert report["checked"].count("allreduce of") == 1
     assert "allreduce of 4096 bytes" in report["checked"] or "allreduce of 4099" in report["checked"]
+
+
+def test_a_refused_table_names_the_way_to_one_that_is_not(tmp_path: Path) -> None:
+    plan = tmp_path / "t.plan"
+    un.save_plans([(un.plan("allreduce", "archer", shape=4, elements=8, algorithm="elimination"), 0, None)], plan)
+    ran = call("export", str(plan), "--format", "ucc", "-o", str(tmp_path / "ucc"))
+    assert ran.code == 1
+    assert "'unisono plan COLLECTIVE ... --for ucc'" in ran.err

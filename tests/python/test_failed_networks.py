@@ -140,3 +140,32 @@ def test_links_fail_on_networks_alone(machine: str, workload: Path) -> None:
     ran = call("workload", str(workload), "--machine", machine, "--fail", "0-1")
     assert ran.code == 2
     assert "links and nodes fail on machines of kind network" in ran.err
+
+
+def test_a_failure_beside_a_job_costs_it_nothing() -> None:
+    """A workload has its rows and columns if there is a rectangle without the failed accelerators."""
+    whole = un.workload("gpt-3", "torus2d-small")["exposed_seconds"]
+    for failed in (1023, 5):
+        ran = call("workload", "gpt-3", "--machine", "torus2d-small", "--fail", str(failed), "--json")
+        assert ran.json["exposed_seconds"] == pytest.approx(whole, rel=0.01)
+        assert not any("rows and columns" in note for note in ran.json["notes"])
+    # Every rectangle of 24 x 16 or 16 x 24 accelerators has one of these.
+    points = (15 * 32 + 15, 15 * 32 + 16, 16 * 32 + 15, 16 * 32 + 16)
+    fails = [word for node in points for word in ("--fail", str(node))]
+    lost = call("workload", "gpt-3", "--machine", "torus2d-small", *fails, "--json").json
+    assert any("without rows and columns" in note and "495, 496" in note for note in lost["notes"])
+    compared = call("compare", "gpt-3", "--machines", "torus2d-small", *fails)
+    assert "note: gpt-3 on torus2d-small: ranks are in a line" in compared.out
+
+
+def test_a_shape_takes_healthy_accelerators() -> None:
+    options = ("allreduce", "--machine", "hx2mesh-small", "--bytes", "64KiB", "--algorithm", "bucket", "--json")
+    whole = call("plan", *options, "--shape", "8x8").json
+    degraded = call("plan", *options, "--shape", "8x8", "--fail", "5").json
+    assert degraded["shape"] == [8, 8]
+    assert degraded["predicted"]["seconds"] == pytest.approx(whole["predicted"]["seconds"], rel=0.01)
+    refused = call("plan", *options, "--shape", "32x32", "--fail", "5")
+    assert refused.code == 2
+    assert "without its failed accelerators (5)" in refused.err
+    lost = call("plan", *options[:-3], "--algorithm", "ring", "--fail", "5", "--json").json
+    assert any("ranks are in a line" in note for note in lost["notes"])

@@ -127,7 +127,7 @@ def test_tuning_reports_have_the_chosen_times(tmp_path: Path) -> None:
         (IMB[: IMB.index("1.20") + 3], "the time is 1.2, without two decimals; the row is cut"),
         (OSU[: OSU.index("9.50") + 1], "the time is 9, without two decimals; the row is cut"),
         (IMB, "--ranks 4 is for logs of the OSU benchmarks"),
-        ("hello", "is no log of nccl-tests or rccl-tests"),
+        ("hello", "has none of the formats that are read: the output of nccl-tests"),
         ("{", "is no JSON"),
     ],
 )

@@ -204,3 +204,19 @@ def test_both_tuners_of_nccl_get_the_same_choices(collective: str, where: tuple[
             chosen[library] = [(int(line[1]), line[2], line[3]) for line in lines]
     assert chosen["ncclx"] == chosen["nccl"]
     assert len(chosen["nccl"]) > 1
+
+
+def test_sizes_that_were_not_planned_are_noted(tmp_path: Path) -> None:
+    options = ("allreduce", "--machine", "archer", "--ranks", "4", "--bytes", "1KiB", "-o", str(tmp_path / "t.plan"))
+    for serve, is_noted in (("2MiB-4MiB", True), ("0-1023", True), ("1KiB-any", False), ("all", False)):
+        ran = call("plan", *options, "--serve", serve)
+        assert (ran.code, "the plan is the best for 1,024 bytes" in ran.err) == (0, is_noted), serve
+
+
+def test_a_poor_calibration_is_noted(tmp_path: Path) -> None:
+    machine = tmp_path / "m.toml"
+    text = un.preset_toml("archer")
+    for poor, is_noted in (("[]", False), ("['beta', 'gamma']", True)):
+        machine.write_text(f"{text}\n[fit]\npoor = {poor}\n")
+        notes = un.plan("allreduce", str(machine), shape=4, elements=8).report()["notes"]
+        assert any("poor fit (beta, gamma)" in note for note in notes) == is_noted

@@ -83,7 +83,7 @@ def test_ranks_lie_on_the_part_that_was_asked_for(mesh: str) -> None:
     with pytest.raises(un.InputError, match="the place of a rank is 16; mesh16 has accelerators 0 to 15"):
         un.simulate(schedule, places=[0, 1, 2, 16])
     ten = un.plan("allreduce", un.machine(mesh, 10), elements=16, algorithm="ring").schedule
-    with pytest.raises(un.InputError, match="shape 5x2 does not fit on mesh16, whose accelerators lie 4x4"):
+    with pytest.raises(un.InputError, match="shape 5x2 does not fit on the 4x4 accelerators of mesh16"):
         un.simulate(ten, un.machine(mesh, (5, 2)))
 
 

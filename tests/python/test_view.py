@@ -466,3 +466,26 @@ def test_notebooks_show_tables(name: str, shape: tuple[int, ...]) -> None:
 def test_facts_of_pages_have_times_like_their_players(seconds: float, text: str) -> None:
     """The format of `web/src/numbers.ts`: four digits, without zeros behind them."""
     assert time_text(seconds) == text
+
+
+def test_rows_of_a_plan_and_clocks_of_a_trace_are_in_words(tmp_path: Path) -> None:
+    plan = tmp_path / "own.plan"
+    un.save_plans(
+        [(("allreduce", 4), 0, 63), (un.plan("allreduce", un.machine("archer", 4), elements=8), 64, None)], plan
+    )
+    found = data_of(un.view(plan))
+    assert found["facts"]["size"].endswith(" bytes")
+    (table,) = found["panels"]
+    rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    assert [(row["algorithm"] == "the library's own", row["last_bytes"]) for row in rows] == [
+        (True, 63),
+        (False, "any"),
+    ]
+    assert "expression_class" not in table["columns"]
+    names = [{"name": "process_name", "ph": "M", "pid": n, "args": {"name": f"rank {n - 1}"}} for n in (1, 2)]
+    spans = [{"name": "push", "ph": "X", "pid": n, "tid": 1, "ts": 0, "dur": 1} for n in (1, 2)]
+    trace = tmp_path / "run.json"
+    trace.write_text(json.dumps({"otherData": {"clock_error_ns": [0.0, 12740.0]}, "traceEvents": [*names, *spans]}))
+    found = data_of(un.view(trace))
+    assert found["facts"]["clock_error"] == "at most 12.7 µs"
+    assert found["panels"][0]["tracks"] == ["rank 0 track 1", "rank 1 track 1"]

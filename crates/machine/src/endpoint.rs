@@ -4,8 +4,10 @@
 //! postal and the pipelining postal model; Culler et al., 1993 (LogP); Alexandrov et al., 1995 (LogGP); Hoefler et al.,
 //! 2006 (LogfP); Hoefler, Schneider, Lumsdaine, 2010 (LogGOPS).
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
-use unisono_base::keyed::with_nearest;
+use unisono_base::{excerpt, keyed::with_nearest};
 
 use crate::{Description, MachineError, MachineText, Shape};
 
@@ -187,7 +189,7 @@ pub struct Endpoint {
     /// Innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levels: Vec<Level>,
-    /// The report of a calibration on its fit; nothing here reads it.
+    /// The report of a calibration on its fit, of which only `poor` is read: the parameters with a poor fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit: Option<toml::Table>,
 }
@@ -235,7 +237,7 @@ impl Description for Endpoint {
     fn notes(&self, bytes: u64, model: Option<&str>) -> Vec<String> {
         let model = EndpointModel::ALL.iter().find(|known| model == Some(known.name()));
         let is_free = bytes > FEW_BYTES && !self.prices_bytes(model.copied().unwrap_or(self.model));
-        is_free.then(|| FREE_BYTES.to_owned()).into_iter().collect()
+        is_free.then(|| FREE_BYTES.to_owned()).into_iter().chain(self.note_on_fit()).collect()
     }
 
     fn reduction_ns(&self) -> Option<[f64; 2]> {
@@ -244,6 +246,25 @@ impl Description for Endpoint {
 }
 
 impl Endpoint {
+    /// Returns a sentence if the calibration of this machine reports parameters with a poor fit, in its own table or in
+    /// those of levels.
+    fn note_on_fit(&self) -> Option<String> {
+        let mut poor = BTreeSet::new();
+        let mut open: Vec<&toml::Table> = self.fit.iter().collect();
+        while let Some(table) = open.pop() {
+            let listed = table.get("poor").and_then(toml::Value::as_array).into_iter().flatten();
+            poor.extend(listed.filter_map(toml::Value::as_str));
+            open.extend(table.values().filter_map(toml::Value::as_table));
+        }
+        let names = poor.into_iter().collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| {
+            format!(
+                "this machine was calibrated with a poor fit ({}); calibrate it again on quiet hosts",
+                excerpt(&names)
+            )
+        })
+    }
+
     fn check(&self, text: &str, origin: &str) -> Result<(), MachineError> {
         let bad = |key: &'static str, level, found: String, accepted| {
             Err(MachineError::Value { origin: format!("{origin}{}", line_of(text, level, key)), key, found, accepted })

@@ -37,10 +37,20 @@ pub enum MachineError {
     )]
     TooLarge { found: String, machine: String, rows: u32, columns: u32 },
     #[error(
-        "shape {shape} does not fit on {machine}, whose accelerators lie {extents}; accepted are the number of ranks, and \
-         as many extents as those, none larger"
+        "shape {shape} does not fit on the {extents} accelerators of {machine}; accepted are a number of ranks, and a \
+         shape with as many extents as {extents}, none of them larger"
     )]
     NoSuchPart { shape: String, machine: String, extents: String },
+    #[error(
+        "shape {shape} does not fit on {machine}, whose {accelerators} accelerators have no rows and columns; give the \
+         number of ranks (--ranks)"
+    )]
+    NoRows { shape: String, machine: String, accelerators: u32 },
+    #[error(
+        "shape {shape} does not fit on {machine} without its failed accelerators ({failed}): each rectangle of this shape \
+         has one of them; ask for a smaller shape, or give the number of ranks (--ranks)"
+    )]
+    NoHealthyPart { shape: String, machine: String, failed: String },
     #[error("{ranks} ranks do not fit on {machine}, which has {accelerators} accelerators; ask for fewer")]
     TooManyRanks { ranks: u32, machine: String, accelerators: u32 },
     #[error("the place of a rank is {node}; {machine} has accelerators 0 to {last}")]

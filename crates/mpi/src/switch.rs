@@ -3,7 +3,7 @@
 use std::{env, ffi::OsStr, fmt::Write};
 
 /// The variables that the library for MPI programs reads.
-pub const OF_PROGRAMS: [&str; 9] = [
+pub const OF_PROGRAMS: [&str; 10] = [
     "UNISONO_PLAN",
     "UNISONO_REPORT",
     "UNISONO_CHECK",
@@ -13,6 +13,7 @@ pub const OF_PROGRAMS: [&str; 9] = [
     "UNISONO_NONBLOCKING",
     "UNISONO_ANYWHERE",
     "UNISONO_PATIENCE",
+    "UNISONO_PROGRAM_TIME",
 ];
 /// The variables of worlds and tasks in Python, and of shell completion.
 const OF_PYTHON: [&str; 5] =

@@ -205,7 +205,7 @@ impl BoundCertificate {
             Part::Places(places) => places.clone(),
             Part::Shape(shape) => {
                 let topology = network.topology(&network.name).map_err(|e| e.to_string())?;
-                let grid = AcceleratorGrid::new(&network.name, &topology.extents(), Some(*shape));
+                let grid = AcceleratorGrid::of(&network.name, &*topology, Some(*shape));
                 grid.map_err(|e| e.to_string())?.nodes
             }
         };

@@ -20,7 +20,7 @@ use crate::{
     original::{NO_FUNCTION, Original, call_original},
     passed::Place,
     persistent::prepare,
-    report,
+    program_time, report,
     settings::settings,
 };
 
@@ -259,6 +259,9 @@ pub fn ready(code: c_int) {
         }
     };
     guarded(settle, ());
+    if code == 0 {
+        guarded(program_time::begin, ());
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -270,6 +273,7 @@ pub extern "C" fn MPI_Finalize() -> c_int {
 
 /// Writes the report while MPI still runs.
 pub fn write_report() {
+    program_time::end();
     if !settings().off
         && let Some(library) = library().filter(|library| library.is_running())
         && let Some(home) = home::settled()

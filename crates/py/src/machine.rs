@@ -240,10 +240,7 @@ impl Machine {
             Part::Nodes(_) | Part::Places(_) => return self.shape(py),
         };
         let Some(network) = self.description.get::<Network>() else { return self.shape(py) };
-        let grid = detached(py, || {
-            let extents = network.topology(&network.name)?.extents();
-            AcceleratorGrid::new(&network.name, &extents, asked)
-        })?;
+        let grid = detached(py, || AcceleratorGrid::of(&network.name, &*network.topology(&network.name)?, asked))?;
         Ok(Some(PyTuple::new(py, grid.map_err(input)?.extents)?.into_any()))
     }
 

@@ -15,7 +15,7 @@ use unisono_plan::{
     workload::{
         TaskProgram, Workload, discovered,
         graph::{GraphReport, Level, Prices, Step},
-        is_program_of_tasks, places,
+        is_program_of_tasks, places, places_on,
     },
 };
 use unisono_workload::{Accelerator, SourceFile, WorkloadGraph as Graph, chakra, read_also};
@@ -192,9 +192,11 @@ impl WorkloadGraph {
                     operations_per_second,
                     memory_bytes_per_second,
                 });
-                let part = part_of(machine, self.1.as_ref())?;
+                let (part, note) = part_of(machine, self.1.as_ref())?;
                 let prices = Prices::new(&self.0, machine.description(), &part)?.by(algorithms.clone());
-                Step { prices, accelerator, overlap, level }.report()
+                let mut report = Step { prices, accelerator, overlap, level }.report()?;
+                report.notes.extend(note);
+                Ok(report)
             };
             // Each case has a limit of steps of its own.
             parallel::map_long(&cases, |case| counted(|| step(case))).collect()
@@ -213,15 +215,20 @@ impl WorkloadGraph {
 }
 
 /// Returns the part of a machine on which the ranks run. On a whole network of rows and columns, a workload names the
-/// place of each rank.
-fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<Part, PlanError> {
+/// place of each rank. The second result is a note on its places.
+fn part_of(machine: &Machine, workload: Option<&Workload>) -> Result<(Part, Option<String>), PlanError> {
     match (machine.part(), workload, machine.description().get::<Network>()) {
         (Part::All, Some(workload), Some(network)) => {
             let topology = network.topology(&network.name)?;
-            let in_places = || places(workload, &network.name, &topology.extents()).map(Part::Places);
-            Ok(if in_order(&*topology) { Part::All } else { in_places()? })
+            // Boxes do not form rows of a grid: ranks fill them in order.
+            if in_order(&*network.whole_topology(&network.name)?) {
+                let in_order = || places(workload, &network.name, &[topology.accelerators()]).map(Part::Places);
+                return Ok((topology.kept().map_or(Ok(Part::All), |_| in_order())?, None));
+            }
+            let (places, note) = places_on(workload, &network.name, &*topology)?;
+            Ok((Part::Places(places), note))
         }
-        (part, ..) => Ok(part.clone()),
+        (part, ..) => Ok((part.clone(), None)),
     }
 }
 

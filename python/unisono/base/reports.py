@@ -336,6 +336,8 @@ class ExpectationRow(Expected):
     #: The algorithm of the plan.
     algorithm: str
     params: dict[str, str]
+    #: The source of the plan's time, as of a prediction.
+    source: str
 
 
 class Expectation(TypedDict):
@@ -731,6 +733,8 @@ class ComparisonRow(TypedDict):
     time_x_cost: float | None
     used_cost_usd: float | None
     reason: str | None
+    #: Sentences on the places of the ranks and the assumptions of the program's reader.
+    notes: list[str]
 
 
 class Job(TypedDict):

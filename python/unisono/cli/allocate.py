@@ -6,6 +6,7 @@ import unisono
 from unisono import InputError
 from unisono.base.files import write
 from unisono.base.pictures import form_of
+from unisono.base.reports import Job
 from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
@@ -19,6 +20,11 @@ _SHOWN = 10
 
 def _line(numbers: list[int] | None) -> str:
     return "refused" if numbers is None else ", ".join(map(str, numbers))
+
+
+def _taken(job: Job) -> str:
+    """Returns the number of boards that a job has in fact, which make whole rows and columns."""
+    return "-" if job["rows"] is None or job["columns"] is None else str(len(job["rows"]) * len(job["columns"]))
 
 
 @click.command()
@@ -97,9 +103,13 @@ def allocate(
         ]
     )
     placed = report["first"]["jobs"]
-    rows_of_jobs = [[str(job["boards"]), _line(job["rows"]), _line(job["columns"])] for job in placed[:_SHOWN]]
+    rows_of_jobs = [
+        [str(job["boards"]), _taken(job), _line(job["rows"]), _line(job["columns"])] for job in placed[:_SHOWN]
+    ]
     print_lines("", "the first sample, largest jobs first:")
-    print_table(["boards", "rows", "columns"], rows_of_jobs, right=["boards"])
+    print_table(["boards", "taken", "rows", "columns"], rows_of_jobs, right=["boards", "taken"])
+    if any(_taken(job) not in (str(job["boards"]), "-") for job in placed[:_SHOWN]):
+        print_lines("a job of a size without factors near a square takes the boards of the next size that has them")
     if len(placed) > _SHOWN:
         print_lines(f"and {len(placed) - _SHOWN} more: --json lists all, --plot draws them")
     if plot is not None:

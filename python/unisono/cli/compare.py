@@ -82,6 +82,9 @@ def compare(
             kept=kept,
             progress=on_row,
         )
+    labels = _labels(machines, [place.name for place in places])
+    for at, row in enumerate(rows):
+        row["machine"] = labels[at % len(labels)]
     if plot is not None:
         # Drawing takes long to import.
         from unisono.pictures.plots import comparisons
@@ -100,9 +103,15 @@ def compare(
     )
     if any(row["used_cost_usd"] is not None and row["utilization"] != 1 for row in rows):
         print_lines("", "prices are the shares of the accelerators in use; --json has those of whole networks too")
-    print_notes(notes)
+    own = [f"{row['workload']} on {row['machine']}: {note}" for row in rows for note in row["notes"]]
+    print_notes([*notes, *dict.fromkeys(own)])
     if plot is not None:
         print_lines("", f"wrote {plot}")
+
+
+def _labels(given: list[str], found: list[str]) -> list[str]:
+    """Returns the names of machines, or what the user gave for those of the same name."""
+    return [name if found.count(name) == 1 else words for words, name in zip(given, found, strict=True)]
 
 
 def _cells(row: ComparisonRow, *, fill: bool) -> list[str]:

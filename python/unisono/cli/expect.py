@@ -42,6 +42,8 @@ from unisono.planning.expectations import has_busbw, prometheus_text
 __all__ = ["expect"]
 
 _FILES = (".json", ".prom")
+#: The words for sources of times other than models.
+_SIMULATED = {"simulated": "simulation", "estimated": "estimate"}
 
 
 @click.command()
@@ -145,16 +147,22 @@ def _print(expected: Expectation, machine: Machine) -> None:
     labels = [expected["library"] or kind if kind == "library" else kind for kind in kinds]
     columns = ["bytes", *(f"{label}, µs" for label in labels), *(f"{label}, GB/s" for label in labels if busbw)]
     chooses = [f"{expected['library']} chooses"] if expected["library"] else []
+    # The best candidates of short vectors may be simulated, and those of long ones not.
+    sources = [_SIMULATED.get(row["source"], "model") for row in expected["rows"]]
+    by = ["plan by"] if len(set(sources)) > 1 else []
     rows = [
         [
             str(row["bytes"]),
             *(_microseconds(row[kind]) for kind in kinds),  # type: ignore[literal-required]
             *(_gbps(row["busbw"][kind]) for kind in kinds if busbw),  # type: ignore[literal-required]
+            *(source for _ in by),
             *(_choice(row) for _ in chooses),
         ]
-        for row in expected["rows"]
+        for row, source in zip(expected["rows"], sources, strict=True)
     ]
-    print_table([*columns, *chooses], rows, right=columns)
+    print_table([*columns, *by, *chooses], rows, right=columns)
+    if by:
+        print_lines("", "times by the model and by simulation are not one curve: the rows differ in 'plan by'")
     if busbw:
         print_lines("", "GB/s are the busbw of nccl-tests")
 

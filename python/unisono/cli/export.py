@@ -42,7 +42,8 @@ def export(table: str, target: str, output: str, library: str | None, check: boo
     except UnsupportedError as refused:
         if as_json:
             print_json({"file": None, "checked": None, "refused": str(refused)})
-        return say(str(refused), NO)
+        way = f"'unisono plan COLLECTIVE ... --for {target}' chooses among the algorithms that it can express"
+        return say(f"{refused}; {way}", NO)
     write(output, made["text"])
     with working(f"running {target}"):
         # Rows that the file does not have prove nothing about it.

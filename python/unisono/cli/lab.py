@@ -1,7 +1,9 @@
 """`unisono lab`: a network machine as an emulated cluster on this computer, with real MPI over TCP."""
 
+import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -115,25 +117,54 @@ def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: 
     found = session.current()
     starter = ranks_of_lab.launcher(found, ranks, program[0])
     variables = ranks_of_lab.variables(found, starter)
-    times = []
+    times: list[tuple[float, float | None]] = []
     for used in [None, plan] if both else [plan]:
-        command = ranks_of_lab.command(found, starter, ranks, program, used, report if used is not None else None)
+        own = found.folder / f"seconds-{os.getpid()}" if both else None
+        used_report = report if used is not None else None
+        command = ranks_of_lab.command(found, starter, ranks, program, used, used_report, own)
         sys.stdout.flush()
         begin = time.monotonic()
         code = passing_signals(command, variables, ranks_of_lab.launcher_process)
-        times.append(time.monotonic() - begin)
+        times.append((time.monotonic() - begin, _slowest(own)))
         if code:
             # A signal's number counts from 128, as a shell has it.
             return code if code >= 0 else 128 - code
     if both:
-        before, after = times
+        _print_times(*times)
+    return 0
+
+
+def _slowest(times: Path | None) -> float | None:
+    """Returns the longest time that a rank appended to a file, and removes it; None if no rank did."""
+    if times is None:
+        return None
+    try:
+        seconds = [float(line) for line in times.read_text().split()]
+        times.unlink()
+    except (OSError, ValueError):
+        return None
+    return max(seconds, default=None)
+
+
+def _print_times(before: tuple[float, float | None], after: tuple[float, float | None]) -> None:
+    """Prints the seconds of a run without and with a plan, each of the whole command and of the program alone."""
+    (all_before, own_before), (all_after, own_after) = before, after
+    if not own_before or own_after is None:
         print_fields(
             [
-                ("without the plan", f"{before:.2f} s, start of the ranks included"),
-                ("with the plan", f"{after:.2f} s, {after / before:.2f} of it"),
+                ("without the plan", f"{all_before:.2f} s, start of the ranks included"),
+                ("with the plan", f"{all_after:.2f} s, {all_after / all_before:.2f} of it"),
             ]
         )
-    return 0
+        return
+    rest = [max(whole - own, 0.0) for whole, own in ((all_before, own_before), (all_after, own_after))]
+    print_fields(
+        [
+            ("without the plan", f"{own_before:.2f} s from MPI_Init to MPI_Finalize"),
+            ("with the plan", f"{own_after:.2f} s, {own_after / own_before:.2f} of it"),
+            ("start and end", f"{rest[0]:.2f} s without the plan, {rest[1]:.2f} s with it, not included"),
+        ]
+    )
 
 
 def _print(report: dict[str, Any], as_json: bool, counts: bool = True) -> None:
@@ -143,7 +174,7 @@ def _print(report: dict[str, Any], as_json: bool, counts: bool = True) -> None:
     print_fields(
         [
             ("machine", report["machine"]),
-            ("hosts", f"{report['hosts']}, {report['per_host']} ranks a host"),
+            ("hosts", f"{report['hosts']}, {report['per_host']} rank{'s' * (report['per_host'] != 1)} a host"),
             ("scale", f"{report['scale']:g}: rates are divided and latencies multiplied by it"),
         ]
     )

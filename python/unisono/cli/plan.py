@@ -149,6 +149,8 @@ def plan(
     made, table = request.plan(), None
     report = made.report()
     certified, tuning = None, None
+    if serve is not None and bits is None:
+        _note_planned(serve, report["bytes"])
     if certificate is not None:
         with working("writing the certificate"):
             text = made.certificate()
@@ -322,6 +324,17 @@ def _sizes(serve: str | None, planned: int) -> tuple[int, int | None]:
     if most is not None and most < least:
         raise InputError(f"--serve is '{serve}': the first size exceeds the last; accepted are FIRST-LAST, ascending")
     return least, most
+
+
+def _note_planned(serve: str, planned: int) -> None:
+    """Prints a note if a file serves sizes without the one for which its schedule was chosen."""
+    first, last = _sizes(serve, planned)
+    if not first <= planned <= (planned if last is None else last):
+        click.echo(
+            f"note: the plan is the best for {planned:,} bytes, and the file serves {serve}, without that size; "
+            "another algorithm may be better there: give --bytes in that range",
+            err=True,
+        )
 
 
 def print_report(report: PlanReport, candidates: int | None) -> None:

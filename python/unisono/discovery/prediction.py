@@ -153,7 +153,7 @@ def total_lines(predicted: Prediction, alone: Prediction) -> list[str]:
             "messages between pairs are faster here: they are all sent at once, where the steps of a collective wait "
             "for each other; --rules off explains the program with messages alone, UNISONO_POINT_TO_POINT=1 runs it so"
         )
-    return [*lines, *predicted.notes]
+    return [*lines, *(f"note: {note}" for note in predicted.notes)]
 
 
 def _moved(row: PricedOperation) -> list[int]:

@@ -51,10 +51,23 @@ def launcher(lab: Lab, ranks: int, program: str) -> Launcher:
 
 
 def command(
-    lab: Lab, starter: Launcher, ranks: int, program: Sequence[str], plan: str | None, report: str | None
+    lab: Lab,
+    starter: Launcher,
+    ranks: int,
+    program: Sequence[str],
+    plan: str | None,
+    report: str | None,
+    times: Path | None = None,
 ) -> list[str]:
-    """Returns the command that starts ranks of a program from the first host, as ``unisono run`` does with a plan."""
+    """Returns the command that starts ranks of a program from the first host, as ``unisono run`` does with a plan.
+
+    Each rank appends its seconds between ``MPI_Init`` and ``MPI_Finalize`` to the file ``times``.
+    """
     of_ranks = {} if plan is None else launchers.variables(plan, report, ())
+    if times is not None:
+        # Without a plan, the library for MPI programs passes all calls on.
+        of_ranks = of_ranks or launchers.variables(None, None, ("UNISONO_OFF",))
+        of_ranks["UNISONO_PROGRAM_TIME"] = str(times)
     return [*lab.enter(lab.network.hosts[0]), *_JOB, *starter.command(ranks, True, of_ranks, list(program))]
 
 

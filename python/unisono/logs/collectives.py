@@ -206,8 +206,10 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
             run.rows.append((where, words, at_time))
     if at_time is None:
         raise InputError(
-            f"{origin} is no log of nccl-tests or rccl-tests, which have a line '# size count type redop root time', "
-            f"and no table with the columns {', '.join((*_COLUMNS, _COUNTS[0]))}"
+            f"{origin} has none of the formats that are read: the output of nccl-tests or rccl-tests, which have a "
+            "line '# size count type redop root time', of the OSU benchmarks, IMB-MPI1 or ReproMPI, lines of the "
+            "inspector of NCCL or RCCL, what 'unisono tune --json' printed, and tables with the columns "
+            f"{', '.join((*_COLUMNS, _COUNTS[0]))}"
         )
     return [point for one in runs for point in _points(one, origin)]
 

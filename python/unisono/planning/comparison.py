@@ -42,9 +42,10 @@ def compare(
     ``memory_gb_per_second``). With ``fill`` copies of the model fill each machine. A row has ``accelerators`` (used by
     the workload), ``machine_accelerators`` (of the whole network), ``utilization`` (their quotient), ``copies`` (of the
     model), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the network; None if the
-    machine states no prices), ``time_x_cost`` (seconds times dollars) and ``used_cost_usd`` (the share of the
-    accelerators in use). If a workload does not fit a machine, the times are None and ``reason`` explains it. An
-    ``executor`` times rows at the same time, and ``kept`` keeps them, as
+    machine states no prices), ``time_x_cost`` (seconds times dollars), ``used_cost_usd`` (the share of the accelerators
+    in use) and ``notes`` (on the places of ranks and the assumptions of the reader). If a workload does not fit a
+    machine, the times are None and ``reason`` explains it. An ``executor`` times rows at the same time, and ``kept``
+    keeps them, as
     in :func:`sweep`; a ``WorkloadGraph`` itself stays in its process, so executors of other processes take files.
 
     Raises:
@@ -177,6 +178,7 @@ def _row(
         "time_x_cost": None if cost is None else report["seconds"] * cost,
         "used_cost_usd": report["used_cost_usd"],
         "reason": None,
+        "notes": [note for note in report["notes"] if note not in machine.notes()],
     }
 
 
@@ -213,4 +215,5 @@ def _absent(program: str | WorkloadGraph, machine: Machine, reason: str) -> Comp
         "time_x_cost": None,
         "used_cost_usd": None,
         "reason": reason,
+        "notes": [],
     }

@@ -47,7 +47,8 @@ def expect(
     """Returns the times to expect of a collective by its size, in ascending order of bytes.
 
     A row has ``ceiling`` (the plan's lower bound, by the data sheet), ``library`` (the choice of ``as_library`` by its
-    own rules, else None) and ``plan``, in seconds, and the ``busbw`` of each in GB/s, None if nccl-tests do not define
+    own rules, else None) and ``plan``, in seconds, the ``source`` of the latter (``"simulated"``, or the part of the
+    model), and the ``busbw`` of each in GB/s, None if nccl-tests do not define
     it. ``sizes`` are in bytes, as numbers or text such as ``"64KiB"``, and count as those of :func:`plan`, whose other
     options mean the same here. The default sizes are 8 bytes and the powers of 4 from 64 bytes, while all blocks
     together take at most 1 GiB, or the memory of a PE of a wafer.
@@ -164,6 +165,7 @@ def _row(report: PlanReport) -> ExpectationRow:
         else {"algorithm": choice["algorithm"], "protocol": choice["protocol"], "channels": choice["channels"]},
         "algorithm": report["algorithm"],
         "params": report["params"],
+        "source": report["predicted"]["source"],
     }
 
 

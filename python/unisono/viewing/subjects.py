@@ -3,6 +3,7 @@
 import csv
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from unisono.viewing.page import page
 __all__ = ["view"]
 
 _Seen = tuple[dict[str, Any], list[dict[str, Any]]]
+#: Columns of a plan for MPI programs that a program compares, and that have no meaning for a reader.
+_NOT_SHOWN = ("expression_class",)
 
 
 def view(
@@ -89,7 +92,7 @@ def _seen(found: Contents, name: str) -> _Seen:
         case "machine":
             return _machine(machine(Path(name)))
         case "trace":
-            return found.facts, [traces.panel(read_json(name)), _table(found)]
+            return _of_trace(found.facts), [traces.panel(read_json(name)), _table(found)]
         case "sweep":
             rows = list(csv.DictReader(read_text(name, MOST_DESCRIPTION_BYTES).splitlines()))
             return found.facts, [candidates.of_sweep(rows)] if rows else []
@@ -101,11 +104,31 @@ def _seen(found: Contents, name: str) -> _Seen:
             return found.facts, [curves.of_diagnosis(report), words, _table(found, "Findings")]
         case "expectation":
             return _flat(found.facts), [curves.of_expectation(read_json(name)), _table(found, "Expected times")]
+        case "plan for MPI programs":
+            facts = {**found.facts, "size": f"{found.facts['size']:,} bytes"}
+            served = [_of_plan_row(row) for row in found.rows]
+            return facts, [_table(replace(found, rows=served), "Rows of the plan")]
         case "report" if (report := read_json(name)).get("candidates"):
             return _flat(found.facts), [candidates.of_reports([report])]
         case _:
             text = [{"kind": "text", "title": "Contents", "text": found.text}] if found.text else []
             return _flat(found.facts), [*([_table(found)] if found.rows else []), *text]
+
+
+def _of_plan_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a row of a plan for MPI programs in words: a row without an algorithm is the library's."""
+    shown_row = {key: value for key, value in row.items() if key not in _NOT_SHOWN}
+    last = "any" if row["last_bytes"] is None else row["last_bytes"]
+    return {**shown_row, "algorithm": row["algorithm"] or "the library's own", "last_bytes": last}
+
+
+def _of_trace(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the facts of a trace, with the largest error of its clocks in place of a list of one a rank."""
+    errors = facts.get("clock_error_ns")
+    if not (isinstance(errors, list) and errors):
+        return dict(facts)
+    rest = {key: value for key, value in facts.items() if key != "clock_error_ns"}
+    return {**rest, "clock_error": f"at most {max(map(float, errors)) / 1e3:,.1f} µs"}
 
 
 def _probe(report: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -22,6 +22,7 @@ def panel(trace: Mapping[str, Any]) -> dict[str, Any]:
     if len(events) > _MOST_EVENTS:
         raise InputError(f"the trace has {len(events)} events; at most {_MOST_EVENTS} are drawn: trace fewer nodes")
     named = {(e.get("pid"), e.get("tid")): e["args"]["name"] for e in events if e.get("name") == "thread_name"}
+    processes = {e.get("pid"): e["args"]["name"] for e in events if e.get("name") == "process_name"}
     spans = [event for event in events if event.get("ph") == "X"]
     keys = dict.fromkeys((event.get("pid"), event.get("tid")) for event in spans)
     order = sorted(keys, key=lambda key: (str(key[0]), key[1] if isinstance(key[1], int) else 0, str(key[1])))
@@ -37,7 +38,7 @@ def panel(trace: Mapping[str, Any]) -> dict[str, Any]:
         "title": "Trace",
         "unit": unit,
         "last": max((end for _, _, end, _ in rows), default=0.0),
-        "tracks": [str(named.get(key, f"track {key[1]}")) for key in order],
+        "tracks": [_track(key, named, processes if len({pid for pid, _ in order}) > 1 else {}) for key in order],
         "spans": {
             "track": [row[0] for row in rows],
             "start": [row[1] for row in rows],
@@ -45,3 +46,9 @@ def panel(trace: Mapping[str, Any]) -> dict[str, Any]:
             "name": [str(row[3]) for row in rows],
         },
     }
+
+
+def _track(key: tuple[Any, Any], named: Mapping[Any, str], processes: Mapping[Any, str]) -> str:
+    """Returns the name of a track, with that of its process, such as a rank, if there are several."""
+    own = str(named.get(key, f"track {key[1]}"))
+    return f"{processes[key[0]]} {own}" if key[0] in processes else own

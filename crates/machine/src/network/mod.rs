@@ -28,7 +28,7 @@ mod switches;
 mod thread_block;
 mod topology;
 
-pub use accelerator_grid::AcceleratorGrid;
+pub use accelerator_grid::{AcceleratorGrid, GridBefore, note_on_lost_rows};
 pub use boards::Boards;
 pub use box_numbers::BoxNumbers;
 pub use catalog::FAMILIES;

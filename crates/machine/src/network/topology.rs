@@ -8,7 +8,7 @@ use unisono_base::{
     narrow,
 };
 
-use super::{Boards, BoxNumbers, NodeName, Plane, Routing, Speed, cut::Cut};
+use super::{Boards, BoxNumbers, GridBefore, NodeName, Plane, Routing, Speed, cut::Cut};
 use crate::{MachineError, machine::of_value};
 
 /// The parts of one plane for its price. The bill counts every cabled port, including those that the simulated plane
@@ -86,6 +86,11 @@ pub trait Topology: Send + Sync + fmt::Debug {
 
     /// Returns the number of each accelerator without failures, if an accelerator failed.
     fn kept(&self) -> Option<&[u32]> {
+        None
+    }
+
+    /// Returns the grid of all accelerators without failures, if an accelerator failed.
+    fn grid_before(&self) -> Option<&GridBefore> {
         None
     }
 

@@ -13,7 +13,7 @@ use unisono_cost::{Time, endpoint::schedule_terms, network::NetworkPart};
 use unisono_lower::{Placed, Placement};
 use unisono_machine::{
     Machine,
-    network::{AcceleratorGrid, DATA_SHEET, MachinesPer, Network},
+    network::{AcceleratorGrid, DATA_SHEET, MachinesPer, Network, note_on_lost_rows},
 };
 use unisono_schedule::Schedule;
 use unisono_sim::network::Interconnect;
@@ -76,6 +76,8 @@ struct OnNetwork {
     model: Model,
     /// Ranks along each dimension of the part.
     extents: Extents,
+    /// True if the part is a list of accelerators, whose ranks have no rows and columns of their own.
+    is_listed: bool,
 }
 
 pub const KIND: TargetKind = TargetKind {
@@ -100,15 +102,17 @@ fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> 
     let model = Model::new(asked.model, network)?;
     let sheet = matches!(model, Model::DataSheet).then(|| network.data_sheet());
     let network = sheet.as_ref().unwrap_or(network);
-    let all = network.topology(&network.name)?.extents();
+    let topology = network.topology(&network.name)?;
+    let on_grid = |shape| AcceleratorGrid::of(&network.name, &*topology, shape);
     let (nodes, extents) = match &asked.part {
-        Part::All => part(AcceleratorGrid::new(&network.name, &all, None)?),
-        Part::Shape(shape) => part(AcceleratorGrid::new(&network.name, &all, Some(*shape))?),
+        Part::All => part(on_grid(None)?),
+        Part::Shape(shape) => part(on_grid(Some(*shape))?),
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
         Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
     };
     let machine = sheet.as_ref().map_or_else(|| asked.machine.clone(), |sheet| Machine::from(sheet.clone()));
-    Ok(OnNetwork { machine, part: NetworkPart::new(network, nodes, extents.dims())?, model, extents })
+    let is_listed = matches!(asked.part, Part::Places(_));
+    Ok(OnNetwork { machine, part: NetworkPart::new(network, nodes, extents.dims())?, model, extents, is_listed })
 }
 
 /// With the model of packets, candidates are simulated that are predicted to take at most so many times as long as the
@@ -256,7 +260,7 @@ impl Target for OnNetwork {
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let places: Vec<u32> = ranks.iter().map(|&rank| self.part.model.places()[rank as usize]).collect();
         // The first rows and columns of a network stay a grid.
-        let shape = AcceleratorGrid::shape(&places, &self.part.topology.extents());
+        let shape = AcceleratorGrid::shape(&places, &*self.part.topology);
         (shape.map_or(Part::Places(places), Part::Shape), true)
     }
 
@@ -279,6 +283,8 @@ impl Target for OnNetwork {
             (has_closed && waits, FEW_SEND_MACHINES),
         ];
         let notes: Vec<_> = notes.into_iter().filter(|(is_so, _)| *is_so).map(|(_, note)| note).collect();
+        let lost = (!self.is_listed).then(|| note_on_lost_rows(&*self.part.topology, self.extents.dims())).flatten();
+        let notes: Vec<_> = notes.into_iter().map(str::to_owned).chain(lost).collect();
         let note = (!notes.is_empty()).then(|| notes.join("; "));
         let terms = built.and_then(|schedule| schedule_terms(schedule).ok());
         Ok(Details { terms, note, ..Details::default() })

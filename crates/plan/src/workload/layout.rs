@@ -4,6 +4,11 @@
 //! dimension takes a rectangle of rectangles of the next one, so that what communicates over the last dimension lies
 //! together; elsewhere rank r is on accelerator r.
 
+use unisono_base::narrow;
+use unisono_machine::{
+    Shape,
+    network::{AcceleratorGrid, Topology, note_on_lost_rows},
+};
 use unisono_workload::Groups;
 
 use super::{Communication, Dimension, Workload, WorkloadError};
@@ -105,4 +110,35 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
         if turned { col * cols + row } else { row * cols + col }
     };
     Ok((0..ranks).map(place).collect())
+}
+
+/// The accelerator of each rank on a network of which accelerators may have failed. Ranks take a rectangle without a
+/// failed one; if there is none, rank r is on accelerator r, and the second result is a sentence that states this.
+///
+/// # Errors
+/// The workload does not fit.
+pub fn places_on(
+    workload: &Workload,
+    machine: &str,
+    topology: &dyn Topology,
+) -> Result<(Vec<u32>, Option<String>), WorkloadError> {
+    let in_order = || places(workload, machine, &[topology.accelerators()]);
+    let extents = topology.grid_before().map(|before| &before.extents[..]);
+    let Some(&[rows, cols]) = extents else {
+        return Ok((places(workload, machine, &topology.extents())?, None));
+    };
+    in_order()?;
+    // On the network without failures the workload fits, upright or turned.
+    places(workload, machine, &[rows, cols])?;
+    let sides = workload.sides().map(narrow::<u32>);
+    let healthy = |[tall, wide]: [u32; 2]| {
+        AcceleratorGrid::of(machine, topology, Some(Shape::rect(tall, wide))).ok().map(|part| (part, [tall, wide]))
+    };
+    match healthy(sides).or_else(|| healthy([sides[1], sides[0]])) {
+        Some((part, sides)) => {
+            let inside = places(workload, machine, &sides)?;
+            Ok((inside.into_iter().map(|place| part.nodes[place as usize]).collect(), None))
+        }
+        None => Ok((in_order()?, note_on_lost_rows(topology, &[topology.accelerators()]))),
+    }
 }

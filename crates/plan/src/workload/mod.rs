@@ -16,7 +16,7 @@ mod timeline;
 pub use description::{Communication, Dimension, Only, Pattern, Step, Workload};
 pub use discovered::{TaskProgram, discovered, is_program_of_tasks};
 pub use error::{WorkloadError, WrongWorkload};
-pub use layout::{groups, places};
+pub use layout::{groups, places, places_on};
 pub use timeline::{Communicated, Iteration, Phase, Taken};
 
 pub struct Preset {

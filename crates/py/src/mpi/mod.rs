@@ -43,7 +43,7 @@ pub fn is_switched_on(name: &str) -> (bool, Option<String>) {
 
 /// The names of the variables that the library for MPI programs reads.
 #[pyfunction]
-pub fn variables_of_programs() -> [&'static str; 9] {
+pub fn variables_of_programs() -> [&'static str; 10] {
     OF_PROGRAMS
 }
 

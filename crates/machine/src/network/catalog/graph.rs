@@ -19,8 +19,8 @@ use serde::Deserialize;
 use unisono_base::narrow;
 
 use super::super::{
-    Bill, BoxNumbers, Cable, Family, MOST_SIMULATED_CHANNELS, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
-    cut::Cut, topology,
+    Bill, BoxNumbers, Cable, Family, GridBefore, MOST_SIMULATED_CHANNELS, NodeName, Plane, PlaneBuilder, Routing,
+    Speed, Topology, cut::Cut, topology,
 };
 use crate::MachineError;
 pub use edges::{Edge, nodes_of, parse, text_of_edges};
@@ -89,6 +89,8 @@ pub struct Graph {
     extents: Vec<u32>,
     /// The number of each accelerator without failures, if an accelerator failed.
     kept: Option<Vec<u32>>,
+    /// The grid of all accelerators, if one of them failed.
+    before: Option<GridBefore>,
     /// The new number of each node of the plane without failures, if something failed.
     renumbered: Option<Vec<Option<u32>>>,
     /// The numbering, if the graph was made from boxes.
@@ -151,6 +153,7 @@ impl Graph {
             bill,
             extents,
             kept: None,
+            before: None,
             renumbered: None,
             boxes: None,
         })
@@ -171,7 +174,12 @@ impl Graph {
     pub fn left_of(self, whole: &dyn Topology, kept: Vec<u32>, renumbered: Vec<Option<u32>>) -> Self {
         let all = kept.len() as u64 == u64::from(whole.accelerators());
         let extents = if all { whole.extents() } else { self.extents };
-        Self { bill: whole.bill(), extents, kept: (!all).then_some(kept), renumbered: Some(renumbered), ..self }
+        let before = (!all).then(|| GridBefore {
+            extents: whole.extents(),
+            board: whole.boards().map_or([1, 1], |boards| boards.board),
+        });
+        let (kept, renumbered) = ((!all).then_some(kept), Some(renumbered));
+        Self { bill: whole.bill(), extents, kept, before, renumbered, ..self }
     }
 
     /// # Errors
@@ -323,6 +331,10 @@ impl Topology for Graph {
 
     fn kept(&self) -> Option<&[u32]> {
         self.kept.as_deref()
+    }
+
+    fn grid_before(&self) -> Option<&GridBefore> {
+        self.before.as_ref()
     }
 
     fn renumbered(&self) -> Option<&[Option<u32>]> {

@@ -28,7 +28,7 @@ pub(super) fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     if placing.schedule.check_ranks_only().is_err() {
         return place_with_switches(placing, network, &*topology);
     }
-    let of_shape = |shape| AcceleratorGrid::new(&network.name, &topology.extents(), Some(shape)).map(|part| part.nodes);
+    let of_shape = |shape| AcceleratorGrid::of(&network.name, &*topology, Some(shape)).map(|part| part.nodes);
     let nodes = match (placing.part, placing.kept) {
         (Part::Places(places), _) => places.clone(),
         (Part::Shape(shape), _) => of_shape(*shape)?,
@@ -56,7 +56,7 @@ fn place_with_switches(
     let asked = match placing.part {
         Part::All | Part::Nodes(_) => None,
         Part::Places(places) => Some(places.clone()),
-        Part::Shape(shape) => Some(AcceleratorGrid::new(&network.name, &topology.extents(), Some(*shape))?.nodes),
+        Part::Shape(shape) => Some(AcceleratorGrid::of(&network.name, topology, Some(*shape))?.nodes),
     };
     let kept = match placing.kept {
         Some(Placement::Nodes(kept)) => kept,
@@ -136,7 +136,7 @@ pub(super) fn part_of(file: &File) -> Result<Part, PlanError> {
     let network: &Network = machine_of(file);
     let Some(nodes) = file.placement.as_ref().and_then(Placement::nodes) else { return first_ranks(file) };
     let (nodes, _) = nodes.split_at(nodes.len().min(file.schedule.collective().ranks as usize));
-    let shape = AcceleratorGrid::shape(nodes, &network.topology(&network.name)?.extents());
+    let shape = AcceleratorGrid::shape(nodes, &*network.topology(&network.name)?);
     Ok(shape.map_or_else(|| Part::Places(nodes.to_vec()), Part::Shape))
 }
 
