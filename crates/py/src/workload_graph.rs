@@ -30,6 +30,8 @@ use crate::{
 
 /// A machine, the rates of its accelerator, and the algorithm of each kind of collective.
 type Case = (Py<Machine>, Option<(f64, f64)>, Option<BTreeMap<String, String>>);
+/// A case whose kinds of collectives are those that have a name.
+type Named = (Py<Machine>, Option<(f64, f64)>, BTreeMap<&'static str, String>);
 
 /// A program that computes and communicates, read from files of other tools.
 #[pyclass(frozen, module = "unisono")]
@@ -181,10 +183,9 @@ impl WorkloadGraph {
             let algorithms = algorithms.unwrap_or_default().into_iter().map(of_kind).collect::<PyResult<_>>()?;
             Ok((machine, rates, algorithms))
         };
-        let cases: Vec<(Py<Machine>, Option<(f64, f64)>, BTreeMap<_, _>)> =
-            cases.into_iter().map(read).collect::<PyResult<_>>()?;
+        let cases: Vec<Named> = cases.into_iter().map(read).collect::<PyResult<_>>()?;
         let timed: Vec<_> = detached(py, || {
-            let step = |(machine, rates, algorithms): &(Py<Machine>, Option<(f64, f64)>, BTreeMap<_, _>)| {
+            let step = |(machine, rates, algorithms): &Named| {
                 let machine = machine.get();
                 let own = machine.description().get::<Network>().and_then(|network| network.accelerator);
                 let rates = rates.or_else(|| own.map(|own| (own.tflops * 1e12, own.memory_gb_per_second * 1e9)));

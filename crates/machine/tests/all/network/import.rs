@@ -285,7 +285,8 @@ fn devices_that_are_unlike_the_others_are_named() {
     let fast = "speed='200000' gdr='1'";
     // The widths and gdr of four GPUs, the widths and words of four network interfaces, the sentences.
     let whole = ([16; 4], [1; 4], [16; 4], [fast; 4]);
-    let cases: &[(([u32; 4], [u32; 4], [u32; 4], [&str; 4]), &[&str])] = &[
+    type Case<'a> = (([u32; 4], [u32; 4], [u32; 4], [&'a str; 4]), &'a [&'a str]);
+    let cases: &[Case] = &[
         (whole, &[]),
         (([16, 16, 16, 4], whole.1, whole.2, whole.3), &["GPU 3 has 12.0 GB/s over PCIe, and the rest 48.0"]),
         (
