@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
 import unisono as un
 from unisono.planning.emission import FORMATS, TARGETS
 
@@ -332,20 +331,3 @@ def test_channels_that_are_waited_for_twice_keep_their_thread() -> None:
     params = {"chunks": "16", "depth": "6"}
     plan = un.plan("reduce", "mi250", elements=1024, algorithm="forest", params=params)
     assert un.emit_files(plan.schedule, "mscclpp")
-
-
-def test_sums_in_switches_wait_for_two_signals(tmp_path: Path) -> None:
-    """A GPU reads the sum after the signals of the others, and these read the result after its own signal."""
-    plan = tmp_path / "f.json"
-    text = un.machine("dgx-h100").describe()
-    for collective, most in (("allreduce", 2), ("broadcast", 1)):
-        words = (collective, "--machine", "dgx-h100", "--bytes", "64KiB", "--algorithm", "in-network")
-        assert call("emit", *words, "--format", "mscclpp", "-o", str(plan)).code == 0
-        times = {}
-        for signal_ns in (0, 1000, 5000):
-            machine = tmp_path / "m.toml"
-            machine.write_text(tomli_w.dumps({**text, "signal_ns": float(signal_ns)}))
-            ran = json_of("simulate", str(plan), "--machine", str(machine))
-            times[signal_ns] = ran["nanoseconds"]
-        assert times[1000] - times[0] == pytest.approx(most * 1000, abs=1), collective
-        assert times[5000] - times[0] == pytest.approx(most * 5000, abs=1), collective

@@ -153,16 +153,6 @@ impl Switches {
         self.class(node).map_or(0.0, |class| class.latency_ns)
     }
 
-    /// Returns the switches with a longer time until a sum can leave, where a GPU pulls it: it reads the sum after
-    /// signals that all operands are stored.
-    #[must_use]
-    pub fn with_signals(mut self, signal_ns: f64) -> Self {
-        for class in self.classes.iter_mut().filter(|class| class.pulls) {
-            class.latency_ns += signal_ns;
-        }
-        self
-    }
-
     /// Returns the nanoseconds in which an engine of a node produces a byte of a result in its plane.
     pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)

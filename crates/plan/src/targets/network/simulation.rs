@@ -2,14 +2,13 @@
 
 use std::time::Instant;
 
-use unisono_base::{InstrId, TaskId, narrow, rounded};
+use unisono_base::{TaskId, narrow, rounded};
 use unisono_cost::endpoint::TICKS_PER_NS;
 use unisono_lower::{
     File, Placement, VerifiedFile,
     tasks::{Charges, Kind, Passes, with_switches, with_thread_blocks},
 };
 use unisono_machine::network::{BlockRate, DATA_SHEET, Network, Protocol};
-use unisono_schedule::{Operand, Schedule};
 use unisono_sim::network::{self as packets, Interconnect, SimError};
 
 use crate::{Run, RunError, RunOptions, targets::machine_of};
@@ -43,10 +42,6 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
             let charges = Charges { launch: rounded(start_ns * TICKS_PER_NS), ..charges(network) };
             let graph = with_thread_blocks(proven.verified(), on, charges, passes)?;
             interconnect.timing.signal_ps += rounded(most(|rate| rate.message_ns) * TICKS_PER_NS);
-            if spreads_sums(&proven.file().schedule) {
-                let signal_ns = network.signal_ns + most(|rate| rate.message_ns);
-                interconnect.computing = interconnect.computing.with_signals(signal_ns);
-            }
             // A thread block is held up until its data is on the link.
             let all = (0..graph.task_count()).map(|task| TaskId(narrow(task)));
             hosts.leaving = all.filter(|&task| graph.task(task).kind == Kind::Send).collect();
@@ -65,21 +60,6 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
     let mut run = packets::run(&graph, &interconnect, &options)?;
     run.hosts.finish.truncate(ranks);
     Ok(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
-}
-
-/// Returns whether a switch sums and sends the result to several nodes. A GPU that pulls a sum for itself needs no
-/// second signal.
-fn spreads_sums(schedule: &Schedule) -> bool {
-    let ranks = schedule.collective().ranks;
-    let sinks = |id| {
-        let of = |sink| if let Operand::Stream(stream) = sink { schedule.stream_sinks(stream).len() } else { 1 };
-        schedule.sinks(id).iter().map(of).sum::<usize>()
-    };
-    let is_spread = |at| {
-        let id = InstrId(narrow(at));
-        schedule.sources(id).len() > 1 && sinks(id) > 1
-    };
-    schedule.all_nodes().filter(|node| node.0 >= ranks).any(|node| schedule.node_instrs(node).any(is_spread))
 }
 
 /// Sentences on what the simulated times of a file leave out beside the notes of its machine.
