@@ -79,7 +79,8 @@ def main() -> None:
             runs = [{jobs: timed(command, jobs) for jobs in (1, 2)} for _ in range(given.rounds)]
             if len({run[jobs][2] for run in runs for jobs in run}) != 1:
                 raise SystemExit(f"{name}: the outputs differ")
-            wall, cpu = ({jobs: statistics.median(run[jobs][at] for run in runs) for jobs in (1, 2)} for at in (0, 1))
+            wall = {jobs: statistics.median(run[jobs][0] for run in runs) for jobs in (1, 2)}
+            cpu = {jobs: statistics.median(run[jobs][1] for run in runs) for jobs in (1, 2)}
             all_.add(
                 f"{name}: {CASES[name].format(table='FILE.plan', folder='DIR')}",
                 Of("2 cores", round(wall[2], 2), "s", "1 core", round(wall[1], 2), gain=True),

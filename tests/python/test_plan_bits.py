@@ -59,7 +59,7 @@ def test_unlike_bits_keeps_the_first_candidate(machine: str, tmp_path: Path) -> 
 
 def test_a_named_algorithm_is_kept_with_a_note(machine: str, tmp_path: Path) -> None:
     path = tmp_path / "t.plan"
-    done = call(*options(machine), "--algorithm", "dissemination", "--param", "ways=1", "-o", str(path))
+    done = call(*options(machine), "--algorithm", "dissemination", "--param", "ways=1", "--explain", "-o", str(path))
     assert stored(path) == ("dissemination", False)
     assert "--unlike-bits permits more" in done.err
 

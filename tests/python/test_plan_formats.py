@@ -113,7 +113,7 @@ def test_a_plan_in_switches_becomes_a_file_for_nccl(tmp_path: Path) -> None:
 
 def test_a_plan_for_nccl_has_the_time_of_its_lines(tmp_path: Path) -> None:
     """The ring of the candidates passes all ranks once; the lines are NCCL's algorithms, and so is the time beside."""
-    text = call("plan", "allreduce", "--machine", "a100x4", "--bytes", "64KiB", "--for", "nccl").out
+    text = call("plan", "allreduce", "--machine", "a100x4", "--bytes", "64KiB", "--for", "nccl", "--explain").out
     assert "as nccl  ring ll" in text
     assert "own plan   ring" in text
     assert "whose best time is 'as nccl'" in text

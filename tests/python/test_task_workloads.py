@@ -85,7 +85,19 @@ def test_the_command_says_what_it_recorded(both: tuple[str, str]) -> None:
     assert ran.code == 0
     assert ran.out.startswith("jacobi on 8 accelerators of fattree-small, by the model\n")
     assert ran.err.startswith("note: contents were fetched at ")
-    fewer = call("workload", "--from", jacobi, "--ranks", "8", "--machine", "fattree-small", "--rounds", "1", *OPTIONS)
+    fewer = call(
+        "workload",
+        "--from",
+        jacobi,
+        "--ranks",
+        "8",
+        "--machine",
+        "fattree-small",
+        "--rounds",
+        "1",
+        "--explain",
+        *OPTIONS,
+    )
     assert "--rounds records more" in fewer.err
 
 

@@ -205,11 +205,16 @@ def _tests(lines: list[str], origin: str, given: StatedRanks | None, left_out: L
                 runs.append(run)
             run.rows.append((where, words, at_time))
     if at_time is None:
+        columns = ", ".join((*_COLUMNS, _COUNTS[0]))
+        if given is None:
+            raise InputError(
+                f"{origin} is no log of nccl-tests or rccl-tests, which have a line "
+                f"'# size count type redop root time', and no table with the columns {columns}"
+            )
         raise InputError(
             f"{origin} has none of the formats that are read: the output of nccl-tests or rccl-tests, which have a "
             "line '# size count type redop root time', of the OSU benchmarks, IMB-MPI1 or ReproMPI, lines of the "
-            "inspector of NCCL or RCCL, what 'unisono tune --json' printed, and tables with the columns "
-            f"{', '.join((*_COLUMNS, _COUNTS[0]))}"
+            f"inspector of NCCL or RCCL, what 'unisono tune --json' printed, and tables with the columns {columns}"
         )
     return [point for one in runs for point in _points(one, origin)]
 

@@ -148,6 +148,8 @@ def judge(paper: str, listed: dict[str, Any], found: Finding) -> Claim:
 
 def _agree(compare: str, reported: Any, ours: Any, tolerance: Any) -> bool:
     if isinstance(reported, list):
+        if isinstance(ours, (int, float)):
+            return False
         each = tolerance if isinstance(tolerance, list) else [tolerance] * len(reported)
         return all(_agree(compare, *of_one) for of_one in zip(reported, ours, each, strict=True))
     if isinstance(reported, str):

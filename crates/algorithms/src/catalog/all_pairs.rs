@@ -33,8 +33,8 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// The most ranks of a schedule that is built to be timed, of P^2 messages. Of more ranks a plan considers it on networks
-/// only, by its exchanges; elsewhere rounds are better.
+/// The most ranks of a schedule of P^2 messages that is built to be timed. Of more ranks a plan considers it on
+/// networks only, by its exchanges; elsewhere rounds are better.
 const MOST_RANKS: u32 = 32;
 
 /// Streams between all pairs of some ranks.
