@@ -194,7 +194,7 @@ impl Graph {
         if self.nodes() == self.ranks || self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
         }
-        let by_links = Self { lengths: vec![1; self.arcs.len()], ..self.clone() };
+        let by_links = self.by_links();
         let mut exchange = Vec::with_capacity((self.ranks as usize).pow(2));
         let mut is_fewer = false;
         for from in 0..self.ranks {
@@ -204,6 +204,17 @@ impl Graph {
             }
         }
         is_fewer.then(|| Self { exchange: Some(Shared::new(exchange)), ..self.clone() })
+    }
+
+    /// Returns the graph in which all arcs have the same length.
+    fn by_links(&self) -> Self {
+        Self { lengths: vec![1; self.arcs.len()], ..self.clone() }
+    }
+
+    /// Returns the sum of the fewest links from a rank to each other rank that it reaches.
+    pub fn links_to_ranks(&self, from: u32) -> u64 {
+        let distance = self.by_links().levels(from).distance;
+        distance[..self.ranks as usize].iter().filter(|&&links| links != FAR).sum()
     }
 
     fn exchanges(&self, from: u32, to: u32) -> bool {

@@ -1,10 +1,10 @@
 //! All pairs: blocks of the vector go straight to the ranks that combine or pass them on, and from there to all others.
 //!
 //! In an allreduce every rank adds one of P blocks, in the order of ranks, and sends the sum to all; in a reduce it
-//! sends the sum to the root. In a broadcast every rank but the root receives one of P-1 blocks, and sends it to the
-//! others. T = 2 alpha + 2 (P-1)/P n beta + (P-1)/P n gamma for an allreduce and a reduce and 2 alpha + 2 n beta for a
-//! broadcast if messages overlap: a rank waits twice, not in every round, so few ranks are best served, and more ranks
-//! on networks whose links carry all pairs alike. All ranks get the same bits.
+//! sends the sum to the root. In a broadcast every rank but the root receives one of P blocks, and sends it to the
+//! others; the root sends the block of its own place to all. T = 2 alpha + 2 (P-1)/P n beta, and (P-1)/P n gamma where
+//! sums are made, if messages overlap: a rank waits twice, not in every round, so few ranks are best served, and more
+//! ranks on networks whose links carry all pairs alike. All ranks get the same bits.
 //! Source: Cowan and others, "MSCCLang: Microsoft Collective Communication Language", ASPLOS 2023 (allpairs); Barnett
 //! and others, "Interprocessor collective communication library", 1994 (scatter and allgather as a broadcast).
 
@@ -37,32 +37,48 @@ const INFO: Info = Info {
 /// networks only, by its exchanges; elsewhere rounds are better.
 const MOST_RANKS: u32 = 32;
 
-/// Streams between all pairs of some ranks.
-struct Pairs(Vec<Vec<Option<Operand>>>);
+/// The largest stretch of a network ([`Fabric::stretch_of_pairs`]) on which a plan considers it for many ranks: above
+/// it, links between the ranks take twice as long as their own, and messages among neighbours are better.
+///
+/// [`Fabric::stretch_of_pairs`]: unisono_synthesis::Fabric::stretch_of_pairs
+const MOST_STRETCH: f64 = 2.0;
+
+/// Streams between all pairs of ranks, but for those to the root of a broadcast, which receives nothing.
+struct Pairs {
+    streams: Vec<Vec<Option<Operand>>>,
+    root: Option<u32>,
+}
 
 impl Pairs {
-    fn new(b: &mut Builder, nodes: &[NodeId]) -> Self {
-        let mut stream = |from: NodeId, to: NodeId| (from != to).then(|| Operand::Stream(b.stream(from, &[to])));
-        Self(nodes.iter().map(|&from| nodes.iter().map(|&to| stream(from, to)).collect()).collect())
+    fn new(b: &mut Builder, ranks: u32, root: Option<u32>) -> Self {
+        let mut stream = |from: u32, to: u32| {
+            (from != to && root != Some(to)).then(|| Operand::Stream(b.stream(NodeId(from), &[NodeId(to)])))
+        };
+        Self { streams: (0..ranks).map(|from| (0..ranks).map(|to| stream(from, to)).collect()).collect(), root }
+    }
+
+    fn ranks(&self) -> u32 {
+        narrow(self.streams.len())
     }
 
     fn get(&self, from: u32, to: u32) -> Operand {
-        self.0[from as usize][to as usize].expect("two ranks")
+        self.streams[from as usize][to as usize].expect("two ranks")
     }
 }
 
-/// Sends the block of a rank, which is in its output, to the others, and receives theirs. `at` is the rank's place
-/// among `nodes`, each of which has the block of its place.
-fn allgather(b: &mut Builder, nodes: &[NodeId], at: u32, blocks: Blocks, pairs: &Pairs) {
-    let (node, count, own) = (nodes[at as usize], narrow(nodes.len()), blocks.block(at));
+/// Sends the block of a rank to the others, and receives theirs. The block is in the rank's output, that of the root of
+/// a broadcast in its input.
+fn allgather(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs) {
+    let (node, p, own, is_root) = (NodeId(rank), pairs.ranks(), blocks.block(rank), pairs.root == Some(rank));
     b.phase("allgather");
-    for k in (1..count).filter(|_| own.len > 0) {
-        b.combine(node, 0, own.len, &[Operand::Out(own.start)], &[pairs.get(at, (at + k) % count)]);
+    let block = if is_root { Operand::In(own.start) } else { Operand::Out(own.start) };
+    for to in (1..p).map(|k| (rank + k) % p).filter(|&to| own.len > 0 && pairs.root != Some(to)) {
+        b.combine(node, 0, own.len, &[block], &[pairs.get(rank, to)]);
     }
-    for from in (1..count).map(|k| (at + count - k) % count) {
+    for from in (1..p).map(|k| (rank + p - k) % p).filter(|_| !is_root) {
         let block = blocks.block(from);
         if block.len > 0 {
-            b.combine(node, 0, block.len, &[pairs.get(from, at)], &[Operand::Out(block.start)]);
+            b.combine(node, 0, block.len, &[pairs.get(from, rank)], &[Operand::Out(block.start)]);
         }
     }
 }
@@ -70,7 +86,7 @@ fn allgather(b: &mut Builder, nodes: &[NodeId], at: u32, blocks: Blocks, pairs: 
 /// Sends each block of a rank's input to the rank of its place, and adds those of its own place in the order of ranks:
 /// in `partial`, and at last in `sum`.
 fn reduce_scatter(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs, [partial, sum]: [Operand; 2]) {
-    let (node, own, p) = (NodeId(rank), blocks.block(rank), narrow(pairs.0.len()));
+    let (node, own, p) = (NodeId(rank), blocks.block(rank), pairs.ranks());
     b.phase("reduce-scatter");
     for to in (1..p).map(|k| (rank + k) % p) {
         let block = blocks.block(to);
@@ -91,18 +107,16 @@ fn reduce_scatter(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs, [pa
 
 fn allreduce(b: &mut Builder, c: &Collective) {
     let (p, blocks) = (c.ranks, Blocks::new(c.elements, c.ranks));
-    let nodes: Vec<NodeId> = (0..p).map(NodeId).collect();
-    let [there, back] = [Pairs::new(b, &nodes), Pairs::new(b, &nodes)];
+    let [there, back] = [Pairs::new(b, p, None), Pairs::new(b, p, None)];
     for r in 0..p {
         reduce_scatter(b, r, blocks, &there, [Operand::Out(blocks.block(r).start); 2]);
-        allgather(b, &nodes, r, blocks, &back);
+        allgather(b, r, blocks, &back);
     }
 }
 
 fn reduce(b: &mut Builder, c: &Collective) {
     let (p, blocks) = (c.ranks, Blocks::new(c.elements, c.ranks));
-    let nodes: Vec<NodeId> = (0..p).map(NodeId).collect();
-    let there = Pairs::new(b, &nodes);
+    let there = Pairs::new(b, p, None);
     let mut sums = vec![None; p as usize];
     for r in (0..p).filter(|&r| r != c.root) {
         let sum = Operand::Stream(b.stream(NodeId(r), &[NodeId(c.root)]));
@@ -121,20 +135,19 @@ fn reduce(b: &mut Builder, c: &Collective) {
 }
 
 fn broadcast(b: &mut Builder, c: &Collective) {
-    let (p, root) = (c.ranks, NodeId(c.root));
-    let others: Vec<NodeId> = (c.root + 1..p).chain(0..c.root).map(NodeId).collect();
-    let blocks = Blocks::new(c.elements, p - 1);
-    let pairs = Pairs::new(b, &others);
-    for (at, &node) in (0..).zip(&others) {
-        let block = blocks.block(at);
+    let (p, root, blocks) = (c.ranks, NodeId(c.root), Blocks::new(c.elements, c.ranks));
+    let pairs = Pairs::new(b, p, Some(c.root));
+    for rank in (1..p).map(|k| (c.root + k) % p) {
+        let block = blocks.block(rank);
         b.phase("scatter");
         if block.len > 0 {
-            let down = Operand::Stream(b.stream(root, &[node]));
+            let down = Operand::Stream(b.stream(root, &[NodeId(rank)]));
             b.combine(root, 0, block.len, &[Operand::In(block.start)], &[down]);
-            b.combine(node, 0, block.len, &[down], &[Operand::Out(block.start)]);
+            b.combine(NodeId(rank), 0, block.len, &[down], &[Operand::Out(block.start)]);
         }
-        allgather(b, &others, at, blocks, &pairs);
+        allgather(b, rank, blocks, &pairs);
     }
+    allgather(b, c.root, blocks, &pairs);
 }
 
 impl RankAlgorithm for AllPairs {
@@ -165,29 +178,27 @@ impl RankAlgorithm for AllPairs {
         if p <= MOST_RANKS {
             return None;
         }
-        // The blocks are those of all ranks, or of all but the root.
-        let (count, first) = if kind == Kind::Broadcast { (p - 1, root + 1) } else { (p, 0) };
-        let bytes = case.bytes(elements.div_ceil(count));
+        let bytes = case.bytes(elements.div_ceil(p));
+        let silent = (kind == Kind::Broadcast).then_some(root);
         let all = move |k: u32| {
-            Flow::new(bytes, 1, move |rank| match (rank + p - first) % p {
-                at if at < count => (first + (at + k) % count) % p,
-                _ => rank,
-            })
+            let to = move |rank: u32| (rank + k) % p;
+            Flow::new(bytes, 1, move |rank| if silent == Some(to(rank)) { rank } else { to(rank) })
         };
         let down = move |k: u32| Flow::new(bytes, 1, move |rank| if rank == root { (root + k) % p } else { rank });
         let up = move |k: u32| Flow::new(bytes, 1, move |rank| if rank == (root + k) % p { root } else { rank });
-        let exchange = |flow: &dyn Fn(u32) -> Flow, of: u32| (1..of).map(flow).collect();
+        let exchange = |flow: &dyn Fn(u32) -> Flow| (1..p).map(flow).collect();
         let reduced = bytes * u64::from(p - 1);
         let [first, then] = match kind {
-            Kind::Broadcast => [(exchange(&down, p), 0), (exchange(&all, count), 0)],
-            Kind::Reduce => [(exchange(&all, p), reduced), (exchange(&up, p), 0)],
-            _ => [(exchange(&all, p), reduced), (exchange(&all, p), 0)],
+            Kind::Broadcast => [(exchange(&down), 0), (exchange(&all), 0)],
+            Kind::Reduce => [(exchange(&all), reduced), (exchange(&up), 0)],
+            _ => [(exchange(&all), reduced), (exchange(&all), 0)],
         };
         Some([first, then].map(|(flows, reduced)| Exchange { flows, reduced }).into())
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        let is_listed = case.collective.ranks <= MOST_RANKS || case.fabric().is_some();
+        let is_listed = case.collective.ranks <= MOST_RANKS
+            || case.fabric().is_some_and(|fabric| fabric.stretch_of_pairs() <= MOST_STRETCH);
         if is_listed { vec![Params::new()] } else { Vec::new() }
     }
 }

@@ -29,6 +29,8 @@ const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
 const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
 /// The largest product of roots and pairs of ranks for which every plan considers a forest of one chunk.
 const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
+/// The ranks from which distances are measured to estimate those of all pairs.
+const SAMPLED: u32 = 16;
 /// If ranks are equivalent: the most ranks for which the trees of one root are grown, and the most for which they are
 /// spread over those of all ranks.
 const MOST_GROWN_OF_ONE: u32 = 64;
@@ -70,6 +72,20 @@ impl Fabric {
         let latency_ns = self.hops_ns.get(&ends).copied().unwrap_or(self.hop_ns);
         let sent = WAYS * latency_ns * slowest.rate as f64 * self.graph.bytes_per_ns();
         messages > self.places && (self.places as f64) * (bytes as f64) < sent
+    }
+
+    /// Returns the least time of all links for equal messages between all pairs of ranks, over the time of the links of
+    /// ranks alone: below 1 if the network carries all pairs as fast as ranks send them. It is estimated from some
+    /// senders.
+    pub fn stretch_of_pairs(&self) -> f64 {
+        let (graph, ranks) = (&self.graph, self.graph.ranks());
+        let senders: Vec<u32> = (0..ranks).step_by(narrow(ranks.div_ceil(SAMPLED).max(1))).collect();
+        let links: u64 = senders.iter().map(|&from| graph.links_to_ranks(from)).sum();
+        let pairs = senders.len() as u64 * u64::from(ranks.saturating_sub(1));
+        let rate = |is_counted: &dyn Fn(u32) -> bool| -> u64 {
+            graph.arcs().iter().filter(|arc| is_counted(arc.from)).map(|arc| arc.rate).sum()
+        };
+        (links as f64 / pairs.max(1) as f64) * rate(&|from| from < ranks) as f64 / rate(&|_| true).max(1) as f64
     }
 
     /// Returns whether a forest takes little work, so that every plan considers it.
