@@ -95,6 +95,29 @@ def test_open_mpi_rules_take_effect(tmp_path: Path) -> None:
     assert ring[LONG] != doubling[LONG]
 
 
+def test_open_mpi_rules_that_reorder_operands_are_named(tmp_path: Path) -> None:
+    """A program with an operator that does not commute meets each algorithm by its sizes."""
+    mpi = library("Open MPI")
+    kinds = {
+        "allreduce": ["reduce-broadcast", "recursive-doubling", "ring", "rabenseifner"],
+        "reduce": ["pipelined-chain", "binary-tree", "binomial", "reduce-scatter-gather"],
+        "reduce-scatter": ["recursive-halving"],
+    }
+    # Each has sizes of its own, because other collectives contain an MPI_Reduce.
+    named_kinds = [(kind, name) for kind, names in kinds.items() for name in names]
+    calls = [(kind, 16 << 2 * at, name) for at, (kind, name) in enumerate(named_kinds)]
+    rows = [row(kind, 4, size, 2 * size, name) for kind, size, name in calls]
+    made = un.export(table(tmp_path, *rows), "openmpi-rules", tmp_path / "rules.conf")
+    said = next(note for note in made["notes"] if "does not commute" in note)
+    found = mpi.results(
+        4, [(kind, size) for kind, size, _ in calls], made["load"], Path(__file__).with_name("ordered.py")
+    )
+    wrong = {call for call, word in found.items() if word == "wrong"}
+    named = {"ring", "pipelined-chain", "binary-tree", "binomial"}
+    assert wrong == {(kind, size) for kind, size, name in calls if name in named}
+    assert "MPI_Allreduce under ring, MPI_Reduce under binary, MPI_Reduce under binomial, MPI_Reduce under" in said
+
+
 @pytest.mark.parametrize("ranks", [pytest.param(3, marks=pytest.mark.soak), 5])
 def test_open_mpi_rules_stay_with_their_rank_count(tmp_path: Path, ranks: int) -> None:
     mpi = library("Open MPI")

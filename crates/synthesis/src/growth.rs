@@ -45,6 +45,8 @@ pub(crate) fn most_trees(ranks: u32, is_alone: bool) -> u32 {
 
 /// The most ranks for which better trees of many roots are worth their time, and costs grow slowly.
 const FEW_RANKS: u32 = 32;
+/// The most ranks for which the cheapest tree of any depth is shortened, which takes steps by the cube of the ranks.
+const MOST_SHORTENED: u32 = 128;
 /// The exponent of the cost of an arc that is as busy as the busiest: initially, and in later rounds.
 const STEEP_AT_FIRST: f64 = 6.0;
 const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0];
@@ -83,7 +85,7 @@ pub fn grow(
     let mut pricing = Pricing::new(graph, ways, depth);
     let mut loads = Loads::new(links, shares, STEEP_AT_FIRST);
     let is_alone = roots.len() == 1 && symmetry.shifts() == 1;
-    let is_thorough = is_thorough(graph.ranks(), is_alone);
+    let shortens = is_thorough(graph.ranks(), is_alone) && graph.ranks() <= MOST_SHORTENED;
     let same = |trees: usize| if is_alone { 1 } else { trees };
     let root = |at: usize| roots[at % roots.len()];
     let mut trees: Vec<Shared<Tree>> = Vec::with_capacity(count);
@@ -93,7 +95,7 @@ pub fn grow(
             let rounds = (at / roots.len() + 1) as f64;
             pricing.reprice(loads.aim(enough / f64::from(shares) * rounds));
         }
-        let tree = pricing.shallow(root(at), None, is_thorough)?;
+        let tree = pricing.shallow(root(at), None, shortens)?;
         loads.add(&tree, 1.0);
         trees.push(Shared::new(tree));
     }
@@ -114,7 +116,7 @@ pub fn grow(
             if at % stale == 0 {
                 pricing.reprice(loads.aim(target));
             }
-            let found = pricing.shallow(root(at), Some(tree), is_thorough)?;
+            let found = pricing.shallow(root(at), Some(tree), shortens)?;
             if loads.cost_of(&found) < loads.cost_of(tree) * (1.0 - CLOSE) {
                 *tree = Shared::new(found);
             }

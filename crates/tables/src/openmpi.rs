@@ -53,12 +53,14 @@ pub const IDS: &[(Kind, &str, u32)] = &[
     (Kind::Alltoall, "modified_bruck", 3),
     (Kind::Alltoall, "pairwise", 2),
     (Kind::Barrier, "bruck", 4),
+    (Kind::Broadcast, "binary_tree", 5),
     (Kind::Broadcast, "binomial", 6),
     (Kind::Broadcast, "pipeline", 3),
     (Kind::Broadcast, "scatter_allgather", 8),
     (Kind::Broadcast, "scatter_allgather_ring", 9),
     (Kind::Gather, "binomial", 2),
     (Kind::Gather, "linear", 1),
+    (Kind::Reduce, "binary", 4),
     (Kind::Reduce, "binomial", 5),
     (Kind::Reduce, "pipeline", 3),
     (Kind::Reduce, "rabenseifner", 7),
@@ -79,11 +81,13 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::Alltoall, "linear", "linear"),
     same(Kind::Alltoall, "pairwise", "pairwise"),
     with(Kind::Barrier, "dissemination", "bruck", one_way),
+    with(Kind::Broadcast, "binary-tree", "binary_tree", segment),
     same(Kind::Broadcast, "binomial", "binomial"),
     with(Kind::Broadcast, "pipelined-chain", "pipeline", segment),
     same(Kind::Broadcast, "scatter-allgather", "scatter_allgather_ring"),
     same(Kind::Gather, "binomial", "binomial"),
     same(Kind::Gather, "linear", "linear"),
+    with(Kind::Reduce, "binary-tree", "binary", segment),
     same(Kind::Reduce, "binomial", "binomial"),
     with(Kind::Reduce, "pipelined-chain", "pipeline", segment),
     same(Kind::Reduce, "reduce-scatter-gather", "rabenseifner"),
@@ -91,8 +95,13 @@ pub const NAMES: &[Counterpart] = &[
 ];
 
 /// Algorithms that take operands out of their order: a rules file forces them on operators that do not commute too.
-/// Seen with 5.0.11: wrong results of `MPI_Allreduce` under `ring`, right ones under all others of [`NAMES`].
-const REORDERING: &[(Kind, &str)] = &[(Kind::Allreduce, "ring")];
+/// Seen with 5.0.11: wrong results under these, right ones under all others of [`NAMES`].
+const REORDERING: &[(Kind, &str, &str)] = &[
+    (Kind::Allreduce, "ring", "MPI_Allreduce under ring"),
+    (Kind::Reduce, "binary", "MPI_Reduce under binary"),
+    (Kind::Reduce, "binomial", "MPI_Reduce under binomial"),
+    (Kind::Reduce, "pipeline", "MPI_Reduce under pipeline"),
+];
 
 fn even(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     if !ranks.is_multiple_of(2) {
@@ -105,7 +114,7 @@ fn one_way(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     plain(&params.iter().filter(|p| **p != ("ways".to_owned(), "1".to_owned())).cloned().collect::<Vec<_>>(), ranks)
 }
 
-/// Bytes of a segment of `pipelined-chain` if its parameter is not given.
+/// Bytes of a segment of `pipelined-chain` and `binary-tree` if its parameter is not given.
 pub const DEFAULT_SEGMENT: u32 = 8192;
 
 /// The length of a segment in bytes.
@@ -171,12 +180,14 @@ pub fn notes(used: &[(Kind, &'static str)]) -> Vec<String> {
         "coll/tuned ignores a file that it cannot read, and reports this only with '--mca coll_base_verbose 1'"
             .to_owned(),
     ];
-    if used.iter().any(|u| REORDERING.contains(u)) {
-        notes.push(
-            "rules hold for all operators, and with ring an MPI_Allreduce whose operator does not commute gives wrong \
-             results (seen with Open MPI 5.0.11): load this file for programs without such operators"
-                .to_owned(),
-        );
+    let wrong: Vec<&str> =
+        REORDERING.iter().filter(|(k, n, _)| used.contains(&(*k, *n))).map(|(_, _, of)| *of).collect();
+    if !wrong.is_empty() {
+        notes.push(format!(
+            "rules hold for all operators, and an operator that does not commute gives wrong results in {}, and in \
+             calls that contain it (seen with Open MPI 5.0.11): load this file for programs without such operators",
+            wrong.join(", ")
+        ));
     }
     notes
 }

@@ -35,10 +35,11 @@ class Library:
         return {size: found["allreduce", size] for size in sizes}
 
     def results(
-        self, ranks: int, calls: Sequence[tuple[str, int]], load: Sequence[str] = ()
+        self, ranks: int, calls: Sequence[tuple[str, int]], load: Sequence[str] = (), program: Path = _BITS
     ) -> dict[tuple[str, int], str]:
         """Hashes of the results of collectives by name and size in bytes, as MPI counts them, of float32.
 
+        Another ``program`` prints a word of its own for each call.
         ``load`` are settings of the library: arguments of its launcher for Open MPI, variables for MPICH.
 
         Raises:
@@ -54,7 +55,7 @@ class Library:
         else:
             environment |= dict(variable.split("=", 1) for variable in load)
         names = {f"{collective}:{size}": (collective, size) for collective, size in calls}
-        command = [str(self.launcher), *options, str(self.python), str(_BITS), *names]
+        command = [str(self.launcher), *options, str(self.python), str(program), *names]
         try:
             ran = subprocess.run(
                 command, env=environment, capture_output=True, text=True, errors="replace", timeout=120

@@ -10,7 +10,7 @@
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005; "knomial"
 //! of MPICH.
 
-use unisono_base::{NodeId, narrow};
+use unisono_base::NodeId;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::Round;
 use unisono_schedule::{Builder, Operand};
@@ -20,7 +20,7 @@ use crate::{
     formula::POWER_OF_TWO,
     ranks::{
         RankAlgorithm, segments,
-        tree::{BINARY, children, parent, size, top},
+        tree::{BINARY, Tree, broadcast, reduce, top},
     },
 };
 
@@ -49,114 +49,12 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// A binomial tree whose virtual ranks count from its top.
-struct Tree {
-    ranks: u32,
-    top: u32,
-    radix: u32,
-}
-
 fn radix(params: &Params) -> Result<u32, AlgorithmError> {
     Ok(params.number(INFO.name, RADIX, BINARY..=MOST_RADIX)?.unwrap_or(BINARY))
 }
 
-impl Tree {
-    fn new(c: &Collective, top: u32, params: &Params) -> Result<Self, AlgorithmError> {
-        Ok(Self { ranks: c.ranks, top, radix: radix(params)? })
-    }
-
-    fn children(&self, v: u32) -> impl DoubleEndedIterator<Item = u32> + Clone + use<> {
-        children(v, self.ranks, self.radix)
-    }
-
-    fn size(&self, v: u32) -> u32 {
-        size(v, self.ranks, self.radix)
-    }
-
-    fn real(&self, v: u32) -> NodeId {
-        NodeId(narrow::<u32>((u64::from(v) + u64::from(self.top)) % u64::from(self.ranks)))
-    }
-
-    /// Returns the ranks in ascending order, with their virtual ranks.
-    fn all(&self) -> impl Iterator<Item = (NodeId, u32)> + use<> {
-        let (ranks, top) = (self.ranks, self.top);
-        (0..ranks).map(move |r| (NodeId(r), if r >= top { r - top } else { r + ranks - top }))
-    }
-
-    /// Creates the stream between each virtual rank and its parent, upward or downward. The entry of the top is never
-    /// used.
-    fn edges(&self, b: &mut Builder, upward: bool) -> Vec<Operand> {
-        let edge = |v: u32| {
-            let (below, above) = (self.real(v), self.real(parent(v, self.radix)));
-            let (from, to) = if upward { (below, above) } else { (above, below) };
-            Operand::Stream(b.stream(from, &[to]))
-        };
-        // The entry of the top keeps the index equal to the virtual rank.
-        std::iter::once(Operand::In(0)).chain((1..self.ranks).map(edge)).collect()
-    }
-
-    /// Returns the ranks of the subtree of `v` as intervals: two if the subtree wraps past the last rank, otherwise
-    /// one.
-    fn intervals(&self, v: u32) -> Vec<(u32, u32)> {
-        let (start, count) = (self.real(v).0, self.size(v));
-        let first = count.min(self.ranks - start);
-        [(start, first), (0, count - first)].into_iter().filter(|i| i.1 > 0).collect()
-    }
-}
-
-/// Emits a reduce, whose root has its sums where `sum` says.
-fn reduce(b: &mut Builder, case: &Case, params: &Params, sum: fn(u32) -> Operand) -> Result<(), AlgorithmError> {
-    let c = case.collective;
-    let tree = Tree::new(&c, top(&c), params)?;
-    let up = tree.edges(b, true);
-    let home = (tree.top != c.root).then(|| Operand::Stream(b.stream(NodeId(tree.top), &[NodeId(c.root)])));
-    let segments = segments::segments(INFO.name, None, case, params)?;
-    let longest = segments.clone().map(|s| s.len).max().unwrap_or(0);
-    for (node, v) in tree.all() {
-        let below: Vec<u32> = tree.children(v).collect();
-        let inner = below.len() > 1 && node.0 != c.root;
-        let scratch = if inner { b.scratch(node, longest) } else { 0 };
-        for s in segments.clone() {
-            let partial = if inner { Operand::Tmp(scratch) } else { sum(s.start) };
-            let end = match home {
-                _ if v > 0 => up[v as usize],
-                Some(home) => home,
-                None => sum(s.start),
-            };
-            let mut have = Operand::In(s.start);
-            if below.is_empty() {
-                b.combine(node, 0, s.len, &[have], &[end]);
-            }
-            for (n, &child) in below.iter().enumerate() {
-                let sink = if n + 1 == below.len() { end } else { partial };
-                b.combine(node, 0, s.len, &[have, up[child as usize]], &[sink]);
-                have = partial;
-            }
-        }
-        if let Some(home) = home.filter(|_| node.0 == c.root) {
-            for s in segments.clone() {
-                b.combine(node, 0, s.len, &[home], &[sum(s.start)]);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn broadcast(b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-    let c = case.collective;
-    let tree = Tree::new(&c, c.root, params)?;
-    let down = tree.edges(b, false);
-    let segments = segments::segments(INFO.name, None, case, params)?;
-    for (node, v) in tree.all() {
-        // The largest subtree comes first, because it has the longest path.
-        let below: Vec<Operand> = tree.children(v).rev().map(|child| down[child as usize]).collect();
-        for s in segments.clone() {
-            let own = (v > 0).then_some(Operand::Out(s.start));
-            let source = if v > 0 { down[v as usize] } else { Operand::In(s.start) };
-            b.combine(node, 0, s.len, &[source], &own.into_iter().chain(below.iter().copied()).collect::<Vec<_>>());
-        }
-    }
-    Ok(())
+fn tree(c: &Collective, top: u32, params: &Params) -> Result<Tree, AlgorithmError> {
+    Ok(Tree::binomial(c.ranks, top, radix(params)?))
 }
 
 fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
@@ -170,7 +68,7 @@ fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
         }
         if v == 0 {
             b.combine(node, 0, len, &[Operand::In(0)], &[Operand::Out(c.root * len)]);
-            for child in tree.children(v) {
+            for &child in tree.children(v) {
                 for (rank, ranks) in tree.intervals(child) {
                     b.combine(node, 0, ranks * len, &[up[child as usize]], &[Operand::Out(rank * len)]);
                 }
@@ -179,7 +77,7 @@ fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
         }
         let scratch = b.scratch(node, count * len);
         b.combine(node, 0, len, &[Operand::In(0)], &[Operand::Tmp(scratch)]);
-        for child in tree.children(v) {
+        for &child in tree.children(v) {
             let (at, part) = (scratch + (child - v) * len, tree.size(child) * len);
             b.combine(node, 0, part, &[up[child as usize]], &[Operand::Tmp(at)]);
         }
@@ -194,7 +92,7 @@ fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Opera
     for (node, v) in tree.all() {
         let count = tree.size(v);
         if v == 0 {
-            for child in tree.children(v).rev() {
+            for &child in tree.children(v).iter().rev() {
                 let intervals = tree.intervals(child);
                 let mut whole = block(intervals[0].0 * len);
                 if intervals.len() > 1 {
@@ -217,7 +115,7 @@ fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Opera
         }
         let scratch = b.scratch(node, count * len);
         b.combine(node, 0, count * len, &[down[v as usize]], &[Operand::Tmp(scratch)]);
-        for child in tree.children(v).rev() {
+        for &child in tree.children(v).iter().rev() {
             let (at, part) = (scratch + (child - v) * len, tree.size(child) * len);
             b.combine(node, 0, part, &[Operand::Tmp(at)], &[down[child as usize]]);
         }
@@ -231,9 +129,10 @@ fn reduce_scatter(b: &mut Builder, case: &Case, params: &Params) -> Result<(), A
     let whole = Collective { kind: Kind::Reduce, elements: c.elements * c.ranks, ..c };
     b.scratch(NodeId(0), whole.elements);
     b.phase("reduce");
-    reduce(b, &Case { collective: whole, ..*case }, params, Operand::Tmp)?;
+    let segments = segments::segments(INFO.name, None, &Case { collective: whole, ..*case }, params)?;
+    reduce(b, &whole, &tree(&c, top(&whole), params)?, segments, Operand::Tmp);
     b.phase("scatter");
-    scatter(b, &Tree::new(&c, 0, params)?, &c, Operand::Tmp);
+    scatter(b, &tree(&c, 0, params)?, &c, Operand::Tmp);
     Ok(())
 }
 
@@ -281,12 +180,13 @@ impl RankAlgorithm for Binomial {
 
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         let c = &case.collective;
+        let segments = || segments::segments(INFO.name, None, case, params);
         match c.kind {
-            Kind::Reduce => reduce(b, case, params, Operand::Out)?,
+            Kind::Reduce => reduce(b, c, &tree(c, top(c), params)?, segments()?, Operand::Out),
             Kind::ReduceScatter => reduce_scatter(b, case, params)?,
-            Kind::Broadcast => broadcast(b, case, params)?,
-            Kind::Gather => gather(b, &Tree::new(c, c.root, params)?, c),
-            _ => scatter(b, &Tree::new(c, c.root, params)?, c, Operand::In),
+            Kind::Broadcast => broadcast(b, &tree(c, c.root, params)?, segments()?),
+            Kind::Gather => gather(b, &tree(c, c.root, params)?, c),
+            _ => scatter(b, &tree(c, c.root, params)?, c, Operand::In),
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ mod all_pairs;
 pub(crate) mod auto_gen;
 mod balanced_shift;
 mod bidirectional_ring;
+mod binary_tree;
 mod binomial;
 mod bruck;
 mod bucket;
@@ -59,6 +60,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Line(auto_gen::AutoGen),
     &Among(balanced_shift::BalancedShift),
     &Among(bidirectional_ring::BidirectionalRing),
+    &Among(binary_tree::BinaryTree),
     &Among(binomial::Binomial),
     &Among(bruck::Bruck),
     &Among(bucket::Bucket),

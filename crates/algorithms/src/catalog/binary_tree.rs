@@ -1,0 +1,91 @@
+//! Pipelined binary tree: segment after segment goes from each rank to at most two others, or from these to it.
+//!
+//! T = (2 h + 2 (S-1)) (alpha + n/S beta [+ n/S gamma]) for S segments and a tree of height h, about log2 P, on ranks
+//! that send one message at a time: half the rate of a chain, and few waits. On ranks that share memory, each of which
+//! copies what it receives, it is as fast as a chain.
+//! If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
+//! Source: "binary" of Open MPI's coll_base_{bcast,reduce}.c; Sanders, Speck, Traff, "Two-tree algorithms for full
+//! bandwidth broadcast, reduction and scan", 2009 (section 2).
+
+use unisono_base::narrow;
+use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use crate::{
+    AlgorithmError, Case, Info, Param, Params,
+    ranks::{
+        RankAlgorithm, segments,
+        tree::{Tree, broadcast, reduce, top},
+    },
+};
+
+pub struct BinaryTree;
+
+const INFO: Info = Info {
+    name: "binary-tree",
+    summary: "a tree of at most two children a rank, segment after segment; best for middle sizes, and in shared memory",
+    reference: "Open MPI, coll_base: binary",
+    collectives: &[Kind::Broadcast, Kind::Reduce],
+    params: &[Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" }],
+    ..Info::AMONG_RANKS
+};
+
+const DEFAULT: Option<u32> = Some(8 << 10);
+
+impl RankAlgorithm for BinaryTree {
+    fn info(&self) -> &'static Info {
+        &INFO
+    }
+
+    fn keeps_order(&self, _: &Collective) -> bool {
+        true
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        segments::segments(INFO.name, DEFAULT, case, params).map(|_| ())
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        3 * u64::from(case.collective.ranks) * segments::count(INFO.name, DEFAULT, case, params)
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = &case.collective;
+        let segments = segments::segments(INFO.name, DEFAULT, case, params)?;
+        if c.kind == Kind::Reduce {
+            reduce(b, c, &Tree::binary(c.ranks, top(c)), segments, Operand::Out);
+        } else {
+            broadcast(b, &Tree::binary(c.ranks, c.root), segments);
+        }
+        Ok(())
+    }
+
+    /// Returns the rounds of the first segment along the longest path, and those of the busiest rank for each further
+    /// one: an inner rank with two children, if there is one.
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let c = &case.collective;
+        let (first, more) = segments::first_and_more(INFO.name, DEFAULT, case, params).ok()?;
+        let (tree, bytes) = (Tree::binary(c.ranks, 0), case.bytes(first));
+        let work = |v: u32| [narrow(tree.children(v).len()), u32::from(v > 0)];
+        let [children, parents] = (0..c.ranks).map(work).max_by_key(|work| work[0] + work[1])?;
+        let prices = case.ranks();
+        let busy_ns = prices.issue_ns + bytes as f64 * prices.ns_per_byte;
+        // The smaller part of a reduce has arrived when the longest path ends.
+        let before_ns = if c.kind == Kind::Reduce { 0.0 } else { busy_ns };
+        let [messages, before] = tree.longest_path(busy_ns + prices.latency_ns, before_ns);
+        let path = Round::new(1, bytes).times(messages);
+        Some(if c.kind == Kind::Reduce {
+            let turn = Round::pipelined(parents, children, bytes).reducing(bytes * u64::from(children));
+            let home = (top(c) != c.root).then(|| Round::new(1, bytes));
+            [path.reducing(bytes)].into_iter().chain(home).chain([turn.times(more)]).collect()
+        } else {
+            let sends = Round::pipelined(before, 0, bytes);
+            vec![path, sends, Round::pipelined(children, parents, bytes).times(more)]
+        })
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        segments::candidates(DEFAULT, case)
+    }
+}
