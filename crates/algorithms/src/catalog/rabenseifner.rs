@@ -7,13 +7,16 @@
 //! "Optimization of Collective Communication Operations in MPICH", 2005, section 5.1.
 
 use unisono_collective::{Collective, Kind};
-use unisono_lower::Round;
+use unisono_lower::{Exchange, Round};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
     AlgorithmError, Case, Formula, Info, Params,
     formula::POWER_THAT_DIVIDES,
-    ranks::{Blocks, Fold, RankAlgorithm, halving::Halving},
+    ranks::{
+        Blocks, Fold, RankAlgorithm,
+        halving::{Halving, halves},
+    },
 };
 
 pub struct Rabenseifner;
@@ -73,5 +76,12 @@ impl RankAlgorithm for Rabenseifner {
         let (up, halving) = fold.halving(case);
         let doubling: Vec<Round> = halving.iter().rev().map(|round| Round::new(1, round.bytes)).collect();
         Some(fold.rounds(up, halving.into_iter().chain(doubling), [Round::new(1, up.bytes)]))
+    }
+
+    fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
+        let mut halves = halves(case)?;
+        let doubling: Vec<Exchange> = halves.iter().rev().map(|half| Exchange { reduced: 0, ..half.clone() }).collect();
+        halves.extend(doubling);
+        Some(halves)
     }
 }

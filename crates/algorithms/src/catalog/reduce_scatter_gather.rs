@@ -7,13 +7,16 @@
 //! 5.1.
 
 use unisono_collective::{Collective, Kind};
-use unisono_lower::Round;
+use unisono_lower::{Exchange, Flow, Round};
 use unisono_schedule::{Builder, Operand};
 
 use crate::{
     AlgorithmError, Case, Formula, Info, Params,
     formula::POWER_THAT_DIVIDES,
-    ranks::{Blocks, Fold, RankAlgorithm, halving::Halving},
+    ranks::{
+        Blocks, Fold, RankAlgorithm,
+        halving::{Halving, halves},
+    },
 };
 
 pub struct ReduceScatterGather;
@@ -78,5 +81,20 @@ impl RankAlgorithm for ReduceScatterGather {
         let gathered = |k: u32| Round::new(1, case.bytes(blocks.span(fold.whole >> k, 2 * (fold.whole >> k)).len));
         let gathering = (1..=fold.stages()).rev().map(gathered).filter(|round| round.bytes > 0);
         Some(fold.rounds(up, halving.into_iter().chain(gathering), []))
+    }
+
+    fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
+        let Collective { ranks, root, .. } = case.collective;
+        let mut halves = halves(case)?;
+        // Ranks that differ from the root in a bit send it all their blocks, and are done.
+        let gathered: Vec<Exchange> = (0..ranks.ilog2())
+            .zip(&halves)
+            .map(|(bit, half)| {
+                let to = move |rank: u32| if (rank ^ root) >> bit == 1 { rank ^ 1 << bit } else { rank };
+                Exchange { flows: vec![Flow::new(half.flows[0].bytes, 1, to)], reduced: 0 }
+            })
+            .collect();
+        halves.extend(gathered.into_iter().rev());
+        Some(halves)
     }
 }

@@ -10,13 +10,29 @@
 use std::ops::Range;
 
 use unisono_base::{NodeId, narrow};
+use unisono_collective::Collective;
+use unisono_lower::{Exchange, Flow};
 use unisono_schedule::{Builder, Operand};
+
+use crate::Case;
 
 /// The ranks by virtual rank, the bits of the stages in order, and the first element of each block.
 pub struct Halving<'a, F> {
     pub nodes: &'a [NodeId],
     pub bits: Vec<u32>,
     pub start: F,
+}
+
+/// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit up; `None` if the ranks are not a power
+/// of two.
+pub fn halves(case: &Case) -> Option<Vec<Exchange>> {
+    let Collective { ranks, elements, .. } = case.collective;
+    let block = case.bytes(elements.div_ceil(ranks));
+    let half = |bit: u32| {
+        let bytes = block * u64::from(ranks >> (bit + 1));
+        Exchange { flows: vec![Flow::new(bytes, 1, move |rank| rank ^ 1 << bit)], reduced: bytes }
+    };
+    ranks.is_power_of_two().then(|| (0..ranks.ilog2()).map(half).collect())
 }
 
 /// The blocks that each virtual rank holds.

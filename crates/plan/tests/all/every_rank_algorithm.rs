@@ -285,7 +285,7 @@ fn names_and_refusals() {
         ("bucket", Kind::Allreduce, 12, ("dims", "3x5"), "whose product is 12"),
         ("bucket", Kind::Allreduce, 12, ("dims", "axb"), "such as 3x4"),
         ("swing", Kind::Allreduce, 12, ("", ""), "the extent 3 is odd"),
-        ("reduce-broadcast", Kind::Allreduce, 4, ("reduce", "star"), "accepted is all-pairs, binomial"),
+        ("reduce-broadcast", Kind::Allreduce, 4, ("reduce", "star"), "accepted is all-pairs, binary-tree, binomial"),
         ("reduce-broadcast", Kind::Allreduce, 4, ("broadcast", "flood"), "accepted is all-pairs"),
     ] {
         let given: &[(&str, &str)] = if given.0.is_empty() { &[] } else { &[given] };
