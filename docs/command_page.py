@@ -1,7 +1,7 @@
-"""The parts of docs/commands.md that the program states itself: usage, examples and options of each command.
+"""The site's page of commands: docs/commands.md, with usage, examples and options of each command from the program.
 
-Each such part stands between two comments of the page. The text around them is written by hand, and states only facts
-that `--help` does not.
+A comment of docs/commands.md marks the place of each such part. The text around it is written by hand, and states only
+facts that `--help` does not.
 """
 
 import re
@@ -23,14 +23,14 @@ _GROUPS = {
     "a choice": ("--algorithm", "--param", "--model"),
     "limits": ("--limit-memory", "--no-limit"),
 }
-_PART = re.compile(r"<!-- help (\S+) -->\n.*?<!-- end of help -->", re.DOTALL)
+_PLACE = re.compile(r"<!-- help (\S+) -->\n")
 
 
 def page() -> str:
-    """Returns the text of the page, with its parts made anew.
+    """Returns the text of the page with its parts.
 
     Raises:
-        ValueError: the page lacks the part of a command, or has one of a command that does not exist.
+        ValueError: the page lacks the place of a command, or has one for a command that does not exist.
 
     """
     options = {command.name or "": _options(command) for command in COMMANDS}
@@ -43,13 +43,13 @@ def page() -> str:
         others = [_last_name(option) for option in options[name] if option in shared]
         parts[name] = _part(command, own, others)
     text = PAGE.read_text(encoding="utf-8")
-    if sorted(_PART.findall(text)) != sorted(parts):
-        differing = sorted(set(_PART.findall(text)) ^ set(parts))
+    if sorted(_PLACE.findall(text)) != sorted(parts):
+        differing = sorted(set(_PLACE.findall(text)) ^ set(parts))
         raise ValueError(
-            f"docs/commands.md and the program differ in {', '.join(differing)}: "
-            "each command needs a section with '<!-- help NAME -->' and '<!-- end of help -->'"
+            f"docs/commands.md and the program differ in {', '.join(differing) or 'a place that is there twice'}: "
+            "each command needs one section with '<!-- help NAME -->'"
         )
-    return _PART.sub(lambda found: f"<!-- help {found[1]} -->\n{parts[found[1]]}<!-- end of help -->", text)
+    return _PLACE.sub(lambda found: parts[found[1]], text)
 
 
 def _options(command: click.Command) -> list[tuple[str, str]]:
