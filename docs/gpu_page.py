@@ -135,7 +135,7 @@ _SHORT, _LONG = 1 << 20, 256 << 20
 def _logs() -> str:
     lines = [
         "\n## Whole logs: posted and predicted",
-        "Allreduces, out of place, from `docs/measured/posted-times.tsv`; no time was fitted to. Near is a factor of 1.5. "
+        "Allreduces, out of place, of `docs/measured/posted-times.tsv`; no time was fitted to. Near: a factor of 1.5. "
         "Known reasons of the others: one process that starts the kernels of all GPUs takes about 6 µs for each "
         "(3); EFA has three times the latency that NCCL assumes (6); RoCE without its settings (2); GPUs of a virtual "
         "machine send to each other through its memory (10); MSCCL's files replace RCCL's choice from 1 KiB to 4 MiB "

@@ -18,6 +18,8 @@ from unisono.reproduce.statements import inventory
 from .conftest import ROOT, printed
 
 DOCS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("**/*.md")])
+
+
 def generated(file: str, *names: str, function: str = "page") -> str:
     """Returns the page that a program of docs/ makes; these programs import each other."""
     folder = str(ROOT / "docs")
