@@ -54,17 +54,17 @@ pub struct View<'a> {
     has: Option<&'a BTreeSet<String>>,
     table: DecisionTable,
     names: &'static [Counterpart],
-    /// True if the target tells operators that commute from others.
+    /// True if rows of the target may depend on whether operators commute.
     tells_operators: bool,
     served: BTreeSet<usize>,
     pub left: Vec<String>,
     notes: Vec<String>,
 }
 
-/// True if a target can say `(ranks, ranks per node)`.
+/// True if a target can express `(ranks, ranks per node)`.
 pub type TellsNodes = fn(u32, u32) -> bool;
 
-/// For targets that know nothing of nodes.
+/// For targets that cannot express nodes.
 pub fn no_nodes(_: u32, _: u32) -> bool {
     false
 }

@@ -104,7 +104,7 @@ impl Tree {
     }
 }
 
-/// Emits a reduce, whose root has its sums where `sum` says.
+/// Emits a reduce, whose root has its sums at the operand that `sum` returns.
 fn reduce(b: &mut Builder, case: &Case, params: &Params, sum: fn(u32) -> Operand) -> Result<(), AlgorithmError> {
     let c = case.collective;
     let tree = Tree::new(&c, top(&c), params)?;
@@ -187,7 +187,7 @@ fn gather(b: &mut Builder, tree: &Tree, c: &Collective) {
     }
 }
 
-/// Emits a scatter of blocks that the root has where `block` says.
+/// Emits a scatter of blocks, each at the operand of the root that `block` returns.
 fn scatter(b: &mut Builder, tree: &Tree, c: &Collective, block: fn(u32) -> Operand) {
     let len = c.elements;
     let down = tree.edges(b, false);

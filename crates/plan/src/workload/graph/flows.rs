@@ -33,7 +33,7 @@ struct Active {
     group: usize,
     node_of: Occurrence,
     begin: f64,
-    /// Seconds that it would still take alone.
+    /// Seconds that the rest of its communication takes alone.
     left: f64,
     rate: f64,
 }
