@@ -1,15 +1,17 @@
-"""The site's page of commands: docs/commands.md, with usage, examples and options of each command from the program.
+"""The site's page of commands: docs/commands.md, with parts that the program states itself.
 
-A comment of docs/commands.md marks the place of each such part. The text around it is written by hand, and states only
-facts that `--help` does not.
+These are usage, examples and options of each command, and the keys of its JSON, from `unisono.base.reports`. A comment
+of docs/commands.md marks the place of each part. The text around it is written by hand, and states other facts only.
 """
 
 import re
 import textwrap
 from collections import Counter
 from pathlib import Path
+from typing import Any, get_args, get_type_hints, is_typeddict
 
 import click
+from unisono.base import reports
 from unisono.cli import COMMANDS
 from unisono.cli._examples import EXAMPLES
 
@@ -24,6 +26,7 @@ _GROUPS = {
     "limits": ("--limit-memory", "--no-limit"),
 }
 _PLACE = re.compile(r"<!-- help (\S+) -->\n")
+_KEYS = re.compile(r"<!-- keys (\w+) -->\n")
 
 
 def page() -> str:
@@ -49,7 +52,37 @@ def page() -> str:
             f"docs/commands.md and the program differ in {', '.join(differing) or 'a place that is there twice'}: "
             "each command needs one section with '<!-- help NAME -->'"
         )
+    text = _KEYS.sub(lambda found: _keys(getattr(reports, found[1])), text)
     return _PLACE.sub(lambda found: parts[found[1]], text)
+
+
+def _keys(report: Any) -> str:
+    """Returns the keys of a report as a block of text; those of a type within it stand in braces, once."""
+    return f"```text\n{textwrap.fill(_listed(report, set()), 100, break_on_hyphens=False)}\n```\n"
+
+
+def _listed(report: Any, seen: set[Any]) -> str:
+    found = []
+    for name, hint in get_type_hints(report).items():
+        inner, brackets = _inner(hint)
+        text = name
+        if inner is not None:
+            keys = "..." if inner in seen else _listed(inner, seen)
+            seen.add(inner)
+            text = f"{name}: [{{{keys}}}]" if brackets else f"{name}: {{{keys}}}"
+        found.append(text)
+    return ", ".join(found)
+
+
+def _inner(hint: Any) -> tuple[Any, bool]:
+    """Returns the type with keys within a type, None without one, and whether the value is a list of it."""
+    if is_typeddict(hint):
+        return hint, False
+    for part in get_args(hint):
+        inner, brackets = _inner(part)
+        if inner is not None:
+            return inner, brackets or getattr(hint, "__origin__", None) is list
+    return None, False
 
 
 def _options(command: click.Command) -> list[tuple[str, str]]:

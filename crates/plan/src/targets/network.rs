@@ -170,7 +170,7 @@ impl Target for OnNetwork {
             && algorithm.profile(&case, params).is_none()
     }
 
-    /// Returns the time without a simulation. The model `packets` drops no candidate by it, because simulations may rank
+    /// Returns the time without a simulation. The model `packets` drops no candidate by it: simulations may rank
     /// another one first.
     fn time_within(
         &self,
