@@ -82,7 +82,7 @@ fn in_place_by_itself(kind: Kind) -> bool {
 /// The outcome of an attempt with one protocol.
 enum Attempt<T> {
     Made(T),
-    /// The runtime does not hold the plan.
+    /// The plan exceeds a limit of the runtime, for this reason.
     Refused(String),
     /// The next launch overtakes readers, which may have to answer.
     Overtaken(String),
