@@ -3,6 +3,7 @@
 import posixpath
 import re
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ _SHIM_OF_SITE = "assets/iframe-worker.js"
 _CLAIMS = re.compile(r"papers/(\w+)/claims\.toml")
 #: The folder of the algorithms' sources, which has a page on the site.
 _CATALOG = "crates/algorithms/src/catalog"
+_CODE = re.compile(r"`[^`\n]+`")
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 
 
@@ -109,10 +111,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return "]" + "\0"
         return link[1] + posixpath.relpath(on_site, posixpath.dirname(at) or ".") + link[3]
 
+    markdown = _CODE.sub(lambda code: _with_bars(code[0]), markdown)
     turned_text = _LINK.sub(turned, markdown) if not at.startswith("algorithms/") else markdown
     text = re.sub(r"!?\[([^\]]*)\]\0", r"\1", turned_text)
     # Pages of algorithms already have the indentation of the site.
     return text if at.startswith("algorithms/") else site_lists.deepened(text)
+
+
+def _with_bars(code: str) -> str:
+    """Replaces escaped bars of code in a table, which Python-Markdown shows with their backslashes."""
+    if "\\|" not in code:
+        return code
+    return "<code>" + escape(code[1:-1].replace("\\|", "|")).replace("|", "&#124;") + "</code>"
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001

@@ -49,7 +49,8 @@ def test_every_document_and_algorithm_has_a_page(site: Path) -> None:
     assert all(f'href="algorithms/{about["name"]}.html"' in text for about in un.algorithms())
     commands = (site / "commands.html").read_text()
     assert "unisono plan [OPTIONS] COLLECTIVE" in commands
-    assert "<!-- help" not in commands
+    assert "<!-- " not in commands.partition("<article")[2].partition("</article>")[0]
+    assert "FIRST-LAST&#124;all" in commands or "FIRST-LAST|all" in commands
 
 
 def test_code_begins_at_the_edge_of_its_frame(site: Path) -> None:
