@@ -1,15 +1,12 @@
-"""Broadcasts, reduces and allreduces of one vector beside their bounds, and the guidelines that do not hold.
+"""Broadcasts, reduces and allreduces of one vector beside their bounds.
 
 A broadcast and a reduce are parts of an allreduce, so neither may take longer. `plain` is a cluster with a latency of
 2 µs and 10 GB/s whose receives are free. Networks are simulated packet by packet, clusters message by message. CPU
 seconds of a plan count the machine, all candidates and the report; the first case also loads the module. `--all` adds
-16,384 ranks and accelerators, which are planned and not simulated. Guidelines that do not hold are those of
-docs/guidelines.md.
+16,384 ranks and accelerators, which are planned and not simulated.
 """
 
 import argparse
-import math
-import re
 import sys
 import tempfile
 import time
@@ -18,7 +15,7 @@ from pathlib import Path
 import unisono as un
 
 sys.path.insert(0, str(Path(__file__).parent / "common"))
-from figures import ROOT, Figures, Of, add_option
+from figures import Figures, Of, add_option
 
 PLAIN = 'name = "plain"\nkind = "endpoint"\nmodel = "postal"\nalpha_ns = 2000\nbeta_ns_per_byte = 0.1\n'
 MIB = 1 << 20
@@ -55,28 +52,10 @@ def add_figures(kind: str, machine: str, ranks: int | None, size: int, simulate:
     )
 
 
-def exceptions(figures: Figures) -> None:
-    """Adds the ratio of each exception of the page."""
-    _, table = (ROOT / "docs" / "guidelines.md").read_text().split("## Exceptions")
-    rows = re.findall(r"^\|\s*(`.*?)\s*\|$", table.split("\n## ")[0], re.MULTILINE)
-    for machine, part, size, law, _, reason in (re.split(r"\s*\|\s*", row) for row in rows):
-        name, shape = machine.strip("`"), [int(extent) for extent in part.split("x")]
-        ranks = math.prod(shape)
-        block = max(int(size) // 4 // ranks, 1)
-
-        def seconds(kind: str, name: str = name, shape: list[int] = shape, each: int = block) -> float:
-            whole = each * math.prod(shape) if kind in ("broadcast", "reduce", "allreduce") else each
-            return float(un.plan(kind, name, shape=shape, elements=whole).predicted["seconds"])
-
-        whole, parts = law.split(" <= ")
-        ratio = seconds(whole) / sum(map(seconds, parts.split(" + ")))
-        figures.add(f"{law}; {part} ranks of {name}, {int(size):,} B", Of("ratio", f"{ratio:.2f}"), note=reason)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--all", action="store_true", help="plan the cases of 16,384 too")
-    parser.add_argument("--machines", nargs="+", metavar="NAME", help="only these machines, or `exceptions`")
+    parser.add_argument("--machines", nargs="+", metavar="NAME", help="only these machines")
     add_option(parser)
     given = parser.parse_args()
     with Figures("proofs", "Guidelines between collectives", given) as figures, tempfile.TemporaryDirectory() as own:
@@ -88,9 +67,6 @@ def main() -> None:
             for kind in ("broadcast", "reduce", "allreduce"):
                 file = str(plain) if machine == "plain" else machine
                 add_figures(kind, file, ranks, size, (machine, ranks, size) in CASES, figures)
-    if not given.machines or "exceptions" in given.machines:
-        with Figures("proofs", "Guidelines that do not hold", given) as figures:
-            exceptions(figures)
 
 
 main()

@@ -1,4 +1,7 @@
-"""One page for each algorithm of the registry: facts, a picture of a small schedule, and sizes at which it is best."""
+"""The site's pages of algorithms: their table, and one page for each.
+
+The page of an algorithm has its facts, a picture of a small schedule, and sizes at which it is best.
+"""
 
 import json
 from collections import defaultdict
@@ -33,6 +36,27 @@ _STEP, _ROW, _LEFT, _TOP = 74, 22, 62, 26
 _Best = dict[str, dict[str, dict[str, list[int]]]]
 #: The largest number of transfers in a picture.
 _MOST_TRANSFERS = 400
+_HEAD = """# Algorithms
+
+`make site` makes this table of the registry. `unisono algorithms NAME` prints one algorithm, with the values of its
+parameters and the formulas of its time.
+
+| algorithm | collectives | machines | parameters | summary | source |
+|---|---|---|---|---|---|
+"""
+
+
+def table() -> str:
+    """Returns the text of the page with all algorithms."""
+    return _HEAD + "".join(
+        f"| [`{a['name']}`](algorithms/{a['name']}.md) | {', '.join(a['collectives'])} | {', '.join(a['machines'])} "
+        f"| {', '.join(param['name'] for param in a['params'])} | {_cell(a['summary'])} | {_cell(a['reference'])} |\n"
+        for a in un.algorithms()
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
 
 
 def pages() -> dict[str, str]:

@@ -1,15 +1,17 @@
-"""The parts of docs/commands.md that the program states itself: usage, examples and options of each command.
+"""The site's page of commands: docs/commands.md, with parts that the program states itself.
 
-Each such part stands between two comments of the page. The text around them is written by hand, and states only facts
-that `--help` does not.
+These are usage, examples and options of each command, and the keys of its JSON, from `unisono.base.reports`. A comment
+of docs/commands.md marks the place of each part. The text around it is written by hand, and states other facts only.
 """
 
 import re
 import textwrap
 from collections import Counter
 from pathlib import Path
+from typing import Any, get_args, get_type_hints, is_typeddict
 
 import click
+from unisono.base import reports
 from unisono.cli import COMMANDS
 from unisono.cli._examples import EXAMPLES
 
@@ -23,14 +25,15 @@ _GROUPS = {
     "a choice": ("--algorithm", "--param", "--model"),
     "limits": ("--limit-memory", "--no-limit"),
 }
-_PART = re.compile(r"<!-- help (\S+) -->\n.*?<!-- end of help -->", re.DOTALL)
+_PLACE = re.compile(r"<!-- help (\S+) -->\n")
+_KEYS = re.compile(r"<!-- keys (\w+) -->\n")
 
 
 def page() -> str:
-    """Returns the text of the page, with its parts made anew.
+    """Returns the text of the page with its parts.
 
     Raises:
-        ValueError: the page lacks the part of a command, or has one of a command that does not exist.
+        ValueError: the page lacks the place of a command, or has one for a command that does not exist.
 
     """
     options = {command.name or "": _options(command) for command in COMMANDS}
@@ -43,13 +46,43 @@ def page() -> str:
         others = [_last_name(option) for option in options[name] if option in shared]
         parts[name] = _part(command, own, others)
     text = PAGE.read_text(encoding="utf-8")
-    if sorted(_PART.findall(text)) != sorted(parts):
-        differing = sorted(set(_PART.findall(text)) ^ set(parts))
+    if sorted(_PLACE.findall(text)) != sorted(parts):
+        differing = sorted(set(_PLACE.findall(text)) ^ set(parts))
         raise ValueError(
-            f"docs/commands.md and the program differ in {', '.join(differing)}: "
-            "each command needs a section with '<!-- help NAME -->' and '<!-- end of help -->'"
+            f"docs/commands.md and the program differ in {', '.join(differing) or 'a place that is there twice'}: "
+            "each command needs one section with '<!-- help NAME -->'"
         )
-    return _PART.sub(lambda found: f"<!-- help {found[1]} -->\n{parts[found[1]]}<!-- end of help -->", text)
+    text = _KEYS.sub(lambda found: _keys(getattr(reports, found[1])), text)
+    return _PLACE.sub(lambda found: parts[found[1]], text)
+
+
+def _keys(report: Any) -> str:
+    """Returns the keys of a report as a block of text; those of a type within it stand in braces, once."""
+    return f"```text\n{textwrap.fill(_listed(report, set()), 100, break_on_hyphens=False)}\n```\n"
+
+
+def _listed(report: Any, seen: set[Any]) -> str:
+    found = []
+    for name, hint in get_type_hints(report).items():
+        inner, brackets = _inner(hint)
+        text = name
+        if inner is not None:
+            keys = "..." if inner in seen else _listed(inner, seen)
+            seen.add(inner)
+            text = f"{name}: [{{{keys}}}]" if brackets else f"{name}: {{{keys}}}"
+        found.append(text)
+    return ", ".join(found)
+
+
+def _inner(hint: Any) -> tuple[Any, bool]:
+    """Returns the type with keys within a type, None without one, and whether the value is a list of it."""
+    if is_typeddict(hint):
+        return hint, False
+    for part in get_args(hint):
+        inner, brackets = _inner(part)
+        if inner is not None:
+            return inner, brackets or getattr(hint, "__origin__", None) is list
+    return None, False
 
 
 def _options(command: click.Command) -> list[tuple[str, str]]:

@@ -22,8 +22,10 @@ TITLES = {
     "proofs": "Proofs, certificates and guidelines",
     "program": "The program, its pages and its tests",
 }
-#: Most rows of a table; longer ones show the range of each group.
-_MOST = 20
+#: Most rows of a table; longer ones show the range of each group of cases, if groups are half as many.
+_MOST = 10
+#: Most rows of a table without such groups.
+_MOST_UNGROUPED = 20
 _HEAD = """# Measured figures
 
 `python docs/generate.py` makes this page of the tables in `benches/results`, which hold every figure with its date,
@@ -33,7 +35,7 @@ Figures of GPU machines that are older than 2026-11-27 have the rates of the dat
 
 In brackets: the figure of the peer that the head of the column names, and the ratio of the two. Beside a bound or a
 measurement the ratio is ours over theirs; beside another program or a requirement it is how many times better ours is.
-Where a topic has more than {most} cases, a row is the range of a group of cases.
+If a topic has many cases, a row is the range of a group of cases; the tables have each.
 """
 
 
@@ -71,7 +73,7 @@ def ends(text: str) -> list[float]:
 
 def page() -> str:
     """Returns the text of the page."""
-    parts = [_HEAD.format(most=_MOST)]
+    parts = [_HEAD]
     for name, title in TITLES.items():
         rows = figures(name)
         parts.append(f"\n## {title}\nTable: `benches/results/{name}.csv`\n")
@@ -85,16 +87,15 @@ def _distinct(rows: list[Figure], field: str) -> list[str]:
 
 def _topic(topic: str, rows: list[Figure]) -> str:
     cases = _distinct(rows, "case")
-    groups = {case: case for case in cases}
-    if len(cases) > _MOST:
-        groups = {case: case.partition("; ")[0] if "; " in case else "all" for case in cases}
+    groups = _groups(cases)
     columns = list(dict.fromkeys(_column(row) for row in rows))
-    notes = _distinct(rows, "note")
-    listed = len(notes) > 1 and len(cases) <= _MOST
+    is_grouped = len(set(groups.values())) < len(cases)
+    shared = [part for part in rows[0].note.split("; ") if part and all(part in row.note.split("; ") for row in rows)]
+    listed = any(_own_note([row], shared) for row in rows) and not is_grouped
     about = [f"`{_distinct(rows, 'command')[0]}`", _range(_distinct(rows, "date"))]
     about += [machine for machine in _distinct(rows, "machine")[:1] if machine != "2 shared x86-64 cores"]
-    about += [notes[0]] if len(notes) == 1 and notes[0] else []
-    about += [f"{len(cases)} cases"] if len(cases) > _MOST else []
+    about += shared if len(_distinct(rows, "note")) == 1 or not is_grouped else []
+    about += [f"{len(cases)} cases"] if is_grouped else []
     peers = {column: _peers(rows, column) for column in columns}
     heads = [f"{column} ({names[0]})" if len(names) == 1 else column for column, names in peers.items()]
     head = ["case", *heads, *(["note"] if listed else [])]
@@ -109,11 +110,25 @@ def _topic(topic: str, rows: list[Figure]) -> str:
     for group in dict.fromkeys(groups.values()):
         own = [row for row in rows if groups[row.case] == group]
         cells = [_cell([row for row in own if _column(row) == column], len(peers[column]) > 1) for column in columns]
-        note = "; ".join(filter(None, _distinct(own, "note")))
+        note = _own_note(own, shared)
         # A note of several rows one after the other stands in the first.
         lines.append(_row([group, *cells, *(["" if note == before else note] if listed else [])]))
         before = note
     return "\n".join(lines) + "\n"
+
+
+def _groups(cases: list[str]) -> dict[str, str]:
+    """Returns the row of each case: its own, or of many cases that of the group before the semicolon."""
+    groups = {case: case.partition("; ")[0] if "; " in case else "all" for case in cases}
+    if len(cases) > _MOST_UNGROUPED or (len(cases) > _MOST and 1 < len(set(groups.values())) <= len(cases) / 2):
+        return groups
+    return {case: case for case in cases}
+
+
+def _own_note(rows: list[Figure], shared: list[str]) -> str:
+    """Returns the parts of notes that not all rows of the topic have."""
+    parts = dict.fromkeys(part for row in rows for part in row.note.split("; ") if part and part not in shared)
+    return "; ".join(parts)
 
 
 def _row(cells: list[str]) -> str:

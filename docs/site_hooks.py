@@ -1,8 +1,9 @@
-"""Additions of mkdocs.yml to the pages of this folder: pages of the root, of unsafe code, of papers and algorithms."""
+"""Additions of mkdocs.yml to the pages of this folder: pages of the root, and pages that programs make."""
 
 import posixpath
 import re
 import sys
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 import algorithm_pages
+import command_page
 import machine_page
 import notebook_pages
 import paper_pages
@@ -35,6 +37,9 @@ _SHIM_OF_THEME = "https://unpkg.com/iframe-worker/shim"
 _SHIM_OF_SITE = "assets/iframe-worker.js"
 #: Lists of claims, which have pages on the site.
 _CLAIMS = re.compile(r"papers/(\w+)/claims\.toml")
+#: The folder of the algorithms' sources, which has a page on the site.
+_CATALOG = "crates/algorithms/src/catalog"
+_CODE = re.compile(r"`[^`\n]+`")
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 
 
@@ -42,6 +47,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages that are not files of this folder."""
     own = [file for file in files if file.src_uri != "README.md"]
     made = [File.generated(config, at, content=(ROOT / name).read_text()) for name, at in FROM_ROOT.items()]
+    made.append(File.generated(config, "algorithms.md", content=algorithm_pages.table()))
     made += [
         File.generated(config, f"algorithms/{name}.md", content=text) for name, text in algorithm_pages.pages().items()
     ]
@@ -87,11 +93,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         page.meta["hide"] = ["toc"]
     source = next((name for name, where in FROM_ROOT.items() if where == at), f"docs/{at}")
     if at == "algorithms.md":
-        return re.sub(r"^\| `([^`]+)` \|", r"| [`\1`](algorithms/\1.md) |", markdown, flags=re.MULTILINE)
+        return markdown
+    if at == command_page.PAGE.name:
+        markdown = command_page.page()
 
     def turned(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
         on_site = FROM_ROOT.get(target) or _CLAIMS.sub(r"papers/\1.md", target.removeprefix("docs/"))
+        on_site = "algorithms.md" if on_site == _CATALOG else on_site
         if on_site.endswith(".ipynb") and not at.startswith("notebooks/"):
             # The page of the notebook.
             on_site = on_site.removesuffix(".ipynb") + ".md"
@@ -102,10 +111,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return "]" + "\0"
         return link[1] + posixpath.relpath(on_site, posixpath.dirname(at) or ".") + link[3]
 
+    markdown = _CODE.sub(lambda code: _with_bars(code[0]), markdown)
     turned_text = _LINK.sub(turned, markdown) if not at.startswith("algorithms/") else markdown
     text = re.sub(r"!?\[([^\]]*)\]\0", r"\1", turned_text)
     # Pages of algorithms already have the indentation of the site.
     return text if at.startswith("algorithms/") else site_lists.deepened(text)
+
+
+def _with_bars(code: str) -> str:
+    """Replaces escaped bars of code in a table, which Python-Markdown shows with their backslashes."""
+    if "\\|" not in code:
+        return code
+    return "<code>" + escape(code[1:-1].replace("\\|", "|")).replace("|", "&#124;") + "</code>"
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG001

@@ -47,6 +47,10 @@ def test_every_document_and_algorithm_has_a_page(site: Path) -> None:
     assert 'href="machines/dgx-h100.toml"' in (site / "examples.html").read_text()
     text = (site / "algorithms.html").read_text()
     assert all(f'href="algorithms/{about["name"]}.html"' in text for about in un.algorithms())
+    commands = (site / "commands.html").read_text()
+    assert "unisono plan [OPTIONS] COLLECTIVE" in commands
+    assert "<!-- " not in commands.partition("<article")[2].partition("</article>")[0]
+    assert "FIRST-LAST&#124;all" in commands or "FIRST-LAST|all" in commands
 
 
 def test_code_begins_at_the_edge_of_its_frame(site: Path) -> None:

@@ -103,7 +103,7 @@ impl Client {
     }
 }
 
-/// Returns the answer to a request; none where it ends the fabric.
+/// Returns the answer to a request; `None` for the request that ends the fabric.
 fn answer(request: &str, topology: &Topology, network: &mut Network) -> Option<String> {
     let words: Vec<&str> = request.split_whitespace().collect();
     Some(match *words.as_slice() {

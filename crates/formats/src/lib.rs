@@ -81,7 +81,7 @@ pub trait Emitter: Sync {
         &[]
     }
 
-    /// Returns a sentence on what the target does for a collective otherwise than its plan says: work that predictions
+    /// Returns a sentence on work of the target that the plan of a collective leaves out: work that predictions
     /// do not count, or other bits.
     fn note(&self, _collective: &Collective) -> Option<String> {
         None

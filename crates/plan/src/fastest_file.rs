@@ -31,7 +31,8 @@ const LEAST: f64 = 0.6;
 const LEAST_OF_ALIKE: f64 = 0.85;
 const LEAST_OF_OTHERS: f64 = 0.75;
 
-/// The knowledge of a candidate's file.
+/// The best known time of a candidate: predicted from its schedule, estimated from the form of its file, or that of the
+/// written file.
 enum Known {
     Prediction,
     Estimate(Form),

@@ -34,7 +34,7 @@ pub enum Refined {
     TooLarge,
 }
 
-/// Returns whether these are the first ranks, or places, in order.
+/// Returns whether the numbers, of ranks or places, are 0, 1, 2, and so on.
 pub(crate) fn is_first(ranks: &[u32]) -> bool {
     ranks.iter().copied().eq(0..narrow(ranks.len()))
 }

@@ -23,7 +23,7 @@ pub struct Arguments {
     pub root: i32,
     pub comm: Comm,
     pub vector: Option<Vector>,
-    /// The counter of this function's calls that the library serves.
+    /// The counter of the report for calls of this function that are passed to the library.
     pub place: Option<Place>,
 }
 

@@ -30,7 +30,7 @@ pub static DIFFERENT: AtomicU64 = AtomicU64::new(0);
 /// The differences that are printed; later ones are only counted.
 const SHOWN: u64 = 8;
 
-/// Runs both and returns the library's code.
+/// Runs the planned call and the library's, compares them, and returns the library's error code.
 ///
 /// # Errors
 /// Errors of the library in the planned run.

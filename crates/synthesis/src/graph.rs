@@ -353,7 +353,7 @@ struct Levels {
     /// Nearer ones first.
     order: Vec<u32>,
     distance: Vec<u64>,
-    /// True if a shortest way passes a rank.
+    /// For each node, true if a shortest way to it passes a rank.
     through_rank: Vec<bool>,
 }
 

@@ -45,7 +45,7 @@ struct Choosable {
     tree: Shared<Tree>,
     /// The number of chunks by its share.
     wanted: f64,
-    /// Its arcs, each as often as it is used.
+    /// The arcs of the tree, each as often as it is used.
     arcs: Vec<u32>,
 }
 

@@ -16,13 +16,13 @@ use crate::Graph;
 /// The role that a node of a graph may have in a tree.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
-    /// It must be in every tree, and may join any number of links.
+    /// The node must be in every tree, and may join any number of links.
     Rank,
-    /// It may join any number of links.
+    /// The node may join any number of links.
     Joins,
-    /// It may join two links.
+    /// The node may join two links.
     Forwards,
-    /// It is in no tree.
+    /// The node is in no tree.
     Closed,
 }
 

@@ -20,7 +20,7 @@ use unisono_collective::{DecisionTable, Kind};
 pub use mpich_table::LibraryTable;
 pub use targets::TUNINGS;
 
-/// Why a target can say nothing of a table.
+/// The reason for which a target can express no row of a table.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{target} cannot express this table: {reason}")]
 pub struct Unsaid {

@@ -15,7 +15,7 @@ use crate::{
 pub enum Size {
     OfOne,
     OfAll,
-    /// It compares nothing of use: 0, or a number without the count.
+    /// Open MPI compares no useful number: 0, or a number without the count.
     None,
 }
 

@@ -54,17 +54,17 @@ pub struct View<'a> {
     has: Option<&'a BTreeSet<String>>,
     table: DecisionTable,
     names: &'static [Counterpart],
-    /// True if the target tells operators that commute from others.
+    /// True if rows of the target may depend on whether operators commute.
     tells_operators: bool,
     served: BTreeSet<usize>,
     pub left: Vec<String>,
     notes: Vec<String>,
 }
 
-/// True if a target can say `(ranks, ranks per node)`.
+/// True if a target can express `(ranks, ranks per node)`.
 pub type TellsNodes = fn(u32, u32) -> bool;
 
-/// For targets that know nothing of nodes.
+/// For targets that cannot express nodes.
 pub fn no_nodes(_: u32, _: u32) -> bool {
     false
 }
@@ -132,7 +132,7 @@ impl<'a> View<'a> {
         self.table = DecisionTable::new(placed).expect("rows of one placement do not overlap, and no others stay");
     }
 
-    /// Says that a row is left to the library's own choice.
+    /// Records that a row is left to the library's own choice.
     fn leave(&mut self, row: &Row, reason: &str) {
         let class = if row.class == OperatorClass::Ordered { " (ordered)" } else { "" };
         self.left.push(format!("{row}{class}, {}: {reason}", row.choice));

@@ -71,7 +71,7 @@ def _begin(
     kept: "KeptPoints | None",
     keeps: Callable[[Any], bool],
 ) -> Callable[[], Any]:
-    """Begins a point where there is an executor, and returns what waits for its result."""
+    """Starts a point if there is an executor, and returns a function that waits for its result and returns it."""
     if kept is None:
         return partial(function, call) if executor is None else executor.submit(function, call).result
     key = key_of(function, call)

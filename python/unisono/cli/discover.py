@@ -74,8 +74,8 @@ def discover(
 ) -> None:
     """Finds what the tasks of a program must exchange, and the collectives in it.
 
-    A Python file is executed with ARGS; its program of unisono.tasks is written down and not run, so what it fetches is
-    made up.
+    A Python file is executed with ARGS; its program of unisono.tasks is recorded and not run, so contents that it
+    fetches are invented.
     """
     notes: list[str] = []
     is_script = program.endswith(".py")

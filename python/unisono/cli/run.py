@@ -116,7 +116,7 @@ def note_unserved(plan: str, ranks: int, off: bool) -> None:
     try:
         placed = ranks_of_rows(plan)
     except InputError:
-        # The ranks say what is wrong with it.
+        # The ranks print the reason.
         return
     if ranks not in placed:
         known = ", ".join(map(str, placed)) or "none"

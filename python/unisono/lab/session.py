@@ -223,7 +223,7 @@ def _start_fabric(lab: Lab, lock: int) -> None:
         process.kill()
         process.wait()
         raise
-    # It goes on without this process, which no longer waits for it.
+    # The process continues alone; this process no longer waits for it.
     process.returncode = 0
 
 

@@ -66,7 +66,7 @@ class Operation:
         self.ran = ran
 
     def test(self) -> bool:
-        """Carries the call on, and says whether it is over."""
+        """Advances the call, and returns whether it is complete."""
         self._done = self._done or self._poll()
         return self._done
 

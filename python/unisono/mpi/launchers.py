@@ -175,7 +175,7 @@ def _asked(line: str, present: bool) -> Launcher:
     except InputError:
         if Path(name).name != "mpiexec":
             raise
-        # The standard of MPI says what `mpiexec -n` does, whoever made it.
+        # The standard of MPI defines `mpiexec -n` for all libraries.
         return Launcher(Path(found), "other", tuple(options))
 
 

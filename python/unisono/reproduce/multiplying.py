@@ -118,7 +118,10 @@ def _factorisations(listed: Listed) -> Finding:
 
 
 def _prime_threshold(listed: Listed) -> Finding:
-    """The primes, and the ratios, that have no threshold as the text says."""
+    """Counts the exceptions to both parts of the claim.
+
+    A single stage is the best up to some prime, and for no larger one; this prime does not fall as the ratio grows.
+    """
     primes = [n for n in range(2, listed["largest"]) if all(n % d for d in range(2, n))]
     faults, thresholds = 0, []
     for ratio in listed["ratios"]:

@@ -95,7 +95,7 @@ _WITHOUT: dict[str, Callable[[Terms], float]] = {
 
 
 def _terms_needed(listed: Listed) -> Finding:
-    """Mean errors of Eq. 1 less some terms, over that with all, as means of the patterns of Fig. 11b, simulated."""
+    """Divides the mean errors of Eq. 1 without some terms by the mean error with all, over Fig. 11b, simulated."""
     means: dict[str, list[float]] = {name: [] for name in _WITHOUT}
     for algorithm in listed["algorithms"]:
         errors: dict[str, list[float]] = {name: [] for name in _WITHOUT}

@@ -271,8 +271,8 @@ impl RankAlgorithm for ConcurrentFlow {
         Ok(())
     }
 
-    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block. The trees of one root
-    /// are known, so that all their messages are counted.
+    /// Counts a send and a receive for each rank and tree, and the copy of the rank's own block. A collective with a
+    /// root has few trees, which are made here to count all of their messages.
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
         let c = &case.collective;
         if c.kind.has_root() && c.ranks > 1 {

@@ -198,8 +198,8 @@ impl RankAlgorithm for Forest {
         &INFO
     }
 
-    /// Checks that the network allows the forest. On networks that do not look alike from all ranks this finds the
-    /// forest.
+    /// Checks that the network allows the forest. If the network does not look alike from all ranks, the check has to
+    /// find the forest.
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
         if case.collective.ranks < 2 { fabric(case).map(|_| ()) } else { Chosen::new(case, params).map(|_| ()) }
     }

@@ -110,7 +110,7 @@ pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused
 }
 
 /// The files of a project. `of_class` returns the program of a class from the one that does not measure; `measured` is
-/// the script that measures, and what the description says of it.
+/// the script that measures, and its paragraph of the description.
 ///
 /// # Errors
 /// Those of `of_class`.

@@ -40,7 +40,7 @@ impl Step {
 pub struct Descriptor {
     pub name: String,
     pub value: String,
-    /// It is a variable, which a loop moves on.
+    /// True if the descriptor is a variable that a loop advances.
     pub moves: bool,
 }
 

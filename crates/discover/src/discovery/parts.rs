@@ -1,4 +1,4 @@
-//! The accesses of a task, for parts of this rank's part of its range.
+//! The accesses of a task by this rank, and by each device if several devices share the rank's part of the range.
 
 use unisono_base::{BufferId, TaskId};
 

@@ -44,7 +44,7 @@ impl Importer for Registers {
         ABOUT
     }
 
-    /// The file says all that can be asked.
+    /// The file states the whole collective, so options that state it are refused.
     fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
         if *asked != Asked::default() {
             let message = "registers state their elements, dtype, operator and root; drop these options";

@@ -49,7 +49,7 @@ pub fn collective(p: &Program, asked: &Asked) -> Result<(Collective, u32), Impor
     Ok((collective.map_err(|e| ImportError::new(0, e.to_string()))?, chunks))
 }
 
-/// The schedule of a program, and its thread blocks; `in_place` says which of two ways it is run, `None` leaves it to
+/// The schedule of a program, and its thread blocks; `in_place` chooses one of its two ways to run, `None` leaves it to
 /// the file.
 ///
 /// # Errors

@@ -81,7 +81,7 @@ pub fn sizes(p: &Program, bytes: Option<u64>) -> Range {
     (least, stated.or(counted(p)).map(|most| most.max(least)))
 }
 
-/// Returns why the executor runs no call of `bytes`, or no call at all, by the file; `None` where it does.
+/// Returns a reason if the executor runs no call of `bytes`, or no call at all, by the file; `None` if it does.
 pub fn unserved(p: &Program, bytes: Option<u64>) -> Option<String> {
     let (least, most) = (p.min_bytes, if p.max_bytes == 0 { u64::MAX } else { p.max_bytes });
     let chunks = u64::from(p.chunks);

@@ -39,7 +39,7 @@ impl BehindSwitches {
     }
 }
 
-/// The switches of a schedule among GPUs, of which `box_of` tells the box.
+/// The switches of a schedule among GPUs; `box_of` returns the box of a GPU.
 ///
 /// # Errors
 /// Switch channels cannot do the work of a switch of the schedule.

@@ -55,7 +55,7 @@ pub(super) fn made<T>(proven: &VerifiedFile, choices: &Choices, make: Make<'_, T
     writing.in_a_protocol(make).map_err(|reason| Refused::new(NAME, reason))
 }
 
-/// The box of each GPU: as the user says, or as a machine that is made of boxes numbers its accelerators, or one box.
+/// The box of each GPU: by the user's option, by the boxes of the machine, or one box for all.
 fn boxes_of(file: &File, of_box: Option<u32>) -> Result<Vec<u32>, String> {
     let ranks = file.schedule.collective().ranks;
     match of_box {
@@ -82,7 +82,7 @@ fn in_place_by_itself(kind: Kind) -> bool {
 /// The outcome of an attempt with one protocol.
 enum Attempt<T> {
     Made(T),
-    /// The runtime does not hold the plan.
+    /// The plan exceeds a limit of the runtime, for this reason.
     Refused(String),
     /// The next launch overtakes readers, which may have to answer.
     Overtaken(String),
@@ -242,7 +242,7 @@ fn fewer(form: Form<'_>, shares: u32) -> Form<'_> {
     Form { shares, pieces: form.pieces && shares > 1, ..form }
 }
 
-/// Thread blocks that share the work of a GPU, whose chunks have that size: a power of two, and one for packets.
+/// Returns the number of thread blocks that share the work of a GPU: a power of two by the size of a chunk, 1 for LL.
 fn shares(protocol: Protocol, chunk_bytes: u64) -> u32 {
     let worth = u32::try_from(chunk_bytes / SHARE_BYTES).unwrap_or(SHARES).clamp(1, SHARES);
     if protocol == Protocol::LL { 1 } else { 1 << worth.ilog2() }

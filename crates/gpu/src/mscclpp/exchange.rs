@@ -54,7 +54,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// Each GPU tells those that access its memory that it has started.
+    /// Each GPU signals to the GPUs that access its memory that it has started.
     pub(super) fn start(&mut self) {
         let mut writers: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
         for &(stream, sink) in self.landing.keys() {

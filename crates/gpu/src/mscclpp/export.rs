@@ -34,14 +34,14 @@ const ROOM: usize = limits::OPS - 6;
 /// A thread block of a GPU.
 pub(super) type At = (u32, usize);
 
-/// The choices that tell apart the possible plans for a schedule.
+/// The choices by which the possible plans for a schedule differ.
 #[derive(Clone, Copy, Debug)]
 pub struct Form<'a> {
     pub protocol: Protocol,
     /// Elements of a chunk.
     pub unit: u32,
     pub in_place: bool,
-    /// Receivers of packets tell their senders at the end that they have read them.
+    /// Receivers of packets signal to their senders at the end that they have read them.
     pub answers: bool,
     /// The box of each GPU.
     pub boxes: &'a [u32],

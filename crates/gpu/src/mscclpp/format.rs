@@ -59,7 +59,7 @@ impl Importer for MscclPp {
         About { name: NAME, reference: REFERENCE, summary: "an execution plan of MSCCL++, as its language writes it" }
     }
 
-    /// It is run once, so launches and processors do not count.
+    /// Reads a plan for one run, so it checks neither further launches nor the number of processors.
     fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
         let plan = read(text)?;
         let operator = asked.operator.filter(|&operator| operator != Operator::Sum);

@@ -170,7 +170,7 @@ pub fn message_chunks(plan: &Plan) -> Option<u64> {
 }
 
 /// Returns the elements, as MPI counts them, of the only size that a plan serves; `None` if it serves several, or a
-/// size that its chunks do not share.
+/// size that does not divide into its chunks.
 pub fn stated_elements(plan: &Plan, asked: &Asked) -> Option<u64> {
     let size = plan.max_message_size.filter(|&most| plan.min_message_size == Some(most) && most > 0)?;
     let kind = COLLECTIVES.kind(&plan.collective)?;

@@ -1,4 +1,4 @@
-//! The limits of the runtime, and the plans that it runs in another way than they say.
+//! The limits of the runtime, and the plans that it runs in another way than they state.
 //!
 //! Source: microsoft/mscclpp, `src/core/include/execution_common.hpp` and `execution_kernel.hpp` at commit 1f5f065d.
 

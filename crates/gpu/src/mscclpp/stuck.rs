@@ -46,7 +46,7 @@ impl State<'_> {
         .collect()
     }
 
-    /// Why a step cannot run, and the thread block that would have to go on for it.
+    /// The reason for which a step cannot run, and the thread block that has to advance first.
     fn reason(&self, at: At) -> (String, Option<usize>) {
         let step = self.program.step(at);
         let place = step.place;

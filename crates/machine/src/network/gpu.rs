@@ -82,7 +82,7 @@ pub struct Gpu {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NcclTimes {
-    /// A description of the logs.
+    /// A sentence that names the logs to which the times are fitted.
     #[serde(default)]
     pub measured: String,
     pub fits: Vec<NcclFit>,

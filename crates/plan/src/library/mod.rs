@@ -60,7 +60,7 @@ pub struct LibraryChoice {
     pub cost_seconds: f64,
     pub seconds: f64,
     pub calibrated: bool,
-    /// `None` for models without prices that are fitted.
+    /// The work to which prices are fitted; `None` if the library's model has no such prices.
     pub work: Option<Work>,
     pub prices: Option<Prices>,
 }

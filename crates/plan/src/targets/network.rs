@@ -170,7 +170,8 @@ impl Target for OnNetwork {
             && algorithm.profile(&case, params).is_none()
     }
 
-    /// The model of packets ranks by simulations, in which another candidate may be the best.
+    /// Returns the time without a simulation. The model `packets` drops no candidate by it: simulations may rank
+    /// another one first.
     fn time_within(
         &self,
         collective: Collective,
@@ -186,7 +187,7 @@ impl Target for OnNetwork {
         self.timed_within(collective, algorithm, params, most_ns)
     }
 
-    /// The first one always, others while the steps that are left suffice.
+    /// Simulates the first candidate, and the others while the remaining steps suffice.
     fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<bool, PlanError> {
         let Model::Packets(interconnect) = &self.model else { return Ok(false) };
         let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);

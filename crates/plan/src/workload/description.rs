@@ -51,7 +51,7 @@ pub struct Step {
     /// True if all communication that was begun must be over before the step computes.
     #[serde(default)]
     pub waits: bool,
-    /// The ranks that go through the step; all where it says nothing.
+    /// The ranks that run the step; all ranks if the key is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<Only>,
     #[serde(default)]
@@ -80,7 +80,7 @@ pub struct Communication {
     pub collective: Pattern,
     /// The elements, of 4 bytes, counted as MPI counts them.
     pub elements: u64,
-    /// Names of dimensions; all of them where it says nothing.
+    /// Names of dimensions; all of them if the key is missing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over: Vec<String>,
     /// The next step waits for it.

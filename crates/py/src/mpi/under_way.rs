@@ -288,7 +288,7 @@ fn poll_all(library: &Library) -> (usize, u64) {
         let level = shared.level;
         let polled = enter(library, level).ok().and_then(|inside| Some((inside, shared.work()?)));
         let Some((_inside, mut work)) = polled else {
-            // Another thread carries it on.
+            // Another thread advances it.
             under_way += 1;
             continue;
         };

@@ -47,7 +47,7 @@ pub(super) struct Trial {
     /// Consecutive trials so far in which many PEs were visited; and in which, besides, hardly any PE slept.
     busy: u32,
     restless: u32,
-    /// True if the run can be packed, once it was checked.
+    /// True if the run can be packed; `None` before the check.
     packs: Option<bool>,
 }
 

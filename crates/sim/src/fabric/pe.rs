@@ -48,9 +48,9 @@ pub struct Thread {
 
 /// The ends that a step has reached.
 pub struct Done {
-    /// It was the last step of an element.
+    /// True if the step was the last one of an element.
     pub last_step: bool,
-    /// It was the last one of the operation.
+    /// True if the step was the last one of the operation.
     pub last: bool,
 }
 

@@ -114,7 +114,7 @@ fn in_switches(params: &[(String, String)], ranks: u32) -> Result<Settings, Stri
     by_switches(params, |own| settings(own, ranks))
 }
 
-/// Switches of NVLink that sum know one protocol; NCCL chooses trees and chunks by itself.
+/// Switches of NVLink sum with one protocol only; NCCL chooses trees and chunks by itself.
 pub(super) fn by_switches(
     params: &[(String, String)],
     settings: impl FnOnce(&[(String, String)]) -> Result<Settings, String>,
@@ -215,7 +215,7 @@ impl Tuning for NcclTunerCsv {
     }
 }
 
-/// Reads a line as the plugin does, and knows every name.
+/// Reads a line as the plugin does, and refuses unknown names.
 fn check(line: &str) -> Result<(), String> {
     let fields: Vec<&str> = line.split(',').collect();
     let wrong = |what: &str| Err(format!("the line '{line}' has a wrong {what}"));

@@ -23,11 +23,11 @@ use crate::{Groups, Work};
 /// The reason why a rank already has the result of a collective.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Redundancy {
-    /// It is the result of the collective with this name.
+    /// The result is that of the collective with this name.
     Repeats(String),
-    /// It is the operand of the collective with this name.
+    /// The result is the operand of the collective with this name.
     Undoes(String),
-    /// It follows from the operand, which is equal on all ranks of a group.
+    /// The result follows from the operand, which is equal on all ranks of a group.
     Uniform,
 }
 

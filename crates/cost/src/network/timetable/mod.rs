@@ -280,7 +280,7 @@ impl<'a> Run<'a> {
         true
     }
 
-    /// Removes a predecessor of an instruction, which was done at `time`.
+    /// Removes a predecessor of an instruction, which ended at `time`; the instruction begins after the last one.
     fn needed_less(&mut self, time: u64, id: u32) {
         let at = id as usize;
         self.missing[at] -= 1;

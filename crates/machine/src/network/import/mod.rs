@@ -17,7 +17,7 @@ pub struct Asked<'a> {
     pub name: &'a str,
     /// Equal boxes of which the file describes one.
     pub boxes: u32,
-    /// Nodes below it are accelerators, where the file does not say it.
+    /// Nodes below this number are accelerators, if the file does not state it.
     pub accelerators: Option<u32>,
 }
 

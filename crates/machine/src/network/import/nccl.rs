@@ -83,7 +83,7 @@ struct Server {
     switched_sm: Option<u32>,
     /// The least architecture and the most NVLinks of the GPUs of NVIDIA, and the CPUs beside them.
     gpu: Option<Gpu>,
-    /// Speeds of PCIe that NCCL does not know.
+    /// Speeds of PCIe that are not in NCCL's table.
     unknown_speeds: BTreeSet<String>,
     /// Elements that NCCL leaves out.
     left_out: Vec<String>,

@@ -35,7 +35,7 @@ use crate::{Plan, PlanError, Problem, Timed, candidates::candidates_among, plan_
 /// A candidate that is found needs a plan of its own, so it is taken only where it gains 5 %.
 pub(super) const WORTH: f64 = 1.05;
 
-/// Groups whose times differ by no more than this share lie alike.
+/// Groups whose times differ by no more than this share count as equal.
 const ALIKE: f64 = 0.01;
 
 /// The plans of all groups.
@@ -162,7 +162,7 @@ fn in_switches(
         check();
         let planned = match first.take() {
             Some(planned) => planned,
-            // Groups that lie alike have the same best algorithm.
+            // Groups of equal times have the same best algorithm.
             None => plan_best(problem(group).ok()?, Some(slowest.algorithm.name()), &slowest.params).ok()?,
         };
         let best = planned.best().clone();

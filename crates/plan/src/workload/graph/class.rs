@@ -21,7 +21,7 @@ pub(super) enum Meeting {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Waits,
-    /// It waits for other classes.
+    /// The node is ready and waits for other classes.
     Came,
     Done,
 }

@@ -42,7 +42,7 @@ impl Clock {
         Self::with_messages(graph, overlap, seconds, &OnePort)
     }
 
-    /// The same, where messages between pairs travel as `messages` says.
+    /// The same for programs with messages between pairs, whose times `messages` returns.
     ///
     /// # Errors
     /// As [`Clock::new`].

@@ -33,7 +33,7 @@ struct Active {
     group: usize,
     node_of: Occurrence,
     begin: f64,
-    /// Seconds that it would still take alone.
+    /// Seconds that the rest of its communication takes alone.
     left: f64,
     rate: f64,
 }
@@ -117,7 +117,7 @@ pub(super) fn flow(
     Ok(run.run())
 }
 
-/// Times are not negative, so their order is that of their bits.
+/// Returns the bits of a time as a key. Times are not negative, so keys have the order of the times.
 fn key(time: f64) -> u64 {
     time.to_bits()
 }

@@ -21,7 +21,7 @@ pub(super) const FOREST: &str = "forest";
 /// Instructions of the forests of all groups, which a simulation holds at once.
 const MOST_OF_ALL: u64 = 1 << 21;
 
-/// Trees of a forest whose links tell what those of others carry.
+/// Trees of a forest whose loads of links stand for the loads of all trees.
 const TELLING: u32 = 16;
 
 /// The links of forests of more chunks are expected to be busy for at least this share of the time of one of few

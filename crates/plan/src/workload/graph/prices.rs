@@ -71,7 +71,7 @@ pub struct Prices<'a> {
     graph: &'a WorkloadGraph,
     machine: &'a Machine,
     target: Arc<dyn Target>,
-    /// The targets of groups of ranks, which know forests of earlier collectives.
+    /// The targets of groups of ranks, which keep forests of earlier collectives.
     targets: Mutex<FxHashMap<Vec<u32>, Arc<dyn Target>>>,
     /// The shared links of a network.
     shared: Option<SharedNetwork>,

@@ -11,7 +11,7 @@ use crate::PlanError;
 /// The ranks that make a communication together.
 pub(super) struct Group {
     pub ranks: Vec<u32>,
-    /// Alone.
+    /// The time if no other group communicates.
     pub seconds: f64,
     /// The part of this time for which each link is busy.
     pub links: Vec<(u32, f64)>,

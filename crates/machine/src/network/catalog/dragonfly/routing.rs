@@ -127,7 +127,8 @@ const LAST_DIRECT: u8 = 2;
 const BY_ANOTHER: [u8; 3] = [3, 4, 5];
 
 impl ByGroups {
-    /// Adds the hops of a router for a way. `channels` are those of the first, the intermediate and the last group.
+    /// Adds the hops that a packet may take at the router `at`. `channels` are the virtual channels of the first, the
+    /// intermediate and the last group.
     fn towards(&self, at: u32, header: Header, channels: [u8; 3], hops: &mut Vec<Hop>) {
         let n = self.plane.accelerators();
         let (group, here) = self.place[(at - n) as usize];
