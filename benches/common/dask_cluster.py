@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PROGRAM = Path(sys.executable).with_name("unisono")
+from commands import PROGRAM
+
 #: Dask looks for a lost worker as long as this, by default 30 s.
 PATIENCE = {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "1s"}
 
