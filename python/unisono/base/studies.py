@@ -29,6 +29,7 @@ __all__ = ["OWN", "KeptPoints", "ShardEnded", "is_file_of_points", "key_of", "me
 
 #: The most points that an executor is given ahead of the one that is waited for: a study may have millions.
 _AHEAD = 1024
+_THREADS = "concurrent.ThreadPoolExecutor"
 _HEAD = {"unisono_points": 1}
 #: Algorithms that the user's program added. Other processes lack them, and a file of points cannot tell two of one name
 #: apart.
@@ -100,7 +101,8 @@ def _begin(
     keeps: Callable[[Any], bool],
 ) -> Callable[[], Any]:
     """Begins a point where there is an executor, and returns what waits for its result."""
-    submitted = partial(_with_limits, *_limits_now(), function) if leaves(executor) else function
+    is_here = executor is None or _THREADS in _kinds(executor)
+    submitted = function if is_here else partial(_with_limits, *_limits_now(), function)
     if kept is None:
         return partial(function, call) if executor is None else executor.submit(submitted, call).result
     key = key_of(function, call)
@@ -141,8 +143,12 @@ def _with_limits(
 
 def leaves(executor: "Executor | None") -> bool:
     """Returns whether points are computed in other processes that have not begun as this one did."""
-    kinds = {base.__module__.split(".")[0] + "." + base.__name__ for base in type(executor).__mro__}
-    return executor is not None and not kinds & {"concurrent.ThreadPoolExecutor", "mpi4py.MPIPoolExecutor"}
+    return executor is not None and not _kinds(executor) & {_THREADS, "mpi4py.MPIPoolExecutor"}
+
+
+def _kinds(executor: "Executor") -> set[str]:
+    """Returns the package and the name of each class of an executor, without an import of its package."""
+    return {base.__module__.split(".")[0] + "." + base.__name__ for base in type(executor).__mro__}
 
 
 def key_of(function: Callable[..., Any], call: tuple[Any, ...]) -> str:
