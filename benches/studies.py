@@ -22,7 +22,7 @@ def main() -> None:
     add_option(parser)
     given = parser.parse_args()
     command, half = sweep(given.points), given.points // 2
-    note = f"load {os.getloadavg()[0]:.0f}; 2 workers of one thread beside the study and the scheduler on 2 cores; the same bytes as on one core"
+    note = f"load {os.getloadavg()[0]:.0f}; 2 workers of one thread; the same bytes as on one core"
     with tempfile.TemporaryDirectory() as folder, Figures("program", "Studies on Dask", given, note=note) as figures:
         one, lost, killed = (Path(folder) / name for name in ("one", "lost", "killed"))
         for made in (one, lost, killed):

@@ -12,8 +12,6 @@ from unisono import InputError
 from unisono.base.files import is_file
 from unisono.base.limits import set_cores
 from unisono.base.studies import KeptPoints, ShardEnded
-from unisono.cli._output import print_json, print_lines
-from unisono.cli._types import Shard
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -25,7 +23,6 @@ __all__ = [
     "points_option",
     "pool",
     "rows_option",
-    "shard_option",
     "study",
     "study_options",
 ]
@@ -88,15 +85,6 @@ def study_options(command: _F) -> _F:
     return command
 
 
-#: The option of studies whose shards are joined as files of points.
-shard_option = click.option(
-    "--shard",
-    type=Shard(),
-    help="Compute only every Nth point, from the Ith on, into the FILE of --resume, for jobs that share a study; "
-    "'unisono merge' joins the files.",
-)
-
-
 @contextmanager
 def study(
     jobs: int, executor: str | None, resume: str | None, shard: tuple[int, int] | None = None
@@ -126,6 +114,9 @@ def study(
 
 
 def _report_shard(ended: ShardEnded, shard: tuple[int, int], file: str | None) -> NoReturn:
+    # The start of the program imports this module.
+    from unisono.cli._output import print_json, print_lines
+
     if click.get_current_context().params["as_json"]:
         print_json({"shard": list(shard), "points": ended.share, "total": ended.total, "files": [file]})
     else:

@@ -7,7 +7,7 @@ from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
-from unisono.cli._jobs import points_option, shard_option, study, study_options
+from unisono.cli._jobs import points_option, study, study_options
 from unisono.cli._options import (
     explain_option,
     fail_option,
@@ -16,6 +16,7 @@ from unisono.cli._options import (
     level_options,
     limit_options,
     rate_options,
+    shard_option,
 )
 from unisono.cli._output import number, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._pictures import check_picture

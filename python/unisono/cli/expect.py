@@ -9,7 +9,7 @@ from unisono import InputError, Machine
 from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import Expectation, ExpectationRow
-from unisono.cli._jobs import points_option, shard_option, study, study_options
+from unisono.cli._jobs import points_option, study, study_options
 from unisono.cli._options import (
     Request,
     algorithm_options,
@@ -20,6 +20,7 @@ from unisono.cli._options import (
     parameters_of,
     root_option,
     shape_options,
+    shard_option,
 )
 from unisono.cli._output import (
     json_text,

@@ -9,8 +9,8 @@ from unisono import InputError
 from unisono.base.files import check_files
 from unisono.cli._completion import of_names
 from unisono.cli._failures import NO
-from unisono.cli._jobs import rows_option, shard_option, study, study_options
-from unisono.cli._options import json_option, limit_options
+from unisono.cli._jobs import rows_option, study, study_options
+from unisono.cli._options import json_option, limit_options, shard_option
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
 from unisono.cli._sources import QUICK, refuse_unused
 from unisono.reproduce import APART, FAULTS, PAPERS, VERDICTS, Claim, draw_paper, multiplying_measured, reproduce_papers

@@ -11,7 +11,7 @@ from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
 from unisono.cli._completion import complete, workloads
-from unisono.cli._jobs import cores_option, shard_option, study, study_options
+from unisono.cli._jobs import cores_option, study, study_options
 from unisono.cli._options import (
     explain_option,
     fail_option,
@@ -20,6 +20,7 @@ from unisono.cli._options import (
     level_options,
     limit_options,
     rate_options,
+    shard_option,
 )
 from unisono.cli._output import (
     number,
