@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from hashlib import sha256
@@ -272,17 +272,18 @@ def is_file_of_points(path: str | os.PathLike[str]) -> bool:
         return file.read(len(_line(_HEAD))) == _line(_HEAD)
 
 
-def merge_points(paths: Iterable[str | os.PathLike[str]], into: str | os.PathLike[str]) -> int:
+def merge_points(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLike[str]) -> int:
     """Adds the points of some files to another one, which may exist, and returns the number that it has then.
 
     Raises:
         InputError, OSError: as :class:`KeptPoints`, for one of the files.
 
     """
+    other = next((path for path in paths if not is_file_of_points(path)), None)
+    if other is not None:
+        raise InputError(f"'{title(other)}' is no file of points, as 'unisono ... --resume' keeps them")
     with KeptPoints(into) as kept:
         for path in paths:
-            if not is_file_of_points(path):
-                raise InputError(f"'{title(path)}' is no file of points, as 'unisono ... --resume' keeps them")
             with KeptPoints(path) as part:
                 for key, value in part._found.items():
                     kept.add(key, value)
