@@ -266,7 +266,9 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
 
 
 def is_file_of_points(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a file begins as one of :class:`KeptPoints`."""
+    """Returns whether a file begins as one of :class:`KeptPoints`; False if there is none."""
+    if not exists(path):
+        return False
     check_regular(path)
     with Path(file_name(path)).open("rb") as file:
         return file.read(len(_line(_HEAD))) == _line(_HEAD)
