@@ -58,6 +58,8 @@ soak: build $(MPICH)/.tools $(WHEEL)/.tools ## the tests in their long sizes, pa
 	@$(SHARED) UNISONO_SOAK=1 cargo test --quiet --workspace --release --locked
 	$(say) "pytest, every test"
 	@UNISONO_SOAK=1 $(BIN)/python -m pytest --numprocesses auto --dist worksteal -m ""
+	$(say) "CPU seconds of commands beside their budgets"
+	@$(BIN)/python benches/budget.py
 
 figures: build ## the figures of all papers, in out/
 	$(say) "figures"
@@ -70,39 +72,46 @@ timings: build ## processor and wall seconds of the Python tests by file, and bu
 lint: build ## formats, lints, types and stubs
 	@$(AT_ONCE_TOO) --jobs=2 check-rust check-python
 
-bench: build ## speed of the library and of the command line
+RECORD = --record
+bench: build ## speed of the library and of the command line; figures go to benches/results, unless RECORD is empty
 	$(say) "cargo bench"
-	@$(SHARED) cargo bench --workspace --locked
+	@$(SHARED) cargo bench --workspace --locked >$(VENV)/.log.$(@F)
+	@$(BIN)/python benches/common/cargo_bench.py $(RECORD) <$(VENV)/.log.$(@F)
 	$(say) "sweep of Fig. 8"
-	@$(BIN)/python benches/sweep.py
+	@$(BIN)/python benches/sweep.py $(RECORD)
 	$(say) "2D reduces beyond the paper"
-	@$(BIN)/python benches/beyond.py --small
+	@$(BIN)/python benches/beyond.py $(RECORD) --small
 	$(say) "projects in CSL"
-	@$(BIN)/python benches/csl.py --sides 16
+	@$(BIN)/python benches/csl.py $(RECORD) --sides 16
 	$(say) "forests on networks"
-	@$(BIN)/python benches/forests.py
+	@$(BIN)/python benches/forests.py $(RECORD)
 	$(say) "broadcasts and reduces beside allreduces"
-	@$(BIN)/python benches/guidelines.py
+	@$(BIN)/python benches/guidelines.py $(RECORD)
 	$(say) "all-gathers beside TE-CCL's"
-	@$(BIN)/python benches/teccl.py
+	@$(BIN)/python benches/teccl.py $(RECORD)
 	$(say) "all-gathers around failures"
-	@$(BIN)/python benches/failures.py --cases dgx-a100-x4 dgx-h100-x8
+	@$(BIN)/python benches/failures.py $(RECORD) --cases dgx-a100-x4 dgx-h100-x8
 	$(say) "planned allreduces beside the library's"
-	@$(BIN)/python benches/mpi/allreduce.py
+	@$(BIN)/python benches/mpi/allreduce.py $(RECORD)
 	$(say) "programs of tasks beside the same by hand"
-	@$(BIN)/python benches/mpi/tasks.py
+	@$(BIN)/python benches/mpi/tasks.py $(RECORD)
 	$(say) "strong scaling of programs of tasks, predicted"
-	@$(BIN)/python benches/scaling.py --most 64
+	@$(BIN)/python benches/scaling.py $(RECORD) --most 64
 	$(say) "allreduces with and without switches that reduce"
-	@$(BIN)/python benches/reducing.py --machines dgx-h100 dgx-h100-x8-sharp
+	@$(BIN)/python benches/reducing.py $(RECORD) --machines dgx-h100 dgx-h100-x8-sharp
 	$(say) "one question asked in every way"
-	@$(BIN)/python benches/one_time.py
+	@$(BIN)/python benches/one_time.py $(RECORD)
 	$(say) "choices on networks beside simulations"
-	@$(BIN)/python benches/networks.py
+	@$(BIN)/python benches/networks.py $(RECORD)
 	$(say) "steps of programs on 16,384 accelerators"
-	@$(BIN)/python benches/programs.py
+	@$(BIN)/python benches/programs.py $(RECORD)
 	$(say) "exponents of planning, proving and simulating among ranks"
-	@$(BIN)/python benches/exponents.py
+	@$(BIN)/python benches/exponents.py $(RECORD)
+	$(say) "studies on a Dask cluster, killed"
+	@$(BIN)/python benches/studies.py $(RECORD)
+	$(say) "CPU seconds of commands beside their budgets"
+	@$(BIN)/python benches/budget.py $(RECORD)
+	@$(BIN)/python docs/generate.py
 
 # Counters of the coverage, which the stable compiler makes; they are for the program only, so a triple keeps them out of what
 # is compiled for the build itself. The objects have a folder of their own.

@@ -5,21 +5,17 @@ The median of some rounds counts. The load beside each figure is that of the mac
 
 import argparse
 import os
-import resource
-import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import unisono as un
 
 sys.path.insert(0, str(Path(__file__).parent / "common"))
+from commands import timed
 from figures import Figures, Of, add_option
 
-PROGRAM = Path(sys.executable).with_name("unisono")
 CASES = {
     "plan": "plan allreduce --machine torus2d-large --bytes 16MiB --json",
     "verify a .plan": "verify {table} --json",
@@ -35,8 +31,6 @@ CASES = {
     "reproduce piuma": "reproduce piuma --json -o {folder}",
     "reproduce wafer": "reproduce wafer --json -o {folder}",
 }
-#: A command whose option `--jobs` means another thing.
-BY_TASKSET = ("allocate",)
 
 
 def table(path: Path) -> None:
@@ -47,17 +41,6 @@ def table(path: Path) -> None:
             made = un.plan(kind, "archer", shape=ranks, bytes=1 << 16, algorithm=name)
             rows.append((made, 0, None))
     un.save_plans(rows, path, unlike_bits=True)
-
-
-def timed(command: str, jobs: int) -> tuple[float, float, bytes]:
-    """Runs a command on that many cores; returns its wall seconds, its CPU seconds, and its output."""
-    name, *_ = words = shlex.split(command)
-    given = ["taskset", "-c", f"0-{jobs - 1}"] if name in BY_TASKSET else []
-    given += [str(PROGRAM), *words, *([] if name in BY_TASKSET else ["--jobs", str(jobs)])]
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    out = subprocess.run(given, stdout=subprocess.PIPE, check=True).stdout
-    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, out
 
 
 def main() -> None:

@@ -26,6 +26,11 @@ TITLES = {
 _MOST = 10
 #: Most rows of a table without such groups.
 _MOST_UNGROUPED = 20
+#: Units of times, of which more is slower, and of rates and words in their names, of which less is.
+_TIMES = ("s", "CPU s", "ms", "µs", "ns")
+_RATES = ("GB/s", " second")
+#: A figure that got slower by more is named.
+_SLOWER = 1.05
 _HEAD = """# Measured figures
 
 `python docs/generate.py` makes this page of the tables in `benches/results`, which hold every figure with its date,
@@ -36,6 +41,13 @@ Figures of GPU machines that are older than 2026-11-27 have the rates of the dat
 In brackets: the figure of the peer that the head of the column names, and the ratio of the two. Beside a bound or a
 measurement the ratio is ours over theirs; beside another program or a requirement it is how many times better ours is.
 If a topic has many cases, a row is the range of a group of cases; the tables have each.
+"""
+_CHANGES = """
+## Slower than before
+Table: `benches/results/before.csv`
+
+Of {all} times and rates that replaced others, {faster} are faster by 5 % or more, {alike} are alike, and {slower} are
+slower, which are these. Predicted and simulated times are among them.
 """
 
 
@@ -73,12 +85,54 @@ def ends(text: str) -> list[float]:
 
 def page() -> str:
     """Returns the text of the page."""
-    parts = [_HEAD]
+    parts = [_HEAD, _changes()]
     for name, title in TITLES.items():
         rows = figures(name)
         parts.append(f"\n## {title}\nTable: `benches/results/{name}.csv`\n")
         parts += [_topic(topic, [row for row in rows if row.topic == topic]) for topic in _distinct(rows, "topic")]
     return "".join(parts)
+
+
+def _changes() -> str:
+    """Returns the section that names all figures that are slower than those before them."""
+    before = {figure[:3] + figure[4:6]: figure for figure in figures("before")}
+    pairs = [
+        (before[key], figure, slower)
+        for name in TITLES
+        for figure in figures(name)
+        if (key := figure[:3] + figure[4:6]) in before and (slower := _slower(before[key], figure)) is not None
+    ]
+    worse = [pair for pair in pairs if pair[2] > _SLOWER]
+    faster = sum(slower < 1 / _SLOWER for _, _, slower in pairs)
+    alike = len(pairs) - len(worse) - faster
+    head = ["topic", "case", "measure", "before", "now", "times slower"]
+    lines = [_CHANGES.format(all=len(pairs), faster=faster, alike=alike, slower=len(worse))]
+    lines += [_row(head), "|" + "---|" * len(head)]
+    lines += [
+        _row(
+            [
+                new.topic,
+                new.case,
+                _column(new),
+                *(f"{_span([one.figure])} ({one.date})" for one in (old, new)),
+                f"{slower:.2f}",
+            ]
+        )
+        for old, new, slower in sorted(worse, key=lambda pair: -pair[2])
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _slower(before: Figure, now: Figure) -> float | None:
+    """Returns how many times slower a figure is than the one before it; None if it is no speed, or a range."""
+    is_time = now.unit in _TIMES
+    if not is_time and not any(word in _column(now) for word in _RATES):
+        return None
+    try:
+        old, new = float(before.figure), float(now.figure)
+    except ValueError:
+        return None
+    return (new / old if is_time else old / new) if old and new else None
 
 
 def _distinct(rows: list[Figure], field: str) -> list[str]:

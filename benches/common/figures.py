@@ -1,7 +1,8 @@
 """Measured figures of a bench: a printed line a case, and with `--record` the rows of a table in `benches/results`.
 
 A row states its date, machine, commit and command, so nothing is copied by hand. `--record` replaces rows of the same
-topic, case, measure, unit and peer, and leaves all others. Run `python docs/generate.py` afterwards.
+topic, case, measure, unit and peer, and leaves all others. `before.csv` keeps the rows that were replaced last, with
+which the page compares. Run `python docs/generate.py` afterwards.
 """
 
 import argparse
@@ -80,7 +81,10 @@ class Figures:
     def __exit__(self, failure: object, *_: object) -> None:
         if self._record and failure is None and self._rows:
             made = {**origin(), "command": command()}
-            self._path.write_text(merged(self._path.read_text(), [{**row, **made} for row in self._rows]))
+            rows, table = [{**row, **made} for row in self._rows], self._path.read_text()
+            before = self._path.with_name("before.csv")
+            before.write_text(merged(before.read_text(), replaced(table, rows)))
+            self._path.write_text(merged(table, rows))
             sys.stdout.write(f"{len(self._rows)} rows are in {self._path.relative_to(ROOT)}\n")
 
 
@@ -97,6 +101,12 @@ def text(figure: float | str, digits: int = 4) -> str:
         return str(figure)
     rounded = float(f"{figure:.{digits}g}")
     return f"{rounded:.0f}" if abs(rounded) >= 10 ** (digits - 1) else f"{rounded:.12f}".rstrip("0").rstrip(".")
+
+
+def replaced(table: str, rows: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    """Returns the rows of a table that new rows replace."""
+    new = {tuple(row[name] for name in KEY) for row in rows}
+    return [row for row in csv.DictReader(io.StringIO(table)) if tuple(row[name] for name in KEY) in new]
 
 
 def merged(table: str, rows: Iterable[dict[str, str]]) -> str:

@@ -11,7 +11,10 @@ import pytest
 from .conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "benches" / "common"))
+sys.path.insert(0, str(ROOT / "docs"))
+import cargo_bench
 import figures
+import results_page
 from figures import Figures, Of
 
 HEAD = "topic,case,measure,figure,unit,peer,peer_figure,ratio,date,machine,commit,command,note\n"
@@ -23,6 +26,7 @@ def recorded(folder: Path, monkeypatch: pytest.MonkeyPatch, table: str, *added: 
     results = folder / "benches" / "results"
     results.mkdir(parents=True, exist_ok=True)
     (results / "some.csv").write_text(table)
+    (results / "before.csv").write_text(HEAD)
     monkeypatch.setattr(figures, "ROOT", folder)
     monkeypatch.setattr(figures, "origin", lambda: {"date": "2026-01-02", "machine": "this", "commit": "0123abcd"})
     monkeypatch.setattr(sys, "argv", [str(folder / "benches" / "new.py"), "--record", "--all"])
@@ -48,6 +52,7 @@ def test_new_figures_replace_those_of_the_same_case_in_place(tmp_path: Path, mon
         "old", "8", "0.5", "2026-01-02", "this", "0123abcd", "benches/new.py --all", "idle",
     ]  # fmt: skip
     assert [rows[at]["commit"] for at in (0, 3)] == ["", ""]
+    assert (tmp_path / "benches/results/before.csv").read_text() == f"{HEAD}Speed,b,time,7,ms,,,,{old}"
 
 
 def test_rows_that_are_not_replaced_keep_their_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +73,39 @@ def test_an_origin_names_the_commit() -> None:
     found = figures.origin()
     assert found["commit"].removesuffix("-dirty").isalnum()
     assert found["machine"].endswith(" cores")
+
+
+def test_lines_of_cargo_bench_are_figures() -> None:
+    line = "ring, 1024, 8: 3145728 events, 0.12 + 0.25 s, 12.5 M/s, 118 MB, 22.1 B a task, 5 ns [1.83 s, 445 MB, 5 ns]"
+    assert cargo_bench.figures_of(line) == (
+        "ring, 1024, 8",
+        [
+            Of("time", 0.25, "s", "LogGOPSim", 1.83, gain=True),
+            Of("events a second", 12.5, "M", gain=True),
+            Of("memory", 118, "MB", "LogGOPSim", 445, gain=True),
+        ],
+    )
+    line = "512x512 x-y: 1.250e-3 s, median of 10"
+    assert cargo_bench.figures_of(line) == ("512x512 x-y", [Of("time", 0.00125, "s", gain=True)])
+    assert cargo_bench.figures_of("workload, ranks, bytes: events, CPU s, M events per CPU s")[1] == []
+
+
+def test_figures_that_got_slower_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [("time", "5.3", "ms"), ("hops a second", "90", "M"), ("throughput", "120", "GB/s"), ("memory", "9", "MB")]
+    old = [("time", "5", "ms"), ("hops a second", "100", "M"), ("throughput", "100", "GB/s"), ("memory", "1", "MB")]
+    tables = {
+        name: [
+            results_page.Figure("Speed", "a", *row, "", "", "", "2026-01-02", "this", "", "b.py", "") for row in rows
+        ]
+        for name, rows in (("mpi", now), ("before", old))
+    }
+    monkeypatch.setattr(results_page, "figures", lambda name: tables.get(name, []))
+    page = results_page._changes()
+    assert "Of 3 times and rates that replaced others, 1 are faster by 5 % or more, 0 are alike, and 2 are" in page
+    assert [line.split("|")[3:7] for line in page.splitlines()[-2:]] == [
+        ["hops a second, M", "100 (2026-01-02)", "90 (2026-01-02)", "1.11"],
+        ["time, ms", "5 (2026-01-02)", "5.3 (2026-01-02)", "1.06"],
+    ]
 
 
 @pytest.mark.parametrize("bench", BENCHES, ids=lambda path: path.relative_to(ROOT / "benches").as_posix())

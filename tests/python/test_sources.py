@@ -102,6 +102,7 @@ _OF_VGG = {"--nodes", "--minibatch", "--algorithm"}
 _GOAL = {"--L", "--o", "--g", "--G", "--O", "--S", "--zero-byte"}
 _OF_WAFER = {"--queue-depth", "--noop-probability", "--calibrated"}
 _OF_RANKS = {"--late", "--noise", "--timeline"}
+_STUDY = {"--executor", "--resume", "--shard"}
 _RUN = {"--sim", "--trace", "--trace-pes"}
 
 #: Options by the library's words for them.
@@ -216,11 +217,12 @@ INPUTS: Mapping[str, tuple[tuple[str, ...], set[str]]] = {
             "--memory-gb-per-second",
             "--what-if",
             "--plot",
+            *_STUDY,
         },
     ),
     "a program of tasks": (
         ("workload", "--from", "program.json", "--ranks", "2", "--machine", "hx2mesh-small", *_RATES),
-        {"--fail", "--level", "--model", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot"},
+        {"--fail", "--level", "--model", "--nodes", "--no-overlap", "--strict", "--what-if", "--plot", *_STUDY},
     ),
     "list machines": (("machines",), set()),
     "discover": (("discover", "program.json", "--nodes", "2"), {"--machine", "--rules", "--graph", "--devices"}),

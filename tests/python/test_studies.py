@@ -1,14 +1,11 @@
 """Studies go on where they were killed, on any executor, with the results of one process."""
 
-import contextlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,13 +14,17 @@ from typing import Any
 import pytest
 import unisono as un
 from unisono.base.studies import KeptPoints, key_of
+from unisono.reproduce import reproduce_papers
 
-from .conftest import PROGRAM, SOAK, call
+from .conftest import PROGRAM, ROOT, SOAK, call
+
+sys.path.insert(0, str(ROOT / "benches" / "common"))
+import dask_cluster
+from dask_cluster import begin, cluster, errors, kept, wait_for_points
 
 #: Points of a study: enough that some are left when a worker is killed.
 MOST = 2000 if SOAK else 400
-SWEEP = ["sweep", "allreduce", "--machine", "archer", "--ranks", ",".join(map(str, range(2, 2 + MOST // 20)))]
-SWEEP += ["--algorithms", "ring,recursive-doubling", "--elements", ",".join(str(2**power) for power in range(20))]
+SWEEP = dask_cluster.sweep(MOST)
 
 
 @pytest.fixture(scope="module")
@@ -34,31 +35,19 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return file.read_bytes()
 
 
-def has_points(file: Path, count: int, process: "subprocess.Popen[bytes]") -> None:
-    """Waits until a study has kept some points, or has ended, as it may beside other work."""
-    while process.poll() is None and (not file.exists() or file.read_bytes().count(b"\n") <= count):
-        time.sleep(0.01)
-
-
-def begun(folder: Path, *options: str) -> "subprocess.Popen[bytes]":
-    arguments = [*SWEEP, *options, "--resume", str(folder / "points"), "-o", str(folder / "made.csv")]
-    with (folder / "errors").open("ab") as errors:
-        return subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=errors)
-
-
 def test_a_killed_study_goes_on(whole: bytes, tmp_path: Path) -> None:
-    first = begun(tmp_path)
-    has_points(tmp_path / "points", MOST // 10, first)
+    first = begin(SWEEP, tmp_path)
+    wait_for_points(tmp_path, MOST // 10, first)
     first.kill()
     first.wait()
-    kept = (tmp_path / "points").read_bytes().splitlines(keepends=True)[: MOST // 2]
-    assert len(kept) > MOST // 10
+    lines = (tmp_path / "points").read_bytes().splitlines(keepends=True)[: MOST // 2]
+    assert len(lines) > MOST // 10
     # A kill in the middle of a line leaves a part of it.
-    (tmp_path / "points").write_bytes(b"".join(kept[:-1]) + kept[-1][:-9])
-    assert begun(tmp_path).wait() == 0
+    (tmp_path / "points").write_bytes(b"".join(lines[:-1]) + lines[-1][:-9])
+    assert begin(SWEEP, tmp_path).wait() == 0
     assert (tmp_path / "made.csv").read_bytes() == whole
     after = (tmp_path / "points").read_bytes().splitlines(keepends=True)
-    assert after[: len(kept) - 1] == kept[:-1]
+    assert after[: len(lines) - 1] == lines[:-1]
     assert len(after) == len(set(after)) == 1 + MOST
 
 
@@ -131,6 +120,16 @@ except OSError:
     assert json.loads(line)[:2] == ["c", 1]
 
 
+def test_only_files_of_points_are_merged_with_them(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("points", "table", "all")]
+    with KeptPoints(paths[0]) as kept:
+        kept.add("a", 1)
+    Path(paths[1]).write_text("a,1\n")
+    for options, reason in ((["-o", paths[2]], "table' is no file of points"), ([], "name it with -o")):
+        ran = call("merge", *paths[:2], *options)
+        assert (ran.code, reason in ran.err, Path(paths[2]).exists()) == (2, True, False), ran.err
+
+
 @pytest.mark.parametrize("executor", ["here", "tcp://127.0.0.1:1", "none.json"])
 def test_executors_that_are_not_there_are_named(executor: str) -> None:
     ran = call(*SWEEP, "--executor", executor)
@@ -142,7 +141,20 @@ def test_executors_that_are_not_there_are_named(executor: str) -> None:
     [
         ["expect", "allreduce", "--machine", "dgx-h100", "--as", "nccl", "--sizes", "8,64KiB,1MiB"],
         ["compare", "dlrm,made.toml", "--machines", "hx2mesh-small,torus2d-small"],
+        [
+            "workload",
+            "--from",
+            "dlrm",
+            "--machine",
+            "hx2mesh-small",
+            "--what-if",
+            "planes=2",
+            "--what-if",
+            "fail=0-1",
+        ],
+        ["reproduce", "discovery", "--quick"],
     ],
+    ids=lambda command: str(command[0]),
 )
 def test_other_studies_are_kept_and_go_to_processes(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -150,15 +162,37 @@ def test_other_studies_are_kept_and_go_to_processes(
     monkeypatch.chdir(tmp_path)
     shutil.copy(Path(__file__).parents[2] / "workloads" / "cosmoflow.toml", "made.toml")
     expected = call(*command, "--jobs", "1", "--json").json
+    for shard in ("1/2", "2/2"):
+        share = call(*command, "--shard", shard, "--resume", f"points{shard[0]}", "--json").json
+        assert 0 < share["points"] < share["total"]
+    points = call("merge", "points1", "points2", "-o", "points", "--json").json["points"]
     for _ in range(2):
         assert call(*command, "--resume", "points", "--json").json == expected
+        with KeptPoints("points") as kept:
+            assert len(kept) == points
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as processes:
+        options: dict[str, Any] = {"executor": processes}
         if command[0] == "compare":
-            rows = un.compare(["dlrm", "made.toml"], ["hx2mesh-small", "torus2d-small"], executor=processes)
-            assert rows == expected["rows"]
+            assert un.compare(["dlrm", "made.toml"], command[3].split(","), **options) == expected["rows"]
+        elif command[0] == "workload":
+            changes: list[dict[str, object]] = [{"planes": 2}, {"fail": "0-1"}]
+            step = un.step("dlrm", "hx2mesh-small", what_if=changes, **options)
+            assert step == {key: value for key, value in expected.items() if key != "files"}
+        elif command[0] == "reproduce":
+            claims = reproduce_papers(["discovery"], quick=True, **options)
+            assert [claim.report() for claim in claims] == expected["claims"]
         else:
-            made = un.expect("allreduce", "dgx-h100", as_library="nccl", sizes=[8, "64KiB", "1MiB"], executor=processes)
+            made = un.expect("allreduce", "dgx-h100", as_library="nccl", sizes=[8, "64KiB", "1MiB"], **options)
             assert made["rows"] == expected["rows"]
+
+
+def test_limits_hold_in_other_processes() -> None:
+    network = un.machine("torus2d-small")
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as processes, un.limits(steps=1000):
+        with pytest.raises(un.InputError, match=r"the limit is 1\.0e3 steps") as refused:
+            un.expect("alltoall", network, sizes=[8], executor=processes)
+        # The process that computes refused it.
+        assert "_report" in str(refused.value.__cause__)
 
 
 def test_programs_in_memory_stay_in_their_process(tmp_path: Path) -> None:
@@ -204,34 +238,27 @@ def test_points_and_table_are_two_files(tmp_path: Path) -> None:
     assert (ran.code, "name two files" in ran.err) == (2, True)
 
 
-@contextlib.contextmanager
-def scheduler(folder: Path) -> "Iterator[list[subprocess.Popen[bytes]]]":
-    """Starts a scheduler of Dask and two workers; yields the workers."""
-    dask = [sys.executable, "-m", "dask"]
-    file = ["--scheduler-file", str(folder / "scheduler.json")]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
-    address = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
-    processes = [subprocess.Popen([*dask, "scheduler", *file, *address], **quiet)]  # type: ignore[call-overload]
-    try:
-        while not (folder / "scheduler.json").exists():
-            assert processes[0].poll() is None
-            time.sleep(0.05)
-        of = ["--nthreads", "1", "--no-nanny", "--no-dashboard"]
-        processes += [subprocess.Popen([*dask, "worker", *file, *of], **quiet) for _ in range(2)]  # type: ignore[call-overload]
-        yield processes[1:]
-    finally:
-        for process in processes:
-            process.send_signal(signal.SIGKILL)
-            process.wait()
-
-
-def test_a_lost_worker_of_dask_loses_no_point(whole: bytes, tmp_path: Path) -> None:
-    with scheduler(tmp_path) as workers:
-        study = begun(tmp_path, "--executor", str(tmp_path / "scheduler.json"))
-        has_points(tmp_path / "points", MOST // 20, study)
-        workers[0].kill()
-        assert study.wait() == 0, (tmp_path / "errors").read_text()
-    assert (tmp_path / "made.csv").read_bytes() == whole
+def test_neither_a_lost_worker_nor_a_killed_study_on_dask_loses_a_point(whole: bytes, tmp_path: Path) -> None:
+    with cluster(tmp_path) as (file, (scheduler, worker, _)):
+        options = ("--executor", str(file))
+        study = begin(SWEEP, tmp_path, *options)
+        before = wait_for_points(tmp_path, MOST // 4, study)
+        study.kill()
+        study.wait()
+        study = begin(SWEEP, tmp_path, *options)
+        wait_for_points(tmp_path, MOST // 2, study)
+        worker.kill()
+        assert study.wait() == 0, errors(tmp_path)
+        assert ((tmp_path / "made.csv").read_bytes(), kept(tmp_path), before > 0) == (whole, MOST, True)
+        other = tmp_path / "other"
+        other.mkdir()
+        study = begin(SWEEP, other, *options)
+        wait_for_points(other, 1, study)
+        scheduler.kill()
+        # It may have ended before.
+        if study.wait() != 0:
+            assert (study.returncode, errors(other).count("\n")) == (1, 1), errors(other)
+            assert "the Dask scheduler at" in errors(other)
 
 
 @pytest.mark.parametrize("pool", [[], ["-m", "mpi4py.futures"]])
@@ -244,6 +271,44 @@ def test_ranks_of_mpi_make_the_same_table(pool: list[str], whole: bytes, tmp_pat
     assert (tmp_path / "made.csv").read_bytes() == whole
     # The command speaks once, whatever the number of ranks.
     assert ran.stdout.count(b"wrote made.csv") == 1
+
+
+def test_a_lost_rank_of_mpi_loses_no_point(whole: bytes, tmp_path: Path) -> None:
+    mpiexec = [str(Path(sys.executable).parent / "mpiexec"), "-n", "3", "--oversubscribe", sys.executable]
+    made = [
+        "-m",
+        "mpi4py.futures",
+        "-m",
+        "unisono",
+        *SWEEP,
+        "--executor",
+        "mpi",
+        "--resume",
+        "points",
+        "-o",
+        "made.csv",
+    ]
+    environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    with subprocess.Popen(
+        [*mpiexec, *made], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as study:
+        wait_for_points(tmp_path, MOST // 4, study)
+        for rank in descendants(study.pid)[-1:]:
+            os.kill(rank, signal.SIGKILL)
+        # It may have ended before.
+        study.wait()
+    assert kept(tmp_path) > 0
+    subprocess.run([*mpiexec, *made], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert ((tmp_path / "made.csv").read_bytes(), kept(tmp_path)) == (whole, MOST)
+
+
+def descendants(process: int) -> list[int]:
+    """The processes that one started, and those that they started; none of one that has ended."""
+    try:
+        started = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+    except OSError:
+        return []
+    return [one for child in map(int, started) for one in (child, *descendants(child))]
 
 
 def test_one_rank_cannot_compute_for_others() -> None:

@@ -9,7 +9,7 @@ import fcntl
 import json
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from hashlib import sha256
@@ -18,20 +18,30 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from unisono._core import InputError, Machine, __version__
+from unisono._core import InputError, Machine, __version__, limits_follow, limits_now
 from unisono.base.files import check_regular, check_writable, exists, file_name, title
+from unisono.base.limits import limits, set_cores
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
-__all__ = ["OWN", "KeptPoints", "key_of", "results"]
+__all__ = ["OWN", "KeptPoints", "ShardEnded", "is_file_of_points", "key_of", "merge_points", "results"]
 
 #: The most points that an executor is given ahead of the one that is waited for: a study may have millions.
 _AHEAD = 1024
+_THREADS = "concurrent.ThreadPoolExecutor"
 _HEAD = {"unisono_points": 1}
 #: Algorithms that the user's program added. Other processes lack them, and a file of points cannot tell two of one name
 #: apart.
 OWN: set[str] = set()
+
+
+class ShardEnded(Exception):  # noqa: N818 (a study ends here without a failure)
+    """A job kept its share of the points of a study, and other jobs compute the others."""
+
+    def __init__(self, share: int, total: int) -> None:
+        super().__init__(f"{share} of {total} points")
+        self.share, self.total = share, total
 
 
 def results(
@@ -43,10 +53,12 @@ def results(
 ) -> Iterator[Any]:
     """Yields the result of each call, in the order of the calls.
 
-    ``function`` must be one that other processes find. Results for which ``keeps`` is false are not kept.
+    ``function`` must be one that other processes find. Results for which ``keeps`` is false are not kept. Points in
+    other processes have the limits of this one, and one core each.
 
     Raises:
         InputError: the user's own algorithms would be missing elsewhere, or mistaken for others of their names.
+        ShardEnded: ``kept`` has a shard, whose points were computed.
 
     """
     if OWN and (kept is not None or leaves(executor)):
@@ -54,6 +66,23 @@ def results(
             f"own algorithms ({', '.join(sorted(OWN))}) are neither kept nor known to other processes; use threads, "
             "and name no file of points"
         )
+    if kept is None or kept.shard is None:
+        yield from _in_order(function, calls, executor, kept, keeps)
+        return
+    listed, (index, of) = list(calls), kept.shard
+    share = listed[index - 1 :: of]
+    for _ in _in_order(function, share, executor, kept, keeps):
+        pass
+    raise ShardEnded(len(share), len(listed))
+
+
+def _in_order(
+    function: Callable[[tuple[Any, ...]], Any],
+    calls: Iterable[tuple[Any, ...]],
+    executor: "Executor | None",
+    kept: "KeptPoints | None",
+    keeps: Callable[[Any], bool],
+) -> Iterator[Any]:
     ahead = 1 if executor is None else _AHEAD
     begun: deque[Callable[[], Any]] = deque()
     for call in calls:
@@ -71,9 +100,11 @@ def _begin(
     kept: "KeptPoints | None",
     keeps: Callable[[Any], bool],
 ) -> Callable[[], Any]:
-    """Starts a point if there is an executor, and returns a function that waits for its result and returns it."""
+    """Begins a point if there is an executor, and returns a function that waits for its result."""
+    is_here = executor is None or _THREADS in _kinds(executor)
+    submitted = function if is_here else partial(_with_limits, *_limits_now(), function)
     if kept is None:
-        return partial(function, call) if executor is None else executor.submit(function, call).result
+        return partial(function, call) if executor is None else executor.submit(submitted, call).result
     key = key_of(function, call)
     if key in kept:
         return partial(kept.value, key)
@@ -83,7 +114,7 @@ def _begin(
 
     if executor is None:
         return lambda: add(function(call))
-    future = executor.submit(function, call)
+    future = executor.submit(submitted, call)
 
     def keep(ended: "Future[Any]") -> None:
         # A failure is for the one who waits, an error of the file too.
@@ -96,10 +127,28 @@ def _begin(
     return lambda: add(future.result())
 
 
+def _limits_now() -> tuple[int | str | None, int | None]:
+    memory, steps = limits_now()
+    return "free" if limits_follow() else memory, steps
+
+
+def _with_limits(
+    memory: int | str | None, steps: int | None, function: Callable[[tuple[Any, ...]], Any], call: tuple[Any, ...]
+) -> Any:
+    """Computes a point in a process that computes nothing else."""
+    limits(memory=memory, steps=steps)
+    set_cores(1)
+    return function(call)
+
+
 def leaves(executor: "Executor | None") -> bool:
     """Returns whether points are computed in other processes that have not begun as this one did."""
-    kinds = {base.__module__.split(".")[0] + "." + base.__name__ for base in type(executor).__mro__}
-    return executor is not None and not kinds & {"concurrent.ThreadPoolExecutor", "mpi4py.MPIPoolExecutor"}
+    return executor is not None and not _kinds(executor) & {_THREADS, "mpi4py.MPIPoolExecutor"}
+
+
+def _kinds(executor: "Executor") -> set[str]:
+    """Returns the package and the name of each class of an executor, without an import of its package."""
+    return {base.__module__.split(".")[0] + "." + base.__name__ for base in type(executor).__mro__}
 
 
 def key_of(function: Callable[..., Any], call: tuple[Any, ...]) -> str:
@@ -123,7 +172,8 @@ def _stated(value: object) -> object:
 class KeptPoints(AbstractContextManager["KeptPoints"]):
     """A file of points, one a line of JSON, each of which is written when it ends.
 
-    A last line that is not whole, as a killed process leaves it, is dropped. One study at a time uses the file.
+    A last line that is not whole, as a killed process leaves it, is dropped. One study at a time uses the file. With
+    ``shard=(i, n)`` a study computes only every nth of its points, from the ith on.
 
     Raises:
         InputError: the file is another one, is damaged, or another study uses it.
@@ -131,7 +181,8 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
 
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], shard: tuple[int, int] | None = None) -> None:
+        self.shard = shard
         self._name = title(path)
         self._lock = Lock()
         self._found: dict[str, Any] = {}
@@ -212,6 +263,33 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def is_file_of_points(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file begins as one of :class:`KeptPoints`; False if there is none."""
+    if not exists(path):
+        return False
+    check_regular(path)
+    with Path(file_name(path)).open("rb") as file:
+        return file.read(len(_line(_HEAD))) == _line(_HEAD)
+
+
+def merge_points(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLike[str]) -> int:
+    """Adds the points of some files to another one, which may exist, and returns the number that it has then.
+
+    Raises:
+        InputError, OSError: as :class:`KeptPoints`, for one of the files.
+
+    """
+    other = next((path for path in paths if not is_file_of_points(path)), None)
+    if other is not None:
+        raise InputError(f"'{title(other)}' is no file of points, as 'unisono ... --resume' keeps them")
+    with KeptPoints(into) as kept:
+        for path in paths:
+            with KeptPoints(path) as part:
+                for key, value in part._found.items():
+                    kept.add(key, value)
+        return len(kept)
 
 
 def _checksum(key: str, value: object) -> str:

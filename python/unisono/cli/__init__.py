@@ -193,6 +193,8 @@ codecs.register_error("unisono", _spell)
 
 
 def _note(sentence: str, noted: set[str]) -> None:
-    if sentence not in noted:
-        noted.add(sentence)
+    # Estimates of one work may grow while it runs.
+    words = re.sub(r"\d[\d.e]*", "", sentence)
+    if words not in noted:
+        noted.add(words)
         click.echo(f"note: {sentence}", err=True)

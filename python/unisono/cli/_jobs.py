@@ -4,20 +4,28 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from unisono import InputError
 from unisono.base.files import is_file
 from unisono.base.limits import set_cores
-from unisono.base.studies import KeptPoints
+from unisono.base.studies import KeptPoints, ShardEnded
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-__all__ = ["cores", "cores_option", "end", "jobs_option", "pool", "study", "study_options"]
+__all__ = [
+    "cores",
+    "cores_option",
+    "end",
+    "points_option",
+    "pool",
+    "rows_option",
+    "study",
+    "study_options",
+]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -49,24 +57,17 @@ def _threads(*, is_parameter: bool, default: int, shown: str) -> Callable[[_F], 
     )
 
 
-#: The option of a command that computes on several cores. The number is a parameter of the first only: the calls of the
-#: library use as many cores without it.
+#: The options of commands that compute on several cores. The number is a parameter of the first two only: the calls of
+#: the library use as many cores without it.
 #: A row of a paper may hold 1.5 GB, so more than two rows at the same time are for those who ask for them.
-jobs_option = _threads(is_parameter=True, default=min(cores(), 2), shown="2, which may hold 3 GB")
+rows_option = _threads(is_parameter=True, default=min(cores(), 2), shown="2, which may hold 3 GB")
+points_option = _threads(is_parameter=True, default=cores(), shown="all cores")
 cores_option = _threads(is_parameter=False, default=cores(), shown="all cores")
 
 
 def study_options(command: _F) -> _F:
     """Adds the options of a command that computes many independent points."""
     options = (
-        click.option(
-            "--jobs",
-            type=click.IntRange(min=1),
-            metavar="N",
-            default=cores(),
-            callback=_use_cores,
-            help="Points at the same time, by threads [all cores].",
-        ),
         click.option(
             "--executor",
             metavar="WHERE",
@@ -85,18 +86,42 @@ def study_options(command: _F) -> _F:
 
 
 @contextmanager
-def study(jobs: int, executor: str | None, resume: str | None) -> "Iterator[tuple[Executor | None, KeptPoints | None]]":
+def study(
+    jobs: int, executor: str | None, resume: str | None, shard: tuple[int, int] | None = None
+) -> "Iterator[tuple[Executor | None, KeptPoints | None]]":
     """Returns what computes the points of a study, and the file that keeps them.
 
-    A rank of MPI that computes points for another one does not return from here: its command ends.
+    A rank of MPI that computes points for another one does not return from here, and neither does a job with a shard:
+    their command ends.
 
     Raises:
         InputError: nothing answers there, or the file is no file of points.
 
     """
+    if shard is not None and resume is None:
+        raise click.UsageError("--shard computes a share of the points; name the file that keeps them with --resume")
     with ExitStack() as stack:
         by = stack.enter_context(pool(jobs) if executor is None else _elsewhere(executor))
-        yield by, None if resume is None else stack.enter_context(KeptPoints(resume))
+        kept = None if resume is None else stack.enter_context(KeptPoints(resume, shard))
+        try:
+            yield by, kept
+        except ShardEnded as ended:
+            assert shard is not None
+            ended_shard = ended
+        else:
+            return
+    _report_shard(ended_shard, shard, resume)
+
+
+def _report_shard(ended: ShardEnded, shard: tuple[int, int], file: str | None) -> NoReturn:
+    # The start of the program imports this module.
+    from unisono.cli._output import print_json, print_lines
+
+    if click.get_current_context().params["as_json"]:
+        print_json({"shard": list(shard), "points": ended.share, "total": ended.total, "files": [file]})
+    else:
+        print_lines(f"kept in {file}: {ended.share} of {ended.total} points, shard {shard[0]} of {shard[1]}")
+    raise click.exceptions.Exit(0)
 
 
 @contextmanager
@@ -114,18 +139,10 @@ def _elsewhere(where: str) -> "Iterator[Executor]":
             f"the executor is '{where}'; accepted are mpi, the address of a Dask scheduler, as tcp://HOST:PORT, and "
             "the file that it wrote"
         )
-    try:
-        distributed: Any = import_module("distributed")
-    except ImportError:
-        raise InputError("workers of Dask need the package distributed: pip install 'unisono[dask]'") from None
-    try:
-        asked = {"address": where} if "://" in where else {"scheduler_file": where}
-        client = distributed.Client(**asked, timeout=10)
-    except (OSError, ValueError) as reason:
-        raise InputError(f"no Dask scheduler answers at {where}: {reason}") from None
-    with client:
-        # A point is computed again if its worker is lost.
-        yield client.get_executor(pure=False)
+    from unisono.cli._dask import dask_executor
+
+    with dask_executor(where) as executor:
+        yield executor
 
 
 @contextmanager

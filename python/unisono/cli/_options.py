@@ -35,6 +35,7 @@ from unisono.cli._types import (
     Nodes,
     Param,
     Root,
+    Shard,
     Share,
 )
 
@@ -296,6 +297,14 @@ limit_options = _stack(
         callback=_no_limit,
         help="Lift the limits on memory and on steps.",
     ),
+)
+
+#: The option of studies whose shards are joined as files of points.
+shard_option = click.option(
+    "--shard",
+    type=Shard(),
+    help="Compute only every Nth point, from the Ith on, into the FILE of --resume, for jobs that share a study; "
+    "'unisono merge' joins the files.",
 )
 
 machine_option = click.option(

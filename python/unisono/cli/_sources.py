@@ -72,7 +72,7 @@ _NOTED = "unisono.noted"
 _PLANNED = ("elements", "bytes", "dtype", "op", "root", "algorithm", "param", "target")
 _PART = ("shape", "ranks", "nodes", "subset")
 _LOGGOPS = (*(f"loggops_{name}" for name in ("L", "o", "g", "G", "O", "S")), "zero_byte")
-_OF_PROGRAMS = ("ranks", "rounds", "strict", "tflops", "memory_gb_per_second", "what_if")
+_OF_PROGRAMS = ("ranks", "rounds", "strict", "tflops", "memory_gb_per_second", "what_if", "executor", "resume", "shard")
 _OF_WAFERS = ("queue_depth", "noop_probability", "calibrated")
 
 _GOES_WITH_GOAL = UnusedOptions(_LOGGOPS, "goes with --goal; a machine file states the parameters of a machine")

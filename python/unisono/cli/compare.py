@@ -7,7 +7,7 @@ from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import ComparisonRow
 from unisono.cli._completion import complete, machines, workloads
-from unisono.cli._jobs import study, study_options
+from unisono.cli._jobs import points_option, study, study_options
 from unisono.cli._options import (
     explain_option,
     fail_option,
@@ -16,6 +16,7 @@ from unisono.cli._options import (
     level_options,
     limit_options,
     rate_options,
+    shard_option,
 )
 from unisono.cli._output import number, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._pictures import check_picture
@@ -41,7 +42,9 @@ __all__ = ["compare"]
 @fill_option
 @level_options
 @rate_options
+@points_option
 @study_options
+@shard_option
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw times, and times multiplied by prices.")
 @explain_option
 @json_option
@@ -58,6 +61,7 @@ def compare(
     jobs: int,
     executor: str | None,
     resume: str | None,
+    shard: tuple[int, int] | None,
     plot: str | None,
     as_json: bool,
 ) -> None:
@@ -69,7 +73,7 @@ def compare(
     check_files({"--plot": plot, "--resume": resume}, *workloads)
     places = [unisono.machine(name, failed=fail) for name in machines]
     notes = list(dict.fromkeys(note for place in places for note in place.notes()))
-    with progress("comparing") as on_row, study(jobs, executor, resume) as (by, kept):
+    with progress("comparing") as on_row, study(jobs, executor, resume, shard) as (by, kept):
         rows = unisono.compare(
             workloads,
             places,

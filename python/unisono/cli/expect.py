@@ -9,7 +9,7 @@ from unisono import InputError, Machine
 from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import Expectation, ExpectationRow
-from unisono.cli._jobs import study, study_options
+from unisono.cli._jobs import points_option, study, study_options
 from unisono.cli._options import (
     Request,
     algorithm_options,
@@ -20,6 +20,7 @@ from unisono.cli._options import (
     parameters_of,
     root_option,
     shape_options,
+    shard_option,
 )
 from unisono.cli._output import (
     json_text,
@@ -72,7 +73,9 @@ _SIMULATED = {"simulated": "simulation", "estimated": "estimate"}
     help="Write the report (.json), or gauges for the monitoring by Prometheus (.prom).",
 )
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the bus bandwidths over bytes.")
+@points_option
 @study_options
+@shard_option
 @json_option
 @limit_options
 def expect(
@@ -82,6 +85,7 @@ def expect(
     jobs: int,
     executor: str | None,
     resume: str | None,
+    shard: tuple[int, int] | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -101,7 +105,7 @@ def expect(
     if sizes is not None and request.collective == "barrier":
         click.echo("note: a collective of kind barrier has no data; --sizes is not used", err=True)
     machine = request.sized_machine()
-    with progress(f"expecting {request.collective}") as on_size, study(jobs, executor, resume) as (by, kept):
+    with progress(f"expecting {request.collective}") as on_size, study(jobs, executor, resume, shard) as (by, kept):
         expected = unisono.expect(
             request.collective,
             machine,

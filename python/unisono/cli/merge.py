@@ -1,9 +1,11 @@
-"""`unisono merge`: a sweep from its parts."""
+"""`unisono merge`: a study from its parts."""
 
 import click
 
 from unisono.base.files import check_files
+from unisono.base.studies import is_file_of_points, merge_points
 from unisono.cli._options import json_option
+from unisono.cli._output import print_json, print_lines
 from unisono.cli._pictures import check_picture
 from unisono.cli.sweep import report
 from unisono.planning.shards import merge_parts
@@ -13,12 +15,24 @@ __all__ = ["merge"]
 
 @click.command()
 @click.argument("parts", nargs=-1, required=True, metavar="PART...")
-@click.option("-o", "--output", metavar="FILE.csv|tex", help="Write every point as CSV, or as a table in LaTeX.")
+@click.option("-o", "--output", metavar="FILE.csv|tex|FILE", help="Write every point as CSV, or as a table in LaTeX.")
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
 @json_option
 def merge(parts: tuple[str, ...], output: str | None, plot: str | None, as_json: bool) -> None:
-    """Joins the PARTs of a sweep that `unisono sweep --shard I/N -o PART` wrote, as if one job had made it."""
+    """Joins the PARTs of a sweep that `unisono sweep --shard I/N -o PART` wrote, as if one job had made it.
+
+    Files that other studies kept with `--shard I/N --resume PART` become one file, for `--resume` of the whole study.
+    """
     check_picture(plot)
     check_files({"-o": output, "--plot": plot}, *parts)
+    if is_file_of_points(parts[0]):
+        if output is None or plot is not None:
+            raise click.UsageError("files of points become one file: name it with -o, and draw by the study's command")
+        count = merge_points(parts, output)
+        if as_json:
+            print_json({"points": count, "files": [output]})
+        else:
+            print_lines(f"wrote {output}: {count} points")
+        return
     study, points = merge_parts(parts)
     report(study["collective"], study["machine"], points, study["lengths"], output, plot, as_json, study["notes"])

@@ -6,13 +6,14 @@ from typing import Any
 import click
 
 from unisono import InputError
+from unisono.base.files import check_files
 from unisono.cli._completion import of_names
 from unisono.cli._failures import NO
-from unisono.cli._jobs import jobs_option, pool
-from unisono.cli._options import json_option, limit_options
+from unisono.cli._jobs import rows_option, study, study_options
+from unisono.cli._options import json_option, limit_options, shard_option
 from unisono.cli._output import number, print_json, print_lines, print_table, progress, working
 from unisono.cli._sources import QUICK, refuse_unused
-from unisono.reproduce import APART, FAULTS, PAPERS, VERDICTS, Claim, multiplying_measured, reproduce_paper
+from unisono.reproduce import APART, FAULTS, PAPERS, VERDICTS, Claim, draw_paper, multiplying_measured, reproduce_papers
 from unisono.reproduce.statements import Inventory, inventory
 
 __all__ = ["reproduce"]
@@ -23,31 +24,41 @@ __all__ = ["reproduce"]
 @click.option("--quick", is_flag=True, help="Fewer points and no figures.")
 @click.option("--full", is_flag=True, help="The largest simulations too (512 x 512 PEs), which take minutes.")
 @click.option("-o", "--output", metavar="DIR", help="Where the figures go [default: out/PAPER].")
-@jobs_option
+@rows_option
+@study_options
+@shard_option
 @json_option
 @limit_options
-def reproduce(paper: str | None, quick: bool, full: bool, output: str | None, jobs: int, as_json: bool) -> int:
+def reproduce(
+    paper: str | None,
+    quick: bool,
+    full: bool,
+    output: str | None,
+    jobs: int,
+    executor: str | None,
+    resume: str | None,
+    shard: tuple[int, int] | None,
+    as_json: bool,
+) -> int:
     """Checks every numeric claim of PAPER (all papers by default) that needs no hardware."""
     if paper is not None and paper not in PAPERS:
         raise InputError(f"'{paper}' is not a paper; accepted are {', '.join(PAPERS)}")
     refuse_unused(QUICK if quick else ())
     if quick and full:
         raise InputError("--quick and --full exclude each other")
-    claims: list[Claim] = []
+    check_files({"--resume": resume})
+    papers = PAPERS if paper is None else (paper,)
+    with progress("reproducing") as on_claim, study(jobs, executor, resume, shard) as (by, kept):
+        claims = reproduce_papers(papers, quick=quick, full=full, executor=by, kept=kept, progress=on_claim)
     files: list[str] = []
-    for name in PAPERS if paper is None else [paper]:
-        folder = None if quick else Path(output or f"out/{name}")
-        with progress(f"reproducing {name}") as on_step, pool(jobs) as threads:
-            found, written = reproduce_paper(
-                name, quick=quick, folder=folder, full=full, progress=on_step, executor=threads
-            )
-        claims += found
-        files += written
+    for name in () if quick else papers:
+        with working(f"drawing the figures of {name}"):
+            files += draw_paper(name, Path(output or f"out/{name}"), full=full)
     measured: dict[str, Any] = {"rows": [], "note": "not measured: --quick leaves it out"}
     if not quick and paper in (None, "multiplying"):
         with working("measuring on this machine's MPI"):
             measured["rows"], measured["note"] = multiplying_measured.measure()
-    statements = [inventory(name) for name in (PAPERS if paper is None else [paper])]
+    statements = [inventory(name) for name in papers]
     if as_json:
         print_json(
             {

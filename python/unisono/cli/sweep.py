@@ -11,7 +11,7 @@ from unisono.base.pictures import form_of
 from unisono.base.reports import SweepPoint
 from unisono.base.tables import sweep_text
 from unisono.cli._completion import algorithms, complete
-from unisono.cli._jobs import study, study_options
+from unisono.cli._jobs import points_option, study, study_options
 from unisono.cli._options import (
     asked_shape,
     data_options,
@@ -83,6 +83,7 @@ _WIDEST = 16
 @click.option(
     "--shard", type=Shard(), help="Compute only every Nth point, from the Ith on, for jobs that share a sweep."
 )
+@points_option
 @study_options
 @click.option("--plot", metavar="FILE.png|svg|pdf", help="Draw the map of winners and speed-ups.")
 @json_option

@@ -7,11 +7,11 @@ import click
 
 import unisono
 from unisono import InputError
-from unisono.base.files import write
+from unisono.base.files import check_files, write
 from unisono.base.pictures import form_of
 from unisono.base.reports import WorkloadReport
 from unisono.cli._completion import complete, workloads
-from unisono.cli._jobs import cores_option
+from unisono.cli._jobs import cores_option, study, study_options
 from unisono.cli._options import (
     explain_option,
     fail_option,
@@ -20,6 +20,7 @@ from unisono.cli._options import (
     level_options,
     limit_options,
     rate_options,
+    shard_option,
 )
 from unisono.cli._output import (
     number,
@@ -92,6 +93,8 @@ _BY = {"model": "by the model", "flow": "by flows", "packet": "packet by packet"
     metavar="K=V[,K=V...]",
     help="Also with other values of the machine file, machine=NAME, fail=LINK or allreduce=ALGORITHM; may be repeated.",
 )
+@study_options
+@shard_option
 @explain_option
 @json_option
 @cores_option
@@ -115,6 +118,9 @@ def workload(
     tflops: float | None,
     memory_gb_per_second: float | None,
     what_if: tuple[str, ...],
+    executor: str | None,
+    resume: str | None,
+    shard: tuple[int, int] | None,
     as_json: bool,
 ) -> None:
     """One training iteration of workload NAME (see the list without NAME), of a TOML file, or of --from a program.
@@ -131,7 +137,8 @@ def workload(
         changes = [parse_changes(text) for text in what_if]
         algorithms = {} if algorithm is None else parse_algorithms(algorithm)
         check_picture(plot)
-        with working(f"timing {source}"):
+        check_files({"--plot": plot, "--resume": resume}, source)
+        with working(f"timing {source}"), study(1, executor, resume, shard) as (by, kept):
             graph, notes = _recorded(source, words, ranks, rounds, strict=strict) if is_script else (source, [])
             place = by_rates(unisono.machine(machine, nodes=nodes, failed=fail), model)
             # Other machines get the same number of nodes, and the same failures.
@@ -152,6 +159,8 @@ def workload(
                 level=level,
                 algorithms=algorithms,
                 what_if=changes,
+                executor=by,
+                kept=kept,
             )
         print_notes(notes, err=True)
         _draw(program, plot)

@@ -16,7 +16,7 @@ from unisono.base.reports import ComparisonRow, WorkloadReport
 from unisono.base.studies import KeptPoints, results
 from unisono.machines.descriptions import machine as machine_of
 from unisono.planning import training
-from unisono.planning.programs import price, read_workload, step, takes_rates
+from unisono.planning.programs import path_of, price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 
 __all__ = ["compare", "product_of"]
@@ -45,8 +45,8 @@ def compare(
     machine states no prices), ``time_x_cost`` (seconds times dollars), ``used_cost_usd`` (the share of the accelerators
     in use) and ``notes`` (on the places of ranks and the assumptions of the reader). If a workload does not fit a
     machine, the times are None and ``reason`` explains it. An ``executor`` times rows at the same time, and ``kept``
-    keeps them, as
-    in :func:`sweep`; a ``WorkloadGraph`` itself stays in its process, so executors of other processes take files.
+    keeps them, as in :func:`sweep`; a ``WorkloadGraph`` itself stays in its process, so executors of other
+    processes take files.
 
     Raises:
         InputError: no workload or no machine, or one that does not exist or is damaged.
@@ -66,7 +66,7 @@ def compare(
         raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
     # Other processes read the files themselves, and kept rows count the contents of files.
     travels = kept is not None or (executor is not None and not isinstance(executor, ThreadPoolExecutor))
-    programs = [_path(given, one) for given, one in zip(listed, opened, strict=True)] if travels else opened
+    programs = [path_of(one) for one in listed] if travels else opened
     how = (level, overlap, fill, (tflops, memory_gb_per_second))
     calls = [(one, machine, *how) for one in programs for machine in where]
     rows: list[ComparisonRow] = []
@@ -117,21 +117,6 @@ def _opened(workload: object) -> str | WorkloadGraph:
         near = did_you_mean(name, presets)
         raise InputError(f"'{title(name)}' is neither a workload nor a file{near}; workloads are {', '.join(presets)}")
     return name if name.endswith(".toml") else read_workload(name)
-
-
-def _path(given: str | os.PathLike[str] | WorkloadGraph, opened: str | WorkloadGraph) -> str | Path:
-    """Returns the name of a workload, or the path of the file of a program.
-
-    Raises:
-        InputError: there is no file.
-
-    """
-    if isinstance(given, WorkloadGraph):
-        raise InputError(
-            f"{given.name} is a program in memory, which does not leave its process; name its file, or use threads and "
-            "keep no rows"
-        )
-    return opened if isinstance(opened, str) and not exists(opened) else Path(file_name(given))
 
 
 def _timed(call: tuple[Any, ...]) -> tuple[ComparisonRow, str | None]:

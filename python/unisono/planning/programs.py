@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono._core import Error, InputError, Machine, WorkloadGraph, collectives, workload_presets
 from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, load, read_bytes, read_text, title
@@ -14,12 +14,16 @@ from unisono.base.inputs import MachineLike, finite, whole
 from unisono.base.messages import shown
 from unisono.base.names import did_you_mean, named
 from unisono.base.reports import StepReport, WhatIf
+from unisono.base.studies import KeptPoints, results
 from unisono.machines.cables import same_cables, stated_rates, with_rate
 from unisono.machines.descriptions import by_rates
 from unisono.machines.descriptions import machine as machine_of
 from unisono.planning.emission import emit_files
 
-__all__ = ["price", "read_workload", "step", "takes_rates"]
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+__all__ = ["path_of", "price", "read_workload", "step", "takes_rates"]
 
 #: Endings of files with a schedule.
 _SCHEDULES = (".sched", ".xml")
@@ -104,6 +108,8 @@ def step(
     algorithms: Mapping[str, str] | None = None,
     what_if: Iterable[Mapping[str, object]] = (),
     model: str | None = None,
+    executor: "Executor | None" = None,
+    kept: KeptPoints | None = None,
 ) -> StepReport:
     """Computes one step of a program of another tool on a machine.
 
@@ -126,11 +132,12 @@ def step(
     share of the price.
 
     ``ranks`` is the number of ranks of a program of tasks. ``model="data-sheet"`` uses the rates of the data sheet
-    alone.
+    alone. An ``executor`` times the step and its changes at the same time, and ``kept`` keeps them, as in
+    ``unisono.sweep``; both take the file of a program, not a ``WorkloadGraph``.
 
     Raises:
         InputError: a file that is not a program, a machine that is too small, no rates of the accelerator; with
-            ``fill``, a program without a dimension of copies.
+            ``fill``, a program without a dimension of copies; a ``WorkloadGraph`` for other processes.
         UnsupportedError: no algorithm, or not the named one, carries out the collective on the machine.
         SimulationError: the packets stop.
 
@@ -158,11 +165,37 @@ def step(
         except Error as error:
             refused = error
             break
-    report, *after = _timed(graph, cases, level, overlap=overlap, fill=fill)
+    if executor is None and kept is None:
+        report, *after = _timed(graph, cases, level, overlap=overlap, fill=fill)
+    else:
+        read, how = (path_of(program), strict, ranks), (level, overlap, fill)
+        report, *after = results(_case, [(*read, *case, *how) for case in cases], executor, kept)
     if refused is not None:
         raise refused
     report["what_if"] = [_difference(report, *change) for change in zip(asked, after, strict=True)]
     return report
+
+
+def path_of(program: WorkloadGraph | str | os.PathLike[str]) -> str | Path:
+    """Returns the name of a workload, or the path of a program, which other processes read themselves.
+
+    Raises:
+        InputError: there is no file.
+
+    """
+    if isinstance(program, WorkloadGraph):
+        raise InputError(
+            f"{program.name} is a program in memory, which does not leave its process and is not kept; name its file"
+        )
+    name = file_name(program)
+    return Path(name) if exists(name) else name
+
+
+def _case(call: tuple[Any, ...]) -> StepReport:
+    """Returns one step on one machine; executors call this, also in other processes."""
+    source, strict, ranks, machine, rates, algorithms, level, overlap, fill = call
+    graph = read_workload(source, strict=strict, ranks=ranks)
+    return _timed(graph, [(machine, rates, algorithms)], level, overlap=overlap, fill=fill)[0]
 
 
 def _difference(before: StepReport, changes: Mapping[str, object], after: StepReport) -> WhatIf:

@@ -17,13 +17,14 @@ The last two are faults, of this software or of the row.
 
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from unisono._core import paper_claims
+from unisono.base.studies import KeptPoints, results
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -35,11 +36,12 @@ __all__ = [
     "VERDICTS",
     "Claim",
     "Finding",
+    "draw_paper",
     "judge",
     "listed_claims",
     "listed_sections",
     "listed_statements",
-    "reproduce_paper",
+    "reproduce_papers",
 ]
 
 #: The papers that can be reproduced, by name.
@@ -169,39 +171,48 @@ def _agree(compare: str, reported: Any, ours: Any, tolerance: Any) -> bool:
             raise ValueError(f"'{compare}' is no way to compare numbers")
 
 
-def reproduce_paper(
-    paper: str,
+def reproduce_papers(
+    papers: Iterable[str],
     *,
     quick: bool,
-    folder: Path | None,
     full: bool = False,
-    progress: Callable[[int, int], None] | None = None,
     executor: "Executor | None" = None,
-) -> tuple[list[Claim], list[str]]:
-    """The claims of a paper, judged, and the files of its figures, where a folder for them is given.
+    kept: KeptPoints | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[Claim]:
+    """The claims of some papers, judged, in the order of their files. The first claim that fails raises its error.
 
-    The threads of an ``executor`` compute claims at the same time. The first claim that fails raises its error.
+    An ``executor`` computes claims at the same time, and ``kept`` keeps what was found, as in :func:`unisono.sweep`.
     """
-    # Imported here, for this module is what that one builds on.
-    from unisono.reproduce import discovery, hammingmesh, multiplying, piuma, wafer
-
-    modules: dict[str, ModuleType] = {
-        "discovery": discovery,
-        "hammingmesh": hammingmesh,
-        "multiplying": multiplying,
-        "piuma": piuma,
-        "wafer": wafer,
-    }
     listed = [
-        claim
+        (paper, claim)
+        for paper in papers
         for claim in listed_claims(paper)
         if (claim.get("quick", True) or not quick) and (full or not claim.get("full", False))
     ]
-    claims = []
-    check = modules[paper].check
-    for claim, found in zip(listed, (map if executor is None else executor.map)(check, listed), strict=True):
-        claims.append(judge(paper, claim, found))
+    claims: list[Claim] = []
+    for (paper, claim), found in zip(listed, results(_found, listed, executor, kept), strict=True):
+        claims.append(judge(paper, claim, Finding(*found)))
         if progress is not None:
             progress(len(claims), len(listed))
-    files = modules[paper].draw(folder, full) if folder is not None else []
-    return claims, files
+    return claims
+
+
+def _found(call: tuple[str, dict[str, Any]]) -> list[Any]:
+    """Returns the parts of a finding; executors call this, also in other processes."""
+    paper, claim = call
+    found: Finding = import_module(f"unisono.reproduce.{paper}").check(claim)
+    return [_plain(found.reported), _plain(found.ours), found.remark]
+
+
+def _plain(value: Any) -> Any:
+    """Returns a value of JSON for one that may have numbers of NumPy."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value.item() if hasattr(value, "item") else value
+
+
+def draw_paper(paper: str, folder: Path, *, full: bool = False) -> list[str]:
+    """Draws the figures of a paper into a folder, and returns the names of the files."""
+    files: list[str] = import_module(f"unisono.reproduce.{paper}").draw(folder, full)
+    return files

@@ -1,0 +1,23 @@
+"""Timed commands of the program."""
+
+import resource
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+PROGRAM = Path(sys.executable).with_name("unisono")
+#: Commands without an option `--jobs` of that meaning.
+BY_TASKSET = ("allocate", "discover", "emit", "topology", "traffic")
+
+
+def timed(command: str, jobs: int) -> tuple[float, float, bytes]:
+    """Runs a command on that many cores; returns its wall seconds, its CPU seconds, and its output."""
+    name, *_ = words = shlex.split(command)
+    given = ["taskset", "-c", f"0-{jobs - 1}"] if name in BY_TASKSET else []
+    given += [str(PROGRAM), *words, *([] if name in BY_TASKSET else ["--jobs", str(jobs)])]
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    out = subprocess.run(given, stdout=subprocess.PIPE, check=True).stdout
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, out
