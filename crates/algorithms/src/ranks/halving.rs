@@ -23,8 +23,8 @@ pub struct Halving<'a, F> {
     pub start: F,
 }
 
-/// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit up; `None` if the ranks are not a power
-/// of two.
+/// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit up; `None` if the ranks are not a
+/// power of two.
 pub fn halves(case: &Case) -> Option<Vec<Exchange>> {
     let Collective { ranks, elements, .. } = case.collective;
     let block = case.bytes(elements.div_ceil(ranks));

@@ -149,8 +149,8 @@ impl Tree {
     }
 }
 
-/// Emits a reduce of segments up a tree, whose root has its sums at the operand that `sum` returns. A top that is not the root sends it
-/// the sums.
+/// Emits a reduce of segments up a tree, whose root has its sums at the operand that `sum` returns. A top that is not
+/// the root sends it the sums.
 pub fn reduce(
     b: &mut Builder,
     c: &Collective,
