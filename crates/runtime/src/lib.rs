@@ -2,7 +2,8 @@
 //! nothing after its creation.
 //!
 //! [`Transport`] is the interface of a run to the outside: messages between ranks, and copies and sums of local memory.
-//! [`local`] is a transport inside one process, which delivers the messages of a [`Mail`] in an order drawn from a seed.
+//! [`local`] is a transport inside one process, which delivers the messages of a [`Mail`] in an order drawn from a
+//! seed.
 
 mod blocks;
 mod executor;

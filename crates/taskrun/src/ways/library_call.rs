@@ -175,10 +175,10 @@ impl LibraryCall {
             });
             (from, to)
         };
-        // SAFETY: rooms have the bytes of their sides, and `checked` compared those, and the places in the array, with the
-        // counts and places. The exchange keeps the array, the rooms and this way with its counts until it is over.
-        // Commands that touch the regions wait for it. If the result is in the array, all of it is wanted and nothing
-        // else reads the array.
+        // SAFETY: rooms have the bytes of their sides, and `checked` compared those, and the places in the array, with
+        // the counts and places. The exchange keeps the array, the rooms and this call with its counts until it is
+        // over. Commands that touch the regions wait for it. If the result is in the array, all of it is wanted and
+        // nothing else reads the array.
         made.begun.push(unsafe { memory.layer.collective(&self.arguments, from, to) }?);
         Ok(made)
     }

@@ -119,11 +119,10 @@ impl Program {
             let old = arrays.clone();
             for discovery in discoveries {
                 let views = discovery.views(TaskId::new(number));
-                if views[1].is_empty() {
-                    continue;
-                }
-                let seen = self.seen(number, &views[0], |at| old[from][at]);
-                for at in self.points(&views[1]) {
+                // A rank without a part has no views.
+                let [read, change] = &views[..] else { continue };
+                let seen = self.seen(number, read, |at| old[from][at]);
+                for at in self.points(change) {
                     let value = seen + at as i64;
                     match task.accesses[1].mode {
                         Mode::Reduce => {
