@@ -77,16 +77,22 @@ impl MessageLayer for Mpi {
         enter(self.library, self.level)
     }
 
+    /// # Safety
+    /// As the trait states.
     unsafe fn send(&self, from: *const u8, bytes: usize, to: u32, tag: c_int) -> Outcome<Begun> {
         // SAFETY: as the caller guarantees.
         unsafe { self.library.begin_send(from, bytes, to, tag, self.comm) }
     }
 
+    /// # Safety
+    /// As the trait states.
     unsafe fn receive(&self, into: *mut u8, bytes: usize, from: u32, tag: c_int) -> Outcome<Begun> {
         // SAFETY: as the caller guarantees.
         unsafe { self.library.begin_receive(into, bytes, from, tag, self.comm) }
     }
 
+    /// # Safety
+    /// As the trait states.
     unsafe fn collective(&self, call: &Arguments, from: Shares<'_>, to: Shares<'_>) -> Outcome<Begun> {
         let c = &self.library.constants;
         let (datatype, op) = call.reduction.map_or((c.byte, 0), |(datatype, op)| (c.handle(datatype), c.handle(op)));
