@@ -25,7 +25,6 @@ mod names;
 mod near_bounds;
 mod networks;
 mod paper;
-mod parts;
 mod phases;
 mod program;
 mod random_choices;
