@@ -1,4 +1,4 @@
-"""The site's page of unsafe code, from the sources of the four crates with unsafe code."""
+"""The site's page of unsafe code, from the sources of the five crates with unsafe code."""
 
 import re
 from pathlib import Path
@@ -6,14 +6,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 #: The page's name on the site; the sources do not hold it.
 PAGE = "unsafe.md"
-CRATES = ("fabric", "mpi", "preload", "py")
+CRATES = ("fabric", "mpi", "preload", "py", "taskrun")
 _SHOWN = 90
 _HEAD = """# Unsafe code
 
-`make site` makes this page of the sources, and a test holds that every block has its argument. Four crates contain
-unsafe code: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `py` passes arrays of
-Python to MPI, and `fabric`, a program of its own, calls the system. In all other crates the compiler forbids it. Clippy
-requires an argument (`SAFETY`) for every block, and one operation a block.
+`make site` makes this page of the sources, and a test holds that every block has its argument. Five crates contain
+unsafe code: `mpi` calls the MPI library and computes on addresses, `preload` exports C functions, `taskrun` passes the
+memory of programs to MPI, `py` passes the addresses of Python's arrays to `taskrun`, and `fabric`, a program of its
+own, calls the system. In all other crates the compiler forbids it. Clippy requires an argument (`SAFETY`) for every
+block, and one operation a block.
 
 ## Assumptions
 The arguments below make these assumptions, which Unisono cannot check:
@@ -34,13 +35,13 @@ The arguments below make these assumptions, which Unisono cannot check:
 
 ## Lifetimes and locks
 MPI may write to the memory of a call until the call is complete. A call of Python therefore belongs to a list of the
-process (`UNDER_WAY` in `crates/py/src/mpi/under_way.rs`), with its arrays, its scratch memory and its communicator. It
+process (`CALLS` in `crates/taskrun/src/channel/mod.rs`), with its arrays, its scratch memory and its communicator. It
 stays there if the last reference in Python is dropped, after an exception, and after Ctrl-C during the wait. Later
 calls advance it, and so does the end of the program, before mpi4py finalizes MPI. The end of the program waits for 30
 seconds (`UNISONO_PATIENCE`). A call that failed, and a call that other ranks do not join within this time, are never
 freed.
 
-An exchange of a program of tasks (`crates/py/src/tasks/`) keeps its arrays and its packed data until its messages have
+An exchange of a program of tasks (`crates/taskrun/src/`) keeps its arrays and its packed data until its messages have
 ended, and so does a message that was packed. A run returns when all of them have ended. After an error, which ends all
 ranks, the memory of exchanges that have not ended is never freed.
 

@@ -35,16 +35,15 @@ __all__ = [
     "Discovery",
     "Error",
     "InputError",
-    "LibraryCollective",
     "Machine",
     "Mapper",
     "Moved",
     "NotExpressibleError",
     "Operation",
-    "PairMessages",
     "Plan",
     "Pricing",
     "Proof",
+    "Reducing",
     "Schedule",
     "ScheduleBuilder",
     "Simulation",
@@ -57,6 +56,7 @@ __all__ = [
     "UnsupportedError",
     "VerifyError",
     "WorkloadGraph",
+    "WorldCall",
     "__version__",
     "admit_sweep",
     "algorithms",
@@ -533,17 +533,6 @@ class Discovery:
     def commands(self, prove: bool = False) -> list[tuple[Any, ...]]: ...
     def views(self, task: int) -> tuple[tuple[_Box, _Boxes], ...]: ...
     def device_views(self, task: int, devices: int) -> tuple[tuple[tuple[_Box, _Boxes], ...], ...]: ...
-    def sends(self, operation: Operation, rank: int) -> list[tuple[int, _Boxes]]: ...
-    def receives(self, operation: Operation, rank: int) -> list[tuple[int, _Boxes]]: ...
-    def given(self, operation: Operation, rank: int) -> _Boxes: ...
-    def received(self, operation: Operation, rank: int) -> _Boxes: ...
-    def direct(
-        self, operation: Operation, element_bytes: int
-    ) -> tuple[
-        list[tuple[int, _Boxes]], list[tuple[int, _Boxes]], list[tuple[int, _Boxes, int, bool]], _Boxes, str | None
-    ]: ...
-    def elements(self, operation: Operation) -> int: ...
-    def even(self, operation: Operation) -> int | None: ...
     def report(self) -> DiscoveryReport: ...
     def moved(self, reduced: Mapping[int, int] | None = None) -> list[Moved]: ...
     def task_name(self, task: int) -> str: ...
@@ -577,44 +566,46 @@ class TaskList:
     ) -> int: ...
     def fence(self, name: str, buffer: int, low: int | Sequence[int], high: int | Sequence[int]) -> int: ...
 
-_Part = tuple[_Box, int, _Box]
-_Side = tuple[Sequence[_Part], int, Sequence[int], Sequence[int]]
-
-@final
-class LibraryCollective:
-    def __new__(
-        cls,
-        function: str,
-        comm: int,
-        shape: Sequence[int],
-        element_bytes: int,
-        *,
-        root: int = 0,
-        datatype: int = 0,
-        op: int = 0,
-        given: _Side | None = None,
-        got: _Side | None = None,
-        neutral: bytes | None = None,
-        shared: bool = False,
-        at: int | None = None,
-        in_place: tuple[int, Sequence[int]] | None = None,
-    ) -> LibraryCollective: ...
-
-@final
-class PairMessages:
-    def __new__(
-        cls,
-        shape: Sequence[int],
-        element_bytes: int,
-        sends: Sequence[tuple[int, _Boxes]],
-        receives: Sequence[tuple[int, _Boxes]],
-    ) -> PairMessages: ...
-
 @final
 class TaskMemory:
-    def __new__(cls, comm: int, largest: int) -> TaskMemory: ...
+    def __new__(cls, comm: int, largest: int, by_messages: bool) -> TaskMemory: ...
     def hold(self, data: npt.NDArray[Any], shape: Sequence[int], element_bytes: int) -> None: ...
+    def hold_codes(self, number: int, codes: npt.NDArray[Any], shape: Sequence[int]) -> None: ...
     def begun(self) -> list[tuple[bool, int, int]]: ...
+    def routes(self) -> list[str]: ...
+
+@final
+class Reducing:
+    def __new__(
+        cls,
+        operator: int | None,
+        *,
+        datatype: int | None = None,
+        op: int | None = None,
+        neutral: bytes | None = None,
+        exact: bool = False,
+    ) -> Reducing: ...
+
+@final
+class WorldCall:
+    @property
+    def collective(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def combines(self) -> bool: ...
+    @property
+    def root(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def result_bytes(self) -> int | None: ...
+    @property
+    def at(self) -> int | None: ...
+    @property
+    def in_place(self) -> int | None: ...
+    def pack(self, into: npt.NDArray[Any]) -> None: ...
+    def unpack(self, result: npt.NDArray[Any]) -> None: ...
 
 @final
 class TaskSchedule:
@@ -623,7 +614,7 @@ class TaskSchedule:
         discovery: Discovery,
         memory: TaskMemory,
         exchanges: object,
-        held: list[Any],
+        local_arrays: list[Any],
         trace: object | None,
         detailed: bool,
     ) -> TaskSchedule: ...

@@ -327,8 +327,7 @@ def test_random_programs_under_mpich(count: int) -> None:
 def test_sums_of_few_go_by_messages(started: Started) -> None:
     """If most ranks contribute nothing to an element, MPI's reductions would move more."""
     patterns = ("allreduce", "reduce", "reduce-scatter")
-    classes = ("WorldReduction", "WorldReduction", "WorldReduceScatter", *["Messages"] * 3)
-    expected = [f"{pattern}:{name}" for pattern, name in zip(2 * patterns, classes, strict=True)]
+    expected = sorted(f"{pattern}:{way}" for pattern in patterns for way in ("world", "sums"))
     assert said(started(4)["ways"])[0].split() == expected
 
 
@@ -337,12 +336,6 @@ def test_exchanges_stay_within_their_memory(started: Started, ranks: int) -> Non
     """Sizes are compared before any exchange begins, on any number of ranks."""
     (line,) = said(started(ranks)["memory"])
     for reason in (
-        "counts and places of a collective do not fit its packed memory",
-        "a side of a collective is missing or not in its array",
-        "packed memory has 63 bytes; the parts need 64",
-        "a part is not in its box, or the box is not in the array",
-        "a region is not in its array",
-        "a count or a place is 2147483648; accepted are up to 2147483647",
         "the longest message has 0 bytes; accepted are 1 and more",
         "an array has 4 dimensions; accepted are 1 to 3",
         "an array has to be contiguous, writable, and of as many bytes as its shape holds",

@@ -21,7 +21,8 @@ _LEFT_OF_CHOICE = _LEFT_OF_PLACED | {"lower", "synthesis", "algorithms", "cost"}
 _FORMATS = {"tables", "formats", "gpu", "emit"}
 #: The crates that each crate may import: those further left in the line of layers, none in its own bracket. base <
 #: [machine | collective] < [schedule | workload] < lower < [algorithms | cost | formats] < sim < discover < plan < py,
-#: collective < tables < plan, formats < [csl | gpu] < emit < plan, and schedule < runtime < mpi < [preload | py].
+#: collective < tables < plan, formats < [csl | gpu] < emit < plan, and schedule < runtime < mpi <
+#: [preload | taskrun < py]; taskrun imports discover too.
 ALLOWED: dict[str, set[str]] = {
     "base": set(),
     "machine": {"base"},
@@ -43,7 +44,8 @@ ALLOWED: dict[str, set[str]] = {
     "runtime": _LEFT_OF_PLACED,
     "mpi": _LEFT_OF_PLACED | {"runtime"},
     "preload": _LEFT_OF_PLACED | {"runtime", "mpi"},
-    "py": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "plan", "discover", "runtime", "mpi"},
+    "taskrun": _LEFT_OF_PLACED | {"discover", "runtime", "mpi"},
+    "py": _LEFT_OF_CHOICE | _FORMATS | {"workload", "sim", "plan", "discover", "runtime", "mpi", "taskrun"},
     # A program of its own.
     "fabric": set(),
     # Not part of the product: no crate may import it.

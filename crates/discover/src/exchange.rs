@@ -207,7 +207,7 @@ impl Operation {
 
     /// Returns whether messages between pairs serve the operation for any element type. They do if a library would have
     /// to count more than [`MOST_COUNTED`] bytes. They also do if few ranks contribute to each sum: a library's
-    /// reduction, to which all ranks contribute everything, would move more. `unisono.tasks.routes` has the same rule.
+    /// reduction, to which all ranks contribute everything, would move more.
     pub fn by_messages(&self, sides: &Sides, element_bytes: u64) -> bool {
         let received = |rank| self.received(sides, rank).volume();
         let (moved, others) = (self.elements(sides), u64::from(self.participants.len()).saturating_sub(1));

@@ -38,12 +38,13 @@ mod traced;
 pub use chain::Chain;
 pub use devices::{DeviceMoved, DeviceOperation, DeviceReport, Devices, Moment, device_report};
 pub use direct::{
-    Cell, Direct, DirectExchange, DirectSchedule, MOST_MESSAGES, Message, Piece, Proofs, RankPart, whole_elements,
+    Cell, Direct, DirectExchange, DirectSchedule, MOST_MESSAGES, Message, Piece, Proofs, ProvedReads, RankPart,
+    whole_elements,
 };
 pub use discovery::{Action, Command, Discovery, Forward, Options, PartAccess};
 pub use error::DiscoverError;
 pub use examples::Example;
-pub use exchange::Operation;
+pub use exchange::{MOST_COUNTED, Operation};
 pub use hazards::Waits;
 pub use mapper::{Mapper, UserMapper};
 pub use moved::{Extremes, Moved, What};

@@ -43,6 +43,8 @@ pub enum PlanError {
     NoPrediction { machine: String, kind: String },
     #[error("{machine} is of kind {kind}, which offers {offers}; {purpose} machines that offer {needed}")]
     NotOffered { machine: String, kind: &'static str, offers: String, purpose: String, needed: &'static str },
+    #[error("a number of ranks and a subset both choose the cores that take part; give one")]
+    ShapeAndSubset,
     #[error("the number of nodes is 0; accepted are 1 or more")]
     NoNodes,
     #[error("the plan is for {machine}, of kind {kind}; a .plan file is for MPI, so plan for a machine of ranks")]

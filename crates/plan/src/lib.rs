@@ -20,9 +20,11 @@ mod format;
 pub mod internals;
 mod library;
 mod messages;
+mod part;
 mod plan;
 mod problem;
 pub mod program;
+mod registry;
 mod report;
 mod run;
 mod stored;
@@ -30,6 +32,7 @@ mod sweep;
 mod target;
 mod targets;
 pub mod tuning;
+mod wishes;
 pub mod workload;
 mod written;
 
@@ -44,8 +47,10 @@ pub use library::{
     LIBRARIES, LibraryBits, LibraryLoss, LibraryRegion, LibraryReport, LibrarySettings, library_bits, library_choice,
     library_regions,
 };
+pub use part::Part;
 pub use plan::{Plan, plan, plan_best, plan_for};
-pub use problem::{Asked, Part, Problem, Root};
+pub use problem::{Asked, Problem, Root};
+pub use registry::{AlgorithmReport, registry};
 pub use report::{BoundReport, CandidateReport, MemoryReport, PhaseReport, PlanReport, Prediction, bounds, predict};
 pub use run::{
     Checked, Finish, Records, Run, RunError, RunOptions, Simulator, Trace, Value, simulate, simulate_beside,
@@ -54,4 +59,5 @@ pub use stored::stored;
 pub use sweep::{Point, sweep_point};
 pub use target::{Details, Refined, Target};
 pub use targets::{Placing, TARGETS, TargetKind, kind_of, measure_on_fabric, notes, part_of, place, require};
+pub use wishes::{Wishes, plan_as};
 pub use written::written;

@@ -1,6 +1,6 @@
 //! The checked request of a user: one collective on one part of a machine.
 
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::{CostProblem, wafer::WaferPart};
@@ -8,33 +8,9 @@ use unisono_lower::{File, Placement};
 use unisono_machine::{Machine, Shape};
 
 use crate::{
-    PlanError, Target,
+    Part, PlanError, Target,
     targets::{TARGETS, kind_of},
 };
-
-/// The part of a machine that takes part in a collective.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Part {
-    /// The whole machine, if its kind defines one.
-    All,
-    /// The first ranks, or a part of a grid.
-    Shape(Shape),
-    /// All cores of these nodes, on machines with several cores a node.
-    Nodes(Vec<u32>),
-    /// Rank k on accelerator `places[k]` of a network, in no particular grid.
-    Places(Vec<u32>),
-}
-
-impl fmt::Display for Part {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::All => f.write_str("the whole machine"),
-            Self::Shape(shape) => write!(f, "shape {shape}"),
-            Self::Nodes(nodes) => write!(f, "a subset of {} nodes", nodes.len()),
-            Self::Places(nodes) => write!(f, "a list of {} places", nodes.len()),
-        }
-    }
-}
 
 /// The root as a user names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

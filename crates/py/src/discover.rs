@@ -2,28 +2,30 @@
 
 mod arguments;
 mod commands;
+mod converted;
 mod reports;
 mod task_list;
 
 pub(crate) use arguments::{nodes_of, point, refused};
+pub use converted::Operation;
+pub(crate) use converted::boxes;
 pub use reports::{discover, discover_moved, discovery_rate};
 pub use task_list::TaskList;
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use pyo3::{
     prelude::*,
-    types::{PyList, PyString, PyTuple},
+    types::{PyList, PyTuple},
 };
-use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, TaskId};
-use unisono_discover::{
-    Box3, Buffer, DirectExchange, DiscoverError, Discovery as Engine, Operation as Found, Options, PartAccess, Proofs,
-    RankPart, ReadPlan, Region, Task, report_of,
-};
+use unisono_discover::{Buffer, Discovery as Engine, Options, PartAccess, Proofs, ProvedReads, Task, report_of};
 use unisono_plan::program::MovedData;
 
-use self::arguments::{fenced, numbers, submitted};
+use self::{
+    arguments::{fenced, numbers, submitted},
+    converted::{Converted, view},
+};
 use crate::{
     convert::index,
     errors::{Error, detached, input, to_python},
@@ -31,42 +33,8 @@ use crate::{
     moved::Moved,
 };
 
-/// The most converted regions or operations that are cached. A full cache is emptied.
-const MOST_KEPT: usize = 1 << 16;
 /// Repeated tasks that the engine processes in one call.
 const MOST_REPEATED: usize = 256;
-
-fn boxes<'py>(py: Python<'py>, region: &[Box3], dims: usize) -> PyResult<Bound<'py, PyTuple>> {
-    let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
-    let pairs: PyResult<Vec<_>> = region.iter().map(|b| Ok((corner(&b.min)?, corner(&b.max)?))).collect();
-    PyTuple::new(py, pairs?)
-}
-
-/// A collective among some ranks. `Discovery` lists the messages of each rank.
-#[pyclass(frozen, module = "unisono")]
-pub struct Operation {
-    found: Arc<Found>,
-    dims: usize,
-}
-
-#[pymethods]
-impl Operation {
-    #[getter]
-    fn pattern(&self) -> &'static str {
-        self.found.pattern.name()
-    }
-
-    /// The participating ranks, in ascending order.
-    #[getter]
-    fn participants(&self) -> Vec<u32> {
-        self.found.participants.iter().collect()
-    }
-
-    #[getter]
-    fn root(&self) -> Option<u32> {
-        self.found.root
-    }
-}
 
 /// A program as one rank reads it: it takes buffers and tasks and returns the commands of this rank.
 #[pyclass(module = "unisono")]
@@ -76,23 +44,8 @@ pub struct Discovery {
     broken: bool,
     /// Tasks that were submitted again and that the engine has not processed yet.
     repeated: Vec<TaskId>,
-    /// Cached Python objects of regions and operations, by address. The Rust value is kept, so its address stays in
-    /// use.
-    regions: FxHashMap<(usize, usize), (Arc<Region>, Py<PyTuple>)>,
-    operations: FxHashMap<usize, (Arc<Found>, Py<Operation>)>,
-    /// Cached tuples of chunks by box and number of dimensions, and of the regions that tasks touch by shape.
-    chunks: FxHashMap<(Box3, usize), (Py<PyTuple>, Py<PyTuple>)>,
-    views: FxHashMap<u32, Py<PyTuple>>,
-    proofs: Proofs,
-    /// The proved reads, by address of the plan and bytes of an element.
-    proved: FxHashMap<(usize, u64), ProvedRead>,
-}
-
-/// A read whose messages were proved.
-struct ProvedRead {
-    name: Option<Py<PyString>>,
-    /// Keeps the plan alive, so that its address stays in use.
-    _plan: Arc<ReadPlan>,
+    converted: Converted,
+    proved: ProvedReads,
 }
 
 #[pymethods]
@@ -116,17 +69,8 @@ impl Discovery {
             report,
         };
         let engine = Engine::new(options).map_err(refused)?;
-        Ok(Self {
-            engine,
-            broken: false,
-            repeated: Vec::new(),
-            regions: FxHashMap::default(),
-            operations: FxHashMap::default(),
-            chunks: FxHashMap::default(),
-            views: FxHashMap::default(),
-            proofs: Proofs::default(),
-            proved: FxHashMap::default(),
-        })
+        let (converted, proved) = (Converted::default(), ProvedReads::default());
+        Ok(Self { engine, broken: false, repeated: Vec::new(), converted, proved })
     }
 
     /// Declares a buffer and returns its number.
@@ -212,7 +156,7 @@ impl Discovery {
     fn commands<'py>(&mut self, py: Python<'py>, prove: bool) -> PyResult<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for (command, name) in self.take(py, prove)? {
-            list.append(self.tuple(py, &command, name.as_ref())?)?;
+            list.append(self.tuple(py, &command, name.as_deref())?)?;
         }
         Ok(list)
     }
@@ -225,21 +169,7 @@ impl Discovery {
         if self.engine.find_task(task).is_none() {
             return Err(input(format!("there is no task {}", task.0)));
         }
-        let shape = self.engine.shape_number(task);
-        if let Some(known) = self.views.get(&shape) {
-            return Ok(known.bind(py).clone());
-        }
-        let made = self.engine.views(task).into_iter().zip(self.engine.accessed(task)).map(|(region, buffer)| {
-            let (dims, around) = (self.dims(buffer), region.bounds());
-            let corner = |p: &[i64; 3]| PyTuple::new(py, &p[..dims]);
-            Ok(((corner(&around.min)?, corner(&around.max)?), boxes(py, region.boxes(), dims)?))
-        });
-        let made = PyTuple::new(py, made.collect::<PyResult<Vec<_>>>()?)?;
-        if self.views.len() >= MOST_KEPT {
-            self.views.clear();
-        }
-        self.views.insert(shape, made.clone().unbind());
-        Ok(made)
+        self.converted.views(py, &self.engine, task)
     }
 
     /// Returns the result of `views` for each of at most `devices` parts of this rank's part of a task's range.
@@ -249,68 +179,9 @@ impl Discovery {
             return Err(input(format!("there is no task {task}")));
         }
         let parts = self.engine.parts(TaskId(task), devices).map_err(refused)?;
-        let view = |access: &PartAccess| {
-            let (dims, around) = (self.dims(access.buffer), access.region.bounds());
-            Ok((boxes(py, &[around], dims)?.get_item(0)?, boxes(py, access.region.boxes(), dims)?))
-        };
+        let view = |access: &PartAccess| view(py, &self.engine, access.buffer, &access.region);
         let of_part = |part: &Vec<PartAccess>| PyTuple::new(py, part.iter().map(view).collect::<PyResult<Vec<_>>>()?);
         PyTuple::new(py, parts.iter().map(of_part).collect::<PyResult<Vec<_>>>()?)
-    }
-
-    /// Returns this rank's part of an operation by messages, read from its proved schedule.
-    ///
-    /// The tuple holds the sends and the receipts, lists of `(rank, boxes)`; for a reduction the contributions to its
-    /// result in order, `(rank, boxes, first of these elements in its message, whether it is the first contribution
-    /// there)`, and this rank's own contribution; and the name of the schedule, None if it has only this rank's
-    /// messages.
-    fn direct<'py>(&mut self, py: Python<'py>, operation: &Operation, element_bytes: u64) -> PyResult<Direct<'py>> {
-        let Some(rank) = self.engine.options().rank else {
-            return Err(input("a discovery without a rank takes no part in an exchange"));
-        };
-        let (engine, proofs, found) = (&self.engine, &mut self.proofs, &operation.found);
-        let made = detached(py, || {
-            let exchange = DirectExchange::of_operation(found, engine.sides(), Some(rank));
-            let part = proofs.part(&exchange, engine.options().nodes, element_bytes, rank)?;
-            Ok((part, exchange.complete.then(|| exchange.lengths.name(element_bytes))))
-        })?;
-        let (RankPart { sends, receives, pieces, own }, name) = made.map_err(refused)?;
-        let dims = operation.dims;
-        let rows = |rows: Vec<(u32, Vec<Box3>)>| {
-            rows.iter().map(|(rank, region)| Ok((*rank, boxes(py, region, dims)?))).collect::<PyResult<Vec<_>>>()
-        };
-        let pieces = pieces.iter().map(|p| Ok((p.from, boxes(py, &p.boxes, dims)?, p.start, p.first)));
-        Ok((rows(sends)?, rows(receives)?, pieces.collect::<PyResult<Vec<_>>>()?, boxes(py, &own, dims)?, name))
-    }
-
-    /// Returns the messages that a rank sends in an operation: a list of `(rank, region)`.
-    fn sends<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyList>> {
-        rows(py, operation.found.sends(self.engine.sides(), rank), operation.dims)
-    }
-
-    /// Returns the messages that a rank receives, in the same form.
-    fn receives<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyList>> {
-        rows(py, operation.found.receives(self.engine.sides(), rank), operation.dims)
-    }
-
-    /// Returns the region that a rank contributes: its own part or its partial result.
-    fn given<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
-        boxes(py, operation.found.given(self.engine.sides(), rank).boxes(), operation.dims)
-    }
-
-    /// Returns the region that a rank has new after the operation.
-    fn received<'py>(&self, py: Python<'py>, operation: &Operation, rank: u32) -> PyResult<Bound<'py, PyTuple>> {
-        boxes(py, operation.found.received(self.engine.sides(), rank).boxes(), operation.dims)
-    }
-
-    /// Returns the elements that ranks receive from others in an operation; for a reduction, the smallest possible
-    /// number.
-    fn elements(&self, operation: &Operation) -> u64 {
-        operation.found.elements(self.engine.sides())
-    }
-
-    /// Returns the elements that each participant sends to each other one; None if they differ.
-    fn even(&self, operation: &Operation) -> Option<u64> {
-        operation.found.even(self.engine.sides())
     }
 
     /// Returns the forwards since the last call, and the messages of all ranks so far.
@@ -362,16 +233,6 @@ impl Discovery {
     }
 }
 
-type Rows<'py> = Vec<(u32, Bound<'py, PyTuple>)>;
-type Direct<'py> =
-    (Rows<'py>, Rows<'py>, Vec<(u32, Bound<'py, PyTuple>, u64, bool)>, Bound<'py, PyTuple>, Option<String>);
-
-fn rows(py: Python<'_>, rows: Vec<(u32, Region)>, dims: usize) -> PyResult<Bound<'_, PyList>> {
-    let list: PyResult<Vec<_>> =
-        rows.iter().map(|(rank, region)| Ok((*rank, boxes(py, region.boxes(), dims)?))).collect();
-    PyList::new(py, list?)
-}
-
 impl Discovery {
     /// Runs a step of the engine that must not stop half-way.
     ///
@@ -399,82 +260,8 @@ impl Discovery {
         if self.repeated.is_empty() { Ok(()) } else { self.whole(py, |_| ()) }
     }
 
-    /// Returns the name of the schedule of a read's messages, which is proved on first use. The sends and receipts of
-    /// this rank are compared with its part of that schedule, so its commands are that part.
-    fn proved(&mut self, py: Python<'_>, plan: &Arc<ReadPlan>, buffer: BufferId) -> PyResult<Option<Py<PyString>>> {
-        let element_bytes = self.engine.buffers().nth(buffer.index()).map_or(1, |b| b.element_bytes);
-        let key = (Arc::as_ptr(plan).addr(), element_bytes);
-        if let Some(known) = self.proved.get(&key) {
-            return Ok(known.name.as_ref().map(|name| name.clone_ref(py)));
-        }
-        let (engine, proofs) = (&self.engine, &mut self.proofs);
-        let Some(rank) = engine.options().rank else { return Ok(None) };
-        let made = detached(py, || {
-            let exchange = DirectExchange::of_pushed(&plan.pushed, engine.sides(), Some(rank));
-            let part = proofs.part(&exchange, engine.options().nodes, element_bytes, rank)?;
-            let same = |rows: &[(u32, Arc<Region>)], part: &[(u32, Vec<Box3>)]| {
-                rows.iter().map(|(k, region)| (*k, region.boxes())).eq(part.iter().map(|(k, boxes)| (*k, &boxes[..])))
-            };
-            if !same(&plan.pushes, &part.sends) || !same(&plan.awaits, &part.receives) {
-                let what = format!("what rank {rank} sends and awaits is not its part of the schedule");
-                return Err(DiscoverError::Unproved(what));
-            }
-            Ok(exchange.complete.then(|| exchange.lengths.name(element_bytes)))
-        })?;
-        let name = made.map_err(refused)?.map(|name| PyString::new(py, &name).unbind());
-        if self.proved.len() >= MOST_KEPT {
-            self.proved.clear();
-        }
-        let kept = name.as_ref().map(|name| name.clone_ref(py));
-        self.proved.insert(key, ProvedRead { name: kept, _plan: plan.clone() });
-        Ok(name)
-    }
-
-    fn dims(&self, buffer: BufferId) -> usize {
-        self.engine.buffers().nth(buffer.index()).map_or(3, |b| b.dims)
-    }
-
-    fn chunk(&mut self, py: Python<'_>, chunk: &Box3, dims: usize) -> PyResult<(Py<PyTuple>, Py<PyTuple>)> {
-        if let Some((low, high)) = self.chunks.get(&(*chunk, dims)) {
-            return Ok((low.clone_ref(py), high.clone_ref(py)));
-        }
-        if self.chunks.len() >= MOST_KEPT {
-            self.chunks.clear();
-        }
-        let corner = |p: &[i64; 3]| Ok::<_, PyErr>(PyTuple::new(py, &p[..dims])?.unbind());
-        let (low, high) = (corner(&chunk.min)?, corner(&chunk.max)?);
-        self.chunks.insert((*chunk, dims), (low.clone_ref(py), high.clone_ref(py)));
-        Ok((low, high))
-    }
-
-    fn region(&mut self, py: Python<'_>, region: &Arc<Region>, buffer: BufferId) -> PyResult<Py<PyTuple>> {
-        let key = (Arc::as_ptr(region).addr(), self.dims(buffer));
-        if let Some((_, known)) = self.regions.get(&key) {
-            return Ok(known.clone_ref(py));
-        }
-        if self.regions.len() >= MOST_KEPT {
-            self.regions.clear();
-        }
-        let made = boxes(py, region.boxes(), key.1)?.unbind();
-        self.regions.insert(key, (region.clone(), made.clone_ref(py)));
-        Ok(made)
-    }
-
-    pub(crate) fn operation(
-        &mut self,
-        py: Python<'_>,
-        operation: &Arc<Found>,
-        buffer: BufferId,
-    ) -> PyResult<Py<Operation>> {
-        let key = Arc::as_ptr(operation).addr();
-        if let Some((_, known)) = self.operations.get(&key) {
-            return Ok(known.clone_ref(py));
-        }
-        if self.operations.len() >= MOST_KEPT {
-            self.operations.clear();
-        }
-        let made = Py::new(py, Operation { found: operation.clone(), dims: self.dims(buffer) })?;
-        self.operations.insert(key, (operation.clone(), made.clone_ref(py)));
-        Ok(made)
+    /// Returns the program, and the proofs of its messages.
+    pub(crate) fn engine_and_proofs(&mut self) -> (&Engine, &mut Proofs) {
+        (&self.engine, &mut self.proved.proofs)
     }
 }

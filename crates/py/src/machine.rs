@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use pyo3::{prelude::*, types::PyTuple};
 use unisono_algorithms::Means;
-use unisono_base::narrow;
 use unisono_machine::{
     Machine as Description, PRESETS, Shape, Wafer,
-    network::{AcceleratorGrid, DATA_SHEET, Network},
+    network::{DATA_SHEET, Network},
 };
 use unisono_plan::{Part, kind_of, require};
 
@@ -30,11 +29,7 @@ impl Machine {
 
     /// Makes a machine, after checking that the description has the part.
     fn checked(description: Description, part: Part) -> PyResult<Self> {
-        match &part {
-            Part::Shape(shape) => description.shape(Some(*shape)).map(|_| ()).map_err(input)?,
-            Part::Nodes(nodes) => description.shape_of(nodes).map(|_| ()).map_err(input)?,
-            Part::All | Part::Places(_) => {}
-        }
+        part.check(&description).map_err(input)?;
         Ok(Self::of_part(description, part))
     }
 
@@ -72,14 +67,7 @@ impl Machine {
     /// # Errors
     /// Only a part of the machine is in use.
     pub fn check_whole(&self, what: &str) -> PyResult<()> {
-        let is_whole = match &self.part {
-            Part::All => true,
-            Part::Shape(shape) => {
-                self.description.shape(None).map_err(input)?.is_some_and(|all| all.grid.count() == shape.grid.count())
-            }
-            Part::Nodes(_) | Part::Places(_) => false,
-        };
-        if is_whole {
+        if self.part.is_whole(&self.description).map_err(input)? {
             return Ok(());
         }
         Err(input(format!("{what} the whole of {}, and {} is asked for; ask for no part", self.name(), self.part)))
@@ -155,25 +143,14 @@ impl Machine {
             if failed.is_empty() { Ok(sized) } else { sized.with_failures(&failed) }
         })?
         .map_err(input)?;
-        let part = match (shape, subset, &self.part) {
-            (Some(_), Some(subset), _) | (None, Some(subset), Part::Shape(_) | Part::Places(_)) => {
-                // A kind of machine without subsets reports this first.
-                Self::checked(description, Part::Nodes(subset))?;
-                return Err(input("a number of ranks and a subset both choose the cores that take part; give one"));
-            }
-            (Some(shape), None, _) => Part::Shape(shape),
-            (None, Some(subset), _) => Part::Nodes(subset),
-            // The new description may number accelerators differently.
-            (None, None, Part::Places(_)) if description != self.description => Part::All,
-            (None, None, part) => part.clone(),
-        };
-        Self::checked(description, part)
+        let part = self.part.renamed(&self.description, &description, shape, subset).map_err(input)?;
+        Ok(Self::of_part(description, part))
     }
 
     /// Returns the same machine with another value of one key of its file.
     fn changed(&self, py: Python<'_>, key: &str, value: &str) -> PyResult<Self> {
         let description = detached(py, || self.description.with_value(key, value))?.map_err(input)?;
-        Self::checked(description, if let Part::Places(_) = self.part { Part::All } else { self.part.clone() })
+        Self::checked(description, self.part.without_places())
     }
 
     #[getter]
@@ -221,27 +198,15 @@ impl Machine {
 
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let shape = detached(py, || match &self.part {
-            Part::All => self.description.shape(None),
-            Part::Shape(shape) => self.description.shape(Some(*shape)),
-            Part::Nodes(nodes) => self.description.shape_of(nodes).map(Some),
-            Part::Places(places) => Ok(Some(Shape::line(narrow(places.len())))),
-        })?;
-        let shape = shape.map_err(input)?;
-        shape.map(|s| Ok(pyo3::types::PyTuple::new(py, s.dims())?.into_any())).transpose()
+        let shape = detached(py, || self.part.shape(&self.description))?.map_err(input)?;
+        shape.map(|s| Ok(PyTuple::new(py, s.dims())?.into_any())).transpose()
     }
 
     /// The ranks along each dimension of the part, as plans state them; `None` where the machine has none of its own.
     #[getter]
     fn extents<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let asked = match &self.part {
-            Part::All => None,
-            Part::Shape(shape) => Some(*shape),
-            Part::Nodes(_) | Part::Places(_) => return self.shape(py),
-        };
-        let Some(network) = self.description.get::<Network>() else { return self.shape(py) };
-        let grid = detached(py, || AcceleratorGrid::of(&network.name, &*network.topology(&network.name)?, asked))?;
-        Ok(Some(PyTuple::new(py, grid.map_err(input)?.extents)?.into_any()))
+        let extents = detached(py, || self.part.extents(&self.description))?.map_err(input)?;
+        extents.map(|extents| Ok(PyTuple::new(py, extents)?.into_any())).transpose()
     }
 
     #[getter]
@@ -318,5 +283,5 @@ pub fn preset_toml(name: &str) -> PyResult<&'static str> {
 #[pyfunction]
 pub fn parse_shape<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
     let shape: Shape = text.parse().map_err(input)?;
-    Ok(pyo3::types::PyTuple::new(py, shape.dims())?.into_any())
+    Ok(PyTuple::new(py, shape.dims())?.into_any())
 }

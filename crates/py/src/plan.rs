@@ -2,16 +2,10 @@
 
 use std::sync::Arc;
 
-use pyo3::{
-    prelude::*,
-    types::{PyDict, PyList},
-};
-use serde::Serialize;
-use unisono_algorithms::{Formula, algorithms as registered};
-use unisono_collective::Kind;
+use pyo3::{prelude::*, types::PyDict};
 use unisono_plan::{
-    Bits, BoundCertificate, Format, PlanError, PlanReport, Problem, TARGETS, bounds as bounds_of, library_bits,
-    library_choice, library_regions, plan_for, sweep_point as point_of,
+    BoundCertificate, PlanError, PlanReport, Problem, Wishes, bounds as bounds_of, library_choice, library_regions,
+    plan_as, registry, sweep_point as point_of,
 };
 
 use crate::{
@@ -175,27 +169,9 @@ pub fn plan(
     contributors: Option<u32>,
 ) -> PyResult<Plan> {
     let request = Request::new(collective, machine, elements, dtype, operator, root, places)?;
-    let params = convert::params(params)?;
-    let made = detached(py, || {
-        let form = target.map(|name| Format::named(name, library.as_deref())).transpose()?;
-        let problem = Problem::new(&request.asked(machine, model))?;
-        // Refuse an unknown library before the candidates are timed, which may take long.
-        let bits = bits.map(|name| Bits::new(name, contributors)).transpose()?;
-        let mut library = behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
-        if let (Some(library), Some(bits)) = (&mut library, bits) {
-            library.bits = Some(library_bits(library.name, &problem, bits)?);
-        }
-        let mut made = plan_for(problem, algorithm, &params, form)?;
-        if let Some(bits) = bits {
-            made = made.with_bits(bits)?;
-        }
-        if algorithm.is_some() {
-            // The fastest candidate is unknown.
-            made.fastest = None;
-        }
-        made.library = library;
-        Plan::new(Arc::new(made))
-    })?;
+    let (params, file) = (convert::params(params)?, library.as_deref());
+    let wishes = Wishes { algorithm, target, file, behaves_as, bits, contributors };
+    let made = detached(py, || Plan::new(Arc::new(plan_as(&request.asked(machine, model), &params, &wishes)?)))?;
     made.map_err(plan_error)
 }
 
@@ -282,59 +258,9 @@ pub fn sweep_point<'py>(
     to_python(py, &point.map_err(plan_error)?)
 }
 
-#[derive(Serialize)]
-struct Param {
-    name: &'static str,
-    values: &'static str,
-}
-
-#[derive(Serialize)]
-struct Form {
-    model: &'static str,
-    collectives: Vec<&'static str>,
-    time: &'static str,
-    when: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    name: &'static str,
-    collectives: Vec<&'static str>,
-    params: Vec<Param>,
-    machines: Vec<&'static str>,
-    formulas: Vec<Form>,
-    reference: &'static str,
-    summary: &'static str,
-}
-
-fn form(formula: &Formula) -> Form {
-    Form {
-        model: formula.model,
-        collectives: formula.collectives.iter().map(|k| k.name()).collect(),
-        time: formula.time,
-        when: Some(formula.when).filter(|condition| !condition.is_empty()),
-    }
-}
-
 /// Returns the registry, or the algorithms for one collective.
 #[pyfunction]
 #[pyo3(signature = (collective = None))]
 pub fn algorithms<'py>(py: Python<'py>, collective: Option<&str>) -> PyResult<Bound<'py, PyAny>> {
-    let kind: Option<Kind> = collective.map(str::parse).transpose().map_err(input)?;
-    let rows = PyList::empty(py);
-    for a in registered().into_iter().filter(|a| kind.is_none_or(|k| a.info().collectives.contains(&k))) {
-        rows.append(to_python(
-            py,
-            &Row {
-                name: a.name(),
-                collectives: a.info().collectives.iter().map(|k| k.name()).collect(),
-                params: a.info().params.iter().map(|p| Param { name: p.name, values: p.values }).collect(),
-                machines: TARGETS.iter().filter(|kind| kind.lists(a.info())).map(|kind| kind.name).collect(),
-                formulas: a.info().formulas.iter().map(form).collect(),
-                reference: a.info().reference,
-                summary: a.info().summary,
-            },
-        )?)?;
-    }
-    Ok(rows.into_any())
+    to_python(py, &registry(collective.map(str::parse).transpose().map_err(input)?))
 }

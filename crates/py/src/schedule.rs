@@ -1,33 +1,33 @@
-//! `Schedule` and `Proof`.
+//! `Schedule`.
 
 use std::sync::Arc;
 
-use half::{bf16, f16};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::{
     prelude::*,
     types::{PyDict, PyString},
 };
-use unisono_collective::Dtype;
-use unisono_lower::{File, FileError, OnGrid, Placement, VerifiedFile, from_json, link_loads, parse, print, to_json};
+use unisono_lower::{File, FileError, OnGrid, Placement, from_json, link_loads, parse, print, to_json};
 use unisono_plan::{Part, part_of, place, predict};
 use unisono_schedule::{
-    interpret::{self, Element, InterpretError, Options},
-    verify::{self, Expected, Method, Seed, certificate::certificate},
+    interpret::Options,
+    verify::{Expected, Method, Seed, certificate::certificate},
 };
 
 use crate::{
     convert,
-    errors::{detached, input, plan_error, simulation_error, to_python, verify_error},
+    errors::{detached, input, plan_error, to_python, verify_error},
+    interpreted::interpreted,
     machine::Machine,
+    proof::Proof,
 };
 
 /// A schedule, with its placement and machine if it has them. It is immutable.
 #[pyclass(frozen, module = "unisono")]
 pub struct Schedule {
-    file: Arc<File>,
+    pub(crate) file: Arc<File>,
     /// The required contents of each rank's output, if the collective does not define them.
-    expected: Option<Arc<[Vec<Expected>]>>,
+    pub(crate) expected: Option<Arc<[Vec<Expected>]>>,
 }
 
 impl Schedule {
@@ -53,39 +53,12 @@ impl Schedule {
         &self.file
     }
 
-    fn inner(&self) -> &unisono_schedule::Schedule {
+    pub(crate) fn inner(&self) -> &unisono_schedule::Schedule {
         &self.file.schedule
     }
 
     fn read(outcome: Result<File, FileError>) -> PyResult<Self> {
         outcome.map(Self::new).map_err(input)
-    }
-
-    /// Returns the schedule with its proof, for lowering and emission.
-    ///
-    /// # Errors
-    /// `VerifyError` with the diagnostics of the proof and of the placement.
-    pub fn verified(&self, py: Python<'_>) -> PyResult<VerifiedFile<'_>> {
-        let proven = detached(py, || match &self.expected {
-            Some(expected) => VerifiedFile::of_messages(&self.file, Method::Auto, expected),
-            None => VerifiedFile::new(&self.file, Method::Auto),
-        })?;
-        proven.map_err(|proof| verify_error(py, &proof.diagnostics))
-    }
-
-    /// Returns the findings of the proof, and of the placement on the machine.
-    pub fn prove(&self, method: Method) -> verify::Proof {
-        self.prove_seeded(method, Seed::random())
-    }
-
-    /// Repeats an earlier proof from its seed.
-    pub fn prove_seeded(&self, method: Method, seed: Seed) -> verify::Proof {
-        let mut proof = match &self.expected {
-            Some(expected) => verify::verify_with(self.inner(), method, seed, expected),
-            None => verify::verify_seeded(self.inner(), method, seed),
-        };
-        proof.diagnostics.extend(self.file.check());
-        proof
     }
 }
 
@@ -223,9 +196,8 @@ impl Schedule {
     #[pyo3(signature = (method = "auto", seed = None))]
     fn verify(&self, py: Python<'_>, method: &str, seed: Option<&str>) -> PyResult<Proof> {
         let method: Method = method.parse().map_err(input)?;
-        let seed = seed.map(str::parse).transpose().map_err(input)?;
-        let seed: Seed = seed.unwrap_or_else(Seed::random);
-        Ok(Proof { proof: detached(py, || self.prove_seeded(method, seed))? })
+        let seed: Option<Seed> = seed.map(str::parse).transpose().map_err(input)?;
+        Ok(Proof { proof: detached(py, || self.prove_seeded(method, seed.unwrap_or_else(Seed::random)))? })
     }
 
     /// Returns the certificate of the proof, which `unisono.certificate_checker` checks against `text`: the text of the
@@ -299,15 +271,7 @@ impl Schedule {
         if chunk == Some(0) {
             return Err(input("chunk is 0; accepted is at least 1, or None for whole spans"));
         }
-        let options = Options { chunk, seed };
-        match self.inner().collective().dtype {
-            Dtype::F32 => self.run::<f32, f32>(py, &inputs, options, "float32", |x| x, |x| x),
-            Dtype::F64 => self.run::<f64, f64>(py, &inputs, options, "float64", |x| x, |x| x),
-            Dtype::I32 => self.run::<i32, i32>(py, &inputs, options, "int32", |x| x, |x| x),
-            Dtype::I64 => self.run::<i64, i64>(py, &inputs, options, "int64", |x| x, |x| x),
-            Dtype::F16 => self.run::<f16, f16>(py, &inputs, options, "float16", |x| x, |x| x),
-            Dtype::Bf16 => self.run::<f32, bf16>(py, &inputs, options, "float32", bf16::from_f32, bf16::to_f32),
-        }
+        interpreted(py, self, &inputs, Options { chunk, seed })
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -327,136 +291,6 @@ impl Schedule {
         let c = self.inner().collective();
         let (ranks, instrs) = (c.ranks, self.inner().instr_count());
         format!("<unisono.Schedule {} of {} elements on {ranks} ranks: {instrs} instructions>", c.kind, c.elements)
-    }
-}
-
-impl Schedule {
-    fn run<'py, A: numpy::Element + Copy, T: Element + Send + Sync>(
-        &self,
-        py: Python<'py>,
-        inputs: &[Bound<'py, PyAny>],
-        options: Options,
-        dtype: &str,
-        to: fn(A) -> T,
-        back: fn(T) -> A,
-    ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let mut data = Vec::with_capacity(inputs.len());
-        for (rank, given) in inputs.iter().enumerate() {
-            let array: PyReadonlyArray1<'_, A> = given
-                .extract()
-                .map_err(|_| input(format!("the input of rank {rank} is not a 1-D array of {dtype}")))?;
-            data.push(array.as_array().iter().map(|&x| to(x)).collect::<Vec<T>>());
-        }
-        let schedule = self.inner();
-        match detached(py, || interpret::run(schedule, &data, options))? {
-            Ok(outputs) => Ok(outputs
-                .into_iter()
-                .map(|o| PyArray1::from_vec(py, o.into_iter().map(back).collect()).into_any())
-                .collect()),
-            Err(InterpretError::Stuck { stuck }) => {
-                let message = InterpretError::Stuck { stuck: stuck.clone() }.to_string();
-                Err(simulation_error(py, message, stuck.iter().map(ToString::to_string).collect()))
-            }
-            Err(InterpretError::IllFormed(_)) => Err(verify_error(py, &self.prove(Method::Auto).diagnostics)),
-            Err(e) => Err(input(e)),
-        }
-    }
-}
-
-/// The findings of a proof; true if it holds.
-#[pyclass(frozen, module = "unisono")]
-pub struct Proof {
-    proof: verify::Proof,
-}
-
-#[pymethods]
-impl Proof {
-    #[getter]
-    fn complete(&self) -> bool {
-        self.proof.complete
-    }
-
-    #[getter]
-    fn deadlock_free(&self) -> bool {
-        self.proof.deadlock_free
-    }
-
-    #[getter]
-    fn race_free(&self) -> bool {
-        self.proof.race_free
-    }
-
-    #[getter]
-    fn repeatable(&self) -> bool {
-        self.proof.repeatable
-    }
-
-    #[getter]
-    fn method(&self) -> &str {
-        self.proof.method
-    }
-
-    #[getter]
-    fn error_probability(&self) -> Option<f64> {
-        self.proof.error_probability
-    }
-
-    #[getter]
-    fn seed(&self) -> Option<String> {
-        self.proof.seed.map(|seed| seed.to_string())
-    }
-
-    #[getter]
-    fn scratch_bytes_max(&self) -> u64 {
-        self.proof.scratch_bytes_max.0
-    }
-
-    #[getter]
-    fn expression_class(&self) -> Option<&str> {
-        self.proof.expression_class.as_deref()
-    }
-
-    #[getter]
-    fn bits(&self) -> Vec<&'static str> {
-        self.proof.bits.clone()
-    }
-
-    #[getter]
-    fn element_class(&self) -> Option<&str> {
-        self.proof.element_class.as_deref()
-    }
-
-    #[getter]
-    fn unlike_elements(&self) -> Option<&str> {
-        self.proof.unlike_elements.as_deref()
-    }
-
-    #[getter]
-    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.proof.diagnostics)
-    }
-
-    #[getter]
-    fn holds(&self) -> bool {
-        self.proof.holds()
-    }
-
-    fn __bool__(&self) -> bool {
-        self.proof.holds()
-    }
-
-    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        to_python(py, &self.proof)
-    }
-
-    /// Returns the HTML table that notebooks show.
-    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
-        convert::display(slf.as_any())
-    }
-
-    fn __repr__(&self) -> String {
-        let verdict = if self.proof.holds() { "holds" } else { "fails" };
-        format!("<unisono.Proof {verdict}, {} findings, {}>", self.proof.diagnostics.len(), self.proof.method)
     }
 }
 

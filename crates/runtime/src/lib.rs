@@ -2,13 +2,16 @@
 //! nothing after its creation.
 //!
 //! [`Transport`] is the interface of a run to the outside: messages between ranks, and copies and sums of local memory.
-//! [`local`] is a transport inside one process, which delivers messages in an order drawn from a seed.
+//! [`local`] is a transport inside one process, which delivers the messages of a [`Mail`] in an order drawn from a
+//! seed.
 
 mod blocks;
 mod executor;
 pub mod local;
+mod mail;
 mod transport;
 
 pub use blocks::Blocks;
 pub use executor::{Executor, Progress};
+pub use mail::{Delivery, Mail};
 pub use transport::{Buffer, Slice, Transport};

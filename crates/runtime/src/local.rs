@@ -2,15 +2,16 @@
 //! memory to the receiver's, and never before its receive is posted. So a place that is overwritten or received into
 //! too early causes a wrong result, and a cycle of waits causes [`LocalError::Stuck`].
 
-use std::collections::{BTreeMap, VecDeque};
-
 use unisono_collective::Operator;
 use unisono_schedule::{
     interpret::Element,
     stored::{Facts, RankProgram, offset},
 };
 
-use crate::{Blocks, Buffer, Executor, Progress, Slice, Transport};
+use crate::{
+    Blocks, Buffer, Executor, Progress, Slice, Transport,
+    mail::{Delivery, Mail},
+};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LocalError {
@@ -22,18 +23,6 @@ pub enum LocalError {
     Count(usize),
 }
 
-#[derive(Clone, Copy)]
-struct End {
-    request: usize,
-    slice: Slice,
-}
-
-#[derive(Default)]
-struct Channel {
-    sent: VecDeque<End>,
-    received: VecDeque<End>,
-}
-
 struct World<'a, T> {
     operator: Operator,
     inputs: &'a [Vec<T>],
@@ -41,10 +30,7 @@ struct World<'a, T> {
     aliases: Vec<Option<usize>>,
     outputs: Vec<Vec<T>>,
     scratch: Vec<Vec<T>>,
-    /// The channels by sender, receiver and tag.
-    channels: BTreeMap<(u32, u32, u32), Channel>,
-    /// True for requests that have ended.
-    requests: Vec<bool>,
+    mail: Mail<Slice>,
 }
 
 impl<T: Element> World<'_, T> {
@@ -70,22 +56,12 @@ impl<T: Element> World<'_, T> {
 
     /// Delivers one of the deliverable messages, if there is one.
     fn deliver(&mut self, pick: u64) -> Result<bool, LocalError> {
-        let ready: Vec<_> =
-            self.channels.iter().filter(|(_, c)| !c.sent.is_empty() && !c.received.is_empty()).collect();
-        if ready.is_empty() {
-            return Ok(false);
+        let Some(Delivery { from, to, sent, received }) = self.mail.deliver(pick) else { return Ok(false) };
+        if sent.len != received.len {
+            return Err(LocalError::Length { sent: sent.len, received: received.len });
         }
-        let key = *ready[(pick % ready.len() as u64) as usize].0;
-        let channel = self.channels.get_mut(&key).expect("it was just found");
-        let (from, to) = (channel.sent.pop_front(), channel.received.pop_front());
-        let (from, to) = from.zip(to).expect("both ends are there");
-        if from.slice.len != to.slice.len {
-            return Err(LocalError::Length { sent: from.slice.len, received: to.slice.len });
-        }
-        let values = self.read(key.0, from.slice).to_vec();
-        self.write(key.1, to.slice, &values);
-        self.requests[from.request] = true;
-        self.requests[to.request] = true;
+        let values = self.read(from, sent).to_vec();
+        self.write(to, received, &values);
         Ok(true)
     }
 }
@@ -95,31 +71,20 @@ struct Port<'w, 'a, T> {
     rank: u32,
 }
 
-impl<T: Element> Port<'_, '_, T> {
-    fn request(&mut self) -> usize {
-        self.world.requests.push(false);
-        self.world.requests.len() - 1
-    }
-}
-
 impl<T: Element> Transport for Port<'_, '_, T> {
     type Request = usize;
     type Error = LocalError;
 
     fn send(&mut self, peer: u32, tag: u32, slice: Slice) -> Result<usize, LocalError> {
-        let request = self.request();
-        self.world.channels.entry((self.rank, peer, tag)).or_default().sent.push_back(End { request, slice });
-        Ok(request)
+        Ok(self.world.mail.send(self.rank, peer, tag, slice))
     }
 
     fn receive(&mut self, peer: u32, tag: u32, slice: Slice) -> Result<usize, LocalError> {
-        let request = self.request();
-        self.world.channels.entry((peer, self.rank, tag)).or_default().received.push_back(End { request, slice });
-        Ok(request)
+        Ok(self.world.mail.receive(peer, self.rank, tag, slice))
     }
 
     fn test(&mut self, request: &mut usize) -> Result<bool, LocalError> {
-        Ok(self.world.requests[*request])
+        Ok(self.world.mail.has_ended(*request))
     }
 
     fn wait(&mut self, _: &mut usize) -> Result<(), LocalError> {
@@ -178,8 +143,7 @@ pub fn run_in_place<T: Element>(
         aliases: vec![None; inputs.len()],
         outputs: (0..c.ranks).map(|rank| vec![T::default(); out(rank)]).collect(),
         scratch: programs.iter().map(|p| vec![T::default(); blocks.scratch(p.scratch_blocks)]).collect(),
-        channels: BTreeMap::new(),
-        requests: Vec::new(),
+        mail: Mail::default(),
     };
     for (rank, input) in inputs.iter().enumerate().filter(|(rank, _)| in_place[*rank]) {
         let Some(block) = offset(&c, rank as u32) else { continue };

@@ -1,55 +1,103 @@
-"""A rank's exchanges: the memory that messages and collectives use, and the routes of collectives."""
+"""A rank's exchanges: the functions that `unisono._core.TaskSchedule` calls for communicators and plans."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from unisono._core import Discovery, Operation, TaskMemory
-from unisono.base.facts import reduces
+from unisono._core import Reducing, TaskMemory, WorldCall
+from unisono.mpi import OPERATORS
 from unisono.tasks import _transport
-from unisono.tasks._local_arrays import LocalArray, Route
+from unisono.tasks._local_arrays import LocalArray
+from unisono.tasks._operators import NAMES, NEUTRAL, by_mpi
 from unisono.tasks._regions import Data
-from unisono.tasks.routes import About, route
 
-#: The largest number of routes that are kept.
-_KEPT = 1 << 14
+
+@dataclass
+class Planned:
+    """A collective under way: `poll` returns whether it is over, and `finish` then completes it."""
+
+    poll: Callable[[], bool]
+    finish: Callable[[], None]
+    #: The name of the plan that carries it out.
+    served: str
 
 
 class Exchanges:
-    """The memory of the arrays, and the routes of their collectives."""
+    """The memory of the arrays, and the collectives that are carried out by plans."""
 
-    def __init__(self, transport: _transport.Transport, discovery: Discovery, by_messages: bool) -> None:
-        """Creates the exchanges of the program that a discovery reads."""
-        self._transport, self._discovery, self._by_messages = transport, discovery, by_messages
-        self._routes: dict[tuple[Operation, int, str | None], Route] = {}
+    def __init__(self, transport: _transport.Transport, by_messages: bool) -> None:
+        """Creates the exchanges of one program."""
+        self._transport = transport
         #: The memory in which messages are packed and received.
-        self.memory = TaskMemory(transport.mpi._handleof(transport.comm), _transport.LARGEST)
+        self.memory = TaskMemory(transport.mpi._handleof(transport.comm), _transport.LARGEST, by_messages)
 
     def hold(self, data: Data) -> None:
         """Adds the program's next array."""
         self.memory.hold(data.reshape(-1).view(np.uint8), data.shape, data.itemsize)
 
-    def route(self, operation: Operation, array: int, local: LocalArray) -> Route:
-        """Returns the route of an operation, prepared. All ranks call it together, once for each run."""
-        codes = local.codes is not None and reduces(operation.pattern)
-        key = operation, array, None if codes else local.operator
-        known = self._routes.get(key)
-        if known is None:
-            if len(self._routes) >= _KEPT:
-                self._routes.clear()
-            about = About(self._transport, self._discovery, operation, local.data.dtype, local.data.shape, key[2])
-            known = self._routes[key] = route(about, self._by_messages)
+    def hold_codes(self, number: int, local: LocalArray) -> None:
+        """Adds the codes of an array whose tasks have several operators."""
+        if local.codes is not None:
+            self.memory.hold_codes(number, local.codes.reshape(-1), local.codes.shape)
+
+    def reducing(self, local: LocalArray) -> Reducing:
+        """Returns the combination of an array's partial results."""
+        if local.codes is not None:
+            return Reducing(None)
+        operator, dtype, mpi = local.operator or "sum", local.data.dtype, self._transport.mpi
+        if not by_mpi(dtype):
+            return Reducing(NAMES.index(operator))
+        return Reducing(
+            NAMES.index(operator),
+            datatype=mpi._handleof(mpi._typedict[dtype.char]),
+            op=mpi._handleof(getattr(mpi, OPERATORS[operator])),
+            neutral=np.full(1, NEUTRAL[operator](dtype), dtype).tobytes(),
+            exact=dtype.kind in "iu",
+        )
+
+    def communicator(self, participants: tuple[int, ...]) -> int:
+        """Returns the handle of a communicator; the participants call this in the order of their collectives."""
+        handle: int = self._transport.mpi._handleof(self._transport.among(participants))
+        return handle
+
+    def is_planned(self, call: WorldCall, local: LocalArray) -> bool:
+        """Prepares a collective of all ranks, and returns whether a plan carries it out. All ranks call it together."""
+        dtype = local.data.dtype if call.combines else np.dtype(np.uint8)
+        world, op = self._transport.world, local.operator or "sum"
+        return world.prepare(call.collective, call.count, dtype, op=op, root=call.root).planned
+
+    def can_start(self) -> bool:
+        """Returns whether the next planned collective begins without waiting for a channel."""
+        return self._transport.world.is_free()
+
+    def start(self, call: WorldCall, local: LocalArray, in_place: bool) -> Planned:
+        """Begins a planned collective. With ``in_place`` the result goes to its place in the array."""
+        octets = local.data.reshape(-1).view(np.uint8)
+        if call.at is None:
+            given = np.empty(call.bytes, np.uint8)
+            call.pack(given)
         else:
-            known.prepare()
-        return known
+            given = octets[call.at : call.at + call.bytes]
+        got, into = None, call.in_place if in_place else None
+        if call.result_bytes is not None:
+            got = np.empty(call.result_bytes, np.uint8) if into is None else octets[into : into + call.result_bytes]
+        dtype, ranks = local.data.dtype if call.combines else np.dtype(np.uint8), self._transport.ranks
+        x, out = given.view(dtype), None if got is None else got.view(dtype)
+        if call.collective in {"alltoall", "reduce-scatter"}:
+            x = x.reshape(ranks, -1)
+        if out is not None and call.collective in {"alltoall", "allgather"}:
+            out = out.reshape(ranks, -1)
+        op = local.operator or "sum"
+        started = self._transport.world.start(call.collective, x, out=out, op=op, root=call.root)
 
-    def can_begin(self, route: Route) -> bool:
-        """Returns whether the route can begin without waiting for a channel."""
-        return not route.by_world or self._transport.world.is_free()
+        def finish() -> None:
+            if call.at is None and into is None:
+                call.unpack(given if got is None else got)
 
-    @property
-    def sending(self) -> bool:
-        """Returns whether partial results are being sent."""
-        return self._transport.sending
+        return Planned(started.test, finish, f"plan: {started.ran.algorithm}" if started.ran.planned else "library")
 
-    def carry_sends(self) -> None:
-        """Advances these sends."""
-        self._transport.carry_sends()
+    def unproved(self, error: Exception) -> None:
+        """Ends all ranks after a proof of messages that failed, perhaps on this rank alone."""
+        with self._transport.proving():
+            raise error

@@ -1,19 +1,15 @@
-"""A rank's copy of an array, exchanges under way, and routes that begin exchanges."""
+"""A rank's copy of an array."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from unisono._core import LibraryCollective, PairMessages
 from unisono.tasks._device import Mirrors
-from unisono.tasks._operators import NAMES
-from unisono.tasks._regions import Boxes, Data
+from unisono.tasks._operators import COMBINE, NAMES
+from unisono.tasks._regions import Box, Boxes, Data, place
 
-Poll = Callable[[], bool]
 #: The fields of a command of `Discovery.commands`; the first are its kind, number, task and the commands it waits for.
 Command = tuple[Any, ...]
 
@@ -51,11 +47,25 @@ class LocalArray:
         """Marks the region that an exchange wrote."""
         self.host_wrote(_received(command))
 
-    def combine_by(self, operator: str) -> None:
-        """Sets the operator of a task that reduces the array."""
-        if self.operator not in (None, operator) and self.codes is None:
+    def combine_by(self, operator: str) -> bool:
+        """Sets the operator of a task that reduces the array; returns whether this is the first other operator."""
+        is_other = self.operator not in (None, operator) and self.codes is None
+        if is_other:
             self.codes = np.full(self.data.shape, NAMES.index(self.operator or operator), np.uint8)
         self.operator = self.operator or operator
+        return is_other
+
+    def combine(self, box: Box, values: bytes, codes: bytes | None) -> None:
+        """Combines values with the elements of a box, by the array's operator or by the codes of their operators."""
+        into = self.data[place(box)]
+        given = np.frombuffer(values, self.data.dtype).reshape(into.shape)
+        if codes is None:
+            COMBINE[self.operator or "sum"](into, given, out=into)
+            return
+        coded = np.frombuffer(codes, np.uint8).reshape(into.shape)
+        for code in np.unique(coded):
+            chosen = coded == code
+            into[chosen] = COMBINE[NAMES[code]](into[chosen], given[chosen])
 
 
 def _given(command: Command) -> Boxes:
@@ -71,50 +81,3 @@ def _received(command: Command) -> Boxes:
         return tuple(box for _, region in command[5] for box in region)
     received: Boxes = command[8]
     return received
-
-
-def nothing() -> None:
-    """Does nothing, as the `finish` of an exchange."""
-
-
-@dataclass
-class Pending:
-    """An exchange under way: `poll` returns whether it is over, and `finish` then completes it."""
-
-    poll: Poll
-    finish: Callable[[], None] = nothing
-    #: The name of the way that carries it out.
-    served: str = "messages"
-    #: Objects kept alive until then.
-    kept: tuple[Any, ...] = ()
-
-
-class Route:
-    """A way to carry out one collective on one array."""
-
-    #: Carries out the collective without Python; None if a `PythonRoute` begins it.
-    here: LibraryCollective | PairMessages | None = None
-    #: True if it uses one of the channels of the world communicator.
-    by_world = False
-    #: True if it can use the array's memory while nothing else accesses the array.
-    in_place = False
-    #: The bytes that ranks receive from others.
-    bytes = 0
-    #: The name of the schedule of messages that it executes, as in predictions.
-    schedule: str | None = None
-
-    def prepare(self) -> None:
-        """Does the collective part of the preparation, before any exchange is under way; nothing by default."""
-        return
-
-
-class PythonRoute(Route, ABC):
-    """A route that Python begins if `here` is None."""
-
-    @abstractmethod
-    def begin(self, local: LocalArray) -> Pending:
-        """Begins the rank's part, which reads the given region and writes the received region until it is over."""
-
-    def begin_in_place(self, local: LocalArray) -> Pending:
-        """Begins the rank's part in the array's own memory."""
-        return self.begin(local)

@@ -92,7 +92,7 @@ class Program:
         by_messages = is_on(_SWITCH)
         self._rules = "off" if by_messages else "full"
         self._discovery = Discovery(nodes, rank, self._rules, rows=True, report=False)
-        self._exchanges = Exchanges(self._transport, self._discovery, by_messages) if self._transport else None
+        self._exchanges = Exchanges(self._transport, by_messages) if self._transport else None
         self._trace = None
         if not recording.recording():
             self._trace = recorder(trace, self._transport, self._discovery.task_name, self.arrays)
@@ -210,7 +210,8 @@ class Program:
         self.tasks.append(task)
         self._steps.append(task)
         for array in task.reduced:
-            self._local_arrays[array].combine_by(task.operator)
+            if self._local_arrays[array].combine_by(task.operator) and self._exchanges:
+                self._exchanges.hold_codes(array, self._local_arrays[array])
             self._checksum.add(task.operator)
         if task.on == "cupy" or any(self._local_arrays[array].codes is not None for array in task.reduced):
             self._plain = False
@@ -425,7 +426,6 @@ class Program:
         schedule.prepare(self._discovery)
         try:
             carry_out(schedule, self._execute_or_end, self._transport.progress_thread)
-            self._transport.finish_sending()
         except BaseException:
             self._transport.abort("an exchange")
 

@@ -1,4 +1,4 @@
-"""Messages of programs under ``mpiexec``: separate communicators, bytes without pickle, non-blocking calls."""
+"""The ranks of programs under ``mpiexec``: separate communicators, agreement on the program, a common end."""
 
 import atexit
 import contextlib
@@ -6,7 +6,6 @@ import os
 import sys
 import traceback
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any
@@ -17,15 +16,11 @@ from unisono import mpi as worlds
 from unisono._core import Discovery, InputError
 from unisono.mpi.library import import_mpi
 from unisono.mpi.sources import check
-from unisono.tasks._local_arrays import Poll
 from unisono.tasks._program_checksum import ProgramChecksum, refuse_different_contents
 from unisono.tasks._progress import ProgressThread
-from unisono.tasks._regions import Data
 
 #: The longest message in bytes; longer ones are sent in pieces, since MPI counts with 32 bits.
 LARGEST = 1 << 30
-#: The tags of pushes, and of messages that carry out collectives.
-PUSH, EXCHANGE = 0, 1
 #: Variables that launchers set for their processes: Open MPI, MPICH and others with PMI, PMIx.
 _LAUNCHERS = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMI_RANK", "PMIX_RANK")
 #: The name of the last call of a rank.
@@ -61,7 +56,6 @@ class Transport:
         self.rank, self.ranks = int(self.comm.Get_rank()), int(self.comm.Get_size())
         self.world = worlds.world(machine, plan=plan, comm=mpi.COMM_WORLD.Dup(), channels=4)
         self._groups: dict[tuple[int, ...], Any] = {}
-        self._sent: deque[tuple[Any, Data]] = deque()
         #: The functions that all ranks call together at the end.
         self.at_end: list[Callable[[], None]] = []
         several = mpi.Query_thread() >= mpi.THREAD_MULTIPLE
@@ -85,43 +79,6 @@ class Transport:
             group = self.comm.Get_group().Incl(participants)
             self._groups[participants] = self.comm.Create_group(group)
         return self._groups[participants]
-
-    def send(self, to: int, data: Data, tag: int) -> None:
-        """Begins to send data that this transport keeps alive."""
-        self._sent.extend((request, data) for request in self.start_sending(to, data, tag))
-
-    def start_sending(self, to: int, data: Data, tag: int) -> list[Any]:
-        """Begins to send, and returns the requests; the data must not change meanwhile."""
-        octets = data.view(np.uint8)
-        return [self.comm.Isend(octets[at : at + LARGEST], to, tag) for at in range(0, octets.size, LARGEST)]
-
-    def receive(self, source: int, data: Data, tag: int) -> list[Any]:
-        """Begins to receive, and returns the requests."""
-        octets = data.view(np.uint8)
-        return [self.comm.Irecv(octets[at : at + LARGEST], source, tag) for at in range(0, octets.size, LARGEST)]
-
-    def all_of(self, requests: list[Any]) -> Poll:
-        """Returns a poll of whether all requests are done."""
-        if len(requests) == 1:
-            only: Poll = requests[0].Test
-            return only
-        return lambda: bool(self.mpi.Request.Testall(requests))
-
-    @property
-    def sending(self) -> bool:
-        """Returns whether any data is being sent."""
-        return bool(self._sent)
-
-    def carry_sends(self) -> None:
-        """Releases data whose sending is complete, the oldest first."""
-        while self._sent and self._sent[0][0].Test():
-            self._sent.popleft()
-
-    def finish_sending(self) -> None:
-        """Returns once nothing is being sent."""
-        while self._sent:
-            self.carry_sends()
-            os.sched_yield()
 
     def barrier(self) -> None:
         """Returns once all ranks have called it."""

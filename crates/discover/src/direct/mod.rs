@@ -11,11 +11,13 @@
 
 mod cells;
 mod part;
+mod reads;
 mod schedule;
 
 use unisono_base::{limits::take, mix, narrow};
 
 pub use part::{Piece, RankPart};
+pub use reads::ProvedReads;
 pub use schedule::{DirectSchedule, Proofs, whole_elements};
 
 use crate::{

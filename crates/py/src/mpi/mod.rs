@@ -1,33 +1,17 @@
-//! Planned collectives on memory of this process: one communicator with plans, one call at a time.
-//!
-//! All ranks make the calls of a channel in the same order. Overlapping calls use separate channels, whose private
-//! communicators keep their messages apart.
-//!
-//! Lifetimes: MPI may write to the memory of a call until the call is complete. So the list [`under_way::UNDER_WAY`]
-//! holds a channel with a call under way, with its arrays, scratch memory and communicator. If Python drops the
-//! channel, or a signal ends the wait, later calls of this module advance the call, and `finish` does at the end of the
-//! program. A call that never completes is never freed.
-//!
-//! Locks: a mutex here is locked only to move a value in or out, never during a wait, a call of MPI or Python code. A
-//! thread that works on a channel takes the state out ([`under_way::Work`]); another thread then finds no state and is
-//! refused.
+//! Planned collectives on memory of this process: conversions between Python and `unisono_taskrun`, which keeps the
+//! calls under way.
 
 mod channel;
-mod threads;
-mod under_way;
 
-use std::{
-    fmt::Display,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pyo3::{PyErr, pyfunction};
-use unisono_mpi::{Failed, OF_PROGRAMS, REPORTED, is_on};
+use unisono_mpi::{OF_PROGRAMS, REPORTED, is_on};
+use unisono_taskrun::RunError;
 
 pub use channel::Channel;
-pub use threads::{NOT_RUNNING, enter};
 
-use crate::errors::Error;
+use crate::errors::{Error, input};
 
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -53,10 +37,9 @@ pub fn unknown_variables() -> Option<(String, &'static str)> {
     Some((unisono_mpi::unknown_variables()?, REPORTED))
 }
 
-pub fn mpi_error(Failed(code): Failed) -> PyErr {
-    Error::new_err(format!("MPI ended a call with error code {code}"))
-}
-
-pub fn refused(message: impl Display) -> PyErr {
-    Error::new_err(message.to_string())
+pub fn run_error(error: RunError) -> PyErr {
+    match error {
+        RunError::Input(_) => input(error),
+        RunError::Refused(_) | RunError::Failed(_) | RunError::Region => Error::new_err(error.to_string()),
+    }
 }

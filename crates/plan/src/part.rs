@@ -1,0 +1,121 @@
+//! The part of a machine that takes part in a collective, as a user names it.
+
+use std::fmt;
+
+use unisono_base::narrow;
+use unisono_machine::{
+    Machine, MachineError, Shape,
+    network::{AcceleratorGrid, Network},
+};
+
+use crate::PlanError;
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Part {
+    /// The whole machine, if its kind defines one.
+    All,
+    /// The first ranks, or a part of a grid.
+    Shape(Shape),
+    /// All cores of these nodes, on machines with several cores a node.
+    Nodes(Vec<u32>),
+    /// Rank k on accelerator `places[k]` of a network, in no particular grid.
+    Places(Vec<u32>),
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("the whole machine"),
+            Self::Shape(shape) => write!(f, "shape {shape}"),
+            Self::Nodes(nodes) => write!(f, "a subset of {} nodes", nodes.len()),
+            Self::Places(nodes) => write!(f, "a list of {} places", nodes.len()),
+        }
+    }
+}
+
+impl Part {
+    /// Checks that a machine has the part.
+    ///
+    /// # Errors
+    /// It has not.
+    pub fn check(&self, machine: &Machine) -> Result<(), MachineError> {
+        match self {
+            Self::Shape(shape) => machine.shape(Some(*shape)).map(|_| ()),
+            Self::Nodes(nodes) => machine.shape_of(nodes).map(|_| ()),
+            Self::All | Self::Places(_) => Ok(()),
+        }
+    }
+
+    /// Returns the part in use after a user named a shape or a subset of nodes of `machine`, which was made of the
+    /// machine `before` and may be equal to it.
+    ///
+    /// # Errors
+    /// The user named both, or the machine has no such part.
+    pub fn renamed(
+        &self,
+        before: &Machine,
+        machine: &Machine,
+        shape: Option<Shape>,
+        subset: Option<Vec<u32>>,
+    ) -> Result<Self, PlanError> {
+        let part = match (shape, subset, self) {
+            (Some(_), Some(subset), _) | (None, Some(subset), Self::Shape(_) | Self::Places(_)) => {
+                // A kind of machine without subsets reports this first.
+                Self::Nodes(subset).check(machine)?;
+                return Err(PlanError::ShapeAndSubset);
+            }
+            (Some(shape), None, _) => Self::Shape(shape),
+            (None, Some(subset), _) => Self::Nodes(subset),
+            // The new description may number accelerators differently.
+            (None, None, Self::Places(_)) if machine != before => Self::All,
+            (None, None, part) => part.clone(),
+        };
+        part.check(machine)?;
+        Ok(part)
+    }
+
+    /// Returns the part of a machine with another description, which may number accelerators differently.
+    pub fn without_places(&self) -> Self {
+        if let Self::Places(_) = self { Self::All } else { self.clone() }
+    }
+
+    /// Returns whether the part is all of the machine.
+    ///
+    /// # Errors
+    /// The machine has no size of its own.
+    pub fn is_whole(&self, machine: &Machine) -> Result<bool, MachineError> {
+        Ok(match self {
+            Self::All => true,
+            Self::Shape(shape) => machine.shape(None)?.is_some_and(|all| all.grid.count() == shape.grid.count()),
+            Self::Nodes(_) | Self::Places(_) => false,
+        })
+    }
+
+    /// Returns the shape of the part; None if the machine has none of its own.
+    ///
+    /// # Errors
+    /// The machine has no such part.
+    pub fn shape(&self, machine: &Machine) -> Result<Option<Shape>, MachineError> {
+        match self {
+            Self::All => machine.shape(None),
+            Self::Shape(shape) => machine.shape(Some(*shape)),
+            Self::Nodes(nodes) => machine.shape_of(nodes).map(Some),
+            Self::Places(places) => Ok(Some(Shape::line(narrow(places.len())))),
+        }
+    }
+
+    /// Returns the ranks along each dimension, as plans state them; None if the machine has none of its own.
+    ///
+    /// # Errors
+    /// As [`Self::shape`].
+    pub fn extents(&self, machine: &Machine) -> Result<Option<Vec<u32>>, MachineError> {
+        let asked = match (self, machine.get::<Network>()) {
+            (Self::All, Some(network)) => (network, None),
+            (Self::Shape(shape), Some(network)) => (network, Some(*shape)),
+            _ => return Ok(self.shape(machine)?.map(|shape| shape.dims().to_vec())),
+        };
+        let (network, shape) = asked;
+        let grid = AcceleratorGrid::of(&network.name, &*network.topology(&network.name)?, shape)?;
+        Ok(Some(grid.extents))
+    }
+}

@@ -1,0 +1,45 @@
+//! The plan of a request with all that a user may wish for it.
+
+use unisono_algorithms::Params;
+
+use crate::{Asked, Bits, Format, Plan, PlanError, Problem, library_bits, library_choice, plan_for};
+
+/// The wishes of a user beyond the collective and the machine. By default there are none.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Wishes<'a> {
+    /// The one algorithm to plan.
+    pub algorithm: Option<&'a str>,
+    /// The format of code or the tuning file for which the plan is made, and the library's file that it starts from.
+    pub target: Option<&'a str>,
+    pub file: Option<&'a [u8]>,
+    /// The library whose own choice is reported beside the plan.
+    pub behaves_as: Option<&'a str>,
+    /// The property of the result's bits that the plan must have, with a number of logical contributors.
+    pub bits: Option<&'a str>,
+    pub contributors: Option<u32>,
+}
+
+/// Plans a request.
+///
+/// # Errors
+/// Those of [`Problem::new`] and [`plan_for`]; unknown names of a format, a library or a property of bits.
+pub fn plan_as(asked: &Asked<'_>, params: &Params, wishes: &Wishes<'_>) -> Result<Plan, PlanError> {
+    let form = wishes.target.map(|name| Format::named(name, wishes.file)).transpose()?;
+    let problem = Problem::new(asked)?;
+    // Unknown names are refused before the candidates are timed, which may take long.
+    let bits = wishes.bits.map(|name| Bits::new(name, wishes.contributors)).transpose()?;
+    let mut library = wishes.behaves_as.map(|name| library_choice(name, &problem)).transpose()?;
+    if let (Some(library), Some(bits)) = (&mut library, bits) {
+        library.bits = Some(library_bits(library.name, &problem, bits)?);
+    }
+    let mut made = plan_for(problem, wishes.algorithm, params, form)?;
+    if let Some(bits) = bits {
+        made = made.with_bits(bits)?;
+    }
+    if wishes.algorithm.is_some() {
+        // The fastest candidate is unknown.
+        made.fastest = None;
+    }
+    made.library = library;
+    Ok(made)
+}

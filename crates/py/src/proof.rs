@@ -1,0 +1,137 @@
+//! `Proof`, and the proofs of schedules.
+
+use pyo3::prelude::*;
+use unisono_lower::VerifiedFile;
+use unisono_schedule::verify::{self, Method, Seed};
+
+use crate::{
+    convert,
+    errors::{detached, to_python, verify_error},
+    schedule::Schedule,
+};
+
+impl Schedule {
+    /// Returns the schedule with its proof, for lowering and emission.
+    ///
+    /// # Errors
+    /// `VerifyError` with the diagnostics of the proof and of the placement.
+    pub fn verified(&self, py: Python<'_>) -> PyResult<VerifiedFile<'_>> {
+        let proven = detached(py, || match &self.expected {
+            Some(expected) => VerifiedFile::of_messages(&self.file, Method::Auto, expected),
+            None => VerifiedFile::new(&self.file, Method::Auto),
+        })?;
+        proven.map_err(|proof| verify_error(py, &proof.diagnostics))
+    }
+
+    /// Returns the findings of the proof, and of the placement on the machine.
+    pub fn prove(&self, method: Method) -> verify::Proof {
+        self.prove_seeded(method, Seed::random())
+    }
+
+    /// Repeats an earlier proof from its seed.
+    pub fn prove_seeded(&self, method: Method, seed: Seed) -> verify::Proof {
+        let mut proof = match &self.expected {
+            Some(expected) => verify::verify_with(self.inner(), method, seed, expected),
+            None => verify::verify_seeded(self.inner(), method, seed),
+        };
+        proof.diagnostics.extend(self.file.check());
+        proof
+    }
+}
+
+/// The findings of a proof; true if it holds.
+#[pyclass(frozen, module = "unisono")]
+pub struct Proof {
+    pub(crate) proof: verify::Proof,
+}
+
+#[pymethods]
+impl Proof {
+    #[getter]
+    fn complete(&self) -> bool {
+        self.proof.complete
+    }
+
+    #[getter]
+    fn deadlock_free(&self) -> bool {
+        self.proof.deadlock_free
+    }
+
+    #[getter]
+    fn race_free(&self) -> bool {
+        self.proof.race_free
+    }
+
+    #[getter]
+    fn repeatable(&self) -> bool {
+        self.proof.repeatable
+    }
+
+    #[getter]
+    fn method(&self) -> &str {
+        self.proof.method
+    }
+
+    #[getter]
+    fn error_probability(&self) -> Option<f64> {
+        self.proof.error_probability
+    }
+
+    #[getter]
+    fn seed(&self) -> Option<String> {
+        self.proof.seed.map(|seed| seed.to_string())
+    }
+
+    #[getter]
+    fn scratch_bytes_max(&self) -> u64 {
+        self.proof.scratch_bytes_max.0
+    }
+
+    #[getter]
+    fn expression_class(&self) -> Option<&str> {
+        self.proof.expression_class.as_deref()
+    }
+
+    #[getter]
+    fn bits(&self) -> Vec<&'static str> {
+        self.proof.bits.clone()
+    }
+
+    #[getter]
+    fn element_class(&self) -> Option<&str> {
+        self.proof.element_class.as_deref()
+    }
+
+    #[getter]
+    fn unlike_elements(&self) -> Option<&str> {
+        self.proof.unlike_elements.as_deref()
+    }
+
+    #[getter]
+    fn diagnostics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.proof.diagnostics)
+    }
+
+    #[getter]
+    fn holds(&self) -> bool {
+        self.proof.holds()
+    }
+
+    fn __bool__(&self) -> bool {
+        self.proof.holds()
+    }
+
+    fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        to_python(py, &self.proof)
+    }
+
+    /// Returns the HTML table that notebooks show.
+    fn _repr_html_(slf: &Bound<'_, Self>) -> PyResult<String> {
+        convert::display(slf.as_any())
+    }
+
+    fn __repr__(&self) -> String {
+        let verdict = if self.proof.holds() { "holds" } else { "fails" };
+        format!("<unisono.Proof {verdict}, {} findings, {}>", self.proof.diagnostics.len(), self.proof.method)
+    }
+}

@@ -1,0 +1,437 @@
+//! Planned collectives on memory of this process: one communicator with plans, one call at a time.
+//!
+//! A channel is a communicator with one call under way. Overlapping calls use several channels in turn, so their
+//! messages never match each other. All ranks make the calls of a channel in one order.
+//!
+//! Lifetimes: MPI may write to the memory of a call until the call is complete. So the list [`CALLS`] holds a channel
+//! with a call under way, with its arrays and scratch memory. If the host drops the channel, or a signal ends the wait,
+//! later calls of this module advance the call, and [`finish`] does at the end of the program. A call that never
+//! completes is never freed.
+
+mod memory;
+mod under_way;
+
+use std::{
+    io::Write,
+    mem,
+    sync::{Arc, Mutex, atomic::Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use unisono_collective::Kind;
+use unisono_mpi::{Call, Comm, Failed, Library, Outcome, Planned, Reduction, Rows, ThreadLevel, Unserved, library};
+use unisono_schedule::plan_file::PlanFile;
+
+pub use memory::Side;
+use memory::{address, check_places, sizes};
+use under_way::SIGNALS;
+pub use under_way::{CallList, Phase, Polled, Slot, Work};
+
+use crate::{
+    admission::{self, Inside, NOT_RUNNING, enter, park},
+    error::RunError,
+    layer::loaded,
+    lock,
+};
+
+/// Channels with a call under way.
+static CALLS: CallList<MpiPlan> = CallList::new();
+/// Polls of a waiting call before each further poll yields to other threads and ranks of this core.
+const SPINS: u32 = 32;
+/// Polls between two readings of the clock.
+const POLLS: u32 = 16;
+/// The time for which the end of the program waits for calls without progress. [`PATIENCE_VARIABLE`] sets other
+/// seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE_VARIABLE: &str = "UNISONO_PATIENCE";
+const IN_USE: &str =
+    "a call is under way on this channel in another thread; wait for it, or give each thread a world of its own";
+
+/// A function that checks for signals.
+pub type Signals<E> = fn() -> Result<(), E>;
+
+/// The program that makes the calls.
+pub trait Program {
+    type Error: From<RunError> + Send;
+
+    /// Runs a function that uses no object of the host.
+    ///
+    /// # Errors
+    /// The function panicked.
+    fn guarded<R: Send>(&self, act: impl FnOnce() -> R + Send) -> Result<R, Self::Error>;
+
+    /// Returns the check for signals, if their handlers run in this thread.
+    fn signals(&self) -> Option<Signals<Self::Error>>;
+}
+
+struct MpiPlan {
+    planned: Planned,
+    library: &'static Library,
+}
+
+impl Polled for MpiPlan {
+    fn poll(&mut self) -> Outcome<bool> {
+        self.planned.poll(self.library)
+    }
+
+    fn moves(&self) -> u64 {
+        self.planned.moves()
+    }
+}
+
+/// The arguments of a call that are equal on all ranks, with handles as the host has them.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    pub plan: usize,
+    pub collective: &'a str,
+    pub root: u32,
+    pub elements: usize,
+    /// The bytes of an element.
+    pub unit: usize,
+    pub datatype: usize,
+    pub op: Option<usize>,
+}
+
+/// The row of a plan that serves a call, or the reason why no row does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Found {
+    Row(usize),
+    Unserved(&'static str),
+}
+
+/// A private duplicate of a communicator, with the plans added to it.
+pub struct Channel {
+    library: &'static Library,
+    level: ThreadLevel,
+    comm: Mutex<Comm>,
+    slot: Arc<Slot<MpiPlan>>,
+    /// Rows of each plan, for threads that only read. None: the plan does not serve this number of ranks.
+    rows: Mutex<Vec<Option<Arc<Rows>>>>,
+    pub ranks: u32,
+    pub rank: u32,
+    pub per_node: u32,
+}
+
+/// The end of a wait.
+enum Waited<E> {
+    Over,
+    Failed(Failed),
+    /// A signal handler of the program raised this.
+    Interrupted(E),
+}
+
+impl Channel {
+    /// Makes a channel on the communicator of a handle. All its ranks call this together.
+    ///
+    /// # Errors
+    /// MPI is not running, or cannot serve this thread, or the communicator connects two groups.
+    pub fn new<P: Program>(program: &P, comm: usize) -> Result<Self, P::Error> {
+        let library = loaded()?;
+        if !library.is_running() {
+            return Err(RunError::refused(NOT_RUNNING).into());
+        }
+        let level = library.thread_level().map_err(RunError::from)?;
+        let _inside = enter(library, level)?;
+        carry_on(program)?;
+        let made = program.guarded(|| -> Outcome<_> {
+            let comm = library.constants.handle(comm);
+            if library.is_inter(comm)? {
+                return Ok(None);
+            }
+            let private = library.dup(comm)?;
+            Ok(Some((private, library.size(private)?, library.rank(private)?, library.per_node(private)?)))
+        })?;
+        let Some((comm, ranks, rank, per_node)) = made.map_err(RunError::from)? else {
+            let refusal = "the communicator connects two groups; a channel needs an intra-communicator";
+            return Err(RunError::input(refusal).into());
+        };
+        let (comm, slot, rows) = (Mutex::new(comm), Slot::new(), Mutex::new(Vec::new()));
+        Ok(Self { library, level, comm, slot, rows, ranks, rank, per_node })
+    }
+
+    /// Permits this thread to call MPI, and advances the calls that nobody polls.
+    fn enter<P: Program>(&self, program: &P) -> Result<Inside, P::Error> {
+        let inside = enter(self.library, self.level)?;
+        carry_on(program)?;
+        Ok(inside)
+    }
+
+    fn work(&self) -> Result<Work<MpiPlan>, RunError> {
+        self.slot.work().ok_or_else(|| RunError::refused(IN_USE))
+    }
+
+    /// Adds a plan and returns its number. All ranks call this together, with the same plan. `anywhere` permits rows
+    /// that were measured under other conditions; it must be equal on all ranks.
+    ///
+    /// # Errors
+    /// The plan cannot be read, or the channel takes no plan now.
+    pub fn add<P: Program>(&self, program: &P, plan: &[u8], anywhere: bool) -> Result<usize, P::Error> {
+        let plan = program.guarded(|| PlanFile::read(plan.to_vec()))?;
+        let plan = Arc::new(plan.map_err(RunError::input)?);
+        let _inside = self.enter(program)?;
+        let mut work = self.work()?;
+        let state = work.state();
+        // A call under way uses its own messages, which collectives on its communicator cannot match.
+        if let Some(refusal) = state.phase.refusal().filter(|_| !matches!(state.phase, Phase::Running(_))) {
+            return Err(RunError::refused(refusal).into());
+        }
+        let (library, comm) = (self.library, *lock(&self.comm));
+        let made = program.guarded(|| Planned::on(library, comm, &plan, anywhere))?;
+        let planned = made.map_err(RunError::from)?;
+        lock(&self.rows).push(planned.as_ref().map(|planned| Arc::clone(planned.rows())));
+        state.plans.push(planned.map(|planned| MpiPlan { planned, library }));
+        Ok(state.plans.len() - 1)
+    }
+
+    /// Returns the row of a plan that serves a call, or the reason why no row does.
+    ///
+    /// # Errors
+    /// The call is not one of the collective.
+    pub fn find(&self, asked: &Asked<'_>) -> Result<Found, RunError> {
+        let call = self.call(asked)?;
+        let rows = lock(&self.rows).get(asked.plan).and_then(Option::clone);
+        let Some(rows) = rows else { return Ok(Found::Unserved("unreadable")) };
+        Ok(match rows.find(&call) {
+            Some(entry) => Found::Row(rows.row(call.kind, entry)),
+            None => Found::Unserved(rows.unserved(&call).map_or("unreadable", Unserved::name)),
+        })
+    }
+
+    /// Begins a call with a row from [`Channel::find`], and returns whether it is complete; with `wait` it polls until
+    /// then. With `in_place` the input is in the output's array.
+    ///
+    /// # Errors
+    /// Memory that does not fit the call, a channel that takes no call now, a failure of MPI, or a signal.
+    pub fn start<P: Program>(
+        &self,
+        program: &P,
+        asked: &Asked<'_>,
+        (given, got): (Option<Side>, Option<Side>),
+        in_place: bool,
+        wait: bool,
+    ) -> Result<bool, P::Error> {
+        let library = self.library;
+        let _inside = self.enter(program)?;
+        let mut call = self.call(asked)?;
+        let (given_bytes, got_bytes) = sizes(&call, self.ranks, self.rank)?;
+        call.input = address(given.as_ref(), given_bytes, false)?.cast_const();
+        call.output = address(got.as_ref(), got_bytes, true)?;
+        let mut work = self.work()?;
+        let state = work.state();
+        if let Some(refusal) = state.phase.refusal() {
+            return Err(RunError::refused(refusal).into());
+        }
+        let plan = state.plans.get_mut(asked.plan).and_then(Option::as_mut);
+        let found = plan.and_then(|plan| plan.planned.rows().find(&call).map(|entry| (plan, entry)));
+        let Some((plan, entry)) = found else {
+            return Err(RunError::input("the plan has no row for this call").into());
+        };
+        let planned = &mut plan.planned;
+        if given_bytes > 0 && got_bytes > 0 {
+            let room = got.as_ref().map_or(0, |side| side.bytes);
+            check_places(&call, self.rank, (given_bytes, got_bytes), in_place, room)?;
+            call.in_place = in_place && planned.rows().runs_in_place(call.kind, entry);
+            if in_place && !call.in_place {
+                let words = given_bytes.div_ceil(size_of::<u128>());
+                state.copy.resize(state.copy.len().max(words), 0);
+                let to = state.copy.as_mut_ptr().cast::<u8>();
+                // SAFETY: `address` checked that the input has this number of bytes, and the copy has at least as many.
+                unsafe { std::ptr::copy_nonoverlapping(call.input, to, given_bytes) };
+                call.input = to;
+            }
+        }
+        state.held = given.into_iter().chain(got).map(|side| side.object).collect();
+        state.phase = Phase::Running(asked.plan);
+        // From here on the list keeps the memory, even if this thread is interrupted.
+        CALLS.begin(&self.slot);
+        let signals = if wait { program.signals() } else { None };
+        let waited = program.guarded(move || {
+            // SAFETY: the arrays have the sizes of the call (`address`) and overlap only in place (`check_places`); the
+            // state holds their objects and the copy, and the list holds the state until the call is over, for good
+            // after a failure.
+            match unsafe { planned.start(library, call, entry) } {
+                Ok(true) => Ok(Waited::Over),
+                Ok(false) if wait => Ok(wait_for(planned, library, signals)),
+                Ok(false) => Err(()),
+                Err(failed) => Ok(Waited::Failed(failed)),
+            }
+        });
+        state.phase = match &waited {
+            Ok(Ok(Waited::Over)) => Phase::Idle,
+            Ok(Err(())) => return Ok(false),
+            Ok(Ok(Waited::Interrupted(_))) => Phase::Interrupted(asked.plan),
+            Ok(Ok(Waited::Failed(_))) | Err(_) => Phase::Failed,
+        };
+        match waited? {
+            Ok(Waited::Over) | Err(()) => {}
+            Ok(Waited::Failed(failed)) => return Err(RunError::from(failed).into()),
+            Ok(Waited::Interrupted(error)) => {
+                CALLS.leave(&self.slot);
+                return Err(error);
+            }
+        }
+        CALLS.end(work);
+        Ok(true)
+    }
+
+    /// Advances the call under way and returns whether it is complete. While another thread advances it, returns false.
+    ///
+    /// # Errors
+    /// An earlier call failed or was interrupted, or this one fails.
+    pub fn poll<P: Program>(&self, program: &P) -> Result<bool, P::Error> {
+        let _inside = self.enter(program)?;
+        let Some(mut work) = self.slot.work() else { return Ok(false) };
+        let state = work.state();
+        match state.phase {
+            Phase::Idle | Phase::Closed => return Ok(true),
+            Phase::Running(_) => {}
+            phase => return Err(RunError::refused(phase.refusal().unwrap_or_default()).into()),
+        }
+        let done = program.guarded(|| state.poll());
+        if done.is_err() {
+            state.phase = Phase::Failed;
+        }
+        let done = done?.map_err(RunError::from)?;
+        if done {
+            CALLS.end(work);
+        }
+        Ok(done)
+    }
+
+    /// Frees the communicator. All ranks call this together, and no call can be made afterwards.
+    ///
+    /// # Errors
+    /// A call is under way, or MPI fails.
+    pub fn close<P: Program>(&self, program: &P) -> Result<(), P::Error> {
+        let library = self.library;
+        if admission::ENDING.load(Ordering::SeqCst) || !library.is_running() {
+            return Ok(());
+        }
+        let _inside = self.enter(program)?;
+        let mut work = self.work()?;
+        let state = work.state();
+        match state.phase {
+            Phase::Closed => return Ok(()),
+            phase => phase.refusal().map_or(Ok(()), |refusal| Err(RunError::refused(refusal)))?,
+        }
+        state.phase = Phase::Closed;
+        state.plans.clear();
+        lock(&self.rows).clear();
+        let comm = mem::replace(&mut *lock(&self.comm), library.constants.comm_null);
+        Ok(program.guarded(|| library.free(comm))?.map_err(RunError::from)?)
+    }
+
+    fn call(&self, asked: &Asked<'_>) -> Result<Call, RunError> {
+        let &Asked { collective, root, elements, unit, datatype, op, .. } = asked;
+        let kind: Kind = collective.parse().map_err(RunError::input)?;
+        if root >= self.ranks {
+            return Err(RunError::input(format!("root is {root}; accepted are 0 to {}", self.ranks - 1)));
+        }
+        let reduces = matches!(kind, Kind::Allreduce | Kind::Reduce | Kind::ReduceScatter);
+        if reduces != op.is_some() {
+            let needs = if reduces { "an operator" } else { "no operator" };
+            return Err(RunError::input(format!("{kind} takes {needs}")));
+        }
+        let (library, c) = (self.library, &self.library.constants);
+        let reduction = match op {
+            None => None,
+            Some(op) => {
+                let (datatype, op_handle) = (c.handle(datatype), c.handle(op));
+                let (op, element) = (c.op(op_handle), c.element(datatype));
+                let asks = op.is_none() || element.is_none();
+                let _inside = if asks { Some(enter(library, self.level)?) } else { None };
+                let commutes = op.is_some() || library.commutes(op_handle)?;
+                // MPI combines by the datatype, so elements of another size would reach beyond the arrays.
+                let (bytes, plain) = library.layout(datatype)?;
+                if !plain || bytes != unit {
+                    let found = format!("elements of {unit} bytes are none of a datatype of {bytes} bytes");
+                    return Err(RunError::input(found));
+                }
+                Some(Reduction { op, commutes, op_handle, datatype, element })
+            }
+        };
+        let (input, output) = (std::ptr::null(), std::ptr::null_mut());
+        Ok(Call { kind, root, elements, element_bytes: unit, reduction, input, output, in_place: false })
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        CALLS.leave(&self.slot);
+    }
+}
+
+/// Polls until the call is over.
+fn wait_for<E>(planned: &mut Planned, library: &Library, signals: Option<Signals<E>>) -> Waited<E> {
+    let (mut polls, mut last) = (0u32, Instant::now());
+    loop {
+        match planned.poll(library) {
+            Ok(true) => return Waited::Over,
+            Ok(false) => {}
+            Err(failed) => return Waited::Failed(failed),
+        }
+        CALLS.poll_left();
+        if admission::ENDING.load(Ordering::SeqCst) {
+            park();
+        }
+        polls = polls.wrapping_add(1);
+        if polls > SPINS {
+            thread::yield_now();
+        }
+        if let Some(signals) = signals.filter(|_| polls.is_multiple_of(POLLS) && last.elapsed() >= SIGNALS) {
+            last = Instant::now();
+            if let Err(error) = signals() {
+                return Waited::Interrupted(error);
+            }
+        }
+    }
+}
+
+/// Advances the calls that nobody polls, and frees those that have ended.
+fn carry_on<P: Program>(program: &P) -> Result<(), P::Error> {
+    if CALLS.has_left() {
+        program.guarded(|| CALLS.poll_left())?;
+    }
+    Ok(())
+}
+
+/// Returns the time for which the end of the program waits for calls without progress.
+fn patience() -> Duration {
+    let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse().ok());
+    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(PATIENCE)
+}
+
+/// Advances every call under way until it is complete, or until no call progressed for some time. Later calls are
+/// refused. It runs when the program ends, before MPI is finalized.
+///
+/// # Errors
+/// A signal ended the wait.
+pub fn finish<P: Program>(program: &P) -> Result<(), P::Error> {
+    let Some(library) = library().filter(|library| library.is_running()) else {
+        admission::ENDING.store(true, Ordering::SeqCst);
+        return Ok(());
+    };
+    let (patience, level) = (patience(), library.thread_level().map_err(RunError::from)?);
+    let poll = || {
+        program.guarded(|| {
+            thread::yield_now();
+            CALLS.poll_all(|| enter(library, level).ok())
+        })
+    };
+    let ended = CallList::<MpiPlan>::finish(patience, poll, || program.signals().map_or(Ok(()), |check| check()));
+    admission::ENDING.store(true, Ordering::SeqCst);
+    // Waiting threads see the flag at their next poll. A thread may still be in an operator of the program.
+    program.guarded(|| {
+        let since = Instant::now();
+        while admission::INSIDE.load(Ordering::SeqCst) > 0 && since.elapsed() < patience {
+            thread::yield_now();
+        }
+    })?;
+    let left = CALLS.count();
+    if left > 0 {
+        let text = "collective calls had not ended when the program did; other ranks may wait for them";
+        let _ = writeln!(std::io::stderr(), "unisono: {left} {text}");
+    }
+    ended
+}

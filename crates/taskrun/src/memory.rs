@@ -1,0 +1,224 @@
+//! The arrays of a program in the memory of a rank, and the messages of this memory.
+
+use std::{
+    any::Any,
+    ffi::c_int,
+    sync::{Arc, Mutex},
+};
+
+use rustc_hash::FxHashMap;
+use unisono_discover::{Box3, Region};
+use unisono_mpi::{Corners, Layout, Outcome, Parts};
+
+use crate::{error::RunError, layer::MessageLayer, lock};
+
+/// The most regions whose places are cached. A full cache is emptied.
+const MOST_KEPT: usize = 1 << 16;
+
+/// An array in memory, with all its elements.
+pub struct Array {
+    address: usize,
+    pub layout: Layout,
+    /// Keeps the memory alive at its address.
+    _object: Box<dyn Any + Send + Sync>,
+}
+
+impl Array {
+    /// Makes an array of memory that an object of the host keeps alive.
+    ///
+    /// # Safety
+    /// The memory must have the bytes of the layout, and must stay valid at its address while the object lives.
+    pub unsafe fn new(address: *mut u8, layout: Layout, object: Box<dyn Any + Send + Sync>) -> Self {
+        Self { address: address.expose_provenance(), layout, _object: object }
+    }
+
+    /// Returns the address of a byte.
+    pub fn at(&self, byte: usize) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address + byte)
+    }
+}
+
+/// Uninitialized memory for packed data.
+#[derive(Default)]
+pub struct Room(Vec<u128>);
+
+impl Room {
+    pub fn new(bytes: usize) -> Self {
+        Self(Vec::with_capacity(bytes.div_ceil(size_of::<u128>())))
+    }
+
+    pub fn address(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// A message that was begun: whether this rank sends it, the other rank, the bytes.
+type Logged = (bool, u32, usize);
+/// The parts of an array by the rank that sends or receives them.
+pub type Rows = Arc<[(u32, Arc<Parts>)]>;
+
+#[derive(Default)]
+struct Inner {
+    arrays: Vec<Arc<Array>>,
+    /// The operators of elements, by array.
+    codes: FxHashMap<usize, Arc<Array>>,
+    /// The regions by address and array. The value keeps the object alive, so its address stays in use.
+    regions: FxHashMap<(usize, usize), (Arc<Region>, Arc<Parts>)>,
+    rows: FxHashMap<(usize, usize), (AwaitedRegions, Rows)>,
+    log: Option<Vec<Logged>>,
+}
+
+type AwaitedRegions = Arc<[(u32, Arc<Region>)]>;
+
+/// The arrays of a program, and the layer of its messages.
+pub struct Memory<L> {
+    pub layer: L,
+    /// The longest message in bytes. Longer ones are sent in pieces.
+    pub(crate) largest: usize,
+    inner: Mutex<Inner>,
+}
+
+impl<L: MessageLayer> Memory<L> {
+    /// # Errors
+    /// The longest message has 0 bytes.
+    pub fn new(layer: L, largest: usize) -> Result<Self, RunError> {
+        match largest {
+            0 => Err(RunError::input("the longest message has 0 bytes; accepted are 1 and more")),
+            _ => Ok(Self { layer, largest, inner: Mutex::default() }),
+        }
+    }
+
+    /// Adds the next array.
+    pub fn hold(&self, array: Array) {
+        lock(&self.inner).arrays.push(Arc::new(array));
+    }
+
+    /// Sets the codes of the operators of an array's elements, one byte each.
+    pub fn hold_codes(&self, number: usize, codes: Array) {
+        lock(&self.inner).codes.insert(number, Arc::new(codes));
+    }
+
+    pub(crate) fn codes(&self, number: usize) -> Option<Arc<Array>> {
+        lock(&self.inner).codes.get(&number).cloned()
+    }
+
+    /// Returns the messages begun since the last call, `(sent, rank, bytes)`. The first call starts the list.
+    pub fn begun(&self) -> Vec<Logged> {
+        lock(&self.inner).log.replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// # Errors
+    /// There is no such array.
+    pub fn array(&self, number: usize) -> Result<Arc<Array>, RunError> {
+        let found = lock(&self.inner).arrays.get(number).cloned();
+        found.ok_or_else(|| RunError::input(format!("there is no array {number} in memory")))
+    }
+
+    /// Returns the places of a region of an array.
+    pub(crate) fn parts(&self, region: &Arc<Region>, array: usize) -> Result<Arc<Parts>, RunError> {
+        let key = (Arc::as_ptr(region).addr(), array);
+        if let Some((_, parts)) = lock(&self.inner).regions.get(&key) {
+            return Ok(parts.clone());
+        }
+        let parts = Arc::new(parts_of(&self.array(array)?.layout, region.boxes())?);
+        let mut inner = lock(&self.inner);
+        if inner.regions.len() >= MOST_KEPT {
+            inner.regions.clear();
+        }
+        inner.regions.insert(key, (region.clone(), parts.clone()));
+        Ok(parts)
+    }
+
+    /// Returns the places of the regions that ranks push.
+    pub(crate) fn rows(&self, from: &AwaitedRegions, array: usize) -> Result<Rows, RunError> {
+        let key = (Arc::as_ptr(from).addr(), array);
+        if let Some((_, rows)) = lock(&self.inner).rows.get(&key) {
+            return Ok(rows.clone());
+        }
+        let made = from.iter().map(|(rank, region)| Ok((*rank, self.parts(region, array)?)));
+        let rows: Rows = made.collect::<Result<Vec<_>, RunError>>()?.into();
+        let mut inner = lock(&self.inner);
+        if inner.rows.len() >= MOST_KEPT {
+            inner.rows.clear();
+        }
+        inner.rows.insert(key, (from.clone(), rows.clone()));
+        Ok(rows)
+    }
+
+    /// Begins to send memory, in pieces of at most the longest message.
+    ///
+    /// # Safety
+    /// The memory must be valid and unchanged until all pieces are sent.
+    pub unsafe fn send(
+        &self,
+        from: *const u8,
+        bytes: usize,
+        to: u32,
+        tag: c_int,
+        begun: &mut Vec<L::Request>,
+    ) -> Outcome {
+        self.log(true, to, bytes);
+        for first in (0..bytes).step_by(self.largest) {
+            let piece = (bytes - first).min(self.largest);
+            // SAFETY: a part of the memory that the caller guarantees.
+            begun.push(unsafe { self.layer.send(from.wrapping_add(first), piece, to, tag) }?);
+        }
+        Ok(())
+    }
+
+    /// Begins to receive into memory, in the pieces of [`Self::send`].
+    ///
+    /// # Safety
+    /// The memory must be valid, and nothing else may read or write it, until all pieces are received.
+    pub unsafe fn receive(
+        &self,
+        into: *mut u8,
+        bytes: usize,
+        from: u32,
+        tag: c_int,
+        begun: &mut Vec<L::Request>,
+    ) -> Outcome {
+        self.log(false, from, bytes);
+        for first in (0..bytes).step_by(self.largest) {
+            let piece = (bytes - first).min(self.largest);
+            // SAFETY: a part of the memory that the caller guarantees.
+            begun.push(unsafe { self.layer.receive(into.wrapping_add(first), piece, from, tag) }?);
+        }
+        Ok(())
+    }
+
+    fn log(&self, sent: bool, rank: u32, bytes: usize) {
+        if let Some(log) = &mut lock(&self.inner).log {
+            log.push((sent, rank, bytes));
+        }
+    }
+}
+
+/// Returns the layout of an array of one to three dimensions.
+///
+/// # Errors
+/// The array has more dimensions.
+pub fn layout(shape: &[usize], element_bytes: usize) -> Result<Layout, RunError> {
+    let mut full = [1; 3];
+    if shape.len() > full.len() {
+        return Err(RunError::input(format!("an array has {} dimensions; accepted are 1 to 3", shape.len())));
+    }
+    full[..shape.len()].copy_from_slice(shape);
+    Ok(Layout { shape: full, element_bytes })
+}
+
+pub fn parts_of(layout: &Layout, boxes: &[Box3]) -> Result<Parts, RunError> {
+    let corners: Option<Vec<Corners>> = boxes.iter().map(corners).collect();
+    corners.and_then(|corners| Parts::of_region(layout, corners.into_iter())).ok_or(RunError::Region)
+}
+
+pub fn corners(part: &Box3) -> Option<Corners> {
+    let point = |p: [i64; 3]| {
+        let mut found = [0; 3];
+        for (to, at) in found.iter_mut().zip(p) {
+            *to = usize::try_from(at).ok()?;
+        }
+        Some(found)
+    };
+    Some([point(part.min)?, point(part.max)?])
+}

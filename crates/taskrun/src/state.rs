@@ -1,0 +1,127 @@
+//! The commands of a rank, those under way, and the routes of their collectives.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use unisono_base::BufferId;
+use unisono_discover::{Action, Command as Found, Operation};
+use unisono_mpi::Parts;
+
+use crate::{
+    error::RunError,
+    exchange::{Departure, Exchange},
+    host::Objects,
+    layer::MessageLayer,
+    memory::{Memory, Rows},
+    order::Order,
+    ways::Route,
+};
+
+pub enum Act {
+    Execute,
+    Push {
+        to: u32,
+        parts: Arc<Parts>,
+    },
+    Await {
+        rows: Rows,
+    },
+    /// A collective by a route, given by its index.
+    Collective {
+        route: usize,
+    },
+}
+
+pub struct Command<O: Objects> {
+    pub number: u32,
+    pub task: u32,
+    pub array: usize,
+    pub on: Vec<u32>,
+    pub until: Option<u32>,
+    pub act: Act,
+    pub details: Option<O::Details>,
+}
+
+/// An exchange that was begun here, or by a plan of the host.
+pub enum Pending<O: Objects, L: MessageLayer> {
+    Here(Exchange<L>),
+    Planned(O::Planned),
+}
+
+pub struct UnderWay<O: Objects, L: MessageLayer> {
+    pub command: Command<O>,
+    pub pending: Pending<O, L>,
+}
+
+pub struct State<O: Objects, L: MessageLayer> {
+    pub order: Order,
+    pub kernels: VecDeque<Command<O>>,
+    pub others: VecDeque<Command<O>>,
+    pub under_way: Vec<UnderWay<O, L>>,
+    pub departures: VecDeque<Departure<L>>,
+    /// The distinct collectives, and their routes.
+    pub operations: Vec<(Arc<Operation>, BufferId)>,
+    pub routes: Vec<Route>,
+    /// Arrays that are reserved for one exchange.
+    pub taken: Vec<usize>,
+    /// True if a kernel runs.
+    pub running: bool,
+}
+
+impl<O: Objects> Command<O> {
+    pub fn of<L: MessageLayer>(
+        command: &Found,
+        memory: &Memory<L>,
+        route: usize,
+        details: Option<O::Details>,
+    ) -> Result<Self, RunError> {
+        let on = command.waits.on.iter().map(|id| id.0).collect();
+        let until = command.waits.all_until.map(|id| id.0);
+        let (array, act) = match &command.action {
+            Action::Execute { .. } => (0, Act::Execute),
+            Action::Push { buffer, to, region, .. } => {
+                (buffer.index(), Act::Push { to: *to, parts: memory.parts(region, buffer.index())? })
+            }
+            Action::AwaitPush { buffer, from, .. } => {
+                (buffer.index(), Act::Await { rows: memory.rows(from, buffer.index())? })
+            }
+            Action::Collective { buffer, .. } => (buffer.index(), Act::Collective { route }),
+        };
+        Ok(Self { number: command.id.0, task: command.task.0, array, on, until, act, details })
+    }
+
+    /// Returns the bytes of its messages; 0 for a collective.
+    pub fn message_bytes(&self) -> usize {
+        match &self.act {
+            Act::Push { parts, .. } => parts.packed_bytes(),
+            Act::Await { rows } => rows.iter().map(|(_, parts)| parts.packed_bytes()).sum(),
+            Act::Execute | Act::Collective { .. } => 0,
+        }
+    }
+}
+
+impl<O: Objects, L: MessageLayer> State<O, L> {
+    pub fn is_ready(&self, command: &Command<O>) -> bool {
+        self.order.are_done(&command.on, command.until)
+    }
+
+    /// Returns whether nothing is under way.
+    pub fn is_idle(&self) -> bool {
+        self.under_way.is_empty() && self.departures.is_empty()
+    }
+
+    /// Returns the next kernel, if it may run.
+    pub fn take_kernel(&mut self) -> Option<Command<O>> {
+        let next = self.kernels.front()?;
+        if !self.is_ready(next) {
+            return None;
+        }
+        self.running = true;
+        self.kernels.pop_front()
+    }
+
+    /// Returns whether no kernel runs before the exchange is over, and no other exchange of its array is under way.
+    pub fn is_alone(&self, command: &Command<O>) -> bool {
+        let next = self.kernels.front().is_some_and(|kernel| kernel.on.contains(&command.number));
+        !self.running && next && self.under_way.iter().all(|other| other.command.array != command.array)
+    }
+}

@@ -1,0 +1,137 @@
+//! The operation that a way carries out, from the view of one rank.
+
+use unisono_discover::{Box3, Operation, Region, Sides};
+use unisono_mpi::{Function, Layout};
+
+use super::library_call::{Arguments, LibraryCall, Packed, Packing, Part};
+use crate::error::RunError;
+
+/// The combination of the partial results of an array.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Reducing {
+    /// The number of the operator; None if the tasks that reduce the array have several operators.
+    pub operator: Option<u32>,
+    /// None if MPI has no such operator for the elements.
+    pub mpi: Option<MpiReduction>,
+}
+
+/// A reduction by MPI.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct MpiReduction {
+    pub datatype: usize,
+    pub op: usize,
+    /// The bytes of the element that changes no other element.
+    pub neutral: Vec<u8>,
+    /// True if the order of the operands does not change the bits of the result.
+    pub exact: bool,
+}
+
+pub struct About<'a> {
+    pub sides: &'a Sides,
+    pub operation: &'a Operation,
+    pub rank: u32,
+    pub ranks: u32,
+    pub layout: Layout,
+    /// The most bytes of one call.
+    pub largest: usize,
+    pub participants: Vec<u32>,
+    pub reducing: Option<&'a Reducing>,
+}
+
+impl About<'_> {
+    /// Returns whether all ranks take part.
+    pub fn everyone(&self) -> bool {
+        self.participants.len() == self.ranks as usize
+    }
+
+    /// Returns the elements that ranks receive.
+    pub fn moved(&self) -> usize {
+        usize::try_from(self.operation.elements(self.sides)).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the bytes of a number of elements.
+    pub fn bytes(&self, elements: usize) -> usize {
+        elements.saturating_mul(self.layout.element_bytes)
+    }
+
+    /// Returns a rank's number among the participants.
+    pub fn place_of(&self, rank: u32) -> u32 {
+        let place = self.participants.iter().position(|&k| k == rank).unwrap_or_default();
+        u32::try_from(place).unwrap_or_default()
+    }
+
+    /// Returns the region that a rank contributes.
+    pub fn given(&self, rank: u32) -> Region {
+        self.operation.given(self.sides, rank)
+    }
+
+    /// Returns the region that a rank receives.
+    pub fn received(&self, rank: u32) -> Region {
+        self.operation.received(self.sides, rank)
+    }
+
+    /// Returns the regions that this rank sends, by rank.
+    pub fn sends(&self) -> Vec<(u32, Region)> {
+        self.operation.sends(self.sides, self.rank)
+    }
+
+    /// Returns the regions that this rank receives, by rank.
+    pub fn receives(&self) -> Vec<(u32, Region)> {
+        self.operation.receives(self.sides, self.rank)
+    }
+
+    /// Returns whether one call can have a number of elements.
+    pub fn fits(&self, elements: usize) -> bool {
+        self.bytes(elements) <= self.largest
+    }
+
+    /// Returns packed memory of `elements` elements, with the counts and places of ranks.
+    pub fn packed(
+        &self,
+        rows: Vec<Part>,
+        elements: usize,
+        counts: &[usize],
+        places: &[usize],
+    ) -> Result<Option<Packed>, RunError> {
+        Packed::new(&self.layout, rows, self.bytes(elements), counts, places).map(Some)
+    }
+
+    /// Returns packed memory of one part.
+    pub fn one(&self, rows: Vec<Part>, elements: usize) -> Result<Option<Packed>, RunError> {
+        self.packed(rows, elements, &[self.bytes(elements)], &[])
+    }
+
+    /// Returns a call of the library that moves bytes. `root` is a rank of the program.
+    pub fn call(&self, function: Function, root: u32, packing: Packing) -> LibraryCall {
+        let arguments = Arguments { function, comm: 0, reduction: None, root: self.place_of(root) };
+        LibraryCall::new(arguments, self.layout, packing)
+    }
+}
+
+/// Returns the number of elements of some boxes.
+pub fn volume(boxes: &[Box3]) -> usize {
+    usize::try_from(boxes.iter().map(Box3::volume).sum::<u64>()).unwrap_or(usize::MAX)
+}
+
+/// Returns the boxes with the first element of each in packed memory, in which they begin at `first`.
+fn starts(boxes: &[Box3], first: usize) -> impl Iterator<Item = (Box3, usize)> {
+    boxes.iter().scan(first, |at, part| {
+        let start = *at;
+        *at += volume(&[*part]);
+        Some((*part, start))
+    })
+}
+
+/// Returns the parts of packed boxes that begin at element `first` of packed memory.
+pub fn packed_parts(boxes: &[Box3], first: usize) -> Vec<Part> {
+    starts(boxes, first).map(|(part, start)| (part, start, part)).collect()
+}
+
+/// Returns the parts of `wanted` in packed boxes, as [`packed_parts`].
+pub fn shared_parts(wanted: &[Box3], boxes: &[Box3], first: usize) -> Vec<Part> {
+    let shared = |(part, start): (Box3, usize)| {
+        let both = wanted.iter().map(move |other| part.intersect(other)).filter(|both| !both.is_empty());
+        both.map(move |both| (both, start, part))
+    };
+    starts(boxes, first).flat_map(shared).collect()
+}

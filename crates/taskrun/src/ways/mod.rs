@@ -1,0 +1,89 @@
+//! Ways to carry out a collective: by a plan, by the MPI library, or by messages between pairs.
+//!
+//! The way of an operation is chosen once, from facts that all ranks have, so that all ranks choose alike; each
+//! repetition in a loop only packs and begins. Each file has the ways of some patterns. [`choose`] lists the ways of
+//! each pattern in the order in which they are tried; messages between pairs carry out the operations that all of them
+//! refuse.
+
+mod about;
+mod exchanges;
+mod gathers;
+pub mod library_call;
+mod reductions;
+mod routes;
+pub mod sums;
+mod world_call;
+
+use std::sync::Arc;
+
+use unisono_discover::Pattern;
+
+use about::About;
+pub use about::{MpiReduction, Reducing};
+pub use routes::Routes;
+pub use world_call::WorldCall;
+
+use self::{library_call::LibraryCall, sums::PairSums};
+use crate::{error::RunError, memory::Rows};
+
+/// A way to carry out a collective.
+#[derive(Clone)]
+pub enum Way {
+    /// A plan of the host.
+    World(Arc<WorldCall>),
+    Library(Arc<LibraryCall>),
+    /// Messages between pairs that are sent and received.
+    Pairs(Rows, Rows),
+    Sums(Arc<PairSums>),
+}
+
+impl Way {
+    /// Returns whether it can use the array's memory while nothing else accesses the array.
+    pub fn is_in_place(&self) -> bool {
+        match self {
+            Self::World(call) => call.in_place().is_some(),
+            Self::Library(call) => call.is_in_place(),
+            Self::Pairs(..) | Self::Sums(_) => false,
+        }
+    }
+}
+
+/// The way of a collective, and its facts for traces.
+#[derive(Clone)]
+pub struct Route {
+    pub way: Way,
+    /// The bytes that ranks receive from others.
+    pub bytes: u64,
+    /// The name of the schedule of messages that it executes, as in predictions.
+    pub schedule: Option<Arc<str>>,
+}
+
+/// The choice for an operation, before communicators and plans are known.
+struct Chosen {
+    /// The call for a plan, if there is one.
+    world: Option<WorldCall>,
+    library: LibraryCall,
+}
+
+impl From<LibraryCall> for Chosen {
+    fn from(library: LibraryCall) -> Self {
+        Self { world: None, library }
+    }
+}
+
+type Tried = Result<Option<Chosen>, RunError>;
+
+/// Returns the first way that supports the operation; None if messages between pairs carry it out.
+fn choose(about: &About<'_>) -> Tried {
+    let ways: &[fn(&About<'_>) -> Tried] = match about.operation.pattern {
+        Pattern::Gather => &[gathers::gather],
+        Pattern::Allgather => &[gathers::world_allgather, gathers::gather],
+        Pattern::Broadcast => &[gathers::world_broadcast, gathers::broadcast, exchanges::alltoall],
+        Pattern::Scatter => &[exchanges::scatter, exchanges::alltoall],
+        Pattern::Alltoall => &[exchanges::world_alltoall, exchanges::alltoall],
+        Pattern::Reduce | Pattern::Allreduce => &[reductions::world_reduction, reductions::reduction],
+        Pattern::ReduceScatter => &[reductions::world_reduce_scatter, reductions::reduce_scatter],
+        Pattern::Halo => &[],
+    };
+    ways.iter().find_map(|way| way(about).transpose()).transpose()
+}
