@@ -49,7 +49,6 @@ demo: ## builds, then plans, proves and predicts collectives on a wafer; files g
 
 test: ## every test: those in Rust while those in Python run, many of which wait for processes
 	@$(AT_ONCE_TOO) --jobs=3 setup $(PAGE)
-	@$(MAKE) --no-print-directory build
 	@$(AT_ONCE_TOO) --jobs=2 test-rust test-python
 	$(say) "all tests passed"
 
@@ -67,8 +66,10 @@ timings: build ## processor and wall seconds of the Python tests by file, and bu
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal -p tools.timings
 	@$(BIN)/python -m tools.timings
 
-lint: build ## formats, lints, types and stubs
-	@$(AT_ONCE_TOO) --jobs=2 check-rust check-python
+# Continuous integration makes the proofs at the same time, as BESIDE: they and the types keep one core busy each.
+BESIDE :=
+lint: ## formats, lints, types and stubs
+	@$(AT_ONCE_TOO) --jobs=3 check-rust check-python $(BESIDE)
 
 bench: build ## speed of the library and of the command line
 	$(say) "cargo bench"
