@@ -34,8 +34,8 @@ QUIET = [
 # them.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 os.environ.setdefault("OMPI_MCA_btl", "self,sm")
-# Ranks of MPICH that wait would poll at full speed, on cores that the ranks with work need: the waits of three ranks on two
-# cores take most of the processor time of a test. They sleep between two polls, as those of the lab do.
+# Ranks of MPICH that wait would poll at full speed, on cores that the ranks with work need: the waits of three ranks on
+# two cores take most of the processor time of a test. They sleep between two polls, as those of the lab do.
 os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "1")
 os.environ.setdefault("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
 os.environ.setdefault("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1")
