@@ -34,7 +34,7 @@ ifndef AT_ONCE
 .NOTPARALLEL:
 endif
 AT_ONCE_TOO := $(MAKE) --no-print-directory AT_ONCE=1 --output-sync=target
-.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance proofs programs setup build extension site wheel clean prerequisites check-rust check-python test-rust test-python
+.PHONY: help demo test soak figures timings lint bench fuzz sanitize conformance proofs programs prepare setup build extension site wheel clean prerequisites check-rust check-python test-rust test-python
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-14s%s\n", $$1, $$2}'
@@ -47,9 +47,7 @@ demo: ## builds, then plans, proves and predicts collectives on a wafer; files g
 	$(say) "after the answer: what MPI programs and pages need"
 	@$(MAKE) --no-print-directory build
 
-test: ## every test: those in Rust while those in Python run, many of which wait for processes
-	@$(AT_ONCE_TOO) --jobs=3 setup $(PAGE)
-	@$(MAKE) --no-print-directory build
+test: prepare ## every test: those in Rust while those in Python run, many of which wait for processes
 	@$(AT_ONCE_TOO) --jobs=2 test-rust test-python
 	$(say) "all tests passed"
 
@@ -69,8 +67,10 @@ timings: build ## processor and wall seconds of the Python tests by file, and bu
 	@$(BIN)/python -m pytest --numprocesses auto --dist worksteal -p tools.timings
 	@$(BIN)/python -m tools.timings
 
-lint: build ## formats, lints, types and stubs
-	@$(AT_ONCE_TOO) --jobs=2 check-rust check-python
+# Continuous integration makes the proofs at the same time, as BESIDE: they and the types keep one core busy each.
+BESIDE :=
+lint: ## formats, lints, types and stubs
+	@$(AT_ONCE_TOO) --jobs=3 check-rust check-python $(BESIDE)
 
 RECORD = --record
 bench: build ## speed of the library and of the command line; figures go to benches/results, unless RECORD is empty
@@ -144,6 +144,10 @@ proofs: build ## the proofs in Coq and their checker of certificates, beside the
 programs: build ## whole programs under a tuned plan and without: the same output, and both times; takes minutes
 	$(say) "programs under a plan"
 	@$(BIN)/python benches/mpi/programs.py
+
+# The tools are installed while the crates compile.
+prepare:
+	@$(AT_ONCE_TOO) --jobs=3 setup $(PAGE)
 
 setup: $(VENV)/.compiled $(VENV)/.tools $(MPICH)/.tools ## .venv with the exact tools, .venv-mpich with a second MPI, and the crates
 

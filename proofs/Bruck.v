@@ -126,7 +126,7 @@ Proof.
       M|k' J KR M|J M ZQ|J M ZQ]; cbn in I;
         try contradiction; destruct I as [I|[]]; try discriminate.
       * unfold earlier in E. lia.
-      * injection I as <-. left. pose proof (Nat.pow_nonzero 2 k' ltac:(lia)). nia.
+      * injection I as <-. left. pose proof (Nat.pow_nonzero 2 k' ltac:(lia)) as NK. clear - NK XS. nia.
       * lia.
       * lia.
   - assert (B1 : 1 <= x / n) by (apply Nat.div_le_lower_bound; lia).
@@ -135,7 +135,8 @@ Proof.
     assert (HK : h < k) by (apply (Nat.pow_lt_mono_r_iff 2); lia).
     assert (R1 : bruck_row q (S h) 1 = copy (sent h * n) (Str (h * P + (q + 2 ^ h) mod P)) (Buf (hoard q) (2 ^ h * n))).
     { unfold bruck_row. destruct (Nat.ltb_spec h rounds); [reflexivity|lia]. }
-    assert (X1 : 2 ^ h * n <= x) by nia. assert (X2 : x < 2 * 2 ^ h * n) by nia.
+    assert (X1 : 2 ^ h * n <= x) by (clear - L1 DM; nia).
+    assert (X2 : x < 2 * 2 ^ h * n) by (clear - L2 DM MB; nia).
     replace x with (2 ^ h * n + (x - 2 ^ h * n)) at 1 by lia.
     rewrite (last_written P (S (S rounds)) 2 bruck_row bruck_ports ac V i q (S h) 1 (hoard q) (2 ^ h * n) (x - 2 ^ h *
     n)); auto; try lia.
@@ -143,13 +144,13 @@ Proof.
     + unfold index in *. nia.
     + rewrite R1. intros t [I|[]]. congruence.
     + rewrite R1. now left.
-    + rewrite R1. cbn [size copy]. unfold sent. assert (x < P * n) by nia. nia.
+    + rewrite R1. cbn [size copy]. unfold sent. assert (XP : x < P * n) by nia. clear - X1 X2 XP. nia.
     + intros j' m' J' M' E L t I. pose proof (LATE j' m' t J' M' L I). destruct (row_cases q j' m') as [ |J M|k' J KR
       M|k' J KR M|J M ZQ|J M ZQ]; cbn in I;
         try contradiction; destruct I as [I|[]]; try discriminate.
       * unfold earlier in E. lia.
       * injection I as <-. left. assert (G : 2 ^ S h <= 2 ^ k') by (apply Nat.pow_le_mono_r; unfold earlier in E; lia).
-        rewrite Nat.pow_succ_r' in G. nia.
+        rewrite Nat.pow_succ_r' in G. clear - G X1 X2. nia.
       * lia.
       * lia.
 Qed.

@@ -81,7 +81,7 @@ Definition table_right (P : nat) : bool :=
 Definition most_ranks : nat := 128.
 
 Lemma tables_right : forallb table_right (seq 2 (most_ranks - 1)) = true.
-Proof. vm_compute. reflexivity. Qed.
+Proof. (* Qed computes it, and a tactic would do so once more. *) vm_cast_no_check (eq_refl true). Qed.
 
 (** For every number of ranks whose table is right. *)
 Theorem circulant_table_correct : forall P top most n, table_right P = true -> top < P -> 1 <= most -> 1 <= n ->

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -77,12 +78,14 @@ def contributor(owner: int) -> NDArray[np.float64]:
     return made
 
 
+@cache
+def table(collective: str, ranks: int, contributors: int) -> un.PlanTable:
+    return un.plan_table(collective, "archer", shape=ranks, bits="ranks-count", contributors=contributors)
+
+
 def with_contributors(compiled: Compile, folder: Path, abi: str, ranks: int, contributors: int) -> bytes:
     """Returns the sums of all types on a number of ranks, over lengths that no other number of ranks has."""
-    tables = [
-        un.plan_table(name, "archer", shape=max(ranks, 2), bits="ranks-count", contributors=contributors)
-        for name in ("allreduce", "reduce")
-    ]
+    tables = [table(name, max(ranks, 2), contributors) for name in ("allreduce", "reduce")]
     path, sums = folder / f"{ranks}.plan", folder / f"{ranks}.sums"
     un.save_plans([row for table in tables for row in table.rows], path)
     asked = ("--require", "ranks-count", "--contributors", str(contributors))

@@ -5,6 +5,7 @@ wild options, functions of the package with wild arguments, and the readers that
 """
 
 import contextlib
+import importlib
 import json
 import math
 import os
@@ -12,6 +13,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -335,6 +337,22 @@ def check(given: list[str], ran: Ran) -> None:
 DRAWS = {"doctor": 2}
 
 
+@pytest.fixture
+def small_demo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the command ``demo`` ask for small problems: its only option is a folder, and its problems take seconds."""
+    plan, sweep = un.plan, un.sweep
+
+    def planned(collective: str, machine: str, *, shape: int | tuple[int, int], elements: int) -> un.Plan:
+        return plan(collective, machine, shape=8 if isinstance(shape, int) else (8, 8), elements=elements)
+
+    def swept(*words: str, shapes: list[int], elements: list[int], **options: Any) -> Any:
+        return sweep(*words, shapes=shapes[:2], elements=elements[:2], **options)
+
+    demo = importlib.import_module("unisono.cli.demo")
+    monkeypatch.setattr(demo, "un", types.SimpleNamespace(plan=planned, sweep=swept, save=un.save))
+
+
+@pytest.mark.usefixtures("small_demo")
 @pytest.mark.parametrize("name", sorted(set(PROGRAM) - MEASURES))
 def test_any_arguments(name: str) -> None:
     @fuzz(DRAWS.get(name, 10))

@@ -267,9 +267,9 @@ def test_a_filled_network_has_the_size_that_its_workload_states() -> None:
     """A workload of 1,024 ranks takes any number of copies, and as many as its file states on 1,024 accelerators."""
     whole, filled = un.workload("resnet-152", "fattree-small"), un.workload("resnet-152", "fattree-small", fill=True)
     assert filled == whole
-    assert un.workload("resnet-152", "dgx-h100-x8", fill=True)["copies"] == 64
-    rows = un.compare(["resnet-152"], ["fattree-small", "dgx-h100-x8"], fill=True)
-    assert [(row["copies"], row["utilization"]) for row in rows] == [(1024, 1.0), (64, 1.0)]
+    assert un.workload("resnet-152", "dgx-h100", fill=True)["copies"] == 8
+    rows = un.compare(["resnet-152"], ["fattree-small", "dgx2"], fill=True)
+    assert [(row["copies"], row["utilization"]) for row in rows] == [(1024, 1.0), (16, 1.0)]
     assert isinstance(rows, TableOfRows)
     assert "<td>1,024 of 1,024</td>" in rows._repr_html_()
 
