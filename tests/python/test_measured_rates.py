@@ -86,7 +86,10 @@ def test_the_data_sheet_is_the_machine_without_what_was_measured(seed: int) -> N
 
 @pytest.mark.parametrize(("gpus", "pulls", "share"), [(2, True, 1.0), (5, True, 0.7), (8, True, 0.85), (4, False, 0.5)])
 def test_a_pulled_sum_crosses_the_links_of_who_asks_once_more(gpus: int, pulls: bool, share: float) -> None:
-    """A vector of S bytes puts S (1 + 1/n) on each link, at the share of its 50 bytes a nanosecond, up and down."""
+    """A vector of S bytes puts S (1 + 1/n) on each link, at the share of its 50 bytes a nanosecond, up and down.
+
+    A sum that is pulled goes to the GPU that asks and back.
+    """
     machine = un.machine(
         {
             "name": "star", "kind": "network", "planes": 1, "link_gbps": OWN, "link_latency_ns": 100,
@@ -98,7 +101,7 @@ def test_a_pulled_sum_crosses_the_links_of_who_asks_once_more(gpus: int, pulls: 
     )  # fmt: skip
     params = {"embeddings": "1", "chunks": "1"}
     plan = un.plan("allreduce", machine, elements=100_000, algorithm="in-network", params=params)
-    expected = 2 * (4e5 * (1 + 1 / gpus * pulls) / share / 50 + 100) * 1e-9
+    expected = 2 * (4e5 * (1 + 1 / gpus * pulls) / share / 50 + 100 * (1 + pulls)) * 1e-9
     assert plan.predicted["seconds"] == pytest.approx(expected, rel=1e-3)
     assert un.simulate(plan.schedule).seconds == pytest.approx(expected, rel=1e-3)
 
@@ -151,15 +154,19 @@ def test_a_preset_with_another_name_is_named() -> None:
 
 def test_groups_of_one_box_reduce_side_by_side(tmp_path: Path) -> None:
     """Two groups of 4 in an H100 box use separate links, and the NVSwitches sum as fast as bytes arrive."""
+    box = un.machine("dgx-h100").describe()
+    # At all of their rate, switches gain on trees among 4 GPUs.
+    machine = {**box, "switches": [{**box["switches"][0], "measured_share": 1.0}]}
     text = (
         "HloModule m, num_partitions=8\n\n%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n"
-        "  %b = f32[] parameter(1)\n  ROOT %s = f32[] add(%a, %b)\n}\n\nENTRY %main (p: f32[262144]) -> f32[262144] {\n"
-        "  %p = f32[262144]{0} parameter(0)\n  ROOT %r = f32[262144]{0} all-reduce(%p), channel_id=1, "
+        "  %b = f32[] parameter(1)\n  ROOT %s = f32[] add(%a, %b)\n}\n\n"
+        "ENTRY %main (p: f32[4194304]) -> f32[4194304] {\n"
+        "  %p = f32[4194304]{0} parameter(0)\n  ROOT %r = f32[4194304]{0} all-reduce(%p), channel_id=1, "
         "replica_groups=GROUPS, use_global_device_ids=true, to_apply=%add\n}\n"
     )
     rows = []
     for groups in ("{{0,1,2,3},{4,5,6,7}}", "{{0,1,2,3}}"):
         (tmp_path / "m.hlo").write_text(text.replace("GROUPS", groups))
-        rows.append(un.step(tmp_path / "m.hlo", "dgx-h100")["collectives"][0])
+        rows.append(un.step(tmp_path / "m.hlo", machine)["collectives"][0])
     assert [row["algorithm"] for row in rows] == ["in-network", "in-network"]
     assert rows[0]["seconds"] == pytest.approx(rows[1]["seconds"], rel=1e-3)

@@ -1,6 +1,7 @@
 """Plans for formats by the names of libraries, for `.plan` files, and as the file of a library with one row."""
 
 import json
+import random
 import re
 from contextlib import nullcontext
 from pathlib import Path
@@ -220,3 +221,24 @@ def test_a_poor_calibration_is_noted(tmp_path: Path) -> None:
         machine.write_text(f"{text}\n[fit]\npoor = {poor}\n")
         notes = un.plan("allreduce", str(machine), shape=4, elements=8).report()["notes"]
         assert any("poor fit (beta, gamma)" in note for note in notes) == is_noted
+
+
+#: The plan of 32 GPUs takes several seconds.
+LARGE = pytest.param("mi250-x2", "alltoall", marks=pytest.mark.soak)
+
+
+@pytest.mark.parametrize(("machine", "collective"), [("mi250", "alltoall"), ("a100x4", "allgather"), LARGE])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 6))])
+def test_no_file_is_faster_than_that_of_the_choice(machine: str, collective: str, seed: int) -> None:
+    """Files of all candidates that are predicted to take less than the choice, and of some others."""
+    draw = random.Random(f"{machine} {seed}")
+    size, target = 4 << draw.randrange(4, 18), "msccl-xml"
+    plan = un.plan(collective, machine, bytes=size, target=target)
+    least = plan.candidates[0]["seconds"]
+    others = [one for one in plan.candidates[1:] if one["expressible"] and one["seconds"] < 1.5 * least]
+    sooner = [one for one in others if one["seconds"] < least]
+    for one in sooner + draw.sample(others, min(len(others), 3)):
+        named = un.plan(
+            collective, machine, bytes=size, algorithm=one["algorithm"], params=one["params"], target=target
+        )
+        assert named.predicted["seconds"] > least / 1.05, (size, one)

@@ -27,6 +27,8 @@ const PACKETS: u64 = 1 << 10;
 /// take longer to read back.
 const MOST_INSTRUCTIONS: usize = 1 << 13;
 const MOST_OF_MSCCLPP: usize = 1 << 12;
+/// The same for one form is this many times as much.
+const MORE_OF_ONE: usize = 4;
 /// The most bytes of the largest buffer for which MSCCL++ plans with packets are tried. Their proof orders each packet
 /// against every other one (17 GB at 64 KiB).
 const MOST_PACKET_BYTES: u64 = 1 << 14;
@@ -80,13 +82,15 @@ pub(crate) fn written_as(
     Ok((files, time))
 }
 
-/// Returns the form of the fastest protocol, with as few thread blocks as take at most [`SLOWER`] times as long. `None`
-/// if the schedule is not on a network or is too large, or no form has a time.
+/// Returns the form of the fastest protocol, with as few thread blocks as take at most [`SLOWER`] times as long; of a
+/// large schedule the form of `choices`. `None` if the schedule is not on a network or is still larger, or no form has
+/// a time.
 pub(crate) fn fastest_form(format: &dyn GpuFormat, proven: &VerifiedFile, choices: &Choices) -> Option<Form> {
     let file = proven.file();
     let network = network(file)?;
     let is_mscclpp = Emitter::name(format) == "mscclpp";
-    if file.schedule.instr_count() > if is_mscclpp { MOST_OF_MSCCLPP } else { MOST_INSTRUCTIONS } {
+    let (count, most) = (file.schedule.instr_count(), if is_mscclpp { MOST_OF_MSCCLPP } else { MOST_INSTRUCTIONS });
+    if count > MORE_OF_ONE * most {
         return None;
     }
     let coarse = coarse(file, network);
@@ -100,7 +104,7 @@ pub(crate) fn fastest_form(format: &dyn GpuFormat, proven: &VerifiedFile, choice
         Some(Form { choices, seconds, instructions: read.schedule.instr_count() })
     };
     let rated: Vec<Protocol> = format.protocols().iter().copied().filter(is_rated).collect();
-    if rated.is_empty() {
+    if rated.is_empty() || count > most {
         return timed(*choices);
     }
     let form_of = |&protocol: &Protocol| {

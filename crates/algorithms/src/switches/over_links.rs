@@ -94,7 +94,7 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
         (0..).zip(&found.trees).map(|(at, tree)| Emitter::new(&mut b, c, tree, &node_of, at)).collect();
     let chunk_bytes = u64::from(parts.block(0).len.div_ceil(cuts.chunks)) * c.element_bytes();
     let windows: Vec<usize> =
-        found.trees.iter().map(|tree| window(tree, fabric, chunk_bytes, case.ranks().signal_ns)).collect();
+        found.trees.iter().map(|tree| window(c.kind, tree, fabric, chunk_bytes, case.ranks().signal_ns)).collect();
     // Trees take turns, so that all links of a rank have messages to send.
     for chunk in 0..cuts.chunks {
         for ((tree, &window), at) in trees.iter_mut().zip(&windows).zip(0..) {
@@ -109,12 +109,15 @@ pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts
 
 /// Returns the chunks of a tree that are under way at a time: those that its links hold on the way up and down, those
 /// that arrive until a rank notices the first, and two more. A rank that sent more at once would delay the messages of
-/// other trees that it passes on.
-fn window(tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
+/// other trees that it passes on. A sum that a rank requests and stores goes to that rank and back, too.
+fn window(kind: Kind, tree: &SpanningTree, fabric: &Fabric, chunk_bytes: u64, signal_ns: f64) -> usize {
+    let is_stored = |&node: &u32| fabric.switches().is_stored(fabric.graph().place(node), 2, 2);
+    let is_stored = kind == Kind::Allreduce && tree.nodes.iter().any(is_stored);
+    let (depth, signals) = if is_stored { (tree.depth + 1, 2.0) } else { (tree.depth, 1.0) };
     let most_rate = fabric.graph().arcs().iter().map(|arc| arc.rate).max().unwrap_or(1);
     let latency_in_chunks = fabric.hop(chunk_bytes) * most_rate as f64;
-    let bytes_until_known = signal_ns * fabric.graph().bytes_per_ns() * most_rate as f64;
-    let on_links = 2.0 * f64::from(tree.depth) * (1.0 + latency_in_chunks);
+    let bytes_until_known = signals * signal_ns * fabric.graph().bytes_per_ns() * most_rate as f64;
+    let on_links = 2.0 * f64::from(depth) * (1.0 + latency_in_chunks);
     let chunks: u64 = rounded((on_links + bytes_until_known / chunk_bytes.max(1) as f64).ceil() + 2.0);
     narrow(chunks)
 }

@@ -57,7 +57,8 @@ pub struct SwitchClass {
     #[serde(default)]
     pub latency_ns: f64,
     /// True if one node requests a sum and then stores it to all nodes, so that the sum crosses the links of that node
-    /// once more. Each of n nodes does so with a share of 1/n (`multimem.ld_reduce` and `multimem.st` of PTX).
+    /// once more, and waits for one signal more: that all operands can be read. Each of n nodes does so with a share of
+    /// 1/n (`multimem.ld_reduce` and `multimem.st` of PTX).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pulls: bool,
     /// The share of the rate of its links that reductions and copies reached.
@@ -153,6 +154,12 @@ impl Switches {
         self.class(node).map_or(0.0, |class| class.latency_ns)
     }
 
+    /// Returns whether one node requests a sum of `operands` messages at a node, and stores it to `sinks` nodes. A sum
+    /// for one node is not stored.
+    pub fn is_stored(&self, node: u32, operands: usize, sinks: usize) -> bool {
+        operands > 1 && sinks > 1 && self.class(node).is_some_and(|class| class.pulls)
+    }
+
     /// Returns the nanoseconds in which an engine of a node produces a byte of a result in its plane.
     pub fn reduce_ns_per_byte(&self, node: u32) -> f64 {
         self.class(node).and_then(|class| class.reduce_gbps).map_or(0.0, |gbps| 8.0 / gbps)
@@ -162,8 +169,8 @@ impl Switches {
     /// sends to `sinks` nodes; 1 without computing.
     pub fn crossings(&self, node: u32, operands: usize, sinks: usize) -> f64 {
         self.class(node).map_or(1.0, |class| {
-            let asked = if class.pulls && operands > 1 && sinks > 1 { 1.0 / operands as f64 } else { 0.0 };
-            (1.0 + asked) / class.measured_share.unwrap_or(1.0)
+            let stored = if self.is_stored(node, operands, sinks) { 1.0 / operands as f64 } else { 0.0 };
+            (1.0 + stored) / class.measured_share.unwrap_or(1.0)
         })
     }
 

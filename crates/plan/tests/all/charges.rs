@@ -1,7 +1,10 @@
 //! Costs of a collective beside messages and sums: the start of a kernel, signals, copies. Prediction and simulation
 //! add the same.
 
+use std::fmt::Write;
+
 use unisono_algorithms::Params;
+use unisono_base::mix;
 use unisono_collective::Kind;
 use unisono_machine::{Machine, network::Network};
 use unisono_plan::{Asked, Part, Problem, plan as plan_of};
@@ -24,7 +27,8 @@ fn sheet(name: &str) -> Machine {
     Machine::preset(name).unwrap().get::<Network>().unwrap().data_sheet().into()
 }
 
-/// Each message of the longest chain has a signal. Operands reach a switch without one.
+/// Each message of the longest chain has a signal. A sum that a GPU requests from a switch and stores is two steps: the
+/// operands are ready, and the sum is stored.
 #[test]
 fn signals_and_the_start_come_once_for_each_step() {
     let cases = [
@@ -32,7 +36,9 @@ fn signals_and_the_start_come_once_for_each_step() {
         ("dgx-h100", Kind::Allreduce, "recursive-doubling", 3.0),
         ("dgx-h100", Kind::Broadcast, "binomial", 3.0),
         ("dgx-h100", Kind::Alltoall, "linear", 1.0),
-        ("dgx-h100", Kind::Allreduce, "in-network", 1.0),
+        ("dgx-h100", Kind::Allreduce, "in-network", 2.0),
+        ("dgx-h100", Kind::Reduce, "in-network", 1.0),
+        ("dgx-h100", Kind::Broadcast, "in-network", 1.0),
     ];
     for (machine, kind, name, steps) in cases {
         let machine = sheet(machine);
@@ -62,18 +68,58 @@ fn copies_take_the_time_of_their_bytes() {
     }
 }
 
-/// NCCL's example kernels state 3.5 us for an allreduce in one step, and 5.6 us in two; the machine file has its values
-/// from these.
+/// NCCL's example kernels state 3.5 us if each GPU requests the whole sum, and 5.6 us if each requests its share and
+/// stores it to all; the machine file has its values from these.
 #[test]
 fn the_preset_takes_the_published_floors() {
     let machine = Machine::preset("dgx-h100").unwrap();
-    for ns in both(&machine, Kind::Allreduce, "in-network", 8) {
-        assert!((ns - 3500.0).abs() < 1.0, "{ns}");
+    for (kind, floor_ns) in [(Kind::Reduce, 3500.0), (Kind::Allreduce, 5600.0)] {
+        for ns in both(&machine, kind, "in-network", 8) {
+            assert!((ns - floor_ns).abs() < 1.0, "{kind} {ns}");
+        }
     }
     let two_steps = Params::new().with("chunks", 1).with("depth", 1);
     let asked = Asked::new(Kind::Allreduce, &machine, Part::All, 2);
     let plan = plan_of(Problem::new(&asked).unwrap(), Some("forest"), &two_steps).unwrap();
     assert!((plan.best().time.seconds * 1e9 - 5600.0).abs() < 1.0, "{}", plan.best().time.seconds);
+}
+
+/// A sum that a GPU requests and stores takes as long as a reduce to that GPU and a broadcast from it; without requests
+/// it takes the way to the switch and back.
+#[test]
+fn sums_that_a_gpu_stores_are_a_reduce_and_a_broadcast() {
+    for seed in 0..20 {
+        let mut drawn = seed;
+        let mut below = |n: u64| {
+            drawn = mix(drawn + 1);
+            drawn % n
+        };
+        let gpus = 2 + below(7);
+        let mut edges = String::new();
+        for gpu in 0..gpus {
+            let _ = write!(edges, "{gpu} {gpus} board\n");
+        }
+        let [latency, signal, launch, of_switch] = [1 + below(3000), below(5000), below(5000), below(500)];
+        let network = |pulls: bool| {
+            let text = format!(
+                "name = \"star\"\nkind = \"network\"\nplanes = 1\nlink_gbps = 800\nlink_latency_ns = {latency}\n\
+                 input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 4194304\n\
+                 send_machines = 1\nsend_machines_per = \"link\"\nlaunch_ns = {launch}\nsignal_ns = {signal}\n\
+                 [topology]\nname = \"graph\"\naccelerators = {gpus}\nedges = '''\n{edges}'''\n[[switches]]\n\
+                 latency_ns = {of_switch}\nmulticast = true\noperators = [\"sum\"]\npulls = {pulls}\n"
+            );
+            Machine::from_toml(&text, "star").unwrap()
+        };
+        let times = |pulls, kind| both(&network(pulls), kind, "in-network", 4);
+        let [reduce, broadcast, all] = [Kind::Reduce, Kind::Broadcast, Kind::Allreduce].map(|kind| times(true, kind));
+        let forwarded = times(false, Kind::Allreduce);
+        for at in 0..2 {
+            // A switch adds its latency once to a sum, and once to a copy.
+            let expected = reduce[at] + broadcast[at] - (launch + of_switch) as f64;
+            assert!((all[at] - expected).abs() < 1.0, "{seed}: {reduce:?} {broadcast:?} {all:?}");
+            assert!((forwarded[at] - broadcast[at]).abs() < 1.0, "{seed}: {forwarded:?} {broadcast:?}");
+        }
+    }
 }
 
 /// Chunks are sent while the signals of earlier chunks are on the way.
@@ -86,5 +132,5 @@ fn trees_in_switches_do_not_wait_for_signals() {
         let asked = Asked::new(Kind::Allreduce, machine, Part::All, 4 << 20);
         plan_of(Problem::new(&asked).unwrap(), Some("in-network"), &params).unwrap().best().time.seconds * 1e9
     });
-    assert!(charged - plain < 1.1 * 10000.0, "{plain} {charged}");
+    assert!(charged - plain < 2.1 * 10000.0, "{plain} {charged}");
 }

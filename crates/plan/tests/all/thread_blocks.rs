@@ -235,7 +235,9 @@ fn few_gpus(below: &mut impl FnMut(u64) -> u64) -> Machine {
     let is_star = below(2) == 0;
     let pairs = |n: u64| (0..n).map(move |m| format!("{m} {n}"));
     let edges: Vec<String> = if is_star { pairs(gpus).collect() } else { (1..gpus).flat_map(pairs).collect() };
-    let switch = if is_star { "\n[[switches]]\nmulticast = true\noperators = [\"sum\"]" } else { "" };
+    let pulls = below(2) == 0;
+    let switch = format!("\n[[switches]]\nmulticast = true\noperators = [\"sum\"]\npulls = {pulls}");
+    let switch = if is_star { &*switch } else { "" };
     let mut rates = String::new();
     for protocol in ["simple", "ll"] {
         let (rate, start, message) = (1 + below(30), below(5000), below(3000));

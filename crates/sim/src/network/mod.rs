@@ -34,7 +34,8 @@
 //! * **Switches that compute** are ranks of the task graph after the others. They have no host overhead. A message that
 //!   they receive or send goes over a link between the two nodes, on virtual channel 0, and each link has its own send
 //!   machines. It is received completely, into unbounded memory, before it is reduced or copied; its results can leave
-//!   after the latency of the switch.
+//!   after the latency of the switch, and a sum that an accelerator requests and stores after a signal and the way to
+//!   that accelerator and back, too (`stored.rs`).
 //!
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
 
@@ -48,6 +49,7 @@ mod messages;
 pub(crate) mod packet;
 mod packets;
 mod regions;
+mod stored;
 pub(crate) mod waiting;
 
 use std::sync::Arc;
@@ -226,7 +228,7 @@ pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) ->
     }
     let prices = hosts::HostPrices::new(interconnect, options);
     let (hosts, packets) =
-        engine::run_with(graph, &prices, &options.hosts, || packets::Packets::new(interconnect, options))?;
+        engine::run_with(graph, &prices, &options.hosts, || packets::Packets::new(graph, interconnect, options))?;
     let (count, hops, link_packets) = packets.counts();
     Ok(Run::of_plane(hosts, count, hops, link_packets))
 }

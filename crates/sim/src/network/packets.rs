@@ -4,6 +4,7 @@
 use std::hint::black_box;
 
 use unisono_base::{TaskId, interrupt::poll, narrow, rounded_up};
+use unisono_lower::tasks::TaskGraph;
 use unisono_machine::network::{Hop, MachinesPer, Plane, Routing};
 
 use super::{
@@ -14,6 +15,7 @@ use super::{
     messages::{Messages, NONE, Sending},
     packet::Lengths,
     regions::Border,
+    stored,
     waiting::Waiting,
 };
 use crate::endpoint::{
@@ -49,6 +51,8 @@ pub(super) struct Packets<'a> {
     pub(super) per_link: bool,
     /// Latency of each node; empty unless a rank of the graph is a switch.
     pub(super) latency_ps: Vec<u64>,
+    /// Sends of sums that an accelerator stores, ascending, with the time by which each leaves later.
+    pub(super) stored: Vec<(u32, u64)>,
     /// Packets that have not arrived.
     pub(super) under_way: u64,
     pub(super) packets: u64,
@@ -86,7 +90,9 @@ impl Carrier for Packets<'_> {
         // The run was checked for this before.
         let packets = u32::try_from(packets).expect("the packets of a message are at most 2^32 - 1");
         let at = self.messages.add(time, Sending { id, from, to, unmade: packets, last_bytes, next: NONE, length });
-        let time = self.latency_ps.get(from as usize).map_or(time, |latency_ps| time.saturating_add(*latency_ps));
+        let latency_ps = self.latency_ps.get(from as usize).copied().unwrap_or(0);
+        let stored = self.stored.binary_search_by_key(&id, |&(send, _)| send).ok();
+        let time = time.saturating_add(latency_ps).saturating_add(stored.map_or(0, |at| self.stored[at].1));
         if from == to {
             self.note(time, id, Carried::Begun);
             self.note(time, id, Carried::Left);
@@ -177,7 +183,7 @@ impl Carrier for Packets<'_> {
 }
 
 impl<'a> Packets<'a> {
-    pub fn new(interconnect: &'a Interconnect, options: &'a Options) -> Self {
+    pub fn new(graph: &TaskGraph, interconnect: &'a Interconnect, options: &'a Options) -> Self {
         let Interconnect { plane, routing, timing, planes, send_machines, send_machines_per, computing } = interconnect;
         let per_link = *send_machines_per == MachinesPer::Link;
         let vcs = routing.virtual_channels().max(1);
@@ -223,6 +229,7 @@ impl<'a> Packets<'a> {
             per_link,
             interfaces: (0..of_nodes + of_links).map(|_| Interface::new(machines)).collect(),
             latency_ps,
+            stored: stored::sends(graph, interconnect, options),
             under_way: 0,
             packets: 0,
             hops: 0,

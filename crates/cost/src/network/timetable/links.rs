@@ -50,6 +50,10 @@ impl LinkPrice {
         let weight = if speeds.is_even() { 1.0 } else { speeds.weight(speed) };
         Self { latency_ps: rounded_up(speeds.alpha_ns(speed) * PS_PER_NS), weight }
     }
+
+    pub(super) fn latency_ps(&self) -> u64 {
+        self.latency_ps
+    }
 }
 
 /// The send machines of an accelerator or of one of its links.

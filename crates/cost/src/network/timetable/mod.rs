@@ -12,7 +12,8 @@
 //!   back. If links differ, the packets before it decide, as in the simulator.
 //!
 //! * A switch that computes is an additional node. It has no host overhead; its lanes are distributed to its engines,
-//!   and its results can leave after its latency. A message that a switch sends or receives crosses a link between the
+//!   and its results can leave after its latency; a sum that an accelerator requests and stores ([`Switches::is_stored`])
+//!   after a signal and the way to that accelerator and back, too. A message that a switch sends or receives crosses a link between the
 //!   two nodes, with the number of bytes that the switch makes of them ([`Switches::crossings`]).
 //!
 //! So consecutive segments overlap, messages that share a link share its rate, and a round does not wait for the
@@ -328,10 +329,13 @@ impl<'a> Run<'a> {
             (true, false) => 0.0,
             (false, _) => (operands.saturating_sub(1) * bytes) as f64 * prices.reduce_ns_per_byte,
         };
-        let latency_ps: u64 = rounded_up(prices.computing.latency_ns(place) * PS_PER_NS);
+        let messages = self.first_message[id.index()]..self.first_message[id.index() + 1];
+        let is_stored = prices.computing.is_stored(place, operands as usize, messages.len());
+        let stored_ps = if is_stored { self.stored_ps(place) } else { 0 };
+        let latency_ps = rounded_up(prices.computing.latency_ns(place) * PS_PER_NS).saturating_add(stored_ps);
         let free = if is_switch && !is_engine { now } else { self.hosts[host] };
         let mut time = now.max(free).saturating_add(rounded_up(reduce_ns * PS_PER_NS));
-        for message in self.first_message[id.index()]..self.first_message[id.index() + 1] {
+        for message in messages {
             time = time.saturating_add(host_ps);
             let posted = time.saturating_add(latency_ps);
             if posted == now {
@@ -361,6 +365,12 @@ impl<'a> Run<'a> {
             }
             self.needed_less(time, later.0);
         }
+    }
+
+    /// Returns the time in which an accelerator receives a sum of a switch and sends it back.
+    fn stored_ps(&self, switch: u32) -> u64 {
+        let links = self.prices.plane.leaving(switch).map(|link| self.links[link as usize].latency_ps());
+        rounded_up(self.prices.signal_ns * PS_PER_NS).saturating_add(2 * links.max().unwrap_or(0))
     }
 
     /// Returns the host of a rank, or the engine of a switch that executes the lane of an instruction.

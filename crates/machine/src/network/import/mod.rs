@@ -4,6 +4,7 @@ mod edges;
 mod nccl;
 mod nccl_odd;
 mod nccl_rates;
+mod nccl_server;
 
 use serde::Serialize;
 

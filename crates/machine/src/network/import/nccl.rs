@@ -25,21 +25,15 @@
 //!
 //! Sources: NVIDIA/nccl, src/graph/topo.h and topo.cc; ROCm/rccl, src/graph/topo.h.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    fmt::Write,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use unisono_base::{
-    narrow,
-    xml::{self, Element, XmlError},
-};
+use unisono_base::xml::{self, Element, XmlError};
 
 use super::{
-    Asked, Format, Gpu, Network, Refusal, SwitchClass,
-    nccl_odd::{ASSUMED_NIC, Device, sentences},
-    nccl_rates::{Rate, between_cpus, gpu_of, nvlink, nvls_share, pcie, sm, xgmi},
-    network,
+    Asked, Format, Network, Refusal,
+    nccl_odd::{ASSUMED_NIC, Device},
+    nccl_rates::{Rate, between_cpus, gpu_of, nvlink, pcie, sm, xgmi},
+    nccl_server::{Kind, Server, are_unlike},
 };
 
 pub const FORMAT: Format = Format {
@@ -51,45 +45,12 @@ pub const FORMAT: Format = Format {
 
 /// CPUs are linked all with all; NCCL itself takes 256 nodes.
 const MOST_CPUS: usize = 1024;
-/// The first architecture whose NVSwitches copy and reduce.
-const FIRST_SHARP: u32 = 90;
 const MOST_LINKS: i64 = 1 << 16;
-/// GPUs that a sentence lists.
-const MOST_LISTED: usize = 8;
 
 impl From<XmlError> for Refusal {
     fn from(error: XmlError) -> Self {
         Self { line: Some(error.line), message: error.message }
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
-    /// Rank and device, where they are stated.
-    Gpu(Option<i64>, Option<i64>),
-    /// GB/s of its ports.
-    Nic(f64),
-    Pci,
-    Cpu,
-    NvSwitch,
-}
-
-/// Nodes of a box, and its cables with their rates.
-#[derive(Default)]
-struct Server {
-    kinds: Vec<Kind>,
-    cables: Vec<(usize, usize, Rate)>,
-    /// The latest architecture of a GPU on NVSwitches.
-    switched_sm: Option<u32>,
-    /// The least architecture and the most NVLinks of the GPUs of NVIDIA, and the CPUs beside them.
-    gpu: Option<Gpu>,
-    /// Speeds of PCIe that are not in NCCL's table.
-    unknown_speeds: BTreeSet<String>,
-    /// Elements that NCCL leaves out.
-    left_out: Vec<String>,
-    /// The devices by their nodes in the order of the file, and sentences about them.
-    devices: Vec<(usize, Device)>,
-    odd: Vec<String>,
 }
 
 fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
@@ -344,249 +305,6 @@ impl Reader {
             .extend(between.into_iter().map(|((a, b), [one, other])| (a, b, if one < other { other } else { one })));
         Ok(())
     }
-}
-
-impl Server {
-    fn node(&mut self, kind: Kind) -> usize {
-        self.kinds.push(kind);
-        self.kinds.len() - 1
-    }
-
-    fn rate_of(&self, node: usize) -> f64 {
-        match self.kinds[node] {
-            Kind::Nic(rate) => rate,
-            _ => 0.0,
-        }
-    }
-
-    /// Leaves out switches with one cable or none, again and again, and network interfaces where nothing is behind
-    /// them.
-    fn without_dead_ends(self, with_nics: bool) -> Self {
-        let stays = |kind: &Kind| match kind {
-            Kind::Gpu(..) => true,
-            Kind::Nic(rate) => with_nics && *rate > 0.0,
-            _ => false,
-        };
-        let mut degree = vec![0_u32; self.kinds.len()];
-        let mut at_node: Vec<Vec<usize>> = vec![Vec::new(); self.kinds.len()];
-        for &(a, b, _) in &self.cables {
-            degree[a] += 1;
-            degree[b] += 1;
-            at_node[a].push(b);
-            at_node[b].push(a);
-        }
-        let mut gone = vec![false; self.kinds.len()];
-        let mut open: Vec<usize> = (0..self.kinds.len()).collect();
-        while let Some(node) = open.pop() {
-            let is_idle = matches!(self.kinds[node], Kind::Nic(_)) || degree[node] <= 1;
-            if gone[node] || stays(&self.kinds[node]) || !is_idle {
-                continue;
-            }
-            gone[node] = true;
-            for &other in at_node[node].iter().filter(|&&other| !gone[other]) {
-                degree[other] -= 1;
-                open.push(other);
-            }
-        }
-        let mut new = vec![usize::MAX; self.kinds.len()];
-        let mut left = Self {
-            switched_sm: self.switched_sm,
-            gpu: self.gpu,
-            unknown_speeds: self.unknown_speeds,
-            left_out: self.left_out,
-            odd: self.odd,
-            ..Self::default()
-        };
-        for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
-            new[node] = left.node(self.kinds[node]);
-        }
-        let stay = self.cables.into_iter().filter(|&(a, b, _)| !gone[a] && !gone[b]);
-        left.cables = stay.map(|(a, b, rate)| (new[a], new[b], rate)).collect();
-        left
-    }
-
-    /// Returns sentences about devices that are unlike the others, and about network interfaces of a GPU alone.
-    fn odd_devices(&self, boxes: u32) -> Vec<String> {
-        let numbers = self.numbers();
-        let mut devices: Vec<(usize, Device)> =
-            self.devices.iter().map(|(at, one)| (numbers[*at], one.clone())).collect();
-        devices.sort_by_key(|&(number, _)| number);
-        for (number, device) in devices.iter_mut().filter(|(_, device)| device.is_gpu) {
-            device.name = number.to_string();
-        }
-        let devices: Vec<Device> = devices.into_iter().map(|(_, device)| device).collect();
-        let mut found = sentences(&devices);
-        let nics = self.kinds.iter().filter(|kind| matches!(kind, Kind::Nic(rate) if *rate > 0.0)).count();
-        let gpus = self.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
-        if boxes == 1 && gpus == 1 && nics > 0 {
-            let which = if nics == 1 {
-                "its network interface is".to_owned()
-            } else {
-                format!("its {nics} network interfaces are")
-            };
-            found.push(format!("the box has one GPU, and {which} left out: --boxes N joins N such boxes by them"));
-        }
-        found
-    }
-
-    /// GPUs first, by rank where all are unlike, else by device, else in the order of the file; then all others.
-    fn numbers(&self) -> Vec<usize> {
-        let mut gpus: Vec<usize> = Vec::new();
-        let (mut ranks, mut devices) = (Vec::new(), Vec::new());
-        for (node, kind) in self.kinds.iter().enumerate() {
-            if let Kind::Gpu(rank, device) = *kind {
-                gpus.push(node);
-                ranks.push(rank);
-                devices.push(device);
-            }
-        }
-        if let Some(keys) = [ranks, devices].into_iter().find(|keys| are_unlike(keys)) {
-            let mut keyed: Vec<_> = keys.into_iter().zip(gpus).collect();
-            keyed.sort_unstable();
-            gpus = keyed.into_iter().map(|(_, node)| node).collect();
-        }
-        let others = (0..self.kinds.len()).filter(|&node| !matches!(self.kinds[node], Kind::Gpu(..)));
-        let order: Vec<usize> = gpus.into_iter().chain(others).collect();
-        let mut numbers = vec![0; self.kinds.len()];
-        order.iter().enumerate().for_each(|(number, &node)| numbers[node] = number);
-        numbers
-    }
-
-    fn network(&self, asked: &Asked, gpus: usize) -> Network {
-        let numbers = self.numbers();
-        let mut inside = String::new();
-        for (node, kind) in self.kinds.iter().enumerate() {
-            let name = match kind {
-                Kind::Gpu(..) => continue,
-                Kind::Nic(_) => "a network interface",
-                Kind::Pci => "a switch of PCIe",
-                Kind::Cpu => "a CPU",
-                Kind::NvSwitch => "the NVSwitches",
-            };
-            let _ = writeln!(inside, "# {} is {name}", numbers[node]);
-        }
-        for &(a, b, rate) in &self.cables {
-            let _ = writeln!(inside, "{} {} {} board", numbers[a], numbers[b], rate.words());
-        }
-        let mut uplinks = String::new();
-        let mut nics = 0;
-        for (node, kind) in self.kinds.iter().enumerate() {
-            if let Kind::Nic(rate) = kind {
-                let _ = writeln!(uplinks, "{} {nics} gbps={} aoc", numbers[node], 8.0 * rate);
-                nics += 1;
-            }
-        }
-        let mut topology = toml::Table::new();
-        let count = i64::from(narrow::<u32>(gpus));
-        if asked.boxes == 1 {
-            topology.insert("name".to_owned(), "graph".into());
-            topology.insert("accelerators".to_owned(), count.into());
-            topology.insert("edges".to_owned(), inside.into());
-        } else {
-            topology.insert("name".to_owned(), "boxes".into());
-            topology.insert("boxes".to_owned(), i64::from(asked.boxes).into());
-            topology.insert("accelerators".to_owned(), count.into());
-            topology.insert("inside".to_owned(), inside.into());
-            topology.insert("uplinks".to_owned(), uplinks.into());
-        }
-        let faster = |one: Rate, other: Rate| if one < other { other } else { one };
-        let fastest = self.cables.iter().map(|cable| cable.2).fold(Rate::of(0.125), faster);
-        let boxes = if asked.boxes == 1 { String::new() } else { format!("{} boxes of ", asked.boxes) };
-        let summary = format!(
-            "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
-            if gpus == 1 { "" } else { "s" }
-        );
-        let mut made = network(asked, summary, 8.0 * fastest.sheet, topology);
-        made.measured_gbps = (fastest.measured < fastest.sheet).then_some(8.0 * fastest.measured);
-        made.gpu = self.gpu;
-        if let Some(sm) = self.switched_sm.filter(|&sm| sm >= FIRST_SHARP) {
-            let switch = self.kinds.iter().position(|kind| *kind == Kind::NvSwitch).filter(|&at| self.joins_all(at));
-            made.switches.extend(switch.map(|at| nvls(narrow(numbers[at]), asked.boxes > 1, sm)));
-            let what = if switch.is_some() {
-                "copy and reduce (NVLink SHARP): drop [[switches]] where a virtual machine or a setting turns that off"
-            } else {
-                "may copy and reduce (NVLink SHARP), which a topology of NCCL does not state and [[switches]] adds"
-            };
-            made.notes.push(format!("of GPUs with sm {sm} the NVSwitches {what}"));
-        }
-        made.notes.extend(self.odd.iter().cloned());
-        made.notes.extend(self.slow_links(&numbers));
-        if let Some(first) = self.left_out.first() {
-            let more = self.left_out.len() - 1;
-            let others = if more > 0 { format!(", and {more} more like that") } else { String::new() };
-            made.notes.push(format!("NCCL leaves out {first}{others}, and so does this machine"));
-        }
-        let unknown: Vec<&str> = self.unknown_speeds.iter().take(MOST_LISTED).map(String::as_str).collect();
-        if !unknown.is_empty() {
-            let speeds = unknown.join("', '");
-            made.notes.push(format!("link_speed '{speeds}' is not known, and counts as 8 GT/s, as NCCL takes it"));
-        }
-        made
-    }
-
-    /// Returns whether a node has a cable to each GPU.
-    fn joins_all(&self, at: usize) -> bool {
-        let is_gpu = |node: usize| matches!(self.kinds[node], Kind::Gpu(..));
-        let joined: BTreeSet<usize> = self
-            .cables
-            .iter()
-            .filter_map(|&(a, b, _)| if a == at { Some(b) } else { (b == at).then_some(a) })
-            .filter(|&node| is_gpu(node))
-            .collect();
-        joined.len() == (0..self.kinds.len()).filter(|&node| is_gpu(node)).count()
-    }
-
-    /// Returns a sentence about GPUs whose links are unlike those of the others, as those of a broken one are.
-    fn slow_links(&self, numbers: &[usize]) -> Option<String> {
-        let is_fast = |node: usize| matches!(self.kinds[node], Kind::Gpu(..) | Kind::NvSwitch);
-        let mut rates: BTreeMap<usize, f64> = BTreeMap::new();
-        for (node, _) in self.kinds.iter().enumerate().filter(|(_, kind)| matches!(kind, Kind::Gpu(..))) {
-            let own = self.cables.iter().filter(|&&(a, b, _)| (a == node && is_fast(b)) || (b == node && is_fast(a)));
-            rates.insert(numbers[node], own.fold(0.0, |all, cable| all + cable.2.measured));
-        }
-        let has_switch = self.kinds.contains(&Kind::NvSwitch);
-        let most = rates.values().copied().fold(0.0, f64::max);
-        // Without a switch GPUs of a regular box have unlike links where the file is of a part of it.
-        let odd: Vec<_> =
-            rates.iter().filter(|&(_, &rate)| rate == 0.0 || has_switch && rate < most * (1.0 - 1e-9)).collect();
-        if most == 0.0 || odd.is_empty() {
-            return None;
-        }
-        let (gpus, have) = if odd.len() == 1 { ("GPU", "has") } else { ("GPUs", "have") };
-        let listed: Vec<String> =
-            odd.iter().take(MOST_LISTED).map(|&(gpu, &rate)| format!("{gpu} ({})", link_rate(rate))).collect();
-        let more = odd.len().checked_sub(MOST_LISTED + 1).map_or(String::new(), |n| format!(" and {} more", n + 1));
-        Some(format!(
-            "{gpus} {}{more} {have} slower links to other GPUs than the rest ({most:.1} GB/s): look at the file, or at the box",
-            listed.join(", ")
-        ))
-    }
-}
-
-/// Returns the rate of a GPU's links in words.
-fn link_rate(rate: f64) -> String {
-    if rate > 0.0 { format!("{rate:.1} GB/s") } else { "no NVLink or xGMI".to_owned() }
-}
-
-/// Returns the NVSwitches of GPUs that multicast and reduce: all of the third generation and later do.
-fn nvls(node: u32, in_boxes: bool, sm: u32) -> SwitchClass {
-    let (nodes, inside) = if in_boxes { (Vec::new(), vec![node]) } else { (vec![node], Vec::new()) };
-    SwitchClass {
-        nodes,
-        inside,
-        multicast: true,
-        operators: vec!["sum".to_owned()],
-        pulls: true,
-        measured_share: Some(nvls_share(sm)),
-        ..SwitchClass::default()
-    }
-}
-
-/// Returns whether all keys are stated and no two are equal.
-fn are_unlike(keys: &[Option<i64>]) -> bool {
-    let mut sorted = keys.to_vec();
-    sorted.sort_unstable();
-    sorted.iter().all(Option::is_some) && sorted.windows(2).all(|pair| pair[0] != pair[1])
 }
 
 /// A bus without its case and its leading zeros of the domain, which has 4 or 8 digits.

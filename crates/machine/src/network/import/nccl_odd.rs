@@ -1,8 +1,9 @@
-//! Sentences about devices of a topology that are unlike the others, as those of a broken or misconfigured box are.
+//! Sentences about the odd parts of a topology of NCCL: devices and links that are unlike the others, as those of a
+//! broken or misconfigured box are, and parts that the file states in another way than NCCL reads them.
 //!
 //! NCCL itself reads such a file without a word, and runs at the rate of the slowest device.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::nccl_rates::Rate;
 
@@ -44,7 +45,7 @@ fn subject(is_gpu: bool, names: &[&str], of: usize) -> String {
 }
 
 /// Returns a sentence for each property by which some devices differ from the others, or from what NCCL expects.
-pub fn sentences(devices: &[Device]) -> Vec<String> {
+pub fn of_devices(devices: &[Device]) -> Vec<String> {
     let mut found = Vec::new();
     for is_gpu in [true, false] {
         let of_kind: Vec<&Device> = devices.iter().filter(|device| device.is_gpu == is_gpu).collect();
@@ -99,4 +100,59 @@ pub fn sentences(devices: &[Device]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Returns a sentence about the network interfaces of a box with one GPU.
+pub fn lone_gpu(nics: usize) -> String {
+    let which =
+        if nics == 1 { "its network interface is".to_owned() } else { format!("its {nics} network interfaces are") };
+    format!("the box has one GPU, and {which} left out: --boxes N joins N such boxes by them")
+}
+
+/// Returns a sentence about sums in the NVSwitches of GPUs, which join all of them or not.
+pub fn sums(sm: u32, joins_all: bool) -> String {
+    let what = if joins_all {
+        "copy and reduce (NVLink SHARP): drop [[switches]] where a virtual machine or a setting turns that off"
+    } else {
+        "may copy and reduce (NVLink SHARP), which a topology of NCCL does not state and [[switches]] adds"
+    };
+    format!("of GPUs with sm {sm} the NVSwitches {what}")
+}
+
+/// Returns a sentence about GPUs whose links are unlike those of the others, as those of a broken one are. `rates` are
+/// the GB/s of the links of each GPU.
+pub fn slow_links(rates: &BTreeMap<usize, f64>, has_switch: bool) -> Option<String> {
+    let most = rates.values().copied().fold(0.0, f64::max);
+    // Without a switch GPUs of a regular box have unlike links where the file is of a part of it.
+    let odd: Vec<_> =
+        rates.iter().filter(|&(_, &rate)| rate == 0.0 || has_switch && rate < most * (1.0 - SLACK)).collect();
+    if most == 0.0 || odd.is_empty() {
+        return None;
+    }
+    let (gpus, have) = if odd.len() == 1 { ("GPU", "has") } else { ("GPUs", "have") };
+    let names: Vec<String> = odd.iter().map(|&(gpu, &rate)| format!("{gpu} ({})", link_rate(rate))).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    Some(format!(
+        "{gpus} {} {have} slower links to other GPUs than the rest ({most:.1} GB/s): look at the file, or at the box",
+        listed(&names)
+    ))
+}
+
+/// Returns the rate of a GPU's links in words.
+fn link_rate(rate: f64) -> String {
+    if rate > 0.0 { format!("{rate:.1} GB/s") } else { "no NVLink or xGMI".to_owned() }
+}
+
+/// Returns a sentence about elements that NCCL leaves out.
+pub fn left_out(elements: &[String]) -> Option<String> {
+    let more = elements.len().saturating_sub(1);
+    let others = if more > 0 { format!(", and {more} more like that") } else { String::new() };
+    elements.first().map(|first| format!("NCCL leaves out {first}{others}, and so does this machine"))
+}
+
+/// Returns a sentence about speeds of PCIe that NCCL does not know.
+pub fn unknown_speeds(speeds: &BTreeSet<String>) -> Option<String> {
+    let listed: Vec<&str> = speeds.iter().take(MOST_LISTED).map(String::as_str).collect();
+    let speeds = listed.join("', '");
+    (!listed.is_empty()).then(|| format!("link_speed '{speeds}' is not known, and counts as 8 GT/s, as NCCL takes it"))
 }

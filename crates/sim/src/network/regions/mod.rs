@@ -97,7 +97,7 @@ fn run_region(
     shared: &Shared,
 ) -> Option<Done> {
     let prices = HostPrices::new(interconnect, options);
-    let mut packets = Packets::new(interconnect, options);
+    let mut packets = Packets::new(graph, interconnect, options);
     packets.messages = Messages::of_region(narrow(region));
     packets.lengths = regions.lengths.clone();
     packets.border = Some(Border::new(regions, region));

@@ -1,0 +1,252 @@
+//! A box of a topology of NCCL: its nodes and cables, and the network that it makes.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
+
+use unisono_base::narrow;
+
+use super::{
+    Asked, Gpu, Network, SwitchClass,
+    nccl_odd::{Device, left_out, lone_gpu, of_devices, slow_links, sums, unknown_speeds},
+    nccl_rates::{Rate, nvls_share},
+    network,
+};
+
+/// The first architecture whose NVSwitches copy and reduce.
+const FIRST_SHARP: u32 = 90;
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Kind {
+    /// Rank and device, where they are stated.
+    Gpu(Option<i64>, Option<i64>),
+    /// GB/s of its ports.
+    Nic(f64),
+    Pci,
+    Cpu,
+    NvSwitch,
+}
+
+/// Nodes of a box, and its cables with their rates.
+#[derive(Default)]
+pub struct Server {
+    pub kinds: Vec<Kind>,
+    pub cables: Vec<(usize, usize, Rate)>,
+    /// The latest architecture of a GPU on NVSwitches.
+    pub switched_sm: Option<u32>,
+    /// The least architecture and the most NVLinks of the GPUs of NVIDIA, and the CPUs beside them.
+    pub gpu: Option<Gpu>,
+    /// Speeds of PCIe that are not in NCCL's table.
+    pub unknown_speeds: BTreeSet<String>,
+    /// Elements that NCCL leaves out.
+    pub left_out: Vec<String>,
+    /// The devices by their nodes in the order of the file, and sentences about them.
+    pub devices: Vec<(usize, Device)>,
+    pub odd: Vec<String>,
+}
+
+impl Server {
+    pub fn node(&mut self, kind: Kind) -> usize {
+        self.kinds.push(kind);
+        self.kinds.len() - 1
+    }
+
+    pub fn rate_of(&self, node: usize) -> f64 {
+        match self.kinds[node] {
+            Kind::Nic(rate) => rate,
+            _ => 0.0,
+        }
+    }
+
+    /// Leaves out switches with one cable or none, again and again, and network interfaces where nothing is behind
+    /// them.
+    pub fn without_dead_ends(self, with_nics: bool) -> Self {
+        let stays = |kind: &Kind| match kind {
+            Kind::Gpu(..) => true,
+            Kind::Nic(rate) => with_nics && *rate > 0.0,
+            _ => false,
+        };
+        let mut degree = vec![0_u32; self.kinds.len()];
+        let mut at_node: Vec<Vec<usize>> = vec![Vec::new(); self.kinds.len()];
+        for &(a, b, _) in &self.cables {
+            degree[a] += 1;
+            degree[b] += 1;
+            at_node[a].push(b);
+            at_node[b].push(a);
+        }
+        let mut gone = vec![false; self.kinds.len()];
+        let mut open: Vec<usize> = (0..self.kinds.len()).collect();
+        while let Some(node) = open.pop() {
+            let is_idle = matches!(self.kinds[node], Kind::Nic(_)) || degree[node] <= 1;
+            if gone[node] || stays(&self.kinds[node]) || !is_idle {
+                continue;
+            }
+            gone[node] = true;
+            for &other in at_node[node].iter().filter(|&&other| !gone[other]) {
+                degree[other] -= 1;
+                open.push(other);
+            }
+        }
+        let mut new = vec![usize::MAX; self.kinds.len()];
+        let mut left = Self {
+            switched_sm: self.switched_sm,
+            gpu: self.gpu,
+            unknown_speeds: self.unknown_speeds,
+            left_out: self.left_out,
+            odd: self.odd,
+            ..Self::default()
+        };
+        for node in (0..self.kinds.len()).filter(|&node| !gone[node]) {
+            new[node] = left.node(self.kinds[node]);
+        }
+        let stay = self.cables.into_iter().filter(|&(a, b, _)| !gone[a] && !gone[b]);
+        left.cables = stay.map(|(a, b, rate)| (new[a], new[b], rate)).collect();
+        left
+    }
+
+    /// Returns sentences about devices that are unlike the others, and about network interfaces of a GPU alone.
+    pub fn odd_devices(&self, boxes: u32) -> Vec<String> {
+        let numbers = self.numbers();
+        let mut devices: Vec<(usize, Device)> =
+            self.devices.iter().map(|(at, one)| (numbers[*at], one.clone())).collect();
+        devices.sort_by_key(|&(number, _)| number);
+        for (number, device) in devices.iter_mut().filter(|(_, device)| device.is_gpu) {
+            device.name = number.to_string();
+        }
+        let devices: Vec<Device> = devices.into_iter().map(|(_, device)| device).collect();
+        let mut found = of_devices(&devices);
+        let nics = self.kinds.iter().filter(|kind| matches!(kind, Kind::Nic(rate) if *rate > 0.0)).count();
+        let gpus = self.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
+        if boxes == 1 && gpus == 1 && nics > 0 {
+            found.push(lone_gpu(nics));
+        }
+        found
+    }
+
+    /// GPUs first, by rank where all are unlike, else by device, else in the order of the file; then all others.
+    fn numbers(&self) -> Vec<usize> {
+        let mut gpus: Vec<usize> = Vec::new();
+        let (mut ranks, mut devices) = (Vec::new(), Vec::new());
+        for (node, kind) in self.kinds.iter().enumerate() {
+            if let Kind::Gpu(rank, device) = *kind {
+                gpus.push(node);
+                ranks.push(rank);
+                devices.push(device);
+            }
+        }
+        if let Some(keys) = [ranks, devices].into_iter().find(|keys| are_unlike(keys)) {
+            let mut keyed: Vec<_> = keys.into_iter().zip(gpus).collect();
+            keyed.sort_unstable();
+            gpus = keyed.into_iter().map(|(_, node)| node).collect();
+        }
+        let others = (0..self.kinds.len()).filter(|&node| !matches!(self.kinds[node], Kind::Gpu(..)));
+        let order: Vec<usize> = gpus.into_iter().chain(others).collect();
+        let mut numbers = vec![0; self.kinds.len()];
+        order.iter().enumerate().for_each(|(number, &node)| numbers[node] = number);
+        numbers
+    }
+
+    pub fn network(&self, asked: &Asked, gpus: usize) -> Network {
+        let numbers = self.numbers();
+        let mut inside = String::new();
+        for (node, kind) in self.kinds.iter().enumerate() {
+            let name = match kind {
+                Kind::Gpu(..) => continue,
+                Kind::Nic(_) => "a network interface",
+                Kind::Pci => "a switch of PCIe",
+                Kind::Cpu => "a CPU",
+                Kind::NvSwitch => "the NVSwitches",
+            };
+            let _ = writeln!(inside, "# {} is {name}", numbers[node]);
+        }
+        for &(a, b, rate) in &self.cables {
+            let _ = writeln!(inside, "{} {} {} board", numbers[a], numbers[b], rate.words());
+        }
+        let mut uplinks = String::new();
+        let mut nics = 0;
+        for (node, kind) in self.kinds.iter().enumerate() {
+            if let Kind::Nic(rate) = kind {
+                let _ = writeln!(uplinks, "{} {nics} gbps={} aoc", numbers[node], 8.0 * rate);
+                nics += 1;
+            }
+        }
+        let mut topology = toml::Table::new();
+        let count = i64::from(narrow::<u32>(gpus));
+        if asked.boxes == 1 {
+            topology.insert("name".to_owned(), "graph".into());
+            topology.insert("accelerators".to_owned(), count.into());
+            topology.insert("edges".to_owned(), inside.into());
+        } else {
+            topology.insert("name".to_owned(), "boxes".into());
+            topology.insert("boxes".to_owned(), i64::from(asked.boxes).into());
+            topology.insert("accelerators".to_owned(), count.into());
+            topology.insert("inside".to_owned(), inside.into());
+            topology.insert("uplinks".to_owned(), uplinks.into());
+        }
+        let faster = |one: Rate, other: Rate| if one < other { other } else { one };
+        let fastest = self.cables.iter().map(|cable| cable.2).fold(Rate::of(0.125), faster);
+        let boxes = if asked.boxes == 1 { String::new() } else { format!("{} boxes of ", asked.boxes) };
+        let summary = format!(
+            "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
+            if gpus == 1 { "" } else { "s" }
+        );
+        let mut made = network(asked, summary, 8.0 * fastest.sheet, topology);
+        made.measured_gbps = (fastest.measured < fastest.sheet).then_some(8.0 * fastest.measured);
+        made.gpu = self.gpu;
+        if let Some(sm) = self.switched_sm.filter(|&sm| sm >= FIRST_SHARP) {
+            let switch = self.kinds.iter().position(|kind| *kind == Kind::NvSwitch).filter(|&at| self.joins_all(at));
+            made.switches.extend(switch.map(|at| nvls(narrow(numbers[at]), asked.boxes > 1, sm)));
+            made.notes.push(sums(sm, switch.is_some()));
+        }
+        made.notes.extend(self.odd.iter().cloned());
+        made.notes.extend(slow_links(&self.rates_of_links(&numbers), self.kinds.contains(&Kind::NvSwitch)));
+        made.notes.extend(left_out(&self.left_out));
+        made.notes.extend(unknown_speeds(&self.unknown_speeds));
+        made
+    }
+
+    /// Returns whether a node has a cable to each GPU.
+    fn joins_all(&self, at: usize) -> bool {
+        let is_gpu = |node: usize| matches!(self.kinds[node], Kind::Gpu(..));
+        let joined: BTreeSet<usize> = self
+            .cables
+            .iter()
+            .filter_map(|&(a, b, _)| if a == at { Some(b) } else { (b == at).then_some(a) })
+            .filter(|&node| is_gpu(node))
+            .collect();
+        joined.len() == (0..self.kinds.len()).filter(|&node| is_gpu(node)).count()
+    }
+
+    /// Returns the GB/s of the links of each GPU to other GPUs and NVSwitches.
+    fn rates_of_links(&self, numbers: &[usize]) -> BTreeMap<usize, f64> {
+        let is_fast = |node: usize| matches!(self.kinds[node], Kind::Gpu(..) | Kind::NvSwitch);
+        let mut rates = BTreeMap::new();
+        for (node, _) in self.kinds.iter().enumerate().filter(|(_, kind)| matches!(kind, Kind::Gpu(..))) {
+            let own = self.cables.iter().filter(|&&(a, b, _)| (a == node && is_fast(b)) || (b == node && is_fast(a)));
+            rates.insert(numbers[node], own.fold(0.0, |all, cable| all + cable.2.measured));
+        }
+        rates
+    }
+}
+
+/// Returns the NVSwitches of GPUs that multicast and reduce: all of the third generation and later do.
+fn nvls(node: u32, in_boxes: bool, sm: u32) -> SwitchClass {
+    let (nodes, inside) = if in_boxes { (Vec::new(), vec![node]) } else { (vec![node], Vec::new()) };
+    SwitchClass {
+        nodes,
+        inside,
+        multicast: true,
+        operators: vec!["sum".to_owned()],
+        pulls: true,
+        measured_share: Some(nvls_share(sm)),
+        ..SwitchClass::default()
+    }
+}
+
+/// Returns whether all keys are stated and no two are equal.
+pub fn are_unlike(keys: &[Option<i64>]) -> bool {
+    let mut sorted = keys.to_vec();
+    sorted.sort_unstable();
+    sorted.iter().all(Option::is_some) && sorted.windows(2).all(|pair| pair[0] != pair[1])
+}
