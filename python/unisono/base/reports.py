@@ -732,6 +732,8 @@ class ComparisonRow(TypedDict):
     cost_usd: float | None
     time_x_cost: float | None
     used_cost_usd: float | None
+    #: ``seconds`` and ``time_x_used_cost``, as far as no other machine of the comparison has less.
+    best: list[str]
     reason: str | None
     #: Sentences on the places of the ranks and the assumptions of the program's reader.
     notes: list[str]
