@@ -47,7 +47,7 @@ impl NodeName {
         Self { own: format!("{} of {part}", self.own), ..self }.within(part)
     }
 
-    fn is(&self, name: &str) -> bool {
+    pub fn is(&self, name: &str) -> bool {
         self.own == name || self.within.as_deref() == Some(name)
     }
 }

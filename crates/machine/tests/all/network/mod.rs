@@ -4,6 +4,7 @@ mod accelerator_grid;
 mod allocate {
     mod jobs;
     mod place;
+    mod space;
     mod traffic;
 }
 mod boards;
