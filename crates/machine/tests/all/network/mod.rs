@@ -23,6 +23,7 @@ mod joined;
 mod mesh;
 mod oracle;
 mod part_names;
+mod planes;
 mod presets;
 mod spread;
 mod table2;
