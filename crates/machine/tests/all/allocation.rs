@@ -42,7 +42,7 @@ fn check(space: &JobSpace, outcome: &Outcome) {
         }
         let size = placed.size();
         let is_exact = matches!(space.rule, Rule::Blocks { .. });
-        assert!(size >= job.boards.into() && (!is_exact || size == job.boards.into()), "{job:?} on {placed:?}");
+        assert!(size >= job.boards.into() && (!is_exact || size == u64::from(job.boards)), "{job:?} on {placed:?}");
         if let Some(shape) = job.shape.clone().filter(|_| !is_exact) {
             let sorted = |mut sides: Vec<u32>| {
                 sides.resize(space.count.len(), 1);

@@ -12,7 +12,7 @@
 //! to a group inside one group. They are refused if no such block has enough free boards. Their traffic does not leave
 //! the block ("Jigsaw", Smith and Lowenthal, HPDC 2021, isolates jobs further).
 
-use std::{cmp::Reverse, ops::Range};
+use std::{cmp::Reverse, ops::Range, slice};
 
 use unisono_base::interrupt::poll;
 
@@ -20,27 +20,28 @@ use super::{Free, Heuristic, Placed};
 
 /// Finds boards for a job of `n` boards among `all`. `sizes` are the boards of the blocks of each level, ascending.
 pub fn place((n, all): (u32, u32), sizes: &[u32], aligned: bool, heuristic: Heuristic, free: &Free) -> Option<Placed> {
-    let whole = [0..all];
-    if free.count_in(&whole[0]) < n {
+    let boards = 0..all;
+    let whole = slice::from_ref(&boards);
+    if free.count() < n.into() {
         return None;
     }
     let is_near = heuristic >= Heuristic::Locality;
     let level = sizes.iter().position(|&size| size >= n).filter(|_| aligned);
-    let mut boards = match level {
+    let mut taken = match level {
         Some(level) => {
             let inside = if is_near {
-                best_fit(&whole, sizes[level], n, free)
+                best_fit(whole, sizes[level], n, free)
             } else {
-                parts(&whole, sizes[level]).find(|block| free.count_in(block) >= n)
+                parts(whole, sizes[level]).find(|block| free.count_in(block) >= n)
             };
             let block = inside?;
             if is_near { nearest(&[block], &sizes[..level], n, free) } else { free.first_in(block, n) }
         }
-        None if is_near => nearest(&whole, sizes, n, free),
+        None if is_near => nearest(whole, sizes, n, free),
         None => free.first_in(0..all, n),
     };
-    boards.sort_unstable();
-    Some(Placed { positions: vec![boards] })
+    taken.sort_unstable();
+    Some(Placed { positions: vec![taken] })
 }
 
 /// Returns the blocks of a size within larger ones.

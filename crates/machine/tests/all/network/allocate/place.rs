@@ -58,7 +58,7 @@ fn rows_with_the_same_free_columns() {
     // "HammingMesh", Fig. 3: with failed boards, the chosen rows have the same remaining columns.
     let mesh = space(&[4, 4], Rule::Crossings);
     let mut free = Free::new(&mesh.count);
-    [0, 6, 8].map(|board| free.take(board));
+    [0, 6, 8].into_iter().for_each(|board| free.take(board));
     assert_eq!(free.count(), 13);
     let job = shaped(&[3, 3]);
     // Row 1 would leave two columns in common with row 0.
@@ -72,7 +72,7 @@ fn rows_with_the_same_free_columns() {
 fn rectangles_go_around_the_ends() {
     let torus = space(&[4, 4], Rule::SubBox { wraps: true });
     let mut free = Free::new(&torus.count);
-    [6, 9].map(|board| free.take(board));
+    [6, 9].into_iter().for_each(|board| free.take(board));
     // Rows 0 to 2 and 1 to 3 lack columns 1 and 2; rows 2, 3 and 0 lack column 1 only.
     let found = torus.place(&mut free, &shaped(&[3, 3]), Heuristic::Sort).unwrap();
     assert_eq!(found, placed(&[&[2, 3, 0], &[2, 3, 0]]));
@@ -219,7 +219,7 @@ fn aligned_jobs_stay_inside_the_smallest_block_that_holds_them() {
 fn the_smallest_block_with_room_is_filled_first() {
     let any = space(&[24], Rule::Blocks { sizes: vec![4, 12], aligned: false });
     let mut free = Free::new(&[24]);
-    [4, 5, 16].map(|board| free.take(board));
+    [4, 5, 16].into_iter().for_each(|board| free.take(board));
     let mut near = |n| any.place(&mut free, &of(n), Heuristic::Locality).unwrap().positions[0].clone();
     assert_eq!(near(2), [6, 7]);
     assert_eq!(near(3), [17, 18, 19]);
