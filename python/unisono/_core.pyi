@@ -680,7 +680,9 @@ def allocate(
     fail: int = 0,
     samples: int = 1000,
     seed: int = 0,
-    failed: list[tuple[int, int]] | None = None,
+    failed: list[list[int] | str] | None = None,
+    board: int | None = None,
+    aligned: bool = False,
 ) -> AllocationReport: ...
 def submesh(machine: Machine, rows: list[int], columns: list[int]) -> tuple[list[int], list[int]]: ...
 def algorithms(collective: str | None = None) -> list[dict[str, Any]]: ...

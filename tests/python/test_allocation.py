@@ -1,5 +1,7 @@
 """Jobs on boards and plans on networks, from the command line and Python."""
 
+import itertools
+import math
 import struct
 from pathlib import Path
 
@@ -62,8 +64,12 @@ def test_a_virtual_sub_mesh() -> None:
         (["--machine", "hx2mesh-small", "--jobs", "empty.txt"], "holds no job"),
         (["--machine", "hx2mesh-small", "--jobs", "words.txt"], "line 1: 'many' is no job"),
         (["--machine", "hx2mesh-small", "--plot", "map.gif"], "end in .png, .svg or .pdf"),
-        (["--machine", "fattree-small"], "has no rows and columns of boards"),
-        (["--machine", "wse2"], "has no rows and columns of boards"),
+        (["--machine", "dgx-a100"], "a graph of [8] accelerators; accepted are networks of the families boxes, drag"),
+        (["--machine", "wse2"], "jobs are not placed on wse2, which is not a network"),
+        (["--machine", "fattree-small", "--board", "3"], "accepted are divisors of its 1024 accelerators"),
+        (["--machine", "fattree-small", "--board", "0"], "board is 0, and must be a number of accelerators from 1"),
+        (["--machine", "hx2mesh-small", "--board", "4"], "hx2mesh-small has boards of 2x2 accelerators"),
+        (["--machine", "torus2d-small", "--aligned"], "torus2d-small has no leaves, groups or boxes"),
     ],
 )
 def test_wrong_allocations(options: list[str], why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,9 +147,11 @@ def test_boards_have_a_row_and_a_column(boards: list[int]) -> None:
     [
         (["16,0"], "there is no board 16,0; accepted are rows 0 to 15 and columns 0 to 15 of hx2mesh-small"),
         (["1,2", "1,2"], "board 1,2 is named twice"),
-        (["1,2,3"], "'1,2,3' is no board; accepted are its row and column"),
+        (["1,2,3"], "there is no board 1,2,3; accepted are rows 0 to 15 and columns 0 to 15"),
+        (["1,,3"], "'1,,3' is no board; accepted are its row and column"),
         (["3", "4"], "--fail has 2 numbers of boards to draw"),
-        (["x"], "is not a whole number"),
+        (["3.5"], "is not a whole number"),
+        (["leaf 3"], "'leaf 3' is no part of hx2mesh-small with accelerators; accepted are"),
     ],
 )
 def test_wrong_boards_are_refused(fail: list[str], why: str) -> None:
@@ -159,3 +167,125 @@ def test_a_job_that_takes_more_boards_than_its_size_says_so(tmp_path: Path) -> N
         ran = call("allocate", "--machine", "hx2mesh-small", "--jobs", str(jobs), "--samples", "1")
         row = next(line.split() for line in ran.out.splitlines() if line.split()[:1] == [str(size)])
         assert (row[1], "boards of the next size" in ran.out) == (taken, size == 37)
+
+
+def small(topology: dict[str, object]) -> dict[str, object]:
+    """Returns a small network of a family."""
+    return {**un.machine("fattree-small").describe(), "name": "small", "topology": topology}
+
+
+#: Networks of 64 boards, with the accelerators of a board that is not the family's own.
+NETWORKS: dict[str, tuple[dict[str, object], int | None]] = {
+    "hxmesh": ({"name": "hxmesh", "board": [2, 2], "boards": [8, 8]}, None),
+    "torus": ({"name": "torus", "dims": [8, 8, 4], "board": [2, 2, 1]}, None),
+    "mesh": ({"name": "mesh", "dims": [16, 16], "board": [2, 2]}, None),
+    "fattree": ({"name": "fattree", "accelerators": 256, "levels": 2, "down": 16, "up": 16}, 4),
+    "dragonfly": ({"name": "dragonfly", "p": 4, "a": 8, "h": 4, "g": 8}, 4),
+    "boxes": (
+        {
+            "name": "boxes",
+            "boxes": 32,
+            "accelerators": 8,
+            "inside": "".join(f"{k} 8\n" for k in range(8)),
+            "uplinks": "8 0",
+        },
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("family", NETWORKS)
+def test_jobs_are_placed_on_every_family_around_failures(family: str) -> None:
+    topology, board = NETWORKS[family]
+    for aligned in (False, True) if board else (False,):
+        study = un.allocate(small(topology), fail=9, board=board, samples=5, seed=2, aligned=aligned)
+        assert math.prod(study["boards"]) == 64
+        assert math.prod(study["board"]) == 4
+        extents = study["boards"]
+        taken = {tuple(board) for board in study["first"]["failed"]}
+        assert len(taken) == study["fail"] == 9
+        used = 0
+        for job in study["first"]["jobs"]:
+            if job["positions"] is None:
+                continue
+            boards = set(itertools.product(*job["positions"]))
+            assert not taken & boards
+            assert all(0 <= at < all_ for place in boards for at, all_ in zip(place, extents, strict=True))
+            assert len(boards) >= job["boards"]
+            if study["rule"] == "sub-box":
+                for line, extent in zip(job["positions"], extents, strict=True):
+                    follows = [(at + 1) % extent if family == "torus" else at + 1 for at in line]
+                    assert follows[:-1] == line[1:]
+            taken |= boards
+            used += job["boards"]
+        assert used <= 64 - 9
+        assert 0 < study["utilization_p1"] <= study["utilization_mean"] <= 1
+        if study["rule"] == "any":
+            assert study["utilization_mean"] == 1
+
+
+def test_networks_of_the_same_number_of_boards_have_the_same_jobs_and_failures() -> None:
+    studies = [
+        un.allocate(small(topology), fail=5, board=board, samples=1, seed=4) for topology, board in NETWORKS.values()
+    ]
+    jobs = [[job["boards"] for job in study["first"]["jobs"]] for study in studies]
+    assert all(one == jobs[0] for one in jobs)
+    numbers = []
+    for study in studies:
+        strides = [math.prod(study["boards"][at + 1 :]) for at in range(len(study["boards"]))]
+        failed = study["first"]["failed"]
+        numbers.append([sum(at * by for at, by in zip(board, strides, strict=True)) for board in failed])
+    assert all(one == numbers[0] for one in numbers)
+
+
+def test_parts_and_accelerators_of_the_machine_fail() -> None:
+    fly = small(NETWORKS["dragonfly"][0])
+    # Group 2 has routers 16 to 23, each with one board of four accelerators.
+    study = un.allocate(fly, [1], failed=["group 2", (0,), "accelerator 65"], board=4, samples=1)
+    assert study["failed"] == [[at] for at in (*range(16, 24), 0)]
+    broken = un.machine(fly, failed=["accelerator 5", "7", 40])
+    assert un.allocate(broken, [1], failed=["accelerator 6"], fail=2, board=4, samples=1)["failed"] == [[1], [10]]
+    # Rows and columns of boards stay those of the machine without failures.
+    mesh = un.machine("hx2mesh-small", failed=["board 2,1"])
+    assert un.allocate(mesh, [1], samples=1)["failed"] == [[2, 1]]
+    for wrong, why in ((["router 2"], "names such as 'accelerator 255' or 'group 7'"), ([(64,)], "boards 0 to 63")):
+        with pytest.raises(un.InputError, match=why):
+            un.allocate(fly, [1], failed=wrong, board=4)
+
+
+def test_families_are_compared_on_the_command_line(tmp_path: Path) -> None:
+    fly = ("--machine", "dragonfly-small", "--board", "4", "--samples", "5", "--seed", "1", "--fail", "20")
+    picture = tmp_path / "map.svg"
+    out = call("allocate", *fly, "--plot", str(picture)).out
+    assert "alibaba jobs on 256 boards of 4 accelerators of dragonfly-small, 20 failed, 5 samples" in out
+    assert "any boards" in out
+    assert "100.00% mean" in out
+    assert "leaf, group or box" in picture.read_text()
+    near = json_of("allocate", *fly, "--heuristic", "locality")
+    assert near["upper_level"]["alltoall"] < json_of("allocate", *fly)["upper_level"]["alltoall"]
+    assert near["utilization_mean"] == 1
+    # Each of the eight groups has room for one job of 20 of its 32 boards.
+    jobs = tmp_path / "jobs"
+    jobs.write_text("20\n" * 12)
+    on = ("allocate", "--machine", "dragonfly-small", "--board", "4", "--samples", "1", "--jobs", str(jobs))
+    found = [json_of(*on, *more) for more in ((), ("--aligned",))]
+    assert [(study["rule"], study["placed"]) for study in found] == [("any", 12), ("aligned", 8)]
+
+
+def test_boxes_of_a_torus_are_printed_by_their_positions(tmp_path: Path) -> None:
+    text = (
+        un.preset_toml("torus2d-small").replace("[32, 32]", "[8, 8, 4]").replace("board = [2, 2]", "board = [2, 2, 1]")
+    )
+    torus, jobs, picture = tmp_path / "torus.toml", tmp_path / "jobs", tmp_path / "map.png"
+    torus.write_text(text)
+    jobs.write_text("4x2x2\n7\n")
+    out = call("allocate", "--machine", str(torus), "--jobs", str(jobs), "--samples", "1", "--plot", str(picture)).out
+    assert "4 x 4 x 4 boards of torus2d-small, 0 failed" in out
+    assert "none: a torus has no switches" in out
+    rows = [line.split(maxsplit=2) for line in out.splitlines() if line.startswith(("    16", "     7"))]
+    # Seven has no box, and a box of eight is a cube.
+    assert rows == [["16", "16", "0-3 x 0-1 x 0-1"], ["7", "8", "0-1 x 0-1 x 2-3"]]
+    assert "factors near a cube" in out
+    assert picture.read_bytes()[:4] == b"\x89PNG"
+    refused = call("allocate", "--machine", str(torus), "--jobs", str(jobs), "--fail", "4,0,0")
+    assert "there is no board 4,0,0; accepted are positions 0 to 3,3,3 in the 3 dimensions" in refused.err

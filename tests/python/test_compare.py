@@ -80,3 +80,34 @@ def test_machines_of_one_name_are_named_by_their_files(tmp_path: Path) -> None:
         Path(file).write_text(text)
     rows = json_of("compare", "dlrm", "--machines", ",".join([*files, "hx2mesh-small"]))["rows"]
     assert [row["machine"] for row in rows] == [*files, "hx2mesh-small"]
+
+
+def test_the_best_machine_of_each_workload_is_marked() -> None:
+    machines = ["fattree-tapered75-small", "torus2d-small", "fattree-small", "dgx-a100"]
+    rows = un.compare(["gpt-3", "dlrm"], machines)
+    for name in ("gpt-3", "dlrm"):
+        own = [row for row in rows if row["workload"] == name and row["seconds"] is not None]
+        assert all(row["best"] == [] for row in rows if row["seconds"] is None)
+        times = [row["seconds"] or 0.0 for row in own]
+        products = [(row["seconds"] or 0.0) * (row["used_cost_usd"] or 0.0) for row in own]
+        for quantity, values in (("seconds", times), ("time_x_used_cost", products)):
+            assert [quantity in row["best"] for row in own] == [value == min(values) for value in values]
+    # Ties are marked alike, and what only one machine can run is not compared.
+    twice = un.compare(["dlrm"], ["torus2d-small", "torus2d-small", "dgx-a100"])
+    assert [row["best"] for row in twice] == [["seconds", "time_x_used_cost"]] * 2 + [[]]
+    assert [row["best"] for row in un.compare(["dlrm"], ["torus2d-small", "dgx-a100"])] == [[], []]
+
+
+def test_the_table_marks_the_best_machines() -> None:
+    out = call("compare", "dlrm", "--machines", "torus2d-small,fattree-tapered75-small").out
+    marked = [line for line in out.splitlines() if line.startswith("dlrm") and "*" in line]
+    assert len(marked) in (1, 2)
+    assert sum(line.count("*") for line in marked) == 2
+    assert "* the least of the machines for the workload" in out
+    assert "*" not in call("compare", "dlrm", "--machines", "torus2d-small").out
+
+
+def test_with_copies_the_least_time_is_of_one_copy() -> None:
+    rows = un.compare(["gpt-3"], ["hx2mesh-small", "fattree-small"], fill=True)
+    by_copy = [row["seconds"] / (row["copies"] or 1) for row in rows if row["seconds"] is not None]
+    assert ["seconds" in row["best"] for row in rows] == [time == min(by_copy) for time in by_copy]

@@ -169,3 +169,31 @@ def test_a_shape_takes_healthy_accelerators() -> None:
     assert "without its failed accelerators (5)" in refused.err
     lost = call("plan", *options[:-3], "--algorithm", "ring", "--fail", "5", "--json").json
     assert any("ranks are in a line" in note for note in lost["notes"])
+
+
+def test_a_failed_plane_takes_its_share_of_the_bandwidth(workload: Path) -> None:
+    """Long messages are limited by bandwidth, of which three of four planes are left."""
+    whole, broken = (un.machine("hx2mesh-small", failed=failed) for failed in ((), ("plane 1",)))
+    cut = [un.plan("allreduce", machine, shape="8x8", bytes="1GiB").predicted["seconds"] for machine in (whole, broken)]
+    assert cut[1] / cut[0] == pytest.approx(4 / 3, rel=1e-3)
+    flows = [un.traffic("alltoall", machine, bytes="64KiB", level="flow") for machine in (whole, broken)]
+    assert flows[1].seconds / flows[0].seconds == pytest.approx(4 / 3, rel=1e-2)
+    row = un.compare([workload], [broken])[0]
+    assert (row["failed"], row["cost_usd"]) == (["plane 1"], un.compare([workload], [whole])[0]["cost_usd"])
+    ran = call("compare", str(workload), "--machines", "hx2mesh-small,fattree-small", "--fail", "plane 1")
+    assert "hx2mesh-small without plane 1" in ran.out
+    assert "3 of 4 planes, 75.0 % of the bandwidth" in ran.out + ran.err
+    assert "15 of 16 planes, 93.8 % of the bandwidth" in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("machine", "plane", "why"),
+    [
+        ("gb200-nvl72", "plane 0", "because there is a single plane; fail links or nodes"),
+        ("dgx-h100-x8", "plane 3", "because there is a single plane; fail links or nodes"),
+        ("torus2d-small", "plane 4", "there is no 'plane 4'; accepted are plane 0 to plane 3"),
+    ],
+)
+def test_planes_that_a_machine_lacks_are_refused(machine: str, plane: str, why: str) -> None:
+    ran = call("plan", "allreduce", "--machine", machine, "--bytes", "1KiB", "--fail", plane)
+    assert (ran.code, why in ran.err) == (2, True), ran.err

@@ -96,6 +96,7 @@ def test_reports_on_networks_are_of_their_types(tmp_path: Path) -> None:
     check(un.traffic("allreduce", small, bytes=64, level="packet").report(), "TrafficReport")
     check(un.workload("dlrm", "hx2mesh-small"), "WorkloadReport")
     check(un.allocate("hx2mesh-small", samples=10, fail=3), "AllocationReport")
+    check(un.allocate("fattree-small", samples=10, fail=3, board=4, aligned=True), "AllocationReport")
 
 
 def test_rows_of_a_plan_file_are_of_their_type(tmp_path: Path) -> None:
@@ -117,6 +118,8 @@ def test_discoveries_are_of_their_type(simulate: bool) -> None:
 
 
 def test_differences_are_found() -> None:
-    assert differences({"rows": [1], "columns": [2], "boards": True}, reports.Job) == ["it.boards is True"]
-    assert differences({"rows": [1], "more": 1}, reports.Job) == ["it lacks boards", "it lacks columns", "it has more"]
+    job = {"rows": [1], "columns": [2], "positions": [[1], [2]], "boards": 1}
+    assert differences({**job, "boards": True}, reports.Job) == ["it.boards is True"]
+    del job["boards"], job["columns"]
+    assert differences({**job, "more": 1}, reports.Job) == ["it lacks boards", "it lacks columns", "it has more"]
     assert differences({"task": "a", "seconds": None}, reports.TaskTime) == ["it.seconds is None"]

@@ -68,16 +68,29 @@ pub enum MachineError {
     TooManyCables { found: u64, most: u64 },
     #[error(transparent)]
     OverLimit(#[from] OverLimit),
-    #[error("{machine} has no rows and columns of boards; jobs are placed on an hxmesh or a torus of two dimensions")]
+    #[error("{machine} has no rows and columns of boards; an hxmesh and a torus of two dimensions have")]
     NoBoards { machine: String },
+    #[error("jobs are not placed on {machine}, {found}; accepted are networks of the families {accepted}")]
+    NoJobSpace { machine: String, found: String, accepted: String },
+    #[error(
+        "{machine} has boards of {board} accelerators; a size of boards is for networks without boards of their own"
+    )]
+    OwnBoards { machine: String, board: String },
+    #[error(
+        "a board of {found} accelerators divides {machine} into unequal boards; accepted are divisors of its \
+         {accelerators} accelerators that divide its blocks of {leaf} or consist of them"
+    )]
+    NoSuchBoard { found: u32, machine: String, accelerators: u32, leaf: u32 },
+    #[error("{machine} has no leaves, groups or boxes in which aligned jobs could stay; ask for no aligned jobs")]
+    NoBlocks { machine: String },
     #[error("{found} of {machine}'s {boards} boards fail; accepted are 0 to {}", boards - 1)]
     AllFail { found: u64, machine: String, boards: u64 },
-    #[error("{origin}: a job of {job} boards is larger than {machine}, which has {rows}x{columns} of them")]
-    JobTooLarge { origin: String, job: String, machine: String, rows: u32, columns: u32 },
-    #[error("{origin}, line {line}: '{found}' is no job; accepted are a number of boards, or rows x columns as in 4x8")]
-    NoJob { origin: String, line: usize, found: String },
-    #[error("{origin} holds no job; a line is a number of boards, or rows x columns as in 4x8")]
-    NoJobs { origin: String },
+    #[error("{origin}: a job of {job} boards is larger than {machine}, which has {boards} of them")]
+    JobTooLarge { origin: String, job: String, machine: String, boards: String },
+    #[error("{origin}, line {line}: '{found}' is no job; accepted are {accepted}")]
+    NoJob { origin: String, line: usize, found: String, accepted: String },
+    #[error("{origin} holds no job; a line is {accepted}")]
+    NoJobs { origin: String, accepted: String },
     #[error("{origin}, line {line}: '{found}' is no size of jobs: {reason}")]
     NoSize { origin: String, line: usize, found: String, reason: String },
     #[error("{origin} ends at {share} % of the jobs; the last line of sizes is that of 100%")]

@@ -1,7 +1,7 @@
 //! Units that only the tests of this crate use. They are not part of the interface and may change at any time.
 
-pub mod place {
-    pub use crate::network::allocate::place::shapes;
+pub mod shapes {
+    pub use crate::network::allocate::shapes::shapes;
 }
 pub mod spread {
     pub use crate::network::spread::Spread;

@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 use serde::Serialize;
+use unisono_base::excerpt;
 use unisono_machine::{
     MachineError,
     network::{
-        Boards, Network,
-        allocate::{Heuristic, Jobs, Outcome, Sample, Sizes, Study, study},
+        Boards, FAMILIES, Network, Topology,
+        allocate::{Heuristic, Job, JobSpace, Jobs, Outcome, Placed, Rule, Sample, Sizes, Study, study},
     },
 };
 
@@ -17,82 +18,181 @@ use crate::{
     machine::Machine,
 };
 
-/// A job of the first sample, with the rows and columns of its boards; None if it was not placed.
+/// A job of the first sample, with the positions of its boards in each dimension; None if it was not placed. Of two
+/// dimensions, these are rows and columns.
 #[derive(Serialize)]
 struct JobReport {
     boards: u32,
     rows: Option<Vec<u32>>,
     columns: Option<Vec<u32>>,
+    positions: Option<Vec<Vec<u32>>>,
 }
 
 #[derive(Serialize)]
 struct FirstReport {
-    failed: Vec<[u32; 2]>,
+    failed: Vec<Vec<u32>>,
     jobs: Vec<JobReport>,
 }
 
 #[derive(Serialize)]
 struct Report<'a> {
     machine: &'a str,
-    boards: [u32; 2],
-    board: [u32; 2],
-    leaf: [u32; 2],
+    boards: &'a [u32],
+    board: &'a [u32],
+    leaf: &'a [u32],
     heuristic: &'static str,
+    /// The sets of boards that a job may have.
+    rule: &'static str,
     fail: u64,
-    /// Boards that failed in every sample, as row and column; the others of `fail` were drawn.
-    failed: &'a [[u32; 2]],
+    /// Boards that failed in every sample, by their positions; the others of `fail` were drawn.
+    failed: Vec<Vec<u32>>,
     seed: u64,
     #[serde(flatten)]
     outcome: &'a Outcome,
     first: FirstReport,
 }
 
-fn boards(machine: &Machine) -> PyResult<Boards> {
-    let Some(network) = machine.description().get::<Network>() else {
-        return Err(input(MachineError::NoBoards { machine: machine.description().name().to_owned() }));
-    };
-    machine.check_whole("jobs are placed on the boards of")?;
-    let topology = network.topology(&network.name).map_err(input)?;
-    topology.boards().ok_or_else(|| input(MachineError::NoBoards { machine: network.name.clone() }))
+/// A board that failed: its position in each dimension, or the name of a part of the machine.
+#[derive(FromPyObject)]
+pub enum FailedBoard {
+    Position(Vec<u32>),
+    Part(String),
 }
 
-/// Converts boards named by row and column to row-major numbers.
-fn numbers(named: &[[u32; 2]], boards: &Boards, machine: &str) -> PyResult<Vec<u32>> {
-    let [rows, columns] = boards.count;
-    let mut seen = HashSet::new();
-    for &[row, column] in named {
-        if row >= rows || column >= columns {
-            let (last_row, last_column) = (rows - 1, columns - 1);
-            let accepted = format!("accepted are rows 0 to {last_row} and columns 0 to {last_column} of {machine}");
-            return Err(input(format!("there is no board {row},{column}; {accepted}")));
-        }
-        if !seen.insert([row, column]) {
-            return Err(input(format!("board {row},{column} is named twice among the failed boards; name it once")));
-        }
-    }
-    Ok(named.iter().map(|[row, column]| row * columns + column).collect())
+/// A network with the boards that are given to jobs.
+struct Places {
+    name: String,
+    topology: Box<dyn Topology>,
+    space: JobSpace,
+    /// The boards with accelerators that the description marks as failed.
+    failed: Vec<u32>,
 }
 
-fn first(sample: &Sample, boards: &Boards) -> FirstReport {
-    let job = |(job, placed): &(unisono_machine::network::allocate::Job, Option<_>)| {
-        let placed: Option<&unisono_machine::network::allocate::Placed> = placed.as_ref();
-        JobReport {
-            boards: job.boards,
-            rows: placed.map(|p| p.rows.clone()),
-            columns: placed.map(|p| p.columns.clone()),
-        }
-    };
-    FirstReport {
-        failed: sample.failed.iter().map(|b| [b / boards.count[1], b % boards.count[1]]).collect(),
-        jobs: sample.jobs.iter().map(job).collect(),
+fn rule(space: &JobSpace) -> &'static str {
+    match space.rule {
+        Rule::Crossings => "crossings",
+        Rule::SubBox { .. } => "sub-box",
+        Rule::Blocks { aligned: false, .. } => "any",
+        Rule::Blocks { aligned: true, .. } => "aligned",
     }
+}
+
+impl Places {
+    fn of(machine: &Machine, board: Option<u32>, aligned: bool) -> PyResult<Self> {
+        let name = machine.description().name().to_owned();
+        let accepted = || FAMILIES.iter().filter_map(|family| family.jobs).collect::<Vec<_>>().join(", ");
+        let refused =
+            |found: String| input(MachineError::NoJobSpace { machine: name.clone(), found, accepted: accepted() });
+        let Some(network) = machine.description().get::<Network>() else {
+            return Err(refused("which is not a network".to_owned()));
+        };
+        machine.check_whole("jobs are placed on the boards of")?;
+        let topology = network.whole_topology(&name).map_err(input)?;
+        let Some(mut space) = topology.jobs() else {
+            return Err(refused(format!("a {} of {:?} accelerators", topology.name(), topology.extents())));
+        };
+        if let Some(board) = board {
+            space = space.in_boards_of(&name, board).map_err(input)?;
+        }
+        if aligned {
+            space = space.aligned(&name).map_err(input)?;
+        }
+        let left = network.topology(&name).map_err(input)?;
+        let kept: Option<HashSet<u32>> = left.kept().map(|kept| kept.iter().copied().collect());
+        let gone = (0..topology.accelerators()).filter(|node| kept.as_ref().is_some_and(|kept| !kept.contains(node)));
+        let mut failed: Vec<u32> = gone.map(|node| space.board_of(node)).collect();
+        failed.sort_unstable();
+        failed.dedup();
+        Ok(Self { name, topology, space, failed })
+    }
+
+    /// Returns the row-major numbers of the boards that failed in every sample, each once: those of failed
+    /// accelerators of the machine, then the named ones.
+    fn failed(&self, named: &[FailedBoard]) -> PyResult<Vec<u32>> {
+        let mut seen: HashSet<u32> = self.failed.iter().copied().collect();
+        let (mut found, mut positions) = (self.failed.clone(), HashSet::new());
+        for one in named {
+            let boards = match one {
+                FailedBoard::Position(position) => {
+                    let board = self.number(position)?;
+                    if !positions.insert(board) {
+                        let board = list(position);
+                        return Err(input(format!(
+                            "board {board} is named twice among the failed boards; name it once"
+                        )));
+                    }
+                    vec![board]
+                }
+                FailedBoard::Part(name) => self.of_part(name)?,
+            };
+            found.extend(boards.into_iter().filter(|&board| seen.insert(board)));
+        }
+        Ok(found)
+    }
+
+    fn number(&self, position: &[u32]) -> PyResult<u32> {
+        let (count, machine) = (&self.space.count, &self.name);
+        if position.len() != count.len() || position.iter().zip(count).any(|(at, all)| at >= all) {
+            let accepted = match count[..] {
+                [rows, columns] => format!("rows 0 to {} and columns 0 to {}", rows - 1, columns - 1),
+                [all] => format!("boards 0 to {}", all - 1),
+                _ => {
+                    let last: Vec<u32> = count.iter().map(|all| all - 1).collect();
+                    format!("positions 0 to {} in the {} dimensions", list(&last), count.len())
+                }
+            };
+            return Err(input(format!("there is no board {}; accepted are {accepted} of {machine}", list(position))));
+        }
+        Ok(position.iter().zip(count).fold(0, |number, (at, all)| number * all + at))
+    }
+
+    /// Returns the boards with accelerators of a named part.
+    fn of_part(&self, name: &str) -> PyResult<Vec<u32>> {
+        let of_name = (0..self.topology.accelerators()).filter(|&node| self.topology.node_name(node).is(name));
+        let mut boards: Vec<u32> = of_name.map(|node| self.space.board_of(node)).collect();
+        boards.dedup();
+        if boards.is_empty() {
+            let last = self.topology.node_name(self.topology.accelerators() - 1);
+            let part = last.within.map_or_else(String::new, |part| format!(" or '{part}'"));
+            let (name, machine) = (excerpt(name), &self.name);
+            return Err(input(format!(
+                "'{name}' is no part of {machine} with accelerators; accepted are a number of boards, the position of one, \
+                 and names such as '{}'{part}",
+                last.own
+            )));
+        }
+        Ok(boards)
+    }
+
+    fn first(&self, sample: &Sample) -> FirstReport {
+        let job = |(job, placed): &(Job, Option<Placed>)| {
+            let positions = placed.as_ref().map(|placed| placed.positions.clone());
+            let [rows, columns] = match positions.as_deref() {
+                Some([rows, columns]) => [Some(rows.clone()), Some(columns.clone())],
+                _ => [None, None],
+            };
+            JobReport { boards: job.boards, rows, columns, positions }
+        };
+        FirstReport {
+            failed: sample.failed.iter().map(|&board| self.space.position(board)).collect(),
+            jobs: sample.jobs.iter().map(job).collect(),
+        }
+    }
+}
+
+fn list(position: &[u32]) -> String {
+    position.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// Places jobs on the boards of a machine, around failed boards.
 ///
-/// `jobs` is the text of a job file with its name, or None for the job sizes of the trace.
+/// `jobs` is the text of a job file with its name, or None for the job sizes of the trace. `board` is the number of
+/// accelerators of a board on networks without boards of their own.
 #[pyfunction]
-#[pyo3(signature = (machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0, failed = None))]
+#[pyo3(signature = (
+    machine, jobs = None, heuristic = "sort", fail = 0, samples = 1000, seed = 0, failed = None, board = None,
+    aligned = false
+))]
 #[expect(clippy::too_many_arguments, reason = "the keywords of the Python function")]
 pub fn allocate<'py>(
     py: Python<'py>,
@@ -102,33 +202,46 @@ pub fn allocate<'py>(
     fail: u64,
     samples: u32,
     seed: u64,
-    failed: Option<Vec<[u32; 2]>>,
+    failed: Option<Vec<FailedBoard>>,
+    board: Option<u32>,
+    aligned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (boards, name) = (boards(machine)?, machine.description().name());
+    let places = Places::of(machine, board, aligned)?;
+    let (space, name) = (&places.space, places.name.as_str());
     let heuristic: Heuristic = heuristic.parse().map_err(input)?;
     let jobs = match &jobs {
         None => Jobs::Drawn(Sizes::trace()),
-        Some((text, origin)) => Jobs::parse(text, origin, name, &boards).map_err(input)?,
+        Some((text, origin)) => Jobs::parse(text, origin, name, space).map_err(input)?,
     };
-    let named = failed.unwrap_or_default();
-    let failed = numbers(&named, &boards, name)?;
+    let failed = places.failed(&failed.unwrap_or_default())?;
+    let named: Vec<Vec<u32>> = failed.iter().map(|&board| space.position(board)).collect();
     let asked = Study { jobs, heuristic, failed, failures: fail, samples, seed };
-    let outcome = detached(py, || study(&boards, name, &asked))?.map_err(input)?;
+    let outcome = detached(py, || study(space, name, &asked))?.map_err(input)?;
     to_python(
         py,
         &Report {
             machine: name,
-            boards: boards.count,
-            board: boards.board,
-            leaf: boards.leaf,
+            boards: &space.count,
+            board: &space.board,
+            leaf: &space.leaf,
             heuristic: heuristic.name(),
+            rule: rule(space),
             fail: fail + named.len() as u64,
-            failed: &named,
+            failed: named,
             seed,
             outcome: &outcome,
-            first: first(&outcome.first, &boards),
+            first: places.first(&outcome.first),
         },
     )
+}
+
+/// Returns the rows and columns of boards of a machine.
+fn boards(machine: &Machine) -> PyResult<Boards> {
+    let none = || input(MachineError::NoBoards { machine: machine.description().name().to_owned() });
+    let network = machine.description().get::<Network>().ok_or_else(none)?;
+    machine.check_whole("jobs are placed on the boards of")?;
+    let topology = network.topology(&network.name).map_err(input)?;
+    topology.boards().ok_or_else(none)
 }
 
 /// Returns the accelerators of the boards at some rows and columns, in the order of ranks, and their grid.

@@ -191,5 +191,5 @@ fn simulated(
 ) -> PyResult<Simulation> {
     let begin = Instant::now();
     let run = detached(py, || network::run(graph, interconnect, options))?.map_err(|e| failed(py, e.into()))?;
-    Ok(Simulation(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64())))
+    Ok(Simulation(Run::on_network(run, TICKS_PER_NS, network.working_planes(), begin.elapsed().as_secs_f64())))
 }

@@ -732,21 +732,27 @@ class ComparisonRow(TypedDict):
     cost_usd: float | None
     time_x_cost: float | None
     used_cost_usd: float | None
+    #: ``seconds`` and ``time_x_used_cost``, as far as no other machine of the comparison has less.
+    best: list[str]
     reason: str | None
     #: Sentences on the places of the ranks and the assumptions of the program's reader.
     notes: list[str]
 
 
 class Job(TypedDict):
-    """One job of a sample: the rows and columns of its boards, None if it was refused."""
+    """One job of a sample: the positions of its boards along each dimension, None if it was refused.
+
+    Its boards are at the crossings of the positions. Of two dimensions, these are also its ``rows`` and ``columns``.
+    """
 
     boards: int
     rows: list[int] | None
     columns: list[int] | None
+    positions: list[list[int]] | None
 
 
 class SampledJobs(TypedDict):
-    """One sample: the boards that failed, as (row, column), and the jobs that were placed."""
+    """One sample: the positions of the boards that failed, such as (row, column), and the jobs that were placed."""
 
     failed: list[list[int]]
     jobs: list[Job]
@@ -760,6 +766,7 @@ class AllocationReport(TypedDict):
     board: list[int]
     leaf: list[int]
     heuristic: str
+    rule: str
     fail: int
     failed: list[list[int]]
     seed: int

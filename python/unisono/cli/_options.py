@@ -321,8 +321,8 @@ fail_option = click.option(
     "--fail",
     multiple=True,
     metavar="A-B|N|NAME",
-    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), node N, a part by its name, or one "
-    "cable of every class (one-link) are gone; repeatable.",
+    help="Of a network: the cables between nodes A and B (A-B:1 for one of them), node N, a part by its name, one "
+    "cable of every class (one-link), or one of several planes (plane K) are gone; repeatable.",
 )
 
 

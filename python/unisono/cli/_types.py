@@ -80,22 +80,27 @@ class Root(click.ParamType[int | tuple[int, int]]):
         return numbers[0] if len(numbers) == 1 else (numbers[0], numbers[1])
 
 
-class FailedBoards(click.ParamType[int | tuple[int, int]]):
-    """A number of boards, or the row and column of one, as in ``3,4``."""
+class FailedBoards(click.ParamType[int | tuple[int, ...] | str]):
+    """A number of boards, the position of one, as in ``3,4``, or the name of a part, as in ``board 3,4``."""
 
-    name = "N|ROW,COL"
+    name = "N|ROW,COL|NAME"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | tuple[int, int]:
-        """Returns the number, or row and column."""
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | tuple[int, ...] | str:
+        """Returns the number, the position in each dimension, or the name."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]
-        row, comma, column = value.partition(",")
-        if not comma:
+        if any(letter.isalpha() for letter in value):
+            return value
+        numbers = value.split(",")
+        if len(numbers) == 1:
             # A number below 0 is refused later, with all other wrong numbers of boards.
-            return -_whole(self, row[1:], param, ctx) if row.startswith("-") else _whole(self, row, param, ctx)
-        if not (row.strip().isdecimal() and column.strip().isdecimal()):
+            negative = value.startswith("-")
+            return -_whole(self, value[1:], param, ctx) if negative else _whole(self, value, param, ctx)
+        if not all(number.strip().isdecimal() for number in numbers):
             self.fail(f"'{value}' is no board; accepted are its row and column from 0 on, as in 3,4", param, ctx)
-        return _whole(self, row, param, ctx), _whole(self, column, param, ctx)
+        return tuple(_whole(self, number, param, ctx) for number in numbers)
 
 
 class Share(click.ParamType[tuple[str, float]]):

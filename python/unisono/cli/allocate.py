@@ -1,12 +1,14 @@
 """`unisono allocate`: jobs on the boards of a network, around failures."""
 
+import math
+
 import click
 
 import unisono
 from unisono import InputError
 from unisono.base.files import write
 from unisono.base.pictures import form_of
-from unisono.base.reports import Job
+from unisono.base.reports import AllocationReport, Job
 from unisono.cli._options import json_option, limit_options, machine_option
 from unisono.cli._output import print_fields, print_json, print_lines, print_table, working
 from unisono.cli._pictures import check_picture
@@ -18,13 +20,43 @@ __all__ = ["allocate"]
 _SHOWN = 10
 
 
+#: The largest number of runs of boards that a line lists.
+_RUNS = 8
+_RULES = {"any": "any boards", "aligned": "boards of one leaf, router, group or box, if it fits into one"}
+
+
 def _line(numbers: list[int] | None) -> str:
     return "refused" if numbers is None else ", ".join(map(str, numbers))
 
 
+def _runs(numbers: list[int]) -> str:
+    """Returns ascending runs of numbers as ``0-3, 7``."""
+    firsts = [at for at, number in enumerate(numbers) if at == 0 or number != numbers[at - 1] + 1]
+    ends = [*firsts[1:], len(numbers)]
+    runs = [
+        str(numbers[at]) if end == at + 1 else f"{numbers[at]}-{numbers[end - 1]}"
+        for at, end in zip(firsts, ends, strict=True)
+    ]
+    return ", ".join(runs[:_RUNS]) + (f" and {len(runs) - _RUNS} more" if len(runs) > _RUNS else "")
+
+
 def _taken(job: Job) -> str:
     """Returns the number of boards that a job has in fact, which make whole rows and columns."""
-    return "-" if job["rows"] is None or job["columns"] is None else str(len(job["rows"]) * len(job["columns"]))
+    return "-" if job["positions"] is None else str(math.prod(map(len, job["positions"])))
+
+
+def _placed(job: Job, dimensions: int) -> list[str]:
+    """Returns the cells of a job: of two dimensions its rows and columns, else all positions."""
+    taken = [str(job["boards"]), _taken(job)]
+    if dimensions == 2:
+        return [*taken, _line(job["rows"]), _line(job["columns"])]
+    return [*taken, "refused" if job["positions"] is None else " x ".join(map(_runs, job["positions"]))]
+
+
+def _boards(report: AllocationReport) -> str:
+    """Returns the boards of the machine, with their accelerators if the user chose the number."""
+    of_each = f" of {report['board'][0]} accelerators" if report["rule"] in _RULES and report["board"] != [1] else ""
+    return f"{' x '.join(map(str, report['boards']))} boards{of_each}"
 
 
 @click.command()
@@ -40,10 +72,17 @@ def _taken(job: Job) -> str:
     "--fail",
     multiple=True,
     type=FailedBoards(),
-    metavar="N|ROW,COL",
-    help="A number of boards that fail, drawn at random; or a board that failed, by row and column from 0 on; "
-    "repeatable.",
+    metavar="N|ROW,COL|NAME",
+    help="A number of boards that fail, drawn at random; or a board that failed, by row and column from 0 on; or all "
+    "boards of a part, such as 'group 2'; repeatable.",
 )
+@click.option(
+    "--board",
+    type=int,
+    metavar="N",
+    help="Adjacent accelerators that are given together, on machines without boards of their own. [default: 1]",
+)
+@click.option("--aligned", is_flag=True, help="Jobs that fit into a leaf, router, group or box stay inside one.")
 @click.option(
     "--heuristic",
     default="sort",
@@ -59,7 +98,9 @@ def _taken(job: Job) -> str:
 def allocate(
     machine: str,
     jobs: str,
-    fail: tuple[int | tuple[int, int], ...],
+    fail: tuple[int | tuple[int, ...] | str, ...],
+    board: int | None,
+    aligned: bool,
     heuristic: str,
     samples: int,
     seed: int,
@@ -75,7 +116,15 @@ def allocate(
     drawn = sum(counts)
     with working("allocating"):
         report = unisono.allocate(
-            machine, jobs, fail=drawn, failed=named, heuristic=heuristic, samples=samples, seed=seed
+            machine,
+            jobs,
+            fail=drawn,
+            failed=named,
+            heuristic=heuristic,
+            samples=samples,
+            seed=seed,
+            board=board,
+            aligned=aligned,
         )
     if plot is not None:
         # Drawing takes long to import.
@@ -85,31 +134,32 @@ def allocate(
     if as_json:
         print_json({**report, "jobs": jobs, "files": [plot] if plot is not None else []})
         return
-    rows, columns = report["boards"]
     upper = report["upper_level"]
-    listed = "; ".join(f"{row},{column}" for row, column in named[:_SHOWN])
+    words = [one if isinstance(one, str) else ",".join(map(str, one)) for one in named]
     more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
-    of_named = f" ({listed}{more}{f'; {drawn} drawn' if drawn else ''})" if named else ""
+    of_named = f" ({'; '.join(words[:_SHOWN])}{more}{f'; {drawn} drawn' if drawn else ''})" if named else ""
     failed = f"{report['fail']} failed{of_named}"
-    print_lines(f"{jobs} jobs on {rows} x {columns} boards of {report['machine']}, {failed}, {samples} samples")
+    print_lines(f"{jobs} jobs on {_boards(report)} of {report['machine']}, {failed}, {samples} samples")
+    family = (unisono.machine(machine).topology or {}).get("family")
     print_fields(
         [
             ("heuristic", heuristic),
+            *([("a job takes", _RULES[report["rule"]])] if report["rule"] in _RULES else []),
             ("utilization", f"{report['utilization_mean']:.2%} mean, {report['utilization_p1']:.2%} in the worst 1 %"),
             ("jobs", f"{report['placed']:.1f} placed, {report['refused']:.1f} refused in a sample"),
             ("upper level", f"{upper['alltoall']:.2%} of alltoall traffic, {upper['allreduce']:.2%} of allreduce")
-            if (unisono.machine(machine).topology or {}).get("family") != "torus"
-            else ("upper level", "none: a torus has no switches"),
+            if report["rule"] != "sub-box"
+            else ("upper level", f"none: a {family} has no switches"),
         ]
     )
     placed = report["first"]["jobs"]
-    rows_of_jobs = [
-        [str(job["boards"]), _taken(job), _line(job["rows"]), _line(job["columns"])] for job in placed[:_SHOWN]
-    ]
+    dimensions = len(report["boards"])
     print_lines("", "the first sample, largest jobs first:")
-    print_table(["boards", "taken", "rows", "columns"], rows_of_jobs, right=["boards", "taken"])
+    head = ["boards", "taken", *(["rows", "columns"] if dimensions == 2 else ["positions"])]
+    print_table(head, [_placed(job, dimensions) for job in placed[:_SHOWN]], right=["boards", "taken"])
     if any(_taken(job) not in (str(job["boards"]), "-") for job in placed[:_SHOWN]):
-        print_lines("a job of a size without factors near a square takes the boards of the next size that has them")
+        near = "a square" if dimensions == 2 else "a cube"
+        print_lines(f"a job of a size without factors near {near} takes the boards of the next size that has them")
     if len(placed) > _SHOWN:
         print_lines(f"and {len(placed) - _SHOWN} more: --json lists all, --plot draws them")
     if plot is not None:

@@ -105,8 +105,13 @@ def compare(
     print_lines(
         *dict.fromkeys(f"{row['workload']} on {row['machine']}: {row['reason']}" for row in rows if row["reason"])
     )
+    legend = []
+    if any(row["best"] for row in rows):
+        legend.append("* the least of the machines for the workload" + (", by copy of the model" if fill else ""))
     if any(row["used_cost_usd"] is not None and row["utilization"] != 1 for row in rows):
-        print_lines("", "prices are the shares of the accelerators in use; --json has those of whole networks too")
+        legend.append("prices are the shares of the accelerators in use; --json has those of whole networks too")
+    if legend:
+        print_lines("", *legend)
     own = [f"{row['workload']} on {row['machine']}: {note}" for row in rows for note in row["notes"]]
     print_notes([*notes, *dict.fromkeys(own)])
     if plot is not None:
@@ -125,11 +130,20 @@ def _cells(row: ComparisonRow, *, fill: bool) -> list[str]:
         row["workload"],
         row["machine"] + (f" without {', '.join(row['failed'])}" if row["failed"] else ""),
         "-" if row["accelerators"] is None else _used(row, fill=fill),
-        "-" if seconds is None else number(seconds * 1e3, 3),
+        _marked("-" if seconds is None else number(seconds * 1e3, 3), row, "seconds"),
         "-" if exposed is None else number(exposed * 1e3, 3),
         "-" if cost is None else number(cost * 1e-6, 3),
-        "-" if product is None else f"{product:,.0f}" if fill else number(product * 1e-3, 3),
+        _marked(
+            "-" if product is None else f"{product:,.0f}" if fill else number(product * 1e-3, 3),
+            row,
+            "time_x_used_cost",
+        ),
     ]
+
+
+def _marked(cell: str, row: ComparisonRow, name: str) -> str:
+    """Returns a cell with a mark if no other machine has less."""
+    return f"* {cell}" if name in row["best"] else cell
 
 
 def _used(row: ComparisonRow, *, fill: bool) -> str:

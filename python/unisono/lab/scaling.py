@@ -133,7 +133,7 @@ def scaled(machine: Machine) -> Network:
     latencies: dict[tuple[int, int], float] = {}
     for a, b, gbps, ns in zip(*(found[key].tolist() for key in ("a", "b", "gbps", "latency_ns")), strict=True):
         ends = (min(a, b), max(a, b))
-        rates[ends] = rates.get(ends, 0.0) + gbps * 1000 * facts["planes"]
+        rates[ends] = rates.get(ends, 0.0) + gbps * 1000 * facts["working_planes"]
         latencies[ends] = min(latencies.get(ends, math.inf), ns / 1000)
     own = [sum(rate for ends, rate in rates.items() if host in ends) for host in range(hosts)]
     if not min(own) > 0:

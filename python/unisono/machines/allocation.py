@@ -1,7 +1,7 @@
 """Jobs on the boards of a network, around boards that failed."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import SupportsIndex
 
 from unisono import _core
@@ -24,24 +24,31 @@ def allocate(
     jobs: str | os.PathLike[str] | Iterable[SupportsIndex | str] = TRACE,
     *,
     fail: SupportsIndex = 0,
-    failed: Iterable[tuple[SupportsIndex, SupportsIndex]] = (),
+    failed: Iterable[Sequence[SupportsIndex] | str] = (),
     heuristic: str = "sort",
     samples: SupportsIndex = 1000,
     seed: SupportsIndex = 0,
+    board: SupportsIndex | None = None,
+    aligned: bool = False,
 ) -> AllocationReport:
     """Computes the share of a machine's boards that jobs use, over many samples of failures.
 
     ``jobs`` is ``"alibaba"``, jobs of the sizes of that trace until they request all healthy boards; the path of a file
     with one job a line, a number of boards or rows x columns, or with a distribution of sizes, ``SHARE% BOARDS`` a
-    line; or a list of such jobs. On a torus jobs take adjacent boards. The boards of ``failed``, each ``(row, column)``
-    from 0 on, failed in every sample, and ``fail`` others fail, drawn anew for each sample. The result holds
+    line; or a list of such jobs. A job takes the boards at the crossings of rows and columns of a HammingMesh, a box of
+    adjacent boards of a torus or mesh, and any boards of a fat tree, a dragonfly or boxes. The latter have no boards of
+    their own: ``board`` is the number of adjacent accelerators that are given together (1), and ``aligned`` keeps jobs
+    that fit into a leaf, router, group or box inside one. The boards of ``failed``, each a position from 0 on such as
+    ``(row, column)`` or the name of a part such as ``"group 2"``, failed in every sample, as did those of failed
+    accelerators of the machine, and ``fail`` others fail, drawn anew for each sample. The result holds
     ``utilization_mean`` and ``utilization_p1`` (the 1st percentile) of the healthy boards, the jobs ``placed`` and
-    ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the trees, and the ``first``
-    sample: its ``failed`` boards and the ``rows`` and ``columns`` of each of its ``jobs``.
+    ``refused`` in a sample on average, the share of traffic over the ``upper_level`` of the switches, and the ``first``
+    sample: its ``failed`` boards and the ``positions`` of each of its ``jobs`` along each dimension.
 
     Raises:
-        InputError: a machine without boards, a failed board that it does not have or that is named twice, a job larger
-            than the machine, all boards failed, no such heuristic.
+        InputError: a machine whose family has no rule for jobs, a failed board that it does not have or that is named
+            twice, a job larger than the machine, all boards failed, no such heuristic, boards that do not divide the
+            machine.
 
     """
     listed: tuple[str, str] | None = None
@@ -61,17 +68,28 @@ def allocate(
         named("heuristic", heuristic),
         seed=checked_seed(seed),
         failed=[_board(one) for one in items(failed, f"failed is {shown(failed)}, and must be a list of boards")],
+        board=None if board is None else _accelerators(board),
+        aligned=bool(aligned),
         **counts,
     )
 
 
-def _board(one: object) -> tuple[int, int]:
-    if not isinstance(one, tuple | list) or len(one) != 2:
-        raise InputError(f"{shown(one)} is not a board; accepted is (row, column)")
-    row, column = (whole("a failed board", at) for at in one)
-    if not (0 <= row < 2**32 and 0 <= column < 2**32):
-        raise InputError(f"there is no board {row},{column}; rows and columns count from 0")
-    return row, column
+def _accelerators(board: SupportsIndex) -> int:
+    count = whole("board", board)
+    if not 1 <= count < 2**32:
+        raise InputError(f"board is {count}, and must be a number of accelerators from 1 on")
+    return count
+
+
+def _board(one: object) -> list[int] | str:
+    if isinstance(one, str):
+        return one
+    if not isinstance(one, tuple | list) or not one:
+        raise InputError(f"{shown(one)} is not a board; accepted are (row, column) and the name of a part")
+    position = [whole("a failed board", at) for at in one]
+    if any(not 0 <= at < 2**32 for at in position):
+        raise InputError(f"there is no board {','.join(map(str, position))}; rows and columns count from 0")
+    return position
 
 
 def submesh(

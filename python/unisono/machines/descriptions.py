@@ -54,8 +54,8 @@ def machine(
     whose switches reduce, of which those of ``subset`` take part (all by default). For a network of boxes it is the
     number of boxes; a box that names a ``cluster`` is repeated with its own rates. On a network ``failed`` lists
     missing links and nodes of every plane: ``"3-17"`` for all cables between two nodes, ``"3-17:1"`` for one of them,
-    ``17`` for a node. They are numbered as in the machine of that many nodes. Accelerators after a failed one are
-    numbered one lower.
+    ``17`` for a node, the name of a part, and ``"plane 2"`` for one of several planes. They are numbered as in the
+    machine of that many nodes. Accelerators after a failed one are numbered one lower.
 
     Raises:
         InputError: no such preset or file, a damaged file, a shape beyond the machine, failures that do not exist or

@@ -16,7 +16,7 @@ from unisono.base.reports import ComparisonRow, WorkloadReport
 from unisono.base.studies import KeptPoints, results
 from unisono.machines.descriptions import machine as machine_of
 from unisono.planning import training
-from unisono.planning.programs import path_of, price, read_workload, step, takes_rates
+from unisono.planning.programs import price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 
 __all__ = ["compare", "product_of"]
@@ -43,9 +43,10 @@ def compare(
     the workload), ``machine_accelerators`` (of the whole network), ``utilization`` (their quotient), ``copies`` (of the
     model), ``failed``, ``seconds``, ``compute_seconds``, ``exposed_seconds``, ``cost_usd`` (of the network; None if the
     machine states no prices), ``time_x_cost`` (seconds times dollars), ``used_cost_usd`` (the share of the accelerators
-    in use) and ``notes`` (on the places of ranks and the assumptions of the reader). If a workload does not fit a
-    machine, the times are None and ``reason`` explains it. An ``executor`` times rows at the same time, and ``kept``
-    keeps them, as in :func:`sweep`; a ``WorkloadGraph`` itself stays in its process, so executors of other
+    in use), ``best`` (``seconds`` and ``time_x_used_cost``, as far as no other machine has less for this workload; with
+    ``fill``, of one copy) and ``notes`` (on the places of ranks and the assumptions of the reader). If a workload does
+    not fit a machine, the times are None and ``reason`` explains it. An ``executor`` times rows at the same time, and
+    ``kept`` keeps them, as in :func:`sweep`; a ``WorkloadGraph`` itself stays in its process, so executors of other
     processes take files.
 
     Raises:
@@ -66,7 +67,7 @@ def compare(
         raise InputError(f"{given} changes nothing: no workload counts operations, and all state the times of compute")
     # Other processes read the files themselves, and kept rows count the contents of files.
     travels = kept is not None or (executor is not None and not isinstance(executor, ThreadPoolExecutor))
-    programs = [path_of(one) for one in listed] if travels else opened
+    programs = [_path(given, one) for given, one in zip(listed, opened, strict=True)] if travels else opened
     how = (level, overlap, fill, (tflops, memory_gb_per_second))
     calls = [(one, machine, *how) for one in programs for machine in where]
     rows: list[ComparisonRow] = []
@@ -80,8 +81,20 @@ def compare(
             progress(len(rows), len(calls))
     if failed is not None and all(row["seconds"] is None for row in rows):
         raise failed
+    for first in range(0, len(rows), len(where)):
+        _mark_best(rows[first : first + len(where)], fill=fill)
     heads = ("workload", "machine", "failed", "accelerators", "copies", "step", "exposed", "price in use, M$")
     return TableOfRows(rows, heads, _cells)
+
+
+def _mark_best(rows: list[ComparisonRow], *, fill: bool) -> None:
+    """Marks the machines with the least time, and with the least time x price, of a workload that several can run."""
+    for name, of in (("seconds", _seconds_of), ("time_x_used_cost", product_of)):
+        values = [of(row, fill=fill) for row in rows]
+        known = [value for value in values if value is not None]
+        for row, value in zip(rows, values, strict=True):
+            if len(known) > 1 and value == min(known):
+                row["best"] = [*row["best"], name]
 
 
 def _cells(row: ComparisonRow) -> tuple[object, ...]:
@@ -92,7 +105,7 @@ def _cells(row: ComparisonRow) -> tuple[object, ...]:
         ", ".join(row["failed"]),
         "" if row["accelerators"] is None else f"{row['accelerators']:,} of {row['machine_accelerators'] or 0:,}",
         "" if row["copies"] is None else f"{row['copies']:,}",
-        row["reason"] or "" if step is None else time_text(step),
+        row["reason"] or "" if step is None else time_text(step) + (" (least)" if "seconds" in row["best"] else ""),
         "" if exposed is None else time_text(exposed),
         "" if price_of_used is None else f"{price_of_used * 1e-6:.3f}",
     )
@@ -117,6 +130,21 @@ def _opened(workload: object) -> str | WorkloadGraph:
         near = did_you_mean(name, presets)
         raise InputError(f"'{title(name)}' is neither a workload nor a file{near}; workloads are {', '.join(presets)}")
     return name if name.endswith(".toml") else read_workload(name)
+
+
+def _path(given: str | os.PathLike[str] | WorkloadGraph, opened: str | WorkloadGraph) -> str | Path:
+    """Returns the name of a workload, or the path of the file of a program.
+
+    Raises:
+        InputError: there is no file.
+
+    """
+    if isinstance(given, WorkloadGraph):
+        raise InputError(
+            f"{given.name} is a program in memory, which does not leave its process; name its file, or use threads and "
+            "keep no rows"
+        )
+    return opened if isinstance(opened, str) and not exists(opened) else Path(file_name(given))
 
 
 def _timed(call: tuple[Any, ...]) -> tuple[ComparisonRow, str | None]:
@@ -162,9 +190,15 @@ def _row(
         "cost_usd": cost,
         "time_x_cost": None if cost is None else report["seconds"] * cost,
         "used_cost_usd": report["used_cost_usd"],
+        "best": [],
         "reason": None,
         "notes": [note for note in report["notes"] if note not in machine.notes()],
     }
+
+
+def _seconds_of(row: ComparisonRow, *, fill: bool) -> float | None:
+    """Returns the time of a step, by copy of the model if copies fill the machines."""
+    return None if row["seconds"] is None else row["seconds"] / (row["copies"] or 1 if fill else 1)
 
 
 def product_of(row: ComparisonRow, *, fill: bool) -> float | None:
@@ -199,6 +233,7 @@ def _absent(program: str | WorkloadGraph, machine: Machine, reason: str) -> Comp
         "cost_usd": price(machine),
         "time_x_cost": None,
         "used_cost_usd": None,
+        "best": [],
         "reason": reason,
         "notes": [],
     }

@@ -87,7 +87,7 @@ class Links:
         facts = self.machine.topology or {}
         own = self.machine.describe()
         hop_ns = float(self._latency_ns.max()) + float(own.get("input_latency_ns", 0) + own.get("output_latency_ns", 0))
-        planes = int(facts.get("planes", 1))
+        planes = int(facts.get("working_planes", 1))
         bytes_per_ns = float(self.gbps.max()) / 8 * planes
         wanted = 2 * bytes_per_ns * hop_ns * int(facts.get("diameter", 2))
         # An adaptive routing spreads many packets evenly, and few as it happens.

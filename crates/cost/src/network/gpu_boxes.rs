@@ -194,5 +194,5 @@ fn least_between(used: &[u32], nodes: u32, mut cables: Vec<(f64, u32, u32)>) -> 
 }
 
 fn gbytes(network: &Network, plane: &Plane, link: u32) -> f64 {
-    network.link_speed(plane, link).gbps / 8.0 * f64::from(network.planes)
+    network.link_speed(plane, link).gbps / 8.0 * f64::from(network.working_planes())
 }

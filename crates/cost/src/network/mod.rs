@@ -52,7 +52,7 @@ impl NetworkPart {
         let topology = network.topology(&network.name)?;
         network.check_nodes(&*topology, &nodes)?;
         let model = NetworkModel::new(network, nodes)?;
-        let graph = Graph::of_plane(model.plane(), model.places(), network.planes, |link| {
+        let graph = Graph::of_plane(model.plane(), model.places(), network.working_planes(), |link| {
             network.link_speed(model.plane(), link).gbps
         });
         let graph = match topology.lengths() {
@@ -65,7 +65,7 @@ impl NetworkPart {
             .with_hosts(model.reduce_ns_per_byte, network.host_overhead_ns)
             .with_places((network.buffer_bytes / u64::from(network.packet_bytes)).max(1))
             .computing(model.computing().clone());
-        let packet_bytes = u64::from(network.packet_bytes) * u64::from(network.planes);
+        let packet_bytes = u64::from(network.packet_bytes) * u64::from(network.working_planes());
         let fabric = if by_link { fabric } else { fabric.with_machines(network.send_machines, packet_bytes) };
         let fabric = match model.speeds().same_ns() {
             Some(_) => fabric,

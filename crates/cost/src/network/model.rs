@@ -70,7 +70,7 @@ impl NetworkModel {
     pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         let plane = topology.plane()?;
-        let planes = f64::from(network.planes);
+        let planes = f64::from(network.working_planes());
         Ok(Self {
             speeds: Speeds::new(network, &plane),
             plane,
@@ -82,12 +82,12 @@ impl NetworkModel {
             copy_ns_per_byte: network.copy_ns_per_byte,
             ns_per_byte: 8.0 / network.own_speed().gbps / planes,
             reduce_ns_per_byte: network.gamma_ns_per_byte / planes,
-            packet_bytes: u64::from(network.packet_bytes) * u64::from(network.planes),
+            packet_bytes: u64::from(network.packet_bytes) * u64::from(network.working_planes()),
             places_of_buffer: (network.buffer_bytes / u64::from(network.packet_bytes.max(1))).max(1),
             send_machines: network.send_machines,
             send_machines_per: network.send_machines_per,
             computing: network.computing(&*topology)?,
-            planes: network.planes,
+            planes: network.working_planes(),
             patterns: Patterns::default(),
         })
     }

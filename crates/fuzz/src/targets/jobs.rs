@@ -13,11 +13,11 @@ pub const TARGET: FuzzTarget = FuzzTarget::new("jobs", "reads jobs, and places t
 fn run(input: &[u8]) -> bool {
     let machine = Machine::preset("hx2mesh-small").unwrap().get::<Network>().unwrap().clone();
     let topology = machine.topology(&machine.name).expect("a preset closes");
-    let boards = topology.boards().expect("a HammingMesh has boards");
-    let Some(jobs) = uses::read(Jobs::parse(&uses::text(input), "fuzz", &machine.name, &boards)) else { return false };
+    let space = topology.jobs().expect("jobs are placed on a HammingMesh");
+    let Some(jobs) = uses::read(Jobs::parse(&uses::text(input), "fuzz", &machine.name, &space)) else { return false };
     for &heuristic in Heuristic::ALL {
         let asked = Study { jobs: jobs.clone(), heuristic, failed: vec![], failures: 3, samples: 2, seed: 1 };
-        drop(study(&boards, &machine.name, &asked));
+        drop(study(&space, &machine.name, &asked));
     }
     true
 }

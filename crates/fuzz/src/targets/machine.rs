@@ -75,7 +75,7 @@ fn on_network(description: &Machine, machine: &Network) {
     let accelerators = topology.accelerators();
     if accelerators <= 512 {
         planned(description, Part::All, Kind::Allreduce);
-        if let Some(boards) = topology.boards() {
+        if let Some(space) = topology.jobs() {
             let asked = allocate::Study {
                 jobs: allocate::Jobs::Drawn(allocate::Sizes::trace()),
                 heuristic: allocate::Heuristic::Locality,
@@ -84,7 +84,7 @@ fn on_network(description: &Machine, machine: &Network) {
                 samples: 2,
                 seed: 0,
             };
-            drop(allocate::study(&boards, &machine.name, &asked));
+            drop(allocate::study(&space, &machine.name, &asked));
         }
     }
     if accelerators > MOST_ACCELERATORS {

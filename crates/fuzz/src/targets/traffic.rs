@@ -77,8 +77,8 @@ fn run(input: &[u8]) -> bool {
         let Ok(graph) = graph else { continue };
         let options = Options { send_machines: Some(d.below(3)), ..Options::default() };
         if let Ok(ran) = network::run(&graph, &interconnect, &options) {
-            let packets =
-                ran.hosts.sends * bytes.div_ceil(u64::from(machine.planes)).div_ceil(u64::from(packet)).max(1);
+            let packets = ran.hosts.sends
+                * bytes.div_ceil(u64::from(machine.working_planes())).div_ceil(u64::from(packet)).max(1);
             // The messages of a ring are parts of its bytes.
             let most = packets.max(ran.hosts.sends);
             assert!((ran.hosts.sends..=most).contains(&ran.packets), "packets of {bytes} bytes for each message");

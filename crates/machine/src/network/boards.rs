@@ -9,17 +9,9 @@ pub struct Boards {
     pub count: [u32; 2],
     /// Rows and columns of accelerators on a board.
     pub board: [u32; 2],
-    /// Rows and columns of boards that one switch of the lowest level joins.
-    pub leaf: [u32; 2],
-    /// True if a job takes adjacent rows and columns, with wraparound, as links between neighbors require.
-    pub adjacent: bool,
 }
 
 impl Boards {
-    pub fn all(&self) -> u64 {
-        u64::from(self.count[0]) * u64::from(self.count[1])
-    }
-
     /// Returns the accelerators of a virtual sub-mesh, which consists of the boards at the crossings of some rows and
     /// columns, in the order of its ranks: row-major over its own grid. The second result has the extents of that grid.
     pub fn accelerators(&self, rows: &[u32], columns: &[u32]) -> (Vec<u32>, [u32; 2]) {

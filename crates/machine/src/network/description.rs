@@ -7,7 +7,7 @@ use unisono_base::excerpt;
 
 use super::{
     DATA_SHEET, FAMILIES, Failure, Gpu, NcclTimes, Plane, SWITCH_PORTS, Speed, SwitchClass, ThreadBlock, Topology,
-    failures::degraded, part_names::numbered,
+    failures::degraded, part_names::numbered, planes::is_plane,
 };
 use crate::{Description, MachineError, MachineText, Shape};
 
@@ -77,7 +77,8 @@ pub struct Network {
     pub kind: String,
     #[serde(default)]
     pub summary: String,
-    /// Equal and independent planes, over which a vector is split.
+    /// Equal and independent planes, over which a vector is split. Those that failed are in [`Network::failed`]:
+    /// [`Network::working_planes`].
     pub planes: u32,
     /// The rate of one direction of one cable, by its data sheet.
     pub link_gbps: f64,
@@ -120,7 +121,8 @@ pub struct Network {
     /// hardware that the machine may have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Failed links and nodes, in every plane: [`Failure`]. A file may also name parts, as in [`super::part_names`].
+    /// Failed links and nodes, in every plane: [`Failure`], and failed planes: [`super::planes`]. A file may also name
+    /// parts, as in [`super::part_names`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
     #[serde(default)]
@@ -203,11 +205,18 @@ impl Network {
                 self.name
             )
         });
-        let failed = (!self.failed.is_empty()).then(|| {
-            let names = excerpt(&self.failed.join(", "));
+        let parts: Vec<&str> = self.failed_parts().collect();
+        let failed = (!parts.is_empty()).then(|| {
+            let names = excerpt(&parts.join(", "));
             format!("failed in every plane: {names}; packets take the shortest ways that are left")
         });
-        failed.into_iter().chain(self.rates_note()).chain(bare).chain(self.notes.iter().cloned()).collect()
+        failed
+            .into_iter()
+            .chain(self.note_on_planes())
+            .chain(self.rates_note())
+            .chain(bare)
+            .chain(self.notes.iter().cloned())
+            .collect()
     }
 
     /// # Errors
@@ -287,7 +296,7 @@ impl Network {
     /// Returns the rate of all links of an accelerator on all planes together: the smallest and the largest over all
     /// accelerators.
     pub fn injection_gbps(&self, topology: &dyn Topology) -> [f64; 2] {
-        topology.injection().map(|links| self.own_speed().gbps * links * f64::from(self.planes))
+        topology.injection().map(|links| self.own_speed().gbps * links * f64::from(self.working_planes()))
     }
 
     /// Returns the speed of links that state none, with the measured rate if the machine has one.
@@ -329,25 +338,27 @@ impl Network {
     /// # Errors
     /// An unknown family, sizes that do not fit together, or failures that do not exist or that cut off accelerators.
     pub fn topology(&self, origin: &str) -> Result<Box<dyn Topology>, MachineError> {
+        let refused = |message: String| MachineError::Failed { machine: origin.to_owned(), message };
         let whole = self.whole_topology(origin)?;
-        if self.failed.is_empty() {
+        self.check_planes().map_err(refused)?;
+        if self.failed_parts().next().is_none() {
             return Ok(whole);
         }
-        let refused = |message: String| MachineError::Failed { machine: origin.to_owned(), message };
-        let parsed = self.failed.iter().map(|text| {
+        let parsed = self.failed_parts().map(|text| {
             text.parse::<Failure>().map_err(|e| refused(format!("'{}' is not a failure; {e}", excerpt(text))))
         });
         let failures = parsed.collect::<Result<Vec<_>, _>>()?;
         Ok(Box::new(degraded(&*whole, &failures, self.own_speed()).map_err(refused)?))
     }
 
-    /// Returns failures by the numbers of nodes, in place of the names of parts.
+    /// Returns failures by the numbers of nodes, in place of the names of parts. Planes stay as they are.
     fn numbered(&self, origin: &str, failed: &[String]) -> Result<Vec<String>, MachineError> {
-        if failed.iter().all(|text| text.parse::<Failure>().is_ok()) {
+        let (planes, parts): (Vec<String>, Vec<String>) = failed.iter().cloned().partition(|text| is_plane(text));
+        if parts.iter().all(|text| text.parse::<Failure>().is_ok()) {
             return Ok(failed.to_vec());
         }
         let refused = |message| MachineError::Failed { machine: origin.to_owned(), message };
-        numbered(&*self.whole_topology(origin)?, failed).map_err(refused)
+        Ok([planes, numbered(&*self.whole_topology(origin)?, &parts).map_err(refused)?].concat())
     }
 
     /// Returns the topology of one plane as if nothing had failed.

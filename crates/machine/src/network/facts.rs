@@ -12,7 +12,9 @@ pub struct Facts {
     pub family: &'static str,
     pub accelerators: u32,
     pub extents: Vec<u32>,
+    /// All planes, with those that failed.
     pub planes: u32,
+    pub working_planes: u32,
     /// The ports of an accelerator in one plane.
     pub ports: u32,
     /// The injection of an accelerator; the largest if accelerators differ.
@@ -80,6 +82,7 @@ impl Network {
             accelerators: topology.accelerators(),
             extents: topology.extents(),
             planes: self.planes,
+            working_planes: self.working_planes(),
             ports: topology.ports(),
             injection_gbps,
             injection_gbps_least,

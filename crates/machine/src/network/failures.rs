@@ -1,8 +1,8 @@
 //! Failed links and nodes: the plane without them, and its routing.
 //!
 //! A failure is `A-B`, all cables between two nodes, `A-B:N`, N of these cables, or `N`, a node with all of its cables.
-//! Nodes are those of the plane without failures: accelerators first, then switches. Planes are equal, so a failure
-//! applies to every plane.
+//! Nodes are those of the plane without failures: accelerators first, then switches. One plane represents all, so a
+//! failure applies to every plane; a whole plane fails by [`super::planes`].
 //!
 //! The routing rules of regular families do not handle failures, so the remaining plane is routed as a graph. Packets
 //! take all of its shortest ways, or the fastest ones if the whole topology is a graph routed that way. If such ways

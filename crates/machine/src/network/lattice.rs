@@ -2,7 +2,12 @@
 
 use serde::Deserialize;
 
-use super::{NodeName, cut::Cut, topology};
+use super::{
+    NodeName,
+    allocate::{JobSpace, MOST_DIMENSIONS as MOST_SEARCHED, Rule},
+    cut::Cut,
+    topology,
+};
 use crate::MachineError;
 
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -106,6 +111,16 @@ impl Lattice {
             }
         }
         Cut { inside: self.count() / 2, rate: f64::from(links * cut) }
+    }
+
+    /// Returns the boards that are given to jobs, in boxes. There are no switches, so no traffic passes an upper level.
+    pub fn jobs(&self, wraps: bool) -> Option<JobSpace> {
+        let dims = 0..self.dims.len();
+        (dims.len() <= MOST_SEARCHED).then(|| {
+            let count: Vec<u32> = dims.clone().map(|dim| self.boards(dim)).collect();
+            let board = dims.map(|dim| self.board(dim)).collect();
+            JobSpace { leaf: count.clone(), count, board, rule: Rule::SubBox { wraps } }
+        })
     }
 
     fn board(&self, dim: usize) -> u32 {

@@ -22,6 +22,7 @@ mod lattice;
 mod measured;
 mod part_names;
 mod plane;
+mod planes;
 mod routing;
 pub(crate) mod spread;
 mod switches;

@@ -47,7 +47,7 @@ impl NodeName {
         Self { own: format!("{} of {part}", self.own), ..self }.within(part)
     }
 
-    fn is(&self, name: &str) -> bool {
+    pub fn is(&self, name: &str) -> bool {
         self.own == name || self.within.as_deref() == Some(name)
     }
 }
@@ -102,7 +102,7 @@ impl Parts {
             let switch = self.names.last().map(|name| name.own.as_str()).unwrap_or_default();
             return Err(format!(
                 "'{}' is not a failure; {accepted}, also {ONE_LINK} for one cable of every class, the name of a part such as \
-                 '{}' or '{switch}', and NAME to NAME for the cables between two parts",
+                 '{}' or '{switch}', NAME to NAME for the cables between two parts, and 'plane K' for one of several planes",
                 unisono_base::excerpt(text),
                 self.names[0].own
             ));

@@ -8,7 +8,7 @@ use unisono_base::{
     narrow,
 };
 
-use super::{Boards, BoxNumbers, GridBefore, NodeName, Plane, Routing, Speed, cut::Cut};
+use super::{Boards, BoxNumbers, GridBefore, NodeName, Plane, Routing, Speed, allocate::JobSpace, cut::Cut};
 use crate::{MachineError, machine::of_value};
 
 /// The parts of one plane for its price. The bill counts every cabled port, including those that the simulated plane
@@ -65,6 +65,11 @@ pub trait Topology: Send + Sync + fmt::Debug {
 
     /// The boards of the topology, if any rows and columns of them form a smaller network of the same kind.
     fn boards(&self) -> Option<Boards> {
+        None
+    }
+
+    /// Returns the boards that are given to jobs, if the family has a rule for them.
+    fn jobs(&self) -> Option<JobSpace> {
         None
     }
 
@@ -161,6 +166,9 @@ pub struct Family {
     pub reference: &'static str,
     /// The keys of its table in a machine file.
     pub keys: &'static [&'static str],
+    /// The networks of the family on which jobs are placed, for messages; `None` if there is no rule.
+    #[serde(skip)]
+    pub jobs: Option<&'static str>,
     #[serde(skip)]
     pub read: Read,
 }

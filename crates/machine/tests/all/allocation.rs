@@ -1,13 +1,12 @@
-//! Allocations over random machines, failures and jobs. No board is failed or taken twice, all rows of a job have its
-//! columns, a job has the requested boards, and utilization never exceeds the healthy boards.
+//! Allocations over random machines, failures and jobs. No board is failed or taken twice, a job has the requested
+//! boards in a set that its rule allows, and utilization never exceeds the healthy boards.
 
 use unisono_base::mix;
-use unisono_machine::network::Network;
 use unisono_machine::{
     Machine,
     network::{
-        Boards,
-        allocate::{Heuristic, Job, Jobs, Outcome, Sizes, Study, study},
+        Boards, Network,
+        allocate::{Heuristic, Job, JobSpace, Jobs, Outcome, Rule, Sizes, Study, study},
     },
 };
 
@@ -15,101 +14,156 @@ fn traced() -> Jobs {
     Jobs::Drawn(Sizes::trace())
 }
 
-fn outcome(boards: &Boards, jobs: Jobs, heuristic: Heuristic, failures: u64, samples: u32, seed: u64) -> Outcome {
-    study(boards, "test", &Study { jobs, heuristic, failed: vec![], failures, samples, seed }).unwrap()
+fn mesh(rows: u32, columns: u32) -> JobSpace {
+    let count = vec![rows, columns];
+    JobSpace { board: vec![2, 2], leaf: count.clone(), count, rule: Rule::Crossings }
 }
 
-fn check(boards: &Boards, outcome: &Outcome) {
+fn outcome(space: &JobSpace, jobs: Jobs, heuristic: Heuristic, failures: u64, samples: u32, seed: u64) -> Outcome {
+    study(space, "test", &Study { jobs, heuristic, failed: vec![], failures, samples, seed }).unwrap()
+}
+
+fn check(space: &JobSpace, outcome: &Outcome) {
     let sample = &outcome.first;
-    let mut taken = vec![false; boards.all() as usize];
+    let mut taken = vec![false; space.all() as usize];
     for &board in &sample.failed {
         assert!(!std::mem::replace(&mut taken[board as usize], true), "board {board} fails twice");
     }
     let mut used = 0;
     for (job, placed) in &sample.jobs {
         let Some(placed) = placed else { continue };
-        for (line, count) in [(&placed.rows, boards.count[0]), (&placed.columns, boards.count[1])] {
-            let follows = |a: &u32, b: &u32| if boards.adjacent { (a + 1) % count == *b } else { a < b };
+        for (line, &count) in placed.positions.iter().zip(&space.count) {
+            let follows = |a: &u32, b: &u32| match space.rule {
+                Rule::SubBox { wraps: true } => (a + 1) % count == *b,
+                Rule::SubBox { wraps: false } => a + 1 == *b,
+                Rule::Crossings | Rule::Blocks { .. } => a < b,
+            };
             assert!(line.is_sorted_by(follows), "{placed:?}");
         }
-        let size = (placed.rows.len() * placed.columns.len()) as u32;
-        assert!(size >= job.boards, "{job:?} on {placed:?}");
-        if let Some(shape) = job.shape {
-            let mut sides = [placed.rows.len() as u32, placed.columns.len() as u32];
-            assert!(
-                sides == shape || {
-                    sides.reverse();
-                    sides == shape
-                },
-                "{job:?} on {placed:?}"
-            );
+        let size = placed.size();
+        let is_exact = matches!(space.rule, Rule::Blocks { .. });
+        assert!(size >= job.boards.into() && (!is_exact || size == u64::from(job.boards)), "{job:?} on {placed:?}");
+        if let Some(shape) = job.shape.clone().filter(|_| !is_exact) {
+            let sorted = |mut sides: Vec<u32>| {
+                sides.resize(space.count.len(), 1);
+                sides.sort_unstable();
+                sides
+            };
+            let sides = placed.positions.iter().map(|line| line.len() as u32).collect();
+            assert_eq!(sorted(sides), sorted(shape), "{job:?} on {placed:?}");
         }
         used += u64::from(job.boards);
-        // Every row has all columns of the job, and no other job has them.
-        for &row in &placed.rows {
-            for &column in &placed.columns {
-                assert!(row < boards.count[0] && column < boards.count[1]);
-                let board = (row * boards.count[1] + column) as usize;
-                assert!(!std::mem::replace(&mut taken[board], true), "{row},{column} is failed or taken: {placed:?}");
-            }
+        // No other job has one of the boards.
+        for board in placed.boards(&space.count) {
+            assert!(!std::mem::replace(&mut taken[board as usize], true), "{board} is failed or taken: {placed:?}");
         }
-        // Ranks are on the boards of the job, each accelerator once.
-        let (mut places, extents) = boards.accelerators(&placed.rows, &placed.columns);
-        assert_eq!(places.len() as u32, size * boards.board[0] * boards.board[1]);
-        assert_eq!(places.len() as u32, extents[0] * extents[1]);
-        let width = boards.count[1] * boards.board[1];
-        let on = |p: u32| (p / width / boards.board[0], p % width / boards.board[1]);
-        assert!(places.iter().all(|&p| placed.rows.contains(&on(p).0) && placed.columns.contains(&on(p).1)));
-        places.sort_unstable();
-        places.dedup();
-        assert_eq!(places.len() as u32, size * boards.board[0] * boards.board[1]);
+        if let ([rows, columns], Rule::Crossings) = (&placed.positions[..], &space.rule) {
+            on_their_boards(space, rows, columns);
+        }
     }
-    assert!(used <= boards.all() - sample.failed.len() as u64);
+    assert!(used <= space.all() - sample.failed.len() as u64);
     assert!(0.0 <= outcome.utilization_p1 && outcome.utilization_p1 <= outcome.utilization_mean);
     assert!(outcome.utilization_mean <= 1.0);
+}
+
+/// Ranks are on the boards of the job, each accelerator once.
+fn on_their_boards(space: &JobSpace, rows: &[u32], columns: &[u32]) {
+    let pair = |sides: &[u32]| [sides[0], sides[1]];
+    let boards = Boards { count: pair(&space.count), board: pair(&space.board) };
+    let (mut places, extents) = boards.accelerators(rows, columns);
+    let size = rows.len() as u32 * columns.len() as u32 * boards.board[0] * boards.board[1];
+    assert_eq!([places.len() as u32, extents[0] * extents[1]], [size; 2]);
+    for &place in &places {
+        let [row, column] = space.position(space.board_of(place))[..] else { panic!("two dimensions") };
+        assert!(rows.contains(&row) && columns.contains(&column));
+    }
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len() as u32, size);
+}
+
+/// Draws a space of any rule, with sides of at most 70 boards.
+fn drawn(draw: &dyn Fn(u64, u64) -> u64) -> JobSpace {
+    let side = |what, below| 1 + draw(what, below) as u32;
+    let plane = |rule| JobSpace {
+        count: vec![side(0, 70), side(1, 70)],
+        board: vec![2, side(2, 3)],
+        leaf: vec![side(3, 16); 2],
+        rule,
+    };
+    let wraps = draw(7, 2) == 0;
+    match draw(8, 5) {
+        0 | 1 => plane(Rule::Crossings),
+        2 => plane(Rule::SubBox { wraps }),
+        3 => {
+            let count: Vec<u32> = (0..1 + draw(9, 4)).map(|dim| side(10 + dim, 8)).collect();
+            JobSpace { board: vec![2; count.len()], leaf: count.clone(), count, rule: Rule::SubBox { wraps } }
+        }
+        _ => {
+            let (leaf, all) = (side(3, 16), side(1, 1000));
+            let space = JobSpace::of_blocks(all, vec![leaf, leaf * side(4, 10)], leaf);
+            if wraps { space.aligned("test").unwrap() } else { space }
+        }
+    }
 }
 
 #[test]
 fn never_on_a_failed_or_taken_board() {
     for case in 0..400_u64 {
         let draw = |what: u64, below: u64| mix(case * 64 + what) % below;
-        let side = |what| 1 + draw(what, 70) as u32;
-        let boards = Boards {
-            count: [side(0), side(1)],
-            board: [2, 1 + draw(2, 3) as u32],
-            leaf: [1 + draw(3, 16) as u32; 2],
-            adjacent: draw(7, 2) == 0,
-        };
-        let failures = draw(4, boards.all());
+        let space = drawn(&draw);
+        let failures = draw(20, space.all());
         let job = |k: u64| {
-            let at = 100 + 4 * k;
-            let [r, c] = [1 + draw(at, boards.count[0].into()) as u32, 1 + draw(at + 1, boards.count[1].into()) as u32];
-            let shaped = draw(at + 2, 2) == 0;
-            let boards = if shaped { r * c } else { 1 + draw(at + 3, boards.all()) as u32 };
-            Job { boards, shape: shaped.then_some([r, c]) }
+            let at = 100 + 8 * k;
+            if draw(at, 2) == 0 {
+                let side = |(&all, what): (&u32, u64)| 1 + draw(what, all.into()) as u32;
+                let shape: Vec<u32> = space.count.iter().zip(at + 1..).map(side).collect();
+                Job { boards: shape.iter().product(), shape: Some(shape) }
+            } else {
+                Job { boards: 1 + draw(at + 1, space.all()) as u32, shape: None }
+            }
         };
-        let list = Jobs::List((0..1 + draw(5, 12)).map(job).collect());
-        let heuristic = Heuristic::ALL[draw(6, 5) as usize];
+        let list = Jobs::List((0..1 + draw(21, 12)).map(job).collect());
+        let heuristic = Heuristic::ALL[draw(22, 5) as usize];
         for jobs in [traced(), list] {
-            check(&boards, &outcome(&boards, jobs, heuristic, failures, 1, case));
+            check(&space, &outcome(&space, jobs, heuristic, failures, 1, case));
         }
     }
 }
 
 #[test]
 fn the_same_seed_gives_the_same_samples() {
-    let boards = Boards { count: [16, 16], board: [2, 2], leaf: [16, 16], adjacent: false };
-    let run = |seed| outcome(&boards, traced(), Heuristic::Sort, 20, 50, seed);
+    let run = |seed| outcome(&mesh(16, 16), traced(), Heuristic::Sort, 20, 50, seed);
     assert_eq!(run(7), run(7));
     assert_ne!(run(7).first, run(8).first);
 }
 
+/// On the same number of boards, the same boards fail and the same jobs ask, and any free boards serve all of them.
+#[test]
+fn networks_of_the_same_number_of_boards_have_the_same_jobs() {
+    let spaces = [
+        mesh(16, 16),
+        JobSpace { rule: Rule::SubBox { wraps: true }, ..mesh(16, 16) },
+        JobSpace::of_blocks(256, vec![8, 32], 8),
+        JobSpace::of_blocks(1024, vec![32], 32).in_boards_of("test", 4).unwrap(),
+        JobSpace::of_blocks(256, vec![8, 32], 8).aligned("test").unwrap(),
+    ];
+    let found = spaces.map(|space| outcome(&space, traced(), Heuristic::Sort, 20, 8, 3));
+    let asked = |of: &Outcome| of.first.jobs.iter().map(|(job, _)| job.boards).collect::<Vec<u32>>();
+    for other in &found[1..] {
+        assert_eq!(asked(other), asked(&found[0]));
+        assert_eq!(other.first.failed, found[0].first.failed);
+    }
+    let used = found.each_ref().map(|of| of.utilization_mean);
+    assert_eq!((used[2], used[3]), (1.0, 1.0));
+    assert!(used[0] > used[1] && used[4] > used[1], "{used:?}");
+}
+
 #[test]
 fn failures_are_spread_over_all_boards() {
-    let boards = Boards { count: [4, 4], board: [2, 2], leaf: [4, 4], adjacent: false };
     let mut failed = [0; 16];
     for seed in 0..1600 {
-        for board in outcome(&boards, traced(), Heuristic::Greedy, 4, 1, seed).first.failed {
+        for board in outcome(&mesh(4, 4), traced(), Heuristic::Greedy, 4, 1, seed).first.failed {
             failed[board as usize] += 1;
         }
     }
@@ -120,20 +174,20 @@ fn failures_are_spread_over_all_boards() {
 #[test]
 fn heuristics_help() {
     let network = Machine::preset("hx2mesh-large").unwrap().get::<Network>().unwrap().clone();
-    let boards = network.topology("test").unwrap().boards().unwrap();
-    assert_eq!((boards.count, boards.leaf), ([64, 64], [16, 16]));
-    let mean = |heuristic| outcome(&boards, traced(), heuristic, 0, 40, 1).utilization_mean;
+    let space = network.topology("test").unwrap().jobs().unwrap();
+    assert_eq!((&space.count[..], &space.leaf[..]), (&[64, 64][..], &[16, 16][..]));
+    let mean = |heuristic| outcome(&space, traced(), heuristic, 0, 40, 1).utilization_mean;
     let all: Vec<f64> = Heuristic::ALL.iter().map(|&h| mean(h)).collect();
     assert!(all[0] <= all[1] && all[1] <= all[2] && all[2] < all[3], "{all:?}");
     assert!(all[3] > 0.97, "{all:?}");
     // Locality loses little utilization for less traffic above the leaves.
-    let upper = |heuristic| outcome(&boards, traced(), heuristic, 0, 20, 1).upper_level.alltoall;
+    let upper = |heuristic| outcome(&space, traced(), heuristic, 0, 20, 1).upper_level.alltoall;
     assert!(upper(Heuristic::Locality) < upper(Heuristic::Sort));
 }
 
 #[test]
 fn named_boards_fail_in_every_sample_beside_those_that_are_drawn() {
-    let boards = Boards { count: [4, 4], board: [2, 2], leaf: [4, 4], adjacent: false };
+    let boards = mesh(4, 4);
     let failed = |seed, failures| {
         let failed = vec![5, 10];
         let asked = Study { jobs: traced(), heuristic: Heuristic::Sort, failed, failures, samples: 1, seed };
@@ -153,11 +207,10 @@ fn named_boards_fail_in_every_sample_beside_those_that_are_drawn() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let boards = Boards { count: [2, 2], board: [2, 2], leaf: [2, 2], adjacent: false };
     let failing = |failures, samples| {
         let failed = vec![];
         let asked = Study { jobs: traced(), heuristic: Heuristic::Greedy, failed, failures, samples, seed: 0 };
-        study(&boards, "tiny", &asked).map(|_| ()).map_err(|e| e.to_string())
+        study(&mesh(2, 2), "tiny", &asked).map(|_| ()).map_err(|e| e.to_string())
     };
     assert_eq!(failing(3, 1), Ok(()));
     assert_eq!(failing(4, 1), Err("4 of tiny's 4 boards fail; accepted are 0 to 3".to_owned()));

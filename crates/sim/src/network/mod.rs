@@ -114,7 +114,7 @@ impl Timing {
             host_overhead_ps: ps(network.host_overhead_ns),
             signal_ps: ps(network.signal_ns),
             // Each plane brings its share of a vector, and reduces it.
-            gamma_ps_per_byte: network.gamma_ns_per_byte * 1e3 / f64::from(network.planes.max(1)),
+            gamma_ps_per_byte: network.gamma_ns_per_byte * 1e3 / f64::from(network.working_planes().max(1)),
         }
     }
 
@@ -151,7 +151,7 @@ impl Interconnect {
             timing: Timing::new(network, &plane),
             plane,
             routing: topology.routing().into(),
-            planes: network.planes,
+            planes: network.working_planes(),
             send_machines: network.send_machines,
             send_machines_per: network.send_machines_per,
             computing: network.computing(&*topology)?,

@@ -59,7 +59,7 @@ impl<'a> NetworkCase<'a> {
     fn rank_injections(&self) -> Vec<f64> {
         let (network, model) = (self.network, self.model);
         let links = |place: &u32| model.speeds().injection(model.plane(), *place);
-        let rate = |links: f64| network.link_gbps * links * f64::from(network.planes) / 8.0;
+        let rate = |links: f64| network.link_gbps * links * f64::from(network.working_planes()) / 8.0;
         model.places().iter().map(links).map(rate).collect()
     }
 }

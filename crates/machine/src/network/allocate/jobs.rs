@@ -2,15 +2,15 @@
 
 use unisono_base::rounded;
 
-use super::super::Boards;
+use super::{JobSpace, space::sides};
 use crate::MachineError;
 
 /// A job: its number of boards, and its shape if the user gave one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Job {
     pub boards: u32,
-    /// Rows and columns.
-    pub shape: Option<[u32; 2]>,
+    /// Boards along each dimension, in any order.
+    pub shape: Option<Vec<u32>>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -67,16 +67,38 @@ impl Sizes {
     }
 }
 
+impl Job {
+    /// Reads a number of boards, or the sides of a shape of at most as many dimensions as the boards have. Of two
+    /// dimensions both sides are stated.
+    fn parse(said: &str, dimensions: Option<usize>) -> Option<Self> {
+        let side = |text: &str| text.trim().parse::<u32>().ok().filter(|&n| n > 0);
+        let shape = said.split('x').map(side).collect::<Option<Vec<u32>>>()?;
+        let boards = shape.iter().fold(1_u32, |product, &side| product.saturating_mul(side));
+        let is_shape = shape.len() > 1;
+        let has_room = !is_shape || dimensions.is_none_or(|most| shape.len() <= most);
+        has_room.then(|| Self { boards, shape: is_shape.then_some(shape) })
+    }
+}
+
+/// Returns the accepted forms of a job, for messages.
+fn accepted(space: &JobSpace) -> String {
+    match space.dimensions() {
+        Some(2) => "a number of boards, or rows x columns as in 4x8".to_owned(),
+        Some(1) => "a number of boards".to_owned(),
+        Some(n) => format!("a number of boards, or up to {n} sides as in 4x8x2"),
+        None => "a number of boards, or sides as in 4x8, whose product counts".to_owned(),
+    }
+}
+
 impl Jobs {
-    /// Reads one job in each line, a number of boards or `RxC`; or one size of a distribution in each line, `SHARE%
-    /// BOARDS`. Text after a `#` is a comment.
+    /// Reads one job in each line, a number of boards or the sides of a shape, `RxC`; or one size of a distribution in
+    /// each line, `SHARE% BOARDS`. Text after a `#` is a comment.
     ///
     /// # Errors
     /// An invalid line, a job larger than the machine, no jobs, or a distribution that does not end at 100 %.
-    pub fn parse(text: &str, origin: &str, machine: &str, boards: &Boards) -> Result<Self, MachineError> {
+    pub fn parse(text: &str, origin: &str, machine: &str, space: &JobSpace) -> Result<Self, MachineError> {
         let mut jobs = Vec::new();
         let mut sizes = Sizes(Vec::new());
-        let [rows, columns] = boards.count;
         for (line, whole) in (1..).zip(text.lines()) {
             let said = whole.split('#').next().unwrap_or_default().trim();
             if said.is_empty() {
@@ -95,26 +117,18 @@ impl Jobs {
                 sizes.push(said).map_err(refused)?;
                 continue;
             }
-            let wrong = || MachineError::NoJob { origin: origin.to_owned(), line, found: said.to_owned() };
-            let side = |text: &str| text.trim().parse::<u32>().ok().filter(|&n| n > 0).ok_or_else(wrong);
-            let (job, fits) = match said.split_once('x') {
-                None => {
-                    let size = side(said)?;
-                    (Job { boards: size, shape: None }, u64::from(size) <= boards.all())
-                }
-                Some((r, c)) => {
-                    let [r, c] = [side(r)?, side(c)?];
-                    let fits = r <= rows && c <= columns || c <= rows && r <= columns;
-                    (Job { boards: r.saturating_mul(c), shape: Some([r, c]) }, fits)
-                }
-            };
-            if !fits {
+            let job = Job::parse(said, space.dimensions()).ok_or_else(|| MachineError::NoJob {
+                origin: origin.to_owned(),
+                line,
+                found: said.to_owned(),
+                accepted: accepted(space),
+            })?;
+            if !space.fits(&job) {
                 return Err(MachineError::JobTooLarge {
                     origin: format!("{origin}, line {line}"),
                     job: said.to_owned(),
                     machine: machine.to_owned(),
-                    rows,
-                    columns,
+                    boards: sides(&space.count),
                 });
             }
             jobs.push(job);
@@ -129,7 +143,7 @@ impl Jobs {
             };
         }
         if jobs.is_empty() {
-            return Err(MachineError::NoJobs { origin: origin.to_owned() });
+            return Err(MachineError::NoJobs { origin: origin.to_owned(), accepted: accepted(space) });
         }
         Ok(Self::List(jobs))
     }

@@ -1,15 +1,25 @@
-//! Allocation of jobs to boards, around failed boards: virtual sub-meshes, the greedy algorithm with its heuristics,
-//! and the utilization of a machine over many samples.
+//! Allocation of jobs to boards, around failed boards: virtual sub-meshes, boxes of tori and blocks of switched
+//! networks, with heuristics, and the utilization of a machine over many samples.
 //!
-//! It is beside the topologies because it depends on boards and switches, not on collectives or schedules. Source:
-//! "HammingMesh", sections 3.3 and 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its artifact.
+//! It is beside the topologies because it depends on boards and switches, not on collectives or schedules. A family of
+//! topologies states its boards and the rule of its jobs in `Topology::jobs`. Source: "HammingMesh", sections 3.3 and
+//! 4.2 (virtual sub-HxMeshes, allocation), and simulate_allocation.py of its artifact; each rule names its own.
 
+mod blocks;
+mod crossings;
+mod free;
+mod heuristic;
 mod jobs;
-pub(crate) mod place;
+pub(crate) mod shapes;
+mod space;
 mod study;
+mod sub_box;
 mod traffic;
 
+pub use free::{Free, Placed};
+pub use heuristic::Heuristic;
 pub use jobs::{Job, Jobs, Sizes, TRACE};
-pub use place::{Free, Heuristic, Placed};
+pub use space::{JobSpace, Rule};
 pub use study::{Outcome, Sample, Study, study};
+pub(super) use sub_box::MOST_DIMENSIONS;
 pub use traffic::UpperShare;

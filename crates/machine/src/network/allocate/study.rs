@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use unisono_base::{limits, mix, narrow, parallel};
 
-use super::{super::Boards, Free, Heuristic, Job, Jobs, Placed, Sizes, UpperShare};
+use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Sizes, UpperShare};
 use crate::MachineError;
 
 /// The most samples whose jobs are counted at the same time.
@@ -72,10 +72,10 @@ impl Draws {
 }
 
 /// Returns the bytes and steps of a study. Each sample draws its boards, and each job examines the remaining rows.
-fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
+fn estimate(space: &JobSpace, study: &Study) -> (u128, u128) {
     /// The average boards of a job of the trace, on a large machine.
     const TRACED: u128 = 5;
-    let all = u128::from(boards.all());
+    let all = u128::from(space.all());
     let jobs = match &study.jobs {
         Jobs::List(jobs) => jobs.len() as u128,
         Jobs::Drawn(sizes) => {
@@ -86,33 +86,25 @@ fn estimate(boards: &Boards, study: &Study) -> (u128, u128) {
             }
         }
     };
-    let shapes = if study.heuristic >= Heuristic::Locality {
-        4 * u128::from(boards.count[0].div_ceil(boards.leaf[0].max(1)))
-    } else {
-        1
-    };
-    let rows = u128::from(boards.count[0]);
-    // A rectangle is searched from each row on, over up to half of the rows.
-    let looks = if boards.adjacent { rows * (rows / 2 + u128::from(boards.count[1])) } else { rows };
-    let scan = looks * u128::from(boards.count[1].div_ceil(64));
+    let place = space.steps(study.heuristic);
     let samples = u128::from(study.samples);
-    // The first sample is kept, with the rows and columns of its jobs. Others are counted, some at the same time.
+    // The first sample is kept, with the positions of its jobs. Others are counted, some at the same time.
     let at_once = samples.min(AT_ONCE as u128);
-    (12 * samples + 64 * jobs + 16 * all + 24 * jobs * at_once, samples * (4 * all + jobs * (100 + scan * shapes)))
+    (12 * samples + 64 * jobs + 16 * all + 24 * jobs * at_once, samples * (4 * all + jobs * (100 + place)))
 }
 
 /// # Errors
 /// All boards fail, there are no samples, or there are too many for a limit.
-pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, MachineError> {
+pub fn study(space: &JobSpace, machine: &str, study: &Study) -> Result<Outcome, MachineError> {
     let fail = study.failures.saturating_add(study.failed.len() as u64);
-    if fail >= boards.all() {
+    if fail >= space.all() {
         let machine = machine.to_owned();
-        return Err(MachineError::AllFail { found: fail, machine, boards: boards.all() });
+        return Err(MachineError::AllFail { found: fail, machine, boards: space.all() });
     }
     if study.samples == 0 {
         return Err(MachineError::NoSamples);
     }
-    let (bytes, steps) = estimate(boards, study);
+    let (bytes, steps) = estimate(space, study);
     limits::admit("the study of the allocation", bytes, steps)?;
     let mut shares = Vec::with_capacity(study.samples as usize);
     let (mut placed, mut refused, mut used) = (0u64, 0u64, 0.0);
@@ -121,7 +113,7 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
     let numbers: Vec<u32> = (0..study.samples).collect();
     for numbers in numbers.chunks(AT_ONCE) {
         // The sums are made in the order of samples and jobs, so their bits do not depend on the cores.
-        for (jobs, sample) in parallel::map(numbers, |&number| counted(boards, study, number)) {
+        for (jobs, sample) in parallel::map(numbers, |&number| counted(space, study, number)) {
             let mut asked = 0u64;
             for (size, share) in jobs {
                 let Some(share) = share else {
@@ -134,7 +126,7 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
                 upper.allreduce += share.allreduce * f64::from(size);
             }
             used += asked as f64;
-            shares.push(asked as f64 / (boards.all() - fail) as f64);
+            shares.push(asked as f64 / (space.all() - fail) as f64);
             first = first.or(sample);
         }
     }
@@ -160,28 +152,28 @@ pub fn study(boards: &Boards, machine: &str, study: &Study) -> Result<Outcome, M
 type Counted = (u32, Option<UpperShare>);
 
 /// Makes one sample, and returns what counts of its jobs. The first sample itself is returned too.
-fn counted(boards: &Boards, study: &Study, number: u32) -> (Vec<Counted>, Option<Sample>) {
-    let sample = sample(boards, study, number);
-    let share = |place: &Option<Placed>| place.as_ref().map(|place| UpperShare::of(place, boards));
+fn counted(space: &JobSpace, study: &Study, number: u32) -> (Vec<Counted>, Option<Sample>) {
+    let sample = sample(space, study, number);
+    let share = |place: &Option<Placed>| place.as_ref().map(|place| UpperShare::of(place, &space.leaf));
     let jobs = sample.jobs.iter().map(|(job, place)| (job.boards, share(place))).collect();
     (jobs, (number == 0).then_some(sample))
 }
 
 /// Makes one sample: boards fail, then each job is placed at the first place found for it, or refused.
-fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
+fn sample(space: &JobSpace, study: &Study, number: u32) -> Sample {
     let mut draws = Draws::new(study.seed, number);
-    let mut free = Free::new(*boards);
-    let failed = failures(boards, study, &mut draws);
-    failed.iter().for_each(|board| free.take(board / boards.count[1], board % boards.count[1]));
+    let mut free = Free::new(&space.count);
+    let failed = failures(space, study, &mut draws);
+    failed.iter().for_each(|&board| free.take(board));
     let mut jobs = match &study.jobs {
         Jobs::List(jobs) => jobs.clone(),
-        Jobs::Drawn(sizes) => drawn(sizes, boards, free.count(), &mut draws),
+        Jobs::Drawn(sizes) => drawn(sizes, space, free.count(), &mut draws),
     };
     if study.heuristic >= Heuristic::Sort {
         jobs.sort_by_key(|job| std::cmp::Reverse(job.boards));
     }
     let mut place = |job: Job| {
-        let placed = free.place(job, study.heuristic);
+        let placed = space.place(&mut free, &job, study.heuristic);
         placed.iter().for_each(|placed| free.give(placed));
         (job, placed)
     };
@@ -189,8 +181,8 @@ fn sample(boards: &Boards, study: &Study, number: u32) -> Sample {
 }
 
 /// Returns distinct boards, sorted: the named ones, and the first of a random order of the others.
-fn failures(boards: &Boards, study: &Study, draws: &mut Draws) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..narrow::<u32>(boards.all())).collect();
+fn failures(space: &JobSpace, study: &Study, draws: &mut Draws) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..narrow::<u32>(space.all())).collect();
     if !study.failed.is_empty() {
         let named: HashSet<u32> = study.failed.iter().copied().collect();
         order.retain(|board| !named.contains(board));
@@ -205,10 +197,9 @@ fn failures(boards: &Boards, study: &Study, draws: &mut Draws) -> Vec<u32> {
     order
 }
 
-/// Draws jobs of these sizes until the healthy boards are requested. As in the artifact, a job takes at most half of
-/// each side.
-fn drawn(sizes: &Sizes, boards: &Boards, healthy: u64, draws: &mut Draws) -> Vec<Job> {
-    let most = boards.count[0].div_ceil(2) * boards.count[1].div_ceil(2);
+/// Draws jobs of these sizes until the healthy boards are requested.
+fn drawn(sizes: &Sizes, space: &JobSpace, healthy: u64, draws: &mut Draws) -> Vec<Job> {
+    let most = space.most_drawn();
     let mut left = healthy;
     let mut jobs = Vec::new();
     while left > 0 {

@@ -1,13 +1,14 @@
 //! The share of a job's traffic that passes the upper level of its trees.
 //!
-//! Boards of one leaf reach each other below the upper level. In an alltoall along a line of boards, every board sends
+//! Boards of one leaf reach each other below the upper level: boards below one leaf of a fat tree or of the tree of a
+//! HammingMesh, in one group of a dragonfly, or in one box. In an alltoall along a line of boards, every board sends
 //! equally to every other; in an allreduce, each sends to the next one around the line. A job of all 64 boards of a
 //! line over leaves of 16 has 48/63 = 76.19 % and 4/64 = 6.25 %, the constants of the artifact (plot_paper.py) for the
 //! large Hx4Mesh and for rings.
 
 use serde::Serialize;
 
-use super::{super::Boards, Placed};
+use super::Placed;
 
 /// Shares of the traffic that enters the trees.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
@@ -17,11 +18,11 @@ pub struct UpperShare {
 }
 
 impl UpperShare {
-    pub fn of(placed: &Placed, boards: &Boards) -> Self {
-        let lines = [(&placed.rows, boards.leaf[0]), (&placed.columns, boards.leaf[1])];
+    /// Returns the shares of a job, if leaves join `leaf` boards along each dimension.
+    pub fn of(placed: &Placed, leaf: &[u32]) -> Self {
         // Weighted by the traffic along the dimension, without the traffic within one position of it.
         let (mut all, mut weights, mut rings, mut ringed) = (0.0, 0.0, 0.0, 0.0);
-        for (line, leaf) in lines {
+        for (line, &leaf) in placed.positions.iter().zip(leaf) {
             let n = line.len() as f64;
             if line.len() < 2 {
                 continue;

@@ -22,6 +22,7 @@ pub const FAMILY: Family = Family {
     summary: "equal boxes of any cables, joined by shared switches",
     reference: "NVIDIA DGX SuperPOD reference architecture; ForestColl, 2024",
     keys: &["boxes", "accelerators", "inside", "uplinks", "outside", "routing", "root"],
+    jobs: Some("boxes"),
     read,
 };
 

@@ -18,6 +18,7 @@ use unisono_base::interrupt::poll;
 
 use super::super::{
     Bill, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
+    allocate::JobSpace,
     cut::Cut,
     spread::Spread,
     topology::{self, SWITCH_PORTS},
@@ -29,6 +30,7 @@ pub const FAMILY: Family = Family {
     summary: "groups of routers, linked all with all inside a group and between groups",
     reference: "Kim et al., Dragonfly, ISCA 2008; HammingMesh, Table 2",
     keys: &["p", "a", "h", "g", "routing"],
+    jobs: Some("dragonfly"),
     read,
 };
 
@@ -189,6 +191,12 @@ impl Topology for Dragonfly {
         let (half, all) = (parts / 2, self.accelerators());
         let between = Cut { inside: half * (all / parts), rate: f64::from(half * (parts - half) * cables) };
         Cut::best(all, [between, Cut { inside: all / 2, rate: f64::from(all / 2) }])
+    }
+
+    /// Blocks are routers and groups. The upper level is that of the cables between groups.
+    fn jobs(&self) -> Option<JobSpace> {
+        let group = self.p * self.a;
+        Some(JobSpace::of_blocks(self.accelerators(), vec![self.p, group], group))
     }
 
     fn node_name(&self, node: u32) -> NodeName {

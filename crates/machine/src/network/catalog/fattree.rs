@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use super::super::{
     Bill, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
+    allocate::JobSpace,
     cut::{Cut, below_leaves},
     spread::Spread,
     topology::{self, SWITCH_PORTS},
@@ -27,6 +28,7 @@ pub const FAMILY: Family = Family {
     summary: "leaves below one or two levels of switches, with any taper",
     reference: "HammingMesh, section 5; Leiserson, 1985",
     keys: &["accelerators", "levels", "down", "up", "top", "routing"],
+    jobs: Some("fattree"),
     read,
 };
 
@@ -192,6 +194,12 @@ impl Topology for FatTree {
     fn halves(&self) -> Option<Cut> {
         let (all, inside) = (self.accelerators, self.accelerators / 2);
         Cut::best(all, [Cut { inside, rate: below_leaves(inside, all, self.down, self.up).into() }])
+    }
+
+    /// Blocks are leaves and, of three levels, pods.
+    fn jobs(&self) -> Option<JobSpace> {
+        let pod = (self.pods() > 1).then_some(self.down * self.pod_leaves);
+        Some(JobSpace::of_blocks(self.accelerators, [self.down].into_iter().chain(pod).collect(), self.down))
     }
 
     /// Of two levels, the switches above the leaves are the top.

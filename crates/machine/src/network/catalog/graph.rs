@@ -20,7 +20,7 @@ use unisono_base::narrow;
 
 use super::super::{
     Bill, BoxNumbers, Cable, Family, GridBefore, MOST_SIMULATED_CHANNELS, NodeName, Plane, PlaneBuilder, Routing,
-    Speed, Topology, cut::Cut, topology,
+    Speed, Topology, allocate::JobSpace, cut::Cut, topology,
 };
 use crate::MachineError;
 pub use edges::{Edge, nodes_of, parse, text_of_edges};
@@ -31,6 +31,7 @@ pub const FAMILY: Family = Family {
     summary: "any cables, from a list or a file",
     reference: "Günther, 1981; Schroeder et al., Autonet, 1991",
     keys: &["accelerators", "edges", "file", "routing", "root"],
+    jobs: None,
     read,
 };
 
@@ -343,6 +344,11 @@ impl Topology for Graph {
 
     fn numbers_of_boxes(&self) -> Option<BoxNumbers> {
         self.boxes
+    }
+
+    /// Blocks are boxes.
+    fn jobs(&self) -> Option<JobSpace> {
+        self.boxes.map(|of| JobSpace::of_blocks(self.accelerators(), vec![of.accelerators], of.accelerators))
     }
 
     /// In a box, nodes that lead to shared switches are rails, all others switches.

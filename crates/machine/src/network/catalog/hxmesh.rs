@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use super::super::{
     Bill, Boards, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
+    allocate::{JobSpace, Rule},
     cut::{Cut, below_leaves},
     spread::Spread,
     topology::{self, SWITCH_PORTS},
@@ -26,6 +27,7 @@ pub const FAMILY: Family = Family {
     summary: "boards with a mesh inside; trees join the edges of all boards of a row, and of a column",
     reference: "HammingMesh, section 3",
     keys: &["board", "boards", "up"],
+    jobs: Some("hxmesh"),
     read,
 };
 
@@ -234,11 +236,15 @@ impl Topology for HxMesh {
     }
 
     fn boards(&self) -> Option<Boards> {
-        Some(Boards {
-            count: self.dims.map(|d| d.boards),
-            board: self.dims.map(|d| d.board),
-            leaf: self.dims.map(Dimension::boards_a_leaf),
-            adjacent: false,
+        Some(Boards { count: self.dims.map(|d| d.boards), board: self.dims.map(|d| d.board) })
+    }
+
+    fn jobs(&self) -> Option<JobSpace> {
+        Some(JobSpace {
+            count: self.dims.map(|d| d.boards).to_vec(),
+            board: self.dims.map(|d| d.board).to_vec(),
+            leaf: self.dims.map(Dimension::boards_a_leaf).to_vec(),
+            rule: Rule::Crossings,
         })
     }
 

@@ -16,6 +16,7 @@ pub const FAMILY: Family = Family {
     summary: "a link for every bit in which two numbers differ",
     reference: "Dally, Towles, 2004, section 5.1",
     keys: &["dimensions", "board_dimensions"],
+    jobs: None,
     read,
 };
 

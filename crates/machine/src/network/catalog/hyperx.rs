@@ -11,6 +11,7 @@ use unisono_base::narrow;
 
 use super::super::{
     Bill, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
+    allocate::{JobSpace, Rule},
     cut::Cut,
     lattice::{self, Coordinates, Lattice},
     topology,
@@ -22,6 +23,7 @@ pub const FAMILY: Family = Family {
     summary: "switches linked with all others of their line in every dimension",
     reference: "Ahn et al., HyperX, SC 2009",
     keys: &["dims", "terminals", "cables", "terminal_gbps"],
+    jobs: Some("hyperx of two dimensions"),
     read,
 };
 
@@ -157,6 +159,17 @@ impl Topology for HyperX {
         let mut extents = self.switches.dims.clone();
         extents.extend((self.terminals > 1).then_some(self.terminals));
         extents
+    }
+
+    /// Returns the switches of two dimensions, each with its accelerators. Their lines have no upper level.
+    fn jobs(&self) -> Option<JobSpace> {
+        let count = self.switches.dims.clone();
+        (count.len() == 2).then(|| JobSpace {
+            leaf: count.clone(),
+            board: vec![1, self.terminals],
+            count,
+            rule: Rule::Crossings,
+        })
     }
 
     fn node_name(&self, node: u32) -> NodeName {

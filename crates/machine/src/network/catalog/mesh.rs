@@ -7,6 +7,7 @@ use unisono_base::narrow;
 
 use super::super::{
     Bill, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
+    allocate::JobSpace,
     cut::Cut,
     lattice::{Coordinates, Lattice},
 };
@@ -17,6 +18,7 @@ pub const FAMILY: Family = Family {
     summary: "neighbors in every dimension, with ends; parts of a board are linked for nothing",
     reference: "Dally, Towles, 2004, section 5.1",
     keys: &["dims", "board"],
+    jobs: Some("mesh of up to six dimensions"),
     read,
 };
 
@@ -56,6 +58,10 @@ impl Topology for Mesh {
 
     fn extents(&self) -> Vec<u32> {
         self.0.dims.clone()
+    }
+
+    fn jobs(&self) -> Option<JobSpace> {
+        self.0.jobs(false)
     }
 
     fn node_name(&self, node: u32) -> NodeName {

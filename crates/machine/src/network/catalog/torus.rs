@@ -8,6 +8,7 @@ use unisono_base::narrow;
 
 use super::super::{
     Bill, Boards, Cable, Family, Header, Hop, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
+    allocate::JobSpace,
     cut::Cut,
     lattice::{Coordinates, Lattice},
 };
@@ -18,6 +19,7 @@ pub const FAMILY: Family = Family {
     summary: "neighbors in every dimension, around; parts of a board are linked for nothing",
     reference: "HammingMesh, section 2; Dally, Seitz, 1987",
     keys: &["dims", "board"],
+    jobs: Some("torus of up to six dimensions"),
     read,
 };
 
@@ -64,14 +66,16 @@ impl Topology for Torus {
         self.0.name("accelerator", node)
     }
 
-    /// Returns the boards of a torus of two dimensions. There are no trees, so no traffic passes an upper level.
     fn boards(&self) -> Option<Boards> {
         if self.0.dims.len() != 2 {
             return None;
         }
         let count = [0, 1].map(|dim| self.0.boards(dim));
-        let board = [0, 1].map(|dim| self.0.dims[dim] / count[dim]);
-        Some(Boards { count, board, leaf: count, adjacent: true })
+        Some(Boards { count, board: [0, 1].map(|dim| self.0.dims[dim] / count[dim]) })
+    }
+
+    fn jobs(&self) -> Option<JobSpace> {
+        self.0.jobs(true)
     }
 
     /// Ports 2d and 2d + 1 lead to the smaller and the larger coordinate of dimension d.

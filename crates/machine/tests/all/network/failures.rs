@@ -141,7 +141,7 @@ fn what_is_cut_off_is_refused() {
             format!(
                 "test.toml: '{text}' is not a failure; accepted are A-B for all cables between two nodes, A-B:N for N of them, \
                  and N for a node, also one-link for one cable of every class, the name of a part such as 'accelerator 0' or \
-                 'accelerator 5', and NAME to NAME for the cables between two parts"
+                 'accelerator 5', NAME to NAME for the cables between two parts, and 'plane K' for one of several planes"
             )
         );
     }

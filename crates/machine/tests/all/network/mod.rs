@@ -4,6 +4,7 @@ mod accelerator_grid;
 mod allocate {
     mod jobs;
     mod place;
+    mod space;
     mod traffic;
 }
 mod boards;
@@ -22,6 +23,7 @@ mod joined;
 mod mesh;
 mod oracle;
 mod part_names;
+mod planes;
 mod presets;
 mod spread;
 mod table2;

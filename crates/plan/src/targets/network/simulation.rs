@@ -59,7 +59,7 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
     let options = packets::Options { hosts, places, ..packets::Options::default() };
     let mut run = packets::run(&graph, &interconnect, &options)?;
     run.hosts.finish.truncate(ranks);
-    Ok(Run::on_network(run, TICKS_PER_NS, network.planes, begin.elapsed().as_secs_f64()))
+    Ok(Run::on_network(run, TICKS_PER_NS, network.working_planes(), begin.elapsed().as_secs_f64()))
 }
 
 /// Sentences on what the simulated times of a file leave out beside the notes of its machine.

@@ -17,7 +17,7 @@ impl Reduction {
     /// Creates prices from `gamma_ns_per_byte` of a network, or from those of another machine.
     pub fn new(network: Option<&Network>, prices: Option<&dyn Prices>) -> Self {
         if let Some(network) = network {
-            let seconds_per_byte = network.gamma_ns_per_byte * 1e-9 / f64::from(network.planes.max(1));
+            let seconds_per_byte = network.gamma_ns_per_byte * 1e-9 / f64::from(network.working_planes().max(1));
             return Self { seconds: 0.0, seconds_per_byte };
         }
         let picoseconds = |bytes| prices.map_or(0, |prices| prices.reduce(0, bytes)) as f64;

@@ -1,9 +1,10 @@
 //! Tests of `network::allocate::jobs`.
 
-use unisono_machine::network::{
-    Boards,
-    allocate::{Job, Jobs, Sizes, TRACE},
-};
+use unisono_machine::network::allocate::{Job, JobSpace, Jobs, Rule, Sizes, TRACE};
+
+fn mesh() -> JobSpace {
+    JobSpace { count: vec![4, 8], board: vec![2, 2], leaf: vec![4, 8], rule: Rule::Crossings }
+}
 
 #[test]
 fn quantiles_are_those_of_the_trace() {
@@ -18,8 +19,7 @@ fn quantiles_are_those_of_the_trace() {
 /// A user's distribution, with quantiles of equal size.
 #[test]
 fn files_of_sizes() {
-    let boards = Boards { count: [4, 8], board: [2, 2], leaf: [4, 8], adjacent: false };
-    let parse = |text: &str| Jobs::parse(text, "sizes.txt", "small", &boards);
+    let parse = |text: &str| Jobs::parse(text, "sizes.txt", "small", &mesh());
     let Ok(Jobs::Drawn(sizes)) = parse("# of a trace\n50% 1\n51 % 1\n90% 4 # boards\n100% 4\n") else { panic!() };
     let sizes = |share: f64| sizes.at(share).boards;
     assert_eq!([0.0, 0.5, 0.505, 0.51, 0.52, 0.9, 0.95, 1.0].map(sizes), [1, 1, 1, 1, 2, 4, 4, 4]);
@@ -46,9 +46,8 @@ fn files_of_sizes() {
 
 #[test]
 fn files_of_jobs() {
-    let boards = Boards { count: [4, 8], board: [2, 2], leaf: [4, 8], adjacent: false };
-    let parse = |text: &str| Jobs::parse(text, "jobs.txt", "small", &boards);
-    let list = [Job { boards: 3, shape: None }, Job { boards: 16, shape: Some([8, 2]) }];
+    let parse = |text: &str| Jobs::parse(text, "jobs.txt", "small", &mesh());
+    let list = [Job { boards: 3, shape: None }, Job { boards: 16, shape: Some(vec![8, 2]) }];
     assert_eq!(parse("# two\n3\n\n8x2 # turned\n"), Ok(Jobs::List(list.to_vec())));
     for (text, why) in [
         ("", "jobs.txt holds no job"),
@@ -56,8 +55,39 @@ fn files_of_jobs() {
         ("0", "line 1: '0'"),
         ("33", "jobs.txt, line 1: a job of 33 boards is larger than small, which has 4x8"),
         ("5x5", "a job of 5x5 boards"),
+        ("2x2x2", "line 1: '2x2x2' is no job; accepted are a number of boards, or rows x columns as in 4x8"),
     ] {
         let said = parse(text).unwrap_err().to_string();
+        assert!(said.contains(why), "{said}");
+    }
+}
+
+/// A shape of fewer sides lies in some of the dimensions; where any boards do, the product of its sides counts.
+#[test]
+fn jobs_of_other_dimensions() {
+    let of = |rule, count: &[u32], text: &str| {
+        let count = count.to_vec();
+        let space = JobSpace { board: vec![1; count.len()], leaf: count.clone(), count, rule };
+        Jobs::parse(text, "jobs.txt", "other", &space).map_err(|e| e.to_string())
+    };
+    let (torus, any) = (Rule::SubBox { wraps: true }, Rule::Blocks { sizes: vec![8], aligned: false });
+    for (rule, count, text, boards) in [
+        (&torus, &[3, 4, 5][..], "4x5", 20),
+        (&torus, &[3, 4, 5], "5x4x3", 60),
+        (&any, &[32], "4x8", 32),
+        (&any, &[32], "2x2x2x2x2", 32),
+    ] {
+        let Ok(Jobs::List(jobs)) = of(rule.clone(), count, text) else { panic!("{text}") };
+        assert_eq!(jobs[0].boards, boards);
+    }
+    for (rule, count, text, why) in [
+        (&torus, &[3, 4, 5][..], "5x5", "a job of 5x5 boards is larger than other, which has 3x4x5 of them"),
+        (&torus, &[3, 4, 5], "1x1x1x1", "accepted are a number of boards, or up to 3 sides as in 4x8x2"),
+        (&torus, &[5], "1x1", "accepted are a number of boards"),
+        (&any, &[32], "4x9", "larger than other, which has 32 of them"),
+        (&any, &[32], "4x", "accepted are a number of boards, or sides as in 4x8, whose product counts"),
+    ] {
+        let said = of(rule.clone(), count, text).unwrap_err();
         assert!(said.contains(why), "{said}");
     }
 }

@@ -1,0 +1,176 @@
+//! The boards of a network that are given to jobs, and the sets of them that one job may have.
+//!
+//! A family of topologies states its space in [`super::super::Topology::jobs`]; the placing is that of its [`Rule`].
+
+use unisono_base::narrow;
+
+use super::{Free, Heuristic, Job, Placed, blocks, crossings, sub_box};
+use crate::MachineError;
+
+/// The sets of boards that one job may have.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// The crossings of any rows and columns: [`crossings`].
+    Crossings,
+    /// A box of adjacent boards: [`sub_box`].
+    SubBox { wraps: bool },
+    /// Any boards: [`blocks`]. `sizes` are the boards of the blocks of each level, ascending.
+    Blocks { sizes: Vec<u32>, aligned: bool },
+}
+
+/// Boards along each dimension, numbered row-major.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct JobSpace {
+    pub count: Vec<u32>,
+    /// Accelerators of a board in each dimension. Accelerators are row-major over all boards together.
+    pub board: Vec<u32>,
+    /// Boards along each dimension whose traffic stays below the upper level of switches.
+    pub leaf: Vec<u32>,
+    pub rule: Rule,
+}
+
+impl JobSpace {
+    /// Returns a space of boards of one accelerator each, whose blocks have `sizes` accelerators. Traffic between the
+    /// blocks of `leaf` accelerators passes the upper level.
+    pub fn of_blocks(accelerators: u32, sizes: Vec<u32>, leaf: u32) -> Self {
+        let rule = Rule::Blocks { sizes, aligned: false };
+        Self { count: vec![accelerators], board: vec![1], leaf: vec![leaf], rule }
+    }
+
+    /// Returns the space with boards of adjacent accelerators, such as those of a server. Blocks that do not consist of
+    /// whole boards are left out.
+    ///
+    /// # Errors
+    /// The network has boards of its own, or the accelerators or the leaves cannot be divided into such boards.
+    pub fn in_boards_of(self, machine: &str, accelerators: u32) -> Result<Self, MachineError> {
+        let Rule::Blocks { sizes, aligned } = self.rule else {
+            let board = sides(&self.board);
+            return Err(MachineError::OwnBoards { machine: machine.to_owned(), board });
+        };
+        let (all, leaf) = (self.count[0], self.leaf[0]);
+        let divides = accelerators > 0 && all.is_multiple_of(accelerators);
+        if !divides || !(leaf.is_multiple_of(accelerators) || accelerators.is_multiple_of(leaf)) {
+            let machine = machine.to_owned();
+            return Err(MachineError::NoSuchBoard { found: accelerators, machine, accelerators: all, leaf });
+        }
+        let sizes = sizes.into_iter().filter(|size| size.is_multiple_of(accelerators)).map(|size| size / accelerators);
+        Ok(Self {
+            count: vec![all / accelerators],
+            board: vec![accelerators],
+            leaf: vec![(leaf / accelerators).max(1)],
+            rule: Rule::Blocks { sizes: sizes.collect(), aligned },
+        })
+    }
+
+    /// Returns the space in which jobs stay inside one block if they fit into one.
+    ///
+    /// # Errors
+    /// The network has no blocks.
+    pub fn aligned(self, machine: &str) -> Result<Self, MachineError> {
+        match self.rule {
+            Rule::Blocks { sizes, .. } => Ok(Self { rule: Rule::Blocks { sizes, aligned: true }, ..self }),
+            Rule::Crossings | Rule::SubBox { .. } => Err(MachineError::NoBlocks { machine: machine.to_owned() }),
+        }
+    }
+
+    pub fn all(&self) -> u64 {
+        self.count.iter().map(|&n| u64::from(n)).product()
+    }
+
+    /// Returns the board of an accelerator, by its number.
+    pub fn board_of(&self, accelerator: u32) -> u32 {
+        let (mut left, mut stride, mut found) = (accelerator, 1, 0);
+        for (count, board) in self.count.iter().zip(&self.board).rev() {
+            found += left % (count * board) / board * stride;
+            left /= count * board;
+            stride *= count;
+        }
+        found
+    }
+
+    /// Returns the position of a board in each dimension.
+    pub fn position(&self, board: u32) -> Vec<u32> {
+        let mut left = board;
+        let mut position: Vec<u32> = self
+            .count
+            .iter()
+            .rev()
+            .map(|n| {
+                let at = left % n;
+                left /= n;
+                at
+            })
+            .collect();
+        position.reverse();
+        position
+    }
+
+    /// Returns whether a job fits into the space if all boards are free.
+    pub fn fits(&self, job: &Job) -> bool {
+        match (&self.rule, &job.shape) {
+            (Rule::Blocks { .. }, _) | (_, None) => u64::from(job.boards) <= self.all(),
+            // Sides in ascending order fit if they fit in any order.
+            (_, Some(shape)) => {
+                let sorted = |sides: &[u32]| {
+                    let mut sides = sides.to_vec();
+                    sides.resize(self.count.len(), 1);
+                    sides.sort_unstable();
+                    sides
+                };
+                sorted(shape).iter().zip(sorted(&self.count)).all(|(side, all)| *side <= all)
+            }
+        }
+    }
+
+    /// Returns the dimensions of shapes that jobs may have; `None` for any number.
+    pub fn dimensions(&self) -> Option<usize> {
+        (!matches!(self.rule, Rule::Blocks { .. })).then_some(self.count.len())
+    }
+
+    /// Returns the largest job that is drawn: half of each side of two dimensions, as in the artifact of "HammingMesh",
+    /// and a quarter of other spaces, so that jobs on networks of the same number of boards are the same.
+    pub(super) fn most_drawn(&self) -> u32 {
+        match self.count[..] {
+            [rows, columns] => rows.div_ceil(2) * columns.div_ceil(2),
+            _ => narrow(self.all().div_ceil(4)),
+        }
+    }
+
+    /// Finds boards for a job by a heuristic, without taking them.
+    pub fn place(&self, free: &mut Free, job: &Job, heuristic: Heuristic) -> Option<Placed> {
+        match &self.rule {
+            Rule::Crossings => crossings::place(self, free, job, heuristic),
+            Rule::SubBox { wraps } => sub_box::place(self, free, job, heuristic, *wraps),
+            Rule::Blocks { sizes, aligned } => {
+                blocks::place((job.boards, self.count[0]), sizes, *aligned, heuristic, free)
+            }
+        }
+    }
+
+    /// Returns the steps of placing one job.
+    pub(super) fn steps(&self, heuristic: Heuristic) -> u128 {
+        let width = self.count.last().copied().unwrap_or(1);
+        let rows: u128 = self.count.iter().rev().skip(1).map(|&n| u128::from(n)).product();
+        let words = u128::from(width.div_ceil(64));
+        match &self.rule {
+            Rule::Crossings => {
+                let starts = u128::from(self.count[0].div_ceil(self.leaf[0].max(1)));
+                rows * words * if heuristic >= Heuristic::Locality { 4 * starts } else { 1 }
+            }
+            // A box is searched from each row on, over up to half of the rows, in each order of its sides.
+            Rule::SubBox { .. } => {
+                let orders: u128 = (3..=self.count.len() as u128).product();
+                rows * (rows / 2 + u128::from(width)) * words * orders
+            }
+            Rule::Blocks { sizes, aligned } => {
+                let counted = sizes.iter().map(|size| 4 * u128::from(width.div_ceil(*size))).sum::<u128>();
+                words + if heuristic >= Heuristic::Locality || *aligned { counted } else { 0 }
+            }
+        }
+    }
+}
+
+/// Returns sides as `4x8`.
+pub(super) fn sides(of: &[u32]) -> String {
+    of.iter().map(u32::to_string).collect::<Vec<_>>().join("x")
+}

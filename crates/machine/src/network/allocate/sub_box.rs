@@ -1,0 +1,44 @@
+//! Places a job on a box of adjacent boards, as links between neighbors require: the first free one, in the row-major
+//! order of its corner. In a torus it may continue past the last board of a dimension with the first.
+//!
+//! Source: contiguous partitions of BlueGene/L (Aridor and others, "Resource allocation and utilization in the Blue
+//! Gene/L supercomputer", 2005). A shape is refused only if no box of free boards has it.
+
+use unisono_base::interrupt::poll;
+
+use super::{Free, Heuristic, Job, JobSpace, Placed, shapes::shapes};
+
+/// The most dimensions of a network whose boxes are searched, because each order of the sides is tried.
+pub const MOST_DIMENSIONS: usize = 6;
+
+pub fn place(space: &JobSpace, free: &mut Free, job: &Job, heuristic: Heuristic, wraps: bool) -> Option<Placed> {
+    shapes(job, &space.count, heuristic).iter().find_map(|shape| first(&space.count, free, shape, wraps))
+}
+
+/// Returns the first box with these sides.
+fn first(count: &[u32], free: &mut Free, shape: &[u32], wraps: bool) -> Option<Placed> {
+    let ((&width, before), (&columns, sides)) = (count.split_last()?, shape.split_last()?);
+    // A side of a whole dimension begins at 0: other corners give the same boards.
+    let corners = |side: u32, all: u32| if wraps && side < all { all } else { all - side + 1 };
+    let mut corner = vec![0; before.len()];
+    loop {
+        poll();
+        let positions = |at: usize| -> Vec<u32> { (0..sides[at]).map(|k| (corner[at] + k) % before[at]).collect() };
+        let lines = Placed { positions: (0..before.len()).map(positions).collect() };
+        free.meet_none();
+        lines.boards(before).into_iter().for_each(|row| free.meet(row));
+        let mut run = 0;
+        for column in 0..corners(columns, width) + columns - 1 {
+            run = if free.is_met(column % width) { run + 1 } else { 0 };
+            if run == columns {
+                let start = column + 1 - columns;
+                let mut positions = lines.positions;
+                positions.push((start..=column).map(|column| column % width).collect());
+                return Some(Placed { positions });
+            }
+        }
+        let next = (0..before.len()).rev().find(|&at| corner[at] + 1 < corners(sides[at], before[at]))?;
+        corner[next] += 1;
+        corner[next + 1..].fill(0);
+    }
+}
