@@ -120,7 +120,9 @@ fn reduce(b: &mut Builder, c: &Collective) {
     let mut sums = vec![None; p as usize];
     for r in (0..p).filter(|&r| r != c.root) {
         let sum = Operand::Stream(b.stream(NodeId(r), &[NodeId(c.root)]));
-        let partial = Operand::Tmp(b.scratch(NodeId(r), blocks.block(r).len));
+        // A broadcast that follows has an output in place of the scratch memory, and the block at its own place there.
+        let block = blocks.block(r);
+        let partial = Operand::Tmp(b.scratch(NodeId(r), block.start + block.len) + block.start);
         reduce_scatter(b, r, blocks, &there, [partial, sum]);
         sums[r as usize] = Some(sum);
     }

@@ -15,7 +15,7 @@ use crate::{
     formula::POWER_THAT_DIVIDES,
     ranks::{
         Blocks, Fold, RankAlgorithm,
-        halving::{Halving, halves},
+        halving::{Halving, MOST_BUILT, halves},
     },
 };
 
@@ -78,7 +78,11 @@ impl RankAlgorithm for Rabenseifner {
         Some(fold.rounds(up, halving.into_iter().chain(doubling), [Round::new(1, up.bytes)]))
     }
 
-    fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
+    /// Returns the exchanges of a schedule that is too large to be built.
+    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+        if self.instructions(case, params) <= MOST_BUILT {
+            return None;
+        }
         let mut halves = halves(case)?;
         let doubling: Vec<Exchange> = halves.iter().rev().map(|half| Exchange { reduced: 0, ..half.clone() }).collect();
         halves.extend(doubling);

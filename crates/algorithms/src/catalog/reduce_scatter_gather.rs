@@ -15,7 +15,7 @@ use crate::{
     formula::POWER_THAT_DIVIDES,
     ranks::{
         Blocks, Fold, RankAlgorithm,
-        halving::{Halving, halves},
+        halving::{Halving, MOST_BUILT, halves},
     },
 };
 
@@ -83,7 +83,11 @@ impl RankAlgorithm for ReduceScatterGather {
         Some(fold.rounds(up, halving.into_iter().chain(gathering), []))
     }
 
-    fn exchanges(&self, case: &Case, _: &Params) -> Option<Vec<Exchange>> {
+    /// Returns the exchanges of a schedule that is too large to be built.
+    fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
+        if self.instructions(case, params) <= MOST_BUILT {
+            return None;
+        }
         let Collective { ranks, root, .. } = case.collective;
         let mut halves = halves(case)?;
         // Ranks that differ from the root in a bit send it all their blocks, and are done.

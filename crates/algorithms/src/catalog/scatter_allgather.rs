@@ -17,7 +17,7 @@ use crate::{
     formula::POWER_THAT_DIVIDES,
     ranks::{
         Around, Blocks, RankAlgorithm,
-        halving::Halving,
+        halving::{self, Halving},
         tree::{BINARY, children, parent, size},
     },
 };
@@ -41,8 +41,6 @@ const INFO: Info = Info {
 
 const ALLGATHER: &str = "allgather";
 const ALLGATHERS: [&str; 3] = ["ring", "recursive-doubling", "distance-halving"];
-/// The most instructions of a schedule that is built to be timed.
-const MOST_BUILT: u64 = 1 << 18;
 
 /// Returns the bits of the stages of an allgather by doubling, in their order; `None` if it goes around a ring.
 fn bits(case: &Case, params: &Params) -> Result<Option<Vec<u32>>, AlgorithmError> {
@@ -127,7 +125,7 @@ impl RankAlgorithm for ScatterAllgather {
     /// Returns the exchanges of a schedule that is too large to be built.
     fn exchanges(&self, case: &Case, params: &Params) -> Option<Vec<Exchange>> {
         let Collective { ranks: p, root, elements, .. } = case.collective;
-        if self.instructions(case, params) <= MOST_BUILT {
+        if self.instructions(case, params) <= halving::MOST_BUILT {
             return None;
         }
         let block = case.bytes(elements.div_ceil(p));
@@ -145,7 +143,14 @@ impl RankAlgorithm for ScatterAllgather {
             None => vec![Flow::new(block, p - 2, move |rank| (rank + 1) % p)],
             Some(bits) => (0..)
                 .zip(bits)
-                .map(|(stage, bit)| Flow::new(block << stage, 1, move |rank| real(((rank + p - root) % p) ^ 1 << bit)))
+                .map(|(stage, bit)| {
+                    // The root receives nothing.
+                    let to = move |rank: u32| match ((rank + p - root) % p) ^ 1 << bit {
+                        0 => rank,
+                        v => real(v),
+                    };
+                    Flow::new(block << stage, 1, to)
+                })
                 .collect(),
         };
         Some(down.chain(all).map(|flow| Exchange { flows: vec![flow], reduced: 0 }).collect())

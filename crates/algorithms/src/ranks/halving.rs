@@ -23,6 +23,10 @@ pub struct Halving<'a, F> {
     pub start: F,
 }
 
+/// The most instructions of a schedule that is built to be timed. A rank that ends a stage early begins the next, which
+/// exchanges do not describe.
+pub const MOST_BUILT: u64 = 1 << 18;
+
 /// Returns the exchanges of a reduce-scatter of equal blocks, from the lowest bit up; `None` if the ranks are not a
 /// power of two.
 pub fn halves(case: &Case) -> Option<Vec<Exchange>> {

@@ -8,7 +8,7 @@ use common::{among, every_rank_case, expected, inputs, label};
 use unisono_algorithms::{ALGORITHMS, Algorithm, Case, Means, Params, Profile, Ranks, find, ranks::Extents, resolve};
 use unisono_base::NodeId;
 use unisono_collective::{Kind, Operator};
-use unisono_lower::{Round, Waits};
+use unisono_lower::{Exchange, Round, Waits};
 use unisono_schedule::{
     Operand, Schedule,
     interpret::{Options, run},
@@ -160,6 +160,66 @@ fn rounds_are_those_of_the_schedule() {
     assert!(units.len() >= 14, "{units:?}");
 }
 
+/// Compares exchanges with the messages of the schedule.
+fn exchanges_match(algorithm: &dyn Algorithm, case: &Case, params: &Params, exchanges: &[Exchange]) {
+    let c = case.collective;
+    let name = label(algorithm, case, params);
+    let schedule = algorithm.build(case, params).unwrap().schedule;
+    let mut stated = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
+    for flow in exchanges.iter().flat_map(|e| &e.flows) {
+        for from in (0..c.ranks).filter(|&r| flow.to(r) != r) {
+            let pair = stated.entry((from, flow.to(from))).or_default();
+            pair[0] += u64::from(flow.repeat);
+            pair[1] += u64::from(flow.repeat) * flow.bytes;
+        }
+    }
+    let mut found = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
+    for node in (0..c.ranks).map(NodeId) {
+        for id in schedule.node_instrs(node).map(unisono_base::InstrId::new) {
+            for sink in schedule.sinks(id).iter() {
+                let Operand::Stream(stream) = sink else { continue };
+                for to in schedule.stream_sinks(stream) {
+                    let pair = found.entry((node.0, to.0)).or_default();
+                    pair[0] += 1;
+                    pair[1] += u64::from(schedule.instr(id).len) * c.dtype.bytes();
+                }
+            }
+        }
+    }
+    // All messages of many ranks are too long to be printed.
+    let differ = stated.iter().zip(&found).find(|(stated, found)| stated != found);
+    assert!(differ.is_none() && stated.len() == found.len(), "{name}: {differ:?}");
+    let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
+    // The ranks do not all do the same on the way to one rank.
+    let is_stated = |r: u32| {
+        let found = work(&schedule, NodeId(r))[2];
+        let is_rooted = c.kind.has_root() || algorithm.name() == "reduce-broadcast";
+        if is_rooted { found <= reduced } else { found == reduced }
+    };
+    assert!((0..c.ranks).all(is_stated), "{name} reduces {reduced} bytes");
+}
+
+/// Schedules by halving are built where they are small, and their exchanges are those of large ones.
+#[test]
+fn exchanges_of_large_schedules_are_those_of_the_schedule() {
+    let ranks = 1 << 14;
+    for (name, kind, params) in [
+        ("rabenseifner", Kind::Allreduce, ""),
+        ("reduce-scatter-gather", Kind::Reduce, ""),
+        ("scatter-allgather", Kind::Broadcast, "distance-halving"),
+        ("scatter-allgather", Kind::Broadcast, "recursive-doubling"),
+    ] {
+        let params = if params.is_empty() { Params::new() } else { Params::new().with("allgather", params) };
+        let case = among(kind, ranks, 2 * u64::from(ranks), if kind.has_root() { 1357 } else { 0 }, Operator::Sum);
+        // Exchanges are for networks, here one dimension of ranks.
+        let on_line = Ranks { extents: Extents::new(&[ranks]), ..case.ranks() };
+        let case = Case::on_ranks(case.collective, on_line);
+        let algorithm = find(name).unwrap();
+        let Some(Profile::Exchanges(exchanges)) = algorithm.profile(&case, &params) else { panic!("{name}") };
+        exchanges_match(algorithm, &case, &params, &exchanges);
+    }
+}
+
 /// Exchanges state the receivers, bytes and numbers of messages of the schedule.
 #[test]
 fn exchanges_are_those_of_the_schedule() {
@@ -180,38 +240,7 @@ fn exchanges_are_those_of_the_schedule() {
         }
         let Some(Profile::Exchanges(exchanges)) = algorithm.profile(case, params) else { return };
         units.insert((algorithm.name(), c.kind.name()));
-        let name = label(algorithm, case, params);
-        let schedule = algorithm.build(case, params).unwrap().schedule;
-        let mut stated = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
-        for flow in exchanges.iter().flat_map(|e| &e.flows) {
-            for from in (0..c.ranks).filter(|&r| flow.to(r) != r) {
-                let pair = stated.entry((from, flow.to(from))).or_default();
-                pair[0] += u64::from(flow.repeat);
-                pair[1] += u64::from(flow.repeat) * flow.bytes;
-            }
-        }
-        let mut found = std::collections::BTreeMap::<(u32, u32), [u64; 2]>::new();
-        for node in (0..c.ranks).map(NodeId) {
-            for id in schedule.node_instrs(node).map(unisono_base::InstrId::new) {
-                for sink in schedule.sinks(id).iter() {
-                    let Operand::Stream(stream) = sink else { continue };
-                    for to in schedule.stream_sinks(stream) {
-                        let pair = found.entry((node.0, to.0)).or_default();
-                        pair[0] += 1;
-                        pair[1] += u64::from(schedule.instr(id).len) * c.dtype.bytes();
-                    }
-                }
-            }
-        }
-        assert_eq!(stated, found, "{name}");
-        let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
-        // The ranks do not all do the same on the way to one rank.
-        let is_stated = |r: u32| {
-            let found = work(&schedule, NodeId(r))[2];
-            let is_rooted = c.kind.has_root() || algorithm.name() == "reduce-broadcast";
-            if is_rooted { found <= reduced } else { found == reduced }
-        };
-        assert!((0..c.ranks).all(is_stated), "{name} reduces {reduced} bytes");
+        exchanges_match(algorithm, case, params, &exchanges);
     });
     for unit in
         ["dual-rings", "bucket", "swing", "balanced-shift", "ring", "bidirectional-ring", "pairwise", "circulant"]
