@@ -4,6 +4,7 @@ Bytes are those of a vector of one rank. Elements are affine maps of 16 bytes un
 """
 
 import sys
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -11,7 +12,7 @@ from mpi4py import MPI
 world = MPI.COMM_WORLD
 
 
-def compose(first: memoryview, second: memoryview, _: MPI.Datatype) -> None:
+def compose(first: Any, second: Any, _: MPI.Datatype) -> None:
     a, b = (np.frombuffer(of, "f8").reshape(-1, 2) for of in (first, second))
     b[:] = np.stack([a[:, 0] * b[:, 0], a[:, 0] * b[:, 1] + a[:, 1]], axis=1)
 
