@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import unisono as un
-from unisono.base.studies import KeptPoints, key_of
+from unisono.base.studies import KeptPoints, key_of, merge_points
 from unisono.reproduce import reproduce_papers
 
 from .conftest import PROGRAM, ROOT, SOAK, call
@@ -118,6 +118,33 @@ except OSError:
     head, line = (tmp_path / "points").read_bytes().splitlines()
     assert head == b'{"unisono_points":1}'
     assert json.loads(line)[:2] == ["c", 1]
+
+
+def test_files_that_are_merged_stay_and_agree(tmp_path: Path) -> None:
+    a, b, torn = tmp_path / "a", tmp_path / "b", tmp_path / "torn"
+    for path, value in ((a, 1), (b, 2)):
+        with KeptPoints(path) as kept:
+            kept.add("point", value)
+    torn.write_bytes(a.read_bytes()[:-3])
+    before = torn.read_bytes()
+    assert merge_points([torn, a], tmp_path / "joined") == 1
+    assert torn.read_bytes() == before
+    for order in ([a, b], [b, a]):
+        with pytest.raises(un.InputError, match="another value of a point"):
+            merge_points(order, tmp_path / f"of {order[0].name}")
+    with b.open("ab") as file:
+        file.write(a.read_bytes().splitlines(keepends=True)[1])
+    with pytest.raises(un.InputError, match="another value of a point"):
+        KeptPoints(b)
+
+
+@pytest.mark.parametrize("option", ["-o", "--plot"])
+def test_a_shard_writes_points_alone(option: str, tmp_path: Path) -> None:
+    name = {"-o": "all.json", "--plot": "all.png"}[option]
+    command = ["expect", "allreduce", "--machine", "dgx-h100", "--sizes", "8,1KiB", "--shard", "1/2"]
+    ran = call(*command, "--resume", str(tmp_path / "points"), option, str(tmp_path / name))
+    assert (ran.code, list(tmp_path.iterdir())) == (2, [])
+    assert f"{option} needs all of them" in ran.err
 
 
 def test_only_files_of_points_are_merged_with_them(tmp_path: Path) -> None:

@@ -173,7 +173,8 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
     """A file of points, one a line of JSON, each of which is written when it ends.
 
     A last line that is not whole, as a killed process leaves it, is dropped. One study at a time uses the file. With
-    ``shard=(i, n)`` a study computes only every nth of its points, from the ith on.
+    ``shard=(i, n)`` a study computes only every nth of its points, from the ith on. A file that is only ``read`` stays
+    as it is.
 
     Raises:
         InputError: the file is another one, is damaged, or another study uses it.
@@ -181,29 +182,33 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
 
     """
 
-    def __init__(self, path: str | os.PathLike[str], shard: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], shard: tuple[int, int] | None = None, *, read: bool = False
+    ) -> None:
         self.shard = shard
         self._name = title(path)
         self._lock = Lock()
         self._found: dict[str, Any] = {}
-        check_writable(path)
+        if not read:
+            check_writable(path)
         if exists(path):
             check_regular(path)
-        self._file = Path(file_name(path)).open("a+b", buffering=0)  # noqa: SIM115 (the object holds it open)
+        mode = "rb" if read else "a+b"
+        self._file = Path(file_name(path)).open(mode, buffering=0)  # noqa: SIM115 (the object holds it open)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, (fcntl.LOCK_SH if read else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except BlockingIOError:
             self._file.close()
             raise InputError(
                 f"'{self._name}' is in use by another study; wait for its end, or name another file"
             ) from None
         try:
-            self._read()
+            self._read(is_kept=read)
         except BaseException:
             self._file.close()
             raise
 
-    def _read(self) -> None:
+    def _read(self, *, is_kept: bool) -> None:
         self._file.seek(0)
         whole, contents = 0, self._file.read()
         for number, line in enumerate(BytesIO(contents)):
@@ -218,15 +223,23 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
                     key, value, checksum = read
                     if checksum != _checksum(key, value):
                         raise self._damaged(number)
-                    self._found[key] = value
+                    self._put(key, value)
             except (ValueError, TypeError, RecursionError):
                 raise self._damaged(number) from None
             whole += len(line)
         if whole == 0 and not _line(_HEAD).startswith(contents):
             raise self._damaged(0)
-        self._file.truncate(whole)
-        if whole == 0:
-            self._write(_HEAD)
+        if not is_kept:
+            self._file.truncate(whole)
+            if whole == 0:
+                self._write(_HEAD)
+
+    def _put(self, key: str, value: object) -> None:
+        if self._found.setdefault(key, value) != value:
+            raise InputError(
+                f"'{self._name}' has another value of a point than an earlier line or file: one of them was changed or "
+                "computed by another build; drop it, and compute its points again"
+            )
 
     def _damaged(self, number: int) -> InputError:
         kind = "is no file of points" if number == 0 else f"has a damaged line {number + 1}"
@@ -282,13 +295,16 @@ def merge_points(paths: Sequence[str | os.PathLike[str]], into: str | os.PathLik
 
     """
     other = next((path for path in paths if not is_file_of_points(path)), None)
+    if other is not None and not exists(other):
+        raise InputError(f"there is no file '{title(other)}'")
     if other is not None:
         raise InputError(f"'{title(other)}' is no file of points, as 'unisono ... --resume' keeps them")
     with KeptPoints(into) as kept:
         for path in paths:
-            with KeptPoints(path) as part:
+            with KeptPoints(path, read=True) as part:
                 for key, value in part._found.items():
-                    kept.add(key, value)
+                    # Two files with unlike values of a point are refused.
+                    part._put(key, kept.add(key, value))
         return len(kept)
 
 

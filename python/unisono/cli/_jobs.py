@@ -100,6 +100,13 @@ def study(
     """
     if shard is not None and resume is None:
         raise click.UsageError("--shard computes a share of the points; name the file that keeps them with --resume")
+    given = click.get_current_context().params
+    without_effect = [option for name, option in (("output", "-o"), ("plot", "--plot")) if given.get(name) is not None]
+    if shard is not None and without_effect:
+        raise click.UsageError(
+            f"--shard writes points alone, and {without_effect[0]} needs all of them: drop it, join the files with "
+            "'unisono merge', and give it to the same command without --shard"
+        )
     with ExitStack() as stack:
         by = stack.enter_context(pool(jobs) if executor is None else _elsewhere(executor))
         kept = None if resume is None else stack.enter_context(KeptPoints(resume, shard))
