@@ -97,7 +97,7 @@ fn sums_that_a_gpu_stores_are_a_reduce_and_a_broadcast() {
         let gpus = 2 + below(7);
         let mut edges = String::new();
         for gpu in 0..gpus {
-            let _ = write!(edges, "{gpu} {gpus} board\n");
+            let _ = writeln!(edges, "{gpu} {gpus} board");
         }
         let [latency, signal, launch, of_switch] = [1 + below(3000), below(5000), below(5000), below(500)];
         let network = |pulls: bool| {

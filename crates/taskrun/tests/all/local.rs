@@ -112,7 +112,7 @@ impl World {
         let inner = &mut *self.0.lock().expect("no thread panicked");
         let complete = |row: &(&(usize, usize), &BTreeMap<u32, Joined>)| row.1.len() == inner.comms[row.0.0].len();
         let ready: Vec<_> = inner.joined.iter().filter(complete).map(|row| *row.0).collect();
-        if let Some(&key) = ready.get((pick / 2) as usize % ready.len().max(1)).filter(|_| pick % 2 == 0) {
+        if let Some(&key) = ready.get((pick / 2) as usize % ready.len().max(1)).filter(|_| pick.is_multiple_of(2)) {
             let joined = inner.joined.remove(&key).expect("it was just found");
             carry_out(&joined.into_values().collect::<Vec<_>>());
             inner.done.push(key);

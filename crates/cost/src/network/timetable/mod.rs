@@ -330,7 +330,7 @@ impl<'a> Run<'a> {
             (false, _) => (operands.saturating_sub(1) * bytes) as f64 * prices.reduce_ns_per_byte,
         };
         let messages = self.first_message[id.index()]..self.first_message[id.index() + 1];
-        let is_stored = prices.computing.is_stored(place, operands as usize, messages.len());
+        let is_stored = prices.computing.is_stored(place, schedule.sources(id).len(), messages.len());
         let stored_ps = if is_stored { self.stored_ps(place) } else { 0 };
         let latency_ps = rounded_up(prices.computing.latency_ns(place) * PS_PER_NS).saturating_add(stored_ps);
         let free = if is_switch && !is_engine { now } else { self.hosts[host] };
