@@ -15,7 +15,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{
     AlgorithmError, Case, Info, Params,
-    ranks::{Blocks, RankAlgorithm},
+    ranks::{Blocks, RankAlgorithm, shifts},
 };
 
 pub struct AllPairs;
@@ -72,10 +72,10 @@ fn allgather(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs) {
     let (node, p, own, is_root) = (NodeId(rank), pairs.ranks(), blocks.block(rank), pairs.root == Some(rank));
     b.phase("allgather");
     let block = if is_root { Operand::In(own.start) } else { Operand::Out(own.start) };
-    for to in (1..p).map(|k| (rank + k) % p).filter(|&to| own.len > 0 && pairs.root != Some(to)) {
+    for to in shifts(p).map(|k| (rank + k) % p).filter(|&to| own.len > 0 && pairs.root != Some(to)) {
         b.combine(node, 0, own.len, &[block], &[pairs.get(rank, to)]);
     }
-    for from in (1..p).map(|k| (rank + p - k) % p).filter(|_| !is_root) {
+    for from in shifts(p).map(|k| (rank + p - k) % p).filter(|_| !is_root) {
         let block = blocks.block(from);
         if block.len > 0 {
             b.combine(node, 0, block.len, &[pairs.get(from, rank)], &[Operand::Out(block.start)]);
@@ -88,7 +88,7 @@ fn allgather(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs) {
 fn reduce_scatter(b: &mut Builder, rank: u32, blocks: Blocks, pairs: &Pairs, [partial, sum]: [Operand; 2]) {
     let (node, own, p) = (NodeId(rank), blocks.block(rank), pairs.ranks());
     b.phase("reduce-scatter");
-    for to in (1..p).map(|k| (rank + k) % p) {
+    for to in shifts(p).map(|k| (rank + k) % p) {
         let block = blocks.block(to);
         if block.len > 0 {
             b.combine(node, 0, block.len, &[Operand::In(block.start)], &[pairs.get(rank, to)]);
@@ -128,7 +128,7 @@ fn reduce(b: &mut Builder, c: &Collective) {
     }
     reduce_scatter(b, c.root, blocks, &there, [Operand::Out(blocks.block(c.root).start); 2]);
     b.phase("gather");
-    for from in (1..p).map(|k| (c.root + p - k) % p) {
+    for from in shifts(p).map(|k| (c.root + p - k) % p) {
         let block = blocks.block(from);
         if let Some(sum) = sums[from as usize].filter(|_| block.len > 0) {
             b.combine(NodeId(c.root), 0, block.len, &[sum], &[Operand::Out(block.start)]);
@@ -139,7 +139,7 @@ fn reduce(b: &mut Builder, c: &Collective) {
 fn broadcast(b: &mut Builder, c: &Collective) {
     let (p, root, blocks) = (c.ranks, NodeId(c.root), Blocks::new(c.elements, c.ranks));
     let pairs = Pairs::new(b, p, Some(c.root));
-    for rank in (1..p).map(|k| (c.root + k) % p) {
+    for rank in shifts(p).map(|k| (c.root + k) % p) {
         let block = blocks.block(rank);
         b.phase("scatter");
         if block.len > 0 {
@@ -188,7 +188,7 @@ impl RankAlgorithm for AllPairs {
         };
         let down = move |k: u32| Flow::new(bytes, 1, move |rank| if rank == root { (root + k) % p } else { rank });
         let up = move |k: u32| Flow::new(bytes, 1, move |rank| if rank == (root + k) % p { root } else { rank });
-        let exchange = |flow: &dyn Fn(u32) -> Flow| (1..p).map(flow).collect();
+        let exchange = |flow: &dyn Fn(u32) -> Flow| shifts(p).map(flow).collect();
         let reduced = bytes * u64::from(p - 1);
         let [first, then] = match kind {
             Kind::Broadcast => [(exchange(&down), 0), (exchange(&all), 0)],

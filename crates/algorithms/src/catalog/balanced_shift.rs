@@ -1,6 +1,6 @@
-//! Balanced shift: an alltoall or allgather of direct messages. Message k of every rank goes to the rank whose distance
-//! in each dimension is the coordinate of rank k. Each of these shifts moves the whole torus, so it loads all links of
-//! one direction equally. Sends wait for no receive: one lane sends, another receives.
+//! Balanced shift: an alltoall or allgather of direct messages. Shift k takes every rank to the one whose distance in
+//! each dimension is the coordinate of rank k, so it moves the whole torus and loads all links of a direction equally.
+//! Ranks send in the order of [`shifts`], and wait for no receive: one lane sends, another receives.
 //!
 //! T = alpha + the bytes of the busiest link beta. In one dimension it is the shift pattern of `pairwise` without its
 //! rounds. As an allgather it saves no bytes over messages between all pairs, but no message waits for another. Source:
@@ -14,7 +14,7 @@ use unisono_schedule::{Builder, Operand};
 
 use crate::{
     AlgorithmError, Case, Formula, Info, Params,
-    ranks::{Extents, RankAlgorithm, extents::DIMS},
+    ranks::{Extents, RankAlgorithm, extents::DIMS, shifts},
 };
 
 pub struct BalancedShift;
@@ -63,7 +63,7 @@ impl RankAlgorithm for BalancedShift {
         let block = |to: u32| Operand::In(if c.kind == Kind::Allgather { 0 } else { to * len });
         let streams: Vec<Operand> = ways.map(|(from, to)| Operand::Stream(b.stream(from, &[to]))).collect();
         for r in 0..p {
-            for k in 1..p {
+            for k in shifts(p) {
                 let (to, from) = (shifted(&torus, r, k), origin(&torus, r, k));
                 let (sent, got) = (streams[((k - 1) * p + r) as usize], streams[((k - 1) * p + from) as usize]);
                 b.combine(NodeId(r), 0, len, &[block(to)], &[sent]);
@@ -78,7 +78,7 @@ impl RankAlgorithm for BalancedShift {
         let c = case.collective;
         let torus = Extents::of(INFO.name, case, params).ok()?;
         let bytes = case.bytes(c.elements);
-        let flows = (1..c.ranks).map(|k| Flow::new(bytes, 1, move |r| shifted(&torus, r, k))).collect();
+        let flows = shifts(c.ranks).map(|k| Flow::new(bytes, 1, move |r| shifted(&torus, r, k))).collect();
         Some(vec![Exchange { flows, reduced: 0 }])
     }
 

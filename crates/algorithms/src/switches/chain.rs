@@ -21,7 +21,7 @@ use unisono_lower::switches::{Configured, ENGINE, Embedding, NONE, Registers};
 use unisono_machine::in_network::{Layout, LevelOf, MEMORY, Port};
 
 use super::{Site, grow::TreeSlice};
-use crate::AlgorithmError;
+use crate::{AlgorithmError, ranks::hamilton::gcd};
 
 /// Steps of a search before it gives up.
 const MOST_STEPS: u32 = 10_000;
@@ -243,8 +243,4 @@ fn there_and_back(dims: &[u32]) -> Vec<Vec<u32>> {
         all.append(&mut row);
     }
     all
-}
-
-fn gcd(a: u32, b: u32) -> u32 {
-    if b == 0 { a } else { gcd(b, a % b) }
 }

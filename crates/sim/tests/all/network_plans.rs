@@ -194,3 +194,20 @@ fn an_alltoall_by_balanced_shift() {
         assert!(in_rounds > 1.5 * packets, "{topology}: {in_rounds} {packets}");
     }
 }
+
+/// Few cables join each two groups of a dragonfly, so messages between all pairs are as fast as the sum of loads says
+/// only if the ranks of a group send to all groups at any time.
+#[test]
+fn messages_between_all_pairs_load_all_groups_at_once() {
+    for shape in ["p = 4\na = 4\nh = 4\ng = 8", "p = 4\na = 8\nh = 4\ng = 4"] {
+        let network = network(&format!("name = 'dragonfly'\n{shape}"));
+        for (name, kind, elements) in [
+            ("balanced-shift", Kind::Alltoall, 1 << 14),
+            ("balanced-shift", Kind::Allgather, 1 << 14),
+            ("all-pairs", Kind::Allreduce, 1 << 21),
+        ] {
+            let [modelled, packets] = both(&network, &all(&network), [8, 16], name, kind, elements);
+            assert!((0.9..1.15).contains(&(packets / modelled)), "{shape} {name} {kind}: {modelled} {packets}");
+        }
+    }
+}
