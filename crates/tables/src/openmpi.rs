@@ -53,8 +53,10 @@ pub const IDS: &[(Kind, &str, u32)] = &[
     (Kind::Alltoall, "modified_bruck", 3),
     (Kind::Alltoall, "pairwise", 2),
     (Kind::Barrier, "bruck", 4),
+    (Kind::Broadcast, "basic_linear", 1),
     (Kind::Broadcast, "binary_tree", 5),
     (Kind::Broadcast, "binomial", 6),
+    (Kind::Broadcast, "knomial", 7),
     (Kind::Broadcast, "pipeline", 3),
     (Kind::Broadcast, "scatter_allgather", 8),
     (Kind::Broadcast, "scatter_allgather_ring", 9),
@@ -62,6 +64,7 @@ pub const IDS: &[(Kind, &str, u32)] = &[
     (Kind::Gather, "linear", 1),
     (Kind::Reduce, "binary", 4),
     (Kind::Reduce, "binomial", 5),
+    (Kind::Reduce, "linear", 1),
     (Kind::Reduce, "pipeline", 3),
     (Kind::Reduce, "rabenseifner", 7),
     (Kind::ReduceScatter, "recursive_halving", 3),
@@ -82,13 +85,16 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::Alltoall, "pairwise", "pairwise"),
     with(Kind::Barrier, "dissemination", "bruck", one_way),
     with(Kind::Broadcast, "binary-tree", "binary_tree", segment),
-    same(Kind::Broadcast, "binomial", "binomial"),
+    with(Kind::Broadcast, "binomial", "binomial", plain_or_segment),
+    with(Kind::Broadcast, "binomial", "knomial", knomial),
+    with(Kind::Broadcast, "binomial", "basic_linear", flat),
     with(Kind::Broadcast, "pipelined-chain", "pipeline", segment),
     same(Kind::Broadcast, "scatter-allgather", "scatter_allgather_ring"),
     same(Kind::Gather, "binomial", "binomial"),
     same(Kind::Gather, "linear", "linear"),
     with(Kind::Reduce, "binary-tree", "binary", segment),
-    same(Kind::Reduce, "binomial", "binomial"),
+    with(Kind::Reduce, "binomial", "binomial", plain_or_segment),
+    with(Kind::Reduce, "binomial", "linear", flat),
     with(Kind::Reduce, "pipelined-chain", "pipeline", segment),
     same(Kind::Reduce, "reduce-scatter-gather", "rabenseifner"),
     same(Kind::ReduceScatter, "recursive-halving", "recursive_halving"),
@@ -112,6 +118,37 @@ fn even(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
 
 fn one_way(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
     plain(&params.iter().filter(|p| **p != ("ways".to_owned(), "1".to_owned())).cloned().collect::<Vec<_>>(), ranks)
+}
+
+/// Nothing, or the length of a segment; without it the vector is whole.
+fn plain_or_segment(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    if params.is_empty() { plain(params, ranks) } else { segment(params, ranks) }
+}
+
+/// The radix of `coll_tuned_bcast_algorithm_knomial_radix` unless the user sets another one, and perhaps a segment.
+const KNOMIAL_RADIX: u32 = 4;
+
+fn knomial(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    let (radix, others) = apart("radix", params);
+    match radix.as_deref() {
+        Some(radix) if radix == KNOMIAL_RADIX.to_string() => plain_or_segment(&others, ranks),
+        _ => Err(format!("the library's knomial tree has the radix {KNOMIAL_RADIX}")),
+    }
+}
+
+/// A tree in which the root reaches all others itself.
+fn flat(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    let (radix, others) = apart("radix", params);
+    if radix.and_then(|radix| radix.parse::<u32>().ok()).is_none_or(|radix| radix < ranks) {
+        return Err(format!("the library's linear algorithm has the radix {ranks}, the number of ranks"));
+    }
+    plain(&others, ranks)
+}
+
+/// Returns the value of a parameter, and the other parameters.
+fn apart(name: &str, params: &[(String, String)]) -> (Option<String>, Vec<(String, String)>) {
+    let (own, others): (Vec<_>, Vec<_>) = params.iter().cloned().partition(|param| param.0 == name);
+    (own.into_iter().next().map(|param| param.1), others)
 }
 
 /// Bytes of a segment of `pipelined-chain` and `binary-tree` if its parameter is not given.

@@ -30,6 +30,10 @@ const RADIX: &str = "radix";
 const MOST_RADIX: u32 = 64;
 /// Radices that a plan considers where messages of a rank overlap.
 const WORTH: [u32; 4] = [3, 4, 8, 16];
+/// The radix of "knomial" in Open MPI and MPICH.
+const LIBRARIES: u32 = 4;
+/// The most ranks for which other radices are considered at any length.
+const FEW: u32 = 16;
 
 const INFO: Info = Info {
     name: "binomial",
@@ -227,15 +231,22 @@ impl RankAlgorithm for Binomial {
         })
     }
 
-    /// Returns other radices for short vectors on machines where messages of a rank overlap.
+    /// Returns other radices: several for short vectors on machines where messages of a rank overlap. For broadcasts and
+    /// reduces the radix of MPI libraries and that of few ranks whose root reaches all others, as ranks that share memory
+    /// or cores want fewer rounds of any length.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (c, prices) = (&case.collective, case.ranks());
         let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;
-        let overlap = occupied_ns < prices.latency_ns;
         // Beside these the least radix with two rounds. With as many as ranks, the top sends to all.
         let two_rounds = (BINARY..MOST_RADIX).find(|radix| radix * radix >= c.ranks);
-        let mut radices: Vec<u32> = WORTH.into_iter().chain(two_rounds).map(|radix| radix.min(c.ranks)).collect();
-        radices.retain(|&radix| overlap && radix > BINARY);
+        let mut radices: Vec<u32> = Vec::new();
+        if occupied_ns < prices.latency_ns {
+            radices.extend(WORTH.into_iter().chain(two_rounds).map(|radix| radix.min(c.ranks)));
+        }
+        if matches!(c.kind, Kind::Broadcast | Kind::Reduce) && c.ranks <= FEW {
+            radices.extend([LIBRARIES.min(c.ranks), c.ranks]);
+        }
+        radices.retain(|&radix| radix > BINARY);
         radices.sort_unstable();
         radices.dedup();
         let mut all = match c.kind {

@@ -51,9 +51,10 @@ pub fn count(algorithm: &'static str, default: Option<u32>, case: &Case, params:
     segments(algorithm, default, case, params).map_or(1, |all| all.count() as u64)
 }
 
-/// Returns the default, and other sizes that cut the vector.
+/// Returns the default, other sizes that cut the vector, and the whole vector.
 pub fn candidates(default: Option<u32>, case: &Case) -> Vec<Params> {
     let whole = case.bytes(case.collective.elements);
     let cuts = SIZES.into_iter().filter(|&size| u64::from(size) < whole && Some(size) != default);
-    std::iter::once(Params::new()).chain(cuts.map(|size| Params::new().with(NAME, size))).collect()
+    let uncut = u32::try_from(whole).ok().filter(|&whole| default.is_some_and(|default| default < whole));
+    std::iter::once(Params::new()).chain(cuts.chain(uncut).map(|size| Params::new().with(NAME, size))).collect()
 }
