@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use unisono_base::{limits, mix, narrow, parallel};
 
-use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Rule, UpperShare, shapes::shapes};
+use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Rule, Sizes, UpperShare, shapes::shapes};
 use crate::MachineError;
 
 /// The most samples whose jobs are counted at the same time.
