@@ -32,12 +32,13 @@ def panel(machine: Machine) -> dict[str, Any] | None:
     speeds = Counter(zip(gbps, ns, strict=True)).most_common()
     listed = ", ".join(f"{n:,} of {rate:g} Gb/s and {late:g} ns" for (rate, late), n in speeds[:_SPEEDS])
     listed += f" and {len(speeds) - _SPEEDS} other speeds" if len(speeds) > _SPEEDS else ""
+    switches = _counted(found["nodes"] - count, "switch", "switches")
+    hint = _HINT if found["nodes"] > _MANY_NODES else ""
     at = places.network(machine, count, found["nodes"], list(zip(a, b, strict=True)))
     return {
         "kind": "map",
         "title": "One plane",
-        "note": f"{count:,} accelerators, {_counted(found['nodes'] - count, 'switch', 'switches')}, {len(a):,} cables ({kinds}); cables: "
-        f"{listed}{_HINT if found['nodes'] > _MANY_NODES else ''}",
+        "note": f"{count:,} accelerators, {switches}, {len(a):,} cables ({kinds}); cables: {listed}{hint}",
         "unit": "steps",
         "last": 0.0,
         "amount": "elements",
