@@ -66,7 +66,7 @@ def test_a_virtual_sub_mesh() -> None:
         (["--machine", "hx2mesh-small", "--plot", "map.gif"], "end in .png, .svg or .pdf"),
         (["--machine", "dgx-a100"], "a graph of [8] accelerators; accepted are networks of the families boxes, drag"),
         (["--machine", "wse2"], "jobs are not placed on wse2, which is not a network"),
-        (["--machine", "fattree-small", "--board", "3"], "accepted are divisors of its 1024 accelerators"),
+        (["--machine", "fattree-small", "--board", "3"], "boards divide its 1024 accelerators"),
         (["--machine", "fattree-small", "--board", "0"], "board is 0, and must be a number of accelerators from 1"),
         (["--machine", "hx2mesh-small", "--board", "4"], "hx2mesh-small has boards of 2x2 accelerators"),
         (["--machine", "torus2d-small", "--aligned"], "torus2d-small has no leaves, groups or boxes"),
