@@ -22,8 +22,19 @@ TITLES = {
     "proofs": "Proofs, certificates and guidelines",
     "program": "The program, its pages and its tests",
 }
+#: Topics for developers, which the page leaves to their tables.
+_OF_DEVELOPMENT = (
+    "Budgets of commands",
+    "Builds and tests",
+    "Commands on all cores",
+    "Endpoint simulator with smaller tasks",
+    "Events in a window of concurrent simulation",
+    "How work grows among ranks",
+    "Packet simulator, later",
+    "Plans on all cores",
+)
 #: Most rows of a table; longer ones show the range of each group of cases, if groups are half as many.
-_MOST = 10
+_MOST = 8
 #: Most rows of a table without such groups.
 _MOST_UNGROUPED = 20
 #: Units of times, of which more is slower, and of rates and words in their names, of which less is.
@@ -40,7 +51,7 @@ Figures of GPU machines that are older than 2026-11-27 have the rates of the dat
 
 In brackets: the figure of the peer that the head of the column names, and the ratio of the two. Beside a bound or a
 measurement the ratio is ours over theirs; beside another program or a requirement it is how many times better ours is.
-If a topic has many cases, a row is the range of a group of cases; the tables have each.
+If a topic has many cases, a row is the range of a group of cases; the tables have each, and topics for developers.
 """
 _CHANGES = """
 ## Slower than before
@@ -89,7 +100,8 @@ def page() -> str:
     for name, title in TITLES.items():
         rows = figures(name)
         parts.append(f"\n## {title}\nTable: `benches/results/{name}.csv`\n")
-        parts += [_topic(topic, [row for row in rows if row.topic == topic]) for topic in _distinct(rows, "topic")]
+        topics = [topic for topic in _distinct(rows, "topic") if topic not in _OF_DEVELOPMENT]
+        parts += [_topic(topic, [row for row in rows if row.topic == topic]) for topic in topics]
     return "".join(parts)
 
 

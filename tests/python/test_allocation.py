@@ -66,7 +66,7 @@ def test_a_virtual_sub_mesh() -> None:
         (["--machine", "hx2mesh-small", "--plot", "map.gif"], "end in .png, .svg or .pdf"),
         (["--machine", "dgx-a100"], "a graph of [8] accelerators; accepted are networks of the families boxes, drag"),
         (["--machine", "wse2"], "jobs are not placed on wse2, which is not a network"),
-        (["--machine", "fattree-small", "--board", "3"], "accepted are divisors of its 1024 accelerators"),
+        (["--machine", "fattree-small", "--board", "3"], "boards divide its 1024 accelerators"),
         (["--machine", "fattree-small", "--board", "0"], "board is 0, and must be a number of accelerators from 1"),
         (["--machine", "hx2mesh-small", "--board", "4"], "hx2mesh-small has boards of 2x2 accelerators"),
         (["--machine", "torus2d-small", "--aligned"], "torus2d-small has no leaves, groups or boxes"),
@@ -147,6 +147,7 @@ def test_boards_have_a_row_and_a_column(boards: list[int]) -> None:
     [
         (["16,0"], "there is no board 16,0; accepted are rows 0 to 15 and columns 0 to 15 of hx2mesh-small"),
         (["1,2", "1,2"], "board 1,2 is named twice"),
+        (["board 1,2", "board 1,2"], "'board 1,2' is named twice"),
         (["1,2,3"], "there is no board 1,2,3; accepted are rows 0 to 15 and columns 0 to 15"),
         (["1,,3"], "'1,,3' is no board; accepted are its row and column"),
         (["3", "4"], "--fail has 2 numbers of boards to draw"),
@@ -158,6 +159,16 @@ def test_wrong_boards_are_refused(fail: list[str], why: str) -> None:
     ran = call("allocate", "--machine", "hx2mesh-small", *(word for one in fail for word in ("--fail", one)))
     assert ran.code == 2
     assert why in ran.err
+
+
+@pytest.mark.parametrize(("dims", "steps"), [([16384], 10**8), ([16, 16, 16], 3 * 10**7), ([8, 8, 8, 8], 6 * 10**7)])
+def test_the_steps_of_a_torus_are_near_those_it_takes(dims: list[int], steps: int) -> None:
+    """A step takes about a nanosecond, and one sample 0.1, 0.03 and 0.06 s of an idle core."""
+    torus = {**un.machine("torus2d-small").describe(), "topology": {"name": "torus", "dims": dims}}
+    with un.limits(steps=steps // 4), pytest.raises(un.InputError, match="the study of the allocation needs about"):
+        un.allocate(torus, samples=1)
+    with un.limits(steps=2 * steps):
+        assert un.allocate(torus, samples=1)["utilization_mean"] > 0.9
 
 
 def test_a_job_that_takes_more_boards_than_its_size_says_so(tmp_path: Path) -> None:

@@ -129,6 +129,16 @@ def test_page_of_a_paper_lists_its_claims(paper: str) -> None:
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda path: path.name)
+def test_tables_and_bullets_follow_a_blank_line(page: Path) -> None:
+    """Elsewhere the site shows them as text; GitHub does not need the line."""
+    text = re.sub(r"^```.*?^```$", "```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for before, first, line in re.findall(r"^(.*)\n((\|.*)\n\|[-:| ]+\|)$", text, re.MULTILINE):
+        assert not before or before.startswith("#"), first or line
+    bullets = re.findall(r"^((?![*-] |  |#|<!--).+)\n([*-] .*)$", text, re.MULTILINE)
+    assert not bullets
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda path: path.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target

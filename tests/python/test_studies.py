@@ -342,3 +342,17 @@ def test_one_rank_cannot_compute_for_others() -> None:
     # In a process of its own, since MPI stays in the process that imports it.
     ran = subprocess.run([PROGRAM, *SWEEP, "--executor", "mpi"], capture_output=True, text=True)
     assert (ran.returncode, "mpiexec -n 3" in ran.stderr) == (2, True), ran.stderr
+
+
+@pytest.mark.parametrize("value", [None, 3, [], [{}, 1], [{"shape": "4"}, 1]])
+def test_a_point_of_another_form_is_refused(value: object, tmp_path: Path) -> None:
+    """Its line is whole, with a right checksum, as another program could write it."""
+    file = tmp_path / "points"
+    sweep = ("sweep", "reduce", "--machine", "wse2", "--shapes", "4", "--elements", "1", "--resume", str(file))
+    assert call(*sweep).code == 0
+    (key,) = (json.loads(line)[0] for line in file.read_bytes().splitlines()[1:])
+    file.unlink()
+    with KeptPoints(file) as kept:
+        kept.add(key, value)
+    ran = call(*sweep)
+    assert (ran.code, "has a point whose value is none of this study" in ran.err) == (2, True), ran.err

@@ -489,3 +489,17 @@ def test_rows_of_a_plan_and_clocks_of_a_trace_are_in_words(tmp_path: Path) -> No
     found = data_of(un.view(trace))
     assert found["facts"]["clock_error"] == "at most 12.7 µs"
     assert found["panels"][0]["tracks"] == ["rank 0 track 1", "rank 1 track 1"]
+
+
+@pytest.mark.parametrize(
+    ("preset", "words"),
+    [
+        ("hx2mesh-small", "draw a part with 'unisono topology NAME"),
+        ("hx2mesh-large", "a part of it is drawn by 'unisono topology hx2mesh-large"),
+        ("dgx-h100", "8 accelerators, 1 switch,"),
+    ],
+)
+def test_a_preset_is_drawn_by_its_name(preset: str, words: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    assert call("view", preset, "-o", str(page)).code == 0
+    assert words in page.read_text().replace("\\u0027", "'").replace("&#x27;", "'")

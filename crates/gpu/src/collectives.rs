@@ -27,7 +27,7 @@ impl Collectives {
         self.all().map(|(_, kind)| kind)
     }
 
-    /// The collective of a name.
+    /// Returns the collective with this name in the format, if there is one.
     pub fn kind(&self, name: &str) -> Option<Kind> {
         self.all().find(|(own, _)| *own == name).map(|(_, kind)| kind)
     }

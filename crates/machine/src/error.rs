@@ -77,10 +77,11 @@ pub enum MachineError {
     )]
     OwnBoards { machine: String, board: String },
     #[error(
-        "a board of {found} accelerators divides {machine} into unequal boards; accepted are divisors of its \
-         {accelerators} accelerators that divide its blocks of {leaf} or consist of them"
+        "there are no boards of {found} accelerators on {machine}: boards divide its {accelerators} accelerators, and each \
+         is inside one block of {leaf} or consists of whole ones, so that the traffic above blocks can be counted; \
+         accepted are {accepted}"
     )]
-    NoSuchBoard { found: u32, machine: String, accelerators: u32, leaf: u32 },
+    NoSuchBoard { found: u32, machine: String, accelerators: u32, leaf: u32, accepted: String },
     #[error("{machine} has no leaves, groups or boxes in which aligned jobs could stay; ask for no aligned jobs")]
     NoBlocks { machine: String },
     #[error("{found} of {machine}'s {boards} boards fail; accepted are 0 to {}", boards - 1)]

@@ -110,7 +110,7 @@ impl Places {
     /// accelerators of the machine, then the named ones.
     fn failed(&self, named: &[FailedBoard]) -> PyResult<Vec<u32>> {
         let mut seen: HashSet<u32> = self.failed.iter().copied().collect();
-        let (mut found, mut positions) = (self.failed.clone(), HashSet::new());
+        let (mut found, mut positions, mut names) = (self.failed.clone(), HashSet::new(), HashSet::new());
         for one in named {
             let boards = match one {
                 FailedBoard::Position(position) => {
@@ -123,7 +123,13 @@ impl Places {
                     }
                     vec![board]
                 }
-                FailedBoard::Part(name) => self.of_part(name)?,
+                FailedBoard::Part(name) => {
+                    if !names.insert(name) {
+                        let name = excerpt(name);
+                        return Err(input(format!("'{name}' is named twice among the failed boards; name it once")));
+                    }
+                    self.of_part(name)?
+                }
             };
             found.extend(boards.into_iter().filter(|&board| seen.insert(board)));
         }

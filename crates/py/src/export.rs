@@ -40,7 +40,10 @@ pub fn import_schedule(
     Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
 }
 
-/// Returns the facts that the user states about a file.
+/// Returns the options of an import: the length, datatype, operator and root that the file does not state.
+///
+/// # Errors
+/// A value is not a count or not a name.
 pub fn asked(
     elements: Option<&Bound<'_, PyAny>>,
     dtype: Option<&str>,

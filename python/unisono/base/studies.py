@@ -11,16 +11,17 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import partial
+from functools import cache, partial
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from unisono._core import InputError, Machine, __version__, limits_follow, limits_now
 from unisono.base.files import check_regular, check_writable, exists, file_name, title
 from unisono.base.limits import limits, set_cores
+from unisono.base.typed_json import has_type
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -107,7 +108,7 @@ def _begin(
         return partial(function, call) if executor is None else executor.submit(submitted, call).result
     key = key_of(function, call)
     if key in kept:
-        return partial(kept.value, key)
+        return partial(kept.value, key, _type_of_results(function))
 
     def add(result: Any) -> Any:
         return kept.add(key, result) if keeps(result) else result
@@ -125,6 +126,12 @@ def _begin(
     # A point may end long before its turn.
     future.add_done_callback(keep)
     return lambda: add(future.result())
+
+
+@cache
+def _type_of_results(function: Callable[..., Any]) -> Any:
+    """Returns the type of the results of a function."""
+    return get_type_hints(function).get("return", Any)
 
 
 def _limits_now() -> tuple[int | str | None, int | None]:
@@ -262,8 +269,18 @@ class KeptPoints(AbstractContextManager["KeptPoints"]):
     def __len__(self) -> int:
         return len(self._found)
 
-    def value(self, key: str) -> Any:
-        """Returns the result of a point that is there."""
+    def value(self, key: str, type_: Any = Any) -> Any:
+        """Returns the result of a point that is there.
+
+        Raises:
+            InputError: it has another type than ``type_``.
+
+        """
+        if not has_type(self._found[key], type_):
+            raise InputError(
+                f"'{self._name}' has a point whose value is none of this study, so another program changed the file; "
+                "compute its points again, into a new file"
+            )
         return self._found[key]
 
     def add(self, key: str, value: Any) -> Any:

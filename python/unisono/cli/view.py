@@ -11,6 +11,7 @@ import click
 import unisono
 from unisono import InputError, Plan, UnsupportedError
 from unisono.base.files import check_writable, is_file
+from unisono.cli._completion import machines as presets
 from unisono.cli._options import Request, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import print_json, print_lines, working
 from unisono.cli._sources import VIEWED_FILE, refuse_unused
@@ -33,10 +34,11 @@ _MOST_RANKS = 1024
 def view(
     file_or_collective: str | None, machine: str | None, output: str | None, as_json: bool, **options: Any
 ) -> None:
-    """Shows FILE, or the schedule planned for COLLECTIVE, as a page in the browser.
+    """Shows FILE, a machine preset or the schedule planned for COLLECTIVE as a page in the browser.
 
     FILE is any file that `unisono show` prints. A schedule is played over time on its machine, with the load of links;
-    a plan shows its candidates at several sizes; a trace is a timeline. The page is one file that needs no network.
+    a plan shows its candidates at several sizes; a trace is a timeline; a preset, such as hx2mesh-small, shows its
+    network. The page is one file that needs no network.
     """
     if file_or_collective is None:
         raise click.UsageError("name a file, or a collective with --machine and a size")
@@ -49,6 +51,9 @@ def view(
         refuse_unused(VIEWED_FILE)
         with working("drawing"):
             unisono.view(Path(file_or_collective), path)
+    elif machine is None and file_or_collective in presets():
+        refuse_unused(VIEWED_FILE)
+        unisono.view(unisono.machine(file_or_collective), path)
     elif is_file(file_or_collective):
         unisono.view(schedule_of(file_or_collective, machine, options, "draw"), path)
     else:
@@ -64,7 +69,9 @@ def view(
 
 def _request(collective: str, machine: str | None, options: dict[str, Any]) -> Request:
     if machine is None:
-        raise InputError(f"there is no file '{collective}'; to draw a collective as planned, --machine must name one")
+        raise InputError(
+            f"there is no file or preset '{collective}'; to draw a collective as planned, --machine must name one"
+        )
     return Request(collective=collective, machine=machine, **options)
 
 

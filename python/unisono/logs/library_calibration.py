@@ -96,7 +96,7 @@ class Group:
         return {name: price for name, price in self.prices.items() if self.key[2] or name != "network_hop_us"}
 
     def table(self) -> dict[str, Any]:
-        """The entry of the machine file."""
+        """Returns the fitted prices as an entry of the table ``[nccl]`` of a machine file."""
         algorithm, protocol, across = self.key
         return {
             "algorithm": algorithm,

@@ -61,7 +61,7 @@ def allocate(
     counts = {"fail": whole("fail", fail), "samples": whole("samples", samples)}
     for name, count in counts.items():
         if not 0 <= count < 2**32:
-            raise InputError(f"{name} is {count}, and must be a whole number from 0 on")
+            raise InputError(f"{name} is {count}, and must be a whole number from 0 to {2**32 - 1}")
     return _core.allocate(
         with_shape(machine, None),
         listed,
@@ -77,7 +77,7 @@ def allocate(
 def _accelerators(board: SupportsIndex) -> int:
     count = whole("board", board)
     if not 1 <= count < 2**32:
-        raise InputError(f"board is {count}, and must be a number of accelerators from 1 on")
+        raise InputError(f"board is {count}, and must be a number of accelerators from 1 to {2**32 - 1}")
     return count
 
 

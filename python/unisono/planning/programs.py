@@ -235,6 +235,7 @@ def _timed(graph: WorkloadGraph, cases: list[_Case], level: str, *, overlap: boo
         report["utilization"] = used
         report["copies"] = filled.copies
         report["used_cost_usd"] = None if cost is None or used is None else used * cost
+        report["what_if"] = []
     return reports
 
 

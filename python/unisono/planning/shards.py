@@ -7,6 +7,7 @@ from typing import Any
 from unisono._core import InputError
 from unisono.base.files import read_json, title
 from unisono.base.reports import SweepPoint
+from unisono.base.typed_json import has_type
 from unisono.planning.sweeps import merge_shards
 
 __all__ = ["merge_parts", "part_of"]
@@ -64,8 +65,7 @@ def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     if (
         not whole
         or not 1 <= shard[0] <= shard[1] <= 10**6
-        or not isinstance(points, list)
-        or not all(map(_is_point, points))
+        or not has_type(points, list[SweepPoint])
         or not all(isinstance(part.get(key), str) for key in ("collective", "machine", "asked"))
         or not all(type(part.get(key)) is int and 1 <= part[key] <= 10**9 for key in ("lengths", "total"))
         or part["total"] % part["lengths"]
@@ -74,30 +74,3 @@ def _read(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     ):
         raise InputError(f"'{title(path)}' is a damaged part of a sweep")
     return part
-
-
-def _is_point(point: Any) -> bool:
-    """Returns whether a value of JSON has the types of a point."""
-    if not isinstance(point, dict) or set(point) != set(SweepPoint.__annotations__):
-        return False
-    optional = ("cycles", "baseline_cycles", "baseline_seconds", "baseline_ratio")
-    named = [
-        point["seconds_by_algorithm"],
-        {} if point["cycles_by_algorithm"] is None else point["cycles_by_algorithm"],
-    ]
-    return (
-        isinstance(point["shape"], list)
-        and all(type(side) is int for side in point["shape"])
-        and type(point["elements"]) is int
-        and all(isinstance(point[key], str) for key in ("best", "model"))
-        and isinstance(point["params"], dict)
-        and all(isinstance(value, str) for value in point["params"].values())
-        and (point["baseline"] is None or isinstance(point["baseline"], str))
-        and _is_number(point["seconds"])
-        and all(point[key] is None or _is_number(point[key]) for key in optional)
-        and all(isinstance(times, dict) and all(map(_is_number, times.values())) for times in named)
-    )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

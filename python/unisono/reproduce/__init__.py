@@ -198,11 +198,11 @@ def reproduce_papers(
     return claims
 
 
-def _found(call: tuple[str, dict[str, Any]]) -> list[Any]:
+def _found(call: tuple[str, dict[str, Any]]) -> tuple[Any, Any, str]:
     """Returns the parts of a finding; executors call this, also in other processes."""
     paper, claim = call
     found: Finding = import_module(f"unisono.reproduce.{paper}").check(claim)
-    return [_plain(found.reported), _plain(found.ours), found.remark]
+    return _plain(found.reported), _plain(found.ours), found.remark
 
 
 def _plain(value: Any) -> Any:

@@ -42,7 +42,7 @@ def star(pes: int, length: int) -> float:
 
 
 def star_sharper(pes: int, length: int) -> float:
-    """Section 5.1, after the lemma: a perfect pipeline."""
+    """Returns the cycles of a star whose root receives one element in each cycle (section 5.1, after Lemma 5.1)."""
     return length * (pes - 1) + _STEP
 
 

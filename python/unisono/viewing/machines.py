@@ -13,6 +13,9 @@ __all__ = ["MOST_NODES", "cables", "panel", "probed"]
 MOST_NODES = 4096
 #: The largest number of speeds of cables in the note.
 _SPEEDS = 4
+#: The nodes from which on cables cover each other.
+_MANY_NODES = 256
+_HINT = "; zoom in for single cables, or draw a part with 'unisono topology NAME --plot FILE.png'"
 _CABLES = ("board", "DAC", "AOC")
 
 
@@ -24,16 +27,18 @@ def panel(machine: Machine) -> dict[str, Any] | None:
     if found["nodes"] > MOST_NODES:
         return None
     count, a, b = found["accelerators"], found["a"].tolist(), found["b"].tolist()
-    kinds = ", ".join(f"{name}: {int((found['kind'] == k).sum())}" for k, name in enumerate(_CABLES))
+    kinds = ", ".join(f"{name}: {int((found['kind'] == k).sum()):,}" for k, name in enumerate(_CABLES))
     gbps, ns = found["gbps"].tolist(), found["latency_ns"].tolist()
     speeds = Counter(zip(gbps, ns, strict=True)).most_common()
-    listed = ", ".join(f"{n} of {rate:g} Gb/s and {late:g} ns" for (rate, late), n in speeds[:_SPEEDS])
+    listed = ", ".join(f"{n:,} of {rate:g} Gb/s and {late:g} ns" for (rate, late), n in speeds[:_SPEEDS])
     listed += f" and {len(speeds) - _SPEEDS} other speeds" if len(speeds) > _SPEEDS else ""
+    switches = _counted(found["nodes"] - count, "switch", "switches")
+    hint = _HINT if found["nodes"] > _MANY_NODES else ""
     at = places.network(machine, count, found["nodes"], list(zip(a, b, strict=True)))
     return {
         "kind": "map",
         "title": "One plane",
-        "note": f"{count} accelerators, {found['nodes'] - count} switches, {len(a)} cables ({kinds}); cables: {listed}",
+        "note": f"{count:,} accelerators, {switches}, {len(a):,} cables ({kinds}); cables: {listed}{hint}",
         "unit": "steps",
         "last": 0.0,
         "amount": "elements",
@@ -47,6 +52,10 @@ def panel(machine: Machine) -> dict[str, Any] | None:
         "phases": [],
         "moves": {"source": [], "target": [], "amount": [], "phase": [], "start": [], "end": []},
     }
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
 
 
 def probed(drawn: dict[str, Any], machine: Machine, report: Mapping[str, Any]) -> dict[str, Any]:

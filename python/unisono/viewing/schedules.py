@@ -257,10 +257,13 @@ def _timeline(schedule: Schedule, timed: _Timed) -> Panel:
     wide = shape[1] if label == "PE" and shape is not None and len(shape) == 2 else 0
     used = sorted({(node, lane) for node, lane, _, _, _ in spans})
     track = {key: k for k, key in enumerate(used)}
-    names = [
-        (f"{label} {node // wide},{node % wide}" if wide else f"{label} {node}") + (f" lane {lane}" if lane else "")
-        for node, lane in used
-    ]
+
+    def name(node: int) -> str:
+        if label == "rank" and node >= schedule.ranks:
+            return f"switch {node}"
+        return f"{label} {node // wide},{node % wide}" if wide else f"{label} {node}"
+
+    names = [name(node) + (f" lane {lane}" if lane else "") for node, lane in used]
     return {
         "kind": "timeline",
         "title": "Operations of each node",

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -72,6 +73,9 @@ def _plan(plan: Plan, sizes: Sequence[Plan]) -> _Seen:
 
 def _machine(found: Machine) -> _Seen:
     panel = machines.panel(found)
+    if panel is None and "links" in found.offers:
+        words = f"The network has more than {machines.MOST_NODES:,} nodes in a plane: a part of it is drawn by"
+        panel = _text("One plane", [f"{words} 'unisono topology {found.name} --plot FILE.png'."])
     return _flat(found.describe()), [] if panel is None else [panel]
 
 
@@ -103,11 +107,20 @@ def _seen(found: Contents, name: str) -> _Seen:
             words = _text("Most costly first", report["sentences"])
             return found.facts, [curves.of_diagnosis(report), words, _table(found, "Findings")]
         case "expectation":
-            return _flat(found.facts), [curves.of_expectation(read_json(name)), _table(found, "Expected times")]
+            return _flat(found.facts), [
+                curves.of_expectation(read_json(name)),
+                _table(found, "Times, and bus bandwidths in GB/s"),
+            ]
         case "plan for MPI programs":
             facts = {**found.facts, "size": f"{found.facts['size']:,} bytes"}
             served = [_of_plan_row(row) for row in found.rows]
             return facts, [_table(replace(found, rows=served), "Rows of the plan")]
+        case "plan for GPUs":
+            # The format states sizes without their unit.
+            facts = {
+                name: f"{size:,} bytes" if name.endswith("message_size") else size for name, size in found.facts.items()
+            }
+            return _flat(facts), [_table(found, "GPUs of the plan")]
         case "report" if (report := read_json(name)).get("candidates"):
             return _flat(found.facts), [candidates.of_reports([report])]
         case _:
@@ -146,7 +159,8 @@ def _text(title: str, lines: Sequence[str]) -> dict[str, Any]:
 def _table(found: Contents, title: str = "Contents") -> dict[str, Any]:
     columns = list(found.rows[0]) if found.rows else []
     rows = [[row[column] for column in columns] for row in found.rows]
-    return {"kind": "table", "title": title, "columns": columns, "rows": rows}
+    heads = [re.sub("_us$", ", µs", column) for column in columns]
+    return {"kind": "table", "title": title, "columns": heads, "rows": rows}
 
 
 def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:

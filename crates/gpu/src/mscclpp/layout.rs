@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{collectives::Collectives, ordered::gcd};
 
-/// The most grains of a chunk if the file does not fix the size.
+/// The most grains (smallest spans of equal length) in a chunk if the file does not fix the size.
 const GRAINS: u32 = 1 << 10;
 
 pub const COLLECTIVES: Collectives = Collectives { lacks: &[Kind::Gather, Kind::Scatter] };

@@ -316,7 +316,7 @@ pub struct Iterations {
     pub num_chunks: u32,
 }
 
-/// The text of a plan.
+/// Returns a plan as the JSON text of its file.
 pub fn text(plan: &Plan) -> String {
     serde_json::to_string_pretty(plan).expect("numbers and names have a text") + "\n"
 }

@@ -129,7 +129,7 @@ impl GroupSets {
     }
 }
 
-/// The nodes of a rank.
+/// Builds the nodes of one rank's class of a workload graph from the commands of the rank.
 struct Nodes<'a> {
     rank: u32,
     program: &'a TaskProgram<'a>,

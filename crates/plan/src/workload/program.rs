@@ -75,7 +75,7 @@ impl Workload {
         classes
     }
 
-    /// The nodes of a class.
+    /// Returns the nodes of a class of ranks.
     fn nodes(&self, work: &[Vec<Option<Work>>], runs: &[bool]) -> Vec<WorkNode> {
         let mut nodes = Vec::<WorkNode>::new();
         // The last blocking communication, and the last of all.

@@ -113,7 +113,7 @@ pub struct Channel {
     pub per_node: u32,
 }
 
-/// The end of a wait.
+/// The reason why a wait ended.
 enum Waited<E> {
     Over,
     Failed(Failed),

@@ -20,8 +20,8 @@ struct Partial<'a> {
 }
 
 impl<'a> Partial<'a> {
-    /// Returns them if MPI has the operator for the elements and can count them, and messages between pairs would not
-    /// move less.
+    /// Returns the partial results of these boxes. Returns `None` if MPI lacks the operator for the elements, if MPI
+    /// cannot count the elements, or if messages between pairs move fewer bytes.
     fn new(about: &About<'a>, boxes: Vec<Box3>) -> Option<Self> {
         let (size, mpi) = (volume(&boxes), about.reducing?.mpi.as_ref()?);
         let bytes = about.layout.element_bytes as u64;

@@ -19,7 +19,7 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
     """Draws at each size the distribution of the accelerators' bandwidths, its mean, and the slowest accelerator.
 
     The form of Figs. 11 to 14 of "HammingMesh": the width of a shape shows the number of accelerators with that
-    bandwidth.
+    bandwidth. Of one size, bars show the slowest accelerator, the mean and the fastest one.
     """
     first = points[0]
     # A single point must leave room for the title and the legend.
@@ -27,7 +27,7 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
     figure = Figure(figsize=(width, 4.2), layout="constrained")
     axes = figure.subplots()
     at = np.arange(len(points))
-    for x, point in zip(at, points, strict=True):
+    for x, point in zip(at, points if len(points) > 1 else (), strict=False):
         rates = point.rates * 8e-9
         # A violin needs different values.
         if len(rates) > 1 and np.ptp(rates) > 1e-9 * rates.max():
@@ -38,14 +38,26 @@ def bandwidths(points: Sequence[Traffic], form: Form = "png") -> bytes:
             axes.vlines(x, low, high, color=_COLOR, linewidth=4)
     mean = [point.rates.mean() * 8e-9 for point in points]
     slowest = [point.carried / point.seconds * 8e-9 if point.seconds > 0 else 0.0 for point in points]
-    axes.plot(at, mean, color=_COLOR, marker="o", label="mean of accelerators")
-    axes.plot(at, slowest, color="black", marker="v", linestyle=":", label="slowest")
     most = first.injection * 8e-9 / (2 if first.pattern == "allreduce" else 1)
+    if len(points) == 1:
+        # A line of one point is a dot: bars show the share of the injection.
+        fastest = float(first.rates.max()) * 8e-9
+        at, bars = np.arange(3), (slowest[0], mean[0], fastest)
+        axes.bar(at, bars, color=["black", _COLOR, _COLOR], alpha=0.7, width=0.5)
+        for x, rate in zip(at, bars, strict=True):
+            axes.annotate(f"{rate:.4g}, {rate / most:.1%}", (x, rate), (0, 3), "data", "offset points", ha="center")
+    else:
+        axes.plot(at, mean, color=_COLOR, marker="o", label="mean of accelerators")
+        axes.plot(at, slowest, color="black", marker="v", linestyle=":", label="slowest")
     label = "half of the injection" if first.pattern == "allreduce" else "injection"
     axes.axhline(most, color="grey", linewidth=1, linestyle="--", label=label)
-    axes.set_xticks(at, [_size(point.bytes) for point in points], rotation=45 if len(points) > 8 else 0)
-    what = {"alltoall": "block of each pair", "permutation": "sent by each", "allreduce": "vector"}
-    axes.set_xlabel(what[first.pattern])
+    what = {"alltoall": "block of each pair", "permutation": "sent by each", "allreduce": "vector"}[first.pattern]
+    if len(points) == 1:
+        axes.set_xticks(at, ["slowest accelerator", "mean", "fastest"])
+        axes.set_xlabel(f"{what}: {_size(first.bytes)}")
+    else:
+        axes.set_xticks(at, [_size(point.bytes) for point in points], rotation=45 if len(points) > 8 else 0)
+        axes.set_xlabel(what)
     axes.set_ylabel("bandwidth of an accelerator, Gb/s")
     axes.set_ylim(0, 1.05 * max(most, *(float(point.rates.max()) * 8e-9 for point in points)))
     name = f"{first.pattern} {first.algorithm}" if first.algorithm else first.pattern

@@ -17,6 +17,7 @@ def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = Fals
     """Draws charts for each workload: the time of a step on each machine, and time times price of what it uses.
 
     The second chart shows machines with prices, relative to the best of them; with ``fill`` for one copy of the model.
+    A star marks the machine that needs least.
     """
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     most = max(sum(row["workload"] == name for row in rows) for name in workloads)
@@ -25,7 +26,7 @@ def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = Fals
     charts = figure.subplots(len(workloads), 2, squeeze=False, width_ratios=(3, 2))
     for name, (left, right) in zip(workloads, charts, strict=True):
         own = [row for row in rows if row["workload"] == name]
-        labels = [row["machine"] for row in own]
+        labels = [_label(row) for row in own]
         at = range(len(own))
         compute = [1e3 * ((row["seconds"] or 0) - (row["exposed_seconds"] or 0)) for row in own]
         exposed = [1e3 * (row["exposed_seconds"] or 0) for row in own]
@@ -34,6 +35,7 @@ def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = Fals
         longest = max(c + e for c, e in zip(compute, exposed, strict=True))
         for y, row, before, after in zip(at, own, compute, exposed, strict=True):
             text = "does not fit" if row["seconds"] is None else f"{before + after:.4g}"
+            text += " *" if "seconds" in row["best"] else ""
             left.text(before + after + 0.01 * longest, y, text, va="center", fontsize=8)
         left.set_yticks(at, labels, fontsize=8)
         left.set_xlim(0, 1.12 * (longest or 1.0))
@@ -45,7 +47,8 @@ def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = Fals
         right.barh(at, ratios, color=_PRODUCT)
         for y, row, ratio in zip(at, own, ratios, strict=True):
             unpriced = " no price" if row["seconds"] is not None else ""
-            right.text(ratio, y, f" {ratio:.2f}" if ratio else unpriced, va="center", fontsize=8)
+            star = " *" if "time_x_used_cost" in row["best"] else ""
+            right.text(ratio, y, f" {ratio:.2f}{star}" if ratio else unpriced, va="center", fontsize=8)
         right.set_yticks(at, [])
         right.set_xlim(0, 1.15 * max(1.0, *ratios))
         right.set_xlabel("time x price, relative to the best", fontsize=9)
@@ -56,3 +59,9 @@ def draw(rows: Sequence[ComparisonRow], form: Form = "png", *, fill: bool = Fals
     handles, names = charts[0][0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return encoded(figure, form)
+
+
+def _label(row: ComparisonRow) -> str:
+    """Returns the name of the machine, with the share of its accelerators in use if it is not all of them."""
+    share = row["utilization"]
+    return row["machine"] if share is None or share == 1 else f"{row['machine']}, {share:.0%} in use"

@@ -121,7 +121,7 @@ def _draw_trees(
     handles += [
         Line2D([], [], color=color, linewidth=1.8, label=f"message at depth {at}") for at, color in enumerate(colors, 1)
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=4 if columns > 1 else 3, frameon=False, fontsize=8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=4 if columns > 1 else 2, frameon=False, fontsize=8)
 
 
 def _draw_network(

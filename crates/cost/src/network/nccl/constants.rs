@@ -33,7 +33,7 @@ impl Generation {
     }
 }
 
-/// The links of steps inside a box, or between boxes.
+/// The kind of link that a step uses: NVLink or PCIe inside a box, the network between boxes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Medium {
     Nvlink,

@@ -48,10 +48,17 @@ impl JobSpace {
             return Err(MachineError::OwnBoards { machine: machine.to_owned(), board });
         };
         let (all, leaf) = (self.count[0], self.leaf[0]);
-        let divides = accelerators > 0 && all.is_multiple_of(accelerators);
-        if !divides || !(leaf.is_multiple_of(accelerators) || accelerators.is_multiple_of(leaf)) {
-            let machine = machine.to_owned();
-            return Err(MachineError::NoSuchBoard { found: accelerators, machine, accelerators: all, leaf });
+        // A board inside one leaf, or of whole leaves, has one place in the counts of traffic above the leaves.
+        let is_board = |n: u32| all.is_multiple_of(n) && (leaf.is_multiple_of(n) || n.is_multiple_of(leaf));
+        if accelerators == 0 || !is_board(accelerators) {
+            let accepted: Vec<u32> = (1..=all).filter(|&n| is_board(n)).collect();
+            return Err(MachineError::NoSuchBoard {
+                found: accelerators,
+                machine: machine.to_owned(),
+                accelerators: all,
+                leaf,
+                accepted: accepted.iter().map(u32::to_string).collect::<Vec<_>>().join(", "),
+            });
         }
         let sizes = sizes.into_iter().filter(|size| size.is_multiple_of(accelerators)).map(|size| size / accelerators);
         Ok(Self {
@@ -147,8 +154,10 @@ impl JobSpace {
         }
     }
 
-    /// Returns the steps of placing one job.
-    pub(super) fn steps(&self, heuristic: Heuristic) -> u128 {
+    /// Returns the steps of placing one job whose sides may be `shapes`, each of which is tried on the whole machine.
+    pub(super) fn steps(&self, heuristic: Heuristic, shapes: &[Vec<u32>]) -> u128 {
+        /// To begin at another corner, for each dimension.
+        const CORNER: u128 = 50;
         let width = self.count.last().copied().unwrap_or(1);
         let rows: u128 = self.count.iter().rev().skip(1).map(|&n| u128::from(n)).product();
         let words = u128::from(width.div_ceil(64));
@@ -157,10 +166,11 @@ impl JobSpace {
                 let starts = u128::from(self.count[0].div_ceil(self.leaf[0].max(1)));
                 rows * words * if heuristic >= Heuristic::Locality { 4 * starts } else { 1 }
             }
-            // A box is searched from each row on, over up to half of the rows, in each order of its sides.
+            // At each corner the rows of a box are met, and their columns are examined one by one.
             Rule::SubBox { .. } => {
-                let orders: u128 = (3..=self.count.len() as u128).product();
-                rows * (rows / 2 + u128::from(width)) * words * orders
+                let met = |shape: &Vec<u32>| shape.iter().rev().skip(1).map(|&side| u128::from(side)).product::<u128>();
+                let corner = 2 * u128::from(width) + CORNER * self.count.len() as u128;
+                shapes.iter().map(|shape| rows * (met(shape) * words + corner)).sum()
             }
             Rule::Blocks { sizes, aligned } => {
                 let counted = sizes.iter().map(|size| 4 * u128::from(width.div_ceil(*size))).sum::<u128>();

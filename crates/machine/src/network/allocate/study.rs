@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 use unisono_base::{limits, mix, narrow, parallel};
 
-use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Sizes, UpperShare};
+use super::{Free, Heuristic, Job, JobSpace, Jobs, Placed, Rule, Sizes, UpperShare, shapes::shapes};
 use crate::MachineError;
 
 /// The most samples whose jobs are counted at the same time.
@@ -71,22 +71,40 @@ impl Draws {
     }
 }
 
-/// Returns the bytes and steps of a study. Each sample draws its boards, and each job examines the remaining rows.
-fn estimate(space: &JobSpace, study: &Study) -> (u128, u128) {
-    /// The average boards of a job of the trace, on a large machine.
-    const TRACED: u128 = 5;
-    let all = u128::from(space.all());
-    let jobs = match &study.jobs {
-        Jobs::List(jobs) => jobs.len() as u128,
-        Jobs::Drawn(sizes) => {
-            if *sizes == Sizes::trace() {
-                all / TRACED + 1
-            } else {
-                all
-            }
-        }
+/// Returns the number of jobs of a sample, and the average steps of placing one. Nearly all drawn jobs are placed by
+/// their first sides. Listed jobs may all be refused, after a trial of all their sides.
+fn work(space: &JobSpace, study: &Study) -> (u128, u128) {
+    /// Shares of a distribution at which its sizes are read.
+    const READ: u32 = 1000;
+    let sides = |job: &Job| match space.rule {
+        Rule::SubBox { .. } => shapes(job, &space.count, study.heuristic),
+        Rule::Crossings | Rule::Blocks { .. } => Vec::new(),
     };
-    let place = space.steps(study.heuristic);
+    match &study.jobs {
+        Jobs::List(jobs) => {
+            let steps: u128 = jobs.iter().map(|job| space.steps(study.heuristic, &sides(job))).sum();
+            (jobs.len() as u128, steps / (jobs.len() as u128).max(1))
+        }
+        Jobs::Drawn(sizes) => {
+            let most = space.most_drawn();
+            let at = |k: u32| sizes.at((f64::from(k) + 0.5) / f64::from(READ)).boards.min(most);
+            let read: Vec<u32> = (0..READ).map(at).collect();
+            let boards: u128 = read.iter().map(|&boards| u128::from(boards)).sum();
+            // Sizes ascend, so equal ones follow each other.
+            let steps = read.chunk_by(|a, b| a == b).map(|same| {
+                let first: Vec<_> = sides(&Job { boards: same[0], shape: None }).into_iter().take(1).collect();
+                same.len() as u128 * space.steps(study.heuristic, &first)
+            });
+            let (read, all) = (u128::from(READ), u128::from(space.all()));
+            (all * read / boards.max(1) + 1, steps.sum::<u128>() / read)
+        }
+    }
+}
+
+/// Returns the bytes and steps of a study. Each sample draws its boards, and places its jobs.
+fn estimate(space: &JobSpace, study: &Study) -> (u128, u128) {
+    let all = u128::from(space.all());
+    let (jobs, place) = work(space, study);
     let samples = u128::from(study.samples);
     // The first sample is kept, with the positions of its jobs. Others are counted, some at the same time.
     let at_once = samples.min(AT_ONCE as u128);

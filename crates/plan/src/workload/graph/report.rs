@@ -102,7 +102,7 @@ pub(super) fn computed_seconds(graph: &WorkloadGraph, class: usize, seconds: imp
     nodes.filter(|(_, node)| node.work.is_compute()).map(|(n, _)| seconds(class, n)).sum()
 }
 
-/// A step of a program on a machine, as it is asked for.
+/// The options of one step: prices of the machine, its accelerator, overlap and the level of detail.
 pub struct Step<'a> {
     pub prices: Prices<'a>,
     /// Needed if the program counts operations.

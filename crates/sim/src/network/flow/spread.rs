@@ -10,7 +10,7 @@ use crate::network::Interconnect;
 struct State {
     node: u32,
     vc: u8,
-    /// Hops that lead here and are not followed yet.
+    /// Number of hops that enter this state and whose shares have not been added yet.
     pending: u32,
     share: f64,
     /// Latency of the longest path from a source.

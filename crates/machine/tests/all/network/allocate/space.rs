@@ -53,7 +53,8 @@ fn boards_of_several_accelerators() {
     assert_eq!(of(120).unwrap().leaf, [1]);
     for board in [0, 7, 16, 480] {
         let said = of(board).unwrap_err();
-        assert!(said.contains("divisors of its 240 accelerators that divide its blocks of 60"), "{said}");
+        assert!(said.contains("boards divide its 240 accelerators, and each is inside one block of 60"), "{said}");
+        assert!(said.ends_with("accepted are 1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30, 60, 120, 240"), "{said}");
     }
     let said = grid([4, 4], [2, 2]).in_boards_of("mesh", 4).unwrap_err().to_string();
     assert!(said.contains("mesh has boards of 2x2 accelerators"), "{said}");
