@@ -75,6 +75,7 @@ def main() -> None:
         "--scale", default="4000", help="the factor of the lab: the slower its wire, the more it decides"
     )
     words.add_argument("--candidates", default="2", help="schedules that tune compares at a size")
+    words.add_argument("--collectives", default=",".join(COLLECTIVES))
     words.add_argument("networks", nargs="*", choices=[*NETWORKS, []], default=list(NETWORKS))
     add_option(words)
     given = words.parse_args()
@@ -105,8 +106,8 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
     near: list[bool] = []
     try:
         on_hosts("calibrate", "--machine", bare, "-o", machine, "--rounds", "20")
-        for collective, in_pieces in COLLECTIVES.items():
-            counted = ",".join(str(size // hosts if in_pieces else size) for size in sizes)
+        for collective in given.collectives.split(","):
+            counted = ",".join(str(size // hosts if COLLECTIVES[collective] else size) for size in sizes)
             tuning = ("--machine", machine, "--candidates", given.candidates, "--sizes", counted)
             on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan)
             options = ("--plan", plan, "--sizes", counted, "--rounds", given.rounds, "--json")
