@@ -121,12 +121,13 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
                     near.append(0.85 <= shares <= 1.2)
                     of.append(Of("predicted / measured", f"{shares:.2f}"))
                 words = " ".join([row["algorithm"], *(f"{key}={value}" for key, value in row["params"].items())])
-                figures.add(f"{name}, {given.mpi}: {collective}, {size}", *of, note=f"{words}; load {load():.0f}")
+                figures.add(f"{name}, {given.mpi}: {collective}; {size}", *of, note=f"{words}; load {load():.0f}")
     finally:
         unisono("lab", "down")
     if every:
-        mean = Of("geometric mean of served cells", math.exp(sum(map(math.log, every)) / len(every)))
-        figures.add(f"{name}, {given.mpi}", mean, Of("predicted within 0.85 to 1.2", f"{sum(near)} of {len(near)}"))
+        mean = Of("geometric mean", math.exp(sum(map(math.log, every)) / len(every)))
+        within = Of("within 0.85 to 1.2", sum(near), "cells", "served", len(near))
+        figures.add(f"{name}, {given.mpi}: all; served cells", mean, within)
 
 
 def predicted(machine: Path, collective: str, row: dict[str, Any]) -> float:

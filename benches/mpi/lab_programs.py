@@ -1,8 +1,9 @@
 """LAMMPS as Debian ships it on an emulated cluster, with a tuned plan and without: the same table, and both times.
 
 Eight hosts on two leaves with 8:1 uplinks. `unisono calibrate` and `unisono tune` run on the lab under the Open MPI of
-this project; LAMMPS is linked to Debian's, and not rebuilt. Runs with the plan and without alternate.
-Usage: lab_programs.py [--turns N] [--scale S].
+this project; LAMMPS is linked to Debian's, and not rebuilt. Runs with the plan and without alternate. A tuned plan may
+leave the short vectors of this program to the library; with --forced the model alone plans all of them.
+Usage: lab_programs.py [--turns N] [--scale S] [--forced].
 """
 
 import argparse
@@ -17,6 +18,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
+import unisono as un
 from allreduce import BIN, LIBRARIES
 from lab import NETWORKS, load, unisono
 
@@ -48,6 +50,13 @@ def tuned(folder: Path, bare: Path, hosts: int) -> Path:
     return plan
 
 
+def forced(folder: Path, bare: Path) -> Path:
+    """Returns a plan that serves every call of these collectives by the model's choice for 16 bytes."""
+    plan = folder / "forced.plan"
+    un.save_plans([(un.plan(name, bare, bytes=16), 0, None) for name in COLLECTIVES.split(",")], plan)
+    return plan
+
+
 def calls(report: Path) -> str:
     """Returns the numbers of calls that the plan served, and that it left to the library, by collective."""
     served: Counter[str] = Counter()
@@ -66,6 +75,7 @@ def main() -> None:
     words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     words.add_argument("--turns", type=int, default=5, help="runs with the plan, and without")
     words.add_argument("--scale", default="1000", help="the factor of the lab")
+    words.add_argument("--forced", action="store_true", help="serve every allreduce, broadcast and reduce")
     add_option(words)
     given = words.parse_args()
     if shutil.which("lmp") is None or shutil.which("mpiexec.openmpi") is None:
@@ -83,7 +93,7 @@ def main() -> None:
         unisono("machines", "import", edges, "--from", "edges", "--accelerators", str(hosts), "-o", bare)
         unisono("lab", "up", bare, "--scale", given.scale)
         try:
-            plan = tuned(folder, bare, hosts)
+            plan = forced(folder, bare) if given.forced else tuned(folder, bare, hosts)
             runs: dict[bool, list[tuple[str, float]]] = {True: [], False: []}
             for turn in range(given.turns):
                 # The order of both alternates from turn to turn.
@@ -97,7 +107,7 @@ def main() -> None:
             raise SystemExit(f"the tables of LAMMPS differ: {sorted(tables)}")
         p, b = (median(seconds for _, seconds in runs[planned]) for planned in (True, False))
         note = f"two leaves at 1/{given.scale} of 100 Gb/s; {calls(report)}; load {load():.0f}"
-        case = f"LAMMPS, a melt of 23,328 atoms on {hosts} hosts, tuned plan"
+        case = f"LAMMPS, a melt of 23,328 atoms on {hosts} hosts, {'forced' if given.forced else 'tuned'} plan"
         figures.add(case, Of("planned", p, "s", "library", b, gain=True), note=note)
 
 
