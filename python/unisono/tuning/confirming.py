@@ -19,8 +19,8 @@ from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.mpi.library import together
 from unisono.planning.plan_files import encoded_plans
-from unisono.tuning.measuring import Contest, contest
-from unisono.tuning.tables import MOSTLY, SHORT, Row, contestants, is_idle, unserved
+from unisono.tuning.measuring import Contest, contest, is_idle
+from unisono.tuning.tables import MOSTLY, SHORT, Row, contestants, unserved
 
 __all__ = ["LEAST_FACTOR", "Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
 

@@ -1,16 +1,19 @@
 """Times of collectives under ``mpiexec``: planned schedules and the library's own, in turns."""
 
+import os
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
 from unisono.mpi.collectives import ROOTED, Array, Collectives, buffers
+from unisono.mpi.groups import nodes
 
-__all__ = ["Contest", "Timing", "alone", "checksum", "contest"]
+__all__ = ["Contest", "Timing", "alone", "checksum", "contest", "is_idle"]
 
 #: The intended duration of a burst of calls in seconds, and the largest number of its calls.
 _BURST = 2e-4
@@ -19,6 +22,8 @@ _MOST_CALLS = 200
 _FIRST_CALLS = 4
 #: Calls of so many seconds are made once a round: other work disturbs them little.
 _LONG_CALL = 0.1
+#: The largest load for each core of a machine that counts as idle except for this program.
+_BUSY = 1.25
 #: The least share of the time of a call and its empty message that counts as the call's.
 _LEAST_SHARE = 0.1
 
@@ -140,3 +145,19 @@ def alone(times: Sequence[Sequence[float]], pairs: Sequence[float]) -> list[list
 def _turned(count: int, turn: int) -> list[int]:
     order = [(at + turn) % count for at in range(count)]
     return order if turn % 2 == 0 else order[::-1]
+
+
+def is_idle(mpi: Any, world: Any) -> bool:
+    """Returns whether each rank has a core, and the nodes have little other load; all ranks of MPI's world call it."""
+    cores = os.cpu_count() or 1
+    here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
+    own = len(here) <= cores and _load() <= _BUSY * cores
+    return bool(world.allreduce(int(own), op=mpi.MIN))
+
+
+def _load() -> float:
+    """Returns the busy processes of this host: those of its own file, as each host of a lab has one."""
+    try:
+        return float(Path("/proc/loadavg").read_text().split()[0])
+    except OSError:
+        return os.getloadavg()[0]

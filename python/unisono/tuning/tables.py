@@ -1,6 +1,5 @@
 """Decision tables by measurement: the model proposes schedules, and interleaved rounds compare them with MPI."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.mpi.library import together
 from unisono.planning.plan_files import encoded_plans
-from unisono.tuning.measuring import contest
+from unisono.tuning.measuring import contest, is_idle
 from unisono.tuning.pieces import in_other_pieces
 
 __all__ = [
@@ -29,7 +28,6 @@ __all__ = [
     "contestants",
     "families_of",
     "groups",
-    "is_idle",
     "offers",
     "rows_of",
     "tune",
@@ -45,8 +43,6 @@ _ALL = 1000
 SHORT = 2048
 #: The share of rounds that a schedule has to win.
 MOSTLY = 5 / 6
-#: The largest load for each core of a machine that counts as idle except for this program.
-_BUSY = 1.25
 
 
 @dataclass
@@ -206,14 +202,6 @@ def groups(
             else:
                 found[count, placed] = chosen
     return found, limits, missing
-
-
-def is_idle(mpi: Any, world: Any) -> bool:
-    """Returns whether each rank has a core, and the nodes have little other load; all ranks of MPI's world call it."""
-    cores = os.cpu_count() or 1
-    here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
-    own = len(here) <= cores and os.getloadavg()[0] <= _BUSY * cores
-    return bool(world.allreduce(int(own), op=mpi.MIN))
 
 
 def tune(
