@@ -1,8 +1,9 @@
 """Planned collectives beside the library's own on emulated clusters (`unisono lab`): rows of benches/results/mpi.csv.
 
-For each network, collective and size the network's model alone chooses the schedule; nothing is timed for the choice.
-`unisono bench` then times it and the library's own, turn by turn, in the same processes.
-Usage: lab.py [--rounds N] [--mpi openmpi|mpich] [--sizes LIST] [NETWORK...].
+For each network, `unisono calibrate --machine` measures the costs of messages, and `unisono tune` compares the model's
+proposals with the library and writes a plan. Then `unisono bench` times the plan and the library, turn by turn, in the
+same processes. Tuning and timing are two runs, so a plan is judged by times that its choice has not seen.
+Usage: lab.py [--rounds N] [--mpi openmpi|mpich] [--sizes LIST] [--scale S] [NETWORK...].
 """
 
 import argparse
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import unisono as un
 from allreduce import BIN, LIBRARIES, ROOT
@@ -68,47 +70,77 @@ def main() -> None:
     words = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     words.add_argument("--rounds", default="9", help="interleaved rounds of each size")
     words.add_argument("--mpi", choices=LIBRARIES, default="openmpi")
-    words.add_argument("--sizes", default="64KiB,512KiB", help="of a rank's whole vector")
+    words.add_argument("--sizes", default="64KiB,1MiB", help="of a rank's whole vector")
+    words.add_argument(
+        "--scale", default="4000", help="the factor of the lab: the slower its wire, the more it decides"
+    )
+    words.add_argument("--candidates", default="2", help="schedules that tune compares at a size")
+    words.add_argument("--collectives", default=",".join(COLLECTIVES))
     words.add_argument("networks", nargs="*", choices=[*NETWORKS, []], default=list(NETWORKS))
     add_option(words)
     given = words.parse_args()
-    sizes = [parse_bytes(size) for size in given.sizes.split(",")]
-    note = f"planned / library of {given.sizes} of a vector; networks of 100 Gb/s at a thousandth of their rate"
-    figures = Figures("mpi", "Collectives on emulated clusters", given, note=note)
+    note = f"networks of 100 Gb/s at 1/{given.scale} of their rate; plans calibrated and tuned on the lab"
+    figures = Figures("mpi", "Tuned collectives on emulated clusters", given, note=note)
     # Sockets have short names.
     with figures, tempfile.TemporaryDirectory(prefix="lab", dir="/tmp") as own:
         os.environ["XDG_RUNTIME_DIR"] = own
         for name in given.networks:
-            network(Path(own), name, given.mpi, sizes, given.rounds, figures)
+            network(Path(own), name, given, figures)
 
 
-def network(folder: Path, name: str, mpi: str, sizes: list[int], rounds: str, figures: Figures) -> None:
+def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures) -> None:
     """Adds the ratios of a network, and their geometric mean."""
     hosts, cables = NETWORKS[name]
-    edges, machine, plan = folder / f"{name}.txt", folder / f"{name}.toml", folder / "bench.plan"
+    edges, bare, machine, plan = (folder / file for file in (f"{name}.txt", "bare.toml", f"{name}.toml", "bench.plan"))
     edges.write_text("".join(f"{line}\n" for line in cables))
-    unisono("machines", "import", edges, "--from", "edges", "--accelerators", str(hosts), "-o", machine)
-    machine.write_text(machine.read_text().replace("host_overhead_ns = 0.0", f"host_overhead_ns = {OVERHEAD}"))
-    unisono("lab", "up", machine)
-    ratios: dict[str, list[float]] = {}
+    unisono("machines", "import", edges, "--from", "edges", "--accelerators", str(hosts), "-o", bare)
+    unisono("lab", "up", bare, "--scale", given.scale)
+
+    def on_hosts(*words: str | Path) -> str:
+        # The package comes from here: the other environment has MPI and NumPy only.
+        own = (LIBRARIES[given.mpi] / "python", "-m", "unisono")
+        return unisono("lab", "run", "-n", str(hosts), "--", *own, *words, PYTHONPATH=str(ROOT / "python"))
+
+    sizes = [parse_bytes(size) for size in given.sizes.split(",")]
+    every: list[float] = []
+    near: list[bool] = []
     try:
-        for collective, in_pieces in COLLECTIVES.items():
-            counted = [size // hosts if in_pieces else size for size in sizes]
-            planned(machine, collective, counted, plan)
-            under = ("lab", "run", "-n", str(hosts), "--", LIBRARIES[mpi] / "python", "-m", "unisono")
-            options = ("--plan", plan, "--sizes", ",".join(map(str, counted)), "--rounds", rounds, "--json")
-            # The package comes from here: the other environment has MPI and NumPy only.
-            found = unisono(*under, "bench", collective, *options, PYTHONPATH=str(ROOT / "python"))
-            for row in json.loads(found)["rows"]:
-                ratios.setdefault(collective, []).append(row["seconds"] / row["default_seconds"])
+        on_hosts("calibrate", "--machine", bare, "-o", machine, "--rounds", "20")
+        for collective in given.collectives.split(","):
+            counted = ",".join(str(size // hosts if COLLECTIVES[collective] else size) for size in sizes)
+            tuning = ("--machine", machine, "--candidates", given.candidates, "--sizes", counted)
+            on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan)
+            options = ("--plan", plan, "--sizes", counted, "--rounds", given.rounds, "--json")
+            rows = json.loads(on_hosts("bench", collective, *options))["rows"]
+            for size, row in zip(given.sizes.split(","), rows, strict=True):
+                ratio = row["seconds"] / row["default_seconds"]
+                of = [Of("planned / library", f"{ratio:.2f}")]
+                if row["algorithm"] != "library":
+                    every.append(ratio)
+                    shares = predicted(machine, collective, row) * float(given.scale) / row["seconds"]
+                    near.append(0.85 <= shares <= 1.2)
+                    of.append(Of("predicted / measured", f"{shares:.2f}"))
+                words = " ".join([row["algorithm"], *(f"{key}={value}" for key, value in row["params"].items())])
+                figures.add(f"{name}, {given.mpi}: {collective}; {size}", *of, note=f"{words}; load {load():.0f}")
     finally:
         unisono("lab", "down")
-    every = [ratio for found in ratios.values() for ratio in found]
-    figures.add(
-        f"{name}, {mpi}",
-        *(Of(collective, f"{min(found):.2f} to {max(found):.2f}") for collective, found in ratios.items()),
-        Of("geometric mean", math.exp(sum(map(math.log, every)) / len(every))),
-    )
+    if every:
+        mean = Of("geometric mean", math.exp(sum(map(math.log, every)) / len(every)))
+        within = Of("within 0.85 to 1.2", sum(near), "cells", "served", len(near))
+        figures.add(f"{name}, {given.mpi}: all; served cells", mean, within)
+
+
+def predicted(machine: Path, collective: str, row: dict[str, Any]) -> float:
+    """Returns the seconds of a row's schedule by the model."""
+    made = un.plan(collective, machine, bytes=row["bytes"], algorithm=row["algorithm"], params=row["params"] or None)
+    seconds = made.predicted["seconds"]
+    assert seconds is not None, "a network has times in seconds"
+    return seconds
+
+
+def load() -> float:
+    """Returns the mean number of busy processes of this computer in the last minute."""
+    return os.getloadavg()[0]
 
 
 if __name__ == "__main__":

@@ -315,6 +315,13 @@ def test_one_factor_scales_rates_and_latencies() -> None:
             assert cable.mbit * found.scale == pytest.approx(gbps * 1000)
             assert cable.latency_us == pytest.approx(ns / 1000 * found.scale)
         assert scaling.Network.of_report(found.report()) == found
+        # A greater factor may be asked for, and no smaller one.
+        machine = imported(text, hosts)
+        slower = scaling.scaled(machine, 3 * found.scale)
+        assert slower.scale == 3 * found.scale
+        assert [cable.mbit for cable in slower.cables] == pytest.approx([cable.mbit / 3 for cable in found.cables])
+        with pytest.raises(un.InputError, match=f"a number from {found.scale:g}, "):
+            scaling.scaled(machine, 0.9 * found.scale)
 
 
 def imported(text: str, accelerators: int) -> un.Machine:

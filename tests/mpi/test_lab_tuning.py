@@ -4,6 +4,7 @@ The latency of the cables is far above what other work on this computer adds to 
 """
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -92,6 +93,24 @@ def test_a_machine_is_calibrated_and_its_plan_is_tuned_and_served(star: Lab, fol
     chosen = next(cell["chosen"] for cell in cells if cell["collective"] == "broadcast")
     kept = [row for row in tuned["table"] if row["collective"] == "broadcast" and row["algorithm"] == chosen]
     assert chosen == "library" or not kept or served[0][5] == chosen
+
+
+@pytest.mark.soak
+def test_a_network_is_calibrated_in_its_own_time(star: Lab, folder: Path) -> None:
+    """The lab is twice as slow as the machine, which gets the costs of its own messages."""
+    call("lab", "down")
+    bare, filled = folder / "small.toml", folder / "filled.toml"
+    assert call("lab", "up", str(bare), "--scale", "2").code == 0
+    words = ("calibrate", "--machine", str(bare), "-o", str(filled), "--rounds", "10", "--json")
+    found = json.loads(printed(*UNISONO, *words, ranks=2))
+    assert "times of the lab are divided by its factor 2" in found["notes"]
+    # Headers and windows of TCP take a part of the rate, and the latency is that of the cables.
+    rates = [float(rate) for rate in re.findall(r"measured=(\S+)", found["topology"]["edges"])]
+    assert len(rates) == HOSTS
+    assert all(0.07 < rate <= 0.1 for rate in rates)
+    assert found["host_overhead_ns"] + found.get("signal_ns", 0.0) < 1e9 * HOP
+    # Between them, messages that wait for their receivers take another round trip.
+    assert all(abs(found["residuals"][size]) < 0.15 for size in ("8", "4194304")), found["residuals"]
 
 
 #: The program that prints the bits of sums of these sizes.

@@ -7,6 +7,7 @@ import os
 import sys
 
 import numpy as np
+from mpi4py.MPI import SUM
 from unisono import InputError, mpi
 
 from tests.mpi.raising import raises
@@ -81,6 +82,9 @@ for n, operation in enumerate(more):
     assert result is not None
     check("allgather begun", result, np.array([given(r, 10 + n) for r in range(ranks)]))
 
+flags = np.array([True, False])
+check("lor", world.allreduce(flags if rank == 0 else ~flags, op="lor"), np.array([True, ranks > 1]))
+
 for wrong, why in (
     (lambda: world.allreduce(np.zeros(4)[::2]), "not contiguous"),
     (lambda: world.allreduce([1.0]), "arrays of NumPy"),  # type: ignore[arg-type]
@@ -88,11 +92,17 @@ for wrong, why in (
     (lambda: world.bcast(np.zeros(3), root=ranks), f"root is {ranks}"),
     (lambda: world.alltoall(np.zeros((ranks + 1, 2))), "first axis"),
     (lambda: world.allreduce(np.array(["a"])), "cannot be reduced"),
+    (lambda: world.allreduce(np.ones(3, bool)), r"for bool; accepted are land, lor, lxor; .* astype\(np.int64\)"),
+    (lambda: world.allreduce(np.ones(3), op="bor"), "for float64; accepted are sum, prod, min, max$"),
+    (lambda: world.allreduce(np.ones(3, complex), op="max"), "for complex128; accepted are sum, prod$"),
+    (lambda: world.start("reduce", np.ones(3, bool), op=SUM), "does not define for bool"),
     (lambda: world.allgather(np.zeros(2), out=np.zeros(3)), "out is"),
     (lambda: world.start("scatterv"), "is no collective"),
 ):
     with raises(InputError, match=why):
         wrong()
+# Refused calls leave the world as it was.
+check("sum", world.allreduce(np.ones(3)), np.full(3, float(ranks)))
 world.close()
 if rank == 0:
     print(f"ok {ranks} {planned} {calls}")

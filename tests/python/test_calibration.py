@@ -10,6 +10,8 @@ import pytest
 from unisono.mpi import groups
 from unisono.tuning.calibration import Calibration, calibrate, line, outliers
 
+#: The tag of a peer that is ready for a multicast.
+READY = 3
 SIZES = [32768, 262144, 1 << 20, 4 << 20]
 
 
@@ -90,8 +92,9 @@ def test_known_prices_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
         Barrier=lambda: None,
         Send=lambda buffer, _, tag=0: spend(blocking if tag else alone(buffer)),
         Isend=lambda _buffer, _target, tag: spend(issue),
-        # The last message of a multicast arrives a latency after it was issued; then its peer answers.
-        Recv=lambda buffer, _, tag=0: spend(alone(buffer) + latency * bool(tag)),
+        # The last message of a multicast arrives a latency after it was issued; then its peer answers. Peers are ready
+        # at unlike times.
+        Recv=lambda buffer, source, tag=0: spend(1e6 * source if tag == READY else alone(buffer) + latency * bool(tag)),
     )
     mpi = SimpleNamespace(
         COMM_WORLD=world,

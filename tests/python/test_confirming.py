@@ -25,6 +25,9 @@ def served(rows: list[Row]) -> list[tuple[int, int | None, str]]:
 def test_a_row_is_timed_at_the_sizes_that_it_serves_and_at_its_ends(schedule: un.Plan) -> None:
     row = Row("allreduce", 4, 4, 1001, 9000, schedule, True)
     assert trial_counts(row, [64, 512, 1024, 4096]) == [251, 512, 1024, 2250]
+    # Blocks of one length serve multiples of their number only.
+    assert trial_counts(row, [64, 512, 1000, 1024, 4096], 16) == [256, 512, 1024, 2240]
+    assert trial_counts(row, [64], 4096) == []
     without_ends = Row("allreduce", 4, 4, 0, None, schedule, True)
     assert trial_counts(without_ends, [2, 64]) == [2, 64]
     assert trial_counts(Row("allreduce", 4, 4, 5, 7, schedule, True), [1, 2]) == []

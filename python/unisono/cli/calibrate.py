@@ -5,17 +5,30 @@ from typing import Any
 import click
 import tomli_w
 
+import unisono
 from unisono import InputError
 from unisono.base.files import check_writable, write
 from unisono.cli._calibrate_logs import calibrate_from
 from unisono.cli._measurements import import_alike, note_shared_cores
 from unisono.cli._options import json_option
-from unisono.cli._output import number, print_fields, print_json, print_lines, print_table, progress
+from unisono.cli._output import (
+    microseconds,
+    number,
+    print_fields,
+    print_json,
+    print_lines,
+    print_notes,
+    print_table,
+    progress,
+)
 from unisono.cli._sources import OF_LOGS, refuse_unused
 from unisono.cli._types import MACHINE
+from unisono.lab.session import time_scale
+from unisono.mpi.groups import nodes
 from unisono.mpi.library import check_several, together
 from unisono.tuning.calibration import POOR, Calibration, Levels, calibrate_levels
 from unisono.tuning.calibration import calibrate as measure
+from unisono.tuning.network_calibration import MessageCosts, check_network, message_costs
 
 __all__ = ["calibrate"]
 
@@ -35,7 +48,13 @@ __all__ = ["calibrate"]
     help="Measure nothing: fit the times of NCCL to the output of nccl-tests, or rates of links to that of "
     "ib_write_bw, p2pBandwidthLatencyTest or nvbandwidth, or either to a table in CSV; repeatable.",
 )
-@click.option("--machine", type=MACHINE, metavar="NAME|FILE", help="Of --from: the machine that was measured.")
+@click.option(
+    "--machine",
+    type=MACHINE,
+    metavar="NAME|FILE",
+    help="The network that is measured, which the file then has with the costs of messages; of --from: the machine "
+    "of the logs.",
+)
 @click.option(
     "--points",
     type=int,
@@ -55,16 +74,19 @@ def calibrate(
 ) -> int:
     """Measures latency, overhead, bandwidth and reduction of this machine: mpiexec -n 4 unisono calibrate -o M.toml.
 
+    With --machine, fills the costs of messages of that network: rank i is on accelerator i.
     With --from, reads logs of GPUs and needs no MPI: unisono calibrate --from nccl.log --machine dgx-a100 -o M.toml.
     """
     if logs:
         refuse_unused(OF_LOGS)
         calibrate_from(logs, machine, output, name, points, as_json)
         return 0
-    if machine is not None or points is not None:
-        raise click.UsageError("--machine and --points go with --from LOG; without it this machine is measured")
-    name = name or "calibrated"
+    if points is not None:
+        raise click.UsageError("--points goes with --from LOG; without it this machine is measured")
+    if machine is not None and levels:
+        raise click.UsageError("--levels measures a machine of nodes, and --machine names a network; drop one of them")
     mpi = import_alike()
+    most_on_a_node = 1 if machine is None else max(map(len, nodes(mpi, mpi.COMM_WORLD)))
 
     def check() -> None:
         if not output.endswith(".toml"):
@@ -75,12 +97,17 @@ def calibrate(
         # The nodes of other ranks need not have its folder.
         if mpi.COMM_WORLD.rank == 0:
             check_writable(output)
+            if machine is not None:
+                check_network(unisono.machine(machine), mpi.COMM_WORLD.size, most_on_a_node)
 
     together(mpi.COMM_WORLD, check)
     note_shared_cores(mpi, mpi.COMM_WORLD)
     with progress("calibrating") as on_step:
         measured = calibrate_levels(rounds, on_step) if levels else measure(rounds, on_step)
-    made = {} if measured is None else measured.machine(name)
+    if machine is not None:
+        _write_network(mpi, measured, machine, name, output, as_json)
+        return 0
+    made = {} if measured is None else measured.machine(name or "calibrated")
     comment = (
         "# Measured by `unisono calibrate`; times are medians over rounds, nanoseconds. [fit] holds what they rest\n"
         "# on: minima, the largest relative distance of a measurement from its line, and the measurements\n"
@@ -99,6 +126,48 @@ def calibrate(
             _print_levels(measured, made)
         print_lines("", f"wrote {output}")
     return 0
+
+
+def _write_network(
+    mpi: Any, measured: Calibration | Levels | None, base: str, name: str | None, output: str, as_json: bool
+) -> None:
+    """Writes a network with the costs of messages of a calibration; all ranks call it, and rank 0 has the result."""
+
+    def made() -> tuple[MessageCosts, float] | None:
+        if not isinstance(measured, Calibration):
+            return None
+        scale = time_scale()
+        found = message_costs(unisono.machine(base), measured, scale)
+        table = found.machine.describe()
+        comment = (
+            f"# Costs of messages by `unisono calibrate` on {measured.ranks} ranks, {measured.library}, "
+            f"{measured.rounds} rounds: measured\n# rates, host_overhead_ns, signal_ns and gamma_ns_per_byte.\n"
+        )
+        write(output, comment + tomli_w.dumps({**table, "name": name or table["name"]}))
+        return found, scale
+
+    result = together(mpi.COMM_WORLD, made)
+    if result is None:
+        return
+    found, scale = result
+    table = found.machine.describe()
+    of_lab = [f"times of the lab are divided by its factor {scale:g}"] if scale != 1 else []
+    notes = [*of_lab, *found.notes]
+    if as_json:
+        values = {**table, "name": name or table["name"], "file": output, "notes": notes}
+        print_json({**values, "residuals": found.residuals})
+        return
+    keys = ("host_overhead_ns", "signal_ns", "gamma_ns_per_byte")
+    print_fields([("share of rates", f"{found.share:.3f}"), *((key, f"{table.get(key, 0.0):g}") for key in keys)])
+    print_notes(notes)
+    rows = [
+        [str(size), microseconds(ns * 1e-9), microseconds(by * 1e-9), f"{by / ns - 1:+.1%}"]
+        for size, ns, by in found.messages
+    ]
+    columns = ["bytes", "measured µs", "predicted µs", "error"]
+    print_lines("")
+    print_table(columns, rows, right=columns)
+    print_lines("", f"wrote {output}")
 
 
 def _print_levels(measured: Levels, machine: dict[str, Any]) -> None:

@@ -31,7 +31,7 @@ _ACTIONS = {
     "stats": "",
     "down": "",
 }
-_OF_UP = UnusedOptions(("per_host", "mpi", "slow"), "is for 'unisono lab up'; drop it")
+_OF_UP = UnusedOptions(("per_host", "mpi", "slow", "scale"), "is for 'unisono lab up'; drop it")
 _OF_RUN = UnusedOptions(("ranks", "plan", "report", "both"), "is for 'unisono lab run'; drop it")
 _NOT_OF_RUN = UnusedOptions(
     ("as_json",), "is for the state of the lab, and a run prints what its program does; drop it"
@@ -46,6 +46,9 @@ _NOT_OF_RUN = UnusedOptions(
     "--mpi", type=click.Choice(["openmpi", "mpich"]), help="Of up: whose mpiexec starts programs [the program's own]."
 )
 @slow_option("Of up")
+@click.option(
+    "--scale", type=float, metavar="S", help="Of up: divide rates by S [the least that this computer carries]."
+)
 @click.option("-n", "--ranks", type=int, metavar="N", help="Of run: how many ranks to start.")
 @click.option("--plan", metavar="FILE.plan", help="Of run: the plan that serves the program's collectives.")
 @click.option("--report", metavar="FILE|stderr", help="Of run, with a plan: write what ran, when the program ends.")
@@ -57,6 +60,7 @@ def lab(
     per_host: int,
     mpi: str | None,
     slow: tuple[tuple[str, float], ...],
+    scale: float | None,
     as_json: bool,
     **of_run: Any,
 ) -> int | None:
@@ -77,7 +81,7 @@ def lab(
     if action == "run":
         return _run(words, **of_run)
     if action == "up":
-        _print(_up(words[0], per_host, mpi, dict(slow)), as_json, counts=False)
+        _print(_up(words[0], per_host, mpi, dict(slow), scale), as_json, counts=False)
         return None
     found = session.current()
     if action == "stats":
@@ -93,12 +97,12 @@ def lab(
     return None
 
 
-def _up(name: str, per_host: int, mpi: str | None, slow: dict[str, float]) -> dict[str, Any]:
+def _up(name: str, per_host: int, mpi: str | None, slow: dict[str, float], scale: float | None) -> dict[str, Any]:
     if not 1 <= per_host <= session.MOST_PLACES:
         raise InputError(f"--per-host is {per_host}; accepted is a whole number from 1 to {session.MOST_PLACES}")
     machine = unisono.machine(name)
     with working(f"starting the hosts of {machine.name}"):
-        return session.start(machine, per_host, mpi, slow).report()
+        return session.start(machine, per_host, mpi, slow, scale).report()
 
 
 def _run(program: tuple[str, ...], ranks: int | None, plan: str | None, report: str | None, both: bool) -> int:

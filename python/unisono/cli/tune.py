@@ -295,7 +295,7 @@ def _print(cells: list[Cell]) -> None:
     rows: list[list[str]] = []
     for cell in cells:
         for at, contender in enumerate(cell.contenders):
-            mark = "*" if contender.name == cell.chosen else ""
+            mark = "*" if cell.is_chosen(contender) else ""
             name = "the library" if contender.name == LIBRARY else contender.name
             params: dict[str, Any] = {} if contender.plan is None else contender.plan.params
             unused = "" if contender.effective else "(did not serve)"

@@ -12,12 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from unisono._core import InputError, Machine, plane
 from unisono.base.names import did_you_mean
 
-__all__ = ["MOST_HOSTS", "Cable", "Network", "scaled"]
+__all__ = ["MOST_FACTOR", "MOST_HOSTS", "Cable", "Network", "scaled"]
 
 #: The most hosts of a lab: namespaces of one computer.
 MOST_HOSTS = 64
 #: Mbit/s of all hosts together, and of one, that the fabric carries with a fifth of a core.
 _MBIT_OF_ALL, _MBIT_OF_ONE = 800.0, 100.0
+#: The most times the least factor that may be asked for: slower cables do not carry the headers of TCP in time.
+MOST_FACTOR = 1000
 #: Bytes that a port holds before it drops packets.
 _BUFFER = 2_000_000
 
@@ -106,14 +108,14 @@ def _aliases(cable: Cable) -> list[str]:
     return [f"{a}-{b}" for a, b in ((cable.a, cable.b), (cable.b, cable.a), numbers, numbers[::-1])]
 
 
-def scaled(machine: Machine) -> Network:
+def scaled(machine: Machine, asked: float | None = None) -> Network:
     """The network of a machine: accelerator i as host ``ci``, switch j as ``sj``, by the numbers of its nodes.
 
-    The planes of a machine are one, at their joined rate, and so are parallel cables. The factor has two digits, and is
-    1 where this computer carries the machine's own rates.
+    The planes of a machine are one, at their joined rate, and so are parallel cables. The factor is the one that is
+    asked for, or else has two digits, and is 1 where this computer carries the machine's own rates.
 
     Raises:
-        InputError: the machine is no network, or has too many accelerators.
+        InputError: the machine is no network, or has too many accelerators, or the factor is below the least one.
 
     """
     facts = machine.topology
@@ -138,7 +140,13 @@ def scaled(machine: Machine) -> Network:
     own = [sum(rate for ends, rate in rates.items() if host in ends) for host in range(hosts)]
     if not min(own) > 0:
         raise InputError(f"accelerator {own.index(min(own))} of {machine.name} has no cable; a host needs one")
-    scale = _rounded(max(1.0, sum(own) / _MBIT_OF_ALL, max(own) / _MBIT_OF_ONE))
+    least = _rounded(max(1.0, sum(own) / _MBIT_OF_ALL, max(own) / _MBIT_OF_ONE))
+    scale = least if asked is None else asked
+    if not least <= scale <= MOST_FACTOR * least:
+        raise InputError(
+            f"--scale is {scale:g}; accepted for {machine.name} is a number from {least:g}, with which this computer "
+            f"carries its rates, to {MOST_FACTOR * least:g}"
+        )
     cables = tuple(
         Cable(names[a], names[b], rate / scale, latencies[a, b] * scale) for (a, b), rate in sorted(rates.items())
     )

@@ -26,10 +26,12 @@ from unisono._core import InputError, Machine
 from unisono.lab import scripts
 from unisono.lab.scaling import Network, scaled
 
-__all__ = ["FABRIC", "MOST_PLACES", "Lab", "current", "start"]
+__all__ = ["FABRIC", "MOST_PLACES", "Lab", "current", "start", "time_scale"]
 
 #: The program that carries packets.
 FABRIC = Path(__file__).parents[1] / "_lib" / "unisono-fabric"
+#: The name of the folder, before the number of the user.
+_NAME = "unisono-lab-"
 #: The most ranks on a host.
 MOST_PLACES = 64
 #: Seconds that a lab may take to start, to answer, and to end.
@@ -165,15 +167,34 @@ def current() -> Lab:
     return Lab(folder, Network.of_report(kept["network"]), kept["per_host"], kept["mpi"], kept["user"])
 
 
-def start(machine: Machine, per_host: int, mpi: str | None, slow: Mapping[str, float] = MappingProxyType({})) -> Lab:
+def time_scale() -> float:
+    """The factor by which the lab that this process runs on makes times longer; 1 elsewhere.
+
+    The hosts of a lab have their temporary files in its folder.
+    """
+    kept = Path(os.environ.get("TMPDIR", "/")).parent / "lab.json"
+    if not kept.parent.name.startswith(_NAME) or not kept.is_file():
+        return 1.0
+    return Network.of_report(json.loads(kept.read_text())["network"]).scale
+
+
+def start(
+    machine: Machine,
+    per_host: int,
+    mpi: str | None,
+    slow: Mapping[str, float] = MappingProxyType({}),
+    scale: float | None = None,
+) -> Lab:
     """Starts the lab of a machine, with the named cables at a share of their rates, and returns when all hosts are up.
 
+    ``scale`` is the factor of rates and latencies, by default the least with which this computer carries the rates.
+
     Raises:
-        InputError: the machine is no network, a lab is up, a cable does not exist, or this computer lacks something;
-            the message names it.
+        InputError: the machine is no network, a lab is up, a cable does not exist, the factor is out of range,
+            or this computer lacks something; the message names it.
 
     """
-    network = scaled(machine).slowed(slow)
+    network = scaled(machine, scale).slowed(slow)
     user = _needs_user_namespace()
     folder = _folder()
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -237,7 +258,7 @@ def _folder() -> Path:
     base = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
     if not base.is_absolute() or not base.is_dir():
         base = Path(tempfile.gettempdir())
-    folder = base / f"unisono-lab-{os.geteuid()}"
+    folder = base / f"{_NAME}{os.geteuid()}"
     if len(os.fsencode(folder)) > _LONGEST:
         raise InputError(
             f"the folder '{base}' has too long a name for sockets; set XDG_RUNTIME_DIR to a shorter one, as /tmp"

@@ -20,7 +20,7 @@ from unisono._core import InputError, Machine
 from unisono.logs.links import Interface, LinkLog, Pair, Profile
 from unisono.machines.descriptions import machine as described
 
-__all__ = ["Compared", "with_links"]
+__all__ = ["Compared", "with_links", "with_share"]
 
 #: A rate so far from that of its like is another kind of link.
 _ALIKE = 0.25
@@ -149,6 +149,20 @@ class _Network:
 
 def _rate(step: Iterable[_Cable]) -> float:
     return sum(cable.rate for cable in step)
+
+
+def with_share(machine: Machine, share: float | None) -> Machine:
+    """The machine with every cable at a share of the rate of its data sheet, or at that rate itself."""
+    table = machine.describe()
+    if table.get("topology", {}).get("name") not in _KINDS:
+        rates = {} if share is None else {"measured_gbps": float(f"{share * table['link_gbps']:.6g}")}
+        return described({**{key: value for key, value in table.items() if key != "measured_gbps"}, **rates})
+    network = _Network(machine)
+    network.table.pop("measured_gbps", None)
+    for cable in network.cables:
+        cable.share = share
+        cable.words.pop("measured", None)
+    return network.made()
 
 
 def with_links(machine: Machine, logs: Sequence[LinkLog]) -> tuple[Machine, list[Compared], list[str]]:

@@ -34,7 +34,12 @@ OPERATORS = {
     "bor": "BOR",
     "bxor": "BXOR",
 }
-
+#: The operators that MPI defines for the kinds of types of NumPy; those of integers are all.
+_DEFINED = {
+    "b": ("land", "lor", "lxor"),
+    "f": ("sum", "prod", "min", "max"),
+    "c": ("sum", "prod"),
+}
 
 #: The functions of mpi4py, whose forms that return at once have an I before.
 _FUNCTIONS = {
@@ -347,8 +352,11 @@ class World:
         if not isinstance(op, mpi.Op):
             if op not in OPERATORS:
                 raise InputError(f"op is {op!r}; accepted are {', '.join(OPERATORS)}, and operators of mpi4py")
+            _check_defined(op, dtype)
             op = getattr(mpi, OPERATORS[op])
-        elif op not in [getattr(mpi, name) for name in OPERATORS.values()]:
+        elif (own := next((key for key, of in OPERATORS.items() if op == getattr(mpi, of)), None)) is not None:
+            _check_defined(own, dtype)
+        else:
             if op.is_predefined:
                 call.refused = "no plan serves this operator"
             elif not self._safe_ops:
@@ -382,6 +390,16 @@ def _check(what: str, x: Array, writable: bool) -> None:
         raise InputError(f"{what} is not contiguous; np.ascontiguousarray makes one that is")
     if writable and not x.flags.writeable:
         raise InputError(f"{what} is read-only, and the result goes there")
+
+
+def _check_defined(op: str, dtype: np.dtype[Any]) -> None:
+    """Refuses an operator that MPI does not define for a type: on such a call, an MPI library ends the program."""
+    accepted = _DEFINED.get(dtype.kind, tuple(OPERATORS))
+    if op not in accepted:
+        other = "; to count, convert the array with astype(np.int64)" if dtype.kind == "b" else ""
+        raise InputError(
+            f"op is {op!r}, which MPI does not define for {dtype}; accepted are {', '.join(accepted)}{other}"
+        )
 
 
 def _over() -> bool:

@@ -292,12 +292,17 @@ def _ping_pong(mpi: Any, world: Any, size: int, rounds: int) -> list[float]:
 def _multicast(mpi: Any, world: Any, peers: int, rounds: int, non_blocking: bool) -> list[float]:
     """Returns the times of rank 0 from the first of its sends to the last peer's answer, in nanoseconds."""
     buffer, answer = np.zeros(_SMALL, dtype=np.uint8), np.zeros(_SMALL, dtype=np.uint8)
-    targets = [1 + k % (world.size - 1) for k in range(peers)]
+    ready = np.zeros(0, dtype=np.uint8)
+    # The last message, and the answer, are those of the ping-pong: ways to other ranks may be longer or shorter.
+    targets = [*(1 + k % (world.size - 1) for k in range(1, peers)), 1]
     mine = targets.count(world.rank)
     world.Barrier()
     times = []
     for _ in range(rounds + rounds // 10 + 1):
         if world.rank == 0:
+            # A peer that came late from a barrier would receive late, and its answer would arrive later by that.
+            for target in sorted(set(targets)):
+                world.Recv(ready, target, tag=3)
             start = mpi.Wtime()
             if non_blocking:
                 requests = [world.Isend(buffer, target, tag=1) for target in targets]
@@ -309,8 +314,9 @@ def _multicast(mpi: Any, world: Any, peers: int, rounds: int, non_blocking: bool
                 world.Recv(answer, targets[-1], tag=2)
             times.append((mpi.Wtime() - start) * 1e9)
         elif mine:
-            for _ in range(mine):
-                world.Recv(buffer, 0, tag=1)
+            receives = [world.Irecv(buffer, 0, tag=1) for _ in range(mine)]
+            world.Send(ready, 0, tag=3)
+            mpi.Request.Waitall(receives)
             if world.rank == targets[-1]:
                 world.Send(answer, 0, tag=2)
         # All ranks begin the next round together.

@@ -13,12 +13,14 @@ from math import ceil
 from statistics import median
 from typing import Any
 
+from unisono import _core
 from unisono._core import Plan
 from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.mpi.library import together
-from unisono.tuning.measuring import Contest, contest
-from unisono.tuning.tables import MOSTLY, SHORT, Row, contestants, is_idle, unserved
+from unisono.planning.plan_files import encoded_plans
+from unisono.tuning.measuring import Contest, contest, is_idle
+from unisono.tuning.tables import MOSTLY, SHORT, Row, contestants, unserved
 
 __all__ = ["LEAST_FACTOR", "Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
 
@@ -56,12 +58,23 @@ class Trial:
         return self.__dict__ | {"kept": self.kept, "why": self.why or None}
 
 
-def trial_counts(row: Row, counts: Sequence[int]) -> list[int]:
-    """Returns the numbers of elements at which a row is timed, ascending; none if it is shorter than an element."""
+def trial_counts(row: Row, counts: Sequence[int], unit: int = 1) -> list[int]:
+    """Returns the numbers of elements at which a row is timed, ascending; none if it is shorter than an element.
+
+    They are multiples of ``unit``: the library serves the other calls of a schedule whose blocks have one length.
+    """
     first, last = -(-row.first_bytes // 4), None if row.last_bytes is None else row.last_bytes // 4
-    edges = [first] * (row.first_bytes > 0) + [last] * (last is not None)
-    wanted = {count for count in (*counts, *edges) if count is not None and count >= max(first, 1)}
+    edges = [-(-first // unit) * unit] * (row.first_bytes > 0) + ([last // unit * unit] if last is not None else [])
+    wanted = {count for count in (*counts, *edges) if count >= max(first, 1) and count % unit == 0}
     return sorted(count for count in wanted if last is None or count <= last)
+
+
+def _unit(plan: Plan | None) -> int:
+    """Returns the number of elements whose multiples a schedule serves."""
+    if plan is None:
+        return 1
+    (stored,) = _core.decode_plan(encoded_plans([(plan, 0, None)]))
+    return 1 if stored["any_count"] else stored["blocks"] or 1
 
 
 def kept(row: Row, verdicts: Sequence[tuple[int, bool]]) -> list[Row]:
@@ -127,7 +140,9 @@ def confirm(
             groups.setdefault((row.collective, row.ranks, row.per_node), []).append(row)
     found = {id(row): [row] for row in rows}
     trials: list[Trial] = []
-    wanted = world.bcast([(group, [trial_counts(row, counts) for row in of]) for group, of in groups.items()])
+    wanted = world.bcast(
+        [(group, [trial_counts(row, counts, _unit(row.plan)) for row in of]) for group, of in groups.items()]
+    )
     for done, ((collective, ranks, per_node), at) in enumerate(wanted):
         own = groups.get((collective, ranks, per_node), [])
         lost: list[int] = []

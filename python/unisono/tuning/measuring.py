@@ -1,20 +1,29 @@
 """Times of collectives under ``mpiexec``: planned schedules and the library's own, in turns."""
 
+import os
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 from typing import Any
 
 import numpy as np
 
 from unisono.mpi.collectives import ROOTED, Array, Collectives, buffers
+from unisono.mpi.groups import nodes
 
-__all__ = ["Contest", "Timing", "alone", "checksum", "contest"]
+__all__ = ["Contest", "Timing", "alone", "checksum", "contest", "is_idle"]
 
 #: The intended duration of a burst of calls in seconds, and the largest number of its calls.
 _BURST = 2e-4
 _MOST_CALLS = 200
+#: The most calls of a contestant before its rounds; the second is the last one if it is long.
+_FIRST_CALLS = 4
+#: Calls of so many seconds are made once a round: other work disturbs them little.
+_LONG_CALL = 0.1
+#: The largest load for each core of a machine that counts as idle except for this program.
+_BUSY = 1.25
 #: The least share of the time of a call and its empty message that counts as the call's.
 _LEAST_SHARE = 0.1
 
@@ -92,13 +101,16 @@ def contest(
     repeats = []
     for at, call in enumerate(calls):
         # First calls connect and allocate.
-        call(3)
-        start = mpi.Wtime()
         call(1)
-        took = max(comm.allreduce(mpi.Wtime() - start, op=mpi.MAX), 1e-7)
+        took, made[at] = 0.0, 1
+        while took < _LONG_CALL and made[at] < _FIRST_CALLS:
+            start = mpi.Wtime()
+            call(1)
+            took = max(comm.allreduce(mpi.Wtime() - start, op=mpi.MAX), 1e-7)
+            made[at] += 1
         burst = int(min(max(_BURST / took, 1), _MOST_CALLS))
-        repeats.append((burst, int(min(max(seconds / (burst * took), 3), 2000))))
-        made[at] += 4
+        least = 3 if took < _LONG_CALL else 1
+        repeats.append((burst, int(min(max(seconds / (burst * took), least), 2000))))
     bits = [checksum(output) for output in outputs]
     times: list[list[float]] = [[] for _ in calls]
     for turn in range(rounds):
@@ -133,3 +145,19 @@ def alone(times: Sequence[Sequence[float]], pairs: Sequence[float]) -> list[list
 def _turned(count: int, turn: int) -> list[int]:
     order = [(at + turn) % count for at in range(count)]
     return order if turn % 2 == 0 else order[::-1]
+
+
+def is_idle(mpi: Any, world: Any) -> bool:
+    """Returns whether each rank has a core, and the nodes have little other load; all ranks of MPI's world call it."""
+    cores = os.cpu_count() or 1
+    here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
+    own = len(here) <= cores and _load() <= _BUSY * cores
+    return bool(world.allreduce(int(own), op=mpi.MIN))
+
+
+def _load() -> float:
+    """Returns the busy processes of this host: those of its own file, as each host of a lab has one."""
+    try:
+        return float(Path("/proc/loadavg").read_text().split()[0])
+    except OSError:
+        return os.getloadavg()[0]

@@ -18,7 +18,7 @@ from unisono.mpi.groups import wait_for
 from unisono.mpi.library import together
 from unisono.tuning.choosing import START, Posterior, explore
 from unisono.tuning.measurements import Point
-from unisono.tuning.measuring import Contest, Timing, contest
+from unisono.tuning.measuring import Contest, Timing, contest, is_idle
 from unisono.tuning.tables import (
     LIBRARY,
     MOSTLY,
@@ -29,7 +29,6 @@ from unisono.tuning.tables import (
     check_served,
     contestants,
     families_of,
-    is_idle,
     offers,
 )
 

@@ -1,6 +1,5 @@
 """Decision tables by measurement: the model proposes schedules, and interleaved rounds compare them with MPI."""
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +13,8 @@ from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.mpi.library import together
 from unisono.planning.plan_files import encoded_plans
-from unisono.tuning.measuring import contest
+from unisono.tuning.measuring import contest, is_idle
+from unisono.tuning.pieces import in_other_pieces
 
 __all__ = [
     "LIBRARY",
@@ -28,7 +28,6 @@ __all__ = [
     "contestants",
     "families_of",
     "groups",
-    "is_idle",
     "offers",
     "rows_of",
     "tune",
@@ -44,8 +43,6 @@ _ALL = 1000
 SHORT = 2048
 #: The share of rounds that a schedule has to win.
 MOSTLY = 5 / 6
-#: The largest load for each core of a machine that counts as idle except for this program.
-_BUSY = 1.25
 
 
 @dataclass
@@ -65,7 +62,7 @@ class Contender:
 
     @property
     def name(self) -> str:
-        """Returns the algorithm; at one size each has one set of parameters."""
+        """Returns the algorithm, which may be there with several numbers of pieces."""
         return LIBRARY if self.plan is None else self.plan.algorithm
 
 
@@ -88,8 +85,21 @@ class Cell:
 
     @property
     def measured(self) -> list[tuple[Plan | None, float, int, bool]]:
-        """Returns the contenders in the form of the extension module."""
-        return [(c.plan, c.seconds, c.won, c.effective and not c.left) for c in self.contenders]
+        """Returns the contenders in the form of the extension module: each algorithm at its fastest parameters."""
+        return [(c.plan, c.seconds, c.won, c.effective and not c.left) for c in self._fastest().values()]
+
+    def is_chosen(self, contender: Contender) -> bool:
+        """Returns whether a contender serves the cell."""
+        return self._fastest().get(self.chosen) is contender
+
+    def _fastest(self) -> dict[str, Contender]:
+        """Returns the contender of each algorithm that serves at the least time."""
+        found: dict[str, Contender] = {}
+        for contender in self.contenders:
+            best = found.get(contender.name)
+            if best is None or (best.left, best.seconds) > (contender.left, contender.seconds):
+                found[contender.name] = contender
+        return found
 
     def report(self) -> dict[str, Any]:
         """Returns the cell for JSON."""
@@ -194,14 +204,6 @@ def groups(
     return found, limits, missing
 
 
-def is_idle(mpi: Any, world: Any) -> bool:
-    """Returns whether each rank has a core, and the nodes have little other load; all ranks of MPI's world call it."""
-    cores = os.cpu_count() or 1
-    here = next(ranks for ranks in nodes(mpi, world) if world.rank in ranks)
-    own = len(here) <= cores and os.getloadavg()[0] <= _BUSY * cores
-    return bool(world.allreduce(int(own), op=mpi.MIN))
-
-
 def tune(
     mpi: Any,
     world: Any,
@@ -230,7 +232,11 @@ def tune(
         for (ranks, per_node), chosen in placed.items():
             cells = measured[name, ranks, per_node] = []
             group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
-            for cell in _measure(mpi, group, name, per_node, counts, offered(ranks), rounds, idle):
+            plans = offered(ranks)
+            if plans is not None and says is None:
+                for of, count in zip(plans, counts, strict=True):
+                    of += in_other_pieces(of, machine, ranks, count)
+            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds, idle):
                 cells.append(cell)
                 done += 1
                 progress(done, total)

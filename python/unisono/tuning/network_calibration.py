@@ -1,0 +1,94 @@
+"""The measured costs of messages on a network machine, from a calibration of its ranks.
+
+Rank i lies on accelerator i. The machine gets one share of the rate of all cables, which headers and protocols leave,
+the time in which a host begins or ends a message, and the rest of the latency as the signal of a message's end. Rates
+and latencies of its data sheet stay, and bounds read them.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from unisono import _core
+from unisono._core import InputError, Machine
+from unisono.logs.link_calibration import with_share
+from unisono.machines.descriptions import machine as described
+from unisono.tuning.calibration import Calibration
+
+__all__ = ["MessageCosts", "check_network", "message_costs"]
+
+#: The bytes of the messages whose predicted times give the latency of a way, and the time of a byte on it.
+_SHORT, _LONG = 8, 1 << 20
+
+
+@dataclass(frozen=True)
+class MessageCosts:
+    """A network machine with measured costs of messages."""
+
+    machine: Machine
+    #: The share of the data sheet's rate that a long message has.
+    share: float
+    #: Bytes, measured and predicted nanoseconds of a message from rank 0 to 1.
+    messages: list[tuple[int, float, float]]
+    notes: list[str]
+
+    @property
+    def residuals(self) -> dict[str, float]:
+        """The relative errors of predicted times by bytes."""
+        return {str(size): predicted / measured - 1 for size, measured, predicted in self.messages}
+
+
+def check_network(machine: Machine, ranks: int, most_on_a_node: int) -> None:
+    """Refuses a machine whose accelerators are not the places of the ranks.
+
+    Raises:
+        InputError: the machine is no network, has fewer accelerators than there are ranks, or ranks share a node.
+
+    """
+    facts = machine.topology
+    if facts is None:
+        raise InputError(f"{machine.name} is of kind {machine.kind}; a calibration fills a network, or no machine")
+    if ranks > facts["accelerators"]:
+        raise InputError(f"{ranks} ranks are more than the {facts['accelerators']} accelerators of {machine.name}")
+    if most_on_a_node > 1:
+        raise InputError(
+            f"{most_on_a_node} ranks share a node; a network is calibrated by one rank a node, rank i on accelerator i"
+        )
+
+
+def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -> MessageCosts:
+    """Returns the machine with the costs of messages of a calibration whose times are ``scale`` times its own."""
+    bare = _with_hosts(with_share(machine, None), 0.0, 0.0, 0.0)
+    short, long = (_message_ns(bare, size) for size in (_SHORT, _LONG))
+    made = measured.machine(machine.name)
+    byte_ns = made["beta_ns_per_byte"] / scale
+    notes = []
+    if not byte_ns > 0:
+        raise InputError("long messages took no longer than short ones; measure on a quiet machine, with more rounds")
+    share = (long - short) / (_LONG - _SHORT) / byte_ns
+    if share > 1:
+        notes.append(
+            f"a byte took {byte_ns:.4g} ns, {1 / share:.2f} of its time by the data sheet of {machine.name}: its rates "
+            "are too low, and bounds by them do not hold"
+        )
+    rest = made["alpha_ns"] / scale - short
+    if rest < 0:
+        notes.append(f"a message took {-rest:.4g} ns less than the latency by the data sheet of {machine.name}")
+    # A host begins a message in alpha_r; beginning, end and signal together are the latency that the links leave.
+    host = max(min(made["alpha_r_ns"] / scale, rest / 2), 0.0)
+    kept = with_share(machine, min(share, 1.0))
+    filled = _with_hosts(kept, host, max(rest - 2 * host, 0.0), made["gamma_ns_per_byte"] / scale)
+    rows = [(size, mid / scale, _message_ns(filled, size)) for size, mid, _ in measured.ping_pong if size]
+    if made["fit"]["poor"]:
+        notes.append(f"poor fit: {', '.join(made['fit']['poor'])}; measure on a quiet machine, or with more rounds")
+    return MessageCosts(filled, share, rows, notes)
+
+
+def _with_hosts(machine: Machine, host_ns: float, signal_ns: float, gamma: float) -> Machine:
+    found: dict[str, Any] = machine.describe()
+    values = {"host_overhead_ns": host_ns, "signal_ns": signal_ns, "gamma_ns_per_byte": gamma, "launch_ns": 0.0}
+    return described(found | {key: float(f"{value:.6g}") for key, value in values.items()})
+
+
+def _message_ns(machine: Machine, size: int) -> float:
+    """Returns the time of one message from accelerator 0 to 1."""
+    return float(_core.simulate_messages(machine, [(0, 1, size)]).seconds) * 1e9

@@ -1,0 +1,89 @@
+"""The costs of messages on a network: known ones are found again, and what does not fit is refused or noted."""
+
+import random
+
+import pytest
+import unisono as un
+from unisono import _core
+from unisono.logs.link_calibration import with_share
+from unisono.tuning.calibration import Calibration
+from unisono.tuning.network_calibration import check_network, message_costs
+
+SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
+
+
+def drawn(draw: random.Random) -> un.Machine:
+    """A tree of two leaves, or a topology of the catalog."""
+    return tree(draw) if draw.random() < 0.7 else un.machine(draw.choice(["torus2d-small", "fattree-small"]))
+
+
+def tree(draw: random.Random) -> un.Machine:
+    """Two leaves of four hosts each."""
+    rate, up, ns = draw.choice([10, 100, 400]), draw.choice([5, 50, 200]), draw.randint(50, 5000)
+    cables = [f"{host} {8 + host % 2} gbps={rate} ns={ns}" for host in range(8)]
+    cables += [f"{leaf} 10 gbps={up} ns={ns}" for leaf in (8, 9)]
+    return _core.import_network("\n".join(cables), "edges", "edges", "drawn", 1, 8)
+
+
+def with_costs(machine: un.Machine, share: float, host: float, signal: float) -> un.Machine:
+    values = {"host_overhead_ns": host, "signal_ns": signal}
+    return un.machine(with_share(machine, share).describe() | values)
+
+
+def measured(truth: un.Machine, scale: float) -> Calibration:
+    """The measurements of a machine whose times are those of its model, all longer by a factor."""
+    table = truth.describe()
+
+    def message(size: int) -> float:
+        return scale * _core.simulate_messages(truth, [(0, 1, max(size, 1))]).seconds * 1e9
+
+    pings = [(size, message(size), message(size)) for size in SIZES]
+    issue = scale * table["host_overhead_ns"]
+    peers = [(k, message(8) + (k - 1) * issue, message(8) + (k - 1) * issue) for k in range(1, 8)]
+    sums = [(size, 100 + 0.25 * scale * size, 100 + 0.25 * scale * size) for size in SIZES if size]
+    return Calibration("MPI", 8, 10, pings, {"non-blocking": peers, "blocking": peers}, sums, False)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_known_costs_are_found(seed: int) -> None:
+    draw = random.Random(seed)
+    base, scale = drawn(draw), draw.choice([1.0, 40.0, 1000.0])
+    share, host, signal = draw.uniform(0.5, 1.0), draw.uniform(10, 3000), draw.uniform(0, 3000)
+    found = message_costs(base, measured(with_costs(base, share, host, signal), scale), scale)
+    table = found.machine.describe()
+    assert found.share == pytest.approx(share, rel=0.02)
+    assert table["host_overhead_ns"] == pytest.approx(host, rel=0.02)
+    assert table["signal_ns"] == pytest.approx(signal, rel=0.02, abs=0.02 * host + 5)
+    assert table["gamma_ns_per_byte"] == pytest.approx(0.25, rel=0.02)
+    assert max(map(abs, found.residuals.values())) < 0.02
+    # Bounds read the data sheet, which stays.
+    bounds = [un.bounds("allreduce", machine, elements=1 << 16) for machine in (base, found.machine)]
+    tight = [[bound["seconds"] for bound in one if bound["name"] == "injection"] for one in bounds]
+    assert tight[0] == tight[1]
+
+
+def test_a_measured_machine_is_measured_again() -> None:
+    """The earlier costs have no effect."""
+    base = tree(random.Random(1))
+    times = measured(with_costs(base, 0.9, 200, 100), 1.0)
+    again = message_costs(with_costs(base, 0.5, 3000, 2000), times)
+    assert again.machine.describe() == message_costs(base, times).machine.describe()
+
+
+def test_a_network_faster_than_its_data_sheet_is_noted() -> None:
+    base = with_costs(tree(random.Random(1)), 1.0, 0, 0)
+    fast = un.machine(base.describe() | {"link_gbps": base.describe()["link_gbps"]})
+    (note,) = [note for note in message_costs(base, measured(fast, 0.5)).notes if "rates are too low" in note]
+    assert "0.50 of its time by the data sheet" in note
+
+
+def test_ranks_lie_on_accelerators() -> None:
+    network = tree(random.Random(1))
+    check_network(network, 8, 1)
+    for machine, ranks, on_a_node, why in (
+        (un.machine("archer"), 8, 1, "archer is of kind endpoint"),
+        (network, 9, 1, "9 ranks are more than the 8 accelerators"),
+        (network, 8, 2, "2 ranks share a node"),
+    ):
+        with pytest.raises(un.InputError, match=why):
+            check_network(machine, ranks, on_a_node)
