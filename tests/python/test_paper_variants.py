@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 import unisono as un
+from unisono._core import emit
 from unisono.reproduce import multiplying_topology, piuma_links, piuma_messages, wafer_star_of_two
 
 
@@ -24,6 +25,30 @@ def test_links_between_nodes_grow_with_distance(seed: int) -> None:
     assert bound["seconds"] * 1e9 == pytest.approx(farthest)
     assert latency >= farthest - 1e-6
     assert made.predicted["seconds"] * 1e9 >= latency - 1e-6
+
+
+@pytest.mark.parametrize(("step_ns", "root"), [(0.0, 3), (10.0, 2)])
+def test_the_root_is_in_the_middle_of_the_nodes_that_take_part(step_ns: float, root: int) -> None:
+    """Three nodes of a line of eight are one link apart; only with a step is the one between the others nearest."""
+    on = un.machine(un.machine("piuma").describe() | {"node_step_ns": step_ns}, nodes=8)
+    made = un.plan("allreduce", un.machine(on, subset=[0, 2, 3]), elements=4, algorithm="in-network")
+    (registers,) = emit(made.schedule, "registers").values()
+    (top,) = (line for line in str(registers).splitlines() if "response engine" in line)
+    assert int(top.split()[1]) // 128 == root
+
+
+def test_messages_between_nodes_take_longer_with_their_distance() -> None:
+    """Rounds between 4 x 8 nodes go 1, 2 and 4 far in one dimension, 1 and 2 in the other: five steps more."""
+    times = [
+        un.plan(
+            "allreduce",
+            un.machine(un.machine("piuma").describe() | {"node_dims": [4, 8], "node_step_ns": step}),
+            elements=1,
+            algorithm="recursive-doubling",
+        ).predicted["seconds"]
+        for step in (0.0, 10.0)
+    ]
+    assert (times[1] - times[0]) * 1e9 == pytest.approx(5.2 * 50)
 
 
 def test_a_step_is_no_negative_time() -> None:
