@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from unisono.planning.multiplying import cost
-from unisono.reproduce import Finding
+from unisono.reproduce import Finding, multiplying_topology
 from unisono.reproduce import multiplying_simulated as runs
 
 __all__ = ["ALPHAS", "CHECKS", "TABLE_2", "Row", "predictions"]
@@ -66,6 +66,11 @@ def _simulated(row: Row, _: str) -> float:
     return _decrease((doubling, multiplying))
 
 
+def _on_dragonfly(row: Row, _: str) -> float:
+    """The decrease of the simulated time on a Dragonfly, percent."""
+    return multiplying_topology.gain(row.ranks, runs.doubling(row.ranks), row.schedule)
+
+
 def _over_noise(row: Row, column: str) -> float:
     """The measured time of the schedule over the median of simulated ones with noise, on the same preset."""
     times = [runs.time("archer", row.ranks, row.schedule, noise_ns=_NOISE_NS, seed=seed) for seed in range(9)]
@@ -88,6 +93,7 @@ def _follows(row: Row, column: str) -> bool:
 _SERIES: dict[str, Callable[[Row, str], float]] = {
     "allocations": lambda row, _: row.blocks / _BLOCKS,
     "decrease": lambda row, column: _decrease(getattr(row, column)),
+    "dragonfly": _on_dragonfly,
     "doubling": lambda row, column: getattr(row, column)[0],
     "excess": lambda row, column: getattr(row, column)[1] / predictions(row, column)[1] - 1,
     "follows": _follows,

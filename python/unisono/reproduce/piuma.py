@@ -8,7 +8,14 @@ from typing import Any
 
 import unisono as un
 from unisono.planning.training import BYTES, Iteration, iteration, reduction, vgg16
-from unisono.reproduce import Finding, multiplying_simulated, piuma_figures, piuma_trees
+from unisono.reproduce import (
+    Finding,
+    multiplying_simulated,
+    piuma_figures,
+    piuma_messages,
+    piuma_trees,
+    piuma_variants,
+)
 from unisono.reproduce.once import once
 from unisono.reproduce.piuma_trees import changed, machine, on_subset, run
 
@@ -367,5 +374,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "single-element": _single_element,
     "speedup": _speedup,
     "throughput-ratio": _throughput_ratio,
+    **piuma_messages.CHECKS,
     **piuma_trees.CHECKS,
+    **piuma_variants.CHECKS,
 }

@@ -10,26 +10,27 @@ from itertools import combinations, product
 
 import unisono as un
 
-__all__ = ["distances"]
+__all__ = ["distances", "links"]
 
 
 @cache
-def _links(on: un.Machine) -> list[list[tuple[int, float]]]:
+def links(on: un.Machine) -> list[list[tuple[int, float]]]:
     """The neighbors of each switch with the latencies of the links."""
     m = on.describe()
     (rows, columns), sockets, dims = m["mesh"], m["sockets_per_node"], list(m["node_dims"])
     cores, per = rows * columns, rows * columns * sockets
     places = list(product(*map(range, dims)))
-    links: list[list[tuple[int, float]]] = [[] for _ in range(per * len(places))]
+    of_switch: list[list[tuple[int, float]]] = [[] for _ in range(per * len(places))]
 
-    def join(a: int, b: int, level: str) -> None:
-        links[a].append((b, m[f"{level}_latency_ns"]))
-        links[b].append((a, m[f"{level}_latency_ns"]))
+    def join(a: int, b: int, level: str, more_ns: float = 0.0) -> None:
+        latency = m[f"{level}_latency_ns"] + more_ns
+        of_switch[a].append((b, latency))
+        of_switch[b].append((a, latency))
 
     def port(socket: int, to: int, ports: str) -> int:
         return int(socket * cores + m[ports][to % len(m[ports])])
 
-    for first in range(0, len(links), per):
+    for first in range(0, len(of_switch), per):
         for socket, row, column in product(range(sockets), range(rows), range(columns)):
             at = first + socket * cores + row * columns + column
             if column + 1 < columns:
@@ -45,21 +46,21 @@ def _links(on: un.Machine) -> list[list[tuple[int, float]]]:
             for to in range(place[dim] + 1, size):
                 other = number[(*place[:dim], to, *place[dim + 1 :])]
                 ends = (at * per + home[sum(dims[:dim]) + to], other * per + home[sum(dims[:dim]) + place[dim]])
-                join(*ends, "node")
-    return links
+                join(*ends, "node", m.get("node_step_ns", 0.0) * (to - place[dim] - 1))
+    return of_switch
 
 
 def distances(on: un.Machine, source: int) -> tuple[list[float], list[int]]:
     """Returns the latency of the shortest way from a switch to each, and the switch before each on it."""
-    links = _links(on)
-    far, before = [math.inf] * len(links), [source] * len(links)
+    of_switch = links(on)
+    far, before = [math.inf] * len(of_switch), [source] * len(of_switch)
     far[source] = 0.0
     queue = [(0.0, source)]
     while queue:
         length, at = heapq.heappop(queue)
         if length > far[at]:
             continue
-        for to, latency in links[at]:
+        for to, latency in of_switch[at]:
             if length + latency < far[to]:
                 far[to], before[to] = length + latency, at
                 heapq.heappush(queue, (length + latency, to))

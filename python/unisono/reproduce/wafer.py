@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from unisono import _core, plan, sweep
 from unisono.base.reports import SweepPoint, in_cycles
-from unisono.reproduce import Finding, wafer_figures, wafer_statements, wafer_terms
+from unisono.reproduce import (
+    Finding,
+    wafer_figures,
+    wafer_recursions,
+    wafer_star_of_two,
+    wafer_statements,
+    wafer_terms,
+)
 from unisono.reproduce import wafer_simulated as runs
 from unisono.reproduce.once import once
 from unisono.reproduce.wafer_formulas import FORMULAS
@@ -259,6 +266,8 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "snake-over-bound": _snake_over_bound,
     "winners": _winners,
     "worst-ratio": _worst_ratio,
+    **wafer_recursions.CHECKS,
+    **wafer_star_of_two.CHECKS,
     **wafer_statements.CHECKS,
     **wafer_terms.CHECKS,
 }

@@ -2,16 +2,19 @@
 //! the result both to its memory and on. Ranks are numbered along the chain, which is the scan's own placement.
 //!
 //! Each socket is passed once, over all of its cores, and each node over all of its sockets; both paths are found by
-//! search. One and two nodes of the presets have such a chain; 3 to 16 nodes, which are one dimension, have none:
+//! search. On a mesh of 2 x 4 cores, the colors of a checkerboard decide for which ports there is one:
 //!
-//! * A chain over the 2 x 4 cores of a socket ends at cores of both colors of the checkerboard. Of the cores with
-//!   links, 1 has one color, 2 and 7 the other. So a socket in which the chain does not end uses core 1, and 2 or 7.
-//! * Core 1 has the links to even sockets, 2 those to odd ones, 7 the one to a node. The eight odd sockets of a node
-//!   leave by core 1 to core 2 of its eight even sockets, so no even socket uses core 7. Each end of the chain makes
-//!   one exception.
-//! * The link between nodes x and y is at socket y of x and at socket x of y. Each link of an even node thus needs an
-//!   exception at the other node. There are two, so all even nodes together have at most two links, too few to pass two
-//!   of them and an odd one.
+//! * A path over all cores of a socket ends at cores of both colors. So the links by which a chain enters and leaves a
+//!   socket start at cores of different colors.
+//! * Let c(t) be the color of the cores with links to socket t. A chain through sockets s0 to s15 of a node enters
+//!   socket k by a core of color c(k-1), and leaves it by one of color c(k+1): the two differ. So c alternates over the
+//!   even sockets of the chain, and over the odd ones. If both links to other nodes are at cores of color n, then
+//!   c(s1) and c(s14) differ from n, so that c(s0) = c(s15) = n, and eight of the 16 sockets have color n.
+//! * The link to the node at coordinate y of the first dimension is at socket y. So a line has a chain if c(y) = n for
+//!   all its coordinates, of which eight at most can have it. Each end of the chain makes one exception.
+//!
+//! The presets, whose c alternates from socket to socket, have a chain on one node and on two; those with c = n for the
+//! first eight sockets have one on all HyperXs whose dimensions have at most eight coordinates together.
 
 use std::sync::Arc;
 

@@ -3,12 +3,9 @@
 use unisono_base::narrow;
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::{ENGINE, Embedding, NONE, Registers};
-use unisono_machine::in_network::{MEMORY, Port};
+use unisono_machine::in_network::{LevelOf, MEMORY, Port};
 
-use super::{
-    Site,
-    ways::{Ways, latency_ns},
-};
+use super::{Site, ways::Ways};
 
 /// The shape of a tree between nodes and inside them.
 pub trait Plan {
@@ -80,15 +77,10 @@ pub fn grow(site: &Site, c: &Collective, part: TreeSlice, plan: &mut dyn Plan) -
         }
         if let Some((dim, coordinate)) = leaving {
             let there = layout.moved(node, dim, coordinate);
-            let home = layout.home(dim, layout.coordinate(node, dim));
-            arrivals.add(
-                there,
-                End {
-                    switch: home.0,
-                    port: home.1,
-                    ready_ns: latest + latency_ns(&site.machine, unisono_machine::in_network::LevelOf::Node),
-                },
-            );
+            let own = layout.coordinate(node, dim);
+            let (switch, port) = layout.home(dim, own);
+            let link = site.machine.latency_ns(LevelOf::Node { distance: own.abs_diff(coordinate) });
+            arrivals.add(there, End { switch, port, ready_ns: latest + link });
         }
     }
     registers.sort_unstable_by_key(|&(switch, _)| switch);

@@ -3,6 +3,7 @@
 
 use unisono_collective::{Collective, Kind};
 use unisono_lower::switches::Embedding;
+use unisono_machine::in_network::LevelOf;
 
 use super::{
     Site,
@@ -60,12 +61,19 @@ fn middle(site: &Site, nodes: &[u32]) -> u32 {
     let off = |node: u32| -> u32 {
         dims.iter().enumerate().map(|(dim, size)| layout.coordinate(node, dim).abs_diff(size / 2)).sum()
     };
-    let hops =
-        |a: u32, b: u32| (0..dims.len()).filter(|&dim| layout.coordinate(a, dim) != layout.coordinate(b, dim)).count();
-    let eccentricity = |node: u32| nodes.iter().map(|&other| hops(node, other)).max().unwrap_or(0);
-    // On all nodes of a HyperX, all eccentricities are the same.
+    // The latency of the links between two nodes, one for each dimension in which they differ.
+    let latency = |a: u32, b: u32| -> f64 {
+        let apart = |dim| layout.coordinate(a, dim).abs_diff(layout.coordinate(b, dim));
+        let links = (0..dims.len()).map(apart).filter(|&distance| distance > 0);
+        links.map(|distance| site.machine.latency_ns(LevelOf::Node { distance })).sum()
+    };
+    let eccentricity = |node: u32| nodes.iter().map(|&other| latency(node, other)).fold(0.0, f64::max);
+    // On all nodes of a HyperX, the node in the middle has the least, whether latency grows with distance or not.
     if nodes.len() == layout.nodes() as usize || nodes.len() > MOST_COMPARED {
         return nodes.iter().copied().min_by_key(|&node| (off(node), node)).unwrap_or(0);
     }
-    nodes.iter().copied().min_by_key(|&node| (eccentricity(node), off(node), node)).unwrap_or(0)
+    let order = |&(node, far): &(u32, f64), &(other, than): &(u32, f64)| {
+        far.total_cmp(&than).then((off(node), node).cmp(&(off(other), other)))
+    };
+    nodes.iter().map(|&node| (node, eccentricity(node))).min_by(order).map_or(0, |(node, _)| node)
 }

@@ -14,18 +14,10 @@ pub struct Ways {
     pub latency_ns: Vec<f64>,
 }
 
-pub fn latency_ns(machine: &InNetwork, level: LevelOf) -> f64 {
-    match level {
-        LevelOf::Core => machine.core_latency_ns,
-        LevelOf::Socket => machine.socket_latency_ns,
-        LevelOf::Node => machine.node_latency_ns,
-    }
-}
-
 /// Returns the links inside the first node: `(switch, port, switch behind it, level)`.
 pub fn inside(layout: &Layout) -> impl Iterator<Item = (u32, Port, u32, LevelOf)> + '_ {
     (0..layout.locals()).flat_map(move |local| {
-        let links = layout.peers(local).filter(|(_, peer)| peer.level != LevelOf::Node);
+        let links = layout.peers(local).filter(|(_, peer)| !matches!(peer.level, LevelOf::Node { .. }));
         links.map(move |(port, peer)| (local, port, peer.switch, peer.level))
     })
 }
@@ -36,7 +28,7 @@ pub fn ways(machine: &InNetwork, layout: &Layout, to: u32, usable: impl Fn(u32, 
     let count = layout.locals() as usize;
     let mut arriving = vec![Vec::new(); count];
     for (from, port, there, level) in inside(layout).filter(|&(from, port, ..)| usable(from, port)) {
-        arriving[there as usize].push((from, port, latency_ns(machine, level)));
+        arriving[there as usize].push((from, port, machine.latency_ns(level)));
     }
     let mut best = vec![(f64::INFINITY, u32::MAX); count];
     let mut next = vec![None; count];

@@ -231,3 +231,17 @@ fn a_node_has_a_chain_through_all_cores() {
         assert_eq!(fault(&site, &made), None, "{name}");
     }
 }
+
+/// Three nodes of a line of eight are all one link apart, so the root is at that nearest to the middle of the line.
+/// Where latency grows with distance, it is at the one in the middle of the three.
+#[test]
+fn the_root_is_at_the_node_of_least_eccentricity() {
+    for (node_step_ns, root) in [(0.0, 3), (10.0, 2)] {
+        let m = InNetwork { node_step_ns, ..small(8) };
+        let site = Site::on_nodes(&m, &[0, 2, 3]).unwrap();
+        let c = Collective::new(Kind::Allreduce, site.ranks(), 4, 0, Operator::Sum, Dtype::F32).unwrap();
+        let made = embed(&site, c, 1).unwrap();
+        let top = made.embeddings[0].registers.iter().find(|(_, r)| r.request_output == NONE).unwrap();
+        assert_eq!(site.layout.node_of(top.0), root, "{node_step_ns} ns a step");
+    }
+}

@@ -30,11 +30,14 @@ impl Hockney {
     }
 }
 
-/// Returns Eq. 1: no way from a core to another, in an allreduce, takes longer.
+/// Returns Eq. 1: no way from a core to another, in an allreduce, takes longer. Where latency grows with distance, the
+/// links between nodes count as long as those from the middle of each dimension to its farther end.
 pub fn eq1_ns(machine: &InNetwork) -> f64 {
-    let dims = machine.node_dims.iter().filter(|&&d| d > 1).count() as f64;
+    let sizes = machine.node_dims.iter().filter(|&&d| d > 1);
+    let nodes: f64 = sizes.clone().map(|&d| machine.latency_ns(LevelOf::Node { distance: d / 2 })).sum();
+    let dims = sizes.count() as f64;
     let mesh = machine.core_latency_ns * f64::from(machine.mesh_diameter());
-    2.0 * (machine.node_latency_ns * dims + machine.socket_latency_ns * (dims + 1.0) + mesh * (2.0 * dims + 1.0))
+    2.0 * (nodes + machine.socket_latency_ns * (dims + 1.0) + mesh * (2.0 * dims + 1.0))
 }
 
 /// Returns Eq. 2: the time of an element of `bytes` of an allreduce by one embedding. BW_link counts both directions.
@@ -135,7 +138,7 @@ impl Rates<'_> {
                 let next = &e.registers[places[peer.switch as usize] as usize];
                 let engine = if to_copies { 0.0 } else { engine_ns(&next.1) };
                 let packet = packet_bits * self.unit(at, copies).max(self.unit(next, to_copies));
-                Some(2.0 * latency_ns(self.machine, peer.level) + engine + packet)
+                Some(2.0 * self.machine.latency_ns(peer.level) + engine + packet)
             });
             let own = self.memory(at).max(self.unit(at, false)).max(self.unit(at, true));
             back.fold(if r.sends() { engine_ns(r) + packet_bits * own } else { 0.0 }, f64::max)
@@ -153,15 +156,7 @@ fn gbps(machine: &InNetwork, level: LevelOf) -> f64 {
     match level {
         LevelOf::Core => machine.core_gbps,
         LevelOf::Socket => machine.socket_gbps,
-        LevelOf::Node => machine.node_gbps,
-    }
-}
-
-fn latency_ns(machine: &InNetwork, level: LevelOf) -> f64 {
-    match level {
-        LevelOf::Core => machine.core_latency_ns,
-        LevelOf::Socket => machine.socket_latency_ns,
-        LevelOf::Node => machine.node_latency_ns,
+        LevelOf::Node { .. } => machine.node_gbps,
     }
 }
 
@@ -189,7 +184,7 @@ fn alpha(machine: &InNetwork, layout: &Layout, configured: &Configured, e: &Embe
         }
         let below = if reduces { r.request_inputs } else { r.response_outputs };
         for peer in ports(below & !(1 << MEMORY)).filter_map(|port| layout.peer(switch, port)) {
-            let link = latency_ns(machine, peer.level);
+            let link = machine.latency_ns(peer.level);
             waiting.push((places[peer.switch as usize] as usize, to_root + link, from_root + link));
         }
     }

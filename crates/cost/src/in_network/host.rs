@@ -5,7 +5,7 @@
 //! goes through the memory port: a sent element is read, an arriving one is written, and a reduction in software reads
 //! two and writes one. Congestion is ignored, as in the paper.
 
-use unisono_machine::InNetwork;
+use unisono_machine::{InNetwork, in_network::LevelOf};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Host {
@@ -53,10 +53,22 @@ fn way_ns(machine: &InNetwork, distance: u32) -> f64 {
     let mesh = machine.core_latency_ns * f64::from(machine.mesh_diameter());
     let columns = machine.mesh[1];
     if distance >= machine.cores_per_node() {
-        machine.node_latency_ns + 2.0 * machine.socket_latency_ns + 3.0 * mesh
+        link_ns(machine, distance / machine.cores_per_node()) + 2.0 * machine.socket_latency_ns + 3.0 * mesh
     } else if distance >= machine.cores_per_socket {
         machine.socket_latency_ns + mesh
     } else {
         machine.core_latency_ns * f64::from(if distance < columns { distance } else { distance / columns })
     }
+}
+
+/// Returns the latency of the link to a node whose number differs by `nodes`, in the dimension that this changes.
+fn link_ns(machine: &InNetwork, nodes: u32) -> f64 {
+    let mut distance = nodes;
+    for &size in machine.node_dims.iter().rev().take_while(|&&size| size > 0) {
+        if distance < size {
+            break;
+        }
+        distance = (distance / size).max(1);
+    }
+    machine.latency_ns(LevelOf::Node { distance })
 }

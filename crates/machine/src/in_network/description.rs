@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use unisono_base::{exact, narrow};
 
-use super::{Layout, Site, balanced};
+use super::{Layout, LevelOf, Site, balanced};
 use crate::{Description, MachineError, MachineText, Shape};
 
 /// The costs of a round of messages for a program on the cores, besides the way through the network.
@@ -45,6 +45,10 @@ pub struct InNetwork {
     pub core_latency_ns: f64,
     pub socket_latency_ns: f64,
     pub node_latency_ns: f64,
+    /// The latency that a link between nodes has more for each further coordinate between its ends, where latency grows
+    /// with distance.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub node_step_ns: f64,
     /// Rates in one direction.
     pub core_gbps: f64,
     pub socket_gbps: f64,
@@ -127,6 +131,18 @@ impl InNetwork {
         self.sockets_per_node * self.cores_per_socket
     }
 
+    /// Returns the latency of a link between two cores or two sockets, or of one between nodes by their distance along
+    /// its dimension.
+    pub fn latency_ns(&self, level: LevelOf) -> f64 {
+        match level {
+            LevelOf::Core => self.core_latency_ns,
+            LevelOf::Socket => self.socket_latency_ns,
+            LevelOf::Node { distance } => {
+                self.node_latency_ns + self.node_step_ns * f64::from(distance.saturating_sub(1))
+            }
+        }
+    }
+
     /// Returns the most links between two cores of a socket.
     pub fn mesh_diameter(&self) -> u32 {
         self.mesh[0] + self.mesh[1] - 2
@@ -189,6 +205,7 @@ impl InNetwork {
             ("core_latency_ns", self.core_latency_ns),
             ("socket_latency_ns", self.socket_latency_ns),
             ("node_latency_ns", self.node_latency_ns),
+            ("node_step_ns", self.node_step_ns),
             ("engine_level_ns", self.engine_level_ns),
             ("host.round_ns", self.host.round_ns),
         ];
@@ -225,6 +242,12 @@ impl InNetwork {
         }
         Ok(())
     }
+}
+
+/// Returns whether a key has its default; serde passes a reference.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+fn is_zero(value: &f64) -> bool {
+    *value == 0.0
 }
 
 /// The names of the operators of collectives.

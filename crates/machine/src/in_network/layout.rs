@@ -16,7 +16,10 @@ pub const MEMORY: Port = 63;
 pub enum LevelOf {
     Core,
     Socket,
-    Node,
+    /// A link between nodes, with the difference of their coordinates in its dimension.
+    Node {
+        distance: u32,
+    },
 }
 
 /// The other end of a link.
@@ -157,7 +160,8 @@ impl Layout {
                 let own = self.coordinate(node, dim);
                 let (back, port) = self.home(dim, own);
                 let there = self.moved(node, dim, coordinate);
-                (own != coordinate).then_some(Peer { switch: there * self.locals + back, port, level: LevelOf::Node })
+                let level = LevelOf::Node { distance: own.abs_diff(coordinate) };
+                (own != coordinate).then_some(Peer { switch: there * self.locals + back, port, level })
             }
         }
     }
@@ -165,7 +169,12 @@ impl Layout {
     /// Returns the level of the link of a port; None for the memory and for ports that do not exist.
     pub fn level(&self, switch: u32, port: Port) -> Option<LevelOf> {
         let end = self.ends[self.local_of(switch) as usize].get(usize::from(port))?;
-        Some(if let End::Local { level, .. } = end { *level } else { LevelOf::Node })
+        Some(match *end {
+            End::Local { level, .. } => level,
+            End::Node { dim, coordinate } => {
+                LevelOf::Node { distance: self.coordinate(self.node_of(switch), dim).abs_diff(coordinate) }
+            }
+        })
     }
 
     /// Returns the port of a switch that leads to another switch. Two switches share at most one link.

@@ -218,13 +218,13 @@ impl Making<'_> {
     /// Returns the link that leaves a switch by a port; `unit` is the unit at its other end.
     fn edge(&self, unit: u32, from: u32, port: Port, level: LevelOf) -> Edge {
         let m = self.machine;
-        let (ns, gbps) = match level {
-            LevelOf::Core => (m.core_latency_ns, m.core_gbps),
-            LevelOf::Socket => (m.socket_latency_ns, m.socket_gbps),
-            LevelOf::Node => (m.node_latency_ns, m.node_gbps),
+        let gbps = match level {
+            LevelOf::Core => m.core_gbps,
+            LevelOf::Socket => m.socket_gbps,
+            LevelOf::Node { .. } => m.node_gbps,
         };
         let load = self.shared.loads.leaving(from, port);
-        Edge { unit, latency: picoseconds(ns), serial: self.serial(gbps, load) }
+        Edge { unit, latency: picoseconds(m.latency_ns(level)), serial: self.serial(gbps, load) }
     }
 
     fn serial(&self, gbps: f64, share: u8) -> Both {

@@ -173,7 +173,7 @@ fn oracle(site: &Site, c: &Configured) -> Vec<u64> {
     let link = |level| match level {
         LevelOf::Core => (m.core_latency_ns, m.core_gbps),
         LevelOf::Socket => (m.socket_latency_ns, m.socket_gbps),
-        LevelOf::Node => (m.node_latency_ns, m.node_gbps),
+        LevelOf::Node { .. } => (m.latency_ns(level), m.node_gbps),
     };
     for &(switch, r) in &e.registers {
         let engine_responds = r.response_input == ENGINE;
@@ -240,6 +240,7 @@ proptest! {
         (buffers, packet) in (1_u32..6, 2_u32..20),
         (core, socket, node, memory, port) in (20.0..80.0_f64, 20.0..80.0_f64, 10.0..80.0_f64, 20.0..200.0_f64, 20.0..80.0_f64),
         engine in 0.0..3.0_f64,
+        step in prop::sample::select(vec![0.0, 7.5, 90.0]),
         root in any::<u64>(),
     ) {
         let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
@@ -257,6 +258,7 @@ proptest! {
             memory_gbps: memory,
             memory_port_gbps: port,
             engine_level_ns: engine,
+            node_step_ns: step,
             ..m
         };
         let site = Site::all(&m.with_nodes(nodes).unwrap());

@@ -4,7 +4,6 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use unisono_base::rounded;
 use unisono_collective::Kind;
-use unisono_machine::in_network::LevelOf;
 
 use super::InNetworkCase;
 use crate::{Bound, CostProblem, Time};
@@ -49,15 +48,8 @@ impl Path {
 /// Returns the latency to the farthest rank from one core, in picoseconds (Dijkstra).
 fn farthest(case: &InNetworkCase, from: u32) -> u64 {
     let m = case.machine;
-    let latency = |level| {
-        let ns = match level {
-            LevelOf::Core => m.core_latency_ns,
-            LevelOf::Socket => m.socket_latency_ns,
-            LevelOf::Node => m.node_latency_ns,
-        };
-        // Rounded down, because a bound must not be too high.
-        rounded((ns * 1000.0).floor())
-    };
+    // Rounded down, because a bound must not be too high.
+    let latency = |level| rounded((m.latency_ns(level) * 1000.0).floor());
     let mut best = vec![u64::MAX; case.layout.switches() as usize];
     best[from as usize] = 0;
     let mut waiting = BinaryHeap::from([(Reverse(0), from)]);

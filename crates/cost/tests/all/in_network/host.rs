@@ -15,3 +15,14 @@ fn as_the_papers_parameters_give() {
     let vector = host_ns(&m, 128, 1000, 4, Host::Rabenseifner);
     assert!((vector - (2.0 * one + 7.0 * 0.625 * 1000.0 * 127.0 / 128.0)).abs() < 1e-6);
 }
+
+/// On 4 x 8 nodes the distances of the five rounds between nodes are 1, 2 and 4 in the second dimension, 1 and 2 in the
+/// first: five steps more.
+#[test]
+fn latency_between_nodes_grows_with_their_distance() {
+    let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
+    let m = InNetwork { node_dims: vec![4, 8], ..m };
+    let far = InNetwork { node_step_ns: 10.0, ..m.clone() };
+    let time = |m| host_ns(m, 128 * 32, 0, 4, Host::RecursiveDoubling);
+    assert!((time(&far) - time(&m) - 5.2 * 50.0).abs() < 1e-6);
+}

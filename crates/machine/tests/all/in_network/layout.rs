@@ -1,6 +1,6 @@
 //! Tests of `in_network::layout`.
 
-use unisono_machine::{InNetwork, Machine};
+use unisono_machine::{InNetwork, Machine, in_network::LevelOf};
 
 fn machine(nodes: u32) -> InNetwork {
     let m = Machine::preset("piuma").unwrap().get::<InNetwork>().unwrap().clone();
@@ -17,7 +17,20 @@ fn links_lead_back() {
                 let back = layout.peer(peer.switch, peer.port).unwrap();
                 assert_eq!((back.switch, back.port, back.level), (switch, port, peer.level));
                 assert_eq!(layout.port_to(switch, peer.switch), Some(port), "one link between two switches");
-                links[peer.level as usize] += 1;
+                let level = match peer.level {
+                    LevelOf::Core => 0,
+                    LevelOf::Socket => 1,
+                    LevelOf::Node { distance } => {
+                        let apart = |dim| {
+                            let of = |switch| layout.coordinate(layout.node_of(switch), dim);
+                            of(switch).abs_diff(of(peer.switch))
+                        };
+                        assert_eq!(distance, (0..layout.dims().len()).map(apart).sum::<u32>());
+                        2
+                    }
+                };
+                assert_eq!(layout.level(switch, port), Some(peer.level));
+                links[level] += 1;
             }
         }
         // A 2x4 mesh has 10 links, 16 sockets 120, and a dimension of d nodes d (d - 1) / 2 for each line, in both

@@ -258,6 +258,7 @@ pub fn on_reducing_switches(seed: u64) -> Drawn {
         ("socket_latency_ns", draws.between(10.0, 200.0).round()),
         ("node_latency_ns", draws.between(20.0, 1000.0).round()),
         ("engine_level_ns", draws.of(&[0.0, 0.0, 5.0])),
+        ("node_step_ns", draws.of(&[0.0, 0.0, 40.0])),
     ];
     let machine = values.iter().fold(machine, |machine, (key, value)| {
         machine.with_value(key, &value.to_string()).unwrap_or_else(|e| panic!("{e}"))

@@ -1,0 +1,63 @@
+"""Runs of schedules of Table 2 on a Dragonfly, packet by packet, for section 6.1 of the recursive multiplying paper.
+
+The prices are those of the minima of Table 1, each divided once between the ends of a message and once over the links
+of a way: a message holds the processors of both ends for half of alpha_r, and a way of five links takes the rest of
+alpha_p + alpha_r. Processes are on random nodes and share the network with no others.
+"""
+
+import random
+from statistics import median
+
+from unisono import Machine, machine, plan, simulate
+from unisono.reproduce.once import once
+
+__all__ = ["gain"]
+
+#: alpha_p and alpha_r of the preset archer, ns.
+_ALPHAS_NS = (1340.0, 340.0)
+#: Links of a way between two groups, and the share of a hop's latency that its cable has.
+_LINKS, _CABLE = 5, 0.6
+#: Nodes of a router, routers of a group, global ports of a router, groups.
+_DRAGONFLY = {"name": "dragonfly", "p": 4, "a": 32, "h": 8, "g": 8}
+_NODES = 1024
+#: Allocations of nodes whose median is taken.
+_ALLOCATIONS = 9
+
+
+@once
+def _dragonfly() -> Machine:
+    alpha_p, alpha_r = _ALPHAS_NS
+    hop = (alpha_p + alpha_r - 2 * alpha_r / 2) / _LINKS
+    return machine(
+        {
+            "name": "aries",
+            "kind": "network",
+            "planes": 1,
+            "link_gbps": 42.0,
+            "link_latency_ns": _CABLE * hop,
+            "input_latency_ns": (1 - _CABLE) * hop / 2,
+            "output_latency_ns": (1 - _CABLE) * hop / 2,
+            "packet_bytes": 64,
+            "buffer_bytes": 65536,
+            "send_machines": 1,
+            "host_overhead_ns": alpha_r / 2,
+            "topology": _DRAGONFLY,
+        }
+    )
+
+
+def gain(ranks: int, over: str, schedule: str) -> float:
+    """The decrease of the simulated time from one schedule to another, percent: the median over allocations."""
+    on = _dragonfly()
+    both = [
+        plan(
+            "allreduce", on, shape=ranks, bytes=8, algorithm="recursive-multiplying", params={"schedule": text}
+        ).schedule
+        for text in (over, schedule)
+    ]
+    gains = []
+    for seed in range(_ALLOCATIONS):
+        places = random.Random(seed).sample(range(_NODES), ranks)
+        before, after = (simulate(one, on, places=places).nanoseconds for one in both)
+        gains.append(100 * (1 - after / before))
+    return median(gains)

@@ -1,0 +1,69 @@
+"""Computes what messages among the cores of PIUMA cost where they share links, packet by packet.
+
+The machine is a network of kind ``network``: every core is an accelerator on a cable of the rate of its memory to its
+own switch, and switches have the links of `piuma_links`. Software takes no time, so that links alone decide.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import unisono as un
+from unisono.reproduce import Finding
+from unisono.reproduce.piuma_links import links
+from unisono.reproduce.piuma_trees import machine
+
+__all__ = ["CHECKS", "network"]
+
+Listed = dict[str, Any]
+#: Larger than any rate that memories reach, so that no two messages wait for each other on a link.
+_UNLIMITED_GBPS = 64_000.0
+_PACKET_BYTES = 1024
+
+
+def network(nodes: int, link_gbps: float) -> un.Machine:
+    """The cores of PIUMA as accelerators of a network whose switches have links of that rate."""
+    of_switch, described = links(machine(nodes)), machine(nodes).describe()
+    cores = len(of_switch)
+    cables = [f"{core} {cores + core} gbps={described['memory_gbps']} ns=0" for core in range(cores)]
+    cables += [
+        f"{cores + a} {cores + b} gbps={link_gbps} ns={latency}"
+        for a, peers in enumerate(of_switch)
+        for b, latency in peers
+        if a < b
+    ]
+    return un.machine(
+        {
+            "name": "piuma-messages",
+            "kind": "network",
+            "planes": 1,
+            "link_gbps": described["core_gbps"],
+            "link_latency_ns": 0.0,
+            "input_latency_ns": 0.0,
+            "output_latency_ns": 0.0,
+            "packet_bytes": _PACKET_BYTES,
+            "buffer_bytes": 64 * _PACKET_BYTES,
+            "send_machines": 1,
+            "topology": {
+                "name": "graph",
+                "accelerators": cores,
+                "edges": "\n".join(cables),
+                "routing": "fastest",
+            },
+        }
+    )
+
+
+def _congestion(listed: Listed) -> Finding:
+    """The throughput of an allreduce by messages, over that where none waits for a link, for each number of nodes."""
+    ours = []
+    for nodes in listed["nodes"]:
+        times = []
+        for rate in (machine(nodes).describe()["core_gbps"], _UNLIMITED_GBPS):
+            on = network(nodes, rate)
+            made = un.plan("allreduce", on, elements=listed["elements"], algorithm=listed["algorithm"])
+            times.append(un.simulate(made.schedule).nanoseconds)
+        ours.append(times[1] / times[0])
+    return Finding(listed["reported"], ours)
+
+
+CHECKS: dict[str, Callable[[Listed], Finding]] = {"message-congestion": _congestion}
