@@ -1,13 +1,15 @@
 """One collective asked in every way that has a time, ten random problems a kind.
 
-The figures are the number of times that were compared, and the largest difference. `plan` is compared with a sweep of
-one point, with the row of `expect`, and with a workload of that collective alone by `workload` and `compare`; on a
-machine of GPUs a plan for a format with the simulation of the file that it writes. The last figure is the largest
-difference between the time of the plan and the simulation of its schedule, which is the error of the model where the
-plan does not simulate.
+The figures are the number of times that were compared, and the largest difference. `plan` is compared with a plan that
+names the algorithm and its parameters, with a sweep of one point, with the row of `expect`, with the simulation of its
+schedule where the plan was simulated, and with a workload of that collective alone by `workload` and `compare`; among
+ranks with the best proposal of `tune`, and a plan for a library with that of `tune --for`; on a machine of GPUs a plan
+for a format with the simulation of the file that it writes. The last figure is the largest difference between the time
+of the plan and the simulation of its schedule, which is the error of the model where the plan does not simulate.
 """
 
 import argparse
+import math
 import random
 import sys
 import tempfile
@@ -15,6 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import unisono as un
+from unisono import _core
+from unisono.mpi.exports import says
 
 sys.path.insert(0, str(Path(__file__).parent / "common"))
 from figures import Figures, Of, add_option
@@ -29,6 +33,8 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "wafer": (("wse2",), ROOTED_AND_SUMS),
     "in-network": (("piuma",), ROOTED_AND_SUMS),
 }
+#: A format of `tune --for` and `plan --for`, and more algorithms than there are.
+_RULES, _ALL = "openmpi-rules", 1 << 20
 
 
 class Problem(NamedTuple):
@@ -98,6 +104,32 @@ def emitted(problem: Problem, machine: un.Machine, folder: Path) -> dict[str, fl
     return found
 
 
+def proposed(problem: Problem, machine: un.Machine, target: str | None) -> float | None:
+    """Returns the time of the best plan that `tune` measures for a target; None if there is none."""
+    collective, _, shape, elements = problem
+    ranks, said = math.prod(shape), None if target is None else says(target)
+    [names] = _core.worthwhile(collective, machine, [elements], [ranks], _ALL)
+    plans = [_core.propose(collective, machine, ranks, elements, name, said is None) for name in names]
+    served = [plan for plan in plans if plan is not None and (said is None or said(plan) is not None)]
+    return min((plan.predicted["seconds"] for plan in served), default=None)
+
+
+def tuned(problem: Problem, machine: un.Machine, plan: un.Plan) -> dict[str, float]:
+    """Returns the times of what `tune` proposes, alone and for a library, over those of the plans."""
+    collective, _, _, elements = problem
+    found: dict[str, tuple[float | None, float]] = {}
+    # Programs rely on the same bits on all ranks, so that `tune` measures no other allreduce.
+    if collective != "allreduce" or plan.schedule.verify().repeatable:
+        found["tune"] = proposed(problem, machine, None), plan.predicted["seconds"]
+    try:
+        of_library = un.plan(collective, machine, elements=elements, target=_RULES)
+    except un.UnsupportedError:
+        pass
+    else:
+        found[f"tune --for {_RULES}"] = proposed(problem, machine, _RULES), of_library.predicted["seconds"]
+    return {way: math.inf if best is None else best / planned for way, (best, planned) in found.items()}
+
+
 def times(kind: str, problem: Problem, *, files: bool = True) -> Times:
     """Asks for the time of a problem in every way, with ``files`` those of written plans for GPUs too."""
     collective, name, shape, elements = problem
@@ -106,8 +138,12 @@ def times(kind: str, problem: Problem, *, files: bool = True) -> Times:
     planned = plan.predicted["seconds"]
     [point] = un.sweep(collective, name, shapes=[shape], elements=[elements])
     [row] = un.expect(collective, machine, sizes=[4 * elements])["rows"]
+    named = un.plan(collective, machine, elements=elements, algorithm=plan.algorithm, params=plan.params)
     found: dict[str, float | None] = {"sweep": point["seconds"], "expect": row["plan"]}
-    files_of: dict[str, float] = {}
+    # On a wafer only a choice is simulated: the time of a named algorithm is that of the model, and says so.
+    if named.predicted["source"] == plan.predicted["source"]:
+        found["plan --algorithm"] = named.predicted["seconds"]
+    others = tuned(problem, machine, plan) if kind == "endpoint" else {}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         if kind in ("network", "GPUs"):
@@ -116,12 +152,14 @@ def times(kind: str, problem: Problem, *, files: bool = True) -> Times:
             found["workload"] = un.workload(file, name)["seconds"]
             found["compare"] = compared["seconds"]
         if kind == "GPUs" and files:
-            files_of = emitted(problem, machine, folder)
+            others |= emitted(problem, machine, folder)
         un.save(plan.schedule, folder / "made.sched")
-        simulated = un.simulate(un.load(folder / "made.sched")).seconds / planned
+        run = un.simulate(un.load(folder / "made.sched"))
+        if plan.predicted["source"] == "simulated":
+            found["simulate"] = run.seconds
     # A way that states no time differs from the plan without end.
-    asked = {way: float("inf") if seconds is None else seconds / planned for way, seconds in found.items()}
-    return Times(asked | files_of, simulated)
+    asked = {way: math.inf if seconds is None else seconds / planned for way, seconds in found.items()}
+    return Times(asked | others, run.seconds / planned)
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The extension module. Users import `unisono`; this module converts and does nothing else."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Self, SupportsIndex, TypeAlias, final, overload
+from typing import Any, Literal, Protocol, Self, SupportsIndex, TypeAlias, TypedDict, final, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ __all__ = [
     "Discovery",
     "Error",
     "InputError",
+    "LibraryCall",
     "Machine",
     "Mapper",
     "Moved",
@@ -142,8 +143,25 @@ __all__ = [
 
 __version__: str
 
-#: A contender at a size: its plan, or None for the library, seconds, rounds won, and whether it ran as planned.
-_Measured: TypeAlias = tuple[Plan | None, float, int, bool]
+class _Contender(Protocol):
+    """A contender at a size: its plan, or None for the library."""
+
+    @property
+    def plan(self) -> Plan | None: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def won(self) -> int: ...
+    @property
+    def counts(self) -> bool: ...
+
+class _Region(TypedDict):
+    ranks: int
+    per_node: int
+    first_bytes: int
+    last_bytes: int | None
+    plan: Plan | None
+    measured: bool
 
 class Error(Exception): ...
 class InputError(Error): ...
@@ -275,8 +293,11 @@ class Channel:
     ) -> bool: ...
     def poll(self) -> bool: ...
     def close(self) -> None: ...
-    @staticmethod
-    def keep_for_good(kept: object) -> None: ...
+
+@final
+class LibraryCall:
+    def __new__(cls, request: int, held: object) -> LibraryCall: ...
+    def poll(self) -> bool: ...
 
 @final
 class Plan:
@@ -769,19 +790,22 @@ def is_switched_on(name: str) -> tuple[bool, str | None]: ...
 def unknown_variables() -> tuple[str, str] | None: ...
 def variables_of_programs() -> list[str]: ...
 def plan_size_class(collective: str, machine: Machine, ranks: int, bytes: int, commutes: bool) -> Plan | None: ...
-def propose(collective: str, machine: Machine, ranks: int, elements: int, algorithm: str) -> Plan | None: ...
+def propose(
+    collective: str, machine: Machine, ranks: int, elements: int, algorithm: str, best: bool
+) -> Plan | None: ...
 def worthwhile(
     collective: str, machine: Machine, counts: Sequence[int], ranks: Sequence[int], most: int
 ) -> list[list[str]]: ...
-def chosen(measured: Sequence[Sequence[_Measured]], rounds: int) -> list[str]: ...
+def chosen(measured: Sequence[Sequence[_Contender]], rounds: int) -> list[str]: ...
 def tuned_regions(
     collective: str,
     machine: Machine,
     per_node: int,
     counts: Sequence[int],
-    measured: dict[int, list[list[_Measured]]],
+    measured: Mapping[int, Sequence[Sequence[_Contender]]],
     rounds: int,
-) -> list[tuple[int, int, int, int | None, Plan | None, bool]]: ...
+    best: bool,
+) -> list[_Region]: ...
 def sweep_point(
     collective: str,
     machine: Machine,

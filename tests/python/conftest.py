@@ -10,7 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,6 +88,17 @@ def other_kinds(*machines: str) -> dict[str, str]:
     kinds = {preset["name"]: preset["kind"] for preset in unisono.machine_presets()}
     known = {kinds[machine] for machine in machines}
     return {kind: name for name, kind in reversed(kinds.items()) if kind not in known}
+
+
+def four_accelerators(file: Path, cables: Iterable[tuple[int, int, int]], planes: int = 1) -> Path:
+    """Writes a network of four accelerators and the given cables with their Gbit/s, named after its file."""
+    edges = "\n".join(f"{a} {b} gbps={rate}" for a, b, rate in cables)
+    file.write_text(
+        f'name = "{file.stem}"\nkind = "network"\nplanes = {planes}\nlink_gbps = 100\nlink_latency_ns = 100\n'
+        "input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n"
+        f"[topology]\nname = \"graph\"\naccelerators = 4\nedges = '''\n{edges}\n'''\n"
+    )
+    return file
 
 
 def json_of(*arguments: str) -> Any:

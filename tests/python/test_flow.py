@@ -7,7 +7,7 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import call
+from .conftest import call, four_accelerators
 
 #: Cables with their Gbit/s among four accelerators and a switch. The fast path from 0 to 1 is through the switch.
 CABLES = [(0, 4, 300), (1, 4, 300), (0, 1, 50), (1, 2, 100), (2, 3, 200), (3, 0, 25)]
@@ -15,15 +15,7 @@ CABLES = [(0, 4, 300), (1, 4, 300), (0, 1, 50), (1, 2, 100), (2, 3, 200), (3, 0,
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    lines = "\n".join(f"{a} {b} gbps={rate}" for a, b, rate in CABLES)
-    text = (
-        'name = "ring"\nkind = "network"\nplanes = 2\nlink_gbps = 100\nlink_latency_ns = 100\n'
-        "input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n"
-        f"[topology]\nname = \"graph\"\naccelerators = 4\nedges = '''\n{lines}\n'''\n"
-    )
-    file = tmp_path / "ring.toml"
-    file.write_text(text)
-    return file
+    return four_accelerators(tmp_path / "ring.toml", CABLES, planes=2)
 
 
 def flow_seconds(machine: Path | str, shape: str | None = None) -> float:

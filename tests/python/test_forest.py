@@ -8,7 +8,7 @@ import pytest
 import unisono as un
 
 from .bound_checker import bound_seconds
-from .conftest import SOAK, call
+from .conftest import SOAK, call, four_accelerators
 
 #: Cables with their Gbit/s among four accelerators and two switches.
 CABLES = [(0, 4, 300), (1, 4, 300), (2, 5, 300), (3, 5, 300), (4, 5, 100), (0, 1, 50), (2, 3, 50)]
@@ -16,15 +16,7 @@ CABLES = [(0, 4, 300), (1, 4, 300), (2, 5, 300), (3, 5, 300), (4, 5, 100), (0, 1
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    lines = "\n".join(f"{a} {b} gbps={rate}" for a, b, rate in CABLES)
-    text = (
-        'name = "two-boxes"\nkind = "network"\nplanes = 1\nlink_gbps = 100\nlink_latency_ns = 100\n'
-        "input_latency_ns = 0\noutput_latency_ns = 0\npacket_bytes = 4096\nbuffer_bytes = 65536\n"
-        f"[topology]\nname = \"graph\"\naccelerators = 4\nedges = '''\n{lines}\n'''\n"
-    )
-    file = tmp_path / "two-boxes.toml"
-    file.write_text(text)
-    return file
+    return four_accelerators(tmp_path / "two-boxes.toml", CABLES)
 
 
 @pytest.mark.parametrize("collective", ["allgather", "reduce_scatter", "allreduce", "broadcast", "reduce"])

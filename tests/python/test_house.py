@@ -229,8 +229,6 @@ PYTHON_LAYERS = (
     "mpi", "lab", "logs", "tuning", "probing", "tasks", "unisono", "reproduce", "cli", "__main__",
 )  # fmt: skip
 PYTHON = ROOT / "python" / "unisono"
-#: Scripts that run with another Python than this one, so that they import nothing of `unisono`.
-SCRIPTS = {"unisono.mpi._bits"}
 
 
 @cache

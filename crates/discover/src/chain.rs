@@ -1,5 +1,5 @@
-//! The hash chain over submissions. Chains of ranks whose programs differ have different ends, and a comparison finds
-//! the first submission that differs.
+//! The hash chain over submissions. Chains of ranks whose programs differ have different ends. Their links differ from
+//! the first submission on that differs.
 
 use unisono_base::mix;
 
@@ -31,11 +31,7 @@ impl Chain {
         self.len() == 0
     }
 
-    /// Returns the hash after submission `number`, or none if it was forgotten or is not submitted yet.
-    pub fn after(&self, number: u64) -> Option<u64> {
-        number.checked_sub(self.forgotten).and_then(|k| self.links.get(usize::try_from(k).ok()?)).copied()
-    }
-
+    /// Returns the number of forgotten links, and those that are kept.
     pub fn links(&self) -> (u64, &[u64]) {
         (self.forgotten, &self.links)
     }
@@ -44,19 +40,6 @@ impl Chain {
     pub fn agreed(&mut self) {
         self.forgotten = self.len();
         self.links.clear();
-    }
-
-    /// Returns the first submission on which two chains differ, if any. Each hash covers all earlier submissions, so
-    /// all later hashes differ too and a binary search finds the first.
-    pub fn first_difference(&self, other: &Chain) -> Option<u64> {
-        let from = self.forgotten.max(other.forgotten);
-        let both = self.len().min(other.len());
-        let (mut low, mut high) = (from, both);
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.after(middle) == other.after(middle) { low = middle + 1 } else { high = middle }
-        }
-        (low < both || self.len() != other.len()).then_some(low)
     }
 }
 

@@ -44,5 +44,5 @@ pub use patience::{Awaited, Patience, Tell};
 pub use planned::Planned;
 pub use requests::{GeneralRequest, PersistentRequest};
 pub use rows::{Rows, Unserved};
-pub use switch::{OF_PROGRAMS, REPORTED, is_first, is_on, unknown_variables};
+pub use switch::{OF_PROGRAMS, REPORTED, is_first, is_on, longest_wait, unknown_variables};
 pub use watch::{CallNotes, noted_length};

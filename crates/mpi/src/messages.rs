@@ -15,6 +15,13 @@ use crate::{
 #[derive(Debug)]
 pub struct Begun(usize);
 
+impl Begun {
+    /// Takes over a request of the program, given by its handle. Nothing else may test or free it.
+    pub fn of_program(handle: usize) -> Self {
+        Self(handle)
+    }
+}
+
 /// Memory of one side of a collective: an address, and each rank's elements there.
 #[derive(Clone, Copy, Debug)]
 pub struct Shares<'a> {

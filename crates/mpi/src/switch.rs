@@ -1,6 +1,6 @@
 //! The environment variables, such as `UNISONO_PLAN`, and the switches among them.
 
-use std::{env, ffi::OsStr, fmt::Write};
+use std::{env, ffi::OsStr, fmt::Write, time::Duration};
 
 /// The variables that the library for MPI programs reads.
 pub const OF_PROGRAMS: [&str; 10] = [
@@ -34,6 +34,9 @@ const OF_TESTS: [&str; 11] = [
 ];
 /// The variable with the sentence of [`unknown_variables`] that was printed, so that child processes do not repeat it.
 pub const REPORTED: &str = "_UNISONO_REPORTED";
+/// The variable with the seconds for which a call may wait without progress, and the wait without it.
+const PATIENCE: &str = "UNISONO_PATIENCE";
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(30);
 /// The most unknown names in the sentence, and the most characters of each.
 const MOST_NAMES: usize = 3;
 const MOST_CHARACTERS: usize = 60;
@@ -87,6 +90,19 @@ pub fn is_first() -> bool {
         .iter()
         .find_map(env::var_os)
         .is_none_or(|rank| rank == "0")
+}
+
+/// Returns the wait that `UNISONO_PATIENCE` states, 30 s without it. `complain` receives a line about a value that
+/// states none.
+pub fn longest_wait(complain: impl FnOnce(&str)) -> Duration {
+    let Some(value) = env::var_os(PATIENCE).filter(|value| !value.is_empty()) else { return DEFAULT_PATIENCE };
+    let seconds = value.to_str().and_then(|text| text.trim().parse::<f64>().ok());
+    if let Some(seconds) = seconds.filter(|seconds| *seconds >= 0.0) {
+        return Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    }
+    let counts = DEFAULT_PATIENCE.as_secs();
+    complain(&format!("{PATIENCE} is {value:?}, and {counts} counts; accepted are seconds, from 0 on, and inf"));
+    DEFAULT_PATIENCE
 }
 
 /// Returns whether a switch is on in the environment of this process.

@@ -51,7 +51,7 @@ pub fn sweep_point(
         let alone = |name: &str| names.len() == 1 || baseline == Some(name);
         let (mut timed, mut refused, mut faults) = (Vec::new(), Refusals::new(), Faults::default());
         for name in names {
-            match time(&problem, name, params, alone(name)) {
+            match at_best_setting(&problem, name, params, alone(name)) {
                 Ok(one) => timed.push((name.clone(), one)),
                 Err(e @ PlanError::Algorithm(AlgorithmError::Unsupported { algorithm, .. })) => {
                     refused.entry(algorithm).or_insert(e);
@@ -71,7 +71,8 @@ pub fn sweep_point(
     let best = timed.iter().reduce(|best, t| if better(&t.1.time, &best.1.time) { t } else { best });
     let (name, best) = best.expect("there is a candidate");
     let against = baseline.unwrap_or_else(|| (target.kind().baseline)(c.kind));
-    let (baseline, reference) = match time(&problem, against, params, baseline.is_some() || names.len() == 1) {
+    let (baseline, reference) = match at_best_setting(&problem, against, params, baseline.is_some() || names.len() == 1)
+    {
         Ok(timed) => (against, timed.time),
         // If the customary baseline does not support the case, the best candidate replaces it.
         Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. })) if baseline.is_none() => {
@@ -101,7 +102,7 @@ pub fn sweep_point(
 ///
 /// # Errors
 /// An unknown name, a case that it does not support, or a slow one.
-fn time(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
+pub(crate) fn at_best_setting(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let one = |params: &Params| -> Result<Timed, PlanError> {
         let (algorithm, params) = target.resolve(c, name, params)?;

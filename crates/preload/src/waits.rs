@@ -9,34 +9,21 @@ use std::{
     time::Duration,
 };
 
-use unisono_mpi::{Awaited, Call, Patience, is_first, library};
+use unisono_mpi::{Awaited, Call, Patience, is_first, library, longest_wait};
 
 use crate::settings::{say, settings};
 
-/// The variable with the seconds that a planned call waits before its rank prints a line.
-pub const VARIABLE: &str = "UNISONO_PATIENCE";
-/// The seconds without the variable.
-pub const DEFAULT: Duration = Duration::from_secs(30);
 /// The most lines of a process, and the most ranks in a line.
 const MOST_LINES: u32 = 8;
 const MOST_RANKS: usize = 8;
 
-/// Returns the wait that the variable states. The first rank reports a value that states none.
+/// Returns the wait of the environment. The first rank reports a value that states none.
 pub fn limit() -> Duration {
-    let Some(value) = std::env::var_os(VARIABLE).filter(|value| !value.is_empty()) else { return DEFAULT };
-    let seconds = value.to_str().and_then(|text| text.trim().parse::<f64>().ok());
-    match seconds.filter(|seconds| *seconds >= 0.0) {
-        Some(seconds) => Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
-        None => {
-            if is_first() {
-                say(&format!(
-                    "{VARIABLE} is {value:?}, and {} counts; accepted are seconds, from 0 on, and inf",
-                    DEFAULT.as_secs()
-                ));
-            }
-            DEFAULT
+    longest_wait(|line| {
+        if is_first() {
+            say(line);
         }
-    }
+    })
 }
 
 /// Returns the reports of the waits of a communicator's blocking calls.

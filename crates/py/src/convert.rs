@@ -6,7 +6,6 @@ use pyo3::{
 };
 use unisono_algorithms::Params;
 use unisono_base::excerpt;
-use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Grid, Shape};
 use unisono_plan::{Asked, Part, Root};
 
@@ -63,47 +62,33 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
     given.iter().map(|(k, v)| Ok((k.str()?.to_string(), v.str()?.to_string()))).collect()
 }
 
-/// A collective on a machine, converted from the arguments of a Python call.
-pub struct Request {
-    kind: Kind,
-    part: Part,
-    elements: u64,
-    root: Root,
-    operator: Operator,
-    dtype: Dtype,
-}
-
-impl Request {
-    /// Converts the arguments. `root` is a rank or `(row, column)` of a grid, by default rank 0. `places` are
-    /// accelerators of a network.
-    pub fn new(
-        collective: &str,
-        machine: &Machine,
-        elements: &Bound<'_, PyAny>,
-        dtype: &str,
-        operator: &str,
-        root: Option<&Bound<'_, PyAny>>,
-        places: Option<Vec<u32>>,
-    ) -> PyResult<Self> {
-        let kind = collective.parse().map_err(input)?;
-        let dtype = dtype.parse().map_err(input)?;
-        let operator = operator.parse().map_err(input)?;
-        let elements = count("elements", elements)?;
-        let root = match root {
+/// Converts the arguments of a Python call to a request by the machine's own model. `root` is a rank or `(row, column)`
+/// of a grid, by default rank 0. `places` are accelerators of a network.
+pub fn asked<'a>(
+    collective: &str,
+    machine: &'a Machine,
+    elements: &Bound<'_, PyAny>,
+    dtype: &str,
+    operator: &str,
+    root: Option<&Bound<'_, PyAny>>,
+    places: Option<Vec<u32>>,
+) -> PyResult<Asked<'a>> {
+    Ok(Asked {
+        kind: collective.parse().map_err(input)?,
+        dtype: dtype.parse().map_err(input)?,
+        operator: operator.parse().map_err(input)?,
+        elements: count("elements", elements)?,
+        root: match root {
             None => Root::Rank(0),
             Some(root) => match root.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() {
                 Ok((row, col)) => Root::At(count("root row", &row)?, count("root column", &col)?),
                 Err(_) => Root::Rank(count("root", root)?),
             },
-        };
-        let part = places.map_or_else(|| machine.part().clone(), Part::Places);
-        Ok(Self { kind, part, elements, root, operator, dtype })
-    }
-
-    pub fn asked<'a>(&self, machine: &'a Machine, model: Option<&'a str>) -> Asked<'a> {
-        let Self { kind, ref part, elements, root, operator, dtype } = *self;
-        Asked { kind, machine: machine.description(), part: part.clone(), elements, root, operator, dtype, model }
-    }
+        },
+        part: places.map_or_else(|| machine.part().clone(), Part::Places),
+        machine: machine.description(),
+        model: None,
+    })
 }
 
 /// Returns the HTML table that a notebook shows for an object.

@@ -54,6 +54,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("SimulationError", py.get_type::<errors::SimulationError>())?;
     m.add_class::<machine::Machine>()?;
     m.add_class::<mpi::Channel>()?;
+    m.add_class::<mpi::LibraryCall>()?;
     m.add_class::<plan::Plan>()?;
     m.add_class::<proof::Proof>()?;
     m.add_class::<schedule::Schedule>()?;

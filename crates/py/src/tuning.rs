@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use unisono_collective::{Kind, Operator};
 use unisono_plan::{
     PlanError,
-    tuning::{self, Cell, Family, Measured, SizeClass},
+    tuning::{self, Cell, Family, Measured, Setting, SizeClass},
 };
 
 use crate::{
@@ -15,20 +15,34 @@ use crate::{
     plan::Plan,
 };
 
-/// A contender at a size: its plan, or None for the library; seconds; rounds won; and whether it ran as planned.
-type Contender<'py> = (Option<PyRef<'py, Plan>>, f64, u32, bool);
+/// A contender at a size: its plan, or None for the library.
+#[derive(FromPyObject)]
+pub struct Contender<'py> {
+    plan: Option<PyRef<'py, Plan>>,
+    seconds: f64,
+    won: u32,
+    #[pyo3(attribute("counts"))]
+    effective: bool,
+}
 
-/// Ranks, ranks per node, first and last bytes, the plan, and whether the number of ranks was measured.
-type Region = (u32, u32, u64, Option<u64>, Option<Plan>, bool);
+#[derive(IntoPyObject)]
+pub struct Region {
+    ranks: u32,
+    per_node: u32,
+    first_bytes: u64,
+    last_bytes: Option<u64>,
+    plan: Option<Plan>,
+    measured: bool,
+}
 
 fn kind(collective: &str) -> PyResult<Kind> {
     collective.parse().map_err(input)
 }
 
 fn cells(given: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<Cell> {
-    let measured = |(plan, seconds, won, effective): Contender<'_>| {
-        let plan = plan.map(|plan| Arc::clone(plan.inner()));
-        Measured { plan, seconds, won, effective }
+    let measured = |one: Contender<'_>| {
+        let plan = one.plan.map(|plan| Arc::clone(plan.inner()));
+        Measured { plan, seconds: one.seconds, won: one.won, effective: one.effective }
     };
     let cell = |row: Vec<Contender<'_>>| Cell { rounds, contenders: row.into_iter().map(measured).collect() };
     given.into_iter().map(cell).collect()
@@ -60,7 +74,12 @@ pub fn plan_size_class(
     made.map_err(plan_error)
 }
 
-/// Returns one algorithm with the parameters that it chooses; None if it does not serve.
+fn setting(best: bool) -> Setting {
+    if best { Setting::Best } else { Setting::Default }
+}
+
+/// Returns one algorithm at its best parameters by the model, or at those of a user who names none; None if it does not
+/// serve.
 #[pyfunction]
 pub fn propose(
     py: Python<'_>,
@@ -69,10 +88,11 @@ pub fn propose(
     ranks: u32,
     elements: u64,
     algorithm: &str,
+    best: bool,
 ) -> PyResult<Option<Plan>> {
     let kind = kind(collective)?;
     let made = detached(py, || {
-        let made = tuning::propose(kind, machine.description(), ranks, elements, algorithm)?;
+        let made = tuning::propose(kind, machine.description(), ranks, elements, algorithm, setting(best))?;
         made.map(|plan| Plan::new(Arc::new(plan))).transpose()
     })?;
     made.map_err(plan_error)
@@ -98,8 +118,10 @@ pub fn chosen(measured: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<&'static st
     tuning::chosen(&cells(measured, rounds)).into_iter().map(tuning::Contender::name).collect()
 }
 
-/// Returns the regions of the decision table of one collective, from contenders by ranks and count.
+/// Returns the regions of the decision table of one collective, from contenders by ranks and count. `best` is that of
+/// [`propose`].
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the measurements of a family")]
 pub fn tuned_regions(
     py: Python<'_>,
     collective: &str,
@@ -108,13 +130,16 @@ pub fn tuned_regions(
     counts: Vec<u64>,
     measured: BTreeMap<u32, Vec<Vec<Contender<'_>>>>,
     rounds: u32,
+    best: bool,
 ) -> PyResult<Vec<Region>> {
     let cells = measured.into_iter().map(|(ranks, given)| (ranks, cells(given, rounds))).collect();
-    let family = Family { kind: kind(collective)?, machine: machine.description(), per_node, counts, cells };
+    let (kind, machine, setting) = (kind(collective)?, machine.description(), setting(best));
+    let family = Family { kind, machine, per_node, counts, setting, cells };
     let made = detached(py, || {
         let row = |r: tuning::Region| {
+            let tuning::Region { ranks, per_node, first_bytes, last_bytes, measured, .. } = r;
             let plan = r.plan.map(Plan::new).transpose()?;
-            Ok::<_, PlanError>((r.ranks, r.per_node, r.first_bytes, r.last_bytes, plan, r.measured))
+            Ok::<_, PlanError>(Region { ranks, per_node, first_bytes, last_bytes, plan, measured })
         };
         family.regions()?.into_iter().map(row).collect::<Result<Vec<_>, PlanError>>()
     })?;

@@ -1,11 +1,6 @@
 """Worlds: planned collectives of a communicator, and calls under way; see :mod:`unisono.mpi`."""
 
-import atexit
-import math
 import os
-import sys
-import time
-import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +10,7 @@ import numpy.typing as npt
 from unisono import _core
 from unisono._core import InputError, Machine
 from unisono.base.facts import reduces
-from unisono.base.switches import complain, report_unknown
+from unisono.base.switches import report_unknown
 from unisono.mpi.library import import_mpi
 from unisono.mpi.sources import BOTH, Array, Call, CallFacts, Group, LibraryOnly, Model, Source, Table
 
@@ -55,8 +50,6 @@ _FUNCTIONS = {
 _IN_PLACE = {"allreduce", "reduce", "broadcast"}
 #: Choices that a world keeps at most.
 _KEPT = 4096
-#: Seconds that the end of the program waits for calls that do not move; ``UNISONO_PATIENCE`` has others.
-_PATIENCE = 30.0
 
 
 class Operation:
@@ -81,61 +74,6 @@ class Operation:
             # Ranks that share a core get their turn.
             os.sched_yield()
         return self.result
-
-
-class LibraryCall:
-    """A call of the library's own that has begun, kept with its arrays until it is over."""
-
-    #: Calls that are not over.
-    under_way: "set[LibraryCall]" = set()  # noqa: RUF012
-
-    def __init__(self, request: Any, call: Call, result: Array | None) -> None:
-        self._request, self._arrays = request, (call.given, call.got, result)
-        self._operation: weakref.ref[Operation] | None = None
-        self.under_way.add(self)
-
-    def belongs_to(self, operation: Operation) -> None:
-        """The operation polls the call for as long as the program has it."""
-        self._operation = weakref.ref(operation)
-
-    def poll(self) -> bool:
-        """Returns whether the call is over."""
-        over: bool = self not in self.under_way or self._request.Test()
-        if over:
-            self.under_way.discard(self)
-            self._arrays = (None, None, None)
-        return over
-
-    @classmethod
-    def carry_on(cls) -> None:
-        """Polls the calls whose operations the program has dropped."""
-        for call in [call for call in cls.under_way if call._operation is not None and call._operation() is None]:
-            call.poll()
-
-    @classmethod
-    def finish(cls) -> None:
-        """Polls all calls until they are over; what does not end is never freed."""
-        stated = os.environ.get("UNISONO_PATIENCE")
-        try:
-            patience = _PATIENCE if stated is None else float(stated)
-        except ValueError:
-            patience = math.nan
-        if not 0 <= patience < math.inf:
-            complain(f"UNISONO_PATIENCE is {stated!r}, and {_PATIENCE:g} counts; accepted are seconds, from 0 on")
-            patience = _PATIENCE
-        end = time.monotonic() + patience
-        while cls.under_way and not import_mpi().Is_finalized() and time.monotonic() < end:
-            for call in list(cls.under_way):
-                call.poll()
-            os.sched_yield()
-        for call in cls.under_way:
-            _core.Channel.keep_for_good(call)
-        if cls.under_way:
-            left = f"{len(cls.under_way)} collective calls of the MPI library had not ended when the program did"
-            print(f"unisono: {left}; other ranks may wait for them", file=sys.stderr)  # noqa: T201
-
-
-atexit.register(LibraryCall.finish)
 
 
 class World:
@@ -262,22 +200,17 @@ class World:
         if (before := self._pending[at]) is not None:
             before.wait()
             self._pending[at] = None
-        if LibraryCall.under_way:
-            LibraryCall.carry_on()
         number, self.last = self._choice(call)
-        begun = None
         if number is None:
             request = self._by_library(call, result, wait)
-            begun = None if request is None else LibraryCall(request, call, result)
-            poll = _over if begun is None else begun.poll
+            held = (request, call.given, call.got, result)
+            poll = _over if request is None else _core.LibraryCall(self._mpi._handleof(request), held).poll
         else:
             channel = self._channels[at]
             call_words = (call.collective, call.root, call.elements, call.unit, call.datatype, call.op)
             done = channel.start(number, *call_words, call.given, call.got, call.in_place, wait)
             poll = _over if done else channel.poll
         operation = Operation(result, self.last, poll)
-        if begun is not None:
-            begun.belongs_to(operation)
         if not wait:
             self._pending[at] = operation
         return operation

@@ -36,7 +36,6 @@ PES = tuple(2**k for k in range(2, 10))
 ROW = (512,)
 #: Stands for the grid of 512 x 512 of the paper in all but a full run.
 GRID = (64, 64)
-FULL_GRID = (512, 512)
 REDUCES_1D = ("star", "chain", "tree", "two-phase", "auto-gen")
 REDUCES_2D = (*REDUCES_1D, "snake")
 #: Points of more PEs x cycles than this (a second or so each) are predicted only; and the same for a full run.

@@ -4,7 +4,6 @@ The places of a region are computed once, since loops use the same tuples again.
 """
 
 import functools
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,19 +24,9 @@ def place(box: Box) -> Place:
     return tuple(slice(low, high) for low, high in zip(*box, strict=True))
 
 
-@functools.lru_cache(maxsize=_KEPT)
-def volume(boxes: Boxes) -> int:
-    """Returns the number of elements of a region."""
-    return sum(math.prod(_shape(box)) for box in boxes)
-
-
 def common(a: Boxes, b: Boxes) -> Boxes:
     """Returns the intersection of two regions."""
     return tuple(both for one in a for other in b if (both := _intersection(one, other)))
-
-
-def _shape(box: Box) -> tuple[int, ...]:
-    return tuple(high - low for low, high in zip(*box, strict=True))
 
 
 def _intersection(a: Box, b: Box) -> Box | None:

@@ -152,7 +152,8 @@ def tune_share(
             cells.setdefault((name, cell.ranks, cell.per_node), []).append(cell)
         measured, points = measured + len(timings), points + len(tries)
     together(world, lambda: check_served(cell for of in cells.values() for cell in of))
-    return (families_of(collectives, limits, counts, cells) if world.rank == 0 else []), PointCounts(measured, points)
+    families = families_of(collectives, limits, counts, cells, best=says is None) if world.rank == 0 else []
+    return families, PointCounts(measured, points)
 
 
 def _check_count(share: float, wanted: int, points: int | None, collective: str) -> None:

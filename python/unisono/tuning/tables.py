@@ -65,6 +65,11 @@ class Contender:
         """Returns the algorithm, which may be there with several numbers of pieces."""
         return LIBRARY if self.plan is None else self.plan.algorithm
 
+    @property
+    def counts(self) -> bool:
+        """Returns whether it may be chosen at this size."""
+        return self.effective and not self.left
+
 
 @dataclass
 class Cell:
@@ -84,9 +89,9 @@ class Cell:
         return 4 * self.elements
 
     @property
-    def measured(self) -> list[tuple[Plan | None, float, int, bool]]:
-        """Returns the contenders in the form of the extension module: each algorithm at its fastest parameters."""
-        return [(c.plan, c.seconds, c.won, c.effective and not c.left) for c in self._fastest().values()]
+    def fastest(self) -> list[Contender]:
+        """Returns the contenders among which a table chooses: each algorithm at its fastest parameters."""
+        return list(self._fastest().values())
 
     def is_chosen(self, contender: Contender) -> bool:
         """Returns whether a contender serves the cell."""
@@ -181,6 +186,8 @@ class Family:
     collective: str
     per_node: int
     counts: list[int]
+    #: True if algorithms are proposed at their best parameters, which files for other libraries cannot always express.
+    best: bool = True
     #: The cells of each number of ranks, ascending, one for each of the counts.
     cells: dict[int, list[Cell]] = field(default_factory=dict)
 
@@ -244,7 +251,7 @@ def tune(
                 group.Free()
             wait_for(world)
             together(world, partial(check_served, cells))
-    return families_of(collectives, limits, counts, measured) if world.rank == 0 else []
+    return families_of(collectives, limits, counts, measured, best=says is None) if world.rank == 0 else []
 
 
 def check_served(cells: Iterable[Cell]) -> None:
@@ -273,14 +280,16 @@ def families_of(
     limits: Sequence[int],
     counts: Sequence[int],
     measured: Mapping[tuple[str, int, int], list[Cell]],
+    *,
+    best: bool = True,
 ) -> list[Family]:
     """Returns the families of cells, with the choice in each cell."""
-    families = [Family(name, limit, list(counts)) for name in collectives for limit in limits]
+    families = [Family(name, limit, list(counts), best) for name in collectives for limit in limits]
     for family in families:
         for (name, ranks, per_node), cells in sorted(measured.items(), key=lambda item: item[0][1]):
             if name == family.collective and per_node == min(ranks, family.per_node):
                 family.cells[ranks] = cells
-                found = _core.chosen([c.measured for c in cells], cells[0].rounds)
+                found = _core.chosen([c.fastest for c in cells], cells[0].rounds)
                 for cell, choice in zip(cells, found, strict=True):
                     cell.chosen = choice
     return families
@@ -317,7 +326,7 @@ def _plans(
     def proposed(count: int, of: list[str]) -> Iterator[Plan]:
         said: set[str | None] = {None}
         for name in of:
-            plan = _core.propose(collective, machine, ranks, count, name)
+            plan = _core.propose(collective, machine, ranks, count, name, says is None)
             if plan is None:
                 continue
             if says is not None:
@@ -383,7 +392,8 @@ def contestants(
 
 def rows_of(family: Family, machine: Machine) -> list[Row]:
     """Returns the regions of a family: for each number of ranks from the first measured one to the last."""
-    measured = {ranks: [cell.measured for cell in cells] for ranks, cells in family.cells.items()}
+    measured = {ranks: [cell.fastest for cell in cells] for ranks, cells in family.cells.items()}
     rounds = next((cell.rounds for cells in family.cells.values() for cell in cells), 0)
-    found = _core.tuned_regions(family.collective, machine, family.per_node, family.counts, measured, rounds)
-    return [Row(family.collective, *region) for region in found]
+    asked = (family.collective, machine, family.per_node, family.counts, measured, rounds, family.best)
+    found = _core.tuned_regions(*asked)
+    return [Row(family.collective, **region) for region in found]

@@ -8,15 +8,14 @@
 //! bandwidth broadcast, reduction and scan", 2009 (section 2).
 
 use unisono_base::narrow;
-use unisono_collective::{Collective, Kind};
+use unisono_collective::Kind;
 use unisono_lower::Round;
-use unisono_schedule::{Builder, Operand};
 
 use crate::{
-    AlgorithmError, Case, Info, Param, Params,
+    Case, Info,
     ranks::{
-        RankAlgorithm, segments,
-        tree::{Tree, broadcast, reduce, top},
+        pipelined::{self, PipelinedTree},
+        tree::Tree,
     },
 };
 
@@ -26,47 +25,27 @@ const INFO: Info = Info {
     name: "binary-tree",
     summary: "a tree of at most two children a rank, segment after segment; best for middle sizes, and in shared memory",
     reference: "Open MPI, coll_base: binary",
-    collectives: &[Kind::Broadcast, Kind::Reduce],
-    params: &[Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" }],
-    ..Info::AMONG_RANKS
+    ..pipelined::INFO
 };
 
-const DEFAULT: Option<u32> = Some(8 << 10);
-
-impl RankAlgorithm for BinaryTree {
+impl PipelinedTree for BinaryTree {
     fn info(&self) -> &'static Info {
         &INFO
     }
 
-    fn keeps_order(&self, _: &Collective) -> bool {
-        true
+    fn tree(&self, ranks: u32, top: u32) -> Tree {
+        Tree::binary(ranks, top)
     }
 
-    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        segments::segments(INFO.name, DEFAULT, case, params).map(|_| ())
-    }
-
-    fn instructions(&self, case: &Case, params: &Params) -> u64 {
-        3 * u64::from(case.collective.ranks) * segments::count(INFO.name, DEFAULT, case, params)
-    }
-
-    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        let c = &case.collective;
-        let segments = segments::segments(INFO.name, DEFAULT, case, params)?;
-        if c.kind == Kind::Reduce {
-            reduce(b, c, &Tree::binary(c.ranks, top(c)), segments, Operand::Out);
-        } else {
-            broadcast(b, &Tree::binary(c.ranks, c.root), segments);
-        }
-        Ok(())
+    fn instructions(&self, ranks: u64) -> u64 {
+        3 * ranks
     }
 
     /// Returns the rounds of the first segment along the longest path, and those of the busiest rank for each further
     /// one: an inner rank with two children, if there is one.
-    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+    fn rounds(&self, case: &Case, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
-        let (first, more) = segments::first_and_more(INFO.name, DEFAULT, case, params).ok()?;
-        let (tree, bytes) = (Tree::binary(c.ranks, 0), case.bytes(first));
+        let tree = self.tree(c.ranks, 0);
         let work = |v: u32| [narrow(tree.children(v).len()), u32::from(v > 0)];
         let [children, parents] = (0..c.ranks).map(work).max_by_key(|work| work[0] + work[1])?;
         let prices = case.ranks();
@@ -77,15 +56,11 @@ impl RankAlgorithm for BinaryTree {
         let path = Round::new(1, bytes).times(messages);
         Some(if c.kind == Kind::Reduce {
             let turn = Round::pipelined(parents, children, bytes).reducing(bytes * u64::from(children));
-            let home = (top(c) != c.root).then(|| Round::new(1, bytes));
+            let home = home.then(|| Round::new(1, bytes));
             [path.reducing(bytes)].into_iter().chain(home).chain([turn.times(more)]).collect()
         } else {
             let sends = Round::pipelined(before, 0, bytes);
             vec![path, sends, Round::pipelined(children, parents, bytes).times(more)]
         })
-    }
-
-    fn candidates(&self, case: &Case) -> Vec<Params> {
-        segments::candidates(DEFAULT, case)
     }
 }

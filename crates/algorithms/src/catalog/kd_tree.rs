@@ -10,12 +10,11 @@
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_collective::Kind;
-use unisono_lower::Placed;
 use unisono_machine::Grid;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile, Size,
-    forest::{CHUNK, Tree, build, chunk, estimate, estimate_steps, supports},
+    AlgorithmError, Case, Info, Param, Params,
+    forest::{CHUNK, GridTrees, Tree},
 };
 
 pub struct KdTree;
@@ -107,43 +106,26 @@ fn nearest(grid: Grid, rect: Rect, parity: u32, parents: &[u32]) -> u32 {
     fallback.expect("the caller saw a free PE")
 }
 
-fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
-    let count = params.choice("kd-tree", "trees", &["4", "2"])?;
-    let all = [(0, false), (1, false), (0, true), (1, true)];
-    let some = if count == "2" { &all[..2] } else { &all[..] };
-    Ok(some.iter().map(|&(parity, rows_first)| tree(case.grid(), case.collective.root, parity, rows_first)).collect())
-}
-
-impl Algorithm for KdTree {
+impl GridTrees for KdTree {
     fn info(&self) -> &'static Info {
         &INFO
     }
 
-    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        params.choice("kd-tree", "trees", &["4", "2"])?;
-        chunk(INFO.name, params)?;
-        supports(INFO.name, case, false)
+    fn needs_corner(&self) -> bool {
+        false
     }
 
-    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case, params)?, chunk(INFO.name, params)?)
+    fn count(&self, _: &Case, params: &Params) -> Result<u32, AlgorithmError> {
+        Ok(if params.choice(INFO.name, "trees", &["4", "2"])? == "2" { 2 } else { 4 })
     }
 
-    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?, chunk(INFO.name, params).ok()?)))
+    fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+        let all = [(0, false), (1, false), (0, true), (1, true)];
+        let some = all.into_iter().take(self.count(case, params)? as usize);
+        Ok(some.map(|(parity, rows_first)| tree(case.grid(), case.collective.root, parity, rows_first)).collect())
     }
 
-    fn size(&self, case: &Case, params: &Params) -> Size {
-        Size {
-            profile_steps: estimate_steps(case, if params.get("trees") == Some("2") { 2 } else { 4 }),
-            ..Size::default()
-        }
-    }
-
-    fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid().is_line() {
-            return Vec::new();
-        }
+    fn candidates(&self, _: &Case) -> Vec<Params> {
         ["2", "4"].map(|t| Params::new().with("trees", t)).to_vec()
     }
 }

@@ -49,7 +49,12 @@ mod x_y_allreduce;
 mod x_y_scan;
 mod xy_yx;
 
-use crate::{Algorithm, line::Line, ranks::Among};
+use crate::{
+    Algorithm,
+    forest::Over,
+    line::Line,
+    ranks::{Among, pipelined::Pipelined},
+};
 
 pub(crate) use ring::too_large;
 
@@ -60,7 +65,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Line(auto_gen::AutoGen),
     &Among(balanced_shift::BalancedShift),
     &Among(bidirectional_ring::BidirectionalRing),
-    &Among(binary_tree::BinaryTree),
+    &Among(Pipelined(binary_tree::BinaryTree)),
     &Among(binomial::Binomial),
     &Among(bruck::Bruck),
     &Among(bucket::Bucket),
@@ -74,14 +79,14 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Among(forest::Forest),
     &Among(hierarchical::Hierarchical),
     &in_network::InNetwork,
-    &kd_tree::KdTree,
+    &Over(kd_tree::KdTree),
     &Among(linear::Linear),
     &message::Message,
     &Among(neighbor::Neighbor),
     &Among(pairwise::Pairwise),
-    &Among(pipelined_chain::PipelinedChain),
-    &quad_chain::QuadChain,
-    &quad_two_phase::QuadTwoPhase,
+    &Among(Pipelined(pipelined_chain::PipelinedChain)),
+    &Over(quad_chain::QuadChain),
+    &Over(quad_two_phase::QuadTwoPhase),
     &Among(rabenseifner::Rabenseifner),
     &Among(recursive_doubling::RecursiveDoubling),
     &Among(recursive_exchange::RecursiveExchange),
@@ -91,7 +96,7 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &Among(reduce_scatter_gather::ReduceScatterGather),
     &ring::Ring,
     &Among(scatter_allgather::ScatterAllgather),
-    &slack_tree::SlackTree,
+    &Over(slack_tree::SlackTree),
     &snake::Snake,
     &Line(star::Star),
     &Among(swing::Swing),
@@ -103,5 +108,5 @@ pub const ALGORITHMS: &[&dyn Algorithm] = &[
     &x_y::XY,
     &x_y_allreduce::XYAllreduce,
     &x_y_scan::XYScan,
-    &xy_yx::XyYx,
+    &Over(xy_yx::XyYx),
 ];

@@ -5,11 +5,10 @@
 //! Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_collective::Kind;
-use unisono_lower::Placed;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Params, Profile, Size,
-    forest::{CHUNK, Lines, Tree, View, build, chunk, estimate, estimate_steps, quad, supports},
+    AlgorithmError, Case, Info, Params,
+    forest::{CHUNK, GridTrees, Lines, Tree, View, quad},
 };
 
 pub struct QuadChain;
@@ -31,33 +30,17 @@ impl Lines for Chain {
     }
 }
 
-fn trees(case: &Case) -> Vec<Tree> {
-    View::from(case.grid(), case.collective.root).map_or_else(Vec::new, |view| quad(view, &Chain))
-}
-
-impl Algorithm for QuadChain {
+impl GridTrees for QuadChain {
     fn info(&self) -> &'static Info {
         &INFO
     }
 
-    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        chunk(INFO.name, params)?;
-        supports(INFO.name, case, true)
+    fn count(&self, _: &Case, _: &Params) -> Result<u32, AlgorithmError> {
+        Ok(4)
     }
 
-    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case), chunk(INFO.name, params)?)
-    }
-
-    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &trees(case), chunk(INFO.name, params).ok()?)))
-    }
-
-    fn size(&self, case: &Case, _: &Params) -> Size {
-        Size { profile_steps: estimate_steps(case, 4), ..Size::default() }
-    }
-
-    fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
+    fn trees(&self, case: &Case, _: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+        let view = View::from(case.grid(), case.collective.root);
+        Ok(view.map_or_else(Vec::new, |view| quad(view, &Chain)))
     }
 }

@@ -7,11 +7,10 @@
 //! Source: this project; the paper leaves 2D open (section 7.5).
 
 use unisono_collective::Kind;
-use unisono_lower::Placed;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile, Size,
-    forest::{CHUNK, Lines, MERGE, Tree, View, build, chunk, estimate, estimate_steps, most_children, quad, supports},
+    AlgorithmError, Case, Info, Param, Params,
+    forest::{CHUNK, GridTrees, Lines, MERGE, Tree, View, most_children, quad},
 };
 
 pub struct QuadTwoPhase;
@@ -55,55 +54,38 @@ impl Lines for Groups {
     }
 }
 
-/// Returns the trees with the first shift that leaves an input queue for the flood, or else with the fewest children.
-fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
-    let size = size(case, params)?;
-    let Some(view) = View::from(case.grid(), case.collective.root) else {
-        return Ok(Vec::new());
-    };
-    let mut best = (u16::MAX, Vec::new());
-    for merge in 0..size {
-        let trees = quad(view, &Groups { size, merge });
-        let most = most_children(&trees);
-        if most < best.0 {
-            best = (most, trees);
-        }
-        if best.0 < INPUT_QUEUES {
-            break;
-        }
-    }
-    Ok(best.1)
-}
-
 fn size(case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
     let longer = case.grid().rows.max(case.grid().cols);
     Ok(params.number("quad-two-phase", "group", 2..=longer.max(2))?.unwrap_or_else(|| longer.isqrt().max(3)))
 }
 
-impl Algorithm for QuadTwoPhase {
+impl GridTrees for QuadTwoPhase {
     fn info(&self) -> &'static Info {
         &INFO
     }
 
-    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        size(case, params)?;
-        chunk(INFO.name, params)?;
-        supports(INFO.name, case, true)
+    fn count(&self, case: &Case, params: &Params) -> Result<u32, AlgorithmError> {
+        size(case, params).map(|_| 4)
     }
 
-    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case, params)?, chunk(INFO.name, params)?)
-    }
-
-    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?, chunk(INFO.name, params).ok()?)))
-    }
-
-    fn size(&self, case: &Case, _: &Params) -> Size {
-        Size { profile_steps: estimate_steps(case, 4), ..Size::default() }
-    }
-
-    fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
+    /// Returns the trees with the first shift that leaves an input queue for the flood, or else with the fewest
+    /// children.
+    fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+        let size = size(case, params)?;
+        let Some(view) = View::from(case.grid(), case.collective.root) else {
+            return Ok(Vec::new());
+        };
+        let mut best = (u16::MAX, Vec::new());
+        for merge in 0..size {
+            let trees = quad(view, &Groups { size, merge });
+            let most = most_children(&trees);
+            if most < best.0 {
+                best = (most, trees);
+            }
+            if best.0 < INPUT_QUEUES {
+                break;
+            }
+        }
+        Ok(best.1)
     }
 }

@@ -47,12 +47,7 @@ impl RankAlgorithm for Rabenseifner {
         let (nodes, blocks) = (fold.nodes(), Blocks::new(c.elements, fold.whole));
         let start = |block: u32| blocks.start(block);
         b.phase("reduce-scatter");
-        for v in 0..fold.pairs {
-            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
-            let up = Operand::Stream(b.stream(goes, &[stays]));
-            b.combine(goes, 0, c.elements, &[Operand::In(0)], &[up]);
-            b.combine(stays, 0, c.elements, &[up, Operand::In(0)], &[Operand::Out(0)]);
-        }
+        fold.up(b, c.elements, |_| Operand::Out(0));
         let have = |v: u32, stage: usize, e: u32| {
             if stage == 0 && v >= fold.pairs { Operand::In(e) } else { Operand::Out(e) }
         };
@@ -62,7 +57,7 @@ impl RankAlgorithm for Rabenseifner {
         let doubling = Halving { nodes: &nodes, bits: (0..fold.stages()).rev().collect(), start };
         doubling.allgather(b, &mut held, |_| None, None);
         for v in 0..fold.pairs {
-            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
+            let (stays, goes) = fold.pair(v);
             let down = Operand::Stream(b.stream(stays, &[goes]));
             b.combine(stays, 0, c.elements, &[Operand::Out(0)], &[down]);
             b.combine(goes, 0, c.elements, &[down], &[Operand::Out(0)]);

@@ -56,12 +56,7 @@ impl RankAlgorithm for RecursiveHalving {
             scratch.push(if straight { 0 } else { b.scratch(fold.real(v), keeps(v).1) });
         }
         let tmp = |v: u32, e: u32| Operand::Tmp(scratch[v as usize] + e - keeps(v).0);
-        for v in 0..fold.pairs {
-            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
-            let up = Operand::Stream(b.stream(goes, &[stays]));
-            b.combine(goes, 0, all, &[Operand::In(0)], &[up]);
-            b.combine(stays, 0, all, &[up, Operand::In(0)], &[tmp(v, 0)]);
-        }
+        fold.up(b, all, |v| tmp(v, 0));
         let have =
             |v: u32, stage: usize, e: u32| if stage == 0 && v >= fold.pairs { Operand::In(e) } else { tmp(v, e) };
         let keep = |v: u32, stage: usize, e: u32| {
@@ -69,7 +64,7 @@ impl RankAlgorithm for RecursiveHalving {
         };
         Halving { nodes: &nodes, bits: (0..fold.stages()).rev().collect(), start }.reduce_scatter(b, have, keep);
         for v in 0..fold.pairs {
-            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
+            let (stays, goes) = fold.pair(v);
             let down = Operand::Stream(b.stream(stays, &[goes]));
             b.combine(stays, 0, len, &[tmp(v, goes.0 * len)], &[down]);
             b.combine(stays, 0, len, &[tmp(v, stays.0 * len)], &[Operand::Out(0)]);

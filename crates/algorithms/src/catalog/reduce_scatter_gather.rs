@@ -54,14 +54,7 @@ impl RankAlgorithm for ReduceScatterGather {
             if v as usize == root { Operand::Out(e) } else { Operand::Tmp(scratch[v as usize] + e) }
         };
         b.phase("reduce-scatter");
-        for v in 0..fold.pairs {
-            let (stays, goes) = (fold.real(v), fold.folded(v).expect("it is one of the pairs"));
-            let up = Operand::Stream(b.stream(goes, &[stays]));
-            b.combine(goes, 0, c.elements, &[Operand::In(0)], &[up]);
-            let own = Operand::In(0);
-            let ordered = if goes < stays { [up, own] } else { [own, up] };
-            b.combine(stays, 0, c.elements, &ordered, &[place(v, 0)]);
-        }
+        fold.up(b, c.elements, |v| place(v, 0));
         let have = |v: u32, stage: usize, e: u32| {
             if stage == 0 && v >= fold.pairs { Operand::In(e) } else { place(v, e) }
         };

@@ -27,12 +27,11 @@ use unisono_base::{
     narrow,
 };
 use unisono_collective::Kind;
-use unisono_lower::Placed;
 use unisono_machine::Grid;
 
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Param, Params, Profile, Size,
-    forest::{CHUNK, Edge, Tree, build, chunk, depth_cycles, estimate, estimate_steps, links, spare_turns, supports},
+    AlgorithmError, Case, Info, Param, Params,
+    forest::{CHUNK, Edge, GridTrees, Tree, depth_cycles, links, spare_turns},
 };
 
 pub struct SlackTree;
@@ -360,40 +359,34 @@ pub fn trees(case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> 
     Ok(growth.grow(root))
 }
 
-impl Algorithm for SlackTree {
+impl GridTrees for SlackTree {
     fn info(&self) -> &'static Info {
         &INFO
     }
 
-    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        shape(params)?;
-        chunk(INFO.name, params)?;
-        supports(INFO.name, case, false)
+    fn needs_corner(&self) -> bool {
+        false
     }
 
-    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case, params)?, chunk(INFO.name, params)?)
+    fn count(&self, _: &Case, params: &Params) -> Result<u32, AlgorithmError> {
+        shape(params).map(|(trees, ..)| trees)
     }
 
-    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &trees(case, params).ok()?, chunk(INFO.name, params).ok()?)))
+    fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+        trees(case, params)
     }
 
-    fn size(&self, case: &Case, params: &Params) -> Size {
-        // Most of the work is the search for paths around full links, which grows with the sides and falls with the
-        // children. Measured on up to 757 x 996 PEs.
+    /// Most of the work is the search for paths around full links, which grows with the sides and falls with the
+    /// children. Measured on up to 757 x 996 PEs.
+    fn growth_steps(&self, case: &Case, params: &Params) -> u128 {
         const A_PE: u128 = 20_000;
         const A_PE_BY_SIDE: u128 = 40;
         let (trees, children, _) = shape(params).unwrap_or((2, 2, 0));
         let a_pe = (A_PE + A_PE_BY_SIDE * u128::from(longer(case.grid()))) / u128::from(children);
-        let profile_steps = estimate_steps(case, trees) + u128::from(trees) * u128::from(case.grid().count()) * a_pe;
-        Size { profile_steps, ..Size::default() }
+        u128::from(trees) * u128::from(case.grid().count()) * a_pe
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid().is_line() {
-            return Vec::new();
-        }
         if case.wavelets() > LONGEST {
             let params = Params::new().with("trees", 4).with("children", 2).with("chains", CHAINS);
             return CHAINED.contains(&longer(case.grid())).then_some(params).into_iter().collect();

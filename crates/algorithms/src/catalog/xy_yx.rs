@@ -6,12 +6,11 @@
 
 use unisono_base::narrow;
 use unisono_collective::Kind;
-use unisono_lower::Placed;
 
 use super::auto_gen::within;
 use crate::{
-    Algorithm, AlgorithmError, Case, Info, Params, Profile, Size,
-    forest::{CHUNK, Tree, View, build, chunk, estimate, estimate_steps, supports},
+    AlgorithmError, Case, Info, Params,
+    forest::{CHUNK, GridTrees, Tree, View},
 };
 
 pub struct XyYx;
@@ -43,34 +42,17 @@ fn tree(v: View, case: &Case) -> Tree {
     Tree(parents)
 }
 
-fn trees(case: &Case) -> Vec<Tree> {
-    let view = View::from(case.grid(), case.collective.root);
-    view.map_or_else(Vec::new, |v| vec![tree(v, case), tree(v.turned(), case)])
-}
-
-impl Algorithm for XyYx {
+impl GridTrees for XyYx {
     fn info(&self) -> &'static Info {
         &INFO
     }
 
-    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        chunk(INFO.name, params)?;
-        supports(INFO.name, case, true)
+    fn count(&self, _: &Case, _: &Params) -> Result<u32, AlgorithmError> {
+        Ok(2)
     }
 
-    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
-        build(case, &trees(case), chunk(INFO.name, params)?)
-    }
-
-    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
-        Some(Profile::Terms(estimate(case, &trees(case), chunk(INFO.name, params).ok()?)))
-    }
-
-    fn size(&self, case: &Case, _: &Params) -> Size {
-        Size { profile_steps: estimate_steps(case, 2), ..Size::default() }
-    }
-
-    fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.grid().is_line() { Vec::new() } else { vec![Params::new()] }
+    fn trees(&self, case: &Case, _: &Params) -> Result<Vec<Tree>, AlgorithmError> {
+        let view = View::from(case.grid(), case.collective.root);
+        Ok(view.map_or_else(Vec::new, |v| vec![tree(v, case), tree(v.turned(), case)]))
     }
 }

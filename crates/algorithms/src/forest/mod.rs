@@ -9,12 +9,15 @@ mod estimate;
 mod quad;
 mod routes;
 mod tree;
+mod unit;
 
 pub(crate) use emit::depth_cycles;
-pub use emit::{CHUNK, build, chunk, most_children, shares, supports};
-pub use estimate::{estimate, estimate_steps};
+pub use emit::{CHUNK, most_children, shares};
+use emit::{build, chunk, supports};
+use estimate::{estimate, estimate_steps};
 pub use quad::{Lines, MERGE, View, quad};
 pub use tree::{Edge, Tree};
+pub use unit::{GridTrees, Over};
 
 use routes::Ways;
 pub use routes::{links, spare_turns};

@@ -5,6 +5,7 @@
 
 use unisono_base::NodeId;
 use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
 
 use super::Blocks;
 use crate::Case;
@@ -45,9 +46,21 @@ impl Fold {
         })
     }
 
-    /// Returns the rank that folded into virtual rank `v`.
-    pub fn folded(&self, v: u32) -> Option<NodeId> {
-        (v < self.pairs).then(|| NodeId(4 * v + 1 - self.real(v).0))
+    /// Returns the ranks of pair `v`: the one that stays, which is virtual rank `v`, and the other one.
+    pub fn pair(&self, v: u32) -> (NodeId, NodeId) {
+        let stays = self.real(v);
+        (stays, NodeId(4 * v + 1 - stays.0))
+    }
+
+    /// Emits the fold: the rank of a pair that stays has the sums of both vectors of `elements` at the operand that
+    /// `sum` returns for its virtual rank. Operands keep their order.
+    pub fn up(&self, b: &mut Builder, elements: u32, sum: impl Fn(u32) -> Operand) {
+        for v in 0..self.pairs {
+            let (stays, goes) = self.pair(v);
+            let (up, own) = (Operand::Stream(b.stream(goes, &[stays])), Operand::In(0));
+            b.combine(goes, 0, elements, &[own], &[up]);
+            b.combine(stays, 0, elements, &if goes < stays { [up, own] } else { [own, up] }, &[sum(v)]);
+        }
     }
 
     /// Returns the first rank for which virtual rank `v` stands.

@@ -8,6 +8,7 @@ mod fold;
 pub mod halving;
 pub mod hamilton;
 mod lanes;
+pub mod pipelined;
 mod ring;
 pub mod segments;
 pub mod shapes;

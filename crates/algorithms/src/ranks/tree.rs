@@ -1,7 +1,8 @@
 //! Trees of ranks in which each subtree is an interval of virtual ranks, and the reduce and the broadcast along them.
 //!
 //! In the k-nomial tree the parent of virtual rank v is v without its lowest digit above 0 to base k; the binomial tree
-//! has base 2. In the binary tree a rank has at most two children, which halve the rest of its interval.
+//! has base 2. In the binary tree a rank has at most two children, which halve the rest of its interval, and in the
+//! chain one.
 //!
 //! Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH", 2005.
 
@@ -60,6 +61,10 @@ pub struct Tree {
 impl Tree {
     pub fn binomial(ranks: u32, top: u32, radix: u32) -> Self {
         Self::of_children(ranks, top, |v, _| children(v, ranks, radix).collect())
+    }
+
+    pub fn chain(ranks: u32, top: u32) -> Self {
+        Self::of_children(ranks, top, |v, size| (v + 1..v + size).take(1).collect())
     }
 
     pub fn binary(ranks: u32, top: u32) -> Self {

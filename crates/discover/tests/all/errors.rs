@@ -1,6 +1,6 @@
 //! The errors of programs: each message names task, buffer and rank.
 
-use crate::common;
+use crate::{chain::first_difference, common};
 
 use common::{program, task};
 use unisono_base::BufferId;
@@ -111,8 +111,8 @@ fn ranks_that_diverge_are_found() {
         discovery
     };
     // Buffers are submissions too: the seventh task is submission 7.
-    assert_eq!(run(6).chain().first_difference(run(-1).chain()), Some(7));
-    assert_eq!(run(6).chain().first_difference(run(6).chain()), None);
+    assert_eq!(first_difference(run(6).chain(), run(-1).chain()), Some(7));
+    assert_eq!(first_difference(run(6).chain(), run(6).chain()), None);
     assert_eq!(run(6).submission(7), "task 't'");
     assert_eq!(run(6).submission(0), "buffer 'A'");
     assert_eq!(run(6).submission(99), "nothing");

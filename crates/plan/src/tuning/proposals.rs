@@ -7,7 +7,7 @@ use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{self, Method};
 
-use crate::{Asked, Part, Plan, PlanError, Problem, plan};
+use crate::{Asked, Part, Plan, PlanError, Problem, plan, sweep::at_best_setting};
 
 fn asked(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Asked<'_> {
     // The operator that does not commute is defined for i64 only.
@@ -44,7 +44,16 @@ pub fn proposals(
     Ok(found)
 }
 
-/// Plans one algorithm at the parameters that it chooses; `None` if it does not support the case.
+/// The parameters at which an algorithm is proposed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Setting {
+    /// The best ones by the model, as in [`proposals`].
+    Best,
+    /// Those of a user who names none, which files for other libraries can express.
+    Default,
+}
+
+/// Plans one algorithm; `None` if it does not support the case.
 ///
 /// # Errors
 /// As [`plan`].
@@ -54,8 +63,17 @@ pub fn propose(
     ranks: u32,
     elements: u64,
     algorithm: &str,
+    setting: Setting,
 ) -> Result<Option<Plan>, PlanError> {
-    planned(&asked(kind, machine, ranks, elements, Operator::Sum), algorithm, &Params::new())
+    let asked = asked(kind, machine, ranks, elements, Operator::Sum);
+    let none = Params::new();
+    if setting == Setting::Default {
+        return planned(&asked, algorithm, &none);
+    }
+    match at_best_setting(&Problem::new(&asked)?, algorithm, &none, true) {
+        Err(e) if e.is_unsupported() => Ok(None),
+        best => planned(&asked, algorithm, &best?.params),
+    }
 }
 
 fn planned(asked: &Asked, algorithm: &str, params: &Params) -> Result<Option<Plan>, PlanError> {

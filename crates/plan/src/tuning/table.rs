@@ -7,7 +7,7 @@ use unisono_machine::Machine;
 
 use super::{
     choice::{Contender, Times, between, boundary, choose, deciding},
-    proposals::propose,
+    proposals::{Setting, propose},
 };
 use crate::{Plan, PlanError};
 
@@ -77,6 +77,8 @@ pub struct Family<'a> {
     pub per_node: u32,
     /// Elements of f32, ascending.
     pub counts: Vec<u64>,
+    /// The parameters of algorithms between two measured numbers of ranks.
+    pub setting: Setting,
     /// The cells of each number of ranks, one for each of the counts.
     pub cells: BTreeMap<u32, Vec<Cell>>,
 }
@@ -111,7 +113,8 @@ impl Family<'_> {
         let mut plans = Plans::new();
         for &contender in names {
             let Contender::Algorithm(name) = contender else { continue };
-            let made = self.counts.iter().map(|&count| propose(self.kind, self.machine, ranks, count, name));
+            let propose = |&count: &u64| propose(self.kind, self.machine, ranks, count, name, self.setting);
+            let made = self.counts.iter().map(propose);
             plans.insert(contender, made.map(|plan| Ok(plan?.map(Arc::new))).collect::<Result<_, PlanError>>()?);
         }
         Ok(plans)

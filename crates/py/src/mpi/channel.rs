@@ -1,13 +1,12 @@
-//! [`Channel`]: the calls of a program on one communicator.
+//! [`Channel`]: the calls of a program on one communicator; [`LibraryCall`]: one that the MPI library carries out.
 
 use std::{
     cell::Cell,
-    mem,
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use pyo3::{buffer::PyUntypedBuffer, prelude::*};
-use unisono_taskrun::{Asked, CallMemory, Channel as Engine, Found as Row, Program, Signals, finish};
+use unisono_taskrun::{Asked, CallMemory, Channel as Engine, Found as Row, LibraryRequest, Program, Signals, finish};
 
 use super::run_error;
 use crate::{errors::detached, tasks::Raised};
@@ -107,11 +106,22 @@ impl Channel {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.close(&Calls(py)).map_err(|Raised(error)| error)
     }
+}
 
-    /// Leaks an object, because MPI may still write to its memory when Python ends.
-    #[staticmethod]
-    fn keep_for_good(kept: Py<PyAny>) {
-        mem::forget(kept);
+/// A call that the MPI library carries out, given by the handle of its request. `held` keeps its memory and request.
+#[pyclass(frozen, module = "unisono")]
+pub struct LibraryCall(LibraryRequest);
+
+#[pymethods]
+impl LibraryCall {
+    #[new]
+    fn new(request: usize, held: Py<PyAny>) -> PyResult<Self> {
+        LibraryRequest::new(request, Box::new(held)).map(Self).map_err(run_error)
+    }
+
+    /// Advances the call and returns whether it is complete. While another thread advances it, returns false.
+    fn poll(&self, py: Python<'_>) -> PyResult<bool> {
+        self.0.poll(&Calls(py)).map_err(|Raised(error)| error)
     }
 }
 

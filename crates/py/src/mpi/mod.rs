@@ -9,7 +9,7 @@ use pyo3::{PyErr, pyfunction};
 use unisono_mpi::{OF_PROGRAMS, REPORTED, is_on};
 use unisono_taskrun::RunError;
 
-pub use channel::Channel;
+pub use channel::{Channel, LibraryCall};
 
 use crate::errors::{Error, input};
 

@@ -131,6 +131,7 @@ impl Host for PythonHost<'_, '_> {
         let (py, local) = (self.py, self.local(array)?);
         let dims = local.getattr("data")?.getattr("ndim")?.extract()?;
         let part = boxes(py, &[*part], dims)?.get_item(0)?;
+        // Copies, because Python may keep views of them for longer than the piece lives.
         let codes = codes.map(|codes| PyBytes::new(py, codes));
         local.call_method1("combine", (part, PyBytes::new(py, values), codes))?;
         Ok(())

@@ -53,12 +53,21 @@ impl TaskMemory {
 }
 
 impl TaskMemory {
-    /// Works with the routes. No lock is held meanwhile, because the host's functions run.
-    pub(super) fn with_routes<R>(&self, act: impl FnOnce(&mut Routes) -> R) -> R {
-        let mut routes = mem::take(&mut *lock(&self.routes));
-        let done = act(&mut routes);
-        *lock(&self.routes) = routes;
-        done
+    /// Takes the routes out until the result is dropped. No lock is held meanwhile, because the host's functions run.
+    pub(super) fn take_routes(&self) -> TakenRoutes<'_> {
+        TakenRoutes { home: &self.routes, routes: mem::take(&mut *lock(&self.routes)) }
+    }
+}
+
+/// The routes of a memory, which go back there also after a panic.
+pub(super) struct TakenRoutes<'a> {
+    home: &'a Mutex<Routes>,
+    pub(super) routes: Routes,
+}
+
+impl Drop for TakenRoutes<'_> {
+    fn drop(&mut self) {
+        *lock(self.home) = mem::take(&mut self.routes);
     }
 }
 

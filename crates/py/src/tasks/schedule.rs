@@ -49,12 +49,11 @@ impl TaskSchedule {
     fn prepare(&self, py: Python<'_>, discovery: &Bound<'_, Discovery>) -> PyResult<()> {
         let (host, mut discovery) = (self.host(py), discovery.borrow_mut());
         let memory = self.memory.get();
-        memory.with_routes(|routes| {
-            let find = |operation: &_, buffer| {
-                routes.prepare(&host, discovery.engine_and_proofs(), &memory.memory, operation, buffer)
-            };
-            self.run.prepare(find).map_err(|Raised(error)| error)
-        })
+        let mut taken = memory.take_routes();
+        let find = |operation: &_, buffer| {
+            taken.routes.prepare(&host, discovery.engine_and_proofs(), &memory.memory, operation, buffer)
+        };
+        self.run.prepare(find).map_err(|Raised(error)| error)
     }
 
     /// True if nothing is under way. Then nothing can begin before the next kernel has ended.

@@ -8,6 +8,7 @@
 //! later calls of this module advance the call, and [`finish`] does at the end of the program. A call that never
 //! completes is never freed.
 
+mod library_request;
 mod memory;
 mod under_way;
 
@@ -16,13 +17,17 @@ use std::{
     mem,
     sync::{Arc, Mutex, atomic::Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use unisono_collective::Kind;
-use unisono_mpi::{Call, Comm, Failed, Library, Outcome, Planned, Reduction, Rows, ThreadLevel, Unserved, library};
+use unisono_mpi::{
+    Begun, Call, Comm, Failed, Library, Outcome, Planned, Reduction, Rows, ThreadLevel, Unserved, is_first, library,
+    longest_wait,
+};
 use unisono_schedule::plan_file::PlanFile;
 
+pub use library_request::LibraryRequest;
 pub use memory::Side;
 use memory::{address, check_places, sizes};
 use under_way::SIGNALS;
@@ -36,15 +41,11 @@ use crate::{
 };
 
 /// Channels with a call under way.
-static CALLS: CallList<MpiPlan> = CallList::new();
+static CALLS: CallList<MpiCall> = CallList::new();
 /// Polls of a waiting call before each further poll yields to other threads and ranks of this core.
 const SPINS: u32 = 32;
 /// Polls between two readings of the clock.
 const POLLS: u32 = 16;
-/// The time for which the end of the program waits for calls without progress. [`PATIENCE_VARIABLE`] sets other
-/// seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
-const PATIENCE_VARIABLE: &str = "UNISONO_PATIENCE";
 const IN_USE: &str =
     "a call is under way on this channel in another thread; wait for it, or give each thread a world of its own";
 
@@ -65,18 +66,35 @@ pub trait Program {
     fn signals(&self) -> Option<Signals<Self::Error>>;
 }
 
-struct MpiPlan {
-    planned: Planned,
-    library: &'static Library,
+/// A plan, or a call that the library itself carries out.
+enum MpiCall {
+    Planned(&'static Library, Box<Planned>),
+    Library(&'static Library, Begun),
 }
 
-impl Polled for MpiPlan {
+impl Polled for MpiCall {
     fn poll(&mut self) -> Outcome<bool> {
-        self.planned.poll(self.library)
+        match self {
+            Self::Planned(library, planned) => planned.poll(library),
+            Self::Library(library, request) => library.is_over(request),
+        }
     }
 
+    /// The library does not tell the progress of its calls.
     fn moves(&self) -> u64 {
-        self.planned.moves()
+        match self {
+            Self::Planned(_, planned) => planned.moves(),
+            Self::Library(..) => 0,
+        }
+    }
+}
+
+impl MpiCall {
+    fn plan(&mut self) -> Option<&mut Planned> {
+        match self {
+            Self::Planned(_, planned) => Some(planned),
+            Self::Library(..) => None,
+        }
     }
 }
 
@@ -105,7 +123,7 @@ pub struct Channel {
     library: &'static Library,
     level: ThreadLevel,
     comm: Mutex<Comm>,
-    slot: Arc<Slot<MpiPlan>>,
+    slot: Arc<Slot<MpiCall>>,
     /// Rows of each plan, for threads that only read. None: the plan does not serve this number of ranks.
     rows: Mutex<Vec<Option<Arc<Rows>>>>,
     pub ranks: u32,
@@ -157,7 +175,7 @@ impl Channel {
         Ok(inside)
     }
 
-    fn work(&self) -> Result<Work<MpiPlan>, RunError> {
+    fn work(&self) -> Result<Work<MpiCall>, RunError> {
         self.slot.work().ok_or_else(|| RunError::refused(IN_USE))
     }
 
@@ -180,7 +198,7 @@ impl Channel {
         let made = program.guarded(|| Planned::on(library, comm, &plan, anywhere))?;
         let planned = made.map_err(RunError::from)?;
         lock(&self.rows).push(planned.as_ref().map(|planned| Arc::clone(planned.rows())));
-        state.plans.push(planned.map(|planned| MpiPlan { planned, library }));
+        state.plans.push(planned.map(|planned| MpiCall::Planned(library, Box::new(planned))));
         Ok(state.plans.len() - 1)
     }
 
@@ -222,12 +240,11 @@ impl Channel {
         if let Some(refusal) = state.phase.refusal() {
             return Err(RunError::refused(refusal).into());
         }
-        let plan = state.plans.get_mut(asked.plan).and_then(Option::as_mut);
-        let found = plan.and_then(|plan| plan.planned.rows().find(&call).map(|entry| (plan, entry)));
-        let Some((plan, entry)) = found else {
+        let plan = state.plans.get_mut(asked.plan).and_then(Option::as_mut).and_then(MpiCall::plan);
+        let found = plan.and_then(|planned| planned.rows().find(&call).map(|entry| (planned, entry)));
+        let Some((planned, entry)) = found else {
             return Err(RunError::input("the plan has no row for this call").into());
         };
-        let planned = &mut plan.planned;
         if given_bytes > 0 && got_bytes > 0 {
             let room = got.as_ref().map_or(0, |side| side.bytes);
             check_places(&call, self.rank, (given_bytes, got_bytes), in_place, room)?;
@@ -281,22 +298,7 @@ impl Channel {
     /// An earlier call failed or was interrupted, or this one fails.
     pub fn poll<P: Program>(&self, program: &P) -> Result<bool, P::Error> {
         let _inside = self.enter(program)?;
-        let Some(mut work) = self.slot.work() else { return Ok(false) };
-        let state = work.state();
-        match state.phase {
-            Phase::Idle | Phase::Closed => return Ok(true),
-            Phase::Running(_) => {}
-            phase => return Err(RunError::refused(phase.refusal().unwrap_or_default()).into()),
-        }
-        let done = program.guarded(|| state.poll());
-        if done.is_err() {
-            state.phase = Phase::Failed;
-        }
-        let done = done?.map_err(RunError::from)?;
-        if done {
-            CALLS.end(work);
-        }
-        Ok(done)
+        poll(program, &self.slot)
     }
 
     /// Frees the communicator. All ranks call this together, and no call can be made afterwards.
@@ -362,6 +364,26 @@ impl Drop for Channel {
     }
 }
 
+/// Advances a call under way as [`Channel::poll`].
+fn poll<P: Program>(program: &P, slot: &Arc<Slot<MpiCall>>) -> Result<bool, P::Error> {
+    let Some(mut work) = slot.work() else { return Ok(false) };
+    let state = work.state();
+    match state.phase {
+        Phase::Idle | Phase::Closed => return Ok(true),
+        Phase::Running(_) => {}
+        phase => return Err(RunError::refused(phase.refusal().unwrap_or_default()).into()),
+    }
+    let done = program.guarded(|| state.poll());
+    if done.is_err() {
+        state.phase = Phase::Failed;
+    }
+    let done = done?.map_err(RunError::from)?;
+    if done {
+        CALLS.end(work);
+    }
+    Ok(done)
+}
+
 /// Polls until the call is over.
 fn wait_for<E>(planned: &mut Planned, library: &Library, signals: Option<Signals<E>>) -> Waited<E> {
     let (mut polls, mut last) = (0u32, Instant::now());
@@ -396,12 +418,6 @@ fn carry_on<P: Program>(program: &P) -> Result<(), P::Error> {
     Ok(())
 }
 
-/// Returns the time for which the end of the program waits for calls without progress.
-fn patience() -> Duration {
-    let seconds = std::env::var(PATIENCE_VARIABLE).ok().and_then(|text| text.parse().ok());
-    seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or(PATIENCE)
-}
-
 /// Advances every call under way until it is complete, or until no call progressed for some time. Later calls are
 /// refused. It runs when the program ends, before MPI is finalized.
 ///
@@ -412,14 +428,19 @@ pub fn finish<P: Program>(program: &P) -> Result<(), P::Error> {
         admission::ENDING.store(true, Ordering::SeqCst);
         return Ok(());
     };
-    let (patience, level) = (patience(), library.thread_level().map_err(RunError::from)?);
+    let patience = longest_wait(|line| {
+        if is_first() {
+            let _ = writeln!(std::io::stderr(), "unisono: {line}");
+        }
+    });
+    let level = library.thread_level().map_err(RunError::from)?;
     let poll = || {
         program.guarded(|| {
             thread::yield_now();
             CALLS.poll_all(|| enter(library, level).ok())
         })
     };
-    let ended = CallList::<MpiPlan>::finish(patience, poll, || program.signals().map_or(Ok(()), |check| check()));
+    let ended = CallList::<MpiCall>::finish(patience, poll, || program.signals().map_or(Ok(()), |check| check()));
     admission::ENDING.store(true, Ordering::SeqCst);
     // Waiting threads see the flag at their next poll. A thread may still be in an operator of the program.
     program.guarded(|| {

@@ -8,7 +8,7 @@ fn each_rank_stays_or_folds() {
     for ranks in 1..40 {
         for root in 0..ranks {
             let fold = Fold::with_root(ranks, root);
-            let all = (0..fold.whole).flat_map(|v| [Some(fold.real(v)), fold.folded(v)]).flatten();
+            let all = fold.nodes().into_iter().chain((0..fold.pairs).map(|v| fold.pair(v).1));
             let mut all: Vec<u32> = all.map(|n| n.0).collect();
             all.sort_unstable();
             assert!(all.into_iter().eq(0..ranks));

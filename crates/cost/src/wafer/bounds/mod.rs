@@ -17,7 +17,7 @@ pub use blocks::Blocks;
 pub use lemma_7_2::{Corrected, Printed};
 pub use message::Message;
 pub use paper_1d::{Paper1d, PaperTable};
-pub use physical::{Physical1d, Physical2d};
+pub use physical::{PHYSICAL_1D, PHYSICAL_2D};
 pub use tight_1d::{Tight1d, tree_energy};
 
 /// Sorted by file.
@@ -27,8 +27,8 @@ pub(crate) const BOUNDS: &[&dyn Bound] = &[
     &lemma_7_2::Printed,
     &message::Message,
     &paper_1d::Paper1d,
-    &physical::Physical1d,
-    &physical::Physical2d,
+    &physical::PHYSICAL_1D,
+    &physical::PHYSICAL_2D,
     &tight_1d::Tight1d,
 ];
 

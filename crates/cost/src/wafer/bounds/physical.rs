@@ -11,65 +11,38 @@ use unisono_base::Cycles;
 use super::BoundCase;
 use crate::{Bound, CostProblem, Time};
 
-pub struct Physical1d;
-pub struct Physical2d;
+/// The bound on lines, or on grids that are no line.
+pub struct Physical {
+    name: &'static str,
+    of_lines: bool,
+}
 
-const REFERENCE: &str =
-    "one wavelet a cycle at the root's ramp, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2";
-const ASSUMES: &str = "nothing beyond the machine: it holds for everything that runs; the paper's improved form for \
-    star leaves out the first hop and may lie one cycle under it";
+pub const PHYSICAL_1D: Physical = Physical { name: "physical-1d", of_lines: true };
+pub const PHYSICAL_2D: Physical = Physical { name: "physical-2d", of_lines: false };
+
+impl Bound for Physical {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn reference(&self) -> &'static str {
+        "one wavelet a cycle at the root's ramp, one hop a cycle; Near-Optimal Wafer-Scale Reduce, section 2.2"
+    }
+
+    fn assumes(&self) -> &'static str {
+        "nothing beyond the machine: it holds for everything that runs; the paper's improved form for star leaves out \
+         the first hop and may lie one cycle under it"
+    }
+
+    fn time(&self, problem: &CostProblem) -> Option<Time> {
+        let applies = |case: &BoundCase| case.reduces() && case.part.grid.is_line() == self.of_lines;
+        BoundCase::time(problem, |case| applies(case).then(|| physical(case)))
+    }
+}
 
 fn physical(case: &BoundCase) -> Cycles {
     if case.is_local() {
         return Cycles(0.0);
     }
     Cycles(case.wavelets as f64 + f64::from(case.part.grid.eccentricity(case.root)) + case.part.depth_cycles)
-}
-
-impl Bound for Physical1d {
-    fn name(&self) -> &'static str {
-        "physical-1d"
-    }
-
-    fn reference(&self) -> &'static str {
-        REFERENCE
-    }
-
-    fn assumes(&self) -> &'static str {
-        ASSUMES
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        BoundCase::time(problem, Self::cycles)
-    }
-}
-
-impl Physical1d {
-    fn cycles(case: &BoundCase) -> Option<Cycles> {
-        (case.reduces() && case.part.grid.is_line()).then(|| physical(case))
-    }
-}
-
-impl Bound for Physical2d {
-    fn name(&self) -> &'static str {
-        "physical-2d"
-    }
-
-    fn reference(&self) -> &'static str {
-        REFERENCE
-    }
-
-    fn assumes(&self) -> &'static str {
-        ASSUMES
-    }
-
-    fn time(&self, problem: &CostProblem) -> Option<Time> {
-        BoundCase::time(problem, Self::cycles)
-    }
-}
-
-impl Physical2d {
-    fn cycles(case: &BoundCase) -> Option<Cycles> {
-        (case.reduces() && !case.part.grid.is_line()).then(|| physical(case))
-    }
 }

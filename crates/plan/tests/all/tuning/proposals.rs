@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::Machine;
-use unisono_plan::tuning::{SizeClass, proposals, propose, worthwhile};
+use unisono_plan::tuning::{Setting, SizeClass, proposals, propose, worthwhile};
 use unisono_schedule::verify::{self, Method};
 
 #[test]
@@ -26,8 +26,33 @@ fn proposals_are_the_first_candidates_whose_ranks_end_with_equal_bits() {
         assert!(found.is_sorted_by(|a, b| a.best().time.seconds <= b.best().time.seconds));
         assert!(found.iter().all(|p| verify::verify(p.schedule().unwrap(), Method::Auto).repeatable));
     }
-    assert!(propose(Kind::Allreduce, &machine, 6, 1000, "dissemination").unwrap().is_none());
-    assert!(propose(Kind::Allreduce, &machine, 6, 1000, "ring").unwrap().is_some());
+    for setting in [Setting::Best, Setting::Default] {
+        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "dissemination", setting).unwrap().is_none());
+        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "ring", setting).unwrap().is_some());
+    }
+}
+
+/// What is proposed for a measurement is what a plan lists, at the same parameters and with the same time.
+#[test]
+fn an_algorithm_is_proposed_as_a_plan_lists_it() {
+    let mut apart = 0;
+    for (machine, kind, ranks, elements) in [
+        ("archer", Kind::Broadcast, 9, 174),
+        ("archer-median", Kind::Gather, 7, 546_227),
+        ("paper-sim", Kind::Reduce, 10, 4),
+        ("paper-sim", Kind::Scatter, 8, 5),
+    ] {
+        let machine = Machine::preset(machine).unwrap();
+        for listed in proposals(kind, &machine, ranks, elements, 3, Operator::Sum).unwrap() {
+            let (name, best) = (listed.best().algorithm.name(), listed.best());
+            let proposed = propose(kind, &machine, ranks, elements, name, Setting::Best).unwrap().unwrap();
+            assert_eq!(proposed.best().params, best.params, "{name} for {kind} on {}", machine.name());
+            assert_eq!(proposed.best().time.seconds, best.time.seconds, "{name} for {kind} on {}", machine.name());
+            let usual = propose(kind, &machine, ranks, elements, name, Setting::Default).unwrap();
+            apart += u32::from(usual.is_some_and(|usual| usual.best().time.seconds > best.time.seconds));
+        }
+    }
+    assert!(apart >= 4, "the best parameters are rarely those that a user gets who names none: {apart}");
 }
 
 #[test]

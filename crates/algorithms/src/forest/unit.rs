@@ -1,0 +1,71 @@
+//! A reduce over several trees of a grid, as a registered algorithm.
+
+use unisono_lower::Placed;
+
+use super::{Tree, build, chunk, estimate, estimate_steps, supports};
+use crate::{Algorithm, AlgorithmError, Case, Info, Params, Profile, Size};
+
+/// Trees over a grid, each with a share of the vector.
+pub trait GridTrees: Sync {
+    /// Returns the facts of the algorithm, with [`super::CHUNK`] among its parameters.
+    fn info(&self) -> &'static Info;
+
+    /// Returns whether the root has to be in a corner.
+    fn needs_corner(&self) -> bool {
+        true
+    }
+
+    /// Returns the number of trees.
+    ///
+    /// # Errors
+    /// A parameter that does not fit.
+    fn count(&self, case: &Case, params: &Params) -> Result<u32, AlgorithmError>;
+
+    /// Returns the trees of a case that is supported.
+    ///
+    /// # Errors
+    /// A parameter that does not fit.
+    fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError>;
+
+    /// Returns the elementary steps of [`Self::trees`], if they are more than those of the estimate.
+    fn growth_steps(&self, _case: &Case, _params: &Params) -> u128 {
+        0
+    }
+
+    /// Returns the parameters that are ranked on a grid that is no line.
+    fn candidates(&self, _case: &Case) -> Vec<Params> {
+        vec![Params::new()]
+    }
+}
+
+/// Trees over a grid as an [`Algorithm`].
+pub struct Over<T>(pub T);
+
+impl<T: GridTrees> Algorithm for Over<T> {
+    fn info(&self) -> &'static Info {
+        self.0.info()
+    }
+
+    fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        self.0.count(case, params)?;
+        chunk(self.info().name, params)?;
+        supports(self.info().name, case, self.0.needs_corner())
+    }
+
+    fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError> {
+        build(case, &self.0.trees(case, params)?, chunk(self.info().name, params)?)
+    }
+
+    fn profile(&self, case: &Case, params: &Params) -> Option<Profile> {
+        Some(Profile::Terms(estimate(case, &self.0.trees(case, params).ok()?, chunk(self.info().name, params).ok()?)))
+    }
+
+    fn size(&self, case: &Case, params: &Params) -> Size {
+        let steps = |trees| estimate_steps(case, trees) + self.0.growth_steps(case, params);
+        Size { profile_steps: self.0.count(case, params).map_or(0, steps), ..Size::default() }
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        if case.grid().is_line() { Vec::new() } else { self.0.candidates(case) }
+    }
+}

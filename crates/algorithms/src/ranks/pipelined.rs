@@ -1,0 +1,81 @@
+//! Broadcasts and reduces of segments along a tree, which differ by their tree and its rounds.
+
+use unisono_collective::{Collective, Kind};
+use unisono_lower::Round;
+use unisono_schedule::{Builder, Operand};
+
+use super::{
+    RankAlgorithm, segments,
+    tree::{Tree, broadcast, reduce, top},
+};
+use crate::{AlgorithmError, Case, Info, Param, Params};
+
+/// The bytes of a segment by default.
+const DEFAULT: Option<u32> = Some(8 << 10);
+
+/// A tree along which segment after segment goes.
+///
+/// If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
+pub trait PipelinedTree: Sync {
+    /// Returns the facts of the algorithm, most of which [`INFO`] has.
+    fn info(&self) -> &'static Info;
+
+    fn tree(&self, ranks: u32, top: u32) -> Tree;
+
+    /// Returns the most instructions of one segment.
+    fn instructions(&self, ranks: u64) -> u64;
+
+    /// Returns the rounds of a first segment of `bytes` and of `more` further ones, and whether the result has to be
+    /// sent to the root.
+    fn rounds(&self, case: &Case, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>>;
+}
+
+/// The facts that these algorithms share.
+pub const INFO: Info = Info {
+    collectives: &[Kind::Broadcast, Kind::Reduce],
+    params: &[Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" }],
+    ..Info::AMONG_RANKS
+};
+
+/// A pipelined tree as a [`RankAlgorithm`].
+pub struct Pipelined<T>(pub T);
+
+impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
+    fn info(&self) -> &'static Info {
+        self.0.info()
+    }
+
+    fn keeps_order(&self, _: &Collective) -> bool {
+        true
+    }
+
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        segments::segments(self.info().name, DEFAULT, case, params).map(|_| ())
+    }
+
+    fn instructions(&self, case: &Case, params: &Params) -> u64 {
+        let segments = segments::count(self.info().name, DEFAULT, case, params);
+        self.0.instructions(case.collective.ranks.into()) * segments
+    }
+
+    fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = &case.collective;
+        let segments = segments::segments(self.info().name, DEFAULT, case, params)?;
+        if c.kind == Kind::Reduce {
+            reduce(b, c, &self.0.tree(c.ranks, top(c)), segments, Operand::Out);
+        } else {
+            broadcast(b, &self.0.tree(c.ranks, c.root), segments);
+        }
+        Ok(())
+    }
+
+    fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
+        let c = &case.collective;
+        let (first, more) = segments::first_and_more(self.info().name, DEFAULT, case, params).ok()?;
+        self.0.rounds(case, case.bytes(first), more, c.kind == Kind::Reduce && top(c) != c.root)
+    }
+
+    fn candidates(&self, case: &Case) -> Vec<Params> {
+        segments::candidates(DEFAULT, case)
+    }
+}
