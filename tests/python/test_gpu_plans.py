@@ -270,23 +270,27 @@ def test_thread_blocks_share_the_work_of_a_gpu(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("collective", ["allreduce", "broadcast", "reduce"])
-def test_switches_that_reduce_are_asked_by_one_gpu(collective: str, tmp_path: Path) -> None:
+def test_switches_that_reduce_are_asked_for_shares(collective: str, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    words = (collective, "--machine", "dgx-h100", "--bytes", "1MiB", "--algorithm", "in-network", "--param", "chunks=4")
+    words = (collective, "--machine", "dgx-h100", "--bytes", "1MiB", "--algorithm", "in-network", "--param", "chunks=1")
     call("emit", *words, "--format", "mscclpp", "-o", str(file))
-    blocks = [block for gpu in json.loads(file.read_text())["gpus"] for block in gpu["threadblocks"]]
+    plan = json.loads(file.read_text())
+    name = "gstore" if collective == "broadcast" else "glres"
     asked = [
-        op["tbg_info"]
-        for block in blocks
+        (gpu["id"], op["tbg_info"]["tb_id"], op["tbg_info"]["tbg_size"])
+        for gpu in plan["gpus"]
+        for block in gpu["threadblocks"]
         for op in block["ops"]
-        if op["name"] == ("gstore" if collective == "broadcast" else "glres")
+        if op["name"] == name
     ]
-    # Chunks of 256 KiB are shared by the fastest number of thread blocks.
-    size = asked[0]["tbg_size"]
-    assert size > 1
-    assert sorted((share["tb_id"], share["tbg_size"]) for share in asked) == sorted(
-        [(n, size) for n in range(size)] * 4
-    )
+    # The vector is shared by the fastest number of thread blocks, and a sum for all GPUs by all of them.
+    leaders = 8 if collective == "allreduce" else 1
+    size = asked[0][2]
+    assert size > leaders
+    first = 0 if leaders == 8 else asked[0][0]
+    assert {gpu for gpu, *_ in asked} == set(range(first, first + leaders))
+    shares = [(first + n // (size // leaders), n, size) for n in range(size)]
+    assert sorted(asked) == sorted(shares)
     found = json_of("verify", str(file), "--bytes", "1MiB")
     assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
     # One comparison of all algorithms, since it takes long.

@@ -1,6 +1,8 @@
 //! The thread blocks that execute a schedule on GPUs, as an imported plan states them.
 
-use unisono_base::InstrId;
+use std::collections::BTreeMap;
+
+use unisono_base::{InstrId, NodeId};
 use unisono_machine::network::Protocol;
 
 /// The protocol of each instruction that a thread block runs. A lane is a thread block.
@@ -10,13 +12,27 @@ use unisono_machine::network::Protocol;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ThreadBlocks {
     protocols: Vec<Option<Protocol>>,
+    /// The rank that asks for each instruction of a switch.
+    leaders: BTreeMap<InstrId, NodeId>,
     unserved: Option<String>,
 }
 
 impl ThreadBlocks {
     /// Makes thread blocks from the protocol of each instruction, in the order of their ids.
     pub fn new(protocols: Vec<Option<Protocol>>) -> Self {
-        Self { protocols, unserved: None }
+        Self { protocols, leaders: BTreeMap::new(), unserved: None }
+    }
+
+    /// Sets the rank whose thread block asks for each instruction of a switch: it loads what the switch reads from all,
+    /// and stores the result to all.
+    #[must_use]
+    pub fn led_by(self, leaders: BTreeMap<InstrId, NodeId>) -> Self {
+        Self { leaders, ..self }
+    }
+
+    /// Returns the rank that asks for an instruction of a switch, if that is stated.
+    pub fn leader(&self, id: InstrId) -> Option<NodeId> {
+        self.leaders.get(&id).copied()
     }
 
     /// States why the library that reads the imported file does not run calls of the size of the schedule by it.

@@ -98,7 +98,12 @@ fn planned(
             }
             let info = algorithm.info();
             let all_given = info.params.iter().all(|p| params.get(p.name).is_some());
-            if info.best_of_listed && !all_given && !target.is_slow(c, algorithm, &chosen) {
+            // The default of a schedule is not that of its file, whose thread blocks cut messages by themselves.
+            let by_file = params.is_empty()
+                && emitter.is_some_and(|emitter| unisono_gpu::named(emitter.name()).is_some())
+                && target.candidates(c, params).iter().any(|(listed, _)| listed.name() == algorithm.name());
+            let best_of_listed = info.best_of_listed || by_file;
+            if best_of_listed && !all_given && !target.is_slow(c, algorithm, &chosen) {
                 rank(&problem, params, emitter, ranked, Some(algorithm.name()))?
             } else {
                 named(&problem, algorithm, &chosen)?

@@ -10,16 +10,16 @@ use unisono_base::{InstrId, NodeId};
 use unisono_collective::Kind;
 use unisono_schedule::{Flow, Operand, Schedule};
 
-/// Elements that have been written, as ranges that do not touch: the end of each by its start.
+/// Numbers of places, as ranges that do not touch: the end of each by its start.
 #[derive(Default)]
-struct Ranges(BTreeMap<u64, u64>);
+pub(super) struct Ranges(BTreeMap<u64, u64>);
 
 impl Ranges {
-    fn meets(&self, start: u64, end: u64) -> bool {
+    pub(super) fn meets(&self, start: u64, end: u64) -> bool {
         self.0.range(..end).next_back().is_some_and(|(_, &last)| last > start)
     }
 
-    fn add(&mut self, mut start: u64, mut end: u64) {
+    pub(super) fn add(&mut self, mut start: u64, mut end: u64) {
         while let Some((&first, &last)) = self.0.range(..=end).next_back().filter(|(_, last)| **last >= start) {
             (start, end) = (start.min(first), end.max(last));
             self.0.remove(&first);

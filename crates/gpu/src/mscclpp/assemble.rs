@@ -205,7 +205,9 @@ impl Exporter<'_> {
                 *channel = place(&mut lists.switches, narrow(own));
             }
         }
-        let tbg_info = is_shared.then_some(ThreadBlockGroup { tb_id: share, tbg_size: shares });
+        let ((part, parts), (share, shares)) = (step.part, if is_shared { (share, shares) } else { (0, 1) });
+        let tbg_info =
+            (parts * shares > 1).then_some(ThreadBlockGroup { tb_id: part * shares + share, tbg_size: parts * shares });
         Op { tbg_info, ..step.into_op(channel_ids) }
     }
 }

@@ -1,5 +1,9 @@
-//! Nodes that are switches, as switch channels. One GPU asks the switch to add the data of all GPUs of a group at one
+//! Nodes that are switches, as switch channels. A GPU asks the switch to add the data of all GPUs of a group at one
 //! place of scratch memory and to store the sum there for all of them, or to store its own data there.
+//!
+//! If all n GPUs of a group get a sum, each of them asks for 1/n of it, as in NCCL's NVLS and in
+//! `allreduce_nvls_zero_copy` of MSCCL++: then 1 + 1/n of the sum crosses each link. One GPU that asked for all of it
+//! would have it twice on its links.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +14,8 @@ use unisono_schedule::{Flow, Operand, Schedule};
 pub struct Request {
     /// The GPUs of the group, in ascending order.
     pub group: Vec<u32>,
-    /// The GPU that asks for it.
-    pub leader: u32,
+    /// The GPUs that ask for it, each for an equal part.
+    pub leaders: Vec<u32>,
     /// True if the switch adds; else it stores the data of the leader.
     pub adds: bool,
     /// The first chunk, in scratch memory of each GPU of the group.
@@ -19,9 +23,14 @@ pub struct Request {
     pub chunks: u32,
 }
 
+/// Bytes of which the runtime gives each part a whole number.
+const ALIGNED_BYTES: u64 = 16;
+
 /// The requests to all switches, and the streams to and from them as places of scratch memory.
 #[derive(Default)]
 pub struct BehindSwitches {
+    /// The parts in which GPUs read and write all data, so that a thread block accesses what it asks a switch for.
+    pub parts: u32,
     pub requests: BTreeMap<InstrId, Request>,
     /// The first chunk of each stream, the same on all GPUs.
     pub places: BTreeMap<StreamId, u32>,
@@ -67,7 +76,7 @@ pub fn requests(
             places.join(first, stream);
         }
     }
-    let mut made = BehindSwitches::default();
+    let mut made = BehindSwitches { parts: 1, ..BehindSwitches::default() };
     for stream in schedule.all_streams() {
         let (source, sinks) = (schedule.stream(stream).source, schedule.stream_sinks(stream));
         if source.0 < ranks && sinks.iter().all(|sink| sink.0 < ranks) {
@@ -115,10 +124,35 @@ pub fn requests(
         }
         let leader = if adds { readers.get(n % readers.len().max(1)).copied() } else { sources.first().copied() };
         let place = made.places[&stream] + span.start / unit;
-        let leader = leader.unwrap_or(group[0]);
-        made.requests.insert(id, Request { group, leader, adds, place, chunks: narrow(span.len / unit) });
+        let leaders = vec![leader.unwrap_or(group[0])];
+        made.requests.insert(id, Request { group, leaders, adds, place, chunks: narrow(span.len / unit) });
     }
+    made.part(schedule, flow);
     Ok(made)
+}
+
+impl BehindSwitches {
+    /// Lets all GPUs of a group ask for parts of its sums, if all sums are for all GPUs, and GPUs only give their
+    /// inputs and get their outputs: others read data in the shares in which they were written.
+    fn part(&mut self, schedule: &Schedule, flow: &Flow) {
+        let c = schedule.collective();
+        let nodes = schedule.all_nodes().take(c.ranks as usize);
+        let is_plain =
+            schedule.stream_count() == self.places.len() && nodes.map(|n| schedule.scratch_elements(n)).all(|n| n == 0);
+        let is_of_all = |(id, request): (&InstrId, &Request)| {
+            let readers = flow.pushes(schedule, *id).map(|(stream, _)| schedule.stream_sinks(stream).len());
+            request.adds && request.group.len() == c.ranks as usize && readers.sum::<usize>() == request.group.len()
+        };
+        if !is_plain || !self.requests.iter().all(is_of_all) {
+            return;
+        }
+        let bytes = |id: &InstrId| u64::from(schedule.instr(*id).len) * c.dtype.bytes();
+        let least = self.requests.keys().map(bytes).min().unwrap_or(0);
+        self.parts = narrow((least / ALIGNED_BYTES).clamp(1, c.ranks.into()));
+        for request in self.requests.values_mut().filter(|_| self.parts > 1) {
+            request.leaders = request.group[..self.parts as usize].to_vec();
+        }
+    }
 }
 
 /// Streams that share a place.

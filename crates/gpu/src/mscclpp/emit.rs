@@ -1,6 +1,7 @@
 //! The emitter of plans: chooses the protocol, and proves what it has written before it hands it out. A draft is only
 //! run, for its order and its time.
 
+use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_formats::{Asked, Refused};
 use unisono_lower::{File, VerifiedFile};
@@ -273,9 +274,12 @@ fn expressible(schedule: &Schedule) -> Result<(), String> {
         let count = schedule.instr_count();
         return Err(format!("it has {count} instructions; plans of at most {INSTRUCTIONS} are written"));
     }
-    let mut scratch: Vec<u64> = schedule.all_nodes().map(|n| u64::from(schedule.scratch_elements(n))).collect();
-    for stream in schedule.all_streams() {
-        for sink in schedule.stream_sinks(stream) {
+    // Streams to and from a switch share a place, the same on all GPUs.
+    let is_rank = |node: &NodeId| node.0 < c.ranks;
+    let ranks = schedule.all_nodes().filter(is_rank);
+    let mut scratch: Vec<u64> = ranks.map(|n| u64::from(schedule.scratch_elements(n))).collect();
+    for stream in schedule.all_streams().filter(|&stream| is_rank(&schedule.stream(stream).source)) {
+        for sink in schedule.stream_sinks(stream).iter().filter(|&sink| is_rank(sink)) {
             scratch[sink.index()] += u64::from(schedule.stream(stream).len);
         }
     }

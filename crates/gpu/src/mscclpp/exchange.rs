@@ -60,9 +60,11 @@ impl Exporter<'_> {
         for &(stream, sink) in self.landing.keys() {
             writers.entry(sink.0).or_default().push(self.schedule.stream(stream).source.0);
         }
-        for request in self.switches.requests.values() {
-            let others = request.group.iter().filter(|&&gpu| gpu != request.leader);
-            others.for_each(|&gpu| writers.entry(gpu).or_default().push(request.leader));
+        // Before a sum, each GPU of the group signals that its data are in place.
+        for request in self.switches.requests.values().filter(|request| !request.adds) {
+            let leader = request.leaders[0];
+            let others = request.group.iter().filter(|&&gpu| gpu != leader);
+            others.for_each(|&gpu| writers.entry(gpu).or_default().push(leader));
         }
         let both = |name: Name, from: &BTreeMap<u32, Vec<u32>>, made: &mut Self| {
             for (&gpu, peers) in from {
@@ -112,7 +114,7 @@ impl Exporter<'_> {
         for &reader in readers {
             let sent = self.sent.entry((at, reader)).or_default();
             *sent += 1;
-            self.messages.insert((id, reader), *sent);
+            self.messages.insert((id, at, reader), *sent);
         }
         self.meet(at);
         self.sync(at, Name::Signal, readers.to_vec());
@@ -129,9 +131,9 @@ impl Exporter<'_> {
         Vec::new()
     }
 
-    /// The work of a switch, for which its leader asks once the group has its data in place.
-    pub(super) fn request(&mut self, id: InstrId) {
-        let at = self.at(id);
+    /// The part of a leader in the work of a switch, which it asks for once the group has its data in place.
+    pub(super) fn request(&mut self, id: InstrId, leader: usize) {
+        let at = self.blocks_of(id)[leader];
         let mut waits = Vec::new();
         for (stream, span) in self.flow.pops(self.schedule, id) {
             waits.extend(self.messages_of(stream, span, at));
@@ -142,12 +144,12 @@ impl Exporter<'_> {
         let group = self.switches.groups().iter().position(|group| *group == &request.group[..]).unwrap_or(0);
         let others: Vec<u32> = request.group.iter().copied().filter(|&gpu| gpu != at.0).collect();
         // The group's index stands for the thread block's own until all channels are known.
-        let there = [Slice::behind_switch(narrow(group), place, chunks)];
-        if adds {
-            self.op(at, Name::Glres, &there, &there);
-        } else {
-            self.op(at, Name::Gstore, &[Slice::local(Buffer::Scratch, place, chunks)], &there);
-        }
+        let there = Slice::behind_switch(narrow(group), place, chunks);
+        let (name, from) =
+            if adds { (Name::Glres, there) } else { (Name::Gstore, Slice::local(Buffer::Scratch, place, chunks)) };
+        let part = (narrow(leader), narrow(request.leaders.len()));
+        self.meet(at);
+        self.push_pieces(at, Step { part, ..Step::moving(name, &[from], &[there]) });
         let readers = self.readers(id, at);
         let told = |gpu: u32| readers.iter().any(|reader| reader.0 == gpu);
         let untold: Vec<(u32, u32)> = others.into_iter().filter(|&gpu| !told(gpu)).map(|gpu| (at.0, gpu)).collect();

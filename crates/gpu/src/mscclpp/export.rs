@@ -11,8 +11,9 @@
 //! be read by the share that has written it: by the same share of a slice of the same chunks. If slices are cut
 //! differently, operations are on single chunks ([`Form::pieces`]).
 //!
-//! GPUs of one box have memory channels, and those of different boxes port channels. A GPU asks for the work of a
-//! switch ([`super::behind_switches`]). All plans are also right if input and output are one memory ([`super::alias`]).
+//! GPUs of one box have memory channels, and those of different boxes port channels. One or more GPUs ask for the work
+//! of a switch ([`super::behind_switches`]). All plans are also right if input and output are one memory
+//! ([`super::alias`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,16 +68,17 @@ pub struct Exporter<'a> {
     pub(super) temporary: Vec<u32>,
     /// True if each instruction reads its inputs from their copy.
     endangered: Vec<bool>,
-    /// The thread block of each instruction, and the last one of each GPU, without its other shares.
-    blocks: Vec<usize>,
+    /// The thread blocks of each instruction, and the last one of each GPU, without its other shares.
+    blocks: Vec<Vec<At>>,
     pub(super) last: Vec<usize>,
     pub(super) made: BTreeMap<At, Vec<Step>>,
     /// The channels between two thread blocks of different GPUs, and the messages sent and waited for on each.
     pub(super) channels: BTreeSet<(At, At)>,
     pub(super) sent: BTreeMap<(At, At), u32>,
     pub(super) waited: BTreeMap<(At, At), u32>,
-    /// The messages that bring a piece of a stream: the writer's thread block, and its number there for each receiver.
-    pub(super) messages: BTreeMap<(InstrId, At), u32>,
+    /// The messages that bring a piece of a stream: the thread blocks of the writer and of the receiver, and the number
+    /// of the message among theirs.
+    pub(super) messages: BTreeMap<(InstrId, At, At), u32>,
     /// GPUs whose memory a switch accesses for a leader, which has not told them so far: the leader comes first.
     pub(super) untold: BTreeSet<(u32, u32)>,
 }
@@ -111,7 +113,7 @@ impl<'a> Exporter<'a> {
                 copied[node.index()] = schedule.input_len(node) / unit;
             }
         }
-        let (blocks, made) = (vec![0; schedule.instr_count()], BTreeMap::new());
+        let (blocks, made) = (vec![Vec::new(); schedule.instr_count()], BTreeMap::new());
         let (channels, sent, waited, messages, untold) = Default::default();
         let mut exporter = Self {
             schedule,
@@ -153,7 +155,7 @@ impl<'a> Exporter<'a> {
         }
         for &id in self.order {
             if self.switches.requests.contains_key(&id) {
-                self.request(id);
+                (0..self.blocks[id.index()].len()).for_each(|leader| self.request(id, leader));
             } else {
                 self.instruction(id);
             }
@@ -171,9 +173,9 @@ impl<'a> Exporter<'a> {
         self.form.boxes[a as usize] != self.form.boxes[b as usize]
     }
 
-    /// The GPU that runs an instruction.
-    fn gpu_of(&self, id: InstrId) -> u32 {
-        self.switches.requests.get(&id).map_or_else(|| self.flow.node_of(id).0, |request| request.leader)
+    /// The GPUs that run an instruction.
+    fn gpus_of(&self, id: InstrId) -> Vec<u32> {
+        self.switches.requests.get(&id).map_or_else(|| vec![self.flow.node_of(id).0], |request| request.leaders.clone())
     }
 
     /// Gives each instruction a thread block, by the most operations that it may take.
@@ -186,12 +188,14 @@ impl<'a> Exporter<'a> {
         let mut filled: Vec<(usize, usize)> = (0..self.landed.len()).map(|gpu| (0, 16 + copied(gpu))).collect();
         for &id in self.order {
             let most = self.most_operations(id);
-            let (block, ops) = &mut filled[self.gpu_of(id) as usize];
-            if *ops + most > ROOM {
-                (*block, *ops) = (*block + 1, 0);
+            for gpu in self.gpus_of(id) {
+                let (block, ops) = &mut filled[gpu as usize];
+                if *ops + most > ROOM {
+                    (*block, *ops) = (*block + 1, 0);
+                }
+                *ops += most;
+                self.blocks[id.index()].push((gpu, *block));
             }
-            *ops += most;
-            self.blocks[id.index()] = *block;
         }
         self.last = filled.into_iter().map(|(block, _)| block).collect();
     }
@@ -205,8 +209,8 @@ impl<'a> Exporter<'a> {
         let is_switched = |stream: &StreamId| self.switches.places.contains_key(stream);
         let streams: Vec<StreamId> = flow.pops(s, id).chain(flow.pushes(s, id)).map(|(stream, _)| stream).collect();
         if !streams.is_empty() && streams.iter().all(is_switched) {
-            let (waits, signals) = (flow.pops(s, id).count(), flow.pushes(s, id).count());
-            return 2 * sinks + 2 * waits + 2 * signals;
+            let parts = self.switches.parts as usize;
+            return (1 + parts) * sinks + 2 * parts.div_ceil(limits::OP_CHANNELS) * streams.len();
         }
         let is_far = flow.pushes(s, id).any(|(stream, _)| {
             let source = s.stream(stream).source.0;
@@ -217,8 +221,9 @@ impl<'a> Exporter<'a> {
         8 + 2 * sources + if is_far { 8 } else { 3 } * sinks + (pieces - 1) * moves
     }
 
-    pub(super) fn at(&self, id: InstrId) -> At {
-        (self.gpu_of(id), self.blocks[id.index()])
+    /// The thread blocks that run an instruction: one, or those of the leaders of a request.
+    pub(super) fn blocks_of(&self, id: InstrId) -> &[At] {
+        &self.blocks[id.index()]
     }
 
     pub(super) fn push(&mut self, at: At, step: Step) {
@@ -292,7 +297,7 @@ impl<'a> Exporter<'a> {
     }
 
     fn instruction(&mut self, id: InstrId) {
-        let (s, at, node, unit) = (self.schedule, self.at(id), self.flow.node_of(id), self.form.unit);
+        let (s, at, node, unit) = (self.schedule, self.blocks_of(id)[0], self.flow.node_of(id), self.form.unit);
         let size = s.instr(id).len / unit;
         // Sources in order, with a mark for packets.
         let mut pops = self.flow.pops(s, id).collect::<Vec<_>>().into_iter();
@@ -332,15 +337,17 @@ impl<'a> Exporter<'a> {
     /// `at` by then.
     pub(super) fn messages_of(&self, stream: StreamId, span: Span, at: At) -> impl Iterator<Item = (At, u32)> {
         let writers = Flow::touching(self.flow.writers(stream), span).iter();
-        writers.map(move |p| (self.at(p.instr), self.messages.get(&(p.instr, at)).copied().unwrap_or(0)))
+        let blocks = writers.flat_map(move |p| self.blocks_of(p.instr).iter().map(move |&from| (p.instr, from)));
+        blocks.map(move |(id, from)| (from, self.messages.get(&(id, from, at)).copied().unwrap_or(0)))
     }
 
     /// Returns the thread blocks of other GPUs that read the data that an instruction pushes.
     pub(super) fn readers(&self, id: InstrId, at: At) -> Vec<At> {
-        let mut readers = Vec::new();
+        let mut readers: Vec<At> = Vec::new();
         for (stream, span) in self.flow.pushes(self.schedule, id) {
             for pieces in self.flow.readers_by_sink(stream) {
-                readers.extend(Flow::touching(pieces, span).iter().map(|piece| self.at(piece.instr)));
+                let pieces = Flow::touching(pieces, span).iter();
+                readers.extend(pieces.flat_map(|piece| self.blocks_of(piece.instr)));
             }
         }
         readers.retain(|reader| reader.0 != at.0);

@@ -2,9 +2,13 @@
 //! remote buffers becomes a stream to or from an instruction of the other GPU, in a lane of its own for each thread
 //! block that accesses that GPU. A switch becomes a node. Signals, semaphores and barriers leave no instruction: they
 //! have given the order of all accesses, and each access depends on the earlier ones of the same place.
+//!
+//! A sum of a switch that only the GPU reads that asked for it is not stored to the others: the runtime has no sum for
+//! one GPU, and the result does not wait for these stores.
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
 use unisono_base::{InstrId, NodeId, StreamId, interrupt::poll, narrow};
 use unisono_collective::{Collective, Kind};
 use unisono_schedule::{
@@ -13,6 +17,7 @@ use unisono_schedule::{
 };
 
 use super::{
+    alias::Ranges,
     layout::Layout,
     program::{Act, Move, Program, Space, Span},
     run::{At, Run},
@@ -100,6 +105,32 @@ struct Making<'a> {
     lanes: BTreeMap<(NodeId, u32), Lane>,
     /// Sums by switches so far.
     sums: u32,
+    /// The steps with stores of switches that only the GPU of the step reads.
+    for_one: FxHashSet<At>,
+}
+
+/// The steps with stores of a switch to scratch memory that is read later by the GPU of the step only.
+fn for_one(program: &Program, run: &Run) -> FxHashSet<At> {
+    let (mut read_later, mut found) = (BTreeMap::<u32, Ranges>::new(), FxHashSet::default());
+    let ends = |span: &Span| (u64::from(span.start), u64::from(span.start) + u64::from(span.len));
+    for &at in run.order.iter().rev() {
+        let gpu = program.blocks[at.0].gpu;
+        let moves =
+            || program.step(at).acts.iter().filter_map(|act| if let Act::Move(m) = act { Some(m) } else { None });
+        let mut stores = moves().filter(|m| m.by_switch).flat_map(|m| &m.writes).peekable();
+        let is_read = |span: &Span| {
+            let (start, end) = ends(span);
+            span.space != Space::Scratch || read_later.get(&span.gpu).is_some_and(|read| read.meets(start, end))
+        };
+        if stores.peek().is_some() && stores.all(|span| is_read(span) == (span.gpu == gpu)) {
+            found.insert(at);
+        }
+        for span in moves().flat_map(|m| &m.reads).filter(|span| span.space == Space::Scratch) {
+            let (start, end) = ends(span);
+            read_later.entry(span.gpu).or_default().add(start, end);
+        }
+    }
+    found
 }
 
 /// The schedule of a plan of a known collective. If the root answers, the root of a broadcast sends its output to
@@ -124,6 +155,7 @@ pub fn import(
         switches: BTreeMap::new(),
         lanes: BTreeMap::new(),
         sums: 0,
+        for_one: for_one(program, run),
     };
     if !name.is_empty() {
         made.b.origin(name);
@@ -322,16 +354,26 @@ impl Making<'_> {
             self.send(at, lane, len, stream, read);
             sources.push(Operand::Stream(stream));
         }
-        let nodes: Vec<NodeId> = group.iter().map(|&g| NodeId(g)).collect();
-        let stream = self.b.stream(switch, &nodes);
-        self.combine(switch, narrow(at.0), Some(at), len, &sources, &[Operand::Stream(stream)], &[]);
+        let leader = self.program.blocks[at.0].gpu;
+        let (own, others): (Vec<Span>, Vec<Span>) = m.writes.iter().copied().partition(|write| write.gpu == leader);
+        let others = if self.for_one.contains(&at) { Vec::new() } else { others };
+        // The leader has a stream of its own, since its link carries more.
+        let mut sinks = Vec::new();
+        for writes in [&own, &others].into_iter().filter(|writes| !writes.is_empty()) {
+            let nodes: Vec<NodeId> = writes.iter().map(|write| NodeId(write.gpu)).collect();
+            sinks.push(self.b.stream(switch, &nodes));
+        }
+        let operands: Vec<Operand> = sinks.iter().map(|&stream| Operand::Stream(stream)).collect();
+        self.combine(switch, narrow(at.0), Some(at), len, &sources, &operands, &[]);
         if sources.len() > 1 {
             self.round(switch, narrow(at.0), Rounding::Own(self.sums));
             self.sums += 1;
         }
-        for &write in &m.writes {
-            let lane = self.switch_lane(at.0, true);
-            self.receive(at, NodeId(write.gpu), lane, len, stream, write);
+        let lane = self.switch_lane(at.0, true);
+        for (writes, stream) in [own, others].into_iter().filter(|writes| !writes.is_empty()).zip(sinks) {
+            for write in writes {
+                self.receive(at, NodeId(write.gpu), lane, len, stream, write);
+            }
         }
     }
 }

@@ -20,11 +20,14 @@ struct Remote<'a> {
 impl Exporter<'_> {
     pub(super) fn op(&mut self, at: At, name: Name, sources: &[Slice], sinks: &[Slice]) {
         self.meet(at);
-        self.push_pieces(at, Step::moving(name, sources, sinks));
+        let parts = self.switches.parts;
+        (0..parts).for_each(|part| {
+            self.push_pieces(at, Step { part: (part, parts), ..Step::moving(name, sources, sinks) });
+        });
     }
 
     /// Adds an operation, or one for each chunk of its slices.
-    fn push_pieces(&mut self, at: At, step: Step) {
+    pub(super) fn push_pieces(&mut self, at: At, step: Step) {
         let chunks = step.sinks.first().map(|sink| sink.size).filter(|_| self.form.pieces).unwrap_or(1);
         if chunks <= 1 {
             return self.push(at, step);

@@ -1,19 +1,24 @@
 //! A plan at one size: its run, the order of its accesses, and the proof of its contents.
 
-use unisono_base::{LaneId, NodeId};
+use std::collections::BTreeMap;
+
+use unisono_base::{InstrId, LaneId, NodeId};
 use unisono_collective::Kind;
 use unisono_formats::{Asked, ImportError};
 use unisono_lower::{File, ThreadBlocks};
 use unisono_machine::network::Protocol;
-use unisono_schedule::verify::{Method, Proof, Rounding, verify, verify_rounded};
+use unisono_schedule::{
+    Schedule,
+    verify::{Method, Proof, Rounding, verify, verify_rounded},
+};
 
 use super::{
     bytes,
-    fault::Fault,
+    fault::{Fault, Place},
     import::{Imported, import},
     knowledge::history,
     layout::{COLLECTIVES, Layout, Scale, message_chunks},
-    plan::Plan,
+    plan::{Name, Plan},
     program::{Program, Space},
     race::races,
     resolve::resolve,
@@ -94,16 +99,19 @@ impl Sized {
     /// The thread blocks of an imported plan. Packets are those of protocol `LL`, whatever the plan names.
     fn blocks(&self, imported: &Imported) -> ThreadBlocks {
         let schedule = &imported.schedule;
-        let of_lane = |node: NodeId, lane: usize| {
-            let ids = schedule.lane_instrs(LaneId::new(lane));
-            ids.map(move |id| {
-                let place = self.program.step(imported.steps[id]?).place;
-                let protocol = if place.name.has_packets() { Protocol::Ll } else { Protocol::Simple };
-                (place.gpu == node.0).then_some(protocol)
-            })
-        };
-        let of_node = |node| schedule.lanes(node).flat_map(move |lane| of_lane(node, lane));
-        ThreadBlocks::new(schedule.all_nodes().flat_map(of_node).collect())
+        let is_switch = |node: NodeId| node.0 >= self.program.gpus;
+        let is_by_switch = |name| matches!(name, Name::Glres | Name::Gstore | Name::Gstorepkt);
+        let place = |id: InstrId| imported.steps[id.index()].map(|at| self.program.step(at).place);
+        let (mut protocols, mut leaders) = (Vec::new(), BTreeMap::new());
+        for (node, id) in schedule.all_nodes().flat_map(|node| of_node(schedule, node)) {
+            // A switch accesses the memory of all GPUs alike.
+            let is_own = |place: &Place| if is_by_switch(place.name) { is_switch(node) } else { place.gpu == node.0 };
+            let own = place(id).filter(is_own);
+            let protocol = |place: Place| if place.name.has_packets() { Protocol::Ll } else { Protocol::Simple };
+            protocols.push(own.map(protocol));
+            leaders.extend(own.filter(|_| is_switch(node)).map(|place| (id, NodeId(place.gpu))));
+        }
+        ThreadBlocks::new(protocols).led_by(leaders)
     }
 
     /// Returns the schedule, its proof, the faults of its contents and its bits; `None` if the collective is not known.
@@ -167,4 +175,10 @@ fn contents(sized: &Sized, imported: &Imported, proof: &Proof) -> Vec<Fault> {
         }
     };
     proof.diagnostics.iter().map(of).collect()
+}
+
+/// The instructions of a node, in the order of their ids.
+fn of_node(schedule: &Schedule, node: NodeId) -> impl Iterator<Item = (NodeId, InstrId)> + '_ {
+    let lanes = schedule.lanes(node).map(LaneId::new);
+    lanes.flat_map(move |lane| schedule.lane_instrs(lane).map(move |id| (node, InstrId::new(id))))
 }

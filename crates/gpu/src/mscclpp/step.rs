@@ -14,12 +14,14 @@ pub(super) struct Step {
     /// The thread blocks at the other ends of its channels.
     pub ends: Vec<At>,
     pub channel: Option<ChannelType>,
+    /// The part of the operation that its GPU does, and the number of equal parts.
+    pub part: (u32, u32),
 }
 
 impl Step {
     /// An operation without data or channels.
     pub fn new(name: Name) -> Self {
-        Self { name, sources: Vec::new(), sinks: Vec::new(), ends: Vec::new(), channel: None }
+        Self { name, sources: Vec::new(), sinks: Vec::new(), ends: Vec::new(), channel: None, part: (0, 1) }
     }
 
     /// The threads of a block meet.

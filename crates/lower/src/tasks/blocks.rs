@@ -5,11 +5,11 @@
 //! the block, and one slice travels while the next is prepared. The next instruction waits until the last slice has
 //! left. Passes take the block's own CPU; a sum takes no additional time. Messages are on CPU 0, which all blocks
 //! share, since their arrival does not occupy a block. A switch receives the slices of the GPUs, and reduces each on
-//! its engine.
+//! its engine. The block that asks for that loads and stores each slice: two passes.
 //!
 //! Both ends cut a message alike, since the number of slices depends only on its bytes and the plan.
 
-use unisono_base::{InstrId, TaskId, narrow, rounded};
+use unisono_base::{InstrId, NodeId, TaskId, narrow, rounded};
 use unisono_machine::network::Protocol;
 use unisono_schedule::{Operand, Schedule};
 
@@ -43,6 +43,10 @@ impl<'a> Passes<'a> {
 
     /// The most tasks of an instruction or a stream.
     pub(super) const MOST_TASKS: u128 = 2 * MOST_SLICES as u128;
+
+    pub(super) fn leader(&self, id: InstrId) -> Option<NodeId> {
+        self.blocks.leader(id)
+    }
 }
 
 fn slices(bytes: u64, slice_bytes: u64) -> impl ExactSizeIterator<Item = u64> + Clone {
@@ -66,11 +70,15 @@ impl Lower<'_> {
         let bytes = u64::from(schedule.instr(id).len) * schedule.collective().dtype.bytes();
         let sources = schedule.sources(id);
         let streams = sources.iter().filter(|s| matches!(s, Operand::Stream(_))).count() + sends.len();
-        let count = if streams > 0 { streams } else { sources.len().saturating_sub(1).max(1) };
+        let is_switch = self.is_switch(id);
+        let count = match streams {
+            _ if is_switch => 2,
+            0 => sources.len().saturating_sub(1).max(1),
+            _ => streams,
+        };
         let ticks = protocol.and_then(|p| passes.ticks_per_byte[p as usize]).unwrap_or(0.0) * count as f64;
         let first = self.joint(before);
-        let is_switch = self.is_switch(id);
-        let cpu = if is_switch { self.engine } else { protocol.map_or(0, |_| self.block) };
+        let cpu = protocol.map_or(0, |_| self.block);
         let (mut arrived, mut passed) = (Vec::new(), first.first);
         // The sends of the last two slices.
         let mut sent = [Vec::<TaskId>::new(), Vec::new()];
@@ -88,12 +96,7 @@ impl Lower<'_> {
         let own = slices(bytes, passes.slice_bytes);
         let count = own.len();
         for (n, slice) in own.enumerate() {
-            let work = if is_switch && sources.len() > 1 {
-                Task::reduce(slice)
-            } else {
-                Task::calc(rounded(slice as f64 * ticks))
-            };
-            let pass = self.builder.task(work.on(cpu, 0));
+            let pass = self.builder.task(Task::calc(rounded(slice as f64 * ticks)).on(cpu, 0));
             self.builder.requires(pass, TaskId(passed));
             for before in std::mem::take(&mut sent[0]) {
                 self.builder.requires(pass, before);
@@ -105,16 +108,21 @@ impl Lower<'_> {
                     self.builder.requires(pass, receive);
                 }
             }
+            let mut made = pass;
+            if is_switch && sources.len() > 1 {
+                made = self.builder.task(Task::reduce(slice).on(self.engine, 0));
+                self.builder.requires(made, pass);
+            }
             for (&send, amounts) in sends.iter().zip(&leaving) {
                 let share = |n: usize| n * amounts.len() / count;
                 for &bytes in &amounts[share(n)..share(n + 1)] {
                     let amount = protocol.map_or(bytes, |p| p.wire_bytes(bytes));
                     let task = self.builder.task(Task { amount, ..send }.on(0, 0));
-                    self.builder.requires(task, pass);
+                    self.builder.requires(task, made);
                     sent[1].push(task);
                 }
             }
-            passed = pass.0;
+            passed = made.0;
         }
         let last = self.builder.task(Task::calc(0).on(cpu, 0));
         for before in sent.into_iter().flatten().chain([TaskId(passed)]) {

@@ -88,8 +88,7 @@ fn whole(
     limits::admit("the task graph of the schedule", BYTES_EACH * size, STEPS_EACH * size)?;
     let own: Vec<u32> = schedule.all_nodes().map(|node| node.0).collect();
     let places = if places.is_empty() { &own } else { places };
-    let part = Subgraph::drafted(schedule, charges)?.in_switches(switches, places);
-    let part = Subgraph { passes, ..part };
+    let part = Subgraph { passes, ..Subgraph::drafted(schedule, charges)? }.in_switches(switches, places);
     let mut builder = Builder::new();
     let tasks = 2 * schedule.stream_count() + schedule.instr_count() / 2;
     builder.reserve(schedule.node_count(), tasks);
@@ -165,7 +164,8 @@ impl<'a> Subgraph<'a> {
     /// Sets the bytes that messages of switches put on links. Node k is on `places[k]`.
     #[must_use]
     pub fn in_switches(self, switches: &Switches, places: &[u32]) -> Self {
-        let crossings = crossings(self.schedule, &self.flow, switches, places);
+        let leader = |id| self.passes.and_then(|passes| passes.leader(id));
+        let crossings = crossings(self.schedule, &self.flow, switches, places, &leader);
         Self { crossings, ..self }
     }
 

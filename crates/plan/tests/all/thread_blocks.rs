@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use serde_json::{Value, json};
 use unisono_algorithms::Params;
 use unisono_base::mix;
 use unisono_collective::Kind;
@@ -9,7 +10,7 @@ use unisono_emit::{EMITTERS, IMPORTERS};
 use unisono_formats::{Asked as Given, Emitter};
 use unisono_gpu::Choices;
 use unisono_lower::File;
-use unisono_machine::Machine;
+use unisono_machine::{Machine, Shape};
 use unisono_plan::{
     Asked, Format, Part, Problem, RunOptions, TimeSource, Timed, place, plan, plan_for, simulate, written,
 };
@@ -286,6 +287,96 @@ fn thread_blocks_send_long_vectors_to_switches() {
     // 1 + 1/8 of the vector on each link, at 0.85 of 370.8 GB/s, up and down side by side in the best case.
     let links = (8 << 20) as f64 * 1.125 / (0.85 * 370.8e9);
     assert!((links..4.0 * links).contains(&found), "{found} {links}");
+}
+
+/// The bytes in a second on a link of `dgx-h100` in sums, and the seconds of a start and two steps.
+const NVLS_RATE: f64 = 0.85 * 370.8e9;
+const NVLS_STEPS: f64 = 5.6e-6;
+
+/// An allreduce in place by the switch of `n` GPUs: each of the first `leaders` asks for an equal part.
+fn asked_by(n: usize, leaders: usize) -> String {
+    let nop = json!({"name": "nop"});
+    let all: Vec<usize> = (0..n - 1).collect();
+    let sync = |name: &str| json!({"name": name, "channel_ids": all, "channel_type": "memory"});
+    let gpu = |id: usize| {
+        let part = json!([{"switch_channel_id": 0, "index": id * n / leaders, "size": n / leaders}]);
+        let mut ops = vec![nop.clone(), sync("signal"), sync("wait"), nop.clone()];
+        if id < leaders {
+            let sum = json!({"name": "glres", "src_buff": part, "dst_buff": part, "channel_type": "switch", "reduce_op": "sum"});
+            ops.extend([sum, nop.clone()]);
+        }
+        ops.extend([sync("signal"), sync("wait"), nop.clone()]);
+        json!({
+            "id": id, "input_chunks": n, "output_chunks": n, "scratch_chunks": 0,
+            "threadblocks": [{"id": 0, "ops": ops, "remote_buffer_refs": [], "channels": [
+                {"channel_type": "memory", "channel_ids": all}, {"channel_type": "switch", "channel_ids": [0]}]}],
+            "channels": [
+                {"channel_type": "memory", "connected_to": (0..n).filter(|&peer| peer != id).collect::<Vec<_>>()},
+                {"channel_type": "switch", "buffer_type": "i",
+                 "rank_groups": [{"size": n, "ranks": (0..n).collect::<Vec<_>>()}]}],
+            "remote_buffers": [], "semaphores": [],
+        })
+    };
+    json!({
+        "name": "sums", "collective": "allreduce", "protocol": "Simple", "inplace": true, "reuse_resources": false,
+        "use_double_scratch_buffer": false, "buffer_alignment": 16, "num_threads_per_block": 1024,
+        "min_message_size": 0, "max_message_size": 1u64 << 30, "gpus": (0..n).map(gpu).collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+/// Every operand leaves its GPU once, and every sum reaches it once. The GPU that asks for a sum also gets it before
+/// the store, and sends it back, so that its part crosses its links twice.
+#[test]
+fn the_gpu_that_asks_for_a_sum_has_it_twice_on_its_links() {
+    let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "16384").unwrap();
+    // Thread blocks that do not limit the rate.
+    let machine = machine.with_value("thread_block", "{ simple = { gb_per_second = 1e6 } }").unwrap();
+    let importer = IMPORTERS.iter().find(|i| i.name() == "mscclpp").unwrap();
+    let bytes = 16 << 20;
+    for leaders in [1, 2, 4, 8] {
+        let asked = Given { elements: Some(bytes / 4), ..Given::default() };
+        let found = time_of(importer.import(&asked_by(8, leaders), &asked).unwrap(), &machine);
+        let links = (1.0 + 1.0 / leaders as f64) * bytes as f64 / NVLS_RATE;
+        assert!((0.99..1.15).contains(&(found / (NVLS_STEPS + links))), "{leaders}: {found} {links}");
+    }
+}
+
+/// A sum in the switches takes the time of two steps and of 1 + 1/n of the vector, as a schedule and as a file; thread
+/// blocks of the file also copy the vector to scratch memory and back, and load and store the sums.
+#[test]
+fn sums_in_switches_and_their_files_take_one_time() {
+    let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "16384").unwrap();
+    let mut drawn = 11;
+    for _ in 0..if crate::soak::is_on() { 16 } else { 3 } {
+        let mut below = |n: u64| {
+            drawn = mix(drawn + 1);
+            drawn % n
+        };
+        let (n, most) = (2 + below(7) as u32, 1 << (4 + below(16)));
+        let elements = 4 * (1 + below(most));
+        let part = Part::Shape(Shape::line(n));
+        let (asked, bytes) = (Asked::new(Kind::Allreduce, &machine, part, elements), 4.0 * elements as f64);
+        let closed = NVLS_STEPS + (1.0 + 1.0 / f64::from(n)) * bytes / NVLS_RATE;
+        let plan = |form| plan_for(Problem::new(&asked).unwrap(), Some("in-network"), &Params::new(), form).unwrap();
+        let price = plan(None).best().time.seconds;
+        assert!((0.98..1.12).contains(&(price / closed)), "{n} {bytes}: {price} {closed}");
+        let of_file = plan(Some(Format::named("mscclpp", None).unwrap()));
+        let file = of_file.file().unwrap();
+        let proven = unisono_lower::VerifiedFile::new(&file, Method::Auto).unwrap();
+        let (files, time) = written(emitter("mscclpp"), &proven, &Choices::default()).unwrap();
+        assert_eq!(time.unwrap().seconds, of_file.best().time.seconds);
+        let plan: Value = serde_json::from_str(files[0].1.text().unwrap()).unwrap();
+        let ops = plan["gpus"][0]["threadblocks"].as_array().unwrap().iter().flat_map(|b| b["ops"].as_array().unwrap());
+        let sum = ops.into_iter().find(|op| op["name"] == "glres").unwrap();
+        let shares = sum["tbg_info"]["tbg_size"].as_f64().unwrap_or(1.0) / f64::from(n).min(elements as f64 / 4.0);
+        let moved = (1.0 + 1.0 / f64::from(n)) * bytes / (shares.max(1.0) * 38.7e9);
+        let ratio = time.unwrap().seconds / closed;
+        assert!(
+            ratio > 0.98 && time.unwrap().seconds < 1.3 * (closed + moved),
+            "{n} {bytes}: {ratio} {moved} {closed}"
+        );
+    }
 }
 
 #[test]

@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
         let most = if windows.is_some() { most_unlike } else { most };
         let (mut unlike, mut chooses) = (Unlike::new(prices), false);
         let ps_per_byte = prices.ns_per_byte * PS_PER_NS;
-        let crossings = crossings(schedule, flow, prices.computing, prices.places);
+        let crossings = crossings(schedule, flow, prices.computing, prices.places, &|_| None);
         let (mut missing, mut first_message, mut messages) =
             (vec![0; count], Vec::with_capacity(count + 1), Vec::new());
         for id in (0..count).map(InstrId::new) {
