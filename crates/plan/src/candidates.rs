@@ -112,25 +112,20 @@ pub(crate) fn candidates_among(
     wanted: &Params,
     is_among: impl Fn(&dyn Algorithm) -> bool,
 ) -> Vec<(&'static dyn Algorithm, Params)> {
-    let mut candidates = Vec::new();
     let makes = |a: &&'static dyn Algorithm| a.info().collectives.contains(&case.collective.kind) && is_among(*a);
-    for algorithm in algorithms().into_iter().filter(makes) {
-        for params in algorithm.candidates(case) {
-            interrupt::check();
-            let mut merged = params.clone();
-            for (k, v) in wanted.iter() {
-                merged = merged.with(k, v);
-            }
-            let contradicts = params.iter().any(|(k, v)| merged.get(k) != Some(v));
-            let Ok((same, merged)) = resolve(algorithm.name(), case, &merged) else {
-                continue;
-            };
-            if !contradicts && same.name() == algorithm.name() {
-                candidates.push((algorithm, merged));
-            }
-        }
-    }
-    candidates
+    let of =
+        |algorithm: &'static dyn Algorithm| algorithm.candidates(case).into_iter().map(move |one| (algorithm, one));
+    let listed: Vec<(&'static dyn Algorithm, Params)> =
+        algorithms().into_iter().filter(makes).inspect(|_| interrupt::check()).flat_map(of).collect();
+    // Some algorithms search for trees or rates to know whether they support a case.
+    let supported = |(algorithm, params): &(&'static dyn Algorithm, Params)| {
+        interrupt::check();
+        let merged = wanted.iter().fold(params.clone(), |merged, (k, v)| merged.with(k, v));
+        let contradicts = params.iter().any(|(k, v)| merged.get(k) != Some(v));
+        let (same, merged) = resolve(algorithm.name(), case, &merged).ok()?;
+        (!contradicts && same.name() == algorithm.name()).then_some((*algorithm, merged))
+    };
+    parallel::map(&listed, supported).flatten().collect()
 }
 
 /// The first error of each algorithm that does not support a problem, by its name.

@@ -1,6 +1,6 @@
 //! The plan of a problem: its candidates, best first, and the schedule of the best.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use unisono_algorithms::{Means, Params};
 use unisono_base::limits::counted;
@@ -36,7 +36,7 @@ pub struct Plan {
     pub fastest: Option<Time>,
     /// True if a finer model would take too many steps to check the choice.
     pub is_unchecked: bool,
-    built: OnceLock<Result<Placed, PlanError>>,
+    built: OnceLock<Result<Arc<File>, PlanError>>,
 }
 
 /// Ranks every candidate, or times the named algorithm.
@@ -135,21 +135,26 @@ impl Plan {
         &self.candidates[0]
     }
 
-    /// Returns the schedule of the best candidate with its placement, built on first use.
+    /// Returns the schedule of the best candidate with its placement and machine, built on first use.
     ///
     /// # Errors
     /// The schedule is larger than its tables can hold.
-    pub fn built(&self) -> Result<&Placed, PlanError> {
+    pub fn built(&self) -> Result<&Arc<File>, PlanError> {
         let build = || {
-            let mut built = match self.form.as_ref().and_then(Format::emitter) {
-                None => self.problem.target.build(self.problem.collective, self.best())?,
+            let (mut schedule, placement) = match self.form.as_ref().and_then(Format::emitter) {
+                None => {
+                    let Placed { schedule, placement } =
+                        self.problem.target.build(self.problem.collective, self.best())?;
+                    (schedule, placement)
+                }
                 Some(emitter) => {
                     let File { schedule, placement, .. } = expressible::built(&self.problem, emitter, self.best())?;
-                    Placed { schedule, placement }
+                    (schedule, placement)
                 }
             };
-            built.schedule.set_origin(&format!("{} {}", self.best().algorithm.name(), self.best().params));
-            Ok(built)
+            schedule.set_origin(&format!("{} {}", self.best().algorithm.name(), self.best().params));
+            let machine = Some(self.problem.target.machine().clone());
+            Ok(Arc::new(File { schedule, placement, machine, blocks: None }))
         };
         // The limit on steps counts the build separately from the timing: `time_and_spare` times a candidate only if
         // the limit admits its steps twice, once for the timing and once for the build.
@@ -162,14 +167,13 @@ impl Plan {
         Ok(&self.built()?.schedule)
     }
 
-    /// Returns the schedule with its placement and machine.
+    /// Returns what [`Plan::built`] does, for a run.
     ///
     /// # Errors
     /// As [`Plan::built`]; the plan counts in units of several elements.
-    pub fn file(&self) -> Result<File, PlanError> {
+    pub fn file(&self) -> Result<Arc<File>, PlanError> {
         check_counted(&self.problem.collective)?;
-        let Placed { schedule, placement } = self.built()?.clone();
-        Ok(File { schedule, placement, machine: Some(self.problem.target.machine().clone()), blocks: None })
+        self.built().cloned()
     }
 
     /// Returns the schedule in the form that an MPI program runs.

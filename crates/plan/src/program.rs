@@ -327,7 +327,13 @@ impl Pricing {
         let asked = Asked { root: Root::Rank(root), dtype, model, ..Asked::new(kind, &self.machine, part, elements) };
         let plan = plan_best(Problem::new(&asked)?, None, &Params::new())?;
         let best = plan.best();
-        let simulated = if self.simulates { self.simulated(&plan.file()?, None)? } else { None };
+        let simulated = match self.simulates {
+            true => {
+                let file = plan.file()?;
+                self.simulated(&file, None)?
+            }
+            false => None,
+        };
         Ok(Price {
             params: map(&best.params),
             simulated,

@@ -99,7 +99,7 @@ impl Plan {
     #[getter]
     fn schedule(&self, py: Python<'_>) -> PyResult<Schedule> {
         let file = detached(py, || self.plan.file())?.map_err(plan_error)?;
-        Ok(Schedule::new(file))
+        Ok(Schedule { file, expected: None })
     }
 
     /// Returns the class of the expression that all elements have at every length that the programs of a `.plan` serve;

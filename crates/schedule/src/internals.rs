@@ -3,6 +3,13 @@
 pub mod allowance {
     pub use crate::verify::allowance::Allowance;
 }
+pub mod expressions {
+    pub use crate::verify::expressions::{END, Expressions};
+
+    pub fn expressions(ranks: u32, swaps: bool) -> Expressions {
+        Expressions::new(ranks, swaps, &mut crate::verify::Seed::random().generator())
+    }
+}
 pub mod fingerprint {
     pub use crate::verify::fingerprint::Sum;
 }

@@ -156,7 +156,7 @@ fn what_switches_cannot_do_is_refused() {
 /// Every fault of a placement on switches is found and named.
 #[test]
 fn wrong_placements_are_found() {
-    let good = in_network(&star(4, ALL), Kind::Allreduce, 64, &params(1, 1)).unwrap().file().unwrap();
+    let good = File::clone(&in_network(&star(4, ALL), Kind::Allreduce, 64, &params(1, 1)).unwrap().file().unwrap());
     let findings = |file: &File| file.check().iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
     assert_eq!(findings(&good), "");
     let placed = |nodes: &[u32]| File { placement: Some(Placement::Nodes(nodes.to_vec())), ..good.clone() };
@@ -189,7 +189,7 @@ fn wrong_placements_are_found() {
 fn switches_that_do_not_copy_have_one_receiver() {
     for ranks in 2..5 {
         let sums = || Some(star(ranks, "[[switches]]\noperators = ['sum']\n"));
-        let made = |kind| in_network(&star(ranks, ALL), kind, 64, &params(1, 1)).unwrap().file().unwrap();
+        let made = |kind| File::clone(&in_network(&star(ranks, ALL), kind, 64, &params(1, 1)).unwrap().file().unwrap());
         let findings = |kind| File { machine: sums(), ..made(kind) }.check();
         assert!(findings(Kind::Reduce).is_empty(), "{ranks}");
         let found = findings(Kind::Allreduce);
@@ -200,7 +200,7 @@ fn switches_that_do_not_copy_have_one_receiver() {
 /// A switch that keeps a vector in its memory is refused, though its schedule is right.
 #[test]
 fn switches_have_no_memory() {
-    let good = in_network(&star(2, ALL), Kind::Reduce, 8, &params(1, 1)).unwrap().file().unwrap();
+    let good = File::clone(&in_network(&star(2, ALL), Kind::Reduce, 8, &params(1, 1)).unwrap().file().unwrap());
     let mut b = Builder::new(*good.schedule.collective());
     let switch = b.switch();
     let [zero, one] = [0, 1].map(unisono_base::NodeId);

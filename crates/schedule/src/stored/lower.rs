@@ -81,7 +81,7 @@ struct Lowering<'a> {
     tags: FxHashMap<(StreamId, NodeId), u32>,
     /// True if every instruction so far used blocks of one alignment, and wrote outputs at their own place.
     aligned: bool,
-    /// The first input block of each message, by its stream and first element.
+    /// The first input block of each message, by its stream and first element, until its only sink takes it.
     messages: FxHashMap<(StreamId, u32), u32>,
     ranks: Vec<Rank>,
     /// The row of each instruction's last step in its lane.
@@ -104,8 +104,8 @@ impl Lowering<'_> {
         }
         let align = self.align(node, id, rows.clone(), start, len, &memory);
         let part = LanePiece { lane, len, align };
-        for &(stream, position) in &streams {
-            self.messages.insert((stream, position), align);
+        if self.aligned {
+            self.messages.extend(streams.iter().map(|&message| (message, align)));
         }
         let alone = rows.len() == 1;
         let first_arrival = self.lane(node, lane).arrivals.len() as u32;
@@ -176,9 +176,10 @@ impl Lowering<'_> {
             Operand::Out(at) => alignment(&rank.shift[0], Span::new(at + start, len)),
             Operand::Tmp(at) => alignment(&rank.shift[1], Span::new(at + start, len)),
             Operand::Stream(s) => {
-                let position = self.cut.flow.position(row) + start;
-                let message = self.messages.get(&(s, position));
-                Some(*message.unwrap_or_else(|| unreachable!("{id} comes after who pushes its input")))
+                let message = (s, self.cut.flow.position(row) + start);
+                let is_last = self.schedule.stream_sinks(s).len() == 1;
+                let known = if is_last { self.messages.remove(&message) } else { self.messages.get(&message).copied() };
+                Some(known.unwrap_or_else(|| unreachable!("{id} comes after who pushes its input")))
             }
         });
         let align = found.next().flatten();

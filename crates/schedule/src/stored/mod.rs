@@ -238,10 +238,11 @@ pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
         let mut lowered = lower::lower(schedule, &cut, slots)?;
         // With a slot for each message, receives are posted at the start, and the rest follows the proven order.
         let endless = slots >= lowered.most_arrivals;
-        if endless || order::order(&lowered.programs).is_ok() {
+        let order = order::order(&lowered.programs);
+        if endless || order.is_ok() {
             let origin = schedule.origin().to_owned();
             lowered.programs.iter_mut().for_each(|p| p.scratch_blocks = used_scratch(p));
-            return Ok(Stored::prove(c, lowered.blocking, origin, lowered.programs)?);
+            return Ok(Stored::prove(c, lowered.blocking, origin, lowered.programs, order.ok())?);
         }
         slots = slots.saturating_mul(4);
     }

@@ -15,16 +15,19 @@
 //! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input precedes the write
 //!    that replaces it. So contents are those of 5, and ranks that run in place and ranks that do not may be mixed.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use unisono_base::parallel;
 use unisono_collective::{Collective, Dtype, Kind, Operator, OperatorClass};
 
 use super::{
-    Blocking, Elements, Facts, MOST_TAGS, Place, RankProgram, Stored, align, in_place,
+    Blocking, Elements, Facts, MOST_TAGS, Place, RankProgram, Stored, Wait, align, in_place,
     lower::serves_whole_vectors,
     offset,
-    order::{self, Event},
+    order::{self, Event, Order},
     raise, windows,
 };
 use crate::verify::{Method, Proof, verify};
@@ -80,7 +83,8 @@ pub fn class_of(c: &Collective) -> OperatorClass {
 }
 
 impl Stored {
-    /// Proves programs over `blocks` of a collective, and derives their facts.
+    /// Proves programs over `blocks` of a collective, and derives their facts. `order` is that of their events, if it
+    /// is known.
     ///
     /// # Errors
     /// The first property that does not hold.
@@ -89,6 +93,7 @@ impl Stored {
         blocking: Blocking,
         origin: String,
         programs: Vec<RankProgram>,
+        order: Option<Order>,
     ) -> Result<Self, Unsound> {
         if programs.len() != c.ranks as usize {
             return Err(Unsound::Ranks { found: programs.len(), ranks: c.ranks });
@@ -99,18 +104,22 @@ impl Stored {
         if let Some((rank, _)) = (0u32..).zip(&programs).find(|(_, p)| p.scratch_blocks > used_scratch(p)) {
             return Err(Unsound::Scratch { rank });
         }
-        let order = order::order(&programs)?;
+        let order = match order {
+            Some(order) => order,
+            None => order::order(&programs)?,
+        };
         // A plan serves all operators of its class. Floating-point minima are the hardest for repeatable results.
         let strictest = match class_of(&c) {
             OperatorClass::Commutative => Collective { operator: Operator::Min, dtype: Dtype::F32, ..c },
             OperatorClass::None | OperatorClass::Ordered => c,
         };
         let memory = || -> Result<bool, Unsound> {
-            check_windows(&programs, &order, |_| None)?;
+            let events = by_rank(&programs, &order);
+            check_windows(&programs, &events, |_| None)?;
             if blocking == Blocking::Any {
                 align::check(&programs, &order)?;
             }
-            Ok(runs_in_place(&programs, &c))
+            Ok(runs_in_place(&programs, &events, &c))
         };
         let contents = || -> Result<Proof, Unsound> {
             let raised = raise::raise(&programs, &strictest, &order.messages)?;
@@ -150,7 +159,7 @@ impl Stored {
     /// # Errors
     /// The first property that does not hold, or a claim beyond the proof.
     pub fn check(facts: &Facts, programs: Vec<RankProgram>) -> Result<Self, Unsound> {
-        let proven = Self::prove(facts.collective, facts.blocking, facts.origin.clone(), programs)?;
+        let proven = Self::prove(facts.collective, facts.blocking, facts.origin.clone(), programs, None)?;
         let claims = [
             (facts.class == proven.facts.class, "another class of operators than its collective has"),
             (!facts.repeatable || proven.facts.repeatable, "to be repeatable"),
@@ -168,23 +177,23 @@ impl Stored {
     }
 }
 
+/// Returns the events of each rank, in order.
+fn by_rank(programs: &[RankProgram], order: &Order) -> Vec<Vec<Event>> {
+    let count = |p: &RankProgram| p.steps.len() + p.arrivals.len() + p.departures.len();
+    let mut events: Vec<Vec<Event>> = programs.iter().map(|p| Vec::with_capacity(count(p))).collect();
+    order.events.iter().for_each(|&(rank, event)| events[rank as usize].push(event));
+    events
+}
+
 /// Checks the memory of every rank, with the input at `offset` of the output if it is given.
 fn check_windows(
     programs: &[RankProgram],
-    order: &order::Order,
-    offset: impl Fn(u32) -> Option<u32>,
+    events: &[Vec<Event>],
+    offset: impl Fn(u32) -> Option<u32> + Sync,
 ) -> Result<(), Unsound> {
-    let mut events: Vec<Vec<Event>> =
-        programs.iter().map(|p| Vec::with_capacity(p.steps.len() + p.arrivals.len())).collect();
-    for &(rank, event) in &order.events {
-        if !matches!(event, Event::Ended(_)) {
-            events[rank as usize].push(event);
-        }
-    }
-    for (rank, program) in (0u32..).zip(programs) {
-        windows::check(program, rank, &events[rank as usize], offset(rank))?;
-    }
-    Ok(())
+    let ranks: Vec<u32> = (0u32..).zip(programs).map(|(rank, _)| rank).collect();
+    let check = |&rank: &u32| windows::check(&programs[rank as usize], rank, &events[rank as usize], offset(rank));
+    parallel::map(&ranks, check).collect()
 }
 
 /// Returns the blocks of scratch memory up to the last one that a program touches.
@@ -199,15 +208,58 @@ pub fn used_scratch(p: &RankProgram) -> u32 {
     ends.max().unwrap_or(0)
 }
 
-/// Returns whether all ranks may have their input in their output.
-fn runs_in_place(programs: &[RankProgram], c: &Collective) -> bool {
-    if (0..c.ranks).any(|rank| offset(c, rank).is_none()) {
+/// Returns whether all ranks may have their input in their output. `events` are those of each rank, in order.
+fn runs_in_place(programs: &[RankProgram], events: &[Vec<Event>], c: &Collective) -> bool {
+    let ranks: Vec<u32> = (0..c.ranks).collect();
+    if ranks.iter().any(|&rank| offset(c, rank).is_none()) {
         return false;
     }
-    let aliased: Option<Vec<RankProgram>> =
-        (0u32..).zip(programs).map(|(rank, program)| in_place(program, c, rank)).collect();
-    let Some(aliased) = aliased else { return false };
-    order::order(&aliased).is_ok_and(|order| check_windows(&aliased, &order, |rank| offset(c, rank)).is_ok())
+    let in_place = |rank: u32| in_place(&programs[rank as usize], c, rank);
+    let failed = AtomicBool::new(false);
+    // None if the order does not have the waits that are added.
+    let check = |&rank: &u32| -> Option<bool> {
+        let events = &events[rank as usize];
+        let aliased = if failed.load(Relaxed) { None } else { in_place(rank) };
+        let is_sound = match aliased {
+            None => false,
+            Some(aliased) if !has_waits(events, &aliased) => return None,
+            Some(aliased) => windows::check(&aliased, rank, events, offset(c, rank)).is_ok(),
+        };
+        failed.fetch_or(!is_sound, Relaxed);
+        Some(is_sound)
+    };
+    let found: Vec<Option<bool>> = parallel::map(&ranks, check).collect();
+    if found.contains(&Some(false)) || !found.contains(&None) {
+        return !found.contains(&Some(false));
+    }
+    let aliased: Vec<RankProgram> = ranks.iter().filter_map(|&rank| in_place(rank)).collect();
+    order::order(&aliased).is_ok_and(|order| {
+        let events = by_rank(&aliased, &order);
+        check_windows(&aliased, &events, |rank| offset(c, rank)).is_ok()
+    })
+}
+
+/// Returns whether each event of a rank is after those for which the program waits.
+fn has_waits(events: &[Event], p: &RankProgram) -> bool {
+    let (mut steps, mut departures) = (vec![false; p.steps.len()], vec![false; p.departures.len()]);
+    events.iter().all(|&event| {
+        let waits = match event {
+            Event::Step(s) => &p.steps[s as usize].waits,
+            Event::Posted(a) => &p.arrivals[a as usize].waits,
+            Event::Ended(d) => {
+                departures[d as usize] = true;
+                return true;
+            }
+        };
+        let has_all = p.waits[waits.start as usize..waits.end as usize].iter().all(|wait| match *wait {
+            Wait::Step(s) => steps[s as usize],
+            Wait::Departure(d) => departures[d as usize],
+        });
+        if let Event::Step(s) = event {
+            steps[s as usize] = true;
+        }
+        has_all
+    })
 }
 
 /// Checks that no number is outside its table or buffer.
@@ -258,8 +310,8 @@ pub fn bounds(p: &RankProgram, c: &Collective, blocking: Blocking, rank: u32) ->
     });
     let departures = p.departures.iter().all(|d| inside(d.place, d.len, d.align) && peer(d.peer, d.tag));
     let waits = p.waits.iter().all(|w| match *w {
-        super::Wait::Step(n) => (n as usize) < p.steps.len(),
-        super::Wait::Departure(n) => (n as usize) < p.departures.len(),
+        Wait::Step(n) => (n as usize) < p.steps.len(),
+        Wait::Departure(n) => (n as usize) < p.departures.len(),
     });
     if lanes && steps && arrivals && departures && waits { Ok(()) } else { Err(Unsound::Bounds { rank }) }
 }

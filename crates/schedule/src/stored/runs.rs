@@ -18,13 +18,26 @@ impl<T: Clone> Runs<T> {
     /// Returns the intervals that overlap `span`, cut to it, ascending.
     pub fn over(&self, span: Span) -> impl Iterator<Item = (u64, u64, &T)> {
         let (start, end) = (u64::from(span.start), span.end());
-        let before = self.0.range(..start).next_back().filter(|(_, (to, _))| *to > start && end > start);
         let within = self.0.range(start..end);
+        // Intervals are disjoint, so none reaches into one that begins here.
+        let begins = within.clone().next().is_some_and(|(&from, _)| from == start);
+        let earlier = if begins { None } else { self.0.range(..start).next_back() };
+        let before = earlier.filter(|(_, (to, _))| *to > start && end > start);
         before.into_iter().chain(within).map(move |(&from, (to, value))| (from.max(start), (*to).min(end), value))
+    }
+
+    /// Returns the value of the interval over exactly the blocks of `span`, if there is one.
+    pub fn exactly(&mut self, span: Span) -> Option<&mut T> {
+        let found = self.0.get_mut(&u64::from(span.start));
+        found.filter(|(to, _)| *to == span.end()).map(|(_, value)| value)
     }
 
     pub fn set(&mut self, span: Span, value: T) {
         if span.is_empty() {
+            return;
+        }
+        if let Some(same) = self.exactly(span) {
+            *same = value;
             return;
         }
         let (start, end) = (u64::from(span.start), span.end());
@@ -38,6 +51,10 @@ impl<T: Clone> Runs<T> {
 
     /// Calls `f` with the value of every interval in `span`; parts without a value get `empty` first.
     pub fn update(&mut self, span: Span, empty: impl Fn() -> T, mut f: impl FnMut(&mut T)) {
+        if let Some(same) = self.exactly(span) {
+            f(same);
+            return;
+        }
         let (start, end) = (u64::from(span.start), span.end());
         self.cut(start);
         self.cut(end);

@@ -37,6 +37,11 @@ impl<A: Copy + PartialEq> Touches<A> {
 
     /// Adds a write, and calls `clash` with the reads and writes that precede it.
     pub fn write(&mut self, span: Span, by: A, mut clash: impl FnMut(A)) {
+        if let Some(touch) = self.0.exactly(span) {
+            touch.write.replace(by).into_iter().for_each(&mut clash);
+            touch.reads.drain(..).for_each(clash);
+            return;
+        }
         for (_, _, touch) in self.0.over(span) {
             touch.write.into_iter().for_each(&mut clash);
             touch.reads.iter().copied().for_each(&mut clash);

@@ -1,10 +1,11 @@
 //! Expressions over ranks, each stored once: two expressions are the same exactly if their ids are equal.
 //!
 //! An expression is the input of a rank, whose id is the rank, or a combination of two expressions, whose id is its row
-//! plus `ranks`. Rows are found by the hash of their operands and compared with them (hash-consing), so equality is
-//! exact and does not depend on hashes. If operands may be swapped without changing the result, the smaller id comes
-//! first. A row whose second operand is [`END`] or more marks its first: a value whose bits are not those of the plain
-//! combination ([`super::Rounding`]).
+//! plus `ranks`. Rows are found by their operands and compared with them (hash-consing), so equality is exact and does
+//! not depend on hashes. Most expressions are used in one combination, by the instructions that follow: the first
+//! combination of an expression is beside it in memory, and only others are found by the hash of their operands. If
+//! operands may be swapped without changing the result, the smaller id comes first. A row whose second operand is
+//! [`END`] or more marks its first: a value whose bits are not those of the plain combination ([`super::Rounding`]).
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 
@@ -18,8 +19,12 @@ pub struct Expressions {
     /// True if `a, b` and `b, a` are the same expression.
     pub swaps: bool,
     rows: Vec<(u32, u32)>,
-    /// A hash table with open addressing.
+    /// The first row of which each expression is the younger operand.
+    first: Vec<u32>,
+    /// A hash table of all other rows, with open addressing.
     table: Vec<u32>,
+    /// The rows in the table.
+    hashed: usize,
     /// Odd random numbers, so that nobody can construct expressions whose hashes collide.
     keys: (u64, u64),
 }
@@ -27,10 +32,11 @@ pub struct Expressions {
 impl Expressions {
     pub fn new(ranks: u32, swaps: bool, random: &mut ChaCha20Rng) -> Self {
         let keys = (random.next_u64() | 1, random.next_u64() | 1);
-        Self { ranks, swaps, rows: Vec::new(), table: vec![EMPTY; 1 << 10], keys }
+        let first = vec![EMPTY; ranks as usize];
+        Self { ranks, swaps, rows: Vec::new(), first, table: vec![EMPTY; 1 << 10], hashed: 0, keys }
     }
 
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.ranks as usize + self.rows.len()
     }
 
@@ -54,6 +60,12 @@ impl Expressions {
 
     #[inline]
     pub fn find(&self, key: (u32, u32)) -> Option<u32> {
+        match self.first[younger(key)] {
+            // The table has rows of this operand only after its first one.
+            EMPTY => return None,
+            row if self.rows[row as usize] == key => return Some(self.ranks + row),
+            _ => {}
+        }
         let mut at = self.place(key);
         loop {
             match self.table[at] {
@@ -68,13 +80,22 @@ impl Expressions {
     pub fn add(&mut self, key: (u32, u32)) -> Option<u32> {
         let row = u32::try_from(self.rows.len()).ok()?;
         let id = self.ranks.checked_add(row).filter(|&id| id < END)?;
-        if 4 * (self.rows.len() + 1) > 3 * self.table.len() {
+        self.rows.push(key);
+        self.first.push(EMPTY);
+        let first = &mut self.first[younger(key)];
+        if *first == EMPTY {
+            *first = row;
+            return Some(id);
+        }
+        self.hashed += 1;
+        if 4 * self.hashed > 3 * self.table.len() {
             self.table = vec![EMPTY; 2 * self.table.len()];
-            for row in 0..self.rows.len() {
-                self.enter(row as u32);
+            for other in 0..row {
+                if self.first[younger(self.rows[other as usize])] != other {
+                    self.enter(other);
+                }
             }
         }
-        self.rows.push(key);
         self.enter(row);
         Some(id)
     }
@@ -92,4 +113,10 @@ impl Expressions {
         let hash = u64::from(a).wrapping_mul(self.keys.0).wrapping_add(u64::from(b).wrapping_mul(self.keys.1));
         ((hash ^ hash >> 29).wrapping_mul(self.keys.1) >> (64 - self.table.len().trailing_zeros())) as usize
     }
+}
+
+/// Returns the operand of a combination that was created last; the second one of a mark is no expression.
+#[inline]
+fn younger((a, b): (u32, u32)) -> usize {
+    (if b < END { a.max(b) } else { a }) as usize
 }

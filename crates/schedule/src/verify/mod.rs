@@ -22,7 +22,7 @@ mod contents;
 mod contributors;
 mod elements;
 mod exact;
-mod expressions;
+pub(crate) mod expressions;
 pub(crate) mod fingerprint;
 mod name;
 pub(crate) mod race;

@@ -59,7 +59,7 @@ impl Name {
     ) {
         if self.numbers.is_empty() {
             // `resize` would touch all pages; this takes memory only for written entries.
-            self.numbers = vec![0; expressions.len()];
+            self.numbers = vec![0; expressions.count()];
         }
         self.word(OUTPUT);
         self.word(rank);

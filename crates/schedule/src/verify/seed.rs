@@ -22,7 +22,7 @@ impl Seed {
         Self(u128::from_be_bytes(bytes))
     }
 
-    pub(super) fn generator(self) -> ChaCha20Rng {
+    pub(crate) fn generator(self) -> ChaCha20Rng {
         let mut key = [0; 32];
         key[..16].copy_from_slice(&self.0.to_be_bytes());
         key[16..].copy_from_slice(b"unisono-verify-1");

@@ -1,7 +1,8 @@
 //! Routing by tables, which hold the hops that a rule allows for every node and destination.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
+use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 
 use super::lengths::distances;
@@ -93,7 +94,7 @@ fn only_down(plane: &Plane, to: u32, order: impl Fn(u32) -> (u32, u32)) -> Vec<u
 
 struct Builder<'a> {
     plane: &'a Plane,
-    known: HashMap<Vec<Hop>, u32>,
+    known: FxHashMap<Vec<Hop>, u32>,
     lists: Vec<u32>,
     first: Vec<u32>,
     hops: Vec<Hop>,
@@ -102,7 +103,7 @@ struct Builder<'a> {
 impl<'a> Builder<'a> {
     fn new(plane: &'a Plane) -> Self {
         let entries = plane.nodes() as usize * plane.accelerators() as usize;
-        Self { plane, known: HashMap::new(), lists: vec![0; entries], first: vec![0], hops: Vec::new() }
+        Self { plane, known: FxHashMap::default(), lists: vec![0; entries], first: vec![0], hops: Vec::new() }
     }
 
     /// Adds the hops to one destination. For a link, its node and the next one, `channel` returns the virtual channel

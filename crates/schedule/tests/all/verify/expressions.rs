@@ -1,0 +1,38 @@
+//! Tests of `verify::expressions`.
+
+use std::collections::HashMap;
+
+use unisono_schedule::internals::expressions::{END, expressions};
+
+/// Compares random combinations and marks with a map. Many share an operand, so the table of hashes grows.
+#[test]
+fn equal_operands_have_one_id() {
+    let mut random = 1u64;
+    let mut draw = |below: usize| {
+        random = unisono_base::mix(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
+        (random % below as u64) as u32
+    };
+    for swaps in [false, true] {
+        let mut expressions = expressions(80, swaps);
+        let mut known: HashMap<(u32, u32), u32> = HashMap::new();
+        for _ in 0..20_000 {
+            let a = draw(expressions.count());
+            let b = match draw(4) {
+                0 => END | draw(3),
+                1 => draw(expressions.count()),
+                _ => draw(80),
+            };
+            let key = if b < END { expressions.key(if draw(2) == 0 { a } else { draw(80) }, b) } else { (a, b) };
+            let found = expressions.find(key);
+            assert_eq!(found, known.get(&key).copied(), "{key:?}");
+            if found.is_none() {
+                let id = expressions.add(key).unwrap();
+                assert_eq!((id as usize, expressions.operands(id)), (expressions.count() - 1, Some(key)));
+                known.insert(key, id);
+            }
+        }
+        for (key, id) in known {
+            assert_eq!(expressions.find(key), Some(id));
+        }
+    }
+}
