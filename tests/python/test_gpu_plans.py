@@ -269,6 +269,18 @@ def test_thread_blocks_share_the_work_of_a_gpu(tmp_path: Path) -> None:
             assert ran.json["diagnostics"]
 
 
+def test_one_gpu_asks_for_sums_where_the_runtime_lacks_channels_for_more(tmp_path: Path) -> None:
+    file = tmp_path / "plan.json"
+    words = ("allreduce", "--machine", "dgx-h100", "--bytes", "1MiB", "--algorithm", "in-network", "--param", "chunks=4")
+    call("emit", *words, "--format", "mscclpp", "-o", str(file))
+    gpus = json.loads(file.read_text())["gpus"]
+    asking = [gpu["id"] for gpu in gpus for b in gpu["threadblocks"] for op in b["ops"] if op["name"] == "glres"]
+    # Each of the four sums is asked for by one GPU, in shares of its thread blocks.
+    assert len(set(asking)) == 4
+    found = json_of("verify", str(file), "--bytes", "1MiB")
+    assert (found["complete"], found["race_free"], found["diagnostics"]) == (True, True, [])
+
+
 @pytest.mark.parametrize("collective", ["allreduce", "broadcast", "reduce"])
 def test_switches_that_reduce_are_asked_for_shares(collective: str, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"

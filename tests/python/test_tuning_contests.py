@@ -59,8 +59,8 @@ def test_each_algorithm_is_chosen_at_its_fastest_number_of_pieces() -> None:
     times = {None: 3.0, first: 2.5, others[0]: 1.0, others[1]: 2.0}
     contenders = [Contender(plan, seconds, 6) for plan, seconds in times.items()]
     cell = Cell("reduce", 4, 1, 1 << 18, 6, contenders)
-    assert [(plan, seconds) for plan, seconds, _, _ in cell.measured] == [(None, 3.0), (others[0], 1.0)]
-    (cell.chosen,) = un._core.chosen([cell.measured], 6)
+    assert [(one.plan, one.seconds) for one in cell.fastest] == [(None, 3.0), (others[0], 1.0)]
+    (cell.chosen,) = un._core.chosen([cell.fastest], 6)
     assert [cell.is_chosen(contender) for contender in contenders] == [False, False, True, False]
     cell.chosen = LIBRARY
     assert [cell.is_chosen(contender) for contender in contenders] == [True, False, False, False]

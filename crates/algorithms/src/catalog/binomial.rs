@@ -231,9 +231,9 @@ impl RankAlgorithm for Binomial {
         })
     }
 
-    /// Returns other radices: several for short vectors on machines where messages of a rank overlap. For broadcasts and
-    /// reduces the radix of MPI libraries and that of few ranks whose root reaches all others, as ranks that share memory
-    /// or cores want fewer rounds of any length.
+    /// Returns other radices: several for short vectors on machines where messages of a rank overlap. For broadcasts
+    /// and reduces of few ranks of any length the radix of MPI libraries, and one with which the root reaches all
+    /// others: ranks that share memory or cores want few rounds.
     fn candidates(&self, case: &Case) -> Vec<Params> {
         let (c, prices) = (&case.collective, case.ranks());
         let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;

@@ -9,10 +9,14 @@ use unisono_base::narrow;
 
 use super::hamilton::gcd;
 
+/// The golden section of 2^32.
+const GOLDEN_SECTION: u64 = 2_654_435_769;
+
 /// Returns the shifts 1 .. `ranks` - 1, each once: multiples of the number that is prime to `ranks` and nearest to
 /// their golden section.
 pub fn shifts(ranks: u32) -> impl Iterator<Item = u32> + Clone {
-    let (near, all) = ((f64::from(ranks) / std::f64::consts::GOLDEN_RATIO) as u32, u64::from(ranks));
+    let all = u64::from(ranks);
+    let near = narrow::<u32>((all * GOLDEN_SECTION) >> 32);
     let nearest = (0..ranks).flat_map(|d| [near.saturating_sub(d), near.saturating_add(d)]);
     let factor = nearest.clone().find(|&m| (1..ranks).contains(&m) && gcd(m, ranks) == 1).unwrap_or(1);
     (1..all).map(move |step| narrow((step * u64::from(factor)) % all))

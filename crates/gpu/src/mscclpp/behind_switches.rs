@@ -127,14 +127,13 @@ pub fn requests(
         let leaders = vec![leader.unwrap_or(group[0])];
         made.requests.insert(id, Request { group, leaders, adds, place, chunks: narrow(span.len / unit) });
     }
-    made.part(schedule, flow);
     Ok(made)
 }
 
 impl BehindSwitches {
     /// Lets all GPUs of a group ask for parts of its sums, if all sums are for all GPUs, and GPUs only give their
     /// inputs and get their outputs: others read data in the shares in which they were written.
-    fn part(&mut self, schedule: &Schedule, flow: &Flow) {
+    pub fn part(&mut self, schedule: &Schedule, flow: &Flow) {
         let c = schedule.collective();
         let nodes = schedule.all_nodes().take(c.ranks as usize);
         let is_plain =

@@ -134,7 +134,7 @@ impl Writing<'_> {
     }
 
     /// Writes a plan with as many thread blocks as are worth it, or fewer where the runtime does not hold those, down
-    /// to one. The number that the user states stays.
+    /// to one, and at last with one GPU that asks for each sum of a switch. The number that the user states stays.
     ///
     /// # Errors
     /// A fault of the exporter.
@@ -142,7 +142,7 @@ impl Writing<'_> {
         let chunk_bytes = u64::from(self.unit) * self.ordered.schedule.collective().dtype.bytes();
         let shares = self.choices.thread_blocks.unwrap_or_else(|| shares(protocol, chunk_bytes));
         let (unit, in_place, boxes) = (self.unit, self.in_place, self.boxes);
-        let mut form = Form { protocol, unit, in_place, answers, boxes, shares, pieces: false };
+        let mut form = Form { protocol, unit, in_place, answers, boxes, shares, pieces: false, parted: true };
         loop {
             let exporter = self.exporter(form)?;
             let held = (PROCESSORS as usize / exporter.chain()).max(1);
@@ -157,6 +157,7 @@ impl Writing<'_> {
                 form = fewer(form, 1 << held.ilog2());
                 continue;
             }
+            let is_parted = exporter.is_parted();
             let finding = match make(self, form, exporter.write())? {
                 Ok(made) => return Ok(Attempt::Made(made)),
                 Err(finding) => finding,
@@ -167,6 +168,8 @@ impl Writing<'_> {
                 "limit" if form.shares > 1 && self.choices.thread_blocks.is_none() => {
                     form = fewer(form, form.shares / 2)
                 }
+                // One GPU that asks a switch for a whole sum needs fewer channels.
+                "limit" if is_parted => form = Form { shares, pieces: false, parted: false, ..form },
                 "limit" => return Ok(Attempt::Refused(finding.message)),
                 "relaunch" => return Ok(Attempt::Overtaken(finding.message)),
                 _ => return Err(fault(finding.message)),

@@ -50,6 +50,8 @@ pub struct Form<'a> {
     pub shares: u32,
     /// Every operation is on single chunks.
     pub pieces: bool,
+    /// Several GPUs ask a switch for parts of a sum, if its readers permit that.
+    pub parted: bool,
 }
 
 pub struct Exporter<'a> {
@@ -88,7 +90,10 @@ impl<'a> Exporter<'a> {
     /// A plan cannot express the work of the switches of the schedule.
     pub fn new(schedule: &'a Schedule, flow: &'a Flow, order: &'a [InstrId], form: Form<'a>) -> Result<Self, String> {
         let (unit, box_of) = (form.unit, |gpu: u32| form.boxes[gpu as usize]);
-        let switches = requests(schedule, flow, order, unit, &box_of)?;
+        let mut switches = requests(schedule, flow, order, unit, &box_of)?;
+        if form.parted {
+            switches.part(schedule, flow);
+        }
         let mut landing = BTreeMap::new();
         let gpus = schedule.collective().ranks as usize;
         let mut landed = vec![switches.chunks; gpus];
@@ -171,6 +176,11 @@ impl<'a> Exporter<'a> {
     /// True if two GPUs are in different boxes.
     pub(super) fn is_port(&self, a: u32, b: u32) -> bool {
         self.form.boxes[a as usize] != self.form.boxes[b as usize]
+    }
+
+    /// Returns whether several GPUs ask a switch for parts of a sum.
+    pub fn is_parted(&self) -> bool {
+        self.switches.parts > 1
     }
 
     /// The GPUs that run an instruction.

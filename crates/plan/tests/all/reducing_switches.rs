@@ -48,7 +48,7 @@ fn times(plan: &unisono_plan::Plan) -> [f64; 2] {
     let run = simulate(&proven, &RunOptions::default()).unwrap();
     let mut text = String::new();
     print(&file, &mut text).unwrap();
-    assert_eq!(parse(&text, "saved").unwrap(), file);
+    assert_eq!(parse(&text, "saved").unwrap(), *file);
     let bound = bounds(&plan.problem).iter().map(|bound| bound.seconds).fold(0.0, f64::max);
     assert!(run.seconds >= bound * (1.0 - 1e-9), "{} below {bound}", run.seconds);
     assert!(plan.best().time.seconds >= bound * (1.0 - 1e-9));
