@@ -271,8 +271,8 @@ def test_thread_blocks_share_the_work_of_a_gpu(tmp_path: Path) -> None:
 
 def test_one_gpu_asks_for_sums_where_the_runtime_lacks_channels_for_more(tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
-    words = ("allreduce", "--machine", "dgx-h100", "--bytes", "1MiB", "--algorithm", "in-network", "--param", "chunks=4")
-    call("emit", *words, "--format", "mscclpp", "-o", str(file))
+    words = ("allreduce", "--machine", "dgx-h100", "--bytes", "1MiB", "--algorithm", "in-network", "--param")
+    call("emit", *words, "chunks=4", "--format", "mscclpp", "-o", str(file))
     gpus = json.loads(file.read_text())["gpus"]
     asking = [gpu["id"] for gpu in gpus for b in gpu["threadblocks"] for op in b["ops"] if op["name"] == "glres"]
     # Each of the four sums is asked for by one GPU, in shares of its thread blocks.
