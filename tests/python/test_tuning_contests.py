@@ -56,6 +56,8 @@ def test_each_algorithm_is_chosen_at_its_fastest_number_of_pieces() -> None:
     assert {plan.algorithm for plan in others} == {"forest"}
     ring = un.plan("allgather", tree, bytes=1 << 20, algorithm="ring")
     assert in_other_pieces([ring], tree, 4, 1 << 18) == in_other_pieces([], tree, 4, 1) == []
+    short = un.plan("reduce", tree, elements=1, algorithm="forest")
+    assert in_other_pieces([short], tree, 4, 1) == []
     times = {None: 3.0, first: 2.5, others[0]: 1.0, others[1]: 2.0}
     contenders = [Contender(plan, seconds, 6) for plan, seconds in times.items()]
     cell = Cell("reduce", 4, 1, 1 << 18, 6, contenders)

@@ -11,6 +11,7 @@ import click
 import unisono
 from unisono import InputError, Plan, UnsupportedError
 from unisono.base.files import check_writable, is_file
+from unisono.base.names import did_you_mean
 from unisono.cli._completion import machines as presets
 from unisono.cli._options import Request, json_option, limit_options, maybe_file_or_plan_options, schedule_of
 from unisono.cli._output import print_json, print_lines, working
@@ -70,7 +71,7 @@ def view(
 def _request(collective: str, machine: str | None, options: dict[str, Any]) -> Request:
     if machine is None:
         raise InputError(
-            f"there is no file or preset '{collective}'; to draw a collective as planned, --machine must name one"
+            f"there is no file or preset '{collective}'{did_you_mean(collective, presets())}; to draw a collective as planned, --machine must name one"
         )
     return Request(collective=collective, machine=machine, **options)
 

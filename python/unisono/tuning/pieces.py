@@ -27,7 +27,13 @@ def in_other_pieces(plans: Sequence[Plan], machine: Machine, ranks: int, element
     number = int(plan.params[name])
     tried = [number // _FACTOR] * (number >= _FACTOR) + [number * _FACTOR]
     made = (_with(plan, machine, ranks, elements, {**plan.params, name: str(other)}) for other in tried)
-    return [other for other in made if other is not None]
+    # The planner bounds the number by the elements, and gives the same plan again.
+    known, found = [plan.params], []
+    for other in made:
+        if other is not None and other.params not in known:
+            known.append(other.params)
+            found.append(other)
+    return found
 
 
 def _with(plan: Plan, machine: Machine, ranks: int, elements: int, params: dict[str, str]) -> Plan | None:

@@ -131,8 +131,8 @@ pub fn requests(
 }
 
 impl BehindSwitches {
-    /// Lets all GPUs of a group ask for parts of its sums, if all sums are for all GPUs, and GPUs only give their
-    /// inputs and get their outputs: others read data in the shares in which they were written.
+    /// Lets all GPUs of a group ask for parts of its sums, if these are fewer than the GPUs, all sums are for all, and
+    /// GPUs only give their inputs and get their outputs: others read data in the shares in which they were written.
     pub fn part(&mut self, schedule: &Schedule, flow: &Flow) {
         let c = schedule.collective();
         let nodes = schedule.all_nodes().take(c.ranks as usize);
@@ -142,7 +142,9 @@ impl BehindSwitches {
             let readers = flow.pushes(schedule, *id).map(|(stream, _)| schedule.stream_sinks(stream).len());
             request.adds && request.group.len() == c.ranks as usize && readers.sum::<usize>() == request.group.len()
         };
-        if !is_plain || !self.requests.iter().all(is_of_all) {
+        // As many sums as GPUs have a leader each, and none waits for the sums before its own.
+        let has_few_sums = self.requests.len() < c.ranks as usize;
+        if !is_plain || !has_few_sums || !self.requests.iter().all(is_of_all) {
             return;
         }
         let bytes = |id: &InstrId| u64::from(schedule.instr(*id).len) * c.dtype.bytes();
