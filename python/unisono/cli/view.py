@@ -71,7 +71,8 @@ def view(
 def _request(collective: str, machine: str | None, options: dict[str, Any]) -> Request:
     if machine is None:
         raise InputError(
-            f"there is no file or preset '{collective}'{did_you_mean(collective, presets())}; to draw a collective as planned, --machine must name one"
+            f"there is no file or preset '{collective}'{did_you_mean(collective, presets())}; to draw a collective as "
+            "planned, --machine must name one"
         )
     return Request(collective=collective, machine=machine, **options)
 
