@@ -233,7 +233,7 @@ fn a_node_has_a_chain_through_all_cores() {
 }
 
 /// Three nodes of a line of eight are all one link apart, so the root is at that nearest to the middle of the line.
-/// Where latency grows with distance, it is at the one in the middle of the three.
+/// A latency that grows with distance puts it at the one in the middle of the three.
 #[test]
 fn the_root_is_at_the_node_of_least_eccentricity() {
     for (node_step_ns, root) in [(0.0, 3), (10.0, 2)] {

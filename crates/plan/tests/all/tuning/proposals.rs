@@ -32,7 +32,7 @@ fn proposals_are_the_first_candidates_whose_ranks_end_with_equal_bits() {
     }
 }
 
-/// What is proposed for a measurement is what a plan lists, at the same parameters and with the same time.
+/// Proposals for a measurement are those that a plan lists, at the same parameters and with the same time.
 #[test]
 fn an_algorithm_is_proposed_as_a_plan_lists_it() {
     let mut apart = 0;
