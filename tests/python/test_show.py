@@ -7,7 +7,7 @@ import pytest
 import unisono as un
 from hypothesis import given
 from hypothesis import strategies as st
-from unisono.base.forms import FORMS
+from unisono.base.file_types import FORMS
 from unisono.base.json_streams import members
 from unisono.planning.contents import contents
 

@@ -119,7 +119,7 @@ pub trait Emitter: Sync {
 
 /// Facts that an imported file leaves open; `None` takes the default of the file or of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Asked {
+pub struct Facts {
     /// The elements, as MPI counts them.
     pub elements: Option<u64>,
     pub dtype: Option<Dtype>,
@@ -127,7 +127,7 @@ pub struct Asked {
     pub root: Option<u64>,
 }
 
-impl Asked {
+impl Facts {
     /// Asks for the collective of a schedule.
     pub fn of(schedule: &Schedule) -> Self {
         let c = schedule.collective();
@@ -169,5 +169,5 @@ pub trait Importer: Sync {
     ///
     /// # Errors
     /// One sentence, with the line.
-    fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError>;
+    fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError>;
 }

@@ -16,7 +16,7 @@ pub mod mscclpp;
 mod ordered;
 
 pub use bits::FileBits;
-use unisono_formats::{Asked, Emitter, Files, ImportError, Importer, Refused};
+use unisono_formats::{Emitter, Facts, Files, ImportError, Importer, Refused};
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::{Description, InNetwork, Machine, Wafer, network::Protocol};
 use unisono_schedule::verify::Method;
@@ -94,7 +94,7 @@ pub trait GpuFormat: Emitter + Importer {
     ///
     /// # Errors
     /// One sentence with the place, if the text is not a file of the format.
-    fn check(&self, text: &str, asked: &Asked, options: Options) -> Result<Report, ImportError>;
+    fn check(&self, text: &str, facts: &Facts, options: Options) -> Result<Report, ImportError>;
 }
 
 /// Returns why a library of GPUs does not run on a machine; nothing where it may.

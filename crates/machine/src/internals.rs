@@ -3,6 +3,6 @@
 pub mod shapes {
     pub use crate::network::allocate::shapes::shapes;
 }
-pub mod spread {
-    pub use crate::network::spread::Spread;
+pub mod wiring {
+    pub use crate::network::wiring::Wiring;
 }

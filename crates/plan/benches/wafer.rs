@@ -11,7 +11,7 @@ use unisono_algorithms::{Case, Params, Ranks, catalog::auto_gen_best, find, reso
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_cost::wafer::{bounds::PaperTable, measure};
 use unisono_machine::{Grid, Machine, Shape};
-use unisono_plan::{Asked, Part, Problem, sweep_point};
+use unisono_plan::{Part, Problem, Request, sweep_point};
 use unisono_schedule::verify::{Method, verify};
 
 /// The cases that the command line names, or all.
@@ -90,8 +90,8 @@ fn sweep(bench: &Bench) {
     bench.time("sweep of Fig. 8 (8 sizes x 16 lengths)", || {
         for n in 2..10 {
             for k in 0..16 {
-                let asked = Asked::new(Kind::Allreduce, &wafer, Part::Shape(Shape::line(1 << n)), 1 << k);
-                let problem = Problem::new(&asked).expect("a sound request");
+                let request = Request::new(Kind::Allreduce, &wafer, Part::Shape(Shape::line(1 << n)), 1 << k);
+                let problem = Problem::new(&request).expect("a sound request");
                 black_box(sweep_point(problem, &names, None, &Params::new())).ok();
             }
         }

@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 
 use unisono_algorithms::Means;
 use unisono_base::interrupt;
-use unisono_formats::{Asked, Emitter};
+use unisono_formats::{Emitter, Facts};
 use unisono_gpu::Options;
 use unisono_lower::{File, VerifiedFile};
 use unisono_schedule::{
@@ -150,7 +150,7 @@ fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<S
         .map_err(|proof| refused(proof.diagnostics.first().map_or_else(String::new, ToString::to_string)))?;
     for (_, contents) in emitter.emit(&proven).map_err(|e| refused(e.to_string()))? {
         let (Some(text), Some(format)) = (contents.text(), unisono_gpu::named(emitter.name())) else { continue };
-        let found = format.check(text, &Asked::of(&file.schedule), Options::default());
+        let found = format.check(text, &Facts::of(&file.schedule), Options::default());
         let found = found.map_err(|e| refused(e.to_string()))?.bits;
         if !found.bits.contains(&bits.name()) {
             return Ok(Some(found.unlike.unwrap_or_else(|| TOO_LARGE.to_owned())));

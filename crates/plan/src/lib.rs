@@ -49,7 +49,7 @@ pub use library::{
 };
 pub use part::Part;
 pub use plan::{Plan, plan, plan_best, plan_for};
-pub use problem::{Asked, Problem, Root};
+pub use problem::{Problem, Request, Root};
 pub use registry::{AlgorithmReport, registry};
 pub use report::{BoundReport, CandidateReport, MemoryReport, PhaseReport, PlanReport, Prediction, bounds, predict};
 pub use run::{

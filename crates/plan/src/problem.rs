@@ -22,7 +22,7 @@ pub enum Root {
 
 /// The request of a user for a collective.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Asked<'a> {
+pub struct Request<'a> {
     pub kind: Kind,
     pub machine: &'a Machine,
     pub part: Part,
@@ -34,7 +34,7 @@ pub struct Asked<'a> {
     pub model: Option<&'a str>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> Request<'a> {
     /// Returns a request for a sum of f32 to rank 0, by the machine's own model.
     pub fn new(kind: Kind, machine: &'a Machine, part: Part, elements: u64) -> Self {
         let (operator, dtype) = (Operator::Sum, Dtype::F32);
@@ -66,23 +66,23 @@ fn root_at(target: &dyn Target, row: u64, col: u64) -> Result<u64, PlanError> {
 impl Problem {
     /// # Errors
     /// A part that the machine does not have, a root outside it, counts that do not fit, an unknown model.
-    pub fn new(asked: &Asked) -> Result<Self, PlanError> {
-        let opened = TARGETS.iter().find_map(|kind| (kind.open)(asked)).expect("every kind of machine has a target");
-        Self::on(Arc::from(opened?), asked)
+    pub fn new(request: &Request) -> Result<Self, PlanError> {
+        let opened = TARGETS.iter().find_map(|kind| (kind.open)(request)).expect("every kind of machine has a target");
+        Self::on(Arc::from(opened?), request)
     }
 
     /// Returns the problem on an open target, which keeps results of earlier collectives. The machine, the part and the
-    /// model of `asked` are not read.
+    /// model of `request` are not read.
     ///
     /// # Errors
     /// A root outside the part, counts that do not fit.
-    pub fn on(target: Arc<dyn Target>, asked: &Asked) -> Result<Self, PlanError> {
-        let root = match asked.root {
+    pub fn on(target: Arc<dyn Target>, request: &Request) -> Result<Self, PlanError> {
+        let root = match request.root {
             Root::Rank(rank) => rank,
             Root::At(row, col) => root_at(&*target, row, col)?,
         };
         let collective =
-            Collective::planned(asked.kind, target.ranks(), asked.elements, root, asked.operator, asked.dtype)?;
+            Collective::planned(request.kind, target.ranks(), request.elements, root, request.operator, request.dtype)?;
         Ok(Self { collective, target })
     }
 
@@ -98,10 +98,15 @@ impl Problem {
             None => Part::Shape(Shape::line(c.ranks)),
             Some(Placement::Grid(_) | Placement::Switches(_)) => (kind_of(machine).part)(file)?,
         };
-        let asked =
-            Asked { part, model, operator: c.operator, dtype: c.dtype, ..Asked::new(c.kind, machine, Part::All, 0) };
-        let asked = Asked { elements: u64::from(c.elements), root: Root::Rank(u64::from(c.root)), ..asked };
-        Self::new(&asked)
+        let request = Request {
+            part,
+            model,
+            operator: c.operator,
+            dtype: c.dtype,
+            ..Request::new(c.kind, machine, Part::All, 0)
+        };
+        let request = Request { elements: u64::from(c.elements), root: Root::Rank(u64::from(c.root)), ..request };
+        Self::new(&request)
     }
 
     pub fn cost(&self) -> CostProblem<'_> {

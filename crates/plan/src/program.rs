@@ -19,7 +19,7 @@ use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{Expected, Method};
 
 use crate::{
-    Asked, BoundReport, Part, PlanError, Problem, Root, RunError, RunOptions, Target, place, plan_best, predict,
+    BoundReport, Part, PlanError, Problem, Request, Root, RunError, RunOptions, Target, place, plan_best, predict,
     report::map,
     simulate,
     targets::{kind_of, require},
@@ -208,7 +208,7 @@ enum Key {
 pub struct Pricing {
     machine: Machine,
     part: Part,
-    asked: Option<String>,
+    request: Option<String>,
     simulates: bool,
     target: Arc<dyn Target>,
     known: HashMap<Key, Price>,
@@ -232,12 +232,12 @@ impl Pricing {
         if nodes == 0 {
             return Err(PlanError::NoNodes);
         }
-        let asked = if let Part::Shape(shape) = part { Some(*shape) } else { None };
-        let grid = machine.shape(asked)?.filter(|s| s.dims().len() > 1 && s.grid.count() == u64::from(nodes));
+        let request = if let Part::Shape(shape) = part { Some(*shape) } else { None };
+        let grid = machine.shape(request)?.filter(|s| s.dims().len() > 1 && s.grid.count() == u64::from(nodes));
         let part = grid.map_or_else(|| Part::Shape(Shape::line(nodes)), |_| part.clone());
-        let target = Problem::new(&Asked { model, ..Asked::new(Kind::Barrier, machine, part.clone(), 0) })?.target;
-        let (machine, asked) = (machine.clone(), model.map(str::to_owned));
-        Ok(Self { machine, part, asked, simulates, target, known: HashMap::new() })
+        let target = Problem::new(&Request { model, ..Request::new(Kind::Barrier, machine, part.clone(), 0) })?.target;
+        let (machine, request) = (machine.clone(), model.map(str::to_owned));
+        Ok(Self { machine, part, request, simulates, target, known: HashMap::new() })
     }
 
     /// Prices all operations of a program. With `by_messages`, reductions too are messages between pairs, as in a
@@ -317,15 +317,16 @@ impl Pricing {
         let DirectSchedule { schedule, expected } = data.schedule()?;
         let file = File { schedule, placement: None, machine: Some(self.machine.clone()), blocks: None };
         let file = File { placement: place(&file, &self.machine, &self.part)?, ..file };
-        let seconds = predict(&file, self.asked.as_deref())?.seconds;
+        let seconds = predict(&file, self.request.as_deref())?.seconds;
         Ok(Price { simulated: self.simulated(&file, Some(&expected))?, ..Price::new("messages", seconds) })
     }
 
     fn collective(&self, data: &MovedData, ranks: &[u32]) -> Result<Price, RunError> {
         let (kind, elements, dtype, root) = data.collective()?;
-        let (part, model) = (self.part_of(ranks).0, self.asked.as_deref());
-        let asked = Asked { root: Root::Rank(root), dtype, model, ..Asked::new(kind, &self.machine, part, elements) };
-        let plan = plan_best(Problem::new(&asked)?, None, &Params::new())?;
+        let (part, model) = (self.part_of(ranks).0, self.request.as_deref());
+        let request =
+            Request { root: Root::Rank(root), dtype, model, ..Request::new(kind, &self.machine, part, elements) };
+        let plan = plan_best(Problem::new(&request)?, None, &Params::new())?;
         let best = plan.best();
         let simulated = match self.simulates {
             true => {

@@ -2,7 +2,7 @@
 
 use unisono_algorithms::Params;
 
-use crate::{Asked, Bits, Format, Plan, PlanError, Problem, library_bits, library_choice, plan_for};
+use crate::{Bits, Format, Plan, PlanError, Problem, Request, library_bits, library_choice, plan_for};
 
 /// The wishes of a user beyond the collective and the machine. By default there are none.
 #[derive(Clone, Copy, Default, Debug)]
@@ -23,9 +23,9 @@ pub struct Wishes<'a> {
 ///
 /// # Errors
 /// Those of [`Problem::new`] and [`plan_for`]; unknown names of a format, a library or a property of bits.
-pub fn plan_as(asked: &Asked<'_>, params: &Params, wishes: &Wishes<'_>) -> Result<Plan, PlanError> {
+pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> Result<Plan, PlanError> {
     let form = wishes.target.map(|name| Format::named(name, wishes.file)).transpose()?;
-    let problem = Problem::new(asked)?;
+    let problem = Problem::new(request)?;
     // Unknown names are refused before the candidates are timed, which may take long.
     let bits = wishes.bits.map(|name| Bits::new(name, wishes.contributors)).transpose()?;
     let mut library = wishes.behaves_as.map(|name| library_choice(name, &problem)).transpose()?;

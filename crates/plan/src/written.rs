@@ -9,7 +9,7 @@
 use unisono_base::parallel;
 use unisono_collective::Operator;
 use unisono_cost::Time;
-use unisono_formats::{Asked, Emitter, Files, Refused};
+use unisono_formats::{Emitter, Facts, Files, Refused};
 use unisono_gpu::{Choices, GpuFormat};
 use unisono_lower::{File, Placement, VerifiedFile};
 use unisono_machine::network::{BlockRate, Network, Protocol};
@@ -165,8 +165,8 @@ fn largest_buffer(file: &File) -> u64 {
 /// Reads files back; `None` if they cannot be read.
 fn read(format: &dyn GpuFormat, files: &Files, of: &File) -> Option<File> {
     let c = of.schedule.collective();
-    let asked = Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() };
-    format.import(files.first()?.1.text()?, &asked).ok().map(|read| placed(read, of))
+    let facts = Facts { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Facts::default() };
+    format.import(files.first()?.1.text()?, &facts).ok().map(|read| placed(read, of))
 }
 
 /// Places a schedule that was read back as `of`.

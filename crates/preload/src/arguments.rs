@@ -5,7 +5,7 @@ use unisono_mpi::{Call, Comm, Datatype, Home, Library, OpHandle, Outcome, Reduct
 
 use crate::{
     memory::{Memory, Places, Vector},
-    passed::Place,
+    passed_on::Place,
     settings::settings,
 };
 

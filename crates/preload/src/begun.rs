@@ -30,7 +30,7 @@ use crate::{
     home,
     intercept::{Buffers, SERVED, prepare, rounds_alike, shielded},
     memory::Memory,
-    passed::{self, Place},
+    passed_on::{self, Place},
     report,
     settings::settings,
 };
@@ -149,7 +149,7 @@ impl Begun {
 /// Serves a call by the plan if possible, or else passes it on and counts it. Never unwinds.
 pub fn begin(arguments: Arguments, request: usize, place: Place, original: impl Fn() -> c_int) -> c_int {
     let pass = || {
-        passed::count(place);
+        passed_on::count(place);
         original()
     };
     if settings().off {

@@ -23,8 +23,8 @@ use crate::{
     begun::Begun,
     home::once,
     intercept::{Buffers, guarded},
-    left::LeftCalls,
     settings::settings,
+    unserved::UnservedCalls,
     waits,
 };
 
@@ -40,7 +40,7 @@ pub struct Known {
 pub struct Serving {
     pub rows: Arc<Rows>,
     notes: Option<Arc<CallNotes>>,
-    pub left: LeftCalls,
+    pub unserved: UnservedCalls,
     served: Mutex<Served>,
 }
 
@@ -54,7 +54,7 @@ impl Serving {
     fn new(planned: Planned) -> Self {
         let (rows, notes) = (Arc::clone(planned.rows()), planned.notes().map(Arc::clone));
         let served = Mutex::new(Served { planned, buffers: Buffers::default() });
-        Self { rows, notes, left: LeftCalls::default(), served }
+        Self { rows, notes, unserved: UnservedCalls::default(), served }
     }
 
     /// Notes a blocking collective call, planned or not, and returns its number. `length` is known if a plan may serve
@@ -67,7 +67,7 @@ impl Serving {
     /// Returns whether the library is known to make a call, and notes the call if so.
     #[inline]
     fn leaves(&self, library: &Library, arguments: &Arguments) -> bool {
-        let known = self.left.length(arguments, &library.constants);
+        let known = self.unserved.length(arguments, &library.constants);
         let leaves = known.is_some() || !self.rows.has(arguments.kind);
         if leaves {
             self.note(known);

@@ -14,11 +14,11 @@ use crate::{
     arguments::Arguments,
     begun::begin,
     comms,
-    forms::two_forms,
+    count_types::both_count_types,
     home,
     intercept::{SERVED, collective, guarded},
     original::{NO_FUNCTION, Original, call_original},
-    passed::Place,
+    passed_on::Place,
     persistent::prepare,
     program_time, report,
     settings::settings,
@@ -28,16 +28,16 @@ use crate::{
 macro_rules! collectives {
     ($($name:ident $name_c:ident, $begins:ident $begins_c:ident, $prepares:ident $prepares_c:ident:
        ($($parameter:ident: $type:tt),*) counts($($count:ident),*) on $comm:ident, $kind:ident { $($field:ident: $value:ident),* };)*) => {$(
-        two_forms! {
+        both_count_types! {
             $name, $name_c, ($($parameter: $type),*), counts($($count),*), lists(), collective,
             |_wide| Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
         }
-        two_forms! {
+        both_count_types! {
             $begins, $begins_c, ($($parameter: $type,)* request: usize), counts($($count),*), lists(),
             |arguments, pass| begin(arguments, request, Place::$begins, pass),
             |_wide| Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }
         }
-        two_forms! {
+        both_count_types! {
             $prepares, $prepares_c, ($($parameter: $type,)* info: usize, request: usize), counts($($count),*), lists(),
             |arguments, pass| prepare(arguments, request, Place::$prepares, pass),
             |_wide| Arguments { $($field: $value,)* ..Arguments::new(Kind::$kind, $comm) }

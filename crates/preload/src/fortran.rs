@@ -21,7 +21,7 @@ use crate::{
     },
     intercept::guarded,
     original::{Original, call_original},
-    passed::{
+    passed_on::{
         MPI_Alltoallv, MPI_Exscan, MPI_Gatherv, MPI_Iallgatherv, MPI_Ialltoallv, MPI_Ireduce_scatter, MPI_Scatterv,
     },
     persistent::{MPI_Request_free, MPI_Start, MPI_Startall},

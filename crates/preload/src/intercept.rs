@@ -16,7 +16,7 @@ use crate::{
     comms::{self, Known},
     home::{self, once},
     memory::Memory,
-    passed, reasons, report,
+    passed_on, reasons, report,
     settings::{say, settings},
 };
 
@@ -140,7 +140,7 @@ fn serve(arguments: &Arguments, original: &impl Fn() -> c_int, started: &Cell<bo
 /// Passes a call on. Functions that a plan serves only in part are counted by name.
 fn passed_on(arguments: &Arguments, original: &impl Fn() -> c_int) -> c_int {
     if let Some(place) = arguments.place {
-        passed::count(place);
+        passed_on::count(place);
     }
     original()
 }
@@ -178,7 +178,7 @@ fn planned(
     let number = serving.note(length);
     let (Ok(Some(described)), Some(length)) = (described, length) else { return Ok(None) };
     let Some(entry) = serving.rows.find(&described.call) else {
-        serving.left.remember(arguments, library, length);
+        serving.unserved.remember(arguments, library, length);
         return Ok(None);
     };
     if !described.fits(known.ranks) {

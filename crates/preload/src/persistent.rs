@@ -20,7 +20,7 @@ use crate::{
     intercept::{guarded, shielded},
     memory::Memory,
     original::{NO_FUNCTION, Original, call_original},
-    passed::{self, Place},
+    passed_on::{self, Place},
     settings::settings,
 };
 
@@ -49,7 +49,7 @@ fn found(handle: usize) -> Option<Arc<Prepared>> {
 /// Prepares a call by the plan if possible, or else passes it on and counts it. Never unwinds.
 pub fn prepare(arguments: Arguments, request: usize, place: Place, original: impl Fn() -> c_int) -> c_int {
     let pass = || {
-        passed::count(place);
+        passed_on::count(place);
         original()
     };
     if settings().off || !settings().nonblocking {
@@ -140,7 +140,7 @@ pub extern "C" fn MPI_Start(request: usize) -> c_int {
         started(library, handle_at(library, request))
     };
     guarded(start, None).unwrap_or_else(|| {
-        passed::count(Place::MPI_Start);
+        passed_on::count(Place::MPI_Start);
         guarded(|| call_original!(ORIGINAL, request), NO_FUNCTION)
     })
 }
@@ -149,7 +149,7 @@ pub extern "C" fn MPI_Start(request: usize) -> c_int {
 pub extern "C" fn MPI_Startall(count: c_int, requests: usize) -> c_int {
     static ORIGINAL: Original = Original::new(c"PMPI_Startall");
     let pass = || {
-        passed::count(Place::MPI_Startall);
+        passed_on::count(Place::MPI_Startall);
         guarded(|| call_original!(ORIGINAL, count as usize, requests), NO_FUNCTION)
     };
     let is_mixed = || {

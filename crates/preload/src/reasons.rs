@@ -11,7 +11,7 @@ use crate::{
     comms::Known,
     home,
     intercept::rounds_alike,
-    passed::{NAMES, Place},
+    passed_on::{NAMES, Place},
     settings::settings,
 };
 

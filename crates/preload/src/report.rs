@@ -16,7 +16,7 @@ use unisono_collective::Kind;
 use unisono_mpi::{Home, Library};
 
 use crate::{
-    check, passed,
+    check, passed_on,
     reasons::{self, Reason},
     settings::{NONBLOCK, Report, say, settings},
 };
@@ -77,14 +77,14 @@ pub fn finish(library: &Library, home: &Home) {
     }
     let world = home.comm();
     let mut mine = vec![check::COMPARED.load(Ordering::Relaxed), check::DIFFERENT.load(Ordering::Relaxed)];
-    mine.extend(passed::counts());
+    mine.extend(passed_on::counts());
     let ran = RAN.lock().unwrap_or_else(PoisonError::into_inner);
     for (&(kind, class, ranks, row, why), &(calls, nanoseconds)) in ran.iter() {
         mine.extend([kind as u64, u64::from(class), u64::from(ranks), row as u64, why, calls, nanoseconds]);
     }
     let Ok(all) = library.gather(&mine, world) else { return };
     // A rank with another version of this library sends other words.
-    if all.is_empty() || all.iter().any(|words| words.len() < 2 + passed::NAMES.len()) {
+    if all.is_empty() || all.iter().any(|words| words.len() < 2 + passed_on::NAMES.len()) {
         return;
     }
     let compared: u64 = all.iter().map(|words| words[0]).max().unwrap_or(0);
@@ -118,7 +118,7 @@ fn key(row: &[u64]) -> Option<Key> {
 }
 
 fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> String {
-    let passed = passed::NAMES.len();
+    let passed = passed_on::NAMES.len();
     let mut rows: BTreeMap<Key, (u64, u64)> = BTreeMap::new();
     let mut others = vec![0u64; passed];
     for words in all {
@@ -157,7 +157,7 @@ fn text(library: &Library, all: &[Vec<u64>], compared: u64, different: u64) -> S
         let _ = writeln!(text, "{name:<14} {bytes:>24} {ranks:>6} {calls:>9} {seconds:>12.6}  {algorithm}");
     }
     for (place, calls) in others.into_iter().enumerate().filter(|(_, calls)| *calls > 0) {
-        let (name, why) = (passed::NAMES[place], note(reasons::of_passed(place, library)));
+        let (name, why) = (passed_on::NAMES[place], note(reasons::of_passed(place, library)));
         let _ = writeln!(text, "{name:<46} {calls:>9} {:>12}  passed through{why}", "");
     }
     if settings().check {

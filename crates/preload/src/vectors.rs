@@ -10,10 +10,10 @@ use unisono_collective::Kind;
 
 use crate::{
     arguments::Arguments,
-    forms::two_forms,
+    count_types::both_count_types,
     intercept::collective,
     memory::{Numbers, Vector},
-    passed::Place,
+    passed_on::Place,
 };
 
 fn vector(counts: usize, displs: Option<usize>, wide: bool) -> Option<Vector> {
@@ -39,14 +39,14 @@ fn scattered(send: usize, recv: usize, vector: Option<Vector>, datatype: usize, 
     Arguments { send, send_type: datatype, recv, recv_type: datatype, op, vector, place, ..Arguments::new(kind, comm) }
 }
 
-two_forms! {
+both_count_types! {
     MPI_Allgatherv, MPI_Allgatherv_c,
     (send: usize, n: count, send_type: usize, recv: usize, counts: usize, displs: usize, recv_type: usize, comm: usize),
     counts(n), lists(counts, displs on comm, across true), collective,
     |wide| gathered(send, n, send_type, recv, vector(counts, Some(displs), wide), recv_type, comm)
 }
 
-two_forms! {
+both_count_types! {
     MPI_Reduce_scatter, MPI_Reduce_scatter_c,
     (send: usize, recv: usize, counts: usize, datatype: usize, op: usize, comm: usize),
     counts(), lists(counts on comm, across false), collective,

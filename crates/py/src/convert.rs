@@ -7,7 +7,7 @@ use pyo3::{
 use unisono_algorithms::Params;
 use unisono_base::excerpt;
 use unisono_machine::{Grid, Shape};
-use unisono_plan::{Asked, Part, Root};
+use unisono_plan::{Part, Request, Root};
 
 use crate::{errors::input, machine::Machine};
 
@@ -64,7 +64,7 @@ pub fn params(given: Option<&Bound<'_, PyDict>>) -> PyResult<Params> {
 
 /// Converts the arguments of a Python call to a request by the machine's own model. `root` is a rank or `(row, column)`
 /// of a grid, by default rank 0. `places` are accelerators of a network.
-pub fn asked<'a>(
+pub fn request<'a>(
     collective: &str,
     machine: &'a Machine,
     elements: &Bound<'_, PyAny>,
@@ -72,8 +72,8 @@ pub fn asked<'a>(
     operator: &str,
     root: Option<&Bound<'_, PyAny>>,
     places: Option<Vec<u32>>,
-) -> PyResult<Asked<'a>> {
-    Ok(Asked {
+) -> PyResult<Request<'a>> {
+    Ok(Request {
         kind: collective.parse().map_err(input)?,
         dtype: dtype.parse().map_err(input)?,
         operator: operator.parse().map_err(input)?,

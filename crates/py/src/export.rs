@@ -7,7 +7,7 @@ use serde::Deserialize;
 use unisono_base::{Diagnostic, keyed};
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_emit::IMPORTERS;
-use unisono_formats::{About, Asked, registers};
+use unisono_formats::{About, Facts, registers};
 use unisono_lower::switches::{RaiseError, raise};
 use unisono_tables::{LibraryTable, TUNINGS};
 
@@ -35,8 +35,8 @@ pub fn import_schedule(
         let names: Vec<_> = IMPORTERS.iter().map(|i| i.name()).collect();
         return Err(input(format!("'{source}' is not a format to import; accepted are {}", names.join(", "))));
     };
-    let asked = asked(elements, dtype, op, root)?;
-    let file = detached(py, || importer.import(text, &asked))?;
+    let facts = facts(elements, dtype, op, root)?;
+    let file = detached(py, || importer.import(text, &facts))?;
     Ok(Schedule::new(file.map_err(|e| input(format!("{origin}: {e}")))?))
 }
 
@@ -44,13 +44,13 @@ pub fn import_schedule(
 ///
 /// # Errors
 /// A value is not a count or not a name.
-pub fn asked(
+pub fn facts(
     elements: Option<&Bound<'_, PyAny>>,
     dtype: Option<&str>,
     op: Option<&str>,
     root: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Asked> {
-    Ok(Asked {
+) -> PyResult<Facts> {
+    Ok(Facts {
         elements: elements.map(|n| convert::count("elements", n)).transpose()?,
         dtype: dtype.map(str::parse).transpose().map_err(input)?,
         operator: op.map(str::parse).transpose().map_err(input)?,

@@ -34,9 +34,9 @@ pub fn check_plan<'py>(
         let names: Vec<_> = FORMATS.iter().map(|format| Emitter::name(*format)).collect();
         return Err(input(format!("'{format}' is not a format of plans for GPUs; accepted are {}", names.join(", "))));
     };
-    let asked = export::asked(elements, dtype, op, root)?;
+    let facts = export::facts(elements, dtype, op, root)?;
     let options = Options { trust_relaxed, method: method.parse().map_err(input)?, processors };
-    let checked = detached(py, || plans.check(text, &asked, options))?;
+    let checked = detached(py, || plans.check(text, &facts, options))?;
     to_python(py, &checked.map_err(|e| input(format!("{origin}: {e}")))?.report)
 }
 

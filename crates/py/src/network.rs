@@ -6,7 +6,7 @@ use unisono_machine::{
     MachineError,
     network::{
         FAMILIES, Network, deadlock,
-        import::{Asked, FORMATS},
+        import::{FORMATS, ImportOptions},
     },
 };
 
@@ -99,8 +99,8 @@ pub fn import_network(
         let names: Vec<&str> = FORMATS.iter().map(|f| f.name).collect();
         return Err(input(format!("'{source}' is no format of topologies; accepted are {}", names.join(", "))));
     };
-    let asked = Asked { name, boxes, accelerators };
-    let network = detached(py, || found.read(text, origin, &asked))?.map_err(input)?;
+    let options = ImportOptions { name, boxes, accelerators };
+    let network = detached(py, || found.read(text, origin, &options))?.map_err(input)?;
     Machine::new(network.into(), None)
 }
 

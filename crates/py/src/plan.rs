@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use pyo3::{prelude::*, types::PyDict};
 use unisono_plan::{
-    Asked, BoundCertificate, PlanError, PlanReport, Problem, Wishes, bounds as bounds_of, library_choice,
+    BoundCertificate, PlanError, PlanReport, Problem, Request, Wishes, bounds as bounds_of, library_choice,
     library_regions, plan_as, registry, sweep_point as point_of,
 };
 
 use crate::{
-    convert::{self, asked},
+    convert::{self, request},
     errors::{detached, input, plan_error, to_python},
     machine::Machine,
     schedule::Schedule,
@@ -168,10 +168,10 @@ pub fn plan(
     bits: Option<&str>,
     contributors: Option<u32>,
 ) -> PyResult<Plan> {
-    let asked = Asked { model, ..asked(collective, machine, elements, dtype, operator, root, places)? };
+    let request = Request { model, ..request(collective, machine, elements, dtype, operator, root, places)? };
     let (params, file) = (convert::params(params)?, library.as_deref());
     let wishes = Wishes { algorithm, target, file, behaves_as, bits, contributors };
-    let made = detached(py, || Plan::new(Arc::new(plan_as(&asked, &params, &wishes)?)))?;
+    let made = detached(py, || Plan::new(Arc::new(plan_as(&request, &params, &wishes)?)))?;
     made.map_err(plan_error)
 }
 
@@ -189,8 +189,8 @@ pub fn library_choice_of<'py>(
     operator: &str,
     places: Option<Vec<u32>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let asked = asked(collective, machine, elements, dtype, operator, None, places)?;
-    let found = detached(py, || library_choice(library, &Problem::new(&asked)?))?;
+    let request = request(collective, machine, elements, dtype, operator, None, places)?;
+    let found = detached(py, || library_choice(library, &Problem::new(&request)?))?;
     to_python(py, &found.map_err(plan_error)?)
 }
 
@@ -206,8 +206,8 @@ pub fn library_sizes<'py>(
     operator: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
     let one = 1_u64.into_pyobject(py)?;
-    let asked = asked(collective, machine, &one, dtype, operator, None, None)?;
-    let found = detached(py, || library_regions(library, &Problem::new(&asked)?))?;
+    let request = request(collective, machine, &one, dtype, operator, None, None)?;
+    let found = detached(py, || library_regions(library, &Problem::new(&request)?))?;
     to_python(py, &found.map_err(plan_error)?)
 }
 
@@ -230,8 +230,8 @@ pub fn bounds<'py>(
     root: Option<&Bound<'py, PyAny>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let asked = Asked { model, ..asked(collective, machine, elements, dtype, "sum", root, None)? };
-    let found = detached(py, || Problem::new(&asked).map(|problem| bounds_of(&problem)))?;
+    let request = Request { model, ..request(collective, machine, elements, dtype, "sum", root, None)? };
+    let found = detached(py, || Problem::new(&request).map(|problem| bounds_of(&problem)))?;
     to_python(py, &found.map_err(plan_error)?)
 }
 
@@ -251,10 +251,10 @@ pub fn sweep_point<'py>(
     params: Option<&Bound<'py, PyDict>>,
     model: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let asked = Asked { model, ..asked(collective, machine, elements, dtype, operator, root, None)? };
+    let request = Request { model, ..request(collective, machine, elements, dtype, operator, root, None)? };
     let params = convert::params(params)?;
     let names = algorithms.unwrap_or_default();
-    let point = detached(py, || point_of(Problem::new(&asked)?, &names, baseline, &params))?;
+    let point = detached(py, || point_of(Problem::new(&request)?, &names, baseline, &params))?;
     to_python(py, &point.map_err(plan_error)?)
 }
 

@@ -18,7 +18,7 @@ use crate::{
     loads::{Links, Loads},
     packing::{Edge, Tree},
     pricing::Pricing,
-    slots::{Held, Slots},
+    slots::{Reservation, Slots},
 };
 
 /// The time covered by slots, as a multiple of the end of a known forest.
@@ -53,7 +53,7 @@ struct Placed {
 #[derive(Clone)]
 struct Sent {
     way: usize,
-    held: Held,
+    reserved: Reservation,
     there: f64,
 }
 
@@ -188,8 +188,8 @@ impl<'a> Grower<'a> {
     }
 
     /// Returns the arrival time of a message that can leave at `ready`.
-    fn there(&self, way: usize, ready: f64, held: &mut Held) -> f64 {
-        self.slots.fit(&self.ways[way].links, ready, held) + self.ways[way].latency
+    fn there(&self, way: usize, ready: f64, reserved: &mut Reservation) -> f64 {
+        self.slots.fit(&self.ways[way].links, ready, reserved) + self.ways[way].latency
     }
 
     /// Returns the parents of a tree that grows by its cheapest message.
@@ -199,13 +199,13 @@ impl<'a> Grower<'a> {
         let (mut parent, mut depth, mut there) = (vec![NONE; n], vec![u32::MAX; n], vec![f64::INFINITY; n]);
         let mut best = vec![(f64::INFINITY, NONE); n];
         let mut taken: Vec<Sent> = Vec::with_capacity(n);
-        let mut held = Held::default();
+        let mut reserved = Reservation::default();
         (there[root], depth[root]) = (0.0, 0);
         let mut last = root;
         let found = (1..n).all(|_| {
             if depth[last] < self.depth {
                 for to in (0..n).filter(|&to| depth[to] == u32::MAX) {
-                    self.offer(&mut best[to], last, to, there[last], &mut held);
+                    self.offer(&mut best[to], last, to, there[last], &mut reserved);
                 }
             }
             // Messages of this tree only raise costs, so the cheapest message is recomputed until it remains the
@@ -218,34 +218,34 @@ impl<'a> Grower<'a> {
                     return false;
                 }
                 best[to] = (f64::INFINITY, NONE);
-                self.offer(&mut best[to], from, to, there[from], &mut held);
+                self.offer(&mut best[to], from, to, there[from], &mut reserved);
                 if best[to].0 <= known * (1.0 + CLOSE) {
                     break (from, to);
                 }
                 for from in (0..n).filter(|&from| depth[from] < self.depth) {
-                    self.offer(&mut best[to], from, to, there[from], &mut held);
+                    self.offer(&mut best[to], from, to, there[from], &mut reserved);
                 }
             };
             let way = self.way(from, to);
-            there[to] = self.there(way, there[from], &mut held);
-            self.slots.take(&self.ways[way].links, &held, 1.0);
-            taken.push(Sent { way, held: held.clone(), there: there[to] });
+            there[to] = self.there(way, there[from], &mut reserved);
+            self.slots.take(&self.ways[way].links, &reserved, 1.0);
+            taken.push(Sent { way, reserved: reserved.clone(), there: there[to] });
             (parent[to], depth[to], last) = (from, depth[from] + 1, to);
             true
         });
-        for Sent { way, held, .. } in taken {
-            self.slots.take(&self.ways[way].links, &held, -1.0);
+        for Sent { way, reserved, .. } in taken {
+            self.slots.take(&self.ways[way].links, &reserved, -1.0);
         }
         found.then_some(parent)
     }
 
     /// Stores a message to a rank if it is cheaper than the best one so far.
-    fn offer(&self, best: &mut (f64, usize), from: usize, to: usize, ready: f64, held: &mut Held) {
+    fn offer(&self, best: &mut (f64, usize), from: usize, to: usize, ready: f64, reserved: &mut Reservation) {
         let way = self.way(from, to);
         if self.ways[way].links.is_empty() || self.costs[way] >= best.0 {
             return;
         }
-        let cost = self.cost(way, self.there(way, ready, held));
+        let cost = self.cost(way, self.there(way, ready, reserved));
         if cost < best.0 {
             *best = (cost, from);
         }
@@ -276,10 +276,10 @@ impl<'a> Grower<'a> {
         while let Some(at) = (0..open.len()).min_by(|&a, &b| there[open[a]].total_cmp(&there[open[b]])) {
             let from = open.swap_remove(at);
             for &to in &children[from] {
-                let (way, mut held) = (self.way(from, to), Held::default());
-                there[to] = self.there(way, there[from], &mut held);
-                self.slots.take(&self.ways[way].links, &held, 1.0);
-                placed.messages.push(Sent { way, held, there: there[to] });
+                let (way, mut reserved) = (self.way(from, to), Reservation::default());
+                there[to] = self.there(way, there[from], &mut reserved);
+                self.slots.take(&self.ways[way].links, &reserved, 1.0);
+                placed.messages.push(Sent { way, reserved, there: there[to] });
                 placed.end = placed.end.max(there[to]);
                 if !children[to].is_empty() {
                     open.push(to);
@@ -296,7 +296,7 @@ impl<'a> Grower<'a> {
     fn take(&mut self, placed: &Placed, times: f64) {
         for sent in &placed.messages {
             let links = &self.ways[sent.way].links;
-            self.slots.take(links, &sent.held, times);
+            self.slots.take(links, &sent.reserved, times);
             self.loads.carry(links, times);
         }
     }

@@ -2,7 +2,7 @@
 
 use unisono_base::interrupt::poll;
 
-use crate::{Graph, Runs, jobs::Sending, listed::Listed, replay::HostWork, sums::Hosts, translated::Translated};
+use crate::{Graph, Runs, jobs::Sending, replay::HostWork, root_trees::RootTrees, sums::Hosts, translated::Translated};
 
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Forest {
 
 #[derive(Clone, Debug)]
 pub(crate) enum Trees {
-    Listed(Listed),
+    RootTrees(RootTrees),
     /// Every root has the trees of rank 0, moved.
     Translated(Translated),
 }
@@ -54,7 +54,7 @@ pub struct Times {
 
 impl Forest {
     /// Returns a forest of listed trees, with the time of the busiest arc.
-    pub(crate) fn listed(ranks: u32, chunks: u32, listed: Listed, time: f64) -> Self {
+    pub(crate) fn listed(ranks: u32, chunks: u32, listed: RootTrees, time: f64) -> Self {
         let trees = || listed.of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
         // By the shifts, each rank sends as much as all ranks with its representative send in the listed trees.
@@ -62,13 +62,13 @@ impl Forest {
         let home = |rank| listed.symmetry.home(rank).0;
         trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[home(edge.from) as usize] += 1);
         let most_sends = sends.into_iter().max().unwrap_or(0);
-        Self { chunks, depth, time, most_sends, trees: Trees::Listed(listed) }
+        Self { chunks, depth, time, most_sends, trees: Trees::RootTrees(listed) }
     }
 
     /// Returns the edges of a chunk's tree. Each edge follows the one that reaches its start.
     pub fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         match &self.trees {
-            Trees::Listed(trees) => trees.edges(root, chunk),
+            Trees::RootTrees(trees) => trees.edges(root, chunk),
             Trees::Translated(trees) => trees.edges(root, chunk),
         }
     }
@@ -77,7 +77,7 @@ impl Forest {
     /// is [`crate::Fabric::routed`], and nodes are numbered as in the plane.
     pub fn ways(&self, graph: &Graph, root: u32, chunk: u32) -> Vec<Vec<u32>> {
         match &self.trees {
-            Trees::Listed(trees) => trees.ways(graph, root, chunk),
+            Trees::RootTrees(trees) => trees.ways(graph, root, chunk),
             Trees::Translated(trees) => {
                 let way = |edge: &TreeEdge| [edge.from, edge.to].map(|rank| graph.place(rank)).to_vec();
                 trees.edges(root, chunk).iter().map(way).collect()
@@ -97,16 +97,16 @@ impl Forest {
         (runs, sums, work): (Runs, Option<f64>, Option<HostWork>),
     ) -> Times {
         let links = match &self.trees {
-            Trees::Listed(trees) => trees.symmetry.classes(),
+            Trees::RootTrees(trees) => trees.symmetry.classes(),
             Trees::Translated(trees) => trees.links(),
         };
         let mut hosts = sums.map(|_| Hosts::new(links));
         let (jobs, mut rates) = match &self.trees {
-            Trees::Listed(trees) => trees.jobs(graph, sending, hosts.as_mut()),
+            Trees::RootTrees(trees) => trees.jobs(graph, sending, hosts.as_mut()),
             Trees::Translated(trees) => trees.jobs(sending, hosts.as_mut()),
         };
         let mut hops = match (&self.trees, hops) {
-            (Trees::Listed(trees), Some(hops)) => trees.symmetry.largest(hops),
+            (Trees::RootTrees(trees), Some(hops)) => trees.symmetry.largest(hops),
             _ => vec![hop; links],
         };
         rates.resize(links + hosts.as_ref().map_or(0, Hosts::count), sums.unwrap_or(1.0));
@@ -129,14 +129,14 @@ impl Forest {
 
     pub(crate) fn messages(&self, ranks: u32, times: &Times) -> Vec<Message> {
         let roots: Vec<u32> = match &self.trees {
-            Trees::Listed(trees) => trees.all(ranks),
+            Trees::RootTrees(trees) => trees.all(ranks),
             Trees::Translated(_) => (0..ranks).collect(),
         };
         let of_root = self.chunks as usize * (ranks as usize - 1);
         let mut messages = Vec::with_capacity(roots.len() * of_root);
         for root in roots {
             let own = match &self.trees {
-                Trees::Listed(trees) => trees.place(root).map_or(0, |(at, _)| at),
+                Trees::RootTrees(trees) => trees.place(root).map_or(0, |(at, _)| at),
                 Trees::Translated(_) => 0,
             };
             let mut begins = times.begins[own * of_root..].iter();

@@ -18,8 +18,8 @@ pub mod least_price {
 pub mod loads {
     pub use crate::loads::Links;
 }
-pub mod recent {
-    pub use crate::recent::{MOST_EDGES, PACKINGS, growth, packing};
+pub mod tree_cache {
+    pub use crate::tree_cache::{MOST_EDGES, PACKINGS, growth, packing};
 }
 pub mod router {
     pub use crate::concurrent::router::Router;
@@ -28,7 +28,7 @@ pub mod scatter {
     pub use crate::scatter::{Trees, batches};
 }
 pub mod slots {
-    pub use crate::slots::{Held, SLOTS, Slots};
+    pub use crate::slots::{Reservation, SLOTS, Slots};
 }
 pub mod spanning {
     pub use crate::spanning::spanning;

@@ -19,7 +19,7 @@ pub struct Slots {
 
 /// The slots of a message: the first one, and the fraction of the message in each slot from there on.
 #[derive(Clone, Default, Debug)]
-pub struct Held {
+pub struct Reservation {
     first: usize,
     pub shares: Vec<f64>,
 }
@@ -31,13 +31,13 @@ impl Slots {
         Self { slot: end / SLOTS as f64, busy: vec![0.0; links * SLOTS], full: vec![[0; WORDS]; links], rates }
     }
 
-    /// Returns the end of a message of one unit over `links` that uses all their free time from `ready` on. Sets `held`
+    /// Returns the end of a message of one unit over `links` that uses all their free time from `ready` on. Sets `reserved`
     /// to its slots.
-    pub fn fit(&self, links: &[u32], ready: f64, held: &mut Held) -> f64 {
+    pub fn fit(&self, links: &[u32], ready: f64, reserved: &mut Reservation) -> f64 {
         let mut at = narrow::<usize>(rounded((ready / self.slot).floor())).min(SLOTS - 1);
         at = self.next(links, at);
-        held.first = at;
-        held.shares.clear();
+        reserved.first = at;
+        reserved.shares.clear();
         let mut left = 1.0_f64;
         loop {
             let start = at as f64 * self.slot;
@@ -51,7 +51,7 @@ impl Slots {
                 }
             }
             let share = if share < NOTHING { 0.0 } else { share };
-            held.shares.push(share);
+            reserved.shares.push(share);
             left -= share;
             if left < NOTHING {
                 let end = |&link: &u32| {
@@ -61,7 +61,7 @@ impl Slots {
                 return links.iter().map(end).fold(0.0, f64::max);
             }
             let next = self.next(links, at + 1);
-            (at + 1..next).for_each(|_| held.shares.push(0.0));
+            (at + 1..next).for_each(|_| reserved.shares.push(0.0));
             at = next;
         }
     }
@@ -82,11 +82,11 @@ impl Slots {
     }
 
     /// Occupies the slots of a message, or frees them if `times` is -1.
-    pub fn take(&mut self, links: &[u32], held: &Held, times: f64) {
+    pub fn take(&mut self, links: &[u32], reserved: &Reservation, times: f64) {
         for &link in links {
             let place = link as usize * SLOTS;
             let each = times / self.rates[link as usize];
-            for (at, share) in (held.first..).zip(&held.shares) {
+            for (at, share) in (reserved.first..).zip(&reserved.shares) {
                 let busy = &mut self.busy[place + at];
                 *busy += share * each;
                 let bit = 1 << (at % 64);

@@ -29,7 +29,7 @@ mod ways;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-pub use channel::{Asked, Channel, Found, LibraryRequest, Program, Side as CallMemory, Signals, finish};
+pub use channel::{CallArguments, Channel, Found, LibraryRequest, Program, Side as CallMemory, Signals, finish};
 pub use error::RunError;
 pub use host::{Host, Objects, Served};
 pub use layer::{MessageLayer, Mpi};

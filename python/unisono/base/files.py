@@ -366,8 +366,8 @@ def load(path: str | bytes | os.PathLike[str], *, elements: int | None = None, d
     origin = title(path)
     # A certificate has the digest of the stored characters, and its checker reads these.
     text = read_text(path, as_stored=not origin.endswith((".registers", ".xml", ".json")))
-    # Imported here, since this module is imported by `forms`.
-    from unisono.base.forms import GPU_PLAN, SCHEDULE, reading
+    # Imported here, since this module is imported by `file_types`.
+    from unisono.base.file_types import GPU_PLAN, SCHEDULE, reading
 
     with reading(
         path, "schedule", (SCHEDULE, GPU_PLAN), "'unisono schedule' and 'unisono plan -o FILE.sched' write one"

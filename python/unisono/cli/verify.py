@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from unisono import InputError, Proof, Schedule, certificate_checker, check_bound
-from unisono.base import forms
+from unisono.base import file_types
 from unisono.base.files import check_writable, is_file, read_text, write
 from unisono.base.reports import Diagnostic, MscclProof, ProofReport
 from unisono.cli._bits import bits_text, check_contributors, contributors_option, print_verdict, verdict
@@ -157,7 +157,7 @@ def verify(
             # The second line states the schedule.
             if (
                 is_file(written)
-                and forms.form_of(written) == forms.CERTIFICATE
+                and file_types.form_of(written) == file_types.CERTIFICATE
                 and read_text(written, as_stored=True).split("\n")[1:2] != made.split("\n")[1:2]
             ):
                 click.echo(f"note: '{written}' was the certificate of another schedule, and is replaced", err=True)
@@ -236,7 +236,7 @@ def _check_target(what: str, certificate: str) -> None:
     if what.endswith((".json", ".registers")):
         raise InputError(f"a certificate is of the text form of a schedule (.sched), and '{what}' is another form")
     check_writable(certificate, what)
-    if is_file(certificate) and forms.form_of(certificate) == forms.BOUND:
+    if is_file(certificate) and file_types.form_of(certificate) == file_types.BOUND:
         raise InputError(
             f"'{certificate}' is the certificate of a bound, which --certificate would replace; name another file"
         )
@@ -245,7 +245,7 @@ def _check_target(what: str, certificate: str) -> None:
 def _check(path: str, certificate: str, require: str | None, as_json: bool) -> int:
     """Checks a certificate with the checker that shares no code with the proof."""
     schedule = read_text(path, as_stored=True)
-    if is_file(certificate) and forms.form_of(certificate) == forms.BOUND:
+    if is_file(certificate) and file_types.form_of(certificate) == file_types.BOUND:
         stated = contents(certificate).facts
         raise InputError(
             f"'{certificate}' certifies a bound: {stated.get('collective')} of {stated.get('bytes')} bytes "

@@ -1,6 +1,6 @@
 """The contents of a file that Unisono writes or reads; see :func:`contents`.
 
-:mod:`unisono.base.forms` recognizes the form of a file, and :data:`_READERS` has its reader.
+:mod:`unisono.base.file_types` recognizes the form of a file, and :data:`_READERS` has its reader.
 """
 
 import csv
@@ -24,7 +24,7 @@ from unisono.base.files import (
     read_text,
     title,
 )
-from unisono.base.forms import (
+from unisono.base.file_types import (
     BOUND,
     CERTIFICATE,
     DIAGNOSIS,

@@ -40,7 +40,7 @@ pub fn halves(case: &Case) -> Option<Vec<Exchange>> {
 }
 
 /// The blocks that each virtual rank holds.
-pub type Held = Vec<Range<u32>>;
+pub type Blocks = Vec<Range<u32>>;
 
 impl<F: Fn(u32) -> u32> Halving<'_, F> {
     /// Returns the first element and the number of elements of a range of blocks.
@@ -61,7 +61,7 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
         b: &mut Builder,
         have: impl Fn(u32, usize, u32) -> Operand,
         keep: impl Fn(u32, usize, u32) -> Operand,
-    ) -> Held {
+    ) -> Blocks {
         let mut held = vec![0..narrow::<u32>(self.nodes.len()); self.nodes.len()];
         for (stage, &bit) in self.bits.iter().enumerate() {
             let streams = self.streams(b, bit);
@@ -83,7 +83,7 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
     }
 
     /// Scatters the input of virtual rank 0 to the outputs of the others, one block a rank.
-    pub fn scatter(&self, b: &mut Builder) -> Held {
+    pub fn scatter(&self, b: &mut Builder) -> Blocks {
         let mut held = vec![0..0; self.nodes.len()];
         held[0] = 0..narrow(self.nodes.len());
         let mut done = 0;
@@ -109,7 +109,7 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
     pub fn allgather(
         &self,
         b: &mut Builder,
-        held: &mut Held,
+        held: &mut Blocks,
         own: impl Fn(u32) -> Option<Operand>,
         knows: Option<usize>,
     ) {
@@ -138,7 +138,7 @@ impl<F: Fn(u32) -> u32> Halving<'_, F> {
 
     /// Gathers the blocks of all ranks to virtual rank `root`, in the stages of [`Halving::allgather`]. `place(v, e)`
     /// is the place of element e on virtual rank v.
-    pub fn gather(&self, b: &mut Builder, held: &mut Held, root: usize, place: impl Fn(u32, u32) -> Operand) {
+    pub fn gather(&self, b: &mut Builder, held: &mut Blocks, root: usize, place: impl Fn(u32, u32) -> Operand) {
         for (stage, &bit) in self.bits.iter().enumerate() {
             // Only ranks remain that differ from the root in later bits.
             let done: usize = self.bits[..stage].iter().map(|bit| 1 << bit).sum();

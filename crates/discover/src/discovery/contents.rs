@@ -38,7 +38,7 @@ impl Content {
     }
 }
 
-pub(super) struct Held {
+pub(super) struct BufferState {
     pub(super) about: Buffer,
     pub(super) content: RegionMap<Content>,
     /// Points that a submitted task has written, or that are initialized.

@@ -28,7 +28,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::{BufferId, CommandId, TaskId, mix, narrow};
 
 pub use commands::{Action, Command, Forward};
-use contents::{Content, Held, HolderLists, Moving, NONE, Pending, State};
+use contents::{BufferState, Content, HolderLists, Moving, NONE, Pending, State};
 pub use options::Options;
 pub use parts::PartAccess;
 use reading::Scratch;
@@ -53,7 +53,7 @@ use crate::{
 /// A program, while its tasks are submitted.
 pub struct Discovery {
     options: Options,
-    buffers: Vec<Held>,
+    buffers: Vec<BufferState>,
     sides: Sides,
     roles: Roles,
     shapes: Shapes,
@@ -127,7 +127,7 @@ impl Discovery {
         self.chain.push(mix(digest ^ u64::from(buffer.initialized)));
         let submission = self.chain.len() - 1;
         let state = if buffer.initialized { State::Host } else { State::Absent };
-        self.buffers.push(Held {
+        self.buffers.push(BufferState {
             content: RegionMap::new(buffer.shape, Content::bare(state)),
             defined: if buffer.initialized { buffer.shape.into() } else { Region::empty() },
             hazards: Hazards::new(buffer.shape),
@@ -139,7 +139,7 @@ impl Discovery {
     }
 
     pub fn buffers(&self) -> impl ExactSizeIterator<Item = &Buffer> {
-        self.buffers.iter().map(|held| &held.about)
+        self.buffers.iter().map(|state| &state.about)
     }
 
     pub fn task_count(&self) -> usize {
@@ -175,9 +175,9 @@ impl Discovery {
 
     /// Returns a name for link `number` of the chain, such as `task 'step'` or `buffer 'A'`.
     pub fn submission(&self, number: u64) -> String {
-        let before = self.buffers.partition_point(|held| held.submission < number);
-        if let Some(held) = self.buffers.get(before).filter(|held| held.submission == number) {
-            return format!("buffer '{}'", held.about.name);
+        let before = self.buffers.partition_point(|state| state.submission < number);
+        if let Some(state) = self.buffers.get(before).filter(|state| state.submission == number) {
+            return format!("buffer '{}'", state.about.name);
         }
         let task = usize::try_from(number).ok().and_then(|n| self.tasks.get(n - before));
         task.map_or_else(|| "nothing".to_owned(), |row| format!("task '{}'", self.names[row.1 as usize]))
@@ -210,7 +210,7 @@ impl Discovery {
             roles: &mut self.roles,
         };
         let buffers = &self.buffers;
-        let number = self.shapes.intern(setting, task, |id| buffers.get(id.index()).map(|held| &held.about))?;
+        let number = self.shapes.intern(setting, task, |id| buffers.get(id.index()).map(|state| &state.about))?;
         let shape = self.shapes.get(number);
         for read in &shape.reads {
             self.check_defined(task, read)?;
@@ -334,20 +334,20 @@ impl Discovery {
     }
 
     fn check_defined(&self, task: &Task<'_>, read: &Played) -> Result<(), DiscoverError> {
-        let (held, role) = (&self.buffers[read.buffer.index()], &self.roles[read.role]);
-        if held.defined.contains(&role.image) {
+        let (state, role) = (&self.buffers[read.buffer.index()], &self.roles[read.role]);
+        if state.defined.contains(&role.image) {
             return Ok(());
         }
-        let missing = role.image.minus(&held.defined);
+        let missing = role.image.minus(&state.defined);
         let rank = self.sides[role.side].touching(&missing).first();
         let own = rank.map_or_else(|| missing.clone(), |k| self.sides[role.side].at(k).intersect(&missing));
         Err(DiscoverError::Access {
             task: task.name.to_owned(),
-            buffer: held.about.name.clone(),
+            buffer: state.about.name.clone(),
             rank,
             what: format!(
                 "it reads {}, which nothing has written; give the buffer contents, or write it first",
-                own.text(held.about.dims)
+                own.text(state.about.dims)
             ),
         })
     }

@@ -8,7 +8,7 @@ use unisono_lower::{
 };
 use unisono_machine::{InNetwork, Machine};
 
-use crate::{About, Asked, Emitter, Files, ImportError, Importer, Refused};
+use crate::{About, Emitter, Facts, Files, ImportError, Importer, Refused};
 
 pub use text::{parse, print};
 
@@ -45,8 +45,8 @@ impl Importer for Registers {
     }
 
     /// The file states the whole collective, so options that state it are refused.
-    fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
-        if *asked != Asked::default() {
+    fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError> {
+        if *facts != Facts::default() {
             let message = "registers state their elements, dtype, operator and root; drop these options";
             return Err(ImportError::new(0, message));
         }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_formats::{
-    Asked, Emitter, Importer,
+    Emitter, Facts, Importer,
     registers::{Registers, parse, print},
 };
 use unisono_lower::{VerifiedFile, switches::Configured};
@@ -37,12 +37,12 @@ fn text_reads_back() {
         let made = registers(&site, kind, embeddings);
         let text = print(&m, &made);
         assert_eq!(parse(&text).unwrap(), (m.clone(), made));
-        let file = Registers.import(&text, &Asked::default()).unwrap();
+        let file = Registers.import(&text, &Facts::default()).unwrap();
         let proven = VerifiedFile::new(&file, Method::Auto).unwrap();
         assert_eq!(Registers.emit(&proven).unwrap(), [("schedule.registers".to_owned(), text.clone().into())]);
         let broken = text.replacen("-> 0 sum vc", "-> 61 sum vc", 1);
         if broken != text {
-            let error = Registers.import(&broken, &Asked::default()).unwrap_err().to_string();
+            let error = Registers.import(&broken, &Facts::default()).unwrap_err().to_string();
             assert!(error.starts_with("the registers are wrong: switch"), "{error}");
         }
     }
@@ -74,7 +74,7 @@ proptest! {
         }
         let end = (at + 1..=text.len()).find(|&end| text.is_char_boundary(end)).unwrap();
         let damaged = format!("{}{with}{}", &text[..at], &text[end..]);
-        if let Ok(file) = Registers.import(&damaged, &Asked::default()) {
+        if let Ok(file) = Registers.import(&damaged, &Facts::default()) {
             let _ = VerifiedFile::new(&file, Method::Auto);
         }
     }

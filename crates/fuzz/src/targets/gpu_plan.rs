@@ -1,6 +1,6 @@
 //! Execution plans for GPUs.
 
-use unisono_formats::{Asked, Importer};
+use unisono_formats::{Facts, Importer};
 use unisono_gpu::{
     Options,
     mscclpp::{MscclPp, check},
@@ -19,11 +19,11 @@ fn run(input: &[u8]) -> bool {
     let text = uses::text(input);
     let mut accepted = false;
     for elements in [None, Some(24)] {
-        let asked = Asked { elements, ..Asked::default() };
-        let Ok(found) = check(&text, &asked, Options::default()) else { continue };
+        let facts = Facts { elements, ..Facts::default() };
+        let Ok(found) = check(&text, &facts, Options::default()) else { continue };
         accepted = true;
         if found.diagnostics.is_empty() {
-            let file = MscclPp.import(&text, &asked).expect("a plan without faults imports");
+            let file = MscclPp.import(&text, &facts).expect("a plan without faults imports");
             assert!(verify(&file.schedule, Method::Auto).holds(), "the schedule of a proved plan is proved");
             uses::file(&file);
         }

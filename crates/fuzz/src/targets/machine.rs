@@ -7,7 +7,7 @@ use unisono_machine::{
     Machine, Shape,
     network::{Network, allocate, deadlock},
 };
-use unisono_plan::{Asked, Part, Plan, Problem, bounds, plan};
+use unisono_plan::{Part, Plan, Problem, Request, bounds, plan};
 use unisono_sim::network;
 
 use crate::{FuzzTarget, uses};
@@ -62,7 +62,7 @@ fn is_small(machine: &Machine) -> bool {
 
 /// Plans a collective of 100 elements, and reports it.
 fn planned(machine: &Machine, part: Part, kind: Kind) -> Option<Plan> {
-    let problem = Problem::new(&Asked::new(kind, machine, part, 100)).ok()?;
+    let problem = Problem::new(&Request::new(kind, machine, part, 100)).ok()?;
     drop(bounds(&problem));
     let plan = plan(problem, None, &Default::default()).ok()?;
     drop(plan.report());
@@ -76,7 +76,7 @@ fn on_network(description: &Machine, machine: &Network) {
     if accelerators <= 512 {
         planned(description, Part::All, Kind::Allreduce);
         if let Some(space) = topology.jobs() {
-            let asked = allocate::Study {
+            let request = allocate::Study {
                 jobs: allocate::Jobs::Drawn(allocate::Sizes::trace()),
                 heuristic: allocate::Heuristic::Locality,
                 failed: vec![],
@@ -84,7 +84,7 @@ fn on_network(description: &Machine, machine: &Network) {
                 samples: 2,
                 seed: 0,
             };
-            drop(allocate::study(&space, &machine.name, &asked));
+            drop(allocate::study(&space, &machine.name, &request));
         }
     }
     if accelerators > MOST_ACCELERATORS {

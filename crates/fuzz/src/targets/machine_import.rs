@@ -2,7 +2,7 @@
 
 use unisono_machine::{
     Machine,
-    network::import::{Asked, FORMATS},
+    network::import::{FORMATS, ImportOptions},
 };
 
 use crate::{FuzzTarget, uses};
@@ -15,8 +15,8 @@ fn run(input: &[u8]) -> bool {
     let mut any = false;
     for format in FORMATS {
         for boxes in [1, 3] {
-            let asked = Asked { name: "imported", boxes, accelerators: None };
-            let Some(network) = uses::read(format.read(&text, "fuzz", &asked)) else { continue };
+            let options = ImportOptions { name: "imported", boxes, accelerators: None };
+            let Some(network) = uses::read(format.read(&text, "fuzz", &options)) else { continue };
             any = true;
             drop(network.facts());
             let machine = Machine::from(network);

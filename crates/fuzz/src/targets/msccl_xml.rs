@@ -1,7 +1,7 @@
 //! Schedules of MSCCL.
 
 use unisono_emit::IMPORTERS;
-use unisono_formats::Asked;
+use unisono_formats::Facts;
 use unisono_gpu::{Options, msccl};
 
 use crate::{FuzzTarget, uses};
@@ -14,10 +14,10 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 
 fn run(input: &[u8]) -> bool {
     let text = uses::text(input);
-    let mut accepted = msccl::check(&text, &Asked::default(), Options::default()).is_ok();
+    let mut accepted = msccl::check(&text, &Facts::default(), Options::default()).is_ok();
     for elements in [None, Some(12)] {
         for importer in IMPORTERS {
-            if let Ok(file) = importer.import(&text, &Asked { elements, ..Asked::default() }) {
+            if let Ok(file) = importer.import(&text, &Facts { elements, ..Facts::default() }) {
                 uses::file(&file);
                 accepted = true;
             }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use unisono_algorithms::{ALGORITHMS, Info, Means, Params};
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Machine, PRESETS, Shape};
-use unisono_plan::{Asked, Part, PlanError, Problem, Root, TARGETS, bounds, kind_of, plan};
+use unisono_plan::{Part, PlanError, Problem, Request, Root, TARGETS, bounds, kind_of, plan};
 use unisono_schedule::verify::{Method, verify};
 
 use crate::{Draws, Form, FuzzTarget, uses};
@@ -113,13 +113,13 @@ fn run(input: &[u8]) -> bool {
 impl Drawn {
     fn run(&self, machine: &Machine, d: &mut Draws<'_>) -> Result<(), PlanError> {
         let (machine, part, most) = sized(machine, d);
-        let asked = Asked {
+        let request = Request {
             root: Root::Rank(self.root),
             operator: self.operator,
             dtype: self.dtype,
-            ..Asked::new(self.kind, &machine, part, self.elements.min(most))
+            ..Request::new(self.kind, &machine, part, self.elements.min(most))
         };
-        let problem = Problem::new(&asked)?;
+        let problem = Problem::new(&request)?;
         drop(bounds(&problem));
         let plan = plan(problem, self.algorithm, &self.params)?;
         drop(plan.report());

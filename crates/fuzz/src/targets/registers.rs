@@ -1,7 +1,7 @@
 //! Registers of switches that reduce.
 
 use unisono_formats::{
-    Asked, Importer,
+    Facts, Importer,
     registers::{Registers, parse, print},
 };
 
@@ -19,7 +19,7 @@ fn run(input: &[u8]) -> bool {
     let printed = print(&machine, &configured);
     let again = parse(&printed).expect("registers read back");
     assert_eq!(print(&again.0, &again.1), printed, "registers read back");
-    match Registers.import(&text, &Asked::default()) {
+    match Registers.import(&text, &Facts::default()) {
         Ok(file) => {
             uses::file(&file);
             true

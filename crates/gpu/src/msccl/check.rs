@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use unisono_base::NodeId;
-use unisono_formats::{Asked, ImportError};
+use unisono_formats::{Facts, ImportError};
 use unisono_schedule::verify::{Proof, Roundings, verify_rounded};
 
 use super::{
@@ -51,11 +51,11 @@ pub struct Checked {
 const OWN_ORDER: &str = "the executor adds several sources in one step, from the first to the destination in pieces of \
                          as many elements as threads, and from the destination on in shorter pieces";
 
-/// Checks a file for the sizes that it states, or for that of `asked`.
+/// Checks a file for the sizes that it states, or for that of `facts`.
 ///
 /// # Errors
 /// One sentence with the line, if the executor refuses the file or a schedule cannot express it.
-pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, ImportError> {
+pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, ImportError> {
     let p = parse::program(text)?;
     let running = running(&p)?;
     let mut found = Vec::new();
@@ -67,8 +67,8 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
             .map(|(gpu, message)| Finding { rank: gpu.map(|g: NodeId| g.0), ..of_file("limit", message) }),
     );
     // A size beyond all buffers is no fault of the file.
-    import::collective(&p, asked)?;
-    let range = slots::sizes(&p, import::bytes(&p, asked));
+    import::collective(&p, facts)?;
+    let range = slots::sizes(&p, import::bytes(&p, facts));
     let hang = slots::hangs(&p, &running, range);
     if let (Some(most), Some(counted)) = (range.1, slots::counted(&p))
         && most > counted
@@ -101,7 +101,7 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
     let mut proofs: Vec<Proof> = Vec::new();
     let mut bits: Option<FileBits> = None;
     for &(in_place, name) in &ways {
-        let schedule = match import::schedule(&p, asked, Some(in_place)) {
+        let schedule = match import::schedule(&p, facts, Some(in_place)) {
             Ok((schedule, _)) => schedule,
             // One of two ways that no schedule has is a claim that does not hold.
             Err(error) if ways.len() > 1 => {
@@ -143,7 +143,7 @@ pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, Imp
     if !one_class {
         bits.drop("ranks", "two buffers and in place have different expressions");
     }
-    let unserved = slots::unserved(&p, import::bytes(&p, asked));
+    let unserved = slots::unserved(&p, import::bytes(&p, facts));
     let unserved = unserved.map(|reason| format!("{reason}; the proof is of its steps"));
     Ok(Checked {
         complete: all(|p| p.complete),

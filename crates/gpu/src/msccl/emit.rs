@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use unisono_base::InstrId;
 use unisono_collective::{Kind, Operator};
-use unisono_formats::{Asked, Refused};
+use unisono_formats::{Facts, Refused};
 use unisono_lower::{File, VerifiedFile};
 use unisono_schedule::{
     Schedule,
@@ -137,7 +137,7 @@ fn program(maker: &Maker<'_>, order: &[InstrId]) -> Result<Program, String> {
         max_bytes: bytes,
         missing: Vec::new(),
         refused: None,
-        meaning: Asked {
+        meaning: Facts {
             elements: Some(u64::from(c.elements)),
             dtype: Some(c.dtype),
             operator: Some(c.operator),
@@ -161,7 +161,7 @@ fn is_swapped(a: &Schedule, b: &Schedule) -> bool {
 /// Returns the schedule of a program, which is not proved.
 pub(super) fn draft(program: &Program) -> Result<File, String> {
     ends(program)?;
-    let (schedule, blocks) = import::schedule(program, &Asked::default(), None).map_err(fault)?;
+    let (schedule, blocks) = import::schedule(program, &Facts::default(), None).map_err(fault)?;
     Ok(File { schedule, placement: None, machine: None, blocks: Some(blocks) })
 }
 
@@ -188,7 +188,7 @@ pub(super) fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> 
         if in_place && !program.in_place {
             continue;
         }
-        let (read, _) = import::schedule(&again, &Asked::default(), Some(in_place)).map_err(fault)?;
+        let (read, _) = import::schedule(&again, &Facts::default(), Some(in_place)).map_err(fault)?;
         let found = verify(&read, Method::Auto);
         if let Some(d) = found.diagnostics.first() {
             return Err(fault(d));

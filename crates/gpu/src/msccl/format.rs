@@ -1,7 +1,7 @@
 //! MSCCL XML as a registered format.
 
 use unisono_base::narrow;
-use unisono_formats::{About, Asked, Emitter, Files, ImportError, Importer, Refused};
+use unisono_formats::{About, Emitter, Facts, Files, ImportError, Importer, Refused};
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::network::Protocol;
 
@@ -40,8 +40,8 @@ impl Importer for MscclXml {
         About { name: NAME, reference: REFERENCE, summary: "an algorithm file of MSCCL, as its tools write it" }
     }
 
-    fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
-        let (schedule, blocks) = import::schedule(&parse::program(text)?, asked, None)?;
+    fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError> {
+        let (schedule, blocks) = import::schedule(&parse::program(text)?, facts, None)?;
         Ok(File { schedule, placement: None, machine: None, blocks: Some(blocks) })
     }
 }
@@ -66,8 +66,8 @@ impl GpuFormat for MscclXml {
         Ok(vec![(format!("{}.xml", schedule.collective().kind), text.into())])
     }
 
-    fn check(&self, text: &str, asked: &Asked, options: Options) -> Result<Report, ImportError> {
-        let found = check(text, asked, options)?;
+    fn check(&self, text: &str, facts: &Facts, options: Options) -> Result<Report, ImportError> {
+        let found = check(text, facts, options)?;
         Ok(Report { bits: found.bits.clone(), report: Box::new(found) })
     }
 }

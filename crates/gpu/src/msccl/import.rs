@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_formats::{Asked, ImportError};
+use unisono_formats::{Facts, ImportError};
 use unisono_lower::ThreadBlocks;
 use unisono_machine::network::Protocol;
 use unisono_schedule::{Builder, Operand, Schedule};
@@ -22,12 +22,12 @@ use super::{
     slots,
 };
 
-/// The collective of a program at the size that is asked for, and its chunks of the elements. What `asked` leaves open
+/// The collective of a program at the size that is asked for, and its chunks of the elements. What `facts` leaves open
 /// is as the file says, and else one element a chunk, f32, sum and root 0.
 ///
 /// # Errors
 /// The size does not divide into the chunks, or buffers of it are too large.
-pub fn collective(p: &Program, asked: &Asked) -> Result<(Collective, u32), ImportError> {
+pub fn collective(p: &Program, facts: &Facts) -> Result<(Collective, u32), ImportError> {
     let ranks = narrow(p.gpus.len());
     let parts = if counts_all_ranks(p.kind) { ranks } else { 1 };
     if !p.chunks.is_multiple_of(parts) {
@@ -36,15 +36,15 @@ pub fn collective(p: &Program, asked: &Asked) -> Result<(Collective, u32), Impor
         return Err(ImportError::new(0, message));
     }
     let chunks = p.chunks / parts;
-    let elements = asked.elements.or(p.meaning.elements).unwrap_or(u64::from(chunks));
+    let elements = facts.elements.or(p.meaning.elements).unwrap_or(u64::from(chunks));
     if elements == 0 || !elements.is_multiple_of(u64::from(chunks)) {
         let message =
             format!("{elements} elements do not divide into the {chunks} chunks of the file; accepted are multiples");
         return Err(ImportError::new(0, message));
     }
-    let dtype = dtype(p, asked);
-    let operator = asked.operator.or(p.meaning.operator).unwrap_or(Operator::Sum);
-    let root = asked.root.or(p.meaning.root).unwrap_or(0);
+    let dtype = dtype(p, facts);
+    let operator = facts.operator.or(p.meaning.operator).unwrap_or(Operator::Sum);
+    let root = facts.root.or(p.meaning.root).unwrap_or(0);
     let collective = Collective::new(p.kind, ranks, elements, root, operator, dtype);
     Ok((collective.map_err(|e| ImportError::new(0, e.to_string()))?, chunks))
 }
@@ -54,8 +54,8 @@ pub fn collective(p: &Program, asked: &Asked) -> Result<(Collective, u32), Impor
 ///
 /// # Errors
 /// One sentence with the line.
-pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(Schedule, ThreadBlocks), ImportError> {
-    let (collective, chunks) = collective(p, asked)?;
+pub fn schedule(p: &Program, facts: &Facts, in_place: Option<bool>) -> Result<(Schedule, ThreadBlocks), ImportError> {
+    let (collective, chunks) = collective(p, facts)?;
     let (elements, dtype) = (u64::from(collective.elements), collective.dtype);
     let writes_input = p
         .gpus
@@ -76,7 +76,7 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(S
     }
     let unit = narrow(elements / u64::from(chunks));
     let running = running(p)?;
-    let hangs = slots::hangs(p, &running, slots::sizes(p, bytes(p, asked))).is_some();
+    let hangs = slots::hangs(p, &running, slots::sizes(p, bytes(p, facts))).is_some();
     let room = hangs.then(|| slots::room(&p.protocol, p.kind).slots);
     let mut made = Making {
         p,
@@ -108,13 +108,13 @@ pub fn schedule(p: &Program, asked: &Asked, in_place: Option<bool>) -> Result<(S
 }
 
 /// The type of the elements.
-fn dtype(p: &Program, asked: &Asked) -> Dtype {
-    asked.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32)
+fn dtype(p: &Program, facts: &Facts) -> Dtype {
+    facts.dtype.or(p.meaning.dtype).unwrap_or(Dtype::F32)
 }
 
 /// Returns the bytes of the call whose size the user gave.
-pub fn bytes(p: &Program, asked: &Asked) -> Option<u64> {
-    asked.elements.map(|elements| slots::bytes_of(p, elements, dtype(p, asked)))
+pub fn bytes(p: &Program, facts: &Facts) -> Option<u64> {
+    facts.elements.map(|elements| slots::bytes_of(p, elements, dtype(p, facts)))
 }
 
 struct Making<'a> {

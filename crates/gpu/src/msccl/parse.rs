@@ -5,7 +5,7 @@ use unisono_base::{
     narrow,
     xml::{self, Element, short},
 };
-use unisono_formats::{Asked, ImportError};
+use unisono_formats::{Facts, ImportError};
 
 use super::{
     limits,
@@ -80,10 +80,10 @@ fn inside_a_step(element: &Element) -> Option<String> {
 }
 
 /// Our own attributes, where the file has them.
-fn meaning(algo: &Element) -> Result<Asked, ImportError> {
+fn meaning(algo: &Element) -> Result<Facts, ImportError> {
     let wrong = |e: unisono_collective::CollectiveError| ImportError::new(algo.line, e.to_string());
     let number = |key| algo.find(key).map(|_| algo.number(key, 0, i64::MAX).map(|n| n.cast_unsigned())).transpose();
-    Ok(Asked {
+    Ok(Facts {
         elements: number("elements")?,
         dtype: algo.find("dtype").map(str::parse).transpose().map_err(wrong)?,
         operator: algo.find("op").map(str::parse).transpose().map_err(wrong)?,

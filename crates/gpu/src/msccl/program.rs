@@ -1,7 +1,7 @@
 //! The contents of a file, before they mean a schedule.
 
 use unisono_collective::Kind;
-use unisono_formats::Asked;
+use unisono_formats::Facts;
 
 use super::ops::{Buffer, Place};
 use crate::collectives::Collectives;
@@ -133,7 +133,7 @@ pub struct Program {
     /// Why its parser refuses the text.
     pub refused: Option<String>,
     /// Facts for which the format has no attribute: written as attributes of our own, which the executor ignores.
-    pub meaning: Asked,
+    pub meaning: Facts,
     pub gpus: Vec<Gpu>,
 }
 

@@ -2,7 +2,7 @@
 //! difference.
 
 use serde::{Deserialize, Serialize, de::IgnoredAny};
-use unisono_formats::{Asked, ImportError};
+use unisono_formats::{Facts, ImportError};
 use unisono_schedule::{Schedule, verify::Seed};
 
 use super::{
@@ -59,13 +59,13 @@ pub fn is_plan(text: &str) -> bool {
 ///
 /// # Errors
 /// One sentence with the path inside the file, if it is no plan.
-pub fn check(text: &str, asked: &Asked, options: Options) -> Result<Checked, ImportError> {
-    check_plan(&read(text)?, asked, options)
+pub fn check(text: &str, facts: &Facts, options: Options) -> Result<Checked, ImportError> {
+    check_plan(&read(text)?, facts, options)
 }
 
 /// Checks a plan as [`check`] does.
-pub(super) fn check_plan(plan: &Plan, asked: &Asked, options: Options) -> Result<Checked, ImportError> {
-    let natural = Sized::new(plan, &Asked { elements: None, ..*asked }, None)?;
+pub(super) fn check_plan(plan: &Plan, facts: &Facts, options: Options) -> Result<Checked, ImportError> {
+    let natural = Sized::new(plan, &Facts { elements: None, ..*facts }, None)?;
     let mut faults = limits::check(plan, options.processors);
     faults.extend(natural.faults.iter().cloned());
     let mut checked = Checked {
@@ -93,14 +93,14 @@ pub(super) fn check_plan(plan: &Plan, asked: &Asked, options: Options) -> Result
         let again = launches::faults(plan, &natural.program, &natural.layout, options.trust_relaxed)?;
         checked.relaunch = Some(again.is_empty());
         faults.extend(again);
-        let sized = if asked.elements.is_some() { Sized::new(plan, asked, None)? } else { natural };
-        let of_size = bytes::check(plan, &sized.layout, asked.dtype);
-        if asked.elements.is_none() || of_size.is_empty() {
-            faults.extend(checked.prove(plan, &sized, asked, options)?);
+        let sized = if facts.elements.is_some() { Sized::new(plan, facts, None)? } else { natural };
+        let of_size = bytes::check(plan, &sized.layout, facts.dtype);
+        if facts.elements.is_none() || of_size.is_empty() {
+            faults.extend(checked.prove(plan, &sized, facts, options)?);
         }
         faults.extend(of_size);
     } else {
-        faults.extend(bytes::check(plan, &natural.layout, asked.dtype));
+        faults.extend(bytes::check(plan, &natural.layout, facts.dtype));
     }
     if !faults.is_empty() {
         checked.sizes = None;
@@ -124,11 +124,11 @@ impl Checked {
         &mut self,
         plan: &Plan,
         sized: &Sized,
-        asked: &Asked,
+        facts: &Facts,
         options: Options,
     ) -> Result<Vec<Fault>, ImportError> {
         let mut faults = Vec::new();
-        if asked.elements.is_some() {
+        if facts.elements.is_some() {
             self.sizes = Some(Sizes::One);
             self.deadlock_free = sized.run.ends;
             faults.extend(sized.faults.iter().cloned());
@@ -160,11 +160,11 @@ impl Checked {
         self.expression_class = proof.expression_class;
         self.schedule = Some(imported.schedule);
         self.bits = bits;
-        if asked.elements.is_none() && faults.is_empty() {
+        if facts.elements.is_none() && faults.is_empty() {
             let (scales, sizes) = sizes::others(plan);
             self.sizes = Some(sizes);
             for scale in scales {
-                let (found, bits) = at_scale(plan, asked, options, scale)?;
+                let (found, bits) = at_scale(plan, facts, options, scale)?;
                 if let Some(bits) = bits {
                     self.bits.join(&bits, "at another size");
                 }
@@ -182,12 +182,12 @@ impl Checked {
 /// The findings at one more size, each with the size, and the bits there.
 fn at_scale(
     plan: &Plan,
-    asked: &Asked,
+    facts: &Facts,
     options: Options,
     scale: Scale,
 ) -> Result<(Vec<Fault>, Option<FileBits>), ImportError> {
     let has_pipelines = plan.ops().any(|op| op.iter_context.is_some());
-    let sized = match Sized::new(plan, asked, Some(scale)) {
+    let sized = match Sized::new(plan, facts, Some(scale)) {
         // Pipelines are tried at the sizes that memory holds.
         Err(_) if has_pipelines => return Ok((Vec::new(), None)),
         sized => sized?,

@@ -3,7 +3,7 @@
 
 use unisono_base::NodeId;
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_formats::{Asked, Refused};
+use unisono_formats::{Facts, Refused};
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::network::{self, Network};
 use unisono_schedule::{
@@ -198,7 +198,7 @@ impl Writing<'_> {
         if let Some(limit) = limits::check(plan, PROCESSORS).into_iter().next() {
             return Ok(Err(limit));
         }
-        let sized = match Sized::in_order(plan, &self.asked()).map_err(fault)? {
+        let sized = match Sized::in_order(plan, &self.facts()).map_err(fault)? {
             Ok(sized) => sized,
             Err(fault) => return Ok(Err(fault)),
         };
@@ -209,9 +209,9 @@ impl Writing<'_> {
         }
     }
 
-    fn asked(&self) -> Asked {
+    fn facts(&self) -> Facts {
         let c = self.ordered.schedule.collective();
-        Asked { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Asked::default() }
+        Facts { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Facts::default() }
     }
 
     /// Returns the first finding of the proof of a plan.
@@ -223,7 +223,7 @@ impl Writing<'_> {
         if let Some(limit) = limits::check(plan, PROCESSORS).into_iter().next() {
             return Ok(Some(limit));
         }
-        let checked = check_plan(plan, &self.asked(), Options::default()).map_err(fault)?;
+        let checked = check_plan(plan, &self.facts(), Options::default()).map_err(fault)?;
         if let Some(first) = checked.diagnostics.into_iter().next() {
             return Ok(Some(first));
         }

@@ -1,7 +1,7 @@
 //! Execution plans of MSCCL++ as a registered format.
 
 use unisono_collective::{Collective, Operator};
-use unisono_formats::{About, Asked, Emitter, Files, ImportError, Importer, Refused};
+use unisono_formats::{About, Emitter, Facts, Files, ImportError, Importer, Refused};
 use unisono_lower::{File, VerifiedFile};
 use unisono_machine::network::Protocol;
 
@@ -60,9 +60,9 @@ impl Importer for MscclPp {
     }
 
     /// Reads a plan for one run, so it checks neither further launches nor the number of processors.
-    fn import(&self, text: &str, asked: &Asked) -> Result<File, ImportError> {
+    fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError> {
         let plan = read(text)?;
-        let operator = asked.operator.filter(|&operator| operator != Operator::Sum);
+        let operator = facts.operator.filter(|&operator| operator != Operator::Sum);
         if let Some(operator) = operator.filter(|_| plan.ops().any(|op| op.name.reduces())) {
             return Err(ImportError::new(
                 0,
@@ -70,16 +70,16 @@ impl Importer for MscclPp {
             ));
         }
         // A plan for one size is a schedule of that size.
-        let asked = Asked { elements: asked.elements.or_else(|| stated_elements(&plan, asked)), ..*asked };
+        let facts = Facts { elements: facts.elements.or_else(|| stated_elements(&plan, facts)), ..*facts };
         let refused = |Fault { code, message, .. }: Fault| {
             ImportError::new(0, format!("{code}: {message}; `unisono verify` shows all faults"))
         };
         if let Some(limit) = limits::check(&plan, u32::MAX).into_iter().next() {
             return Err(refused(limit));
         }
-        let mut sized = Sized::in_order(&plan, &Asked { elements: None, ..asked })?.map_err(refused)?;
-        if asked.elements.is_some() {
-            sized = Sized::new(&plan, &asked, None)?;
+        let mut sized = Sized::in_order(&plan, &Facts { elements: None, ..facts })?.map_err(refused)?;
+        if facts.elements.is_some() {
+            sized = Sized::new(&plan, &facts, None)?;
             if let Some(fault) = sized.faults.iter().chain(&sized.run.faults).next() {
                 return Err(refused(fault.clone()));
             }
@@ -106,8 +106,8 @@ impl GpuFormat for MscclPp {
         Ok(vec![(format!("{}.json", proven.file().schedule.collective().kind), text.into())])
     }
 
-    fn check(&self, text: &str, asked: &Asked, options: Options) -> Result<Report, ImportError> {
-        let found = check(text, asked, options)?;
+    fn check(&self, text: &str, facts: &Facts, options: Options) -> Result<Report, ImportError> {
+        let found = check(text, facts, options)?;
         Ok(Report { bits: found.bits.clone(), report: Box::new(found) })
     }
 }

@@ -1,7 +1,7 @@
 //! The sizes of a plan's buffers in grains, and which of them are one memory.
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_formats::{Asked, ImportError};
+use unisono_formats::{Facts, ImportError};
 
 use super::{
     plan::{Name, Plan, Protocol},
@@ -46,15 +46,15 @@ impl Layout {
     ///
     /// # Errors
     /// Sizes that do not fit the collective or each other.
-    pub fn new(plan: &Plan, asked: &Asked, scale: Option<Scale>) -> Result<Self, ImportError> {
+    pub fn new(plan: &Plan, facts: &Facts, scale: Option<Scale>) -> Result<Self, ImportError> {
         let fail = |message: String| ImportError::new(0, message);
         let ranks = u32::try_from(plan.gpus.len()).ok().filter(|&n| n > 0 && n <= 1 << 16);
         let ranks = ranks.ok_or_else(|| fail(format!("gpus: {} GPUs; accepted are 1 to 65536", plan.gpus.len())))?;
         let kind = COLLECTIVES.kind(&plan.collective);
         let per_rank = kind.map(|kind| chunks_per_rank(plan, kind)).transpose()?;
-        let dtype = asked.dtype.unwrap_or(Dtype::F32);
+        let dtype = facts.dtype.unwrap_or(Dtype::F32);
         let alignment = u64::from(plan.buffer_alignment);
-        let (grains, elements, grain_bytes) = match (asked.elements, per_rank) {
+        let (grains, elements, grain_bytes) = match (facts.elements, per_rank) {
             (Some(n), Some(chunks)) => {
                 let each = n / u64::from(chunks);
                 if n == 0 || !n.is_multiple_of(u64::from(chunks)) {
@@ -73,9 +73,9 @@ impl Layout {
         };
         let collective = match (kind, per_rank) {
             (Some(kind), Some(chunks)) => {
-                let operator = asked.operator.unwrap_or(Operator::Sum);
+                let operator = facts.operator.unwrap_or(Operator::Sum);
                 let n = u64::from(chunks) * u64::from(grains) * u64::from(elements);
-                let root = asked.root.or(plan.root).unwrap_or(0);
+                let root = facts.root.or(plan.root).unwrap_or(0);
                 Some(Collective::new(kind, ranks, n, root, operator, dtype).map_err(|e| fail(e.to_string()))?)
             }
             _ => None,
@@ -85,7 +85,7 @@ impl Layout {
         for (g, gpu) in plan.gpus.iter().enumerate() {
             let room = u64::from(gpu.scratch_chunks) * if is_ll { 2 } else { 1 };
             let all = [u64::from(gpu.input_chunks), u64::from(gpu.output_chunks), room, room / 2];
-            if let Some(message) = too_large(all, u64::from(grains) * u64::from(elements), asked, dtype) {
+            if let Some(message) = too_large(all, u64::from(grains) * u64::from(elements), facts, dtype) {
                 return Err(fail(format!("gpus[{g}]: {message}")));
             }
             chunks.push(all);
@@ -171,12 +171,12 @@ pub fn message_chunks(plan: &Plan) -> Option<u64> {
 
 /// Returns the elements, as MPI counts them, of the only size that a plan serves; `None` if it serves several, or a
 /// size that does not divide into its chunks.
-pub fn stated_elements(plan: &Plan, asked: &Asked) -> Option<u64> {
+pub fn stated_elements(plan: &Plan, facts: &Facts) -> Option<u64> {
     let size = plan.max_message_size.filter(|&most| plan.min_message_size == Some(most) && most > 0)?;
     let kind = COLLECTIVES.kind(&plan.collective)?;
     let per_rank = u64::from(chunks_per_rank(plan, kind).ok()?);
     let parts = message_chunks(plan).filter(|&chunks| chunks > 0)?;
-    let (all, width) = (size.checked_mul(per_rank)?, asked.dtype.unwrap_or(Dtype::F32).bytes());
+    let (all, width) = (size.checked_mul(per_rank)?, facts.dtype.unwrap_or(Dtype::F32).bytes());
     let elements = all / parts / width;
     (size.is_multiple_of(parts) && (size / parts).is_multiple_of(width) && elements > 0).then_some(elements)
 }
@@ -185,11 +185,11 @@ pub fn stated_elements(plan: &Plan, asked: &Asked) -> Option<u64> {
 const BUFFER: u64 = (u32::MAX / 4) as u64;
 
 /// Returns the fault of the buffers of a GPU that are too large, in chunks of `each` elements.
-fn too_large(chunks: [u64; 4], each: u64, asked: &Asked, dtype: Dtype) -> Option<String> {
+fn too_large(chunks: [u64; 4], each: u64, facts: &Facts, dtype: Dtype) -> Option<String> {
     let elements = |chunks: u64| u128::from(chunks) * u128::from(each);
     let (&chunks, space) = chunks.iter().zip(Space::ALL).find(|(chunks, _)| elements(**chunks) > u128::from(BUFFER))?;
     let name = if matches!(space, Space::Scratch | Space::Packets) { "scratch memory" } else { space.name() };
-    if asked.elements.is_none() {
+    if facts.elements.is_none() {
         return Some(format!("the {name} has {chunks} chunks, which is more than memory holds"));
     }
     let (elements, bytes) = (elements(chunks), elements(chunks) * u128::from(dtype.bytes()));

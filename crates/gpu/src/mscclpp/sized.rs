@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use unisono_base::{InstrId, LaneId, NodeId};
 use unisono_collective::Kind;
-use unisono_formats::{Asked, ImportError};
+use unisono_formats::{Facts, ImportError};
 use unisono_lower::{File, ThreadBlocks};
 use unisono_machine::network::Protocol;
 use unisono_schedule::{
@@ -35,16 +35,16 @@ pub struct Sized {
 }
 
 impl Sized {
-    pub fn new(plan: &Plan, asked: &Asked, scale: Option<Scale>) -> Result<Self, ImportError> {
-        let layout = Layout::new(plan, asked, scale)?;
+    pub fn new(plan: &Plan, facts: &Facts, scale: Option<Scale>) -> Result<Self, ImportError> {
+        let layout = Layout::new(plan, facts, scale)?;
         let (program, faults) = resolve(plan, &layout)?;
         let run = run(&program);
         Ok(Self { layout, program, faults, run })
     }
 
     /// Runs a plan at one size. Returns a fault if it does not end or gives no order of accesses: a schedule has one.
-    pub fn in_order(plan: &Plan, asked: &Asked) -> Result<Result<Self, Fault>, ImportError> {
-        let sized = Self::new(plan, asked, None)?;
+    pub fn in_order(plan: &Plan, facts: &Facts) -> Result<Result<Self, Fault>, ImportError> {
+        let sized = Self::new(plan, facts, None)?;
         let mut first = sized.faults.iter().chain(&sized.run.faults).next().cloned();
         if first.is_none() {
             first = sized.races(Options { trust_relaxed: true, ..Options::default() })?.into_iter().next();

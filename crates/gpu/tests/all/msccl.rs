@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
 use unisono_collective::{Collective, Dtype, Kind, Operator, Source};
-use unisono_formats::{Asked, Emitter, ImportError, Importer};
+use unisono_formats::{Emitter, Facts, ImportError, Importer};
 use unisono_gpu::msccl::MscclXml;
 use unisono_lower::{File, VerifiedFile};
 use unisono_schedule::{
@@ -16,8 +16,8 @@ use unisono_schedule::{
     verify::{Method, verify},
 };
 
-fn import(text: &str, asked: &Asked) -> Result<Schedule, ImportError> {
-    MscclXml.import(text, asked).map(|file| file.schedule)
+fn import(text: &str, facts: &Facts) -> Result<Schedule, ImportError> {
+    MscclXml.import(text, facts).map(|file| file.schedule)
 }
 
 fn emit(schedule: &Schedule) -> Result<String, String> {
@@ -124,7 +124,7 @@ fn every_algorithm_runs_and_reads_back() {
                                     types.insert(attribute(line, "type").to_owned());
                                 }
                                 check_run(&schedule, &xml, &what);
-                                let again = import(&xml, &Asked::default()).unwrap();
+                                let again = import(&xml, &Facts::default()).unwrap();
                                 let (a, b) = (verify(&schedule, Method::Auto), verify(&again, Method::Auto));
                                 assert!(b.holds(), "{what}: {:?}", b.diagnostics);
                                 assert_eq!(a.expression_class, b.expression_class, "{what}");
@@ -177,8 +177,8 @@ fn ring_of_two(inplace: u32) -> String {
 
 #[test]
 fn a_file_of_msccl_tools_is_read_and_proved() {
-    let asked = Asked { elements: Some(64), dtype: Some(Dtype::F64), operator: Some(Operator::Max), root: None };
-    let schedule = import(&ring_of_two(1), &asked).unwrap();
+    let facts = Facts { elements: Some(64), dtype: Some(Dtype::F64), operator: Some(Operator::Max), root: None };
+    let schedule = import(&ring_of_two(1), &facts).unwrap();
     let c = schedule.collective();
     assert_eq!((c.kind, c.ranks, c.elements, c.dtype, c.operator), (Kind::Allreduce, 2, 64, Dtype::F64, Operator::Max));
     let proof = verify(&schedule, Method::Exact);
@@ -187,7 +187,7 @@ fn a_file_of_msccl_tools_is_read_and_proved() {
 }
 
 fn refusal(xml: &str) -> String {
-    import(xml, &Asked::default()).map(|_| ()).unwrap_err().to_string()
+    import(xml, &Facts::default()).map(|_| ()).unwrap_err().to_string()
 }
 
 #[test]
@@ -232,8 +232,8 @@ fn wrong_files_are_named_by_line() {
     assert_eq!(refusal("<algo ngpus='1"), "line 1: an attribute's value is never closed");
     assert_eq!(refusal(&"<a>".repeat(100_000)), "line 1: elements are nested more than 16 deep");
     assert_eq!(refusal("hello"), "line 1: 'hello' stands where an element is expected");
-    let asked = Asked { elements: Some(3), ..Asked::default() };
-    let odd = import(&good, &asked).unwrap_err().to_string();
+    let facts = Facts { elements: Some(3), ..Facts::default() };
+    let odd = import(&good, &facts).unwrap_err().to_string();
     assert_eq!(odd, "3 elements do not divide into the 2 chunks of the file; accepted are multiples");
 }
 
@@ -253,7 +253,7 @@ fn waits_in_a_circle_are_a_deadlock() {
         step(1, 0),
         step(0, 1)
     );
-    let schedule = import(&xml, &Asked::default()).unwrap();
+    let schedule = import(&xml, &Facts::default()).unwrap();
     let proof = verify(&schedule, Method::Auto);
     assert!(!proof.deadlock_free && proof.diagnostics.iter().any(|d| d.code == "deadlock"), "{:?}", proof.diagnostics);
 }
@@ -303,7 +303,7 @@ fn damaged_files_never_panic() {
             }
             text.replace_range(from..to, spare[random(spare.len())]);
         }
-        if let Ok(schedule) = import(&text, &Asked::default()) {
+        if let Ok(schedule) = import(&text, &Facts::default()) {
             proved += u32::from(verify(&schedule, Method::Auto).holds());
         }
     }

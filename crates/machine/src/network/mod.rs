@@ -24,10 +24,10 @@ mod part_names;
 mod plane;
 mod planes;
 mod routing;
-pub(crate) mod spread;
 mod switches;
 mod thread_block;
 mod topology;
+pub(crate) mod wiring;
 
 pub use accelerator_grid::{AcceleratorGrid, GridBefore, note_on_lost_rows};
 pub use boards::Boards;

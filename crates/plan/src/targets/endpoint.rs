@@ -15,7 +15,7 @@ use unisono_schedule::Schedule;
 
 use super::{TargetKind, anywhere, first_ranks, machine_of, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource, Timed,
+    Part, Plan, PlanError, Prediction, Request, Run, RunError, RunOptions, Target, TimeSource, Timed,
     candidates::build,
     messages, run,
     target::{Details, is_first},
@@ -41,21 +41,21 @@ pub const KIND: TargetKind = TargetKind {
     part: first_ranks,
 };
 
-fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let machine = asked.machine.get::<Endpoint>()?;
-    Some(on_ranks(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
+fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let machine = request.machine.get::<Endpoint>()?;
+    Some(on_ranks(request, machine).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
-fn on_ranks(asked: &Asked, machine: &Endpoint) -> Result<OnRanks, PlanError> {
-    let ranks = machine.choose(match asked.part {
+fn on_ranks(request: &Request, machine: &Endpoint) -> Result<OnRanks, PlanError> {
+    let ranks = machine.choose(match request.part {
         Part::All => None,
         Part::Shape(shape) if shape.grid.is_line() => Some(narrow(shape.grid.count())),
-        _ => return Err(no_part(asked, "a number of ranks")),
+        _ => return Err(no_part(request, "a number of ranks")),
     })?;
-    let named = asked.model.map(model).transpose()?;
+    let named = request.model.map(model).transpose()?;
     let model = named.unwrap_or(machine.model);
     let prices = LevelPrices::new(machine, model, ranks)?;
-    Ok(OnRanks { machine: asked.machine.clone(), ranks, model, prices })
+    Ok(OnRanks { machine: request.machine.clone(), ranks, model, prices })
 }
 
 /// Simulates by the named model, or by the machine's own.

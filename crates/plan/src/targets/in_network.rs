@@ -20,8 +20,8 @@ use unisono_sim::collective_engine;
 
 use super::{Placing, TargetKind, anywhere, first_ranks, machine_of, no_part, only_model};
 use crate::{
-    Asked, Part, Plan, PlanError, Run, RunError, RunOptions, Target, TimeSource, Timed, Value, candidates::build, run,
-    target::Details,
+    Part, Plan, PlanError, Request, Run, RunError, RunOptions, Target, TimeSource, Timed, Value, candidates::build,
+    run, target::Details,
 };
 
 const MODEL: &str = "alpha-beta";
@@ -126,20 +126,20 @@ fn named(part: &Part) -> String {
     }
 }
 
-fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let machine = asked.machine.get::<InNetwork>()?;
-    Some(on_switches(asked, machine).map(|target| Box::new(target) as Box<dyn Target>))
+fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let machine = request.machine.get::<InNetwork>()?;
+    Some(on_switches(request, machine).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
-fn on_switches(asked: &Asked, machine: &InNetwork) -> Result<OnSwitches, PlanError> {
-    only_model(MODEL, asked.model)?;
-    let site = match &asked.part {
+fn on_switches(request: &Request, machine: &InNetwork) -> Result<OnSwitches, PlanError> {
+    only_model(MODEL, request.model)?;
+    let site = match &request.part {
         Part::All => Site::all(machine),
         Part::Shape(shape) if shape.grid.is_line() => Site::first(machine, narrow(shape.grid.count()))?,
         Part::Nodes(nodes) => Site::on_nodes(machine, nodes)?,
-        Part::Shape(_) | Part::Places(_) => return Err(no_part(asked, "a number of ranks, and a subset of nodes")),
+        Part::Shape(_) | Part::Places(_) => return Err(no_part(request, "a number of ranks, and a subset of nodes")),
     };
-    Ok(OnSwitches { machine: asked.machine.clone(), site })
+    Ok(OnSwitches { machine: request.machine.clone(), site })
 }
 
 fn baseline(kind: Kind) -> &'static str {

@@ -16,9 +16,9 @@ use unisono_lower::{File, Placement, VerifiedFile};
 use unisono_machine::{Description, Machine, Shape};
 use unisono_schedule::Schedule;
 
-use crate::{Asked, Part, PlanError, Run, RunError, RunOptions, Simulator, Target};
+use crate::{Part, PlanError, Request, Run, RunError, RunOptions, Simulator, Target};
 
-pub type Open = fn(&Asked) -> Option<Result<Box<dyn Target>, PlanError>>;
+pub type Open = fn(&Request) -> Option<Result<Box<dyn Target>, PlanError>>;
 
 /// Runs proved schedules on one machine that start at the same time.
 pub type SimulateBeside = fn(&[VerifiedFile]) -> Result<Vec<Run>, RunError>;
@@ -166,13 +166,13 @@ pub(crate) use network::{charges, prices, spread};
 pub use wafer::measure_on_fabric;
 
 /// Returns the error for a part that the kind of machine does not have.
-fn no_part(asked: &Asked, accepted: &'static str) -> PlanError {
-    PlanError::Part { part: asked.part.to_string(), machine: asked.machine.name().to_owned(), accepted }
+fn no_part(request: &Request, accepted: &'static str) -> PlanError {
+    PlanError::Part { part: request.part.to_string(), machine: request.machine.name().to_owned(), accepted }
 }
 
 /// Refuses every model except the only one of the kind of machine.
-fn only_model(own: &str, asked: Option<&str>) -> Result<(), PlanError> {
-    match asked.filter(|&asked| asked != own) {
+fn only_model(own: &str, request: Option<&str>) -> Result<(), PlanError> {
+    match request.filter(|&request| request != own) {
         Some(found) => Err(PlanError::Model { found: found.to_owned(), accepted: own.to_owned() }),
         None => Ok(()),
     }

@@ -28,7 +28,7 @@ use self::{
 pub(crate) use self::{simulation::charges, timing::prices};
 use super::{TargetKind, no_part};
 use crate::{
-    Asked, Part, Plan, PlanError, Prediction, Target, TimeSource, Timed,
+    Part, Plan, PlanError, Prediction, Request, Target, TimeSource, Timed,
     candidates::{LeftOut, build},
     messages::of_libraries,
     run,
@@ -93,25 +93,25 @@ pub const KIND: TargetKind = TargetKind {
     part: part_of,
 };
 
-fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let network = asked.machine.get::<Network>()?;
-    Some(on_network(asked, network).map(|target| Box::new(target) as Box<dyn Target>))
+fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let network = request.machine.get::<Network>()?;
+    Some(on_network(request, network).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
-fn on_network(asked: &Asked, network: &Network) -> Result<OnNetwork, PlanError> {
-    let model = Model::new(asked.model, network)?;
+fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanError> {
+    let model = Model::new(request.model, network)?;
     let sheet = matches!(model, Model::DataSheet).then(|| network.data_sheet());
     let network = sheet.as_ref().unwrap_or(network);
     let topology = network.topology(&network.name)?;
     let on_grid = |shape| AcceleratorGrid::of(&network.name, &*topology, shape);
-    let (nodes, extents) = match &asked.part {
+    let (nodes, extents) = match &request.part {
         Part::All => part(on_grid(None)?),
         Part::Shape(shape) => part(on_grid(Some(*shape))?),
         Part::Places(nodes) => (nodes.clone(), line(nodes.len())),
-        Part::Nodes(_) => return Err(no_part(asked, "a number of ranks, a shape, and a list of accelerators")),
+        Part::Nodes(_) => return Err(no_part(request, "a number of ranks, a shape, and a list of accelerators")),
     };
-    let machine = sheet.as_ref().map_or_else(|| asked.machine.clone(), |sheet| Machine::from(sheet.clone()));
-    let is_listed = matches!(asked.part, Part::Places(_));
+    let machine = sheet.as_ref().map_or_else(|| request.machine.clone(), |sheet| Machine::from(sheet.clone()));
+    let is_listed = matches!(request.part, Part::Places(_));
     Ok(OnNetwork { machine, part: NetworkPart::new(network, nodes, extents.dims())?, model, extents, is_listed })
 }
 

@@ -19,8 +19,8 @@ use unisono_sim::fabric::{self, Calibration, Measurement, TraceRequest};
 
 use super::{Placing, TargetKind, machine_of, no_part, require};
 use crate::{
-    Asked, MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, Run, RunError, RunOptions, Target, TimeSource,
-    Timed,
+    MemoryReport, Part, PhaseReport, Plan, PlanError, Prediction, Request, Run, RunError, RunOptions, Target,
+    TimeSource, Timed,
     candidates::{NEAR, TIMING, build, simulate_nearest},
     run,
     target::Details,
@@ -51,32 +51,32 @@ pub const KIND: TargetKind = TargetKind {
     part: part_of,
 };
 
-fn open(asked: &Asked) -> Option<Result<Box<dyn Target>, PlanError>> {
-    let wafer = asked.machine.get::<Wafer>()?;
-    Some(on_wafer(asked, wafer).map(|target| Box::new(target) as Box<dyn Target>))
+fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
+    let wafer = request.machine.get::<Wafer>()?;
+    Some(on_wafer(request, wafer).map(|target| Box::new(target) as Box<dyn Target>))
 }
 
-fn on_wafer(asked: &Asked, wafer: &Wafer) -> Result<OnWafer, PlanError> {
+fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     // A wavelet carries one word, and no program of a PE packs two elements in one.
-    if asked.dtype.bytes() < 4 {
-        return Err(LowerError::Dtype { found: asked.dtype.name() }.into());
+    if request.dtype.bytes() < 4 {
+        return Err(LowerError::Dtype { found: request.dtype.name() }.into());
     }
-    let shape = wafer.choose(match asked.part {
+    let shape = wafer.choose(match request.part {
         Part::All => None,
         Part::Shape(shape) => Some(shape),
-        Part::Nodes(_) | Part::Places(_) => return Err(no_part(asked, "a shape, N or MxN")),
+        Part::Nodes(_) | Part::Places(_) => return Err(no_part(request, "a shape, N or MxN")),
     })?;
     // The model `paper` averages over all links, which misleads on a grid.
     let own = if shape.grid.is_line() { "paper" } else { "links" };
     let part = WaferPart { grid: shape.grid, depth_cycles: wafer.depth_cycles(), clock_mhz: wafer.clock_mhz };
-    let [named, of_rings] = [own, "links"].map(|own| model(asked.model.unwrap_or(own)));
+    let [named, of_rings] = [own, "links"].map(|own| model(request.model.unwrap_or(own)));
     Ok(OnWafer {
-        machine: asked.machine.clone(),
+        machine: request.machine.clone(),
         shape,
         part,
         model: named?,
         of_rings: of_rings?,
-        is_checked: asked.model.is_none(),
+        is_checked: request.model.is_none(),
     })
 }
 
@@ -87,9 +87,9 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let wafer: &Wafer = placing.machine.get().expect("the kind of the machine");
     let nodes = placing.schedule.node_count() as u64;
     let kept = placing.kept.and_then(Placement::grid);
-    let asked = placing.shape().or(kept.map(GridPlacement::shape));
-    let shape = match wafer.choose(asked.or(placing.was)) {
-        Ok(shape) if asked.is_some() || shape.grid.count() == nodes => shape,
+    let request = placing.shape().or(kept.map(GridPlacement::shape));
+    let shape = match wafer.choose(request.or(placing.was)) {
+        Ok(shape) if request.is_some() || shape.grid.count() == nodes => shape,
         _ => wafer.choose(Some(Shape::line(narrow(nodes))))?,
     };
     if shape.grid.count() != nodes {

@@ -7,13 +7,13 @@ use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{self, Method};
 
-use crate::{Asked, Part, Plan, PlanError, Problem, plan, sweep::at_best_setting};
+use crate::{Part, Plan, PlanError, Problem, Request, plan, sweep::at_best_setting};
 
-fn asked(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Asked<'_> {
+fn request(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Request<'_> {
     // The operator that does not commute is defined for i64 only.
     let dtype = if operator.commutative() { Dtype::F32 } else { Dtype::I64 };
     let part = Part::Shape(Shape::line(ranks));
-    Asked { operator, dtype, ..Asked::new(kind, machine, part, elements) }
+    Request { operator, dtype, ..Request::new(kind, machine, part, elements) }
 }
 
 /// Lists plans of the best algorithms by the model, each once at its best parameters, best first and at most `most`.
@@ -29,8 +29,8 @@ pub fn proposals(
     most: usize,
     operator: Operator,
 ) -> Result<Vec<Plan>, PlanError> {
-    let asked = asked(kind, machine, ranks, elements, operator);
-    let ranked = plan(Problem::new(&asked)?, None, &Params::new())?;
+    let request = request(kind, machine, ranks, elements, operator);
+    let ranked = plan(Problem::new(&request)?, None, &Params::new())?;
     let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
     for candidate in &ranked.candidates {
         if found.len() == most {
@@ -38,7 +38,7 @@ pub fn proposals(
         }
         let name = candidate.algorithm.name();
         if seen.insert(name) {
-            found.extend(planned(&asked, name, &candidate.params)?);
+            found.extend(planned(&request, name, &candidate.params)?);
         }
     }
     Ok(found)
@@ -65,26 +65,26 @@ pub fn propose(
     algorithm: &str,
     setting: Setting,
 ) -> Result<Option<Plan>, PlanError> {
-    let asked = asked(kind, machine, ranks, elements, Operator::Sum);
+    let request = request(kind, machine, ranks, elements, Operator::Sum);
     let none = Params::new();
     if setting == Setting::Default {
-        return planned(&asked, algorithm, &none);
+        return planned(&request, algorithm, &none);
     }
-    match at_best_setting(&Problem::new(&asked)?, algorithm, &none, true) {
+    match at_best_setting(&Problem::new(&request)?, algorithm, &none, true) {
         Err(e) if e.is_unsupported() => Ok(None),
-        best => planned(&asked, algorithm, &best?.params),
+        best => planned(&request, algorithm, &best?.params),
     }
 }
 
-fn planned(asked: &Asked, algorithm: &str, params: &Params) -> Result<Option<Plan>, PlanError> {
-    let made = match plan(Problem::new(asked)?, Some(algorithm), params) {
+fn planned(request: &Request, algorithm: &str, params: &Params) -> Result<Option<Plan>, PlanError> {
+    let made = match plan(Problem::new(request)?, Some(algorithm), params) {
         Err(e) if e.is_unsupported() => return Ok(None),
         made => made?,
     };
     let schedule = made.schedule()?;
     // Programs run among ranks: a plan cannot make a library reduce in switches.
     let serves = schedule.check_ranks_only().is_ok()
-        && (asked.kind != Kind::Allreduce || verify::verify(schedule, Method::Auto).repeatable);
+        && (request.kind != Kind::Allreduce || verify::verify(schedule, Method::Auto).repeatable);
     Ok(serves.then_some(made))
 }
 
@@ -136,7 +136,7 @@ impl SizeClass {
         operator: Operator,
     ) -> Result<Option<Plan>, PlanError> {
         let middle = self.first_bytes.midpoint(self.last_bytes);
-        let bytes = asked(kind, machine, ranks, 0, operator).dtype.bytes();
+        let bytes = request(kind, machine, ranks, 0, operator).dtype.bytes();
         let found = proposals(kind, machine, ranks, (middle / bytes).max(1), 1, operator)?;
         Ok(found.into_iter().next())
     }

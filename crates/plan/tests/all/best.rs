@@ -3,7 +3,7 @@
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Asked, Part, Plan, PlanError, Problem, plan, plan_best};
+use unisono_plan::{Part, Plan, PlanError, Problem, Request, plan, plan_best};
 
 const MACHINES: [&str; 4] = ["archer", "dgx-h100-x8", "hx2mesh-small", "torus2d-small"];
 
@@ -31,7 +31,7 @@ fn is_that_of_all(machines: &[&str]) {
                     }
                     let problem = || {
                         let part = Part::Shape(Shape::line(ranks));
-                        Problem::new(&Asked::new(
+                        Problem::new(&Request::new(
                             kind,
                             &machine,
                             part,

@@ -2,13 +2,13 @@
 
 use unisono_collective::Kind;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, BoundCertificate, Part, Problem};
+use unisono_plan::{BoundCertificate, Part, Problem, Request};
 
 #[test]
 fn prices_prove_the_bound_and_no_more() {
     let machine = Machine::preset("torus2d-small").unwrap();
     let problem =
-        Problem::new(&Asked::new(Kind::Allgather, &machine, Part::Shape("4x4".parse().unwrap()), 256)).unwrap();
+        Problem::new(&Request::new(Kind::Allgather, &machine, Part::Shape("4x4".parse().unwrap()), 256)).unwrap();
     let certificate = BoundCertificate::of(&problem).unwrap();
     let text = serde_json::to_string(&certificate).unwrap();
     let read = BoundCertificate::parse(&text).unwrap();

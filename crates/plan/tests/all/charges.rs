@@ -7,13 +7,13 @@ use unisono_algorithms::Params;
 use unisono_base::mix;
 use unisono_collective::Kind;
 use unisono_machine::{Machine, network::Network};
-use unisono_plan::{Asked, Part, Problem, plan as plan_of};
+use unisono_plan::{Part, Problem, Request, plan as plan_of};
 
 /// Returns the nanoseconds of an algorithm, predicted and simulated.
 fn both(machine: &Machine, kind: Kind, name: &str, bytes: u64) -> [f64; 2] {
     [None, Some("packets")].map(|model| {
-        let asked = Asked { model, ..Asked::new(kind, machine, Part::All, bytes / 4) };
-        let plan = plan_of(Problem::new(&asked).unwrap(), Some(name), &Params::new()).unwrap();
+        let request = Request { model, ..Request::new(kind, machine, Part::All, bytes / 4) };
+        let plan = plan_of(Problem::new(&request).unwrap(), Some(name), &Params::new()).unwrap();
         plan.best().time.seconds * 1e9
     })
 }
@@ -79,8 +79,8 @@ fn the_preset_takes_the_published_floors() {
         }
     }
     let two_steps = Params::new().with("chunks", 1).with("depth", 1);
-    let asked = Asked::new(Kind::Allreduce, &machine, Part::All, 2);
-    let plan = plan_of(Problem::new(&asked).unwrap(), Some("forest"), &two_steps).unwrap();
+    let request = Request::new(Kind::Allreduce, &machine, Part::All, 2);
+    let plan = plan_of(Problem::new(&request).unwrap(), Some("forest"), &two_steps).unwrap();
     assert!((plan.best().time.seconds * 1e9 - 5600.0).abs() < 1.0, "{}", plan.best().time.seconds);
 }
 
@@ -129,8 +129,8 @@ fn trees_in_switches_do_not_wait_for_signals() {
     let charged = with(&machine, &[("signal_ns", "10000")]);
     let params = Params::new().with("chunks", 256).with("embeddings", 1);
     let [plain, charged] = [&machine, &charged].map(|machine| {
-        let asked = Asked::new(Kind::Allreduce, machine, Part::All, 4 << 20);
-        plan_of(Problem::new(&asked).unwrap(), Some("in-network"), &params).unwrap().best().time.seconds * 1e9
+        let request = Request::new(Kind::Allreduce, machine, Part::All, 4 << 20);
+        plan_of(Problem::new(&request).unwrap(), Some("in-network"), &params).unwrap().best().time.seconds * 1e9
     });
     assert!(charged - plain < 2.1 * 10000.0, "{plain} {charged}");
 }

@@ -4,7 +4,7 @@
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Asked, Part, Plan, Problem, TimeSource, plan as plan_of};
+use unisono_plan::{Part, Plan, Problem, Request, TimeSource, plan as plan_of};
 
 const KINDS: [Kind; 6] =
     [Kind::Allgather, Kind::Allreduce, Kind::Alltoall, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
@@ -29,8 +29,8 @@ fn plan(machine: &Machine, shape: Option<[u32; 2]>, kind: Kind, bytes: u64, mode
     let part = shape.map_or(Part::All, |[rows, cols]| {
         Part::Shape(if rows == 1 { Shape::line(cols) } else { Shape::rect(rows, cols) })
     });
-    let asked = Asked { model, ..Asked::new(kind, machine, part, bytes / 4) };
-    plan_of(Problem::new(&asked).unwrap(), None, &Params::new()).unwrap()
+    let request = Request { model, ..Request::new(kind, machine, part, bytes / 4) };
+    plan_of(Problem::new(&request).unwrap(), None, &Params::new()).unwrap()
 }
 
 /// The simulated time of the choice over that of the best, and the predicted time of the choice over the simulated one.
@@ -96,8 +96,8 @@ fn the_best_predictions_are_checked_by_packets() {
 #[test]
 fn the_best_closed_forms_are_checked_by_messages() {
     let machine = Machine::preset("hx2mesh-small").unwrap();
-    let asked = Asked::new(Kind::Allreduce, &machine, Part::All, (8 << 20) / 4);
-    let plan = plan_of(Problem::new(&asked).unwrap(), None, &Params::new()).unwrap();
+    let request = Request::new(Kind::Allreduce, &machine, Part::All, (8 << 20) / 4);
+    let plan = plan_of(Problem::new(&request).unwrap(), None, &Params::new()).unwrap();
     let swing = plan.candidates.iter().find(|one| one.algorithm.name() == "swing").unwrap();
     assert_eq!(swing.source, TimeSource::Messages);
     assert_ne!(plan.best().algorithm.name(), "swing");
@@ -108,8 +108,8 @@ fn the_best_closed_forms_are_checked_by_messages() {
 fn named_candidates_are_checked_like_the_best() {
     let mesh = Machine::preset("hyperx2d-small").unwrap();
     let named = |machine: &Machine, part: Part, bytes: u64, name: &str, model: Option<&str>| {
-        let asked = Asked { model, ..Asked::new(Kind::Allreduce, machine, part, bytes / 4) };
-        let plan = plan_of(Problem::new(&asked).unwrap(), Some(name), &Params::new()).unwrap();
+        let request = Request { model, ..Request::new(Kind::Allreduce, machine, part, bytes / 4) };
+        let plan = plan_of(Problem::new(&request).unwrap(), Some(name), &Params::new()).unwrap();
         assert_eq!(plan.candidates.len(), 1);
         (plan.best().source, plan.best().time.seconds)
     };
@@ -136,9 +136,9 @@ fn hosts_receive_messages_as_they_come() {
         for chunks in [1, 4, 16] {
             let [predicted, simulated] = [None, Some("packets")].map(|model| {
                 let part = Part::Shape(Shape::rect(4, 4));
-                let asked = Asked { model, ..Asked::new(Kind::Reduce, &machine, part, 2048) };
+                let request = Request { model, ..Request::new(Kind::Reduce, &machine, part, 2048) };
                 let params = Params::new().with("depth", 2).with("chunks", chunks);
-                plan_of(Problem::new(&asked).unwrap(), Some("forest"), &params).unwrap().best().time.seconds
+                plan_of(Problem::new(&request).unwrap(), Some("forest"), &params).unwrap().best().time.seconds
             });
             let most = if chunks == 16 { 0.06 } else { 0.01 };
             assert!((predicted / simulated - 1.0).abs() < most, "{overhead} {chunks}: {predicted} {simulated}");
@@ -164,8 +164,8 @@ fn regards_hosts(kind: Kind, [rows, cols]: [u32; 2], bytes: u64) {
     let forest = Params::new().with("chunks", 1).with("depth", 3);
     let [predicted, simulated] = [None, Some("packets")].map(|model| {
         let shape = Part::Shape(Shape::rect(rows, cols));
-        let asked = Asked { model, ..Asked::new(kind, &machine, shape, bytes / 4) };
-        plan_of(Problem::new(&asked).unwrap(), Some("forest"), &forest).unwrap().best().clone()
+        let request = Request { model, ..Request::new(kind, &machine, shape, bytes / 4) };
+        plan_of(Problem::new(&request).unwrap(), Some("forest"), &forest).unwrap().best().clone()
     });
     assert_eq!((predicted.source, simulated.source), (TimeSource::Trees, TimeSource::Simulated), "{kind}");
     let ratio = predicted.time.seconds / simulated.time.seconds;

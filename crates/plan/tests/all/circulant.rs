@@ -4,7 +4,7 @@ use unisono_algorithms::{Params, find};
 use unisono_base::mix;
 use unisono_collective::{Dtype, Kind};
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
+use unisono_plan::{Part, Problem, Request, TimeSource, plan};
 
 fn cluster(model: &str, alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
     let text = format!(
@@ -21,12 +21,12 @@ fn simulated_times_are_the_closed_form() {
         for (kind, drawn) in [Kind::Broadcast, Kind::Reduce].into_iter().zip(mix(u64::from(ranks)) >> 1..) {
             let machine = cluster("postal", 1000.0 + (drawn % 1000) as f64, 0.25);
             let blocks = 1 + (drawn >> 10) % 20;
-            let asked = Asked {
+            let request = Request {
                 dtype: Dtype::F32,
-                ..Asked::new(kind, &machine, Part::Shape(Shape::line(ranks)), 1024 * blocks)
+                ..Request::new(kind, &machine, Part::Shape(Shape::line(ranks)), 1024 * blocks)
             };
             let params = Params::new().with("blocks", blocks);
-            let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), &params).unwrap();
+            let planned = plan(Problem::new(&request).unwrap(), Some("circulant"), &params).unwrap();
             let q = ranks.next_power_of_two().ilog2();
             let expected = (blocks - 1 + u64::from(q)) as f64 * (1000.0 + (drawn % 1000) as f64 + 0.25 * 4096.0);
             let found = planned.best().time.seconds * 1e9;
@@ -50,14 +50,14 @@ fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
         ("hockney", 36, 179.6),
     ] {
         let machine = cluster(model, 2000.0, 0.1);
-        let asked = Asked::new(Kind::Broadcast, &machine, Part::Shape(Shape::line(ranks)), 1 << 18);
-        let problem = Problem::new(&asked).unwrap();
+        let request = Request::new(Kind::Broadcast, &machine, Part::Shape(Shape::line(ranks)), 1 << 18);
+        let problem = Problem::new(&request).unwrap();
         let case = problem.target.case(problem.collective);
         let candidates = find("circulant").unwrap().candidates(&case);
         // One number is enough if no rank disturbs others.
         let tried = if model == "postal" { &candidates[candidates.len() / 2..][..1] } else { &candidates[..] };
         let seconds = |params: &Params| {
-            let planned = plan(Problem::new(&asked).unwrap(), Some("circulant"), params).unwrap();
+            let planned = plan(Problem::new(&request).unwrap(), Some("circulant"), params).unwrap();
             planned.best().time.seconds
         };
         let found = tried.iter().map(seconds).fold(f64::INFINITY, f64::min) * 1e6;

@@ -6,7 +6,7 @@ use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Part, PlanError, Problem, Root, RunOptions, bounds, plan as plan_of, simulate};
+use unisono_plan::{Part, PlanError, Problem, Request, Root, RunOptions, bounds, plan as plan_of, simulate};
 use unisono_schedule::verify::Method;
 
 fn network(topology: &str) -> Machine {
@@ -27,7 +27,7 @@ fn times(
     batch: u32,
 ) -> Result<[f64; 3], PlanError> {
     let problem =
-        Problem::new(&Asked { root: Root::Rank(u64::from(root)), ..Asked::new(kind, machine, part, elements) })?;
+        Problem::new(&Request { root: Root::Rank(u64::from(root)), ..Request::new(kind, machine, part, elements) })?;
     let bounds = bounds(&problem);
     assert_eq!(bounds.iter().any(|b| b.name == "flow"), kind == Kind::Alltoall);
     let least = bounds.iter().filter(|b| kind != Kind::Alltoall || b.name == "flow").map(|b| b.seconds);

@@ -6,7 +6,7 @@ use unisono_collective::Kind;
 use unisono_csl::Files;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Format, Part, Plan, Problem, TimeSource, Timed, plan_for};
+use unisono_plan::{Format, Part, Plan, Problem, Request, TimeSource, Timed, plan_for};
 use unisono_schedule::verify::Method;
 
 fn planned(kind: Kind, side: u32, elements: u64) -> Plan {
@@ -15,8 +15,8 @@ fn planned(kind: Kind, side: u32, elements: u64) -> Plan {
 
 fn planned_on(machine: &str, kind: Kind, side: u32, elements: u64) -> Plan {
     let machine = Machine::preset(machine).unwrap();
-    let asked = Asked::new(kind, &machine, Part::Shape(format!("{side}x{side}").parse().unwrap()), elements);
-    plan_for(Problem::new(&asked).unwrap(), None, &Default::default(), Some(Format::named("csl", None).unwrap()))
+    let request = Request::new(kind, &machine, Part::Shape(format!("{side}x{side}").parse().unwrap()), elements);
+    plan_for(Problem::new(&request).unwrap(), None, &Default::default(), Some(Format::named("csl", None).unwrap()))
         .unwrap()
 }
 
@@ -95,8 +95,8 @@ fn a_scan_is_timed_as_it_is_emitted() {
     let run = unisono_plan::simulate(&proven, &Default::default()).unwrap();
     assert_eq!(run.cycles.map(|c| c as f64), plan.best().time.cycles);
     let machine = Machine::preset("wse2").unwrap();
-    let asked = Asked::new(Kind::Scan, &machine, Part::Shape("4x4".parse().unwrap()), 16);
-    let ideal = plan_for(Problem::new(&asked).unwrap(), None, &Default::default(), None).unwrap();
+    let request = Request::new(Kind::Scan, &machine, Part::Shape("4x4".parse().unwrap()), 16);
+    let ideal = plan_for(Problem::new(&request).unwrap(), None, &Default::default(), None).unwrap();
     assert!(plan.best().time.cycles > ideal.best().time.cycles, "two operations an element take longer than one");
 }
 

@@ -6,7 +6,7 @@ use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Part, PlanError, Problem, Root, RunOptions, bounds, plan as plan_of, simulate};
+use unisono_plan::{Part, PlanError, Problem, Request, Root, RunOptions, bounds, plan as plan_of, simulate};
 use unisono_schedule::verify::Method;
 
 const KINDS: [Kind; 5] = [Kind::Allgather, Kind::Allreduce, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
@@ -20,9 +20,9 @@ fn network(topology: &str) -> Machine {
 }
 
 fn problem(machine: &Machine, kind: Kind, part: Part, elements: u64) -> Result<Problem, PlanError> {
-    Problem::new(&Asked {
+    Problem::new(&Request {
         root: if kind.has_root() { Root::Rank(1) } else { Root::Rank(0) },
-        ..Asked::new(kind, machine, part, elements)
+        ..Request::new(kind, machine, part, elements)
     })
 }
 

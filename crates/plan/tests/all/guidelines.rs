@@ -10,7 +10,7 @@ use unisono_collective::Kind::{
     self, Allgather, Allreduce, Alltoall, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
 };
 use unisono_machine::{Machine, PRESETS, Shape};
-use unisono_plan::{Asked, Part, Problem, plan, plan_best};
+use unisono_plan::{Part, Problem, Request, plan, plan_best};
 
 /// A collective, and a sequence of collectives that can replace it.
 const LAWS: [(Kind, &[Kind]); 9] = [
@@ -78,7 +78,7 @@ fn law_name((kind, parts): &(Kind, &[Kind])) -> String {
 fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64> {
     let ranks = shape.grid.count();
     let elements = if [Broadcast, Reduce, Allreduce].contains(&kind) { each * ranks } else { each };
-    let problem = Problem::new(&Asked::new(kind, machine, Part::Shape(shape), elements)).ok()?;
+    let problem = Problem::new(&Request::new(kind, machine, Part::Shape(shape), elements)).ok()?;
     Some(plan_best(problem, None, &Params::new()).ok()?.best().time.seconds)
 }
 
@@ -269,8 +269,8 @@ fn any_number_of_ranks_is_as_good_as_a_power_of_two() {
         let machine = cluster("postal", drawn);
         for kind in [Broadcast, Reduce, Allreduce] {
             let of = |ranks: u32| {
-                let asked = Asked::new(kind, &machine, Part::Shape(Shape::line(ranks)), (bytes / 4).max(1));
-                plan_best(Problem::new(&asked).unwrap(), None, &Params::new()).unwrap().best().time.seconds
+                let request = Request::new(kind, &machine, Part::Shape(Shape::line(ranks)), (bytes / 4).max(1));
+                plan_best(Problem::new(&request).unwrap(), None, &Params::new()).unwrap().best().time.seconds
             };
             let (time, next) = (of(ranks as u32), of((ranks as u32).next_power_of_two()));
             assert!(time <= 1.2 * next, "{kind} of {bytes} bytes, {ranks} ranks of cluster {number}: {}", time / next);
@@ -286,7 +286,7 @@ fn plans_name_the_guideline_of_their_algorithm() {
     let mut named = 0;
     for info in ALGORITHMS.iter().map(|algorithm| algorithm.info()) {
         for (kind, parts) in info.sequences {
-            let problem = Problem::new(&Asked::new(*kind, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
+            let problem = Problem::new(&Request::new(*kind, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
             let made = plan(problem, Some(info.name), &Params::new()).unwrap();
             let phases = made.schedule().unwrap().phases().iter().map(String::as_str);
             let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
@@ -301,6 +301,6 @@ fn plans_name_the_guideline_of_their_algorithm() {
         }
     }
     assert!(named > 9, "{named} guidelines");
-    let problem = Problem::new(&Asked::new(Broadcast, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
+    let problem = Problem::new(&Request::new(Broadcast, &machine, Part::Shape(Shape::rect(4, 4)), 64)).unwrap();
     assert_eq!(plan(problem, Some("binomial"), &Params::new()).unwrap().report().unwrap().guideline, None);
 }

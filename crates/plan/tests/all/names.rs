@@ -6,7 +6,7 @@ use common::case;
 use unisono_algorithms::{AlgorithmError, Case, Params, resolve};
 use unisono_collective::{Kind, Operator};
 use unisono_machine::{Grid, Machine, Shape};
-use unisono_plan::{Asked, Part, Problem, plan};
+use unisono_plan::{Part, Problem, Request, plan};
 
 fn params(given: &[(&str, &str)]) -> Params {
     given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect()
@@ -79,8 +79,8 @@ fn what_an_axis_may_be_is_listed_whole() {
 #[test]
 fn a_restriction_keeps_what_it_speaks_of() {
     let wafer = Machine::preset("wse2").unwrap();
-    let asked = Asked::new(Kind::Reduce, &wafer, Part::Shape(Shape::rect(4, 8)), 8);
-    let plan = plan(Problem::new(&asked).unwrap(), None, &params(&[("group", "4")])).unwrap();
+    let request = Request::new(Kind::Reduce, &wafer, Part::Shape(Shape::rect(4, 8)), 8);
+    let plan = plan(Problem::new(&request).unwrap(), None, &params(&[("group", "4")])).unwrap();
     for c in &plan.candidates {
         let own = c.algorithm.info().params.iter().any(|p| p.name == "group");
         let takes_it = own || ["x", "y"].iter().any(|axis| c.params.get(axis) == Some("two-phase"));

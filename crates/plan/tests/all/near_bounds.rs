@@ -5,7 +5,7 @@ use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Part, Plan, Problem, RunOptions, bounds, plan, simulate};
+use unisono_plan::{Part, Plan, Problem, Request, RunOptions, bounds, plan, simulate};
 use unisono_schedule::verify::Method;
 
 use crate::common::problems::{graph, of_two_classes};
@@ -36,12 +36,12 @@ fn routed(routing: &str, accelerators: u32, edges: &str) -> Machine {
 }
 
 fn planned(machine: &Machine, kind: Kind, model: &'static str, (name, params): (Option<&str>, &Params)) -> Plan {
-    let asked = Asked { model: Some(model), ..Asked::new(kind, machine, Part::All, BYTES / 4) };
-    plan(Problem::new(&asked).unwrap(), name, params).unwrap()
+    let request = Request { model: Some(model), ..Request::new(kind, machine, Part::All, BYTES / 4) };
+    plan(Problem::new(&request).unwrap(), name, params).unwrap()
 }
 
 fn bound(machine: &Machine, kind: Kind) -> f64 {
-    let problem = Problem::new(&Asked::new(kind, machine, Part::All, BYTES / 4)).unwrap();
+    let problem = Problem::new(&Request::new(kind, machine, Part::All, BYTES / 4)).unwrap();
     bounds(&problem).iter().map(|bound| bound.seconds).fold(0.0, f64::max)
 }
 
@@ -128,8 +128,8 @@ fn no_deeper_forest_is_much_faster() {
         let chosen = planned(&machine, Kind::Broadcast, "links", (None, &Params::new())).best().time.seconds;
         for depth in 1..accelerators {
             let params = Params::new().with("depth", depth).with("chunks", 256);
-            let asked = Asked::new(Kind::Broadcast, &machine, Part::All, BYTES / 4);
-            let Ok(deep) = plan(Problem::new(&asked).unwrap(), Some("forest"), &params) else { continue };
+            let request = Request::new(Kind::Broadcast, &machine, Part::All, BYTES / 4);
+            let Ok(deep) = plan(Problem::new(&request).unwrap(), Some("forest"), &params) else { continue };
             let deep = deep.best().time.seconds;
             assert!(chosen <= 1.05 * deep, "network {seed}:\n{edges}depth {depth} takes {deep}, the choice {chosen}");
         }

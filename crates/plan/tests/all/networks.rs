@@ -10,7 +10,7 @@ use unisono_cost::network::NetworkPart;
 use unisono_lower::VerifiedFile;
 use unisono_machine::Machine;
 use unisono_plan::{
-    Asked, Part, Plan, PlanError, Problem, RunOptions, TimeSource, bounds, plan as plan_of, plan_best, simulate,
+    Part, Plan, PlanError, Problem, Request, RunOptions, TimeSource, bounds, plan as plan_of, plan_best, simulate,
 };
 use unisono_schedule::verify::Method;
 
@@ -28,7 +28,7 @@ fn preset(name: &str) -> Machine {
 }
 
 fn problem(network: &Machine, kind: Kind, bytes: u64) -> Problem {
-    Problem::new(&Asked::new(kind, network, Part::All, bytes / 4)).unwrap()
+    Problem::new(&Request::new(kind, network, Part::All, bytes / 4)).unwrap()
 }
 
 fn plan(network: &Machine, kind: Kind, bytes: u64, algorithm: Option<&str>, params: &Params) -> Plan {
@@ -150,8 +150,8 @@ fn closed_forms_agree_with_schedules() {
 fn the_model_of_packets_simulates_the_best_candidates() {
     let network = network("name = 'torus'\ndims = [4, 4]");
     let by = |model, kind, elements| {
-        let asked = Asked { model, ..Asked::new(kind, &network, Part::All, elements) };
-        Problem::new(&asked).unwrap()
+        let request = Request { model, ..Request::new(kind, &network, Part::All, elements) };
+        Problem::new(&request).unwrap()
     };
     for (kind, elements) in [(Kind::Broadcast, 1 << 20), (Kind::Allreduce, 1 << 12), (Kind::Alltoall, 1 << 12)] {
         let planned = plan_of(by(Some("packets"), kind, elements), None, &Params::new()).unwrap();
@@ -176,7 +176,7 @@ fn the_model_of_packets_simulates_the_best_candidates() {
         assert!(links.candidates.iter().all(|c| c.source != TimeSource::Simulated));
         assert_eq!(links.problem.target.model(), "links");
     }
-    let wrong = Asked { model: Some("hockney"), ..Asked::new(Kind::Barrier, &network, Part::All, 0) };
+    let wrong = Request { model: Some("hockney"), ..Request::new(Kind::Barrier, &network, Part::All, 0) };
     let refused = Problem::new(&wrong).err().unwrap().to_string();
     assert_eq!(refused, "'hockney' is not a model; accepted are links, packets and data-sheet on a network");
 }
@@ -215,7 +215,7 @@ fn star() -> Machine {
 fn unlike_links_have_their_closed_forms() {
     let star = star();
     // One message from accelerator 3 to 0: 50 + 140 ns of latency, and its bytes over the link of 400.
-    let pair = Asked::new(Kind::Broadcast, &star, Part::Places(vec![3, 0]), 1 << 18);
+    let pair = Request::new(Kind::Broadcast, &star, Part::Places(vec![3, 0]), 1 << 18);
     let message = plan_of(Problem::new(&pair).unwrap(), Some("binomial"), &Params::new()).unwrap();
     let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
     close(message.best().time.nanoseconds(), 190.0 + f64::from(1 << 20) * 8.0 / 400.0);
@@ -255,7 +255,7 @@ fn unlike_accelerators_bound_what_they_must_send() {
 #[test]
 fn the_latency_is_that_of_the_farthest_ranks() {
     let latency = |network: &Machine, places: Vec<u32>, kind| {
-        let problem = Problem::new(&Asked::new(kind, network, Part::Places(places), 1)).unwrap();
+        let problem = Problem::new(&Request::new(kind, network, Part::Places(places), 1)).unwrap();
         bounds(&problem).into_iter().find(|bound| bound.name == "latency").unwrap().seconds * 1e9
     };
     // A line of five, numbered from its middle outwards.
@@ -305,23 +305,23 @@ fn the_edges_of_boards_bound_an_alltoall() {
 #[test]
 fn parts_of_a_network() {
     let network = preset("torus2d-small");
-    let asked = |text: &str| {
+    let request = |text: &str| {
         let shape = Part::Shape(text.parse().unwrap());
-        Problem::new(&Asked::new(Kind::Allreduce, &network, shape, 64))
+        Problem::new(&Request::new(Kind::Allreduce, &network, shape, 64))
     };
-    let grid = asked("3x4").unwrap();
+    let grid = request("3x4").unwrap();
     assert_eq!(part(&grid).model.places(), [0, 1, 2, 3, 32, 33, 34, 35, 64, 65, 66, 67]);
     assert_eq!(grid.target.shape(), [3, 4]);
-    assert_eq!(asked("64").unwrap().target.shape(), [2, 32]);
-    assert_eq!(asked("65").unwrap().target.shape(), [65]);
-    let refused = |text: &str| asked(text).err().unwrap().to_string();
+    assert_eq!(request("64").unwrap().target.shape(), [2, 32]);
+    assert_eq!(request("65").unwrap().target.shape(), [65]);
+    let refused = |text: &str| request(text).err().unwrap().to_string();
     assert!(refused("33x4").contains("does not fit on the 32x32 accelerators of torus2d-small"), "{}", refused("33x4"));
     assert!(refused("1025").contains("has 1024 accelerators"));
-    let by_model = Asked { model: Some("logp"), ..Asked::new(Kind::Allreduce, &network, Part::All, 64) };
+    let by_model = Request { model: Some("logp"), ..Request::new(Kind::Allreduce, &network, Part::All, 64) };
     let e: PlanError = Problem::new(&by_model).err().unwrap();
     assert_eq!(e.to_string(), "'logp' is not a model; accepted are links, packets and data-sheet on a network");
     let nowhere = Part::Places(vec![0, 1024]);
-    let e = Problem::new(&Asked::new(Kind::Allreduce, &network, nowhere, 64)).err().unwrap();
+    let e = Problem::new(&Request::new(Kind::Allreduce, &network, nowhere, 64)).err().unwrap();
     assert_eq!(e.to_string(), "the place of a rank is 1024; torus2d-small has accelerators 0 to 1023");
 }
 

@@ -3,11 +3,11 @@
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Asked, Part, Problem, bounds, plan, sweep_point};
+use unisono_plan::{Part, Problem, Request, bounds, plan, sweep_point};
 
 fn by_model(kind: Kind, shape: Shape, elements: u64, model: Option<&str>) -> Problem {
     let wse2 = Machine::preset("wse2").unwrap();
-    Problem::new(&Asked { model, ..Asked::new(kind, &wse2, Part::Shape(shape), elements) }).unwrap()
+    Problem::new(&Request { model, ..Request::new(kind, &wse2, Part::Shape(shape), elements) }).unwrap()
 }
 
 fn request(kind: Kind, shape: Shape, elements: u64) -> Problem {
@@ -45,8 +45,8 @@ fn reduce_on_512_pes() {
 
 #[test]
 fn the_plan_for_a_row_of_512() {
-    let asked = by_model(Kind::Reduce, Shape::line(512), 256, Some("paper"));
-    let plan = plan(asked, None, &Params::new()).unwrap();
+    let request = by_model(Kind::Reduce, Shape::line(512), 256, Some("paper"));
+    let plan = plan(request, None, &Params::new()).unwrap();
     let report = plan.report().unwrap();
     assert_eq!((report.algorithm, report.model), ("auto-gen", "paper"));
     // The plan is the optimum of Eq. 1; the ratio is to 256 + 511 + 5 cycles, which no schedule undercuts.

@@ -11,7 +11,7 @@ use unisono_cost::{
 };
 use unisono_lower::{File, Placed, parse, print};
 use unisono_machine::{Grid, Machine, Shape};
-use unisono_plan::{Asked, Part, Plan, Problem, plan, predict};
+use unisono_plan::{Part, Plan, Problem, Request, plan, predict};
 
 /// Returns the schedule with a new phase for each instruction, among `phases`.
 fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Placed {
@@ -69,8 +69,8 @@ fn a_message_from_phase_to_phase_counts() {
 
 fn reduce_by(algorithm: &str, pes: u32, elements: u64) -> Plan {
     let wafer = Machine::preset("wse2").unwrap();
-    let asked = Asked::new(Kind::Reduce, &wafer, Part::Shape(Shape::line(pes)), elements);
-    plan(Problem::new(&asked).unwrap(), Some(algorithm), &Params::new()).unwrap()
+    let request = Request::new(Kind::Reduce, &wafer, Part::Shape(Shape::line(pes)), elements);
+    plan(Problem::new(&request).unwrap(), Some(algorithm), &Params::new()).unwrap()
 }
 
 #[test]

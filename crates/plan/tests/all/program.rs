@@ -7,7 +7,7 @@ use unisono_collective::{Dtype, Kind};
 use unisono_discover::{Discovery, Example, Options, Rules};
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{
-    Asked, Part, Problem, TARGETS, plan,
+    Part, Problem, Request, TARGETS, plan,
     program::{MovedData, Pricing},
 };
 
@@ -41,8 +41,9 @@ fn programs_are_priced_wherever_ranks_send_messages() {
             assert!(found.simulated_seconds.unwrap() > 0.0);
             for row in found.operations.iter().filter(|row| row.messages.is_none()) {
                 let (kind, dtype) = (row.pattern.parse::<Kind>().unwrap(), Dtype::F64);
-                let asked = Asked::new(kind, &machine, Part::Shape(Shape::line(NODES)), row.part_bytes / dtype.bytes());
-                let plan = plan(Problem::new(&Asked { dtype, ..asked }).unwrap(), None, &Params::new()).unwrap();
+                let request =
+                    Request::new(kind, &machine, Part::Shape(Shape::line(NODES)), row.part_bytes / dtype.bytes());
+                let plan = plan(Problem::new(&Request { dtype, ..request }).unwrap(), None, &Params::new()).unwrap();
                 assert_eq!((row.seconds, row.ratio), (plan.best().time.seconds, plan.ratio()), "{example} on {name}");
             }
         }

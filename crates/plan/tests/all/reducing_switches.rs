@@ -9,7 +9,7 @@ use unisono_collective::{Kind, Operator};
 use unisono_lower::{File, Placement, VerifiedFile, parse, print};
 use unisono_machine::{Machine, network::Network};
 use unisono_plan::{
-    Asked, Finish, Part, PlanError, Problem, Root, RunOptions, bounds, place, plan as plan_of, simulate,
+    Finish, Part, PlanError, Problem, Request, Root, RunOptions, bounds, place, plan as plan_of, simulate,
 };
 use unisono_schedule::{Builder, Operand, verify::Method};
 use unisono_sim::endpoint::Noise;
@@ -33,7 +33,7 @@ fn star(ranks: u32, switches: &str) -> Machine {
 
 fn in_network(machine: &Machine, kind: Kind, elements: u64, params: &Params) -> Result<unisono_plan::Plan, PlanError> {
     let root = if kind.has_root() { Root::Rank(1) } else { Root::Rank(0) };
-    let problem = Problem::new(&Asked { root, ..Asked::new(kind, machine, Part::All, elements) })?;
+    let problem = Problem::new(&Request { root, ..Request::new(kind, machine, Part::All, elements) })?;
     plan_of(problem, Some("in-network"), params)
 }
 
@@ -125,7 +125,11 @@ fn every_family_with_switches_reduces_in_them() {
 fn a_switch_that_reduces_lowers_the_bound_and_the_plan() {
     let plan = |switches: &str| {
         let machine = star(8, switches);
-        plan_of(Problem::new(&Asked::new(Kind::Allreduce, &machine, Part::All, 1 << 20)).unwrap(), None, &Params::new())
+        plan_of(
+            Problem::new(&Request::new(Kind::Allreduce, &machine, Part::All, 1 << 20)).unwrap(),
+            None,
+            &Params::new(),
+        )
     };
     let (with, without) = (plan(ALL).unwrap(), plan("").unwrap());
     assert_eq!(with.best().algorithm.name(), "in-network");
@@ -137,8 +141,8 @@ fn a_switch_that_reduces_lowers_the_bound_and_the_plan() {
 #[test]
 fn what_switches_cannot_do_is_refused() {
     let refused = |machine: &Machine, kind: Kind, operator: Operator| {
-        let asked = Asked { operator, ..Asked::new(kind, machine, Part::All, 64) };
-        let plan = plan_of(Problem::new(&asked).unwrap(), Some("in-network"), &Params::new());
+        let request = Request { operator, ..Request::new(kind, machine, Part::All, 64) };
+        let plan = plan_of(Problem::new(&request).unwrap(), Some("in-network"), &Params::new());
         plan.err().map(|e| e.to_string())
     };
     let sums = star(4, "[[switches]]\noperators = ['sum']\n");

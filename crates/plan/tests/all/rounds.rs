@@ -6,7 +6,7 @@ use unisono_algorithms::{ALGORITHMS, Means, Params, Profile};
 use unisono_collective::{Dtype, Kind};
 use unisono_cost::endpoint::{LevelPrices, rounds_ns};
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Asked, Part, Problem, TimeSource, plan};
+use unisono_plan::{Part, Problem, Request, TimeSource, plan};
 
 /// Algorithms without rounds: the parts of one have unlike prices, and it takes P log P instructions, so large cases
 /// are built; ranks of the other send and receive at once, and plans list it for few ranks only.
@@ -29,8 +29,8 @@ fn rounds_take_the_time_of_the_simulation() {
             {
                 let elements = if kind == Kind::Barrier { 0 } else { bytes / 4 };
                 let part = Part::Shape(Shape::line(ranks));
-                let asked = Asked { dtype: Dtype::F32, ..Asked::new(kind, &machine, part, elements) };
-                let Ok(problem) = Problem::new(&asked) else { continue };
+                let request = Request { dtype: Dtype::F32, ..Request::new(kind, &machine, part, elements) };
+                let Ok(problem) = Problem::new(&request) else { continue };
                 let (target, collective) = (&problem.target, problem.collective);
                 let case = target.case(collective);
                 let prices: &LevelPrices = target.part().downcast_ref().unwrap();
@@ -45,7 +45,7 @@ fn rounds_take_the_time_of_the_simulation() {
                     if ranks > 8 && !crate::soak::runs(number) {
                         continue;
                     }
-                    let planned = plan(Problem::new(&asked).unwrap(), Some(algorithm.name()), &params).unwrap();
+                    let planned = plan(Problem::new(&request).unwrap(), Some(algorithm.name()), &params).unwrap();
                     let best = planned.best();
                     if best.source == TimeSource::Simulated {
                         compared += 1;
@@ -70,9 +70,9 @@ fn rounds_take_the_time_of_the_simulation() {
 #[test]
 fn halving_elimination_takes_half_the_time_of_a_fold() {
     let machine = Machine::preset("paper-sim").unwrap();
-    let asked = Asked::new(Kind::Allreduce, &machine, Part::Shape(Shape::line(96)), 1 << 18);
+    let request = Request::new(Kind::Allreduce, &machine, Part::Shape(Shape::line(96)), 1 << 18);
     let simulated = |name: &str, params: &Params| {
-        let planned = plan(Problem::new(&asked).unwrap(), Some(name), params).unwrap();
+        let planned = plan(Problem::new(&request).unwrap(), Some(name), params).unwrap();
         assert_eq!(planned.best().source, TimeSource::Simulated);
         planned.best().time.seconds
     };
@@ -80,7 +80,7 @@ fn halving_elimination_takes_half_the_time_of_a_fold() {
     let found = simulated("elimination", &halving);
     let gain = simulated("rabenseifner", &Params::new()) / found;
     assert!((1.9..2.0).contains(&gain), "{gain}");
-    let problem = Problem::new(&asked).unwrap();
+    let problem = Problem::new(&request).unwrap();
     let prices: &LevelPrices = problem.target.part().downcast_ref().unwrap();
     let algorithm = ALGORITHMS.iter().find(|a| a.name() == "elimination").unwrap();
     let Some(Profile::Rounds(rounds)) = algorithm.profile(&problem.target.case(problem.collective), &halving) else {

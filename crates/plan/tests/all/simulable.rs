@@ -4,7 +4,7 @@ use unisono_algorithms::Params;
 use unisono_collective::Kind;
 use unisono_lower::VerifiedFile;
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Asked, Part, PlanError, Problem, RunOptions, plan, simulate};
+use unisono_plan::{Part, PlanError, Problem, Request, RunOptions, plan, simulate};
 use unisono_schedule::verify::Method;
 
 #[test]
@@ -21,8 +21,8 @@ fn the_best_candidate_can_be_simulated() {
             if !crate::soak::runs_often(number) {
                 continue;
             }
-            let asked = Asked::new(kind, &machine, Part::Shape(Shape::line(ranks)), elements);
-            let made = match Problem::new(&asked).and_then(|problem| plan(problem, None, &Params::new())) {
+            let request = Request::new(kind, &machine, Part::Shape(Shape::line(ranks)), elements);
+            let made = match Problem::new(&request).and_then(|problem| plan(problem, None, &Params::new())) {
                 Err(e @ PlanError::NoCandidate { .. }) => {
                     assert!(kind == Kind::Barrier && name == "wse2", "{e}");
                     continue;

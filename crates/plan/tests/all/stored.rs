@@ -3,7 +3,7 @@
 use unisono_algorithms::Params;
 use unisono_collective::{Dtype, Kind};
 use unisono_machine::{Machine, Shape};
-use unisono_plan::{Asked, Part, Problem, plan};
+use unisono_plan::{Part, Problem, Request, plan};
 
 /// A schedule is stored in as few blocks as its algorithm needs, because blocks cannot be cut: a ring on seven ranks
 /// has seven, whether or not the requested count is a multiple of seven.
@@ -19,8 +19,8 @@ fn plans_are_stored_in_the_fewest_blocks() {
         ("ring", Kind::Allgather, 7, 1003, 1),
     ] {
         let part = Part::Shape(Shape::line(ranks));
-        let asked = Asked { dtype: Dtype::F32, ..Asked::new(kind, &machine, part, elements) };
-        let planned = plan(Problem::new(&asked).unwrap(), Some(algorithm), &Params::new()).unwrap();
+        let request = Request { dtype: Dtype::F32, ..Request::new(kind, &machine, part, elements) };
+        let planned = plan(Problem::new(&request).unwrap(), Some(algorithm), &Params::new()).unwrap();
         let stored = planned.stored().unwrap();
         assert_eq!(stored.facts().collective.elements, blocks, "{algorithm} {kind} of {elements} among {ranks}");
     }

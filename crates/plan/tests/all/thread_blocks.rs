@@ -7,12 +7,12 @@ use unisono_algorithms::Params;
 use unisono_base::mix;
 use unisono_collective::Kind;
 use unisono_emit::{EMITTERS, IMPORTERS};
-use unisono_formats::{Asked as Given, Emitter};
+use unisono_formats::{Emitter, Facts};
 use unisono_gpu::Choices;
 use unisono_lower::File;
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{
-    Asked, Format, Part, Problem, RunOptions, TimeSource, Timed, place, plan, plan_for, simulate, written,
+    Format, Part, Problem, Request, RunOptions, TimeSource, Timed, place, plan, plan_for, simulate, written,
 };
 use unisono_schedule::verify::Method;
 
@@ -47,8 +47,8 @@ fn all_pairs(protocol: &str, instances: usize) -> String {
 /// Returns the simulated microseconds of an MSCCL text for an allgather to `bytes` bytes.
 fn simulated(text: &str, machine: &Machine, bytes: u64) -> f64 {
     let importer = IMPORTERS.iter().find(|i| i.name() == "msccl-xml").unwrap();
-    let asked = Given { elements: Some(bytes / 4 / 8), ..Given::default() };
-    time_of(importer.import(text, &asked).unwrap(), machine) * 1e6
+    let facts = Facts { elements: Some(bytes / 4 / 8), ..Facts::default() };
+    time_of(importer.import(text, &facts).unwrap(), machine) * 1e6
 }
 
 fn time_of(file: File, machine: &Machine) -> f64 {
@@ -178,8 +178,8 @@ fn emitter(name: &str) -> &'static dyn Emitter {
     *EMITTERS.iter().find(|e| e.name() == name).unwrap()
 }
 
-fn time_of_candidate(asked: &Asked<'_>, candidate: &Timed, format: &str) -> Option<f64> {
-    let plan = plan(Problem::new(asked).unwrap(), Some(candidate.algorithm.name()), &candidate.params).unwrap();
+fn time_of_candidate(request: &Request<'_>, candidate: &Timed, format: &str) -> Option<f64> {
+    let plan = plan(Problem::new(request).unwrap(), Some(candidate.algorithm.name()), &candidate.params).unwrap();
     let file = plan.file().unwrap();
     let proven = unisono_lower::VerifiedFile::new(&file, Method::Auto).unwrap();
     let (_, time) = written(emitter(format), &proven, &Choices::default()).ok()?;
@@ -189,20 +189,21 @@ fn time_of_candidate(asked: &Asked<'_>, candidate: &Timed, format: &str) -> Opti
 /// The time of a plan for a format is that of its file. The files of other candidates are not faster by more than a
 /// twentieth, those with predictions far above it excepted, of which there are too many.
 fn hold_the_law(machine: &Machine, kind: Kind, elements: u32, format: &str) {
-    let (asked, case) = (Asked::new(kind, machine, Part::All, elements.into()), format!("{kind} {elements} {format}"));
+    let (request, case) =
+        (Request::new(kind, machine, Part::All, elements.into()), format!("{kind} {elements} {format}"));
     let form = Some(Format::named(format, None).unwrap());
-    let plan = plan_for(Problem::new(&asked).unwrap(), None, &Params::new(), form).unwrap();
+    let plan = plan_for(Problem::new(&request).unwrap(), None, &Params::new(), form).unwrap();
     let file = plan.file().unwrap();
     let proven = unisono_lower::VerifiedFile::new(&file, Method::Auto).unwrap();
     let (files, time) = written(emitter(format), &proven, &Choices::default()).unwrap();
     let best = plan.best().time.seconds;
     assert_eq!(time.unwrap().seconds, best, "{case}");
     let importer = IMPORTERS.iter().find(|i| i.name() == format).unwrap();
-    let read = importer.import(files[0].1.text().unwrap(), &Given::default()).unwrap();
+    let read = importer.import(files[0].1.text().unwrap(), &Facts::default()).unwrap();
     assert_eq!(time_of(read, machine), best, "{case}");
     let others = plan.candidates.iter().skip(1).filter(|other| other.time.seconds <= 3.0 * best);
     for other in others.take(if crate::soak::is_on() { 24 } else { 8 }) {
-        if let Some(seconds) = time_of_candidate(&asked, other, format) {
+        if let Some(seconds) = time_of_candidate(&request, other, format) {
             let name = other.algorithm.name();
             // A time from a simulation is that of the file.
             let is_exact = other.source != TimeSource::Simulated || seconds == other.time.seconds;
@@ -280,10 +281,10 @@ fn plans_for_formats_have_the_times_of_their_files() {
 #[test]
 fn thread_blocks_send_long_vectors_to_switches() {
     let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "65536").unwrap();
-    let asked = Asked::new(Kind::Allreduce, &machine, Part::All, 1 << 21);
+    let request = Request::new(Kind::Allreduce, &machine, Part::All, 1 << 21);
     let params = Params::new().with("chunks", "1").with("embeddings", "1");
-    let plan = plan(Problem::new(&asked).unwrap(), Some("in-network"), &params).unwrap();
-    let found = time_of_candidate(&asked, plan.best(), "mscclpp").unwrap();
+    let plan = plan(Problem::new(&request).unwrap(), Some("in-network"), &params).unwrap();
+    let found = time_of_candidate(&request, plan.best(), "mscclpp").unwrap();
     // 1 + 1/8 of the vector on each link, at 0.85 of 370.8 GB/s, up and down side by side in the best case.
     let links = (8 << 20) as f64 * 1.125 / (0.85 * 370.8e9);
     assert!((links..4.0 * links).contains(&found), "{found} {links}");
@@ -335,8 +336,8 @@ fn the_gpu_that_asks_for_a_sum_has_it_twice_on_its_links() {
     let importer = IMPORTERS.iter().find(|i| i.name() == "mscclpp").unwrap();
     let bytes = 16 << 20;
     for leaders in [1, 2, 4, 8] {
-        let asked = Given { elements: Some(bytes / 4), ..Given::default() };
-        let found = time_of(importer.import(&asked_by(8, leaders), &asked).unwrap(), &machine);
+        let facts = Facts { elements: Some(bytes / 4), ..Facts::default() };
+        let found = time_of(importer.import(&asked_by(8, leaders), &facts).unwrap(), &machine);
         let links = (1.0 + 1.0 / leaders as f64) * bytes as f64 / NVLS_RATE;
         assert!((0.99..1.15).contains(&(found / (NVLS_STEPS + links))), "{leaders}: {found} {links}");
     }
@@ -356,9 +357,9 @@ fn sums_in_switches_and_their_files_take_one_time() {
         let (n, most) = (2 + below(7) as u32, 1 << (4 + below(16)));
         let elements = 4 * (1 + below(most));
         let part = Part::Shape(Shape::line(n));
-        let (asked, bytes) = (Asked::new(Kind::Allreduce, &machine, part, elements), 4.0 * elements as f64);
+        let (request, bytes) = (Request::new(Kind::Allreduce, &machine, part, elements), 4.0 * elements as f64);
         let closed = NVLS_STEPS + (1.0 + 1.0 / f64::from(n)) * bytes / NVLS_RATE;
-        let plan = |form| plan_for(Problem::new(&asked).unwrap(), Some("in-network"), &Params::new(), form).unwrap();
+        let plan = |form| plan_for(Problem::new(&request).unwrap(), Some("in-network"), &Params::new(), form).unwrap();
         let price = plan(None).best().time.seconds;
         assert!((0.98..1.12).contains(&(price / closed)), "{n} {bytes}: {price} {closed}");
         let of_file = plan(Some(Format::named("mscclpp", None).unwrap()));

@@ -4,7 +4,7 @@ use unisono_algorithms::{Params, Profile, find};
 use unisono_collective::Kind;
 use unisono_cost::network::NetworkPart;
 use unisono_machine::Machine;
-use unisono_plan::{Asked, Part, Problem, Root, TimeSource, plan};
+use unisono_plan::{Part, Problem, Request, Root, TimeSource, plan};
 
 const TORUS: &str = "name = 'torus'\ndims = [6, 8]\nboard = [2, 2]";
 const MESH: &str = "name = 'hxmesh'\nboard = [2, 2]\nboards = [3, 4]";
@@ -18,8 +18,8 @@ fn ratio(topology: &str, kind: Kind, lines: &str) -> f64 {
     );
     let machine = Machine::from_toml(&text, "test").unwrap();
     let root = if kind == Kind::Allreduce { Root::Rank(0) } else { Root::Rank(9) };
-    let asked = Asked { root, model: Some("packets"), ..Asked::new(kind, &machine, Part::All, 1 << 18) };
-    let problem = Problem::new(&asked).unwrap();
+    let request = Request { root, model: Some("packets"), ..Request::new(kind, &machine, Part::All, 1 << 18) };
+    let problem = Problem::new(&request).unwrap();
     let params = Params::new().with("chunks", 32).with("lines", lines);
     let (name, params) = match kind {
         Kind::Allreduce => ("reduce-broadcast", params.with("reduce", "torus-trees").with("broadcast", "torus-trees")),
@@ -28,7 +28,7 @@ fn ratio(topology: &str, kind: Kind, lines: &str) -> f64 {
     let case = problem.target.case(problem.collective);
     let Some(Profile::Trees(trees)) = find(name).unwrap().profile(&case, &params) else { panic!("no closed form") };
     let of_form = problem.target.part().downcast_ref::<NetworkPart>().unwrap().model.trees_ns(&trees) / 1e9;
-    let planned = plan(Problem::new(&asked).unwrap(), Some(name), &params).unwrap();
+    let planned = plan(Problem::new(&request).unwrap(), Some(name), &params).unwrap();
     assert_eq!(planned.best().source, TimeSource::Simulated);
     planned.best().time.seconds / of_form
 }

@@ -330,8 +330,8 @@ fn one_group_alone_takes_what_its_plan_takes() {
     for bytes in [4, 1 << 20] {
         let machine = Machine::preset("torus2d-small").unwrap();
         let part = Part::Shape(unisono_machine::Shape::line(64));
-        let asked = unisono_plan::Asked::new(Kind::Allreduce, &machine, part, bytes / 4);
-        let problem = unisono_plan::Problem::new(&asked).unwrap();
+        let request = unisono_plan::Request::new(Kind::Allreduce, &machine, part, bytes / 4);
+        let problem = unisono_plan::Problem::new(&request).unwrap();
         let plan = unisono_plan::plan(problem, None, &unisono_algorithms::Params::new()).unwrap();
         let report = on("torus2d-small", &program(bytes), true);
         assert_eq!(report.iteration.seconds, plan.best().time.seconds);

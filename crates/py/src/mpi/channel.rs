@@ -6,7 +6,9 @@ use std::{
 };
 
 use pyo3::{buffer::PyUntypedBuffer, prelude::*};
-use unisono_taskrun::{Asked, CallMemory, Channel as Engine, Found as Row, LibraryRequest, Program, Signals, finish};
+use unisono_taskrun::{
+    CallArguments, CallMemory, Channel as Engine, Found as Row, LibraryRequest, Program, Signals, finish,
+};
 
 use super::run_error;
 use crate::{errors::detached, tasks::Raised};
@@ -66,7 +68,7 @@ impl Channel {
         datatype: usize,
         op: Option<usize>,
     ) -> PyResult<Found> {
-        let found = self.0.find(&Asked { plan, collective, root, elements, unit, datatype, op });
+        let found = self.0.find(&CallArguments { plan, collective, root, elements, unit, datatype, op });
         Ok(match found.map_err(run_error)? {
             Row::Row(row) => Found::Row(row),
             Row::Unserved(reason) => Found::Unserved(reason),
@@ -92,9 +94,9 @@ impl Channel {
         in_place: bool,
         wait: bool,
     ) -> PyResult<bool> {
-        let asked = Asked { plan, collective, root, elements, unit, datatype, op };
+        let arguments = CallArguments { plan, collective, root, elements, unit, datatype, op };
         let (given, got) = (given.map(memory).transpose()?, got.map(memory).transpose()?);
-        self.0.start(&Calls(py), &asked, (given, got), in_place, wait).map_err(|Raised(error)| error)
+        self.0.start(&Calls(py), &arguments, (given, got), in_place, wait).map_err(|Raised(error)| error)
     }
 
     /// Advances the call under way and returns whether it is complete. While another thread advances it, returns false.

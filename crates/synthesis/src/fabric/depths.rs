@@ -3,7 +3,7 @@
 use unisono_base::interrupt::poll;
 
 use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
-use crate::spread::spread_depth;
+use crate::relaying::relay_depth;
 
 impl Fabric {
     /// Returns the least depth of any forest.
@@ -65,7 +65,7 @@ impl Fabric {
             return depths;
         }
         if let Some(over) = self.spread_over(roots) {
-            depths.extend(Some(spread_depth(&over)).filter(|&depth| depth > least));
+            depths.extend(Some(relay_depth(&over)).filter(|&depth| depth > least));
             return depths;
         }
         let mut enough = self.cut(roots).time() * NEAR;

@@ -9,12 +9,13 @@ use crate::{
     Forest, arrivals,
     forest::Trees,
     growth::{self, Growth, MOST_SHARES},
-    listed::Listed,
     loads::Links,
     packing::{NoPacking, Packing, Tree, of_trees},
-    recent, rounding,
-    spread::{spread, spread_depth},
+    relaying::{relay, relay_depth},
+    root_trees::RootTrees,
+    rounding,
     symmetry::Symmetry,
+    tree_cache,
 };
 
 /// A block size at which the choice of trees ignores latencies.
@@ -99,7 +100,7 @@ impl Fabric {
             };
         }
         let listed = |symmetry, roots, Growth { trees, time }| {
-            Forest::listed(self.graph.ranks(), chunks, Listed { symmetry, roots, of: trees }, time)
+            Forest::listed(self.graph.ranks(), chunks, RootTrees { symmetry, roots, of: trees }, time)
         };
         let of_grown = |grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown);
         if let Some(class) = class {
@@ -150,13 +151,13 @@ impl Fabric {
         };
         let trees = if fewer < chunks {
             let forest = self.forest(roots, depth, fewer, (1 << class) / u64::from(fewer))?;
-            let Trees::Listed(Listed { of, .. }) = &forest.trees else { return Ok(None) };
+            let Trees::RootTrees(RootTrees { of, .. }) = &forest.trees else { return Ok(None) };
             let times = (chunks / fewer) as usize;
             let repeated =
                 |own: &Vec<Shared<Tree>>| std::iter::repeat_n(own, times).flatten().map(Shared::clone).collect();
             of.iter().map(repeated).collect()
         } else {
-            let Trees::Listed(Listed { of, .. }) = &known.trees else { return Ok(None) };
+            let Trees::RootTrees(RootTrees { of, .. }) = &known.trees else { return Ok(None) };
             admit(20 * u128::from(chunks), list.len(), ranks)?;
             let unit = self.graph.bytes_per_ns() * f64::from(chunks) / f64::from(class).exp2();
             let hops: Vec<f64> = self.latencies_ns(graph).into_iter().map(|ns| ns * unit).collect();
@@ -165,7 +166,7 @@ impl Fabric {
         };
         let symmetry = Shared::clone(self.symmetry(roots));
         let time = self.busiest(roots, &trees) / f64::from(chunks);
-        Ok(Some(Forest::listed(ranks, chunks, Listed { symmetry, roots: list, of: trees }, time)))
+        Ok(Some(Forest::listed(ranks, chunks, RootTrees { symmetry, roots: list, of: trees }, time)))
     }
 
     /// Returns the time of the busiest link if each tree carries one unit.
@@ -203,11 +204,11 @@ impl Fabric {
     /// Returns trees of one root over those of all ranks, if these exist and are no deeper than `depth`.
     fn spread(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Option<Result<Growth, NoForest>> {
         let Roots::One(root) = roots else { return None };
-        let over = self.spread_over(roots).filter(|over| depth.is_none_or(|most| most >= spread_depth(over)))?;
-        let Trees::Listed(listed) = &over.trees else { return None };
+        let over = self.spread_over(roots).filter(|over| depth.is_none_or(|most| most >= relay_depth(over)))?;
+        let Trees::RootTrees(listed) = &over.trees else { return None };
         let graph = self.routed();
         let own: Vec<Tree> = (0..self.graph.ranks()).map(|rank| listed.moved(graph, rank, 0)).collect();
-        Some(spread(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
+        Some(relay(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
     }
 
     /// Returns the forest of one chunk of each rank, over which the chunks of one root are spread if many ranks are
@@ -255,7 +256,7 @@ impl Fabric {
             // For trees that run both ways, no cut is known that they always attain.
             let back = self.back(roots);
             let enough = if back.is_some() { 0.0 } else { self.enough(roots) };
-            recent::packing(graph, list, depth, (enough, back)).map_err(no_forest)
+            tree_cache::packing(graph, list, depth, (enough, back)).map_err(no_forest)
         })
     }
 
@@ -284,7 +285,8 @@ impl Fabric {
         let list = self.representatives(roots);
         // Measured: 10 rounds in which every tree is grown again.
         admit(100 * u128::from(shares), list.len(), graph.ranks())?;
-        recent::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late).map_err(no_forest)
+        tree_cache::growth(graph, self.symmetry(roots), list, depth, shares, self.enough(roots), late)
+            .map_err(no_forest)
     }
 }
 

@@ -26,7 +26,7 @@ impl Fabric {
         bytes: u64,
     ) -> Result<Vec<(Runs, Message)>, NoForest> {
         let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
-        let Trees::Listed(listed) = &forest.trees else { return Err(NoForest::Unreachable) };
+        let Trees::RootTrees(listed) = &forest.trees else { return Err(NoForest::Unreachable) };
         let mut messages = Vec::new();
         for (turn, chunk) in (0..).zip(in_turn(&listed.of[0])) {
             let mut level = vec![0_u32; self.graph.ranks() as usize];

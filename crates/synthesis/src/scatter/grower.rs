@@ -207,7 +207,7 @@ impl<'a> Grower<'a> {
         let (most_held, most_messages) = (most(&held), most(&messages));
         let trees = match self.steps {
             Some(steps) => Trees::Moved { steps: steps.clone(), of: trees },
-            None => Trees::Listed(trees),
+            None => Trees::RootTrees(trees),
         };
         Scatter { roots: self.roots, chunks: self.chunks, depth: deepest, time, most_held, most_messages, trees }
     }

@@ -72,7 +72,7 @@ pub struct Scatter {
 #[derive(Clone, Debug)]
 pub enum Trees {
     /// The trees of each root, chunk by chunk.
-    Listed(Vec<Shared<ScatterTree>>),
+    RootTrees(Vec<Shared<ScatterTree>>),
     /// Every root has the trees of rank 0, moved.
     Moved { steps: Steps, of: Vec<Shared<ScatterTree>> },
 }
@@ -105,7 +105,9 @@ impl Scatter {
         let passed =
             |Hop { edge, blocks }: &Hop| Passed { from: edge.from, to: edge.to, link: edge.way[0], blocks: *blocks };
         match &self.trees {
-            Trees::Listed(of) => of[(self.turn(root) * self.chunks + chunk) as usize].hops.iter().map(passed).collect(),
+            Trees::RootTrees(of) => {
+                of[(self.turn(root) * self.chunks + chunk) as usize].hops.iter().map(passed).collect()
+            }
             Trees::Moved { steps, of } => {
                 let moved = |h: &Hop| Passed {
                     from: steps.moved(h.edge.from, root),
@@ -167,7 +169,7 @@ impl Scatter {
     /// Returns the trees of all roots, or of rank 0.
     fn listed(&self) -> &[Shared<ScatterTree>] {
         match &self.trees {
-            Trees::Listed(of) | Trees::Moved { of, .. } => of,
+            Trees::RootTrees(of) | Trees::Moved { of, .. } => of,
         }
     }
 
@@ -176,7 +178,7 @@ impl Scatter {
     fn jobs(&self, graph: &Graph, batch: u32) -> (Jobs, Vec<f64>) {
         let mut jobs = Jobs::default();
         let (rates, steps) = match &self.trees {
-            Trees::Listed(_) => (graph.arcs().iter().map(|arc| arc.rate as f64).collect(), None),
+            Trees::RootTrees(_) => (graph.arcs().iter().map(|arc| arc.rate as f64).collect(), None),
             Trees::Moved { steps, .. } => (steps.rates(), Some(steps)),
         };
         // Classes of messages of one length over the same links.

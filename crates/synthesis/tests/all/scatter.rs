@@ -14,7 +14,7 @@ use unisono_synthesis::{
 /// Checks that every tree reaches every rank once, over ways of relays, and that the time is that of the busiest arc.
 fn check(graph: &Graph, scatter: &Scatter) {
     let mut load = vec![0.0; graph.arcs().len()];
-    let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
+    let Trees::RootTrees(trees) = &scatter.trees else { panic!("trees of all ranks") };
     assert_eq!(trees.len(), scatter.roots.list(graph.ranks()).len() * scatter.chunks as usize);
     for tree in trees {
         let mut below = vec![0; graph.ranks() as usize];
@@ -45,7 +45,7 @@ fn check(graph: &Graph, scatter: &Scatter) {
 
 /// Every message takes as few links as any way between its ends, over relays and ranks.
 fn check_shortest(graph: &Graph, scatter: &Scatter) {
-    let Trees::Listed(trees) = &scatter.trees else { panic!("trees of all ranks") };
+    let Trees::RootTrees(trees) = &scatter.trees else { panic!("trees of all ranks") };
     let links = |from: u32, to: u32| {
         let mut distance = vec![usize::MAX; graph.nodes() as usize];
         distance[from as usize] = 0;

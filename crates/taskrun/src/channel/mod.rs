@@ -100,7 +100,7 @@ impl MpiCall {
 
 /// The arguments of a call that are equal on all ranks, with handles as the host has them.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct CallArguments<'a> {
     pub plan: usize,
     pub collective: &'a str,
     pub root: u32,
@@ -206,9 +206,9 @@ impl Channel {
     ///
     /// # Errors
     /// The call is not one of the collective.
-    pub fn find(&self, asked: &Asked<'_>) -> Result<Found, RunError> {
-        let call = self.call(asked)?;
-        let rows = lock(&self.rows).get(asked.plan).and_then(Option::clone);
+    pub fn find(&self, arguments: &CallArguments<'_>) -> Result<Found, RunError> {
+        let call = self.call(arguments)?;
+        let rows = lock(&self.rows).get(arguments.plan).and_then(Option::clone);
         let Some(rows) = rows else { return Ok(Found::Unserved("unreadable")) };
         Ok(match rows.find(&call) {
             Some(entry) => Found::Row(rows.row(call.kind, entry)),
@@ -224,14 +224,14 @@ impl Channel {
     pub fn start<P: Program>(
         &self,
         program: &P,
-        asked: &Asked<'_>,
+        arguments: &CallArguments<'_>,
         (given, got): (Option<Side>, Option<Side>),
         in_place: bool,
         wait: bool,
     ) -> Result<bool, P::Error> {
         let library = self.library;
         let _inside = self.enter(program)?;
-        let mut call = self.call(asked)?;
+        let mut call = self.call(arguments)?;
         let (given_bytes, got_bytes) = sizes(&call, self.ranks, self.rank)?;
         call.input = address(given.as_ref(), given_bytes, false)?.cast_const();
         call.output = address(got.as_ref(), got_bytes, true)?;
@@ -240,7 +240,7 @@ impl Channel {
         if let Some(refusal) = state.phase.refusal() {
             return Err(RunError::refused(refusal).into());
         }
-        let plan = state.plans.get_mut(asked.plan).and_then(Option::as_mut).and_then(MpiCall::plan);
+        let plan = state.plans.get_mut(arguments.plan).and_then(Option::as_mut).and_then(MpiCall::plan);
         let found = plan.and_then(|planned| planned.rows().find(&call).map(|entry| (planned, entry)));
         let Some((planned, entry)) = found else {
             return Err(RunError::input("the plan has no row for this call").into());
@@ -259,7 +259,7 @@ impl Channel {
             }
         }
         state.held = given.into_iter().chain(got).map(|side| side.object).collect();
-        state.phase = Phase::Running(asked.plan);
+        state.phase = Phase::Running(arguments.plan);
         // From here on the list keeps the memory, even if this thread is interrupted.
         CALLS.begin(&self.slot);
         let signals = if wait { program.signals() } else { None };
@@ -277,7 +277,7 @@ impl Channel {
         state.phase = match &waited {
             Ok(Ok(Waited::Over)) => Phase::Idle,
             Ok(Err(())) => return Ok(false),
-            Ok(Ok(Waited::Interrupted(_))) => Phase::Interrupted(asked.plan),
+            Ok(Ok(Waited::Interrupted(_))) => Phase::Interrupted(arguments.plan),
             Ok(Ok(Waited::Failed(_))) | Err(_) => Phase::Failed,
         };
         match waited? {
@@ -324,8 +324,8 @@ impl Channel {
         Ok(program.guarded(|| library.free(comm))?.map_err(RunError::from)?)
     }
 
-    fn call(&self, asked: &Asked<'_>) -> Result<Call, RunError> {
-        let &Asked { collective, root, elements, unit, datatype, op, .. } = asked;
+    fn call(&self, arguments: &CallArguments<'_>) -> Result<Call, RunError> {
+        let &CallArguments { collective, root, elements, unit, datatype, op, .. } = arguments;
         let kind: Kind = collective.parse().map_err(RunError::input)?;
         if root >= self.ranks {
             return Err(RunError::input(format!("root is {root}; accepted are 0 to {}", self.ranks - 1)));

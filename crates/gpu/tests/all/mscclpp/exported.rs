@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks};
 use unisono_base::{NodeId, StreamId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
-use unisono_formats::{Asked, Importer};
+use unisono_formats::{Facts, Importer};
 use unisono_gpu::{Choices, GpuFormat, mscclpp::MscclPp};
 use unisono_lower::{File, VerifiedFile};
 use unisono_schedule::{
@@ -34,8 +34,8 @@ fn class(schedule: &Schedule) -> Option<String> {
 /// Asserts that a plan reads back to the results of the schedule, and that three launches of it compute them.
 fn holds(text: &str, schedule: &Schedule, seeds: u64, what: &str) -> Value {
     let c = schedule.collective();
-    let asked = Asked { elements: Some(c.elements.into()), dtype: Some(c.dtype), ..Asked::default() };
-    let back = MscclPp.import(text, &asked).unwrap().schedule;
+    let facts = Facts { elements: Some(c.elements.into()), dtype: Some(c.dtype), ..Facts::default() };
+    let back = MscclPp.import(text, &facts).unwrap().schedule;
     assert!(class(&back).is_some() && class(&back) == class(schedule), "{what}");
     let plan: Value = serde_json::from_str(text).unwrap();
     for seed in 0..seeds {

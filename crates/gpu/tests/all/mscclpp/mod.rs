@@ -10,7 +10,7 @@ mod writer;
 
 use interpreter::{Dice, run};
 use serde_json::{Value, json};
-use unisono_formats::{Asked, Importer};
+use unisono_formats::{Facts, Importer};
 use unisono_gpu::{
     Options,
     mscclpp::{Checked, MscclPp, check},
@@ -19,7 +19,7 @@ use unisono_schedule::verify::{Method, verify};
 use writer::{Writer, all, local};
 
 fn checked(plan: &Value) -> Result<Checked, String> {
-    check(&plan.to_string(), &Asked::default(), Options::default()).map_err(|e| e.to_string())
+    check(&plan.to_string(), &Facts::default(), Options::default()).map_err(|e| e.to_string())
 }
 
 fn codes(plan: &Value) -> Vec<&'static str> {
@@ -84,8 +84,8 @@ fn every_operation_is_proved_and_runs() {
             }
             let text = plan.to_string();
             for elements in [None, Some(16 * 3 * n as u64)] {
-                let asked = Asked { elements, ..Asked::default() };
-                let file = MscclPp.import(&text, &asked).unwrap_or_else(|e| panic!("{name} on {n}: {e}"));
+                let facts = Facts { elements, ..Facts::default() };
+                let file = MscclPp.import(&text, &facts).unwrap_or_else(|e| panic!("{name} on {n}: {e}"));
                 let proof = verify(&file.schedule, Method::Auto);
                 assert!(proof.holds(), "{name} on {n}: {:?}", proof.diagnostics.first());
             }
@@ -294,11 +294,11 @@ fn damaged_plans_name_the_path() {
         message(&|plan| plan["gpus"][0]["output_chunks"] = json!(-1))
             .starts_with("gpus[0].output_chunks: invalid value")
     );
-    let asked = Asked { elements: Some(7), ..Asked::default() };
-    let found = check(&allgather_of_two_chunks().to_string(), &asked, Options::default()).unwrap_err().to_string();
+    let facts = Facts { elements: Some(7), ..Facts::default() };
+    let found = check(&allgather_of_two_chunks().to_string(), &facts, Options::default()).unwrap_err().to_string();
     assert_eq!(found, "7 elements do not divide into the 2 chunks of the plan; accepted are multiples");
     for text in ["", "{", "[]", "{\"gpus\": 3}", "nothing"] {
-        assert!(check(text, &Asked::default(), Options::default()).is_err());
+        assert!(check(text, &Facts::default(), Options::default()).is_err());
     }
 }
 

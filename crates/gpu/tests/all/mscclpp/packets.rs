@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use unisono_formats::Asked;
+use unisono_formats::Facts;
 use unisono_gpu::{Options, mscclpp::check};
 
 use super::{
@@ -69,8 +69,8 @@ fn shares_of_packets_have_one_verdict_at_all_sizes() {
             }
             tried += 1;
             let faults = |grains: u64| {
-                let asked = Asked { elements: Some(chunks * grains * elements_of_grain), ..Asked::default() };
-                let found = check(&plan.to_string(), &asked, Options::default()).map_err(|e| e.to_string());
+                let facts = Facts { elements: Some(chunks * grains * elements_of_grain), ..Facts::default() };
+                let found = check(&plan.to_string(), &facts, Options::default()).map_err(|e| e.to_string());
                 found.map(|found| found.diagnostics.iter().map(|d| d.code).collect::<BTreeSet<_>>())
             };
             let found = faults(3);

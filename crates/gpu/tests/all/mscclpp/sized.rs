@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use unisono_collective::{Dtype, Operator};
-use unisono_formats::{Asked, Importer};
+use unisono_formats::{Facts, Importer};
 use unisono_gpu::{
     Options,
     mscclpp::{MscclPp, Sizes, check},
@@ -63,7 +63,7 @@ fn shares_and_units_are_checked_at_the_sizes_where_they_change() {
         assert!(found.diagnostics.iter().any(|d| d.code == "unmatched"), "{units:?}: {found:?}");
     }
     let sizes = |plan: &Value, elements| {
-        check(&plan.to_string(), &Asked { elements, ..Asked::default() }, Options::default()).unwrap().sizes
+        check(&plan.to_string(), &Facts { elements, ..Facts::default() }, Options::default()).unwrap().sizes
     };
     assert_eq!(sizes(&named("allgather"), None), Some(Sizes::All));
     assert_eq!(sizes(&named("allgather group"), None), Some(Sizes::All));
@@ -92,8 +92,8 @@ fn a_reduction_of_packets_in_a_pipeline_adds_at_each_turn() {
 fn limits_of_a_size_are_told() {
     let limits = |plan: &Value, elements, dtype, processors| -> Vec<String> {
         let options = Options { processors, ..Options::default() };
-        let asked = Asked { elements, dtype, ..Asked::default() };
-        let found = check(&plan.to_string(), &asked, options).unwrap();
+        let facts = Facts { elements, dtype, ..Facts::default() };
+        let found = check(&plan.to_string(), &facts, options).unwrap();
         found.diagnostics.into_iter().map(|d| d.message).collect()
     };
     let plan = named("allreduce reads");
@@ -234,8 +234,8 @@ fn the_file_is_read_as_the_loader_reads_it() {
         error(&|plan| drop(plan["gpus"][0]["channels"][0].as_object_mut().unwrap().remove("connected_to"))),
         "gpus[0].channels[0]: missing field `connected_to`"
     );
-    let asked = Asked { operator: Some(Operator::Max), ..Asked::default() };
-    let import = |name: &str| MscclPp.import(&named(name).to_string(), &asked).map(drop).map_err(|e| e.to_string());
+    let facts = Facts { operator: Some(Operator::Max), ..Facts::default() };
+    let import = |name: &str| MscclPp.import(&named(name).to_string(), &facts).map(drop).map_err(|e| e.to_string());
     assert_eq!(import("allreduce reads").unwrap_err(), "the runtime adds, and the operator asked for is max; use sum");
     assert_eq!(import("allgather"), Ok(()));
 }
@@ -349,8 +349,8 @@ fn scratch_memory_in_a_circle_is_refused() {
     let chunks = plan["gpus"][0]["scratch_chunks"].as_u64().unwrap();
     let (inputs, most) = (plan["gpus"][0]["input_chunks"].as_u64().unwrap(), (64u64 << 20).div_ceil(chunks) / 16 * 16);
     let circle = |chunk: u64| {
-        let asked = Asked { elements: Some(chunk / 4 * inputs), ..Asked::default() };
-        let found = check(&plan.to_string(), &asked, Options::default()).unwrap();
+        let facts = Facts { elements: Some(chunk / 4 * inputs), ..Facts::default() };
+        let found = check(&plan.to_string(), &facts, Options::default()).unwrap();
         found.diagnostics.iter().any(|d| d.message.contains("in a circle"))
     };
     assert_eq!([circle(most), circle(most + 16)], [false, true]);
@@ -379,8 +379,8 @@ fn a_pipeline_goes_through_scratch_memory_in_a_circle_by_chunks() {
     }
     // A circle has 32 MiB for each of the two chunks, and a turn adds up to the bytes of both.
     let said = |chunk: u64| {
-        let asked = Asked { elements: Some(2 * chunk / 4), ..Asked::default() };
-        let found = check(&w.plan.to_string(), &asked, Options::default()).unwrap().diagnostics;
+        let facts = Facts { elements: Some(2 * chunk / 4), ..Facts::default() };
+        let found = check(&w.plan.to_string(), &facts, Options::default()).unwrap().diagnostics;
         found.into_iter().map(|d| d.message).collect::<Vec<_>>()
     };
     assert_eq!(said(16 << 20), Vec::<String>::new());
@@ -436,8 +436,8 @@ fn operations_inside_others_than_pipelines_are_refused() {
 #[test]
 fn sizes_beyond_memory_name_the_buffer() {
     let large = |plan: &Value, elements| {
-        let asked = Asked { elements: Some(elements), ..Asked::default() };
-        check(&plan.to_string(), &asked, Options::default()).unwrap_err().to_string()
+        let facts = Facts { elements: Some(elements), ..Facts::default() };
+        check(&plan.to_string(), &facts, Options::default()).unwrap_err().to_string()
     };
     let mut plan = named("allreduce reads");
     assert_eq!(

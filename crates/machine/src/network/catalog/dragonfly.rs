@@ -20,8 +20,8 @@ use super::super::{
     Bill, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::JobSpace,
     cut::Cut,
-    spread::Spread,
     topology::{self, SWITCH_PORTS},
+    wiring::Wiring,
 };
 use crate::MachineError;
 
@@ -81,9 +81,9 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
 
 impl Dragonfly {
     /// Returns the global cables of a group: from each other group, by its distance around the ring, to the routers.
-    fn global(self) -> Spread {
+    fn global(self) -> Wiring {
         let sources = self.g - 1;
-        Spread { sources, each: (self.a * self.h).checked_div(sources).unwrap_or(0), targets: self.a }
+        Wiring { sources, each: (self.a * self.h).checked_div(sources).unwrap_or(0), targets: self.a }
     }
 
     /// Returns a port of a router: accelerators come first, then the other routers of the group in order, then global

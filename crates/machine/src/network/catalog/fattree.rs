@@ -18,8 +18,8 @@ use super::super::{
     Bill, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::JobSpace,
     cut::{Cut, below_leaves},
-    spread::Spread,
     topology::{self, SWITCH_PORTS},
+    wiring::Wiring,
 };
 use crate::MachineError;
 
@@ -76,7 +76,7 @@ pub struct FatTree {
     /// The down-ports of a switch above the leaves.
     middle_down: u32,
     /// The cables of all middle switches to the top; without sources if there are two levels.
-    top: Spread,
+    top: Wiring,
     top_ports: u32,
     climb: Climb,
 }
@@ -110,13 +110,13 @@ fn read(table: &toml::Table, origin: &str, _: Speed) -> Result<Box<dyn Topology>
         leaves,
         pod_leaves: if levels == 2 { leaves } else { MIDDLE },
         middle_down: if levels == 2 { top } else { MIDDLE },
-        top: Spread { sources: 0, each: MIDDLE, targets: 0 },
+        top: Wiring { sources: 0, each: MIDDLE, targets: 0 },
         top_ports: top,
         climb: routing,
     };
     if levels == 3 {
         let sources = tree.middles();
-        tree.top = Spread { sources, each: MIDDLE, targets: (sources * MIDDLE).div_ceil(top) };
+        tree.top = Wiring { sources, each: MIDDLE, targets: (sources * MIDDLE).div_ceil(top) };
     }
     Ok(Box::new(tree))
 }
@@ -127,9 +127,9 @@ impl FatTree {
     }
 
     /// Returns the cables between the leaves of a pod and the switches above. The last pod may have fewer leaves.
-    fn pod(self, pod: u32) -> Spread {
+    fn pod(self, pod: u32) -> Wiring {
         let sources = (self.leaves - pod * self.pod_leaves).min(self.pod_leaves);
-        Spread { sources, each: self.up, targets: (sources * self.up).div_ceil(self.middle_down) }
+        Wiring { sources, each: self.up, targets: (sources * self.up).div_ceil(self.middle_down) }
     }
 
     /// Returns the number of switches above the leaves of all pods.

@@ -17,8 +17,8 @@ use super::super::{
     Bill, Boards, Cable, Family, NodeName, Plane, PlaneBuilder, Routing, Speed, Topology,
     allocate::{JobSpace, Rule},
     cut::{Cut, below_leaves},
-    spread::Spread,
     topology::{self, SWITCH_PORTS},
+    wiring::Wiring,
 };
 use crate::MachineError;
 
@@ -72,12 +72,12 @@ impl Dimension {
     }
 
     /// Returns the cables from leaves to switches above; none if the line is a single switch.
-    fn tree(self) -> Spread {
+    fn tree(self) -> Wiring {
         if self.ports() <= SWITCH_PORTS {
-            return Spread { sources: 1, each: 0, targets: 0 };
+            return Wiring { sources: 1, each: 0, targets: 0 };
         }
         let sources = self.ports().div_ceil(DOWN);
-        Spread { sources, each: self.up, targets: (sources * self.up).div_ceil(SWITCH_PORTS) }
+        Wiring { sources, each: self.up, targets: (sources * self.up).div_ceil(SWITCH_PORTS) }
     }
 
     /// Returns the cables between the two edges that are farthest apart.

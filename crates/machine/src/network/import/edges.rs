@@ -1,6 +1,6 @@
 //! A list of cables, as a `graph` has it. All nodes are accelerators unless it is said how many are.
 
-use super::{Asked, Format, Network, Refusal, network};
+use super::{Format, ImportOptions, Network, Refusal, network};
 use crate::network::catalog::parse;
 
 pub const FORMAT: Format = Format {
@@ -13,8 +13,8 @@ pub const FORMAT: Format = Format {
 /// Rate of a cable that states none: 100 Gb/s, as assumed.
 const ASSUMED_GBPS: f64 = 100.0;
 
-fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
-    if asked.boxes != 1 {
+fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
+    if options.boxes != 1 {
         return Err("boxes repeat a topology of NCCL; a list of cables names all nodes".to_owned().into());
     }
     if is_matrix_of_kinds(text) {
@@ -26,13 +26,13 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
     let Some(last) = edges.iter().map(|edge| edge.a.max(edge.b)).max() else {
         return Err("the file has no cables; a cable is a line 'A B'".to_owned().into());
     };
-    let accelerators = asked.accelerators.unwrap_or(last + 1);
+    let accelerators = options.accelerators.unwrap_or(last + 1);
     let mut topology = toml::Table::new();
     topology.insert("name".to_owned(), "graph".into());
     topology.insert("accelerators".to_owned(), i64::from(accelerators).into());
     topology.insert("edges".to_owned(), text.into());
     let summary = format!("{accelerators} accelerators, from a list of cables; what no line states is assumed");
-    Ok(network(asked, summary, ASSUMED_GBPS, topology))
+    Ok(network(options, summary, ASSUMED_GBPS, topology))
 }
 
 /// Returns whether a text is the matrix that `nvidia-smi topo -m` prints, whose first line lists GPUs.

@@ -13,7 +13,7 @@ use crate::{Description, MachineError};
 
 /// The options with which a file is read.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asked<'a> {
+pub struct ImportOptions<'a> {
     /// The name of the machine.
     pub name: &'a str,
     /// Equal boxes of which the file describes one.
@@ -29,7 +29,7 @@ pub struct Format {
     pub summary: &'static str,
     pub reference: &'static str,
     #[serde(skip)]
-    read: fn(&str, &Asked) -> Result<Network, Refusal>,
+    read: fn(&str, &ImportOptions) -> Result<Network, Refusal>,
 }
 
 /// Sorted by name.
@@ -52,8 +52,8 @@ impl Format {
     ///
     /// # Errors
     /// The text has another format, or describes a network that does not close.
-    pub fn read(&self, text: &str, origin: &str, asked: &Asked) -> Result<Network, MachineError> {
-        let network = (self.read)(text, asked).map_err(|refusal| {
+    pub fn read(&self, text: &str, origin: &str, options: &ImportOptions) -> Result<Network, MachineError> {
+        let network = (self.read)(text, options).map_err(|refusal| {
             let place = refusal.line.map_or(String::new(), |line| format!(", line {line}"));
             MachineError::Toml { origin: format!("{origin}{place}"), message: refusal.message }
         })?;
@@ -74,9 +74,9 @@ const ASSUMED: &str = "assumed, as the imported file states none of them: latenc
     0.0025 (sums of 400 GB/s)";
 
 /// A network of one plane, whose packets and buffers are those of the presets of servers.
-fn network(asked: &Asked, summary: String, link_gbps: f64, topology: toml::Table) -> Network {
+fn network(options: &ImportOptions, summary: String, link_gbps: f64, topology: toml::Table) -> Network {
     Network {
-        name: asked.name.to_owned(),
+        name: options.name.to_owned(),
         kind: Network::KIND.to_owned(),
         summary,
         planes: 1,

@@ -30,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use unisono_base::xml::{self, Element, XmlError};
 
 use super::{
-    Asked, Format, Network, Refusal,
+    Format, ImportOptions, Network, Refusal,
     nccl_odd::{ASSUMED_NIC, Device},
     nccl_rates::{Rate, between_cpus, gpu_of, nvlink, pcie, sm, xgmi},
     nccl_server::{Kind, Server, are_unlike},
@@ -53,8 +53,8 @@ impl From<XmlError> for Refusal {
     }
 }
 
-fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
-    if asked.accelerators.is_some() {
+fn read(text: &str, options: &ImportOptions) -> Result<Network, Refusal> {
+    if options.accelerators.is_some() {
         return Err("a topology of NCCL states which nodes are accelerators".to_owned().into());
     }
     let system = xml::parse(text, "system")?;
@@ -64,8 +64,8 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
         return Err(Refusal { line: Some(system.line), message });
     }
     let mut found = Reader::read(&system)?;
-    found.odd = found.odd_devices(asked.boxes);
-    let found = found.without_dead_ends(asked.boxes > 1);
+    found.odd = found.odd_devices(options.boxes);
+    let found = found.without_dead_ends(options.boxes > 1);
     let gpus = found.kinds.iter().filter(|kind| matches!(kind, Kind::Gpu(..))).count();
     if gpus == 0 {
         let why = found.left_out.first().map_or_else(
@@ -75,10 +75,10 @@ fn read(text: &str, asked: &Asked) -> Result<Network, Refusal> {
         return Err(format!("the topology has no GPUs; {why}").into());
     }
     let nics = found.kinds.iter().filter(|kind| matches!(kind, Kind::Nic(_))).count();
-    if asked.boxes > 1 && nics == 0 {
+    if options.boxes > 1 && nics == 0 {
         return Err("the topology has no network interfaces that could join several boxes".to_owned().into());
     }
-    Ok(found.network(asked, gpus))
+    Ok(found.network(options, gpus))
 }
 
 /// The state of the reader between elements.

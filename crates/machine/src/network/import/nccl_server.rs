@@ -8,7 +8,7 @@ use std::{
 use unisono_base::narrow;
 
 use super::{
-    Asked, Gpu, Network, SwitchClass,
+    Gpu, ImportOptions, Network, SwitchClass,
     nccl_odd::{Device, left_out, lone_gpu, of_devices, slow_links, sums, unknown_speeds},
     nccl_rates::{Rate, nvls_share},
     network,
@@ -147,7 +147,7 @@ impl Server {
         numbers
     }
 
-    pub fn network(&self, asked: &Asked, gpus: usize) -> Network {
+    pub fn network(&self, options: &ImportOptions, gpus: usize) -> Network {
         let numbers = self.numbers();
         let mut inside = String::new();
         for (node, kind) in self.kinds.iter().enumerate() {
@@ -173,30 +173,30 @@ impl Server {
         }
         let mut topology = toml::Table::new();
         let count = i64::from(narrow::<u32>(gpus));
-        if asked.boxes == 1 {
+        if options.boxes == 1 {
             topology.insert("name".to_owned(), "graph".into());
             topology.insert("accelerators".to_owned(), count.into());
             topology.insert("edges".to_owned(), inside.into());
         } else {
             topology.insert("name".to_owned(), "boxes".into());
-            topology.insert("boxes".to_owned(), i64::from(asked.boxes).into());
+            topology.insert("boxes".to_owned(), i64::from(options.boxes).into());
             topology.insert("accelerators".to_owned(), count.into());
             topology.insert("inside".to_owned(), inside.into());
             topology.insert("uplinks".to_owned(), uplinks.into());
         }
         let faster = |one: Rate, other: Rate| if one < other { other } else { one };
         let fastest = self.cables.iter().map(|cable| cable.2).fold(Rate::of(0.125), faster);
-        let boxes = if asked.boxes == 1 { String::new() } else { format!("{} boxes of ", asked.boxes) };
+        let boxes = if options.boxes == 1 { String::new() } else { format!("{} boxes of ", options.boxes) };
         let summary = format!(
             "{boxes}{gpus} GPU{}, from a topology of NCCL; latencies, packets and buffers are assumed",
             if gpus == 1 { "" } else { "s" }
         );
-        let mut made = network(asked, summary, 8.0 * fastest.sheet, topology);
+        let mut made = network(options, summary, 8.0 * fastest.sheet, topology);
         made.measured_gbps = (fastest.measured < fastest.sheet).then_some(8.0 * fastest.measured);
         made.gpu = self.gpu;
         if let Some(sm) = self.switched_sm.filter(|&sm| sm >= FIRST_SHARP) {
             let switch = self.kinds.iter().position(|kind| *kind == Kind::NvSwitch).filter(|&at| self.joins_all(at));
-            made.switches.extend(switch.map(|at| nvls(narrow(numbers[at]), asked.boxes > 1, sm)));
+            made.switches.extend(switch.map(|at| nvls(narrow(numbers[at]), options.boxes > 1, sm)));
             made.notes.push(sums(sm, switch.is_some()));
         }
         made.notes.extend(self.odd.iter().cloned());

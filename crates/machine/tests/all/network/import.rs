@@ -5,7 +5,7 @@ use unisono_machine::{
     Machine,
     network::{
         Architecture, Network, Topology,
-        import::{Asked, FORMATS},
+        import::{FORMATS, ImportOptions},
     },
 };
 
@@ -20,7 +20,7 @@ const RING: &str = include_str!("../../../../fuzz/corpus/machine-import/ring.edg
 
 fn read_as(format: &str, text: &str, boxes: u32, accelerators: Option<u32>) -> Result<Network, String> {
     let format = FORMATS.iter().find(|f| f.name == format).unwrap();
-    let read = format.read(text, "file", &Asked { name: "mine", boxes, accelerators });
+    let read = format.read(text, "file", &ImportOptions { name: "mine", boxes, accelerators });
     let network = read.map_err(|e| e.to_string())?;
     let machine = Machine::from(network.clone());
     assert_eq!(Machine::from_toml(&machine.to_toml(), "printed").unwrap(), machine);

@@ -25,6 +25,6 @@ mod oracle;
 mod part_names;
 mod planes;
 mod presets;
-mod spread;
 mod table2;
 mod torus;
+mod wiring;

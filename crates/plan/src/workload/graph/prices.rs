@@ -40,7 +40,7 @@ use super::{
     reduction::Reduction,
 };
 use crate::{
-    Asked, BoundReport, Part, PlanError, Problem, Root, Target, Timed, plan_best,
+    BoundReport, Part, PlanError, Problem, Request, Root, Target, Timed, plan_best,
     report::{map, tightest_report},
     targets::require,
 };
@@ -137,7 +137,8 @@ impl<'a> Prices<'a> {
     pub fn new(graph: &'a WorkloadGraph, machine: &'a Machine, part: &Part) -> Result<Self, PlanError> {
         require(machine, Means::Messages, "programs are timed on")?;
         let line = Part::Shape(Shape::line(graph.ranks));
-        let open = |part: Part| Ok::<_, PlanError>(Problem::new(&Asked::new(Kind::Barrier, machine, part, 0))?.target);
+        let open =
+            |part: Part| Ok::<_, PlanError>(Problem::new(&Request::new(Kind::Barrier, machine, part, 0))?.target);
         let target = match part {
             Part::All => open(line)?,
             part => open(part.clone())?,
@@ -349,12 +350,12 @@ impl<'a> Prices<'a> {
     }
 
     /// A collective of a group, on its target.
-    fn problem(&self, group: &[u32], asked: &Asked) -> Result<Problem, PlanError> {
+    fn problem(&self, group: &[u32], request: &Request) -> Result<Problem, PlanError> {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(target) = targets.get(group) {
-            return Problem::on(Arc::clone(target), asked);
+            return Problem::on(Arc::clone(target), request);
         }
-        let problem = Problem::new(asked)?;
+        let problem = Problem::new(request)?;
         targets.insert(group.to_vec(), Arc::clone(&problem.target));
         Ok(problem)
     }
@@ -375,8 +376,8 @@ impl<'a> Prices<'a> {
         // A root outside a smaller group is its first rank.
         let root = if collected.root < size { u64::from(collected.root) } else { 0 };
         let problem = |group: &[u32]| {
-            let asked = Asked::new(collected.kind, self.machine, self.target.among(group).0, elements);
-            self.problem(group, &Asked { dtype, root: Root::Rank(root), ..asked })
+            let request = Request::new(collected.kind, self.machine, self.target.among(group).0, elements);
+            self.problem(group, &Request { dtype, root: Root::Rank(root), ..request })
         };
         let first = || problem(groups.group(0));
         let common = Communication { ranks: size, groups: groups.len(), ..nothing };
@@ -408,8 +409,8 @@ impl<'a> Prices<'a> {
         let alone = if is_open { None } else { tightest_report(&first()?) };
         let bound_seconds = alone.as_ref().map_or(0.0, |bound| bound.seconds);
         let bound = larger(alone, shared.groups_bound(&case.collective, groups));
-        let asked = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: wanted.clone() };
-        let taken = match shared.collective(&asked) {
+        let request = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: wanted.clone() };
+        let taken = match shared.collective(&request) {
             // Only plans have algorithms in switches.
             Err(_) if is_open => return planned(),
             taken => taken?,
@@ -421,7 +422,7 @@ impl<'a> Prices<'a> {
         if let Some(Apart { chosen, slowest }) = apart {
             return Ok((common.by(&slowest), chosen));
         }
-        let chosen = Chosen::by_name(asked.case, Arc::clone(groups), &taken);
+        let chosen = Chosen::by_name(request.case, Arc::clone(groups), &taken);
         let (algorithm, params, seconds) = (taken.algorithm, map(&taken.given), taken.seconds);
         Ok((Communication { algorithm, params, seconds, ..common }, vec![chosen]))
     }

@@ -3,7 +3,7 @@
 use unisono_base::mix;
 use unisono_collective::Kind;
 use unisono_machine::{EndpointModel, Machine, Shape};
-use unisono_plan::{Asked, Part, PlanError, Problem, Root};
+use unisono_plan::{Part, PlanError, Problem, Request, Root};
 
 /// Random numbers of a seed.
 pub struct Draws(u64);
@@ -85,8 +85,8 @@ impl Drawn {
     /// # Errors
     /// The kind of machine does not serve the collective.
     pub fn problem(&self) -> Result<Problem, PlanError> {
-        let asked = Asked::new(self.kind, &self.machine, self.part.clone(), self.elements);
-        Problem::new(&Asked { root: Root::Rank(self.root), ..asked })
+        let request = Request::new(self.kind, &self.machine, self.part.clone(), self.elements);
+        Problem::new(&Request { root: Root::Rank(self.root), ..request })
     }
 }
 
@@ -227,8 +227,8 @@ pub fn on_networks(seed: u64) -> Drawn {
     };
     let machine = Machine::from_toml(&format!("{values}[topology]\n{topology}"), "drawn").unwrap();
     let ranks = {
-        let asked = Asked::new(Kind::Allreduce, &machine, Part::All, 1);
-        u64::from(Problem::new(&asked).unwrap().target.ranks())
+        let request = Request::new(Kind::Allreduce, &machine, Part::All, 1);
+        u64::from(Problem::new(&request).unwrap().target.ranks())
     };
     drawn(&mut draws, (machine, Part::All, ranks), &collectives(), bytes)
 }

@@ -29,7 +29,7 @@ use unisono_base::{
 };
 use unisono_machine::network::{Header, Hop};
 
-use super::{Fluid, STEPS, bandwidths, ends_ps, spread::Spread, table_bytes, whole};
+use super::{Fluid, STEPS, bandwidths, ends_ps, link_shares::LinkShares, table_bytes, whole};
 use crate::network::Interconnect;
 
 /// The most destinations whose own times are computed; all of a small network.
@@ -58,12 +58,12 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     let windows = if is_small { WINDOWS } else { FEW_WINDOWS }.min(fewest).max(1);
     let splits = if is_small { SPLITS } else { FEW_SPLITS };
     admit(net, windows, splits)?;
-    let mut spread = Spread::new(net);
+    let mut link_shares = LinkShares::new(net);
     let bandwidths = bandwidths(net);
-    let latency = weigh(net, &mut spread, &bandwidths, splits);
+    let latency = weigh(net, &mut link_shares, &bandwidths, splits);
     let whole = whole::alltoall(net, bytes);
     let windows = if whole.is_some() { 1 } else { windows };
-    let loads = Loads::new(net, &mut spread, &bandwidths, windows);
+    let loads = Loads::new(net, &mut link_shares, &bandwidths, windows);
     let busiest = (0..bandwidths.len()).map(|link| (loads.of(link), link)).max_by(|a, b| a.0.total_cmp(&b.0));
     let of_plane = bytes.div_ceil(u64::from(net.planes)) as f64;
     let busiest_bytes = busiest.map_or(0.0, |(load, link)| load * bandwidths[link] * of_plane);
@@ -71,7 +71,7 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
         let finish_ps = run.hosts.finish.iter().map(|&ps| ps as f64).collect();
         return Ok(Fluid { finish_ps, makespan_ps: run.hosts.makespan as f64, busiest_bytes });
     }
-    let begins = begins(net, &spread, &loads, &bandwidths);
+    let begins = begins(net, &link_shares, &loads, &bandwidths);
     let ends: Vec<f64> = (0..bandwidths.len()).map(|link| loads.end(link, &begins)).collect();
     // A message takes the time 1 on a link of the machine's own bandwidth.
     let message_ps = of_plane * net.timing.links[0].ps_per_byte;
@@ -79,7 +79,7 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     let every = all.div_ceil(MOST_TIMED).max(1) as usize;
     let finish_ps = (0..all).step_by(every).map(|to| {
         let mut own: f64 = 0.0;
-        spread.add(to, others(to, all), |link, _| own = own.max(ends[link as usize]));
+        link_shares.add(to, others(to, all), |link, _| own = own.max(ends[link as usize]));
         ps(own)
     });
     Ok(Fluid {
@@ -102,11 +102,12 @@ fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit>
     if accelerators > 1 {
         // One destination stands for all.
         let ways = net.routing.choices(accelerators - 1, 0).len() as u128;
-        let (mut shares, mut spread) = (0, Spread::new(net));
-        spread.add(0, 1..accelerators, |_, _| shares += 1);
+        let (mut shares, mut link_shares) = (0, LinkShares::new(net));
+        link_shares.add(0, 1..accelerators, |_, _| shares += 1);
         // One window stands for all.
         let mut of_window = 0;
-        spread.add(0, (0..accelerators.div_ceil(windows)).map(|k| 1 + k % (accelerators - 1)), |_, _| of_window += 1);
+        link_shares
+            .add(0, (0..accelerators.div_ceil(windows)).map(|k| 1 + k % (accelerators - 1)), |_, _| of_window += 1);
         let steps = passes * (ways * all + shares) + u128::from(windows) * of_window + ways * all;
         limits::admit(WHAT, tables + 24 * ways * all, STEPS * all * steps)?;
     }
@@ -115,26 +116,26 @@ fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit>
 
 /// Sets weights that load links with a choice between them evenly, those of the split whose busiest link has the least
 /// load. Returns the latency of the longest path.
-fn weigh(net: &Interconnect, spread: &mut Spread, bandwidths: &[f64], splits: u32) -> u64 {
+fn weigh(net: &Interconnect, link_shares: &mut LinkShares, bandwidths: &[f64], splits: u32) -> u64 {
     let all = net.plane.accelerators();
     let (mut latency, mut least, mut best) = (0, f64::INFINITY, Vec::new());
     for _ in 0..=splits {
         let mut busy = vec![0.0; bandwidths.len()];
         for to in 0..all {
-            latency = latency.max(spread.add(to, others(to, all), |link, share| busy[link as usize] += share));
+            latency = latency.max(link_shares.add(to, others(to, all), |link, share| busy[link as usize] += share));
         }
         busy.iter_mut().zip(bandwidths).for_each(|(load, bandwidth)| *load /= bandwidth);
         let most = busy.iter().copied().fold(0.0, f64::max);
         // A difference within rounding errors is no improvement.
         if most < least * (1.0 - 1e-9) {
             least = most;
-            best.clone_from(&spread.weights);
+            best.clone_from(&link_shares.weights);
         }
-        let weights = spread.weights.iter_mut().zip(busy);
+        let weights = link_shares.weights.iter_mut().zip(busy);
         weights.filter(|(_, busy)| *busy > 0.0).for_each(|(weight, busy)| *weight /= busy.sqrt());
     }
     if !best.is_empty() {
-        spread.weights = best;
+        link_shares.weights = best;
     }
     latency
 }
@@ -147,7 +148,7 @@ struct Loads {
 }
 
 impl Loads {
-    fn new(net: &Interconnect, spread: &mut Spread, bandwidths: &[f64], windows: u32) -> Self {
+    fn new(net: &Interconnect, link_shares: &mut LinkShares, bandwidths: &[f64], windows: u32) -> Self {
         let all = net.plane.accelerators();
         let shifts = u64::from(all.saturating_sub(1));
         let first: Vec<u32> =
@@ -156,7 +157,7 @@ impl Loads {
         for to in 0..all {
             for (loads, shifts) in of_window.iter_mut().zip(first.windows(2)) {
                 let from = (shifts[0]..shifts[1]).map(|k| if to >= k { to - k } else { to + all - k });
-                spread.add(to, from, |link, share| loads[link as usize] += share);
+                link_shares.add(to, from, |link, share| loads[link as usize] += share);
             }
         }
         let each = of_window.iter_mut().flat_map(|loads| loads.iter_mut().zip(bandwidths));
@@ -183,7 +184,7 @@ impl Loads {
 }
 
 /// Returns the mean begin of each window on the slower half of a sample of accelerators.
-fn begins(net: &Interconnect, spread: &Spread, loads: &Loads, bandwidths: &[f64]) -> Vec<f64> {
+fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidths: &[f64]) -> Vec<f64> {
     let all = net.plane.accelerators();
     let sampled: Vec<u32> = (0..all).step_by(all.div_ceil(MOST_SAMPLED).max(1) as usize).collect();
     let turns = turns(net, &sampled);
@@ -205,7 +206,7 @@ fn begins(net: &Interconnect, spread: &Spread, loads: &Loads, bandwidths: &[f64]
                 for way in choices {
                     hops.clear();
                     net.routing.hops(from, Header { to, vc: 0, way }, &mut hops);
-                    let weight = |hop: &Hop| spread.weights[hop.link as usize];
+                    let weight = |hop: &Hop| link_shares.weights[hop.link as usize];
                     let weights: f64 = hops.iter().map(weight).sum();
                     hops.iter().for_each(|hop| *own.entry(hop.link).or_default() += part * weight(hop) / weights);
                 }

@@ -9,15 +9,15 @@
 //!   by progressive filling, again whenever flows have ended.
 
 mod alltoall;
+mod link_shares;
 pub mod max_min;
-mod spread;
 mod whole;
 
 pub use alltoall::alltoall;
 
 use std::collections::BTreeMap;
 
-use spread::Spread;
+use link_shares::LinkShares;
 use unisono_base::{
     interrupt,
     limits::{self, OverLimit},
@@ -60,7 +60,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     const WHAT: &str = "a permutation by flows";
     limits::admit(WHAT, table_bytes(net), 0)?;
     {
-        let (mut sample, mut shares, mut sampled) = (Spread::new(net), 0_u128, 0_u128);
+        let (mut sample, mut shares, mut sampled) = (LinkShares::new(net), 0_u128, 0_u128);
         for (from, &to) in (0..).zip(to).step_by(to.len().div_ceil(SAMPLED).max(1)).filter(|&(from, &to)| from != to) {
             sample.add(to, [from].into_iter(), |_, _| shares += 1);
             sampled += 1;
@@ -70,7 +70,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
         let bytes = table_bytes(net) + 48 * shares + 64 * (to.len() + net.plane.links().len()) as u128;
         limits::admit(WHAT, bytes, STEPS * (ROUNDS + 4) * shares)?;
     }
-    let mut spread = Spread::new(net);
+    let mut link_shares = LinkShares::new(net);
     let bandwidths = bandwidths(net);
     let mut flows = max_min::Flows::new(bandwidths.clone());
     let mut latencies = Vec::with_capacity(to.len());
@@ -80,7 +80,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
         latencies.push(if from == to {
             0
         } else {
-            spread.add(to, [from].into_iter(), |link, share| way.push((link, share)))
+            link_shares.add(to, [from].into_iter(), |link, share| way.push((link, share)))
         });
         flows.push(&way);
     }
@@ -121,12 +121,12 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
 /// Returns the links of each message `(from, to)` between two accelerators with their shares of it, if every node
 /// splits it evenly over the hops that the routing allows.
 pub fn routes(net: &Interconnect, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, f64)>> {
-    let mut spread = Spread::new(net);
+    let mut link_shares = LinkShares::new(net);
     let mut found = Vec::with_capacity(pairs.len());
     for &(from, to) in pairs {
         let mut way = BTreeMap::<u32, f64>::new();
         if from != to {
-            spread.add(to, [from].into_iter(), |link, share| *way.entry(link).or_default() += share);
+            link_shares.add(to, [from].into_iter(), |link, share| *way.entry(link).or_default() += share);
         }
         found.push(way.into_iter().collect());
     }

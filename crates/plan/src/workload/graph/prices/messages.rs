@@ -12,7 +12,7 @@ use super::{
     super::{super::shared::SharedNetwork, routes::messages_at_once},
     Communication, Key, Prices, larger,
 };
-use crate::{Asked, PlanError, Problem, plan_best, report::tightest_report};
+use crate::{PlanError, Problem, Request, plan_best, report::tightest_report};
 
 impl Prices<'_> {
     /// A message between a pair. Those of one length that take equally long share a row.
@@ -29,7 +29,7 @@ impl Prices<'_> {
         }
         let (part, bound) = (self.target.among(&[from, to]).0, bytes > 0);
         let (dtype, elements) = whole_elements(1, bytes.max(1));
-        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
+        let problem = Problem::new(&Request { dtype, ..Request::new(Kind::Message, self.machine, part, elements) })?;
         let bound = bound.then(|| tightest_report(&problem)).flatten();
         let seconds = shared.map_or_else(|| self.alone(&[from, to], bytes), Ok)?;
         let latency_seconds = match &self.shared {
@@ -50,7 +50,7 @@ impl Prices<'_> {
     fn alone(&self, pair: &[u32; 2], bytes: u64) -> Result<f64, PlanError> {
         let (dtype, elements) = whole_elements(1, bytes.max(1));
         let part = self.target.among(pair).0;
-        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Broadcast, self.machine, part, elements) })?;
+        let problem = Problem::new(&Request { dtype, ..Request::new(Kind::Broadcast, self.machine, part, elements) })?;
         Ok(plan_best(problem, None, &Params::new())?.best().time.seconds)
     }
 
@@ -78,7 +78,7 @@ impl Prices<'_> {
         let (first, last) = self.shared.as_ref().map_or((from, to), slowest);
         let part = self.target.among(&[first, last]).0;
         let (dtype, elements) = whole_elements(1, bytes);
-        let problem = Problem::new(&Asked { dtype, ..Asked::new(Kind::Message, self.machine, part, elements) })?;
+        let problem = Problem::new(&Request { dtype, ..Request::new(Kind::Message, self.machine, part, elements) })?;
         let alone = tightest_report(&problem);
         let together = self.shared.as_ref().map(|shared| shared.messages_bound(bytes, &pairs));
         let bound = larger(alone, together);

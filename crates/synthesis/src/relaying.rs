@@ -1,0 +1,134 @@
+//! Forests of one root among many ranks, from the trees of all ranks.
+//!
+//! A chunk goes to some rank first, and this rank's own tree distributes it: a broadcast as a scatter and an allgather,
+//! chunk by chunk. So all ranks share the sending to many receivers, which single trees of small depth leave to few
+//! ranks. Each chunk takes the rank for which the way and the tree together cost least at the present loads of the
+//! links.
+
+use std::sync::Arc as Shared;
+
+use unisono_base::narrow;
+
+use crate::{
+    Forest, Graph, Ways,
+    arborescence::NONE,
+    growth::Growth,
+    loads::{Links, Loads},
+    packing::{Edge, NoPacking, Tree},
+    pricing::Pricing,
+    symmetry::Symmetry,
+};
+
+/// The exponent of the cost of the busiest link, in each round.
+const STEEP: [f64; 4] = [6.0, 16.0, 32.0, 64.0];
+/// The most messages from the root to the rank whose tree takes over a chunk.
+const MOST_MESSAGES: u32 = 2;
+/// The number of parts into which a round cuts the chunks; the chunks of a part are placed at the same costs.
+const PARTS: usize = 48;
+
+/// Returns the largest depth of trees over those of a forest.
+pub(crate) fn relay_depth(over: &Forest) -> u32 {
+    over.depth + MOST_MESSAGES
+}
+
+/// Returns trees of `chunks` chunks of `root` over `own`, the tree of each rank. Ends at time `enough`.
+///
+/// # Errors
+/// A rank out of reach.
+pub(crate) fn relay(graph: &Graph, root: u32, own: &[Tree], chunks: u32, enough: f64) -> Result<Growth, NoPacking> {
+    let enough = enough * f64::from(chunks);
+    let mut pricing = Pricing::new(graph, Ways::Shortest, None);
+    let still = Symmetry::none(graph);
+    let mut loads = Loads::new(&Links { graph, symmetry: &still, late: &[] }, chunks, STEEP[0]);
+    let mut trees: Vec<Option<Shared<Tree>>> = vec![None; chunks as usize];
+    let mut best = (f64::INFINITY, trees.clone());
+    let each = (chunks as usize).div_ceil(PARTS);
+    for steepness in STEEP {
+        loads.steepness = steepness;
+        let target = loads.busiest();
+        for first in (0..trees.len()).step_by(each) {
+            let part = first..(first + each).min(trees.len());
+            trees[part.clone()].iter().flatten().for_each(|tree| loads.add(tree, -1.0));
+            let aim = if best.0.is_finite() { target } else { enough * part.end as f64 / trees.len() as f64 };
+            let costs = loads.aim(aim);
+            pricing.reprice(costs);
+            let over = Approach::new(&pricing, graph.ranks(), root);
+            let price = |rank: usize| {
+                let own: f64 = own[rank].edges.iter().flat_map(|edge| &edge.way).map(|&arc| costs[arc as usize]).sum();
+                over.price[rank] + own
+            };
+            let mut ranks: Vec<(f64, usize)> = (0..own.len()).map(|rank| (price(rank), rank)).collect();
+            ranks.sort_by(|a, b| a.0.total_cmp(&b.0));
+            for (tree, (_, rank)) in trees[part].iter_mut().zip(ranks.into_iter().cycle()) {
+                let found = joined(root, over.to(narrow(rank), &pricing), &own[rank])?;
+                loads.add(&found, 1.0);
+                *tree = Some(Shared::new(found));
+            }
+        }
+        let time = loads.busiest();
+        if time < best.0 {
+            best = (time, trees.clone());
+        }
+    }
+    Ok(Growth { trees: vec![best.1.into_iter().flatten().collect()], time: best.0 / f64::from(chunks) })
+}
+
+/// The cheapest messages from the root to every rank, over few other ranks.
+struct Approach {
+    price: Vec<f64>,
+    /// For each number of messages, the rank that sends the last one to each rank, if this is cheaper than fewer
+    /// messages.
+    from: Vec<Vec<usize>>,
+}
+
+impl Approach {
+    fn new(pricing: &Pricing, ranks: u32, root: u32) -> Self {
+        let (ranks, root) = (ranks as usize, root as usize);
+        let mut price = vec![f64::INFINITY; ranks];
+        price[root] = 0.0;
+        let mut from = Vec::new();
+        for _ in 0..MOST_MESSAGES {
+            let before = price.clone();
+            let mut last = vec![NONE; ranks];
+            for at in (0..ranks).filter(|&at| before[at].is_finite()) {
+                for to in 0..ranks {
+                    let found = before[at] + pricing.price(at, to);
+                    if found < price[to] {
+                        (price[to], last[to]) = (found, at);
+                    }
+                }
+            }
+            from.push(last);
+        }
+        Self { price, from }
+    }
+
+    fn to(&self, rank: u32, pricing: &Pricing) -> Vec<Edge> {
+        let (mut edges, mut at) = (Vec::new(), rank as usize);
+        for last in self.from.iter().rev() {
+            if last[at] != NONE {
+                let (from, to) = (narrow(last[at]), narrow(at));
+                edges.push(Edge { from, to, way: pricing.way(from, to) });
+                at = last[at];
+            }
+        }
+        edges.reverse();
+        edges
+    }
+}
+
+/// Joins the messages to a rank and its own tree, without a second message to any rank.
+fn joined(root: u32, mut edges: Vec<Edge>, own: &Tree) -> Result<Tree, NoPacking> {
+    let ranks = own.edges.len() + 1;
+    let mut depth = vec![u32::MAX; ranks];
+    depth[root as usize] = 0;
+    edges.iter().for_each(|edge| depth[edge.to as usize] = depth[edge.from as usize].saturating_add(1));
+    for edge in &own.edges {
+        if depth[edge.to as usize] == u32::MAX {
+            depth[edge.to as usize] = depth[edge.from as usize].saturating_add(1);
+            edges.push(edge.clone());
+        }
+    }
+    let depth = depth.into_iter().max().unwrap_or(0);
+    if depth == u32::MAX { Err(NoPacking::Unreachable) } else { Ok(Tree { root, edges, depth }) }
+}

@@ -1,0 +1,166 @@
+"""The forms of the files that Unisono writes or reads, by their names and first bytes."""
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from unisono import _core
+from unisono._core import InputError
+from unisono.base.files import check_regular, exists, file_name, read_text, title
+
+__all__ = [
+    "BOUND", "CERTIFICATE", "DIAGNOSIS", "EXPECTATION", "FORMS", "GPU_PLAN", "HEAD", "MACHINE", "PROBE", "PROGRAM",
+    "SCHEDULE", "form_of", "is_gpu_plan", "reading", "rules_of",
+]  # fmt: skip
+
+BOUND = "certificate of a bound"
+CERTIFICATE = "certificate of a schedule"
+DIAGNOSIS = "diagnosis"
+EXPECTATION = "expectation"
+GPU_PLAN = "plan for GPUs"
+MACHINE = "machine"
+PROBE = "probe"
+PROGRAM = "program"
+SCHEDULE = "schedule"
+
+#: The number of first bytes of a file that show its form.
+HEAD = 4096
+
+
+def form_of(path: str | os.PathLike[str]) -> str | None:
+    """Returns the name of a file's form by its name and its first bytes; None if it is unknown."""
+    name = file_name(path)
+    head = b"" if Path(name).is_dir() else _beginning(name)
+    return next((form for form, recognises in FORMS if recognises(name, head)), None)
+
+
+@contextmanager
+def reading(path: str | bytes | os.PathLike[str], what: str, wanted: tuple[str, ...], source: str) -> Iterator[None]:
+    """Replaces an error of a reader if the file has another known form than those in ``wanted``.
+
+    ``source`` is the rest of a sentence about the commands that write a ``what``.
+
+    Raises:
+        InputError: the file has another form, or is damaged.
+
+    """
+    try:
+        yield
+    except InputError:
+        # Programs may have the endings of any other files.
+        form = form_of(file_name(path)) if exists(path) else None
+        if form is None or form in (*wanted, PROGRAM):
+            raise
+        article = "" if form.startswith("rules") else "a "
+        raise InputError(
+            f"'{title(path)}' is {article}{form}, and no {what}; {source}, and 'unisono show' prints this file"
+        ) from None
+
+
+def is_gpu_plan(path: str | os.PathLike[str]) -> bool:
+    """Returns whether a file is an execution plan of MSCCL++, rather than a schedule."""
+    name = file_name(path)
+    return name.endswith(".json") and Path(name).is_file() and _core.is_gpu_plan(read_text(path))
+
+
+def _beginning(name: str) -> bytes:
+    check_regular(name)
+    with Path(name).open("rb") as file:
+        return file.read(HEAD)
+
+
+#: Lines of rules for NCCL, for NCCLX (sizes as an interval) and for UCC, without comments.
+_OF_NCCL = r"(allgather|allreduce|broadcast|reduce|reducescatter) *, *{} *, *\w+ *, *(ll|ll128|simple|\*) *,"
+_RULES = (
+    ("openmpi-json", r'\s*{(?s:.*)"rule_file_version"'),
+    ("openmpi-han", r"\s*(\d+\s+){8}(han|tuned)\b"),
+    ("mpich-json", r'\s*{\s*"collective=\w+"'),
+    ("ucc", r"\s*(export +)?UCC_\w+_TUNE *="),
+    ("nccl-tuner-csv", r"\s*" + _OF_NCCL.format(r"\d+ *, *\d+")),
+    ("ncclx-csv", r"\s*" + _OF_NCCL.format(r"(\d+|\*|[\[(]\d* *, *\d*[\])])")),
+)
+
+
+def rules_of(head: bytes) -> str | None:
+    """Returns the format of a file of rules for a library, by its first bytes without comments."""
+    text = head.decode("utf-8", "replace")
+    whole = len(head) < HEAD
+    kept = "\n".join(line.partition("#")[0] for line in (text if whole else text.rpartition("\n")[0]).split("\n"))
+    found = next((name for name, begin in _RULES if re.match(begin, kept)), None)
+    return found or ("openmpi-rules" if _arerules_of_openmpi(kept.split(), whole) else None)
+
+
+def _arerules_of_openmpi(words: list[str], whole: bool) -> bool:
+    """Returns whether words are classic rules of Open MPI, or the beginning of such rules if the file is longer.
+
+    They are counts of the items that follow them: collectives, sizes of communicators, messages of four numbers (five
+    in version 2).
+    """
+    version = re.fullmatch(r"rule-file-version-(\d+)", words[0]) if words else None
+    numbers = words[1:] if version else words
+    if not all(word.isascii() and word.isdigit() and len(word) < 20 for word in numbers):
+        return False
+    width = 5 if version and int(version[1]) > 1 else 4
+    left = iter(map(int, numbers))
+    try:
+        collectives = next(left)
+        for _ in range(collectives):
+            next(left)
+            for _ in range(next(left)):
+                next(left)
+                for _ in range(next(left) * width):
+                    next(left)
+    except StopIteration:
+        return not whole and len(numbers) > _MANY
+    return collectives > 0 and next(left, None) is None
+
+
+#: The least length of the beginning of a file that is accepted as rules of Open MPI.
+_MANY = 64
+
+
+def _begins(*marks: str) -> Callable[[str, bytes], bool]:
+    return lambda _, head: head.startswith(tuple(mark.encode() for mark in marks))
+
+
+def _ends(*endings: str) -> Callable[[str, bytes], bool]:
+    return lambda name, _: name.endswith(endings)
+
+
+def _holds(*keys: str) -> Callable[[str, bytes], bool]:
+    """Returns a test whether a file is JSON and its beginning has all these keys."""
+    return lambda _, head: head.lstrip()[:1] == b"{" and all(f'"{key}"'.encode() in head for key in keys)
+
+
+def _is_machine(name: str, head: bytes) -> bool:
+    return name.endswith(".toml") and re.search(rb"^kind *=", head, re.MULTILINE) is not None
+
+
+def _is_program(name: str, head: bytes) -> bool:
+    endings = (".et", ".et.gz", ".goal", ".hlo", ".toml", ".json", ".txt")
+    return Path(name).is_dir() or name.endswith(endings) or head.startswith((b"num_ranks", b"HloModule"))
+
+
+#: The forms with their tests, in the order in which they are tried.
+FORMS: tuple[tuple[str, Callable[[str, bytes], bool]], ...] = (
+    ("plan for MPI programs", _begins("UNISPLAN")),
+    (CERTIFICATE, _begins("unisono-certificate")),
+    # For a large machine, the prices come after the bytes that are tested.
+    (BOUND, lambda _, head: re.search(rb'"format" *: *"unisono-bound ', head) is not None),
+    (GPU_PLAN, lambda name, _: is_gpu_plan(name)),
+    (SCHEDULE, _begins("unisono-schedule", "unisono registers")),
+    (SCHEDULE, _holds("version", "phases", "nodes")),
+    (SCHEDULE, _ends(".xml")),
+    (PROBE, _holds("machine", "factor", "cut", "accused")),
+    (DIAGNOSIS, _holds("diagnosis_of", "machine", "library")),
+    (EXPECTATION, _holds("collective", "rates", "library", "rows")),
+    ("report", _holds("collective", "machine", "algorithm")),
+    ("trace", _holds("traceEvents")),
+    ("part of a sweep", _holds("unisono_sweep")),
+    ("sweep", _begins("shape,elements,best")),
+    ("rules for a library", lambda _, head: rules_of(head) is not None),
+    (MACHINE, _is_machine),
+    (PROGRAM, _is_program),
+)
