@@ -28,10 +28,13 @@ struct Client {
 }
 
 impl Control {
-    /// Makes the socket of that name.
+    /// Makes the socket of that name, which appears once it accepts connections.
     pub fn new(name: &str) -> Result<Self> {
-        let listener = UnixListener::bind(name)?;
+        // The file of a socket exists before its socket listens, and a client between the two would be refused.
+        let unready = format!("{name}.unready");
+        let listener = UnixListener::bind(&unready)?;
         listener.set_nonblocking(true)?;
+        std::fs::rename(unready, name)?;
         Ok(Self { listener, clients: Vec::new() })
     }
 
