@@ -10,8 +10,8 @@ from click.core import ParameterSource
 
 import unisono
 from unisono import InputError, Machine, Plan, Schedule, parse_shape
-from unisono.base.files import exists, is_file
 from unisono.base.file_types import is_gpu_plan
+from unisono.base.files import exists, is_file
 from unisono.base.inputs import element_count
 from unisono.base.limits import default_steps
 from unisono.cli._completion import MODELS, of_names, parameters

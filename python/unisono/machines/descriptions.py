@@ -7,8 +7,8 @@ from typing import Any, SupportsIndex
 
 from unisono._core import InputError, Machine, machine_presets, parse_shape, require_offer
 from unisono.base import names
-from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
 from unisono.base.file_types import MACHINE, reading
+from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_inside, read_text, title
 from unisono.base.inputs import MachineLike, is_whole, items, whole
 from unisono.base.messages import shown
 from unisono.machines.graphs import is_graph, of_graph

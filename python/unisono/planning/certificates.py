@@ -5,8 +5,8 @@ from pathlib import Path
 
 from unisono import _core
 from unisono._core import InputError
-from unisono.base.files import check_regular, title
 from unisono.base.file_types import BOUND, reading
+from unisono.base.files import check_regular, title
 from unisono.base.inputs import MachineLike
 from unisono.base.reports import BoundProof
 from unisono.machines.descriptions import with_shape

@@ -14,16 +14,6 @@ from typing import Any
 
 from unisono._core import InputError
 from unisono.base.facts import has_root
-from unisono.base.files import (
-    MOST_DESCRIPTION_BYTES,
-    exists,
-    file_name,
-    load,
-    read_bytes,
-    read_json,
-    read_text,
-    title,
-)
 from unisono.base.file_types import (
     BOUND,
     CERTIFICATE,
@@ -37,6 +27,16 @@ from unisono.base.file_types import (
     SCHEDULE,
     form_of,
     rules_of,
+)
+from unisono.base.files import (
+    MOST_DESCRIPTION_BYTES,
+    exists,
+    file_name,
+    load,
+    read_bytes,
+    read_json,
+    read_text,
+    title,
 )
 from unisono.base.json_streams import members
 from unisono.machines.descriptions import machine

@@ -7,8 +7,8 @@ from pathlib import Path
 from unisono import _core
 from unisono._core import InputError, Schedule
 from unisono.base import names
-from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
 from unisono.base.file_types import GPU_PLAN, SCHEDULE, reading
+from unisono.base.files import check_folder, check_writable, file_name, read_text, title, write, write_folder
 from unisono.base.reports import Diagnostic
 
 __all__ = [

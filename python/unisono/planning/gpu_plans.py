@@ -3,8 +3,8 @@
 import os
 
 from unisono import _core
-from unisono.base.files import read_text, title
 from unisono.base.file_types import GPU_PLAN, reading
+from unisono.base.files import read_text, title
 from unisono.base.reports import GpuPlanProof, MscclProof
 
 __all__ = ["check_gpu_plan", "check_msccl"]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from unisono._core import Error, InputError, Machine, WorkloadGraph, collectives, workload_presets
-from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, load, read_bytes, read_text, title
 from unisono.base.file_types import reading
+from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, load, read_bytes, read_text, title
 from unisono.base.inputs import MachineLike, finite, whole
 from unisono.base.messages import shown
 from unisono.base.names import did_you_mean, named

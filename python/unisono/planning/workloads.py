@@ -5,8 +5,8 @@ from math import prod
 from typing import SupportsIndex, cast
 
 from unisono._core import InputError, WorkloadGraph, workload_presets
-from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
 from unisono.base.file_types import reading
+from unisono.base.files import MOST_DESCRIPTION_BYTES, exists, file_name, is_file, read_text, title
 from unisono.base.inputs import MachineLike, whole
 from unisono.base.messages import shown
 from unisono.base.names import named
