@@ -104,7 +104,7 @@ def verify(
     Without FILE and COLLECTIVE, --certificate FILE and --machine check the prices of a bound.
     """
     check_contributors("--require", require, contributors)
-    if file_or_collective is not None and forms.is_gpu_plan(file_or_collective):
+    if file_or_collective is not None and file_types.is_gpu_plan(file_or_collective):
         refuse_unused(GPU_PLAN)
         size = options["elements"], options["bytes"]
         checks: dict[str, Any] = {"trust_relaxed": trust_relaxed, "processors": processors}
