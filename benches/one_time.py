@@ -14,11 +14,12 @@ import random
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import unisono as un
-from unisono import _core
 from unisono.mpi.exports import says
+from unisono.tuning.tables import FileFor, offers
 
 sys.path.insert(0, str(Path(__file__).parent / "common"))
 from figures import Figures, Of, add_option
@@ -107,11 +108,9 @@ def emitted(problem: Problem, machine: un.Machine, folder: Path) -> dict[str, fl
 def proposed(problem: Problem, machine: un.Machine, target: str | None) -> float | None:
     """Returns the time of the best plan that `tune` measures for a target; None if there is none."""
     collective, _, shape, elements = problem
-    ranks, said = math.prod(shape), None if target is None else says(target)
-    [names] = _core.worthwhile(collective, machine, [elements], [ranks], _ALL)
-    plans = [_core.propose(collective, machine, ranks, elements, name, said is None) for name in names]
-    served = [plan for plan in plans if plan is not None and (said is None or said(plan) is not None)]
-    return min((plan.predicted["seconds"] for plan in served), default=None)
+    ranks, file = math.prod(shape), None if target is None else FileFor(says(target), None)
+    offered = offers(SimpleNamespace(rank=0), collective, machine, [elements], [(ranks, ranks)], _ALL, file)(ranks)
+    return min((plan.predicted["seconds"] for plans in offered or () for plan in plans), default=None)
 
 
 def tuned(problem: Problem, machine: un.Machine, plan: un.Plan) -> dict[str, float]:

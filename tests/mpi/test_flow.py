@@ -306,7 +306,7 @@ def test_what_is_tuned_for_a_library_can_be_said_there(of_two: dict[str, list[Ra
             )
             for c in contenders
         ]
-        called = [says(plan) for plan in made]
+        called = [says(exports.row_of(plan, cell["bytes"], cell["bytes"])) for plan in made]
         assert None not in called
         # No schedule is measured twice.
         assert len(set(called)) == len(called)

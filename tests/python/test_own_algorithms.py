@@ -308,7 +308,7 @@ def test_tuning_proposes_own_algorithms(name: str) -> None:
     where = un.machine("archer", 4)
     (proposed,) = _core.worthwhile("allgather", where, [64], [4], 100)
     assert name in proposed
-    plan = _core.propose("allgather", where, 4, 64, name, True)
+    plan = _core.propose("allgather", where, 4, 64, name, None)
     assert plan is not None
     assert plan.algorithm == name
 

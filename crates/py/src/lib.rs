@@ -110,6 +110,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(tuning::chosen, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::plan_size_class, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::propose, m)?)?;
+    m.add_function(wrap_pyfunction!(tuning::settings, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::size_class, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::tuned_regions, m)?)?;
     m.add_function(wrap_pyfunction!(tuning::worthwhile, m)?)?;

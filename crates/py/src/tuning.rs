@@ -2,14 +2,15 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyDict};
 use unisono_collective::{Kind, Operator};
 use unisono_plan::{
     PlanError,
-    tuning::{self, Cell, Family, Measured, Setting, SizeClass},
+    tuning::{self, Cell, Family, Measured, SizeClass},
 };
 
 use crate::{
+    convert::params,
     errors::{detached, input, plan_error},
     machine::Machine,
     plan::Plan,
@@ -74,12 +75,25 @@ pub fn plan_size_class(
     made.map_err(plan_error)
 }
 
-fn setting(best: bool) -> Setting {
-    if best { Setting::Best } else { Setting::Default }
+/// Returns algorithms with parameters: each algorithm at its best ones by the model, best algorithm first, then each at
+/// its second best, and so on.
+#[pyfunction]
+pub fn settings(
+    py: Python<'_>,
+    collective: &str,
+    machine: &Machine,
+    ranks: u32,
+    elements: u64,
+) -> PyResult<Vec<(&'static str, BTreeMap<String, String>)>> {
+    let kind = kind(collective)?;
+    let found = detached(py, || tuning::settings(kind, machine.description(), ranks, elements))?.map_err(plan_error)?;
+    Ok(found
+        .into_iter()
+        .map(|(name, params)| (name, params.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()))
+        .collect())
 }
 
-/// Returns one algorithm at its best parameters by the model, or at those of a user who names none; None if it does not
-/// serve.
+/// Returns the plan of one algorithm, at its best parameters by the model if none are given; None if it does not serve.
 #[pyfunction]
 pub fn propose(
     py: Python<'_>,
@@ -88,11 +102,11 @@ pub fn propose(
     ranks: u32,
     elements: u64,
     algorithm: &str,
-    best: bool,
+    given: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Option<Plan>> {
-    let kind = kind(collective)?;
+    let (kind, params) = (kind(collective)?, given.map(|given| params(Some(given))).transpose()?);
     let made = detached(py, || {
-        let made = tuning::propose(kind, machine.description(), ranks, elements, algorithm, setting(best))?;
+        let made = tuning::propose(kind, machine.description(), ranks, elements, algorithm, params.as_ref())?;
         made.map(|plan| Plan::new(Arc::new(plan))).transpose()
     })?;
     made.map_err(plan_error)
@@ -118,8 +132,8 @@ pub fn chosen(measured: Vec<Vec<Contender<'_>>>, rounds: u32) -> Vec<&'static st
     tuning::chosen(&cells(measured, rounds)).into_iter().map(tuning::Contender::name).collect()
 }
 
-/// Returns the regions of the decision table of one collective, from contenders by ranks and count. `best` is that of
-/// [`propose`].
+/// Returns the regions of the decision table of one collective, from contenders by ranks and count. Without `best`,
+/// numbers of ranks between measured ones take the parameters of measured plans.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "the measurements of a family")]
 pub fn tuned_regions(
@@ -133,8 +147,8 @@ pub fn tuned_regions(
     best: bool,
 ) -> PyResult<Vec<Region>> {
     let cells = measured.into_iter().map(|(ranks, given)| (ranks, cells(given, rounds))).collect();
-    let (kind, machine, setting) = (kind(collective)?, machine.description(), setting(best));
-    let family = Family { kind, machine, per_node, counts, setting, cells };
+    let (kind, machine) = (kind(collective)?, machine.description());
+    let family = Family { kind, machine, per_node, counts, best, cells };
     let made = detached(py, || {
         let row = |r: tuning::Region| {
             let tuning::Region { ranks, per_node, first_bytes, last_bytes, measured, .. } = r;

@@ -1,7 +1,6 @@
 """`unisono tune`: a plan file by measurement, under mpiexec."""
 
 import json
-from collections.abc import Callable
 from typing import Any, NoReturn
 
 import click
@@ -22,13 +21,14 @@ from unisono.cli.bench import sizes_of
 from unisono.machines.descriptions import of_ranks
 from unisono.mpi.collectives import MEASURED, Collectives
 from unisono.mpi.exports import FORMATS, other_library, says
+from unisono.mpi.forcing import can_force, variables_of
 from unisono.mpi.groups import counts as whole_numbers
 from unisono.mpi.library import check_alike, check_several, together
 from unisono.planning.bits import BITS, save_table
 from unisono.tuning.bits import BitsChoice, tune_bits
 from unisono.tuning.confirming import Trial, confirm
 from unisono.tuning.sampled import tune_share
-from unisono.tuning.tables import LIBRARY, MOSTLY, SHORT, Cell, groups, rows_of
+from unisono.tuning.tables import LIBRARY, MOSTLY, SHORT, Cell, FileFor, groups, rows_of
 from unisono.tuning.tables import tune as measure
 
 __all__ = ["tune"]
@@ -39,7 +39,6 @@ _FOOTER = (
     "ranks share cores.",
     "Along the sizes a choice may be kept, at up to 5 % more time, where another one would serve a short range only.",
 )
-_Says = Callable[[unisono.Plan], str | None] | None
 #: The library for MPI programs of Unisono, which runs every schedule.
 PRELOAD = "preload"
 #: Formats of libraries that run the ranks that are measured.
@@ -69,8 +68,9 @@ _SIZES = "8,64,512,4KiB,32KiB,256KiB,1MiB,4MiB"
     metavar="FORMAT",
     default=PRELOAD,
     show_default=True,
-    help="Measure only what a file of this format can express, for 'unisono export': openmpi-rules (openmpi), "
-    "openmpi-han, openmpi-json, mpich-json (mpich) or ucc; preload: everything.",
+    help="Measure only what a file of this format can state, for 'unisono export': openmpi-rules (openmpi) and "
+    "openmpi-json, by the library's own algorithms; openmpi-han, mpich-json (mpich) or ucc, by our schedules; preload: "
+    "everything.",
 )
 @click.option(
     "--bits",
@@ -125,7 +125,7 @@ def tune(
     world = mpi.COMM_WORLD
     wished, model, file = together(world, lambda: _needed(collectives, machine, output))
 
-    def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None, _Says]:
+    def checked() -> tuple[list[str], unisono.Machine, list[int], list[int], list[int] | None, FileFor | None]:
         asked = list(dict.fromkeys(map(names.collective, wished.split(","))))
         wrong = next((name for name in asked if name not in MEASURED), None)
         if wrong is not None:
@@ -148,10 +148,12 @@ def tune(
             raise InputError("--ranks has 1; one rank has nothing to tune")
         limits = whole_numbers(per_node, "--per-node", world.size) if per_node else None
         where = of_ranks(model, world.size, "tuning is for")
-        expressible = None if target == PRELOAD else says(target, library)
-        return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits, expressible
+        of_file = None
+        if target != PRELOAD:
+            of_file = FileFor(says(target, library), variables_of if can_force(mpi, target) else None)
+        return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits, of_file
 
-    kinds, where, counts, wanted, limits, expressible = together(world, checked)
+    kinds, where, counts, wanted, limits, of_file = together(world, checked)
     described = fingerprint(json.dumps(where.describe(), default=str).encode())
     check_alike(world, {f"the description of '{model}'": described}, ALIKE)
     note_shared_cores(mpi, world)
@@ -160,6 +162,12 @@ def tune(
         click.echo(
             f"note: --for {target} is for {reader}, where algorithms take other times than under '{here}', which is "
             f"measured here; start 'unisono tune' by the mpiexec of {reader}",
+            err=True,
+        )
+    if world.rank == 0 and of_file is not None and of_file.variables is not None:
+        click.echo(
+            f"note: the library's own algorithms are timed, which its variables force; 'unisono export {file} --format "
+            f"{target}' writes the file that chooses them",
             err=True,
         )
     placed, limits, missing = groups(mpi, world, wanted, limits)
@@ -175,15 +183,15 @@ def tune(
     spent = None
     with progress("tuning") as on_cell:
         if share is None:
-            families = measure(*asked, on_cell, expressible)
+            families = measure(*asked, on_cell, of_file)
         else:
-            families, spent = tune_share(*asked, share, on_cell, expressible)
+            families, spent = tune_share(*asked, share, on_cell, of_file)
     measured = [family for family in families if family.cells]
     found = {
         (row.collective, row.ranks, row.per_node, row.first_bytes): row for f in measured for row in rows_of(f, where)
     }
     with progress("confirming") as on_trial:
-        rows, trials = confirm(mpi, world, list(found.values()), counts, rounds, on_trial)
+        rows, trials = confirm(mpi, world, list(found.values()), counts, rounds, on_trial, of_file)
     table = [(row.serves, row.first_bytes, row.last_bytes, row.per_node, row.tuned) for row in rows]
     together(world, lambda: unisono.save_plans(table, file) if world.rank == 0 else None)
     if world.rank != 0:

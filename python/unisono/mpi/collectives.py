@@ -7,6 +7,7 @@ time under the name ``PMPI_``. So one process can time both, and several plans, 
 import ctypes
 import os
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy.typing as npt
 from unisono._core import InputError
 from unisono.mpi.launchers import LIBRARY, SETTINGS
 
-__all__ = ["MEASURED", "ROOTED", "Array", "Collectives", "buffers"]
+__all__ = ["MEASURED", "ROOTED", "Array", "Collectives", "buffers", "elements_of", "loaded_library"]
 
 Array = npt.NDArray[Any]
 #: The function of MPI for each collective.
@@ -57,7 +58,7 @@ class Collectives:
         self._repeat.restype = ctypes.c_int
         self._conditions = own.unisono_conditions
         if plan is None:
-            self._library, self._prefix = ctypes.CDLL(_loaded_library()), "PMPI"
+            self._library, self._prefix = ctypes.CDLL(loaded_library()), "PMPI"
             return
         self._library, self._prefix = own, "MPI"
         self._library.unisono_served.restype = ctypes.c_uint64
@@ -80,6 +81,17 @@ class Collectives:
                     del os.environ[name]
                 else:
                     os.environ[name] = value
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks."""
+        return int(self._comm.size)
+
+    def on(self, comm: Any) -> "Collectives":
+        """Returns the same collectives on another communicator."""
+        other = copy(self)
+        other._comm = comm
+        return other
 
     @property
     def served(self) -> int:
@@ -174,12 +186,19 @@ def buffers(collective: str, elements: int, ranks: int, rank: int) -> tuple[Arra
     return own.standard_normal(sent).astype(np.float32), np.zeros(received, dtype=np.float32)
 
 
+def elements_of(collective: str, send: Array, recv: Array, ranks: int) -> int:
+    """Returns the ``elements`` of :func:`buffers`."""
+    if collective == "alltoall":
+        return send.size // ranks
+    return recv.size if collective == "reduce-scatter" else send.size
+
+
 def _address(library: ctypes.CDLL, name: str) -> int:
     """The address of a function of a library, 0 where it has none of this name."""
     return ctypes.cast(library[name], ctypes.c_void_p).value or 0
 
 
-def _loaded_library() -> str:
+def loaded_library() -> str:
     """The path of the MPI library that this process has loaded.
 
     Raises:

@@ -56,12 +56,12 @@ def export_rows(
     said, notes, written = [], [], []
     for at, row in enumerate(rows):
         row = {key: value for key, value in row.items() if key != "tuned"}
-        name = _said_as(row, target, image)
-        if name is not None:
+        own = _said_as(row, target, image)
+        if own is not None:
             written.append(at)
-            if name != row["algorithm"]:
-                notes.append(f"on {row['ranks']} ranks {_algorithm(row)} makes the schedule of {name}")
-                row = {**row, "algorithm": name, "params": {}}
+            if own["algorithm"] != row["algorithm"]:
+                notes.append(f"on {row['ranks']} ranks {_algorithm(row)} makes the schedule of {own['algorithm']}")
+            row = own
         said.append(row)
     made = _core.export_table(said, target, image)
     notes += _of_conditions({rows[at].get("tuned") for at in written}, target)
@@ -102,10 +102,10 @@ def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
     return read_bytes(found, MOST_LIBRARY_BYTES)
 
 
-def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable[[Plan], str | None]:
-    """The algorithm by which a file of that format says a plan at its size; None where it cannot.
+def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable[[dict[str, Any]], str | None]:
+    """A function from a row of a decision table to the algorithm and parameters by which a file of a format states it.
 
-    ``library`` is as for :func:`export_table`.
+    The function returns None if such a file cannot state the row. ``library`` is as for :func:`export_table`.
 
     Raises:
         InputError: no such format, or the library whose table it needs was not found.
@@ -115,9 +115,9 @@ def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable
         raise InputError(f"'{target}' is not a format of tuning files; accepted are {', '.join(FORMATS)}")
     image = _image(target, library)
 
-    def of(plan: Plan) -> str | None:
-        size = plan.report()["bytes"]
-        return _said_as(row_of(plan, size, size), target, image)
+    def of(row: dict[str, Any]) -> str | None:
+        said = _said_as(row, target, image)
+        return None if said is None else _algorithm(said)
 
     return of
 
@@ -132,17 +132,16 @@ def row_of(plan: Plan, first_bytes: int, last_bytes: int | None) -> dict[str, An
     return row | {"algorithm": about["algorithm"], "params": about["params"]}
 
 
-def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> str | None:
-    """The algorithm by which a format says a row: its own, or one of the same schedule; None where it cannot."""
+def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> dict[str, Any] | None:
+    """The row as a format states it: with its own algorithm, or one of the same schedule; None where it cannot."""
     if row["algorithm"] == "library":
         return None
-    own: tuple[str, dict[str, str]] = (row["algorithm"], row["params"])
-    for name, params in (own, *((name, {}) for name in other_names(row))):
+    for own in (row, *({**row, "algorithm": name, "params": {}} for name in other_names(row))):
         try:
-            _core.export_table([{**row, "algorithm": name, "params": params}], target, image)
+            _core.export_table([own], target, image)
         except UnsupportedError:
             continue
-        return name
+        return own
     return None
 
 

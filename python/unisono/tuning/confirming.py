@@ -20,7 +20,7 @@ from unisono.mpi.groups import members, nodes, wait_for
 from unisono.mpi.library import together
 from unisono.planning.plan_files import encoded_plans
 from unisono.tuning.measuring import Contest, contest, is_idle
-from unisono.tuning.tables import MOSTLY, SHORT, Row, contestants, unserved
+from unisono.tuning.tables import MOSTLY, SHORT, FileFor, Row, contestants, unserved
 
 __all__ = ["LEAST_FACTOR", "Trial", "confirm", "joined", "kept", "refusal", "trial_counts"]
 
@@ -127,8 +127,11 @@ def confirm(
     counts: Sequence[int],
     rounds: int,
     progress: Callable[[int, int], None],
+    file: FileFor | None = None,
 ) -> tuple[list[Row], list[Trial]]:
     """Times every schedule of a table together with the library; all ranks of MPI's world call it.
+
+    With ``file``, the library's own algorithms are timed where :class:`FileFor` names variables for them.
 
     Rank 0 has the rows, and returns those to write, with the conditions of their measurement.
     """
@@ -151,7 +154,7 @@ def confirm(
             group = world.Create_group(world.group.Incl(chosen))
             sizes = [count for of in at for count in of]
             plans = [[row.plan] for row, of in zip(own, at, strict=True) for _ in of] if world.rank == 0 else None
-            tuned, results = _measured(mpi, group, collective, sizes, plans, rounds)
+            tuned, results = _measured(mpi, group, collective, sizes, plans, rounds, file)
             group.Free()
             ran = {count: result.timings[1] for count, result in results.items()}
             lost = [4 * count for count, timing in ran.items() if timing.served != timing.calls]
@@ -179,14 +182,20 @@ def _check_served(collective: str, ranks: int, lost: Sequence[int]) -> None:
 
 
 def _measured(
-    mpi: Any, group: Any, collective: str, counts: Sequence[int], plans: list[list[Plan | None]] | None, rounds: int
+    mpi: Any,
+    group: Any,
+    collective: str,
+    counts: Sequence[int],
+    plans: list[list[Plan | None]] | None,
+    rounds: int,
+    file: FileFor | None,
 ) -> tuple[str, dict[int, Contest]]:
     """Returns how the ranks of a group wait, and by elements the contest of the library and the plan."""
     given = None if plans is None else [[plan for plan in here if plan is not None] for here in plans]
     tuned = Collectives(mpi, group).conditions()
     if not counts:
         return tuned, {}
-    with contestants(mpi, group, counts, given) as pair:
+    with contestants(mpi, group, counts, given, file) as pair:
         return tuned, {count: contest(mpi, group, pair, collective, count, rounds) for count in counts}
 
 

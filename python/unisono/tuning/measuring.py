@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from unisono.mpi.collectives import ROOTED, Array, Collectives, buffers
+from unisono.mpi.collectives import ROOTED, Array, buffers
 from unisono.mpi.groups import nodes
 
-__all__ = ["Contest", "Timing", "alone", "checksum", "contest", "is_idle"]
+__all__ = ["Contest", "Contestant", "Timing", "alone", "checksum", "contest", "is_idle"]
 
 #: The intended duration of a burst of calls in seconds, and the largest number of its calls.
 _BURST = 2e-4
@@ -26,6 +26,20 @@ _LONG_CALL = 0.1
 _BUSY = 1.25
 #: The least share of the time of a call and its empty message that counts as the call's.
 _LEAST_SHARE = 0.1
+
+
+class Contestant(Protocol):
+    """Collectives that are timed, such as :class:`unisono.mpi.collectives.Collectives`."""
+
+    @property
+    def served(self) -> int:
+        """The number of calls that ran as planned."""
+
+    def caller(self, collective: str, send: Array, recv: Array, *, apart: bool = False) -> Callable[[int], None]:
+        """Returns a function that makes the collective a number of times."""
+
+    def turns(self) -> Callable[[int], None]:
+        """Returns a function that makes a number of pairs of the empty messages of ``apart``."""
 
 
 @dataclass
@@ -71,7 +85,7 @@ def checksum(output: Array) -> str:
 def contest(
     mpi: Any,
     comm: Any,
-    contestants: Sequence[Collectives],
+    contestants: Sequence[Contestant],
     collective: str,
     elements: int,
     rounds: int = 6,

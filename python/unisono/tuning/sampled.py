@@ -13,12 +13,11 @@ from math import exp, log, nan
 from typing import Any, NamedTuple, Self
 
 from unisono._core import InputError, Machine, Plan
-from unisono.mpi.collectives import Collectives
 from unisono.mpi.groups import wait_for
 from unisono.mpi.library import together
 from unisono.tuning.choosing import START, Posterior, explore
 from unisono.tuning.measurements import Point
-from unisono.tuning.measuring import Contest, Timing, contest, is_idle
+from unisono.tuning.measuring import Contest, Contestant, Timing, contest, is_idle
 from unisono.tuning.tables import (
     LIBRARY,
     MOSTLY,
@@ -26,6 +25,7 @@ from unisono.tuning.tables import (
     Cell,
     Contender,
     Family,
+    FileFor,
     check_served,
     contestants,
     families_of,
@@ -65,14 +65,21 @@ class _Teams:
     def __init__(self, mpi: Any, world: Any, collective: str, rounds: int) -> None:
         self._mpi, self._world, self._collective, self._rounds = mpi, world, collective, rounds
         self._open = ExitStack()
-        self._teams: dict[_Group, tuple[Any, list[Collectives]]] = {}
+        self._teams: dict[_Group, tuple[Any, list[Contestant]]] = {}
 
-    def add(self, group: _Group, members: Sequence[int], counts: Sequence[int], plans: list[list[Plan]] | None) -> None:
+    def add(
+        self,
+        group: _Group,
+        members: Sequence[int],
+        counts: Sequence[int],
+        plans: list[list[Plan]] | None,
+        file: FileFor | None,
+    ) -> None:
         """Loads the plans on a group; all ranks of MPI's world call it."""
         if self._world.rank in members:
             comm = self._world.Create_group(self._world.group.Incl(members))
             self._open.callback(comm.Free)
-            self._teams[group] = comm, self._open.enter_context(contestants(self._mpi, comm, counts, plans))
+            self._teams[group] = comm, self._open.enter_context(contestants(self._mpi, comm, counts, plans, file))
         wait_for(self._world)
 
     def time(self, point: TuningPoint) -> Timing:
@@ -115,7 +122,7 @@ def tune_share(
     rounds: int,
     share: float,
     progress: Callable[[int, int], None],
-    says: Callable[[Plan], str | None] | None = None,
+    file: FileFor | None = None,
 ) -> tuple[list[Family], PointCounts]:
     """Measures at most a share of the points of each collective; all ranks of MPI's world call it.
 
@@ -126,7 +133,7 @@ def tune_share(
     cells: dict[tuple[str, int, int], list[Cell]] = {}
     measured = points = 0
     for done, name in enumerate(collectives):
-        offered = offers(world, name, machine, counts, placed, candidates, says)
+        offered = offers(world, name, machine, counts, placed, candidates, file)
         plans = {group: offered(group[0]) for group in placed}
         tries = [
             TuningPoint(group, count, lane, plan)
@@ -138,7 +145,7 @@ def tune_share(
         together(world, partial(_check_count, share, wanted, len(tries) if world.rank == 0 else None, name))
         with _Teams(mpi, world, name, rounds) as teams:
             for group, chosen in placed.items():
-                teams.add(group, chosen, counts, plans[group])
+                teams.add(group, chosen, counts, plans[group], file)
             if world.rank != 0:
                 teams.serve()
                 continue
@@ -152,7 +159,7 @@ def tune_share(
             cells.setdefault((name, cell.ranks, cell.per_node), []).append(cell)
         measured, points = measured + len(timings), points + len(tries)
     together(world, lambda: check_served(cell for of in cells.values() for cell in of))
-    families = families_of(collectives, limits, counts, cells, best=says is None) if world.rank == 0 else []
+    families = families_of(collectives, limits, counts, cells, best=file is None) if world.rank == 0 else []
     return families, PointCounts(measured, points)
 
 

@@ -5,15 +5,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from unisono import _core
 from unisono._core import Error, Machine, Plan
 from unisono.mpi.collectives import Collectives
+from unisono.mpi.exports import row_of
+from unisono.mpi.forcing import forced
 from unisono.mpi.groups import members, nodes, wait_for
 from unisono.mpi.library import together
 from unisono.planning.plan_files import encoded_plans
-from unisono.tuning.measuring import contest, is_idle
+from unisono.tuning.measuring import Contestant, contest, is_idle
 from unisono.tuning.pieces import in_other_pieces
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "Cell",
     "Contender",
     "Family",
+    "FileFor",
     "Row",
     "check_served",
     "contestants",
@@ -36,13 +39,21 @@ __all__ = [
 
 #: The MPI library's own algorithms.
 LIBRARY = "library"
-#: A number above that of all algorithms.
-_ALL = 1000
 #: Below this size a call takes about a microsecond, a part of it for its interception: there a schedule has to be
 #: faster in a round than the library in any, on an idle machine.
 SHORT = 2048
 #: The share of rounds that a schedule has to win.
 MOSTLY = 5 / 6
+
+
+class FileFor(NamedTuple):
+    """The file of a library for which a table is measured."""
+
+    #: A function from a row of a decision table to the text by which the file states it, or to None if it cannot.
+    says: Callable[[dict[str, Any]], str | None]
+    #: A function from a row to the library's variables that have the effect of the file, so that the library's own
+    #: algorithm is timed; None to time our schedule of that name.
+    variables: Callable[[dict[str, Any]], dict[str, int]] | None
 
 
 @dataclass
@@ -186,7 +197,8 @@ class Family:
     collective: str
     per_node: int
     counts: list[int]
-    #: True if algorithms are proposed at their best parameters, which files for other libraries cannot always express.
+    #: True if algorithms between measured numbers of ranks have their best parameters, which files for other libraries
+    #: cannot always state.
     best: bool = True
     #: The cells of each number of ranks, ascending, one for each of the counts.
     cells: dict[int, list[Cell]] = field(default_factory=dict)
@@ -221,12 +233,11 @@ def tune(
     candidates: int,
     rounds: int,
     progress: Callable[[int, int], None],
-    says: Callable[[Plan], str | None] | None = None,
+    file: FileFor | None = None,
 ) -> list[Family]:
     """Measures collectives at every count on every group of ranks; all ranks of MPI's world call it.
 
-    With ``says``, candidates are only the plans for which it returns a name, such as those that a library's file can
-    express.
+    With ``file``, candidates are only the plans that it can state.
 
     Only rank 0 has the cells of the families.
     """
@@ -235,15 +246,15 @@ def tune(
     measured: dict[tuple[str, int, int], list[Cell]] = {}
     done, total = 0, len(collectives) * len(placed) * len(counts)
     for name in collectives:
-        offered = offers(world, name, machine, counts, placed, candidates, says)
+        offered = offers(world, name, machine, counts, placed, candidates, file)
         for (ranks, per_node), chosen in placed.items():
             cells = measured[name, ranks, per_node] = []
             group = world.Create_group(world.group.Incl(chosen)) if world.rank in chosen else None
             plans = offered(ranks)
-            if plans is not None and says is None:
+            if plans is not None and file is None:
                 for of, count in zip(plans, counts, strict=True):
                     of += in_other_pieces(of, machine, ranks, count)
-            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds, idle):
+            for cell in _measure(mpi, group, name, per_node, counts, plans, rounds, idle, file):
                 cells.append(cell)
                 done += 1
                 progress(done, total)
@@ -251,7 +262,7 @@ def tune(
                 group.Free()
             wait_for(world)
             together(world, partial(check_served, cells))
-    return families_of(collectives, limits, counts, measured, best=says is None) if world.rank == 0 else []
+    return families_of(collectives, limits, counts, measured, best=file is None) if world.rank == 0 else []
 
 
 def check_served(cells: Iterable[Cell]) -> None:
@@ -302,42 +313,37 @@ def offers(
     counts: Sequence[int],
     placed: Iterable[tuple[int, int]],
     candidates: int,
-    says: Callable[[Plan], str | None] | None,
+    file: FileFor | None,
 ) -> Callable[[int], list[list[Plan]] | None]:
     """Returns on rank 0 a function from a number of ranks to the plans for each count; elsewhere it returns None."""
     if world.rank != 0:
         return lambda _: None
-    most = candidates if says is None else _ALL
-    names = _core.worthwhile(collective, machine, counts, sorted({ranks for ranks, _ in placed}), most)
-    return lambda ranks: _plans(collective, machine, ranks, counts, names, candidates, says)
+    if file is not None:
+        return lambda ranks: [_stated(collective, machine, ranks, count, candidates, file) for count in counts]
+    names = _core.worthwhile(collective, machine, counts, sorted({ranks for ranks, _ in placed}), candidates)
+    return lambda ranks: [
+        [plan for name in of if (plan := _core.propose(collective, machine, ranks, count, name, None)) is not None]
+        for count, of in zip(counts, names, strict=True)
+    ]
 
 
-def _plans(
-    collective: str,
-    machine: Machine,
-    ranks: int,
-    counts: Sequence[int],
-    names: list[list[str]],
-    most: int,
-    says: Callable[[Plan], str | None] | None,
-) -> list[list[Plan]]:
-    """Returns for each count the plans of the algorithms; with ``says`` the first ``most`` with different names."""
+def _stated(collective: str, machine: Machine, ranks: int, count: int, most: int, file: FileFor) -> list[Plan]:
+    """Returns the first ``most`` plans by the model that a file states by different texts."""
 
-    def proposed(count: int, of: list[str]) -> Iterator[Plan]:
-        said: set[str | None] = {None}
-        for name in of:
-            plan = _core.propose(collective, machine, ranks, count, name, says is None)
-            if plan is None:
+    def found() -> Iterator[Plan]:
+        known: set[str | None] = {None}
+        row = {"collective": collective, "ranks": ranks, "per_node": None, "class": None}
+        row |= {"first_bytes": 4 * count, "last_bytes": 4 * count}
+        for algorithm, params in _core.settings(collective, machine, ranks, count):
+            text = file.says({**row, "algorithm": algorithm, "params": params})
+            if text in known:
                 continue
-            if says is not None:
-                called = says(plan)
-                if called in said:
-                    continue
-                said.add(called)
-            yield plan
+            plan = _core.propose(collective, machine, ranks, count, algorithm, params)
+            if plan is not None:
+                known.add(text)
+                yield plan
 
-    limit = None if says is None else most
-    return [list(islice(proposed(count, of), limit)) for count, of in zip(counts, names, strict=True)]
+    return list(islice(found(), most))
 
 
 def _measure(
@@ -349,6 +355,7 @@ def _measure(
     plans: list[list[Plan]] | None,
     rounds: int,
     idle: bool,
+    file: FileFor | None,
 ) -> Iterator[Cell]:
     """Times all contenders on a group, at all counts; yields nothing on other ranks.
 
@@ -356,7 +363,7 @@ def _measure(
     """
     if group is None:
         return
-    with contestants(mpi, group, counts, plans) as (library, *served):
+    with contestants(mpi, group, counts, plans, file) as (library, *served):
         for at, count in enumerate(counts):
             number = group.bcast(None if plans is None else len(plans[at]))
             result = contest(mpi, group, [library, *served[:number]], collective, count, rounds)
@@ -373,20 +380,23 @@ def _measure(
 
 @contextmanager
 def contestants(
-    mpi: Any, group: Any, counts: Sequence[int], plans: list[list[Plan]] | None
-) -> Iterator[list[Collectives]]:
+    mpi: Any, group: Any, counts: Sequence[int], plans: list[list[Plan]] | None, file: FileFor | None
+) -> Iterator[list[Contestant]]:
     """Yields the library, then one contestant for each contender number, with that contender's plans at all counts."""
-    tables: list[bytes] = []
-    for lane in range(0 if plans is None else max(map(len, plans))):
-        rows = [
-            (here[lane], 4 * count, 4 * count)
-            for count, here in zip(counts, plans or (), strict=True)
-            if lane < len(here)
-        ]
-        tables.append(encoded_plans(rows))
+    lanes: list[list[tuple[Plan, int]]] = [
+        [(here[lane], count) for count, here in zip(counts, plans or (), strict=True) if lane < len(here)]
+        for lane in range(0 if plans is None else max(map(len, plans)))
+    ]
+    library = Collectives(mpi, group)
+    if file is not None and (variables := file.variables) is not None:
+        sizes = [{count: variables(row_of(plan, 4 * count, 4 * count)) for plan, count in lane} for lane in lanes]
+        with forced(mpi, group, group.bcast(sizes)) as own:
+            yield [library, *own]
+            group.Barrier()
+        return
     # Ranks on other nodes may share no folder with rank 0.
-    tables = group.bcast(tables)
-    yield [Collectives(mpi, group), *(Collectives(mpi, group, table) for table in tables)]
+    tables = group.bcast([encoded_plans([(plan, 4 * count, 4 * count) for plan, count in lane]) for lane in lanes])
+    yield [library, *(Collectives(mpi, group, table) for table in tables)]
     group.Barrier()
 
 

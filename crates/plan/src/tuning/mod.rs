@@ -6,5 +6,5 @@ mod proposals;
 mod table;
 
 pub use choice::{CLEARLY, Contender, Times, between, boundary, choose, deciding};
-pub use proposals::{Setting, SizeClass, proposals, propose, worthwhile};
+pub use proposals::{SizeClass, proposals, propose, settings, worthwhile};
 pub use table::{Cell, Family, Measured, Region, chosen};

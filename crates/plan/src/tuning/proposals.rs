@@ -1,13 +1,13 @@
 //! The algorithms that are worth running by the model of a machine, and the classes of sizes that share one plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unisono_algorithms::Params;
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{self, Method};
 
-use crate::{Part, Plan, PlanError, Problem, Request, plan, sweep::at_best_setting};
+use crate::{Part, Plan, PlanError, Problem, Request, Timed, plan, sweep::at_best_setting};
 
 fn request(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Request<'_> {
     // The operator that does not commute is defined for i64 only.
@@ -44,16 +44,42 @@ pub fn proposals(
     Ok(found)
 }
 
-/// The parameters at which an algorithm is proposed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Setting {
-    /// The best ones by the model, as in [`proposals`].
-    Best,
-    /// Those of a user who names none, which files for other libraries can express.
-    Default,
+/// Lists algorithms with parameters: each algorithm at its best ones by the model, best algorithm first, then each at
+/// its second best, and so on. Among them are the parameters of a user who names none.
+///
+/// # Errors
+/// As [`plan`].
+pub fn settings(
+    kind: Kind,
+    machine: &Machine,
+    ranks: u32,
+    elements: u64,
+) -> Result<Vec<(&'static str, Params)>, PlanError> {
+    let request = request(kind, machine, ranks, elements, Operator::Sum);
+    let mut timed = plan(Problem::new(&request)?, None, &Params::new())?.candidates;
+    let names: BTreeSet<_> = timed.iter().map(|one| one.algorithm.name()).collect();
+    for name in names {
+        let usual = plan(Problem::new(&request)?, Some(name), &Params::new());
+        match usual {
+            Err(e) if e.is_unsupported() => {}
+            usual => timed.extend(usual?.candidates.into_iter().take(1)),
+        }
+    }
+    timed.sort_by(|a, b| a.time.total_cmp(&b.time));
+    let mut seen: BTreeMap<&str, Vec<Params>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for Timed { algorithm, params, .. } in timed {
+        let known = seen.entry(algorithm.name()).or_default();
+        if !known.contains(&params) {
+            found.push((known.len(), algorithm.name(), params.clone()));
+            known.push(params);
+        }
+    }
+    found.sort_by_key(|&(place, ..)| place);
+    Ok(found.into_iter().map(|(_, name, params)| (name, params)).collect())
 }
 
-/// Plans one algorithm; `None` if it does not support the case.
+/// Plans one algorithm, at its best parameters by the model if none are given; `None` if it does not support the case.
 ///
 /// # Errors
 /// As [`plan`].
@@ -63,14 +89,13 @@ pub fn propose(
     ranks: u32,
     elements: u64,
     algorithm: &str,
-    setting: Setting,
+    params: Option<&Params>,
 ) -> Result<Option<Plan>, PlanError> {
     let request = request(kind, machine, ranks, elements, Operator::Sum);
-    let none = Params::new();
-    if setting == Setting::Default {
-        return planned(&request, algorithm, &none);
+    if let Some(params) = params {
+        return planned(&request, algorithm, params);
     }
-    match at_best_setting(&Problem::new(&request)?, algorithm, &none, true) {
+    match at_best_setting(&Problem::new(&request)?, algorithm, &Params::new(), true) {
         Err(e) if e.is_unsupported() => Ok(None),
         best => planned(&request, algorithm, &best?.params),
     }

@@ -7,7 +7,7 @@ use unisono_machine::Machine;
 
 use super::{
     choice::{Contender, Times, between, boundary, choose, deciding},
-    proposals::{Setting, propose},
+    proposals::propose,
 };
 use crate::{Plan, PlanError};
 
@@ -77,8 +77,9 @@ pub struct Family<'a> {
     pub per_node: u32,
     /// Elements of f32, ascending.
     pub counts: Vec<u64>,
-    /// The parameters of algorithms between two measured numbers of ranks.
-    pub setting: Setting,
+    /// True if algorithms between two measured numbers of ranks have their best parameters by the model. Otherwise they
+    /// have those of the smaller of the two, as a library's file states them.
+    pub best: bool,
     /// The cells of each number of ranks, one for each of the counts.
     pub cells: BTreeMap<u32, Vec<Cell>>,
 }
@@ -98,9 +99,11 @@ impl Family<'_> {
             if high - low < 2 {
                 continue;
             }
-            let (model_low, model_high) = (model(&self.plans(*low, &both)?), model(&self.plans(*high, &both)?));
+            let own = measured(cells);
+            let (model_low, model_high) =
+                (model(&self.plans(*low, &both, &own)?), model(&self.plans(*high, &both, &own)?));
             for ranks in low + 1..*high {
-                let plans = self.plans(ranks, &both)?;
+                let plans = self.plans(ranks, &both, &own)?;
                 let times = between(ranks, (*low, lows), (*high, highs), [&model_low, &model_high, &model(&plans)]);
                 self.add(&mut found, ranks, &times, &plans, false);
             }
@@ -108,13 +111,19 @@ impl Family<'_> {
         Ok(found)
     }
 
-    /// Returns the plans of the listed algorithms on a number of ranks.
-    fn plans(&self, ranks: u32, names: &[Contender]) -> Result<Plans, PlanError> {
+    /// Returns the plans of the listed algorithms on a number of ranks, `smaller` being those that were measured there.
+    fn plans(&self, ranks: u32, names: &[Contender], smaller: &Plans) -> Result<Plans, PlanError> {
         let mut plans = Plans::new();
         for &contender in names {
             let Contender::Algorithm(name) = contender else { continue };
-            let propose = |&count: &u64| propose(self.kind, self.machine, ranks, count, name, self.setting);
-            let made = self.counts.iter().map(propose);
+            let propose = |(&count, own): (&u64, &Option<Arc<Plan>>)| match own {
+                None if !self.best => Ok(None),
+                own => {
+                    let params = own.as_ref().filter(|_| !self.best).map(|own| &own.best().params);
+                    propose(self.kind, self.machine, ranks, count, name, params)
+                }
+            };
+            let made = self.counts.iter().zip(&smaller[&contender]).map(propose);
             plans.insert(contender, made.map(|plan| Ok(plan?.map(Arc::new))).collect::<Result<_, PlanError>>()?);
         }
         Ok(plans)

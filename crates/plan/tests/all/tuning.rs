@@ -8,7 +8,7 @@ use proptest::{collection::vec, option, prelude::*};
 use unisono_collective::Kind;
 use unisono_machine::Machine;
 use unisono_plan::tuning::{
-    CLEARLY, Cell, Contender, Family, Measured, Setting, Times, between, boundary, choose, chosen, deciding, propose,
+    CLEARLY, Cell, Contender, Family, Measured, Times, between, boundary, choose, chosen, deciding, propose,
 };
 
 const SIZES: usize = 5;
@@ -175,9 +175,8 @@ fn regions_cover_all_sizes_of_each_number_of_ranks() {
     let machine = Machine::preset("archer").unwrap();
     let counts = vec![2, 256, 1 << 18];
     let cell = |ranks: u32, at: usize| {
-        let plan = propose(Kind::Allreduce, &machine, ranks, counts[at], "recursive-doubling", Setting::Best)
-            .unwrap()
-            .map(Arc::new);
+        let plan =
+            propose(Kind::Allreduce, &machine, ranks, counts[at], "recursive-doubling", None).unwrap().map(Arc::new);
         assert!(plan.is_some());
         let library = Measured { plan: None, seconds: 1e-5, won: 0, effective: true };
         let seconds = [0.5e-5, 0.6e-5, 3e-5][at];
@@ -187,14 +186,8 @@ fn regions_cover_all_sizes_of_each_number_of_ranks() {
         [4, 8].map(|ranks| (ranks, (0..3).map(|at| cell(ranks, at)).collect())).into();
     let doubling = Contender::Algorithm("recursive-doubling");
     assert_eq!(chosen(&cells[&4]), [doubling, doubling, LIBRARY]);
-    let family = Family {
-        kind: Kind::Allreduce,
-        machine: &machine,
-        per_node: 6,
-        counts: counts.clone(),
-        setting: Setting::Best,
-        cells,
-    };
+    let family =
+        Family { kind: Kind::Allreduce, machine: &machine, per_node: 6, counts: counts.clone(), best: true, cells };
     let found = family.regions().unwrap();
     for ranks in 4..=8 {
         let of: Vec<_> = found.iter().filter(|region| region.ranks == ranks).collect();

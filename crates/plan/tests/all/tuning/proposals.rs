@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use unisono_algorithms::Params;
 use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::Machine;
-use unisono_plan::tuning::{Setting, SizeClass, proposals, propose, worthwhile};
+use unisono_plan::tuning::{SizeClass, proposals, propose, settings, worthwhile};
 use unisono_schedule::verify::{self, Method};
 
 #[test]
@@ -26,9 +27,9 @@ fn proposals_are_the_first_candidates_whose_ranks_end_with_equal_bits() {
         assert!(found.is_sorted_by(|a, b| a.best().time.seconds <= b.best().time.seconds));
         assert!(found.iter().all(|p| verify::verify(p.schedule().unwrap(), Method::Auto).repeatable));
     }
-    for setting in [Setting::Best, Setting::Default] {
-        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "dissemination", setting).unwrap().is_none());
-        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "ring", setting).unwrap().is_some());
+    for params in [None, Some(&Params::new())] {
+        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "dissemination", params).unwrap().is_none());
+        assert!(propose(Kind::Allreduce, &machine, 6, 1000, "ring", params).unwrap().is_some());
     }
 }
 
@@ -45,14 +46,37 @@ fn an_algorithm_is_proposed_as_a_plan_lists_it() {
         let machine = Machine::preset(machine).unwrap();
         for listed in proposals(kind, &machine, ranks, elements, 3, Operator::Sum).unwrap() {
             let (name, best) = (listed.best().algorithm.name(), listed.best());
-            let proposed = propose(kind, &machine, ranks, elements, name, Setting::Best).unwrap().unwrap();
+            let proposed = propose(kind, &machine, ranks, elements, name, None).unwrap().unwrap();
             assert_eq!(proposed.best().params, best.params, "{name} for {kind} on {}", machine.name());
             assert_eq!(proposed.best().time.seconds, best.time.seconds, "{name} for {kind} on {}", machine.name());
-            let usual = propose(kind, &machine, ranks, elements, name, Setting::Default).unwrap();
+            let usual = propose(kind, &machine, ranks, elements, name, Some(&Params::new())).unwrap();
             apart += u32::from(usual.is_some_and(|usual| usual.best().time.seconds > best.time.seconds));
         }
     }
     assert!(apart >= 4, "the best parameters are rarely those that a user gets who names none: {apart}");
+}
+
+/// Each algorithm comes at its best parameters before any comes at its second best, and at those of a user who names
+/// none; each number among equals is slower than the one before.
+#[test]
+fn settings_try_each_algorithm_before_they_vary_one() {
+    let machine = Machine::preset("archer").unwrap();
+    for (kind, ranks, elements) in [(Kind::Broadcast, 8, 1 << 20), (Kind::Reduce, 7, 1 << 14), (Kind::Allreduce, 6, 9)]
+    {
+        let found = settings(kind, &machine, ranks, elements).unwrap();
+        let place = |at: usize| found[..at].iter().filter(|of| of.0 == found[at].0).count();
+        let places: Vec<usize> = (0..found.len()).map(place).collect();
+        assert!(places.is_sorted() && places[found.len() - 1] > 0, "{kind}: {found:?}");
+        let best = proposals(kind, &machine, ranks, elements, 1, Operator::Sum).unwrap();
+        let first = propose(kind, &machine, ranks, elements, found[0].0, Some(&found[0].1)).unwrap();
+        if let Some(first) = first {
+            assert_eq!(first.best().time.seconds, best[0].best().time.seconds);
+        }
+        for (name, _) in &found {
+            let usual = propose(kind, &machine, ranks, elements, name, Some(&Params::new())).unwrap();
+            assert!(usual.is_none_or(|usual| found.contains(&(name, usual.best().params.clone()))), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,157 @@
+"""Algorithms of Open MPI that its control variables (MPI_T) force, communicator by communicator.
+
+Open MPI's ``coll/tuned`` reads these variables when a communicator is made, so one process can time several algorithms
+in turns. Source: ``ompi/mca/coll/tuned/coll_tuned_module.c``, and 5.0.11 as it runs.
+"""
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from unisono._core import InputError
+from unisono.mpi.collectives import Array, Collectives, elements_of, loaded_library
+from unisono.mpi.exports import export_rows
+
+__all__ = ["Forced", "can_force", "forced", "variables_of"]
+
+#: Variables without which forced algorithms are not used: ``coll/tuned`` reads none by default, and on several nodes
+#: ``coll/han`` comes before it.
+_ALWAYS = {"coll_tuned_use_dynamic_rules": 1, "coll_han_priority": 0}
+#: Formats whose rows are algorithms of ``coll/tuned``.
+_FORMATS = ("openmpi-rules", "openmpi-json")
+#: The file whose rules come before forced algorithms.
+_FILE = "coll_tuned_dynamic_rules_filename"
+#: Names of collectives in variables that differ from those in rules.
+_NAMES = {"reducescatterblock": "reduce_scatter_block"}
+
+
+def can_force(mpi: Any, target: str) -> bool:
+    """Returns whether the MPI library of this process runs at once what its file of a format would state.
+
+    Raises:
+        InputError: it has read a file of rules, which come before forced algorithms.
+
+    """
+    if target not in _FORMATS or not mpi.Get_library_version().startswith("Open MPI"):
+        return False
+    if read := _text(_FILE):
+        raise InputError(
+            f"--for {target} times algorithms by themselves, and '{_FILE}' is '{read}', whose rules come before them; "
+            "start without that file"
+        )
+    return True
+
+
+def variables_of(row: dict[str, Any]) -> dict[str, int]:
+    """Returns the variables that make ``coll/tuned`` run what its rules file says for a row of a decision table.
+
+    Raises:
+        UnsupportedError: the rules file cannot state the row.
+
+    """
+    text = export_rows([row], "openmpi-rules")["text"]
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    key = lines[1].partition("# ")[2]
+    # A rule is a size, an algorithm, a number of children and a segment; those of the library have no algorithm.
+    numbers = [line.partition("#")[0].split() for line in lines]
+    _, algorithm, _, segment = next(map(int, rule) for rule in numbers if len(rule) == 4 and rule[1] != "0")
+    stem = f"coll_tuned_{_NAMES.get(key, key)}_algorithm"
+    return {stem: algorithm} | ({f"{stem}_segmentsize": segment} if segment else {})
+
+
+class Forced:
+    """The library's own collectives, each number of elements with the algorithm that was forced for it."""
+
+    def __init__(self, of: Mapping[int, Collectives]) -> None:
+        self._of = of
+        #: Calls under a forced algorithm.
+        self.served = 0
+
+    def caller(self, collective: str, send: Array, recv: Array, *, apart: bool = False) -> Callable[[int], None]:
+        """Returns a function as :meth:`Collectives.caller` does."""
+        own = next(iter(self._of.values()))
+        own = self._of[elements_of(collective, send, recv, own.ranks)]
+        inner = own.caller(collective, send, recv, apart=apart)
+
+        def call(calls: int) -> None:
+            inner(calls)
+            self.served += calls
+
+        return call
+
+    def turns(self) -> Callable[[int], None]:
+        """Returns a function as :meth:`Collectives.turns` does."""
+        return next(iter(self._of.values())).turns()
+
+
+@contextmanager
+def forced(mpi: Any, comm: Any, lanes: Sequence[Mapping[int, Mapping[str, int]]]) -> Iterator[list[Forced]]:
+    """Yields a contestant for each lane, which has variables by number of elements; all ranks of ``comm`` call this.
+
+    Raises:
+        InputError: this MPI library has no such variable, or does not let it be set.
+
+    """
+    library = Collectives(mpi, comm)
+    made: dict[tuple[tuple[str, int], ...], Any] = {}
+    try:
+        for variables in (each for lane in lanes for each in lane.values()):
+            key = tuple(sorted(variables.items()))
+            if key not in made:
+                with _set(_ALWAYS | dict(variables)):
+                    made[key] = comm.Dup()
+        copies = {key: library.on(copy) for key, copy in made.items()}
+        yield [Forced({count: copies[tuple(sorted(of.items()))] for count, of in lane.items()}) for lane in lanes]
+    finally:
+        for copy in made.values():
+            copy.Free()
+
+
+@contextmanager
+def _set(variables: Mapping[str, int]) -> Iterator[None]:
+    """Sets variables, and restores their values at the end."""
+    before = {name: _read(name) for name in variables}
+    try:
+        for name, value in variables.items():
+            _write(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            _write(name, value)
+
+
+def _handle(name: str) -> tuple[ctypes.CDLL, ctypes.c_void_p, int]:
+    """Returns the library, a handle of a variable, and its number of elements."""
+    library, provided = ctypes.CDLL(loaded_library()), ctypes.c_int()
+    library.MPI_T_init_thread(0, ctypes.byref(provided))
+    index, handle, count = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
+    if library.MPI_T_cvar_get_index(name.encode(), ctypes.byref(index)) != 0:
+        raise InputError(f"this MPI library has no control variable '{name}'")
+    if library.MPI_T_cvar_handle_alloc(index, None, ctypes.byref(handle), ctypes.byref(count)) != 0:
+        raise InputError(f"this MPI library gives no handle of its control variable '{name}'")
+    return library, handle, count.value
+
+
+def _read(name: str) -> int:
+    library, handle, _ = _handle(name)
+    value = ctypes.c_int()
+    library.MPI_T_cvar_read(handle, ctypes.byref(value))
+    return value.value
+
+
+def _text(name: str) -> str:
+    """Returns the text of a variable; empty if there is no such variable."""
+    try:
+        library, handle, count = _handle(name)
+    except InputError:
+        return ""
+    text = ctypes.create_string_buffer(max(count, 1))
+    library.MPI_T_cvar_read(handle, text)
+    return text.value.decode(errors="replace")
+
+
+def _write(name: str, value: int) -> None:
+    library, handle, _ = _handle(name)
+    if library.MPI_T_cvar_write(handle, ctypes.byref(ctypes.c_int(value))) != 0 or _read(name) != value:
+        raise InputError(f"this MPI library does not set its control variable '{name}' to {value}")
