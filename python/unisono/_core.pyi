@@ -125,6 +125,7 @@ __all__ = [
     "simulate_messages",
     "simulate_network_goal",
     "simulators",
+    "settings",
     "size_class",
     "steps_counted",
     "submesh",
