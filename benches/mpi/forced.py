@@ -3,7 +3,7 @@
 The recipe of docs/mpi.md chooses: `tune --for openmpi-rules` times the library's own algorithms, and under its rules
 `tune` times schedules. Then each start of the ranks times the choice and one forced algorithm turn by turn, algorithm
 after algorithm. A row is the largest median over starts of these ratios, and the range of the same ratio over starts.
-Usage: forced.py [--ranks LIST] [--sizes LIST] [--starts N] [--candidates N].
+Usage: forced.py [--ranks LIST] [--sizes LIST] [--starts N] [--candidates N] [--rounds N].
 """
 
 import argparse
@@ -52,7 +52,7 @@ def choose(folder: Path, ranks: int, given: argparse.Namespace) -> tuple[Path, P
     machine, own, rules, plan = (folder / f"{ranks}{end}" for end in (".toml", "own.plan", ".conf", ".plan"))
     module = ("-m", "unisono")
     on_ranks(ranks, *module, "calibrate", "-o", machine)
-    tune = (*module, "tune", given.collectives, "--machine", machine, "--sizes", given.sizes)
+    tune = (*module, "tune", given.collectives, "--machine", machine, "--sizes", given.sizes, "--rounds", given.rounds)
     on_ranks(ranks, *tune, "--for", "openmpi-rules", "--candidates", given.candidates, "-o", own)
     exported = subprocess.run(
         [BIN / "unisono", "export", own, "--format", "openmpi-rules", "--no-check", "-o", rules], check=False
@@ -120,6 +120,7 @@ def main() -> None:
     words.add_argument("--collectives", default=",".join(FORCED))
     words.add_argument("--sizes", default="64KiB,512KiB,4MiB")
     words.add_argument("--candidates", default="24", help="algorithms of the library that are timed at a size")
+    words.add_argument("--rounds", default="12", help="interleaved rounds of tune")
     words.add_argument("--starts", type=int, default=5)
     words.add_argument("--pairs", help=argparse.SUPPRESS)
     add_option(words)
