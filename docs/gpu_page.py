@@ -1,4 +1,4 @@
-"""Writes docs/gpus.md: the predicted times of GPU libraries, beside measured ones of docs/measured."""
+"""The site's page of the predicted times of GPU libraries, beside measured ones of docs/measured."""
 
 import csv
 from collections.abc import Iterator
@@ -13,10 +13,13 @@ from unisono.logs.library_calibration import Residual, calibrated
 from unisono.machines.descriptions import machine as described
 from unisono.planning.libraries import library_choice
 
-PAGE = Path(__file__).with_name("gpus.md")
+PAGE = "gpu-times.md"
 DATA = Path(__file__).with_name("measured")
-#: The text before it is written by hand.
-_MARK = "`python docs/generate.py` generates the tables below from the data in `docs/measured`.\n"
+_HEAD = """# Times of GPU libraries, posted and predicted
+
+The tables compare the times of [a library's own choice](gpus.md) with times that others measured and posted. The site
+makes them of the data in `docs/measured`, which names the sources.
+"""
 POINTS = 6
 _GOOD = 0.15
 _NVLINK = {"volta": 200, "ampere": 200, "hopper": 200, "blackwell": 400}
@@ -24,8 +27,7 @@ _NVLINK = {"volta": 200, "ampere": 200, "hopper": 200, "blackwell": 400}
 
 def page() -> str:
     """Returns the text of the page."""
-    head, mark, _ = PAGE.read_text(encoding="utf-8").partition(_MARK)
-    return head + mark + _posted() + _logs() + _amd() + _calibrated() + _network()
+    return _HEAD + _posted() + _logs() + _amd() + _calibrated() + _network()
 
 
 def posted(name: str = "posted.tsv") -> list[dict[str, str]]:
@@ -92,7 +94,7 @@ def predicted(row: dict[str, str]) -> LibraryReport:
 def _posted() -> str:
     lines = [
         "\n## Large vectors: posted and predicted",
-        "Bus bandwidth in GB/s; no point was fitted to. The boxes and the sources are in `docs/measured/posted.tsv`.\n",
+        "Bus bandwidth in GB/s; no point was fitted to. `docs/measured/posted.tsv` lists the boxes.\n",
         "| GPUs | boxes | interfaces of a box | bytes | posted | predicted | ratio | NCCL's choice | source |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -130,12 +132,12 @@ _SHORT, _LONG = 1 << 20, 256 << 20
 def _logs() -> str:
     lines = [
         "\n## Whole logs: posted and predicted",
-        "Allreduces, out of place, of `docs/measured/posted-times.tsv`, which names the sources; no time was fitted "
-        "to. Near: a factor of 1.5. Known reasons of the others: one process that starts the kernels of all GPUs "
-        "takes about 6 µs for each (3); EFA has three times the latency that NCCL assumes (6); RoCE without its "
-        "settings (2); GPUs of a virtual machine send to each other through its memory (10); MSCCL's files replace "
-        "RCCL's choice from 1 KiB to 4 MiB (11). RCCL's model has no times of several boxes (12). From 4 to 128 "
-        "MiB, NVLS trees between boxes take up to 1.4 times what NCCL estimates.\n",
+        "Allreduces, out of place, of `docs/measured/posted-times.tsv`; no time was fitted to. Near: a factor of "
+        "1.5. Known reasons of the others: one process that starts the kernels of all GPUs takes about 6 µs for "
+        "each (3); EFA has three times the latency that NCCL assumes (6); RoCE without its settings (2); GPUs of a"
+        " virtual machine send to each other through its memory (10); MSCCL's files replace RCCL's choice from 1 "
+        "KiB to 4 MiB (11). RCCL's model has no times of several boxes (12). From 4 to 128 MiB, NVLS trees between"
+        " boxes take up to 1.4 times what NCCL estimates.\n",
         "| | machine | library | near, of sizes to 1 MiB | within 15 %, of sizes from 256 MiB |",
         "|---|---|---|---|---|",
     ]

@@ -25,7 +25,7 @@ const MOST_OF_ALL: u64 = 1 << 21;
 const TELLING: u32 = 16;
 
 /// The links of forests of more chunks are expected to be busy for at least this share of the time of one of few
-/// chunks; measured were 1.0 to 1.11 (docs/results.md).
+/// chunks; measured were 1.0 to 1.11 (benches/results/forests.csv).
 const OF_MORE: f64 = 0.9;
 
 /// Forests of groups of equal size.
