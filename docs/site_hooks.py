@@ -35,6 +35,8 @@ FOLDERS = ("examples", "machines", "workloads")
 #: The script with which the search runs without a server. The theme loads it from a network; this site has its own
 #: copy.
 SHIM = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
+#: The page for addresses that do not exist.
+MISSING = ROOT / "docs" / "404.html"
 _SHIM_OF_THEME = "https://unpkg.com/iframe-worker/shim"
 _SHIM_OF_SITE = "assets/iframe-worker.js"
 #: Data of which the site makes pages, by patterns of their paths in the project.
@@ -145,8 +147,8 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa:
 
 
 def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:  # noqa: ARG001
-    """Replaces it in the page for addresses that do not exist."""
-    return output.replace(_SHIM_OF_THEME, _SHIM_OF_SITE)
+    """Replaces the theme's page for addresses that do not exist, which is legible only at the root of a server."""
+    return MISSING.read_text(encoding="utf-8") if template_name == MISSING.name else output
 
 
 def on_config(config: MkDocsConfig) -> Any:
