@@ -103,7 +103,7 @@ def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
 
 
 def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable[[Plan], str | None]:
-    """The algorithm by which a file of that format says a plan at its size; None where it cannot.
+    """Returns the algorithm by which a file of that format expresses a plan at its size; None if it cannot.
 
     ``library`` is as for :func:`export_table`.
 
@@ -133,7 +133,7 @@ def row_of(plan: Plan, first_bytes: int, last_bytes: int | None) -> dict[str, An
 
 
 def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> str | None:
-    """The algorithm by which a format says a row: its own, or one of the same schedule; None where it cannot."""
+    """Returns a row's algorithm in a format, or None: the one of that name, or one of the same schedule."""
     if row["algorithm"] == "library":
         return None
     own: tuple[str, dict[str, str]] = (row["algorithm"], row["params"])

@@ -63,7 +63,8 @@ impl Descriptor {
     }
 }
 
-/// The last `length` steps, so many times; each time these descriptors move on by a chunk of elements.
+/// A loop that runs the last `length` steps `rounds` times. After each round the descriptors `moved` advance by `chunk`
+/// elements.
 pub struct Loop {
     pub length: usize,
     pub rounds: u32,

@@ -39,7 +39,7 @@ pub(super) struct Groves<'a> {
 }
 
 impl Groves<'_> {
-    /// The fastest forest of the first group alone, of those that may take at most so many seconds.
+    /// Returns the fastest forest of the first group alone, if it may take at most `most_seconds`.
     pub fn best(&self, most_seconds: f64) -> Option<Timed> {
         let (target, collective) = (&self.problem.target, self.problem.collective);
         let case = target.case(collective);
