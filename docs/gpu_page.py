@@ -15,7 +15,10 @@ from unisono.planning.libraries import library_choice
 
 PAGE = "gpu-times.md"
 DATA = Path(__file__).with_name("measured")
-_HEAD = """# Times of GPU libraries, posted and predicted
+_HEAD = """---
+hide: [toc]
+---
+# Times of GPU libraries, posted and predicted
 
 The tables compare the times of [a library's own choice](gpus.md) with times that others measured and posted. The site
 makes them of the data in `docs/measured`, which names the sources.

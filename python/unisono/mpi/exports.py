@@ -85,7 +85,7 @@ def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
 
 
 def other_library(conditions: str, target: str) -> str | None:
-    """The library that reads the files of a format, where rows were measured under another one."""
+    """Returns the library that reads the files of a format, or None if rows were measured under that library."""
     name = _OF_FORMAT.get(target)
     return None if name == conditions.split()[0] else name
 

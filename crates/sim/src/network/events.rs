@@ -401,7 +401,7 @@ impl Events {
         first.and_then(|head| u64::try_from(head >> 64).ok())
     }
 
-    /// Returns the lane whose next events are due to be read ahead, once each time.
+    /// Returns the lane whose next events should be read ahead now, and forgets it; `None` if there is no such lane.
     #[inline]
     pub fn take_due(&mut self) -> Option<Place> {
         self.due.take()
