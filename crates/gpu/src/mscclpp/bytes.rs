@@ -22,8 +22,8 @@ const PIECES: u64 = 4096;
 /// Turns of a pipeline that the kernels count.
 const TURNS: u64 = u16::MAX as u64;
 
-/// Returns the faults of a plan at the size asked for: operations and sizes that the runtime does not support. Without a
-/// size they are those at the largest size that it accepts.
+/// Returns the faults of a plan at the size asked for: operations and sizes that the runtime does not support.
+/// Without a size they are those at the largest size that it accepts.
 pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let wide = dtype.filter(|dtype| matches!(dtype, Dtype::F64 | Dtype::I64));
