@@ -54,7 +54,8 @@ impl Descriptor {
         }
     }
 
-    /// The same as a variable of an operation, if it is in memory and the operation is a loop.
+    /// Returns the descriptor of an end. If the end is in memory and the operation is a loop, the descriptor is a
+    /// variable of the operation, which the loop moves.
     pub fn moving(self, end: End, is_loop: bool, thread: usize, operation: usize) -> Self {
         if !is_loop || matches!(end, End::Fabric(_)) {
             return self;

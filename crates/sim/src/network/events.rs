@@ -35,7 +35,7 @@ pub(super) enum Happening {
     Free(u32),
     /// A credit of a link and a virtual channel has returned.
     Credit(u32, u8),
-    /// The same, by the number of the channel.
+    /// A credit has returned, of the virtual channel with this number among those of all links.
     LateCredit(u32),
     /// A message is passed to its interface.
     Posted(u32),
