@@ -34,7 +34,7 @@ pub(super) struct Groves<'a> {
     pub groups: &'a Arc<Groups>,
     /// The collective of the first group.
     pub problem: &'a Problem,
-    /// No group is faster.
+    /// A lower bound of the seconds of each group.
     pub bound_seconds: f64,
 }
 
