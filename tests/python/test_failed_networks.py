@@ -133,7 +133,7 @@ def test_failures_have_names(family: str) -> None:
 def test_a_comparison_names_the_failures(workload: Path) -> None:
     out = call("compare", str(workload), "--machines", "hx2mesh-small", "--fail", "board 2,1 to row switch 4").out
     assert "hx2mesh-small, 2 failed" in out
-    assert "failed on hx2mesh-small: accelerator 4,2 to row switch 4, accelerator 4,3 to row switch 4" in out
+    assert "failed on hx2mesh-small: accelerator 4,2 to row switch 4; accelerator 4,3 to row switch 4" in out
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -106,7 +106,7 @@ def compare(
         *dict.fromkeys(f"{row['workload']} on {row['machine']}: {row['reason']}" for row in rows if row["reason"])
     )
     failures = zip(labels, map(failed_names, places), strict=True)
-    legend = [f"failed on {label}: {', '.join(names)}" for label, names in failures if names]
+    legend = [f"failed on {label}: {'; '.join(names)}" for label, names in failures if names]
     if any(row["best"] for row in rows):
         legend.append("* the least of the machines for the workload" + (", by copy of the model" if fill else ""))
     if any(row["used_cost_usd"] is not None and row["utilization"] != 1 for row in rows):
