@@ -214,7 +214,7 @@ def _failed(machine: Machine) -> list[str]:
 
 
 def failed_names(machine: Machine) -> list[str]:
-    """Returns the names of the failed links and nodes of a network, such as ``leaf 0 to top 3``."""
+    """Returns the failed links and nodes of a network by names, as ``failed`` takes them: ``leaf 0 to top 3:1``."""
     failed = _failed(machine)
     if not failed:
         return []
@@ -224,8 +224,7 @@ def failed_names(machine: Machine) -> list[str]:
         ends, colon, count = failure.partition(":")
         if not all(end.isdecimal() for end in ends.split("-")):
             return failure
-        text = " to ".join(names[int(end)] for end in ends.split("-"))
-        return f"{text} ({count} of the cables)" if colon else text
+        return " to ".join(names[int(end)] for end in ends.split("-")) + colon + count
 
     return [named(failure) for failure in failed]
 
