@@ -111,7 +111,7 @@ bench: build ## speed of the library and of the command line; figures go to benc
 	@$(BIN)/python benches/studies.py $(RECORD)
 	$(say) "CPU seconds of commands beside their budgets"
 	@$(BIN)/python benches/budget.py $(RECORD)
-	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/results_page.py | sed -n '/^## Slower/,/^## MPI/p'
 
 # Counters of the coverage, which the stable compiler makes; they are for the program only, so a triple keeps them out of what
 # is compiled for the build itself. The objects have a folder of their own.

@@ -1,8 +1,7 @@
 """Writes the generated pages of docs/, and the picture of the README.
 
-docs/gpus.md is from measured times, docs/machines.md from the presets, and docs/results.md from the tables in
-benches/results. With --check it writes nothing and fails if a page is out of date. `docs/site_hooks.py` makes further
-pages, which only the site has.
+docs/gpus.md is from measured times, and docs/machines.md from the presets. With --check nothing is written, and a page that is out of date is an error.
+`docs/site_hooks.py` makes further pages, which only the site has.
 """
 
 import sys
@@ -10,7 +9,6 @@ from pathlib import Path
 
 import gpu_page
 import machine_page
-import results_page
 from unisono.base.files import write
 from unisono.pictures import plots
 from unisono.reproduce import wafer
@@ -19,11 +17,7 @@ PICTURE = Path(__file__).with_name("images") / "fig8.png"
 
 
 def main() -> None:
-    texts = {
-        gpu_page.PAGE: gpu_page.page(),
-        machine_page.PAGE: machine_page.page(),
-        results_page.PAGE: results_page.page(),
-    }
+    texts = {gpu_page.PAGE: gpu_page.page(), machine_page.PAGE: machine_page.page()}
     if "--check" not in sys.argv[1:]:
         for path, text in texts.items():
             write(path, text)

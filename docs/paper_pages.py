@@ -11,8 +11,9 @@ _HEAD = """# {title}
 
 {source}.
 
-`unisono reproduce {paper}` computes every row. Rows decide a statement, tests hold one that describes a mechanism, and
-the others have the reason why nothing at hand decides them. This page is made from `papers/{paper}/claims.toml`.
+`unisono reproduce {paper}` computes every row. A statement is decided by rows or, if it describes a
+mechanism, by tests; the others state why nothing here can decide them. This page is made from
+`papers/{paper}/claims.toml`.
 
 ## Statements
 

@@ -1,12 +1,13 @@
-"""The page of measured figures, docs/results.md, from the tables in benches/results."""
+"""The site's page of measured figures, from the tables in benches/results; as a program it prints the page."""
 
 import csv
+import sys
 import textwrap
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-PAGE = Path(__file__).with_name("results.md")
+PAGE = "results.md"
 FOLDER = ROOT / "benches" / "results"
 #: Titles of the tables' files, in the order of the page.
 TITLES = {
@@ -44,8 +45,8 @@ _RATES = ("GB/s", " second")
 _SLOWER = 1.05
 _HEAD = """# Measured figures
 
-`python docs/generate.py` makes this page of the tables in `benches/results`, which hold every figure with its date,
-machine and command. To repeat a figure, run the command above its table. The machine has 2 shared x86-64 cores, 24 GB
+`make site` makes this page of the tables in `benches/results`, which hold every figure with its date, machine and
+command. To repeat a figure, run the command above its table. The machine has 2 shared x86-64 cores, 24 GB
 and Linux, unless a topic names another; builds are release builds. Times on shared cores vary by tens of per cent.
 Figures of GPU machines that are older than 2026-11-27 have the rates of the data sheet.
 
@@ -239,3 +240,7 @@ def _thousands(number: str) -> str:
 
 def _range(dates: list[str]) -> str:
     return dates[0] if len(dates) == 1 else f"{min(dates)} to {max(dates)}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -17,6 +17,7 @@ import command_page
 import machine_page
 import notebook_pages
 import paper_pages
+import results_page
 import site_lists
 import unsafe_page
 
@@ -33,12 +34,16 @@ FOLDERS = ("examples", "machines", "workloads")
 #: The script with which the search runs without a server. The theme loads it from a network; this site has its own
 #: copy.
 SHIM = ROOT / "web" / "node_modules" / "iframe-worker" / "shim" / "index.js"
+#: The page for addresses that do not exist.
+MISSING = ROOT / "docs" / "404.html"
 _SHIM_OF_THEME = "https://unpkg.com/iframe-worker/shim"
 _SHIM_OF_SITE = "assets/iframe-worker.js"
-#: Lists of claims, which have pages on the site.
-_CLAIMS = re.compile(r"papers/(\w+)/claims\.toml")
-#: The folder of the algorithms' sources, which has a page on the site.
-_CATALOG = "crates/algorithms/src/catalog"
+#: Data of which the site makes pages, by patterns of their paths in the project.
+_MADE_OF = {
+    r"papers/(\w+)/claims\.toml": r"papers/\1.md",
+    r"benches/results/\w+\.csv": results_page.PAGE,
+    r"crates/algorithms/src/catalog": "algorithms.md",
+}
 _CODE = re.compile(r"`[^`\n]+`")
 _LINK = re.compile(r"(\]\()([^)#:\s]+)((?:#[^)\s]*)?\))")
 
@@ -55,7 +60,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made += [
         File.generated(config, f"notebooks/{name}.md", content=text) for name, text in notebook_pages.pages().items()
     ]
-    made.append(File.generated(config, unsafe_page.PAGE, content=unsafe_page.page()))
+    for program in (results_page, unsafe_page):
+        made.append(File.generated(config, program.PAGE, content=program.page()))
     made.append(File.generated(config, _SHIM_OF_SITE, content=SHIM.read_text()))
     listed = [path.relative_to(ROOT).as_posix() for path in _files_of_examples()]
     copied = [File.generated(config, name, content=(ROOT / name).read_text()) for name in listed]
@@ -99,8 +105,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
     def turned(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(source), link[2]))
-        on_site = FROM_ROOT.get(target) or _CLAIMS.sub(r"papers/\1.md", target.removeprefix("docs/"))
-        on_site = "algorithms.md" if on_site == _CATALOG else on_site
+        on_site = FROM_ROOT.get(target) or _page_of(target)
         if on_site.endswith(".ipynb") and not at.startswith("notebooks/"):
             # The page of the notebook.
             on_site = on_site.removesuffix(".ipynb") + ".md"
@@ -118,6 +123,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return text if at.startswith("algorithms/") else site_lists.deepened(text)
 
 
+def _page_of(path: str) -> str:
+    """Returns the path on the site of a file of the project, or of the page that is made of it."""
+    for pattern, page in _MADE_OF.items():
+        if found := re.fullmatch(pattern, path):
+            return found.expand(page)
+    return path.removeprefix("docs/")
+
+
 def _with_bars(code: str) -> str:
     """Replaces escaped bars of code in a table, which Python-Markdown shows with their backslashes."""
     if "\\|" not in code:
@@ -132,8 +145,8 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:  # noqa:
 
 
 def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:  # noqa: ARG001
-    """Replaces it in the page for addresses that do not exist."""
-    return output.replace(_SHIM_OF_THEME, _SHIM_OF_SITE)
+    """Replaces the theme's page for addresses that do not exist, which is legible only at the root of a server."""
+    return MISSING.read_text(encoding="utf-8") if template_name == MISSING.name else output
 
 
 def on_config(config: MkDocsConfig) -> Any:

@@ -2,7 +2,7 @@
 
 A row states its date, machine, commit and command, so nothing is copied by hand. `--record` replaces rows of the same
 topic, case, measure, unit and peer, and leaves all others. `before.csv` keeps the rows that were replaced last, with
-which the page compares. Run `python docs/generate.py` afterwards.
+which `docs/results_page.py` compares them.
 """
 
 import argparse

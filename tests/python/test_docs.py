@@ -84,7 +84,6 @@ def test_every_unsafe_block_has_an_argument() -> None:
 
 def test_page_of_results_is_their_tables() -> None:
     page = generated("results_page.py")
-    assert (ROOT / "docs" / "results.md").read_text() == page, "run 'python docs/generate.py'"
     tables = {path.stem for path in (ROOT / "benches" / "results").glob("*.csv")}
     assert set(re.findall(r"^Table: `benches/results/(\w+)\.csv`$", page, re.MULTILINE)) == tables
 

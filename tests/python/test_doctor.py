@@ -55,6 +55,19 @@ def test_a_launcher_of_another_library_is_found_out(monkeypatch: pytest.MonkeyPa
     assert "Open MPI" in check.found
 
 
+def test_a_launcher_that_does_not_end_is_named_with_its_options(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    slow = tmp_path / "mpiexec"
+    slow.write_text("#!/bin/sh\nexec sleep 30\n")
+    slow.chmod(0o755)
+    monkeypatch.setattr(doctor, "_launcher", lambda: Launcher(slow, "openmpi"))
+    monkeypatch.setattr(doctor, "_PATIENCE", 0.2)
+    check = doctor._ranks()
+    assert "two ranks did not start within 0.2 seconds" in check.found
+    assert check.mend == f"try {slow} --oversubscribe --bind-to none -n 2 hostname"
+
+
 def test_a_launcher_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "mpiexec"
     broken.write_text("#!/bin/sh\necho no such host >&2; exit 3\n")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import unisono as un
 from unisono.machines import part_names
+from unisono.planning.comparison import failed_names
 
 from .conftest import call
 
@@ -105,6 +106,32 @@ def test_parts_fail_by_name(workload: Path) -> None:
     assert "'board 99,0' is not a failure; accepted are A-B" in refused.err
 
 
+def test_a_part_fails_once_and_its_cables_add_up() -> None:
+    whole = network("hxmesh")
+    for failure in ("board 0,1", "2-20", 3):
+        with pytest.raises(un.InputError, match=f"the failure '{failure}' is named 2 times; name it once"):
+            un.machine(whole, failed=[failure, "0-1", failure])
+    fattree = un.machine("fattree-small", failed=["1024-1056:1", "1024-1056:1"])
+    assert fattree.describe()["failed"] == ["1024-1056:1", "1024-1056:1"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_failures_have_names(family: str) -> None:
+    whole = network(family)
+    broken = un.machine(whole, failed=["one-link"])
+    names = failed_names(broken)
+    assert all(" to " in name for name in names)
+    # Names are failures too, of the same cables.
+    assert un.machine(whole, failed=names).describe()["failed"] == broken.describe()["failed"]
+    assert failed_names(whole) == []
+
+
+def test_a_comparison_names_the_failures(workload: Path) -> None:
+    out = call("compare", str(workload), "--machines", "hx2mesh-small", "--fail", "board 2,1 to row switch 4").out
+    assert "hx2mesh-small, 2 failed" in out
+    assert "failed on hx2mesh-small: accelerator 4,2 to row switch 4; accelerator 4,3 to row switch 4" in out
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_ranks_run_on_the_accelerators_that_are_left(family: str, workload: Path) -> None:
     whole = network(family)
@@ -181,7 +208,8 @@ def test_a_failed_plane_takes_its_share_of_the_bandwidth(workload: Path) -> None
     row = un.compare([workload], [broken])[0]
     assert (row["failed"], row["cost_usd"]) == (["plane 1"], un.compare([workload], [whole])[0]["cost_usd"])
     ran = call("compare", str(workload), "--machines", "hx2mesh-small,fattree-small", "--fail", "plane 1")
-    assert "hx2mesh-small without plane 1" in ran.out
+    assert "hx2mesh-small, 1 failed" in ran.out
+    assert "failed on hx2mesh-small: plane 1\n" in ran.out
     assert "3 of 4 planes, 75.0 % of the bandwidth" in ran.out + ran.err
     assert "15 of 16 planes, 93.8 % of the bandwidth" in ran.out + ran.err
 

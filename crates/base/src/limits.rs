@@ -226,7 +226,7 @@ pub(crate) fn after_others<R>(earlier: &AtomicU64, item: impl FnOnce() -> (R, u6
     (found, steps)
 }
 
-/// Returns the steps that the last [`counted`] work of this thread was admitted with or spent.
+/// Returns the steps of the last [`counted`] work of this thread: the estimate with which it began, or those it spent.
 pub fn last_counted() -> u64 {
     LAST.get()
 }

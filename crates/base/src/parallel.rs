@@ -25,9 +25,9 @@ use crate::{
     limits, narrow,
 };
 
-/// Work that ends earlier starts no thread.
+/// The time after which work starts threads. Shorter work runs on its caller alone.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// Time between two looks of a caller that waits for its threads, whether the user asked to stop.
+/// The interval at which a caller that waits for its threads tests whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The stack of a thread: that of a main thread on Linux.

@@ -30,7 +30,7 @@ pub const CSL: Csl = Csl {
     write: emit,
 };
 
-/// The same project with functions that measure the time.
+/// The project of [`CSL`] with functions that measure the time.
 pub const CSL_MEASURED: Csl = Csl {
     about: About {
         name: "csl-measured",
@@ -41,7 +41,7 @@ pub const CSL_MEASURED: Csl = Csl {
     write: emit_measured,
 };
 
-/// The same collective as modules that an own program imports.
+/// The collective as modules that a user's CSL program imports.
 pub const CSL_MODULE: Csl = Csl {
     about: About {
         name: "csl-module",

@@ -68,11 +68,11 @@ impl fmt::Debug for UserMapper {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mapper {
-    /// The same box.
+    /// The box of the chunk.
     OneToOne,
     /// The whole buffer.
     All,
-    /// Always this box.
+    /// This box, for every chunk.
     Fixed(Box3),
     /// The chunk, with the whole extent of one dimension.
     Slice(usize),
@@ -85,7 +85,7 @@ pub enum Mapper {
     /// One row of the buffer, at the columns of the chunk: dimension d of the buffer follows dimension d - 1 of the
     /// range.
     RowChunk(i64),
-    /// The same box, moved.
+    /// The box of the chunk, moved.
     Shift(Point),
     /// A buffer of one dimension over one dimension of the range.
     Project(usize),

@@ -63,7 +63,7 @@ impl What {
         collective(operation, sides, element_bytes)
     }
 
-    /// Returns its messages between pairs of ranks; none for a collective that a plan or a library serves and that
+    /// Returns its messages between pairs of ranks; `None` for a collective that a plan or a library serves and that
     /// combines nothing.
     pub fn direct(&self) -> Option<Direct> {
         if !self.cells.is_empty() {

@@ -23,7 +23,7 @@ pub struct Control {
 struct Client {
     stream: UnixStream,
     request: Vec<u8>,
-    /// Bytes of the answer that are still to be written; none before the request is whole.
+    /// Bytes of the answer that are still to be written; `None` before the request is whole.
     answer: Option<Vec<u8>>,
 }
 
@@ -79,7 +79,7 @@ impl Control {
 }
 
 impl Client {
-    /// Reads what has arrived, and returns whether the request is whole; none where the client has gone.
+    /// Reads what has arrived, and returns whether the request is whole; `None` if the client has gone.
     fn read(&mut self) -> Option<bool> {
         let mut part = [0; LONGEST];
         match self.stream.read(&mut part) {

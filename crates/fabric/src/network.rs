@@ -207,7 +207,7 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the port towards its destination, and returns the port; none where the packet is dropped.
+    /// Puts a packet on the port towards its destination, and returns the port; `None` if the packet is dropped.
     fn forward(&mut self, mut packet: Arrival, own: bool) -> Option<usize> {
         let Some(at) = self.routes[packet.node][packet.to] else {
             // All ways are down: the drop counts at the cable that would be taken.

@@ -10,7 +10,7 @@ pub struct FileBits {
     /// The reason why a property does not hold, in words.
     #[serde(rename = "unlike_elements")]
     pub unlike: Option<String>,
-    /// The class of the elements; none without `place`, and if the sizes and ways have unlike classes.
+    /// The class of the elements; `None` without `place`, and if the sizes and ways have unlike classes.
     #[serde(skip)]
     pub class: Option<String>,
 }

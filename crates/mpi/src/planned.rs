@@ -69,7 +69,7 @@ impl Planned {
         Ok(rows.filter(|_| least == 1).map(|rows| Self::new(Route::direct(private), rows, rank)))
     }
 
-    /// Runs calls by these rows, with messages by this route.
+    /// Makes an executor that runs calls by these rows and sends messages by this route.
     pub fn new(route: Route, rows: Rows, rank: u32) -> Self {
         Self::sharing(route, Arc::new(rows), rank)
     }
@@ -82,7 +82,8 @@ impl Planned {
         Self { rows, route, rank, executors, scratch, spare, running, moves: 0, watch, patience, inside: false }
     }
 
-    /// Runs the same rows by another route, for calls that the library advances while it makes progress.
+    /// Makes an executor of the same rows with another route, for calls that the MPI library advances in its own
+    /// progress function.
     pub fn beside(&self, route: Route) -> Self {
         let mut beside = Self::sharing(route, Arc::clone(&self.rows), self.rank);
         beside.inside = true;

@@ -142,7 +142,7 @@ fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits
     Ok(Some(first.or(proof.unlike_elements).unwrap_or_else(|| TOO_LARGE.to_owned())))
 }
 
-/// Returns why the file of a target with an order of additions of its own lacks a property; none if it has it, or if
+/// Returns why the file of a target with an order of additions of its own lacks a property; `None` if it has it, or if
 /// the target adds as the schedule does.
 fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<String>, PlanError> {
     let refused = |reason: String| PlanError::NotExpressible { reason };

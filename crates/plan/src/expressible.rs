@@ -11,8 +11,8 @@ use unisono_schedule::verify::Method;
 
 use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_file::sort_by_files};
 
-/// Instructions of all schedules that are built to find out whether the target can express them, once one is found that
-/// it can; other candidates stay unmarked.
+/// The most instructions of all schedules that are built to test whether the target can express them. The tests go
+/// beyond it until one candidate is expressible. Candidates without a test stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
 /// Candidates that are built at the same time.

@@ -52,7 +52,7 @@ pub struct BoundReport {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub reference: &'static str,
-    /// The same as `reference`, by the key that plans use.
+    /// The reference again, under the key that plans use.
     pub source: &'static str,
     pub assumes: String,
     pub standing: Standing,

@@ -27,7 +27,7 @@ const PACKETS: u64 = 1 << 10;
 /// take longer to read back.
 const MOST_INSTRUCTIONS: usize = 1 << 13;
 const MOST_OF_MSCCLPP: usize = 1 << 12;
-/// The same for one form is this many times as much.
+/// The factor by which these numbers of instructions are larger if only one form is timed.
 const MORE_OF_ONE: usize = 4;
 /// The most bytes of the largest buffer for which MSCCL++ plans with packets are tried. Their proof orders each packet
 /// against every other one (17 GB at 64 KiB).

@@ -156,7 +156,7 @@ pub fn note_large_work(note: Option<Py<PyAny>>) {
     }));
 }
 
-/// Returns the steps with which the last call of this thread was admitted.
+/// Returns the steps of the last counted call of this thread: the estimate with which it began, or the steps it spent.
 #[pyfunction]
 pub fn steps_counted() -> u64 {
     limits::last_counted()

@@ -404,7 +404,7 @@ impl Schedule {
 }
 
 impl Operand {
-    /// Returns the buffer (0 in, 1 out, 2 tmp) and the slice of `len` elements; none for a stream.
+    /// Returns the buffer (0 in, 1 out, 2 tmp) and the slice of `len` elements; `None` for a stream.
     pub(crate) fn slice(self, len: u32) -> Option<(usize, Span)> {
         match self {
             Operand::In(start) => Some((0, Span::new(start, len))),

@@ -27,7 +27,7 @@ pub struct Steps {
     distance: Vec<u32>,
 }
 
-/// The most steps for which a network is treated in this way.
+/// The most steps of a network whose forests are found by moving one tree to every root.
 const MOST_STEPS: usize = 64;
 
 impl Steps {

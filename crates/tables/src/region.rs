@@ -10,7 +10,7 @@ use crate::{Export, Unsaid};
 /// Settings of an algorithm by the target's names.
 pub type Settings = Vec<(&'static str, String)>;
 
-/// Settings for our parameters on so many ranks, or why there are none.
+/// A function from our parameters and a number of ranks to the target's settings, or the reason why there are none.
 pub type Translate = fn(&[(String, String)], u32) -> Result<Settings, String>;
 
 /// The target's own algorithm for one of ours, which may have several.
@@ -160,7 +160,7 @@ impl<'a> View<'a> {
         if first.is_ok() { first } else { said.find(Result::is_ok).unwrap_or(first) }
     }
 
-    /// Leaves all rows of a collective on so many ranks, for a reason.
+    /// Leaves all rows of a collective on `ranks` ranks to the library, for a reason.
     pub fn leave_all(&mut self, kind: Kind, ranks: u32, reason: &str) {
         for (at, row) in
             self.table.rows().to_vec().iter().enumerate().filter(|(_, r)| r.kind == kind && r.ranks == ranks)
@@ -184,7 +184,7 @@ impl<'a> View<'a> {
         self.ranks(kind).into_iter().flat_map(of).collect()
     }
 
-    /// Ranks per node with rows of a collective on so many ranks, none (for any) last.
+    /// Returns the numbers of ranks per node for which a collective on `ranks` ranks has rows; `None` (any) is last.
     pub fn placements(&self, kind: Kind, ranks: u32) -> Vec<Option<u32>> {
         let rows = self.table.rows().iter().filter(|r| r.kind == kind && r.ranks == ranks);
         let all: BTreeSet<Option<u32>> = rows.map(|r| r.per_node).collect();
@@ -196,7 +196,7 @@ impl<'a> View<'a> {
         self.regions_on(kind, ranks, None, class)
     }
 
-    /// The same for so many ranks per node.
+    /// Returns these regions for `per_node` ranks per node.
     pub fn regions_on(&mut self, kind: Kind, ranks: u32, per_node: Option<u32>, class: OperatorClass) -> Vec<Region> {
         let of = |r: &&Row| r.kind == kind && r.ranks == ranks;
         let mut starts: BTreeSet<u64> = [0].into();
@@ -240,7 +240,7 @@ pub fn any_operator(kind: Kind) -> OperatorClass {
     if kind.reduces() && kind != Kind::Barrier { OperatorClass::Commutative } else { OperatorClass::None }
 }
 
-/// Bytes of all ranks together for so many of each; no limit stays none.
+/// Returns the bytes of all ranks together, from those of each rank. The largest number, no limit, stays the same.
 pub fn of_all(bytes: u64, ranks: u32) -> u64 {
     bytes.saturating_mul(u64::from(ranks))
 }

@@ -20,7 +20,7 @@ pub struct Exchange<L: MessageLayer> {
     pub array: Arc<Array>,
     /// Data received in separate memory, and its places in the array.
     pub apart: Vec<(Unpacked, Room)>,
-    /// Separate memory from which data is sent.
+    /// Buffers outside of the arrays, from which data is sent.
     pub kept: Vec<Room>,
     /// Keeps the counts that the library reads.
     pub call: Option<Arc<LibraryCall>>,

@@ -450,7 +450,7 @@ _machine_and_plan_options = (
 file_or_plan_options = _stack(
     click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="FILE|COLLECTIVE"), *_machine_and_plan_options
 )
-#: The same for a command with another possible input, or with a plan for another form than the output.
+#: These for a command with another possible input, or with a plan for another form than the output.
 maybe_file_or_plan_options = _stack(
     click.argument("file_or_collective", type=FILE_OR_COLLECTIVE, metavar="[FILE|COLLECTIVE]", required=False),
     *_machine_and_plan_options,

@@ -87,11 +87,11 @@ PLACED_GPU_FILE = (UnusedOptions(_PLANNED[3:], _HAS_ITS_OWN), _GOES_WITH_GOAL)
 #: Any of these files without a machine.
 OF_NO_MACHINE = (UnusedOptions(_PART, "names a part of a machine; name the machine too, with --machine"),)
 FILE = (*PLACED_FILE, *OF_NO_MACHINE)
-#: The same if the command does not run the file.
+#: Options that a file with a schedule does not use, if the command does not run the file.
 MODEL_OF_FILE = (
     UnusedOptions(("model",), "is for a plan or a run, and the schedule of a file is neither here; drop it"),
 )
-#: The same if the command runs it on a machine whose simulator has no models.
+#: Options that it does not use, if the command runs it on a machine whose simulator has no models.
 MODEL_OF_RUN = (
     UnusedOptions(
         ("model",),

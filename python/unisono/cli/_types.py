@@ -29,7 +29,7 @@ class KnownName(click.ParamType[str]):
         return self._spelling(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG002
-        """Returns the names that begin so, and files if they are accepted."""
+        """Returns the names that begin with the typed text, and files if they are accepted."""
         found = [CompletionItem(name) for name in self._listed() if name.startswith(incomplete)]
         return [*found, CompletionItem(incomplete, type="file")] if self._files else found
 

@@ -21,7 +21,7 @@ from unisono.cli._options import (
 from unisono.cli._output import number, print_json, print_lines, print_notes, print_table, progress
 from unisono.cli._pictures import check_picture
 from unisono.cli._types import Names
-from unisono.planning.comparison import product_of
+from unisono.planning.comparison import failed_names, product_of
 
 __all__ = ["compare"]
 
@@ -105,7 +105,8 @@ def compare(
     print_lines(
         *dict.fromkeys(f"{row['workload']} on {row['machine']}: {row['reason']}" for row in rows if row["reason"])
     )
-    legend = []
+    failures = zip(labels, map(failed_names, places), strict=True)
+    legend = [f"failed on {label}: {'; '.join(names)}" for label, names in failures if names]
     if any(row["best"] for row in rows):
         legend.append("* the least of the machines for the workload" + (", by copy of the model" if fill else ""))
     if any(row["used_cost_usd"] is not None and row["utilization"] != 1 for row in rows):
@@ -128,7 +129,7 @@ def _cells(row: ComparisonRow, *, fill: bool) -> list[str]:
     product = product_of(row, fill=fill)
     return [
         row["workload"],
-        row["machine"] + (f" without {', '.join(row['failed'])}" if row["failed"] else ""),
+        row["machine"] + (f", {len(row['failed'])} failed" if row["failed"] else ""),
         "-" if row["accelerators"] is None else _used(row, fill=fill),
         _marked("-" if seconds is None else number(seconds * 1e3, 3), row, "seconds"),
         "-" if exposed is None else number(exposed * 1e3, 3),

@@ -196,7 +196,10 @@ class _Section:
 
 
 def ras_hangs(reports: Sequence[Report]) -> tuple[list[Hang], list[str]]:
-    """Returns the communicators of the last report whose ranks differ, and notes; earlier reports show who goes on."""
+    """Returns the communicators of the last report whose ranks differ, and notes.
+
+    Earlier reports show which ranks continue.
+    """
     last, earlier = reports[-1], reports[:-1]
     found, notes = [], []
     for name, of in last.differing.items():

@@ -58,8 +58,9 @@ def machine(
     machine of that many nodes. Accelerators after a failed one are numbered one lower.
 
     Raises:
-        InputError: no such preset or file, a damaged file, a shape beyond the machine, failures that do not exist or
-            that cut off accelerators, or ``nodes`` for a network whose own failures would name other nodes then.
+        InputError: no such preset or file, a damaged file, a shape beyond the machine, failures that do not exist, are
+            named twice or cut off accelerators, or ``nodes`` for a network whose own failures would name other nodes
+            then.
 
     """
     made, sides, failures = _machine(name), shape_of(shape), _failures(failed)
@@ -79,10 +80,15 @@ def _failures(failed: Iterable[SupportsIndex | str] | None) -> list[str]:
     if failed is None:
         return []
     what = "failed must be a list of links, as in '3-17', and nodes"
-    return [
+    found = [
         failure if isinstance(failure, str) else str(_node("a node that failed", failure))
         for failure in items(failed, f"{what}; {shown(failed)} is not")
     ]
+    # Numbers of cables (A-B:N) add up.
+    again = next((one for one in found if ":" not in one and found.count(one) > 1), None)
+    if again is not None:
+        raise InputError(f"the failure '{again}' is named {found.count(again)} times; name it once")
+    return found
 
 
 def _node(what: str, value: SupportsIndex) -> int:

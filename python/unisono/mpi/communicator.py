@@ -88,7 +88,7 @@ class World:
         self._channels = [_core.Channel(mpi._handleof(comm)) for _ in range(channels)]
         self._pending: list[Operation | None] = [None] * channels
         self._issued = 0
-        #: Choices by what all ranks know of a call, and handles by operator and element type.
+        #: Choices by the facts of a call that all ranks have, and handles by operator and element type.
         self._chosen: dict[tuple[Any, ...], tuple[int | None, CallFacts]] = {}
         self._operators: dict[tuple[str, str], tuple[int, int]] = {}
         self._group = Group(comm, self._channels)
@@ -148,9 +148,10 @@ class World:
     def start(
         self, collective: str, x: Array | None = None, *, op: Any = "sum", root: int = 0, out: Array | None = None
     ) -> Operation:
-        """Begins a collective and returns at once; arrays as its own function takes them, and kept until it is over.
+        """Begins a collective and returns at once.
 
-        Where all channels are busy, the oldest call is waited for first.
+        The arrays are those of the function of that name. The operation keeps them until it has ended. If all channels
+        are busy, the function first waits for the oldest call.
         """
         call = self._describe(collective, x, op, root, out)
         result = None if collective == "barrier" else x if collective in _IN_PLACE else call.got
@@ -161,8 +162,8 @@ class World:
     ) -> CallFacts:
         """Returns what later calls of ``count`` elements will run; all ranks call it together.
 
-        ``count`` is that of one rank's piece where ranks have pieces. Where a model plans, ranks wait here for each
-        other, and no more when such a call begins.
+        In collectives of one piece a rank, ``count`` is that of a piece. If the plan is made by a model, the ranks wait
+        for each other here, so that a later call of this size begins without waiting.
         """
         if collective not in _FUNCTIONS or collective == "barrier":
             known = ", ".join(name for name in _FUNCTIONS if name != "barrier")

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import shlex
 import shutil
 import subprocess
 import sys
@@ -128,7 +129,9 @@ def _ranks() -> Check:
             command, env=environment(launcher), capture_output=True, text=True, errors="replace", timeout=_PATIENCE
         )
     except (OSError, subprocess.TimeoutExpired) as failure:
-        return Check(name, False, False, f"mpi4py {version}: {failure}", f"try {' '.join(command[:3])} hostname")
+        late = f"two ranks did not start within {_PATIENCE} seconds; the computer may be busy"
+        found = late if isinstance(failure, subprocess.TimeoutExpired) else str(failure)
+        return Check(name, False, False, f"mpi4py {version}: {found}", f"try {shlex.join(command[:-3])} hostname")
     lines = [line.split(" ", 1) for line in ran.stdout.splitlines() if line[:1].isdigit()]
     # The lines of two ranks that are alone may come as one, and these ranks may end with an error.
     size, library = lines[0] if lines else ("", "")

@@ -85,7 +85,7 @@ def _of_conditions(tuned: set[str | None], target: str) -> list[str]:
 
 
 def other_library(conditions: str, target: str) -> str | None:
-    """The library that reads the files of a format, where rows were measured under another one."""
+    """Returns the library that reads the files of a format, or None if rows were measured under that library."""
     name = _OF_FORMAT.get(target)
     return None if name == conditions.split()[0] else name
 
@@ -103,7 +103,7 @@ def _image(target: str, library: str | os.PathLike[str] | None) -> bytes | None:
 
 
 def says(target: str, library: str | os.PathLike[str] | None = None) -> Callable[[dict[str, Any]], str | None]:
-    """A function from a row of a decision table to the algorithm and parameters by which a file of a format states it.
+    """Returns a function from a row of a decision table to the algorithm and parameters by which a file states it.
 
     The function returns None if such a file cannot state the row. ``library`` is as for :func:`export_table`.
 
@@ -133,7 +133,7 @@ def row_of(plan: Plan, first_bytes: int, last_bytes: int | None) -> dict[str, An
 
 
 def _said_as(row: dict[str, Any], target: str, image: bytes | None) -> dict[str, Any] | None:
-    """The row as a format states it: with its own algorithm, or one of the same schedule; None where it cannot."""
+    """Returns the row as a format states it, with its own algorithm or one of the same schedule; None if it cannot."""
     if row["algorithm"] == "library":
         return None
     for own in (row, *({**row, "algorithm": name, "params": {}} for name in other_names(row))):

@@ -36,7 +36,7 @@ LIBRARY = Path(__file__).parents[1] / "_lib" / "libunisono_preload.so"
 SETTINGS = tuple(_core.variables_of_programs())
 
 
-#: Options of launchers that say how many ranks there are.
+#: Options of launchers that state the number of ranks.
 _RANKS = re.compile(r"--?(n|np|ntasks)(=.*)?|-n[0-9]+")
 #: Launchers of schedulers, which take the number of ranks by `-n` and give their environment to the ranks.
 _SCHEDULERS = ("srun", "aprun")

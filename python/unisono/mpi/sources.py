@@ -82,7 +82,7 @@ class Source(Protocol):
     """Chooses a schedule for a call; all ranks ask together, and get the same answer."""
 
     def choose(self, call: Call) -> tuple[int | None, CallFacts]:
-        """The number of the plan that serves the call (None: the library does), and what to say of it."""
+        """Returns the number of the plan that serves the call, None for the library, and a sentence on the choice."""
         ...
 
 

@@ -6,7 +6,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from unisono._core import Error, InputError, Machine, UnsupportedError, WorkloadGraph, workload_presets
+from unisono._core import Error, InputError, Machine, UnsupportedError, WorkloadGraph, part_names, workload_presets
 from unisono.base.files import exists, file_name, title
 from unisono.base.html import TableOfRows, time_text
 from unisono.base.inputs import MachineLike, items
@@ -19,7 +19,7 @@ from unisono.planning import training
 from unisono.planning.programs import price, read_workload, step, takes_rates
 from unisono.planning.workloads import workload
 
-__all__ = ["compare", "product_of"]
+__all__ = ["compare", "failed_names", "product_of"]
 
 
 def compare(
@@ -211,6 +211,22 @@ def product_of(row: ComparisonRow, *, fill: bool) -> float | None:
 def _failed(machine: Machine) -> list[str]:
     """Returns the failed links and nodes of the machine."""
     return list(machine.describe().get("failed") or ())
+
+
+def failed_names(machine: Machine) -> list[str]:
+    """Returns the failed links and nodes of a network by names, as ``failed`` takes them: ``leaf 0 to top 3:1``."""
+    failed = _failed(machine)
+    if not failed:
+        return []
+    names = part_names(machine_of({key: value for key, value in machine.describe().items() if key != "failed"}))
+
+    def named(failure: str) -> str:
+        ends, colon, count = failure.partition(":")
+        if not all(end.isdecimal() for end in ends.split("-")):
+            return failure
+        return " to ".join(names[int(end)] for end in ends.split("-")) + colon + count
+
+    return [named(failure) for failure in failed]
 
 
 def _accelerators(machine: Machine) -> int | None:

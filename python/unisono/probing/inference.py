@@ -76,7 +76,7 @@ class Evidence:
 
 @dataclass
 class Suspect:
-    """Cables of which one explains slow messages; no message tells them apart."""
+    """Cables of which one explains slow messages; no message crosses only a part of them."""
 
     cables: list[int]
     #: Slow messages that it explains, by their numbers in each set, and messages that it may have made slow.

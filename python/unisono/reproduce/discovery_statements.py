@@ -13,7 +13,7 @@ from unisono.reproduce import Finding
 __all__ = ["Build", "checks"]
 
 Listed = Mapping[str, Any]
-#: Submits an example of the paper in so many rounds.
+#: A function that submits an example of the paper in the given number of rounds.
 Build = Callable[[Discovery | TaskList, str, int], None]
 
 ALL, ONE_TO_ONE, TRANSPOSED = Mapper("all"), Mapper("one_to_one"), Mapper("transposed", perm=(1, 0))

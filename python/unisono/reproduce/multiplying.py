@@ -198,7 +198,7 @@ def _program(listed: Listed) -> Finding:
 
 
 def _consistent(listed: Listed) -> Finding:
-    """The schedules of a row whose proof says that all processes end with the same bits."""
+    """Returns the schedules of a row whose proof states that all processes end with the same bits."""
     name, param = listed["algorithm"]
     made = [runs.program(ranks, name, {param: text}) for ranks, text in listed["schedules"]]
     return Finding(listed["reported"], sum(schedule.verify().repeatable for schedule in made))

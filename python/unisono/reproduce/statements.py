@@ -35,12 +35,12 @@ class Inventory:
 
     @property
     def decided(self) -> dict[str, list[Listed]]:
-        """The rows of each statement that some decide, by the id of its first row."""
+        """The rows of each statement that rows decide, by the id of the first row."""
         return self._by_statement("")
 
     @property
     def consistent(self) -> dict[str, list[Listed]]:
-        """The rows of each statement that rows agree with and do not decide."""
+        """The rows of each statement with which its rows agree without a decision, by the id of the first row."""
         return self._by_statement(*(set(APART) - {"own"}))
 
     def _by_statement(self, *apart: str) -> dict[str, list[Listed]]:

@@ -7,7 +7,7 @@ from unisono._core import InputError, Mapper
 
 #: The whole array.
 all_ = Mapper("all")
-#: The same indices; all indices in dimensions that the array has and the range has not.
+#: A mapper to the indices of the chunk, and to all indices in dimensions that the array has and the range has not.
 one_to_one = Mapper("one_to_one")
 
 
@@ -26,7 +26,7 @@ def neighborhood(*widths: int) -> Mapper:
     return Mapper("neighborhood", halo=widths)
 
 
-#: The same mapper by another usual name.
+#: Another usual name of `neighborhood`.
 halo = neighborhood
 
 

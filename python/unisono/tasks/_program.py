@@ -205,7 +205,7 @@ class Program:
         self._add(made, made.first)
 
     def _add(self, task: Task, number: int) -> None:
-        """Appends a task that the discovery has under a number."""
+        """Appends a task, whose number in the discovery is ``number``."""
         self._numbered[number] = task
         self.tasks.append(task)
         self._steps.append(task)

@@ -144,7 +144,7 @@ class Regret:
     measured: int
     #: The logarithm of each cell, by the iterations that the choice did not use; whether a point of it was measured.
     cells: list[tuple[float, bool]]
-    #: The same with all points measured: the noise of the measurements alone.
+    #: The logarithm of each cell if all points are measured: the noise of the measurements alone.
     noise: list[float]
 
 

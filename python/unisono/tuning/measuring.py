@@ -20,7 +20,7 @@ _BURST = 2e-4
 _MOST_CALLS = 200
 #: The most calls of a contestant before its rounds; the second is the last one if it is long.
 _FIRST_CALLS = 4
-#: Calls of so many seconds are made once a round: other work disturbs them little.
+#: Calls that take at least these seconds are made once a round, because other work disturbs them little.
 _LONG_CALL = 0.1
 #: The largest load for each core of a machine that counts as idle except for this program.
 _BUSY = 1.25

@@ -14,8 +14,9 @@ use super::Speeds;
 
 /// The number of parts of a message with a choice; more parts balance loads better and take longer.
 const PARTS: u32 = 8;
-/// The same for the many messages of an exchange, which balance each other: parts that each sender has at least, and
-/// the least parts of a message. An alltoall of 1,024 accelerators differs by at most 0.4 % from one of 8 parts.
+/// The least number of parts of a sender's messages together, and of each message, in an exchange. They are fewer
+/// because many messages balance each other. An alltoall of 1,024 accelerators differs by at most 0.4 % from one of
+/// 8 parts.
 const PARTS_OF_SENDER: u32 = 256;
 const LEAST_PARTS: u32 = 2;
 

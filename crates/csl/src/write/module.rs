@@ -80,7 +80,7 @@ fn declared(plan: &Plan) -> String {
     text
 }
 
-/// The same as fields of a structure.
+/// The parameters that every file passes on, as fields of a structure.
 fn passed(plan: &Plan) -> &'static str {
     if plan.tasks.is_empty() { ".colors = colors" } else { ".colors = colors, .tasks = tasks" }
 }

@@ -77,8 +77,9 @@ fn mirrored(route: &ColorRoute, shift: u8) -> ColorRoute {
 }
 
 pub struct PingPong {
-    /// PEs of the line, and whether it is a column.
+    /// The number of PEs of the line.
     pes: u32,
+    /// True if the line is a column, false if it is a row.
     is_column: bool,
     colors: Vec<(&'static str, u8)>,
 }

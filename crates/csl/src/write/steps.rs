@@ -54,7 +54,8 @@ impl Descriptor {
         }
     }
 
-    /// The same as a variable of an operation, if it is in memory and the operation is a loop.
+    /// Returns the descriptor of an end. If the end is in memory and the operation is a loop, the descriptor is a
+    /// variable of the operation, which the loop moves.
     pub fn moving(self, end: End, is_loop: bool, thread: usize, operation: usize) -> Self {
         if !is_loop || matches!(end, End::Fabric(_)) {
             return self;
@@ -63,7 +64,8 @@ impl Descriptor {
     }
 }
 
-/// The last `length` steps, so many times; each time these descriptors move on by a chunk of elements.
+/// A loop that runs the last `length` steps `rounds` times. After each round the descriptors `moved` advance by `chunk`
+/// elements.
 pub struct Loop {
     pub length: usize,
     pub rounds: u32,

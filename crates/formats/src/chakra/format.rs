@@ -7,10 +7,10 @@ use unisono_workload::chakra;
 use super::tasks::{Units, from_tasks};
 use crate::{About, Contents, Emitter, Files, Refused};
 
-/// One trace a rank.
+/// Chakra's execution traces, one a rank.
 pub struct Chakra;
 
-/// The same, with the key of the system file that names it.
+/// A workload of ASTRA-sim: one Chakra trace a rank, with the key of the system file that names the traces.
 pub struct AstraSim;
 
 /// The collectives of ASTRA-sim by the key of their implementation.

@@ -3,7 +3,7 @@
 /// The part that a line lacks; messages print it after the text that was found.
 pub(super) type Wrong = String;
 
-/// Numbers of so many digits fit in 64 bits.
+/// The most digits of a number that surely fits in 64 bits.
 const MOST_DIGITS: usize = 19;
 
 /// The bytes of a word.

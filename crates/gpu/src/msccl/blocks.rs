@@ -193,9 +193,9 @@ impl Blocks {
     }
 }
 
-/// Keeps a reduction apart from the one before it, which the executor's parser would make one: it takes the length of
-/// the last for all, holds so many only, and adds the destination last, which has other bits. A step that is awaited
-/// ends such a run.
+/// Separates a reduction from the one before it, because the executor's parser would merge both into one. A merged
+/// step has the length of the last for all, a limited number of sources, and other bits, since the destination is added
+/// last. A step that another one waits for ends such a run.
 fn unfuse(steps: &mut [Step], work: &Work, waits: bool) {
     let Op::Reduce { into, .. } = work.op else { return };
     if let Some(last) = steps.last_mut().filter(|last| last.kind == Type::Reduce && last.destination == into && !waits)

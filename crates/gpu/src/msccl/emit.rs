@@ -178,8 +178,8 @@ fn fault(reason: impl std::fmt::Display) -> String {
     format!("the emitted file is wrong, please report it: {reason}")
 }
 
-/// The text of a program that reads back to a proved schedule whose results are the same expressions, in each of the
-/// ways that the file says it may be run.
+/// Returns the text of a program. Read back, in place and out of place as the file permits, the text is a proved
+/// schedule with the same expressions as results.
 pub(super) fn checked(program: &Program, schedule: &Schedule, proof: &Proof) -> Result<String, String> {
     let text = write(program);
     let again = parse::program(&text).map_err(fault)?;

@@ -22,8 +22,8 @@ use super::{
     slots,
 };
 
-/// The collective of a program at the size that is asked for, and its chunks of the elements. What `facts` leaves open
-/// is as the file says, and else one element a chunk, f32, sum and root 0.
+/// The collective of a program at the size that is asked for, and its chunks of the elements. Values
+/// that `facts` leaves open are those of the file; their defaults are one element a chunk, f32, sum and root 0.
 ///
 /// # Errors
 /// The size does not divide into the chunks, or buffers of it are too large.

@@ -111,7 +111,7 @@ pub fn of_program(p: &Program, processors: u32) -> Vec<(Option<NodeId>, String)>
 /// Checks that the thread blocks of a GPU hold a number of steps.
 ///
 /// # Errors
-/// They do not.
+/// The thread blocks do not hold the steps.
 pub fn check_steps(node: NodeId, steps: usize) -> Result<(), String> {
     let most = STEPS * BLOCKS;
     if steps > most { Err(format!("{node} would take more than {most} steps")) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! The contents of a file, before they mean a schedule.
+//! The contents of a file of MSCCL, as it is written: not yet converted to a schedule.
 
 use unisono_collective::Kind;
 use unisono_formats::Facts;

@@ -44,7 +44,7 @@ pub fn room(protocol: &str, kind: Kind) -> Room {
 }
 
 impl Room {
-    /// Chunks of a piece, for chunks of so many bytes.
+    /// Returns the chunks of a piece, for chunks of `chunk` bytes.
     fn piece(self, chunk: u64) -> u32 {
         narrow((self.slot / chunk.max(1)).clamp(1, u64::from(limits::COUNT)))
     }

@@ -15,14 +15,15 @@ use super::{
 const BUFFER: u64 = u32::MAX as u64;
 /// Bytes of scratch memory that `reuse_resources` gives to the chunks of a plan.
 const SCRATCH: u64 = 64 << 20;
-/// Bytes that GPU memory is allocated in.
+/// The bytes of a piece of GPU memory, which is allocated in whole pieces.
 const ALLOCATED: u64 = 2 << 20;
-/// Numbers of such pieces that are tried.
+/// The largest number of pieces that the search for a size tries.
 const PIECES: u64 = 4096;
 /// Turns of a pipeline that the kernels count.
 const TURNS: u64 = u16::MAX as u64;
 
-/// Everything that the runtime does not do at the size asked for, or otherwise at the largest size that it accepts.
+/// Returns the faults of a plan at the size asked for: operations and sizes that the runtime does not support.
+/// Without a size they are those at the largest size that it accepts.
 pub fn check(plan: &Plan, layout: &Layout, dtype: Option<Dtype>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let wide = dtype.filter(|dtype| matches!(dtype, Dtype::F64 | Dtype::I64));

@@ -81,7 +81,7 @@ pub struct Exporter<'a> {
     /// The messages that bring a piece of a stream: the thread blocks of the writer and of the receiver, and the number
     /// of the message among theirs.
     pub(super) messages: BTreeMap<(InstrId, At, At), u32>,
-    /// GPUs whose memory a switch accesses for a leader, which has not told them so far: the leader comes first.
+    /// Pairs of a leader, first, and a GPU whose memory a switch accesses for it, without a signal to the GPU so far.
     pub(super) untold: BTreeSet<(u32, u32)>,
 }
 

@@ -210,8 +210,8 @@ fn stray(op: &Op) -> Option<String> {
     mixed.then(|| format!("a buffer of {name} has one of \"type\", \"buffer_id\" and \"switch_channel_id\""))
 }
 
-/// Operations whose kernel reads remote memory, whatever their channel type says, and the one that has port channels
-/// alone.
+/// Returns the fault of an operation whose channel type its kernel does not support: kernels that read remote memory
+/// use memory channels only, and a flush uses port channels only.
 fn channel_type(op: &Op) -> Option<String> {
     let by_port = op.channel_type == Some(ChannelType::Port);
     let reads = matches!(op.name, Name::Get | Name::Rre | Name::Rres | Name::Res | Name::Respkt | Name::Recspkt);

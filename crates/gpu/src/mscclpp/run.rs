@@ -29,7 +29,7 @@ pub struct Run {
     /// The signal that each wait takes, by the step and the place of the wait among its effects; the same for
     /// semaphores, whose initial values have no step.
     pub taken: FxHashMap<(At, usize), (At, usize)>,
-    /// True if all thread blocks end, in every run; none if the order of runs is open.
+    /// True if all thread blocks end, in every run; `None` if the order of runs is open.
     pub ends: Option<bool>,
     pub faults: Vec<Fault>,
 }
@@ -168,7 +168,7 @@ impl State<'_> {
         Some((after, taken))
     }
 
-    /// The steps that wrote some packets; none if one of them has not been written.
+    /// The steps that wrote some packets; `None` if one of them has not been written.
     fn writers(&self, span: Span) -> Option<Vec<At>> {
         let (mut at, mut writers) = (span.start, Vec::new());
         let before = self.packets.range(..=(span.gpu, span.start)).next_back();

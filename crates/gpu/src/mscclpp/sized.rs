@@ -58,7 +58,7 @@ impl Sized {
         Ok(races(&self.program, &self.layout, &self.run, &history))
     }
 
-    /// The findings about the order of accesses; none if the run did not end or slices are outside of their buffers.
+    /// The findings about the order of accesses; `None` if the run did not end or slices are outside of their buffers.
     pub fn ordered(&self, options: Options) -> Result<Option<Vec<Fault>>, ImportError> {
         if self.run.ends != Some(true) || !self.faults.is_empty() {
             return Ok(None);
@@ -68,7 +68,7 @@ impl Sized {
         Ok(Some(found))
     }
 
-    /// True if no operation writes the input; none in place.
+    /// True if no operation writes the input; `None` in place.
     pub fn keeps_input(&self) -> Option<bool> {
         let writes = || self.program.moves().flat_map(|(_, m)| &m.writes).any(|s| s.space == Space::Input);
         self.layout.in_place().is_none().then(|| !writes())

@@ -124,7 +124,7 @@ impl State<'_> {
         }
     }
 
-    /// The reason why some packets have not come; none if they have.
+    /// The reason why some packets have not come; `None` if they have.
     fn missing_packets(&self, at: At, span: Span) -> Option<(String, Option<usize>)> {
         let place = self.program.step(at).place;
         let writes = |act: &Act, grain: u32| matches!(act, Act::Move(m) if m.writes.iter().any(|w| w.meets(Span { start: grain, len: 1, ..span })));

@@ -115,10 +115,9 @@ fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanErr
     Ok(OnNetwork { machine, part: NetworkPart::new(network, nodes, extents.dims())?, model, extents, is_listed })
 }
 
-/// With the model of packets, candidates are simulated that are predicted to take at most so many times as long as the
-/// best, while all of them together take at most so many steps of the simulator (some 10 s). The best is always
-/// simulated.
+/// The largest predicted time, over that of the best candidate, of a candidate that the model `packets` simulates.
 const WORTH: f64 = 4.0;
+/// The most steps of the simulator for all these candidates together (some 10 s). The best is always simulated.
 const MOST_STEPS: u128 = 1 << 32;
 /// The least number of steps: half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;

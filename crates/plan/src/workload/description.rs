@@ -31,8 +31,8 @@ pub struct Workload {
 pub struct Dimension {
     pub name: String,
     pub size: u32,
-    /// Rows and columns that its members take on a network of rows and columns; their product is `size`. A row where it
-    /// says nothing.
+    /// Rows and columns that its members take on a network of rows and columns; their product is `size`. `None`
+    /// is a row.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
     /// True if each member holds a copy of the model, so that the size is free. At most one dimension is.

@@ -26,7 +26,7 @@ pub struct TableBits {
     pub ranks: u32,
     /// The properties that hold, of `ranks`, `place`, `size` and `ranks-count`.
     pub bits: Vec<&'static str>,
-    /// Two elements or two sizes with different expressions, in words; none if `size` holds.
+    /// Two elements or two sizes with different expressions, in words; `None` if `size` holds.
     pub unlike: Option<String>,
     /// The reason why `ranks-count` does not hold, if a number of contributors is given.
     pub unlike_contributors: Option<String>,
@@ -122,7 +122,7 @@ impl PlanFile {
     }
 }
 
-/// Returns why elements of a collective on `ranks` ranks are not the tree of `n` contributors; none if they are.
+/// Returns why elements of a collective on `ranks` ranks are not the tree of `n` contributors; `None` if they are.
 pub fn lacks_tree(kind: Kind, ranks: u32, elements: &Elements, n: u32) -> Option<String> {
     if !kind.reduces() || kind == Kind::Barrier {
         return None;

@@ -80,7 +80,7 @@ pub trait Contributions {
     fn first_rank(&self, id: u32) -> u32;
     /// Compares an expression with the required contents; the error describes the difference.
     fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String>;
-    /// Returns the probability that a wrong schedule passes; none if it cannot.
+    /// Returns the probability that a wrong schedule passes; `None` if it cannot.
     fn error_probability(&self) -> Option<f64>;
 }
 

@@ -40,7 +40,7 @@ impl Expressions {
         self.ranks as usize + self.rows.len()
     }
 
-    /// Returns the operands of an expression; none for the input of a rank.
+    /// Returns the operands of an expression; `None` for the input of a rank.
     pub fn operands(&self, id: u32) -> Option<(u32, u32)> {
         id.checked_sub(self.ranks).map(|row| self.rows[row as usize])
     }

@@ -89,9 +89,9 @@ pub struct Proof {
     pub repeatable: bool,
     /// `exact` or `fingerprint`.
     pub method: &'static str,
-    /// The probability that a wrong schedule passes the proof by fingerprint; none for an exact proof.
+    /// The probability that a wrong schedule passes the proof by fingerprint; `None` for an exact proof.
     pub error_probability: Option<f64>,
-    /// The seed of a proof by fingerprint, which repeats it; none for an exact proof.
+    /// The seed of a proof by fingerprint, which repeats it; `None` for an exact proof.
     pub seed: Option<Seed>,
     pub scratch_bytes_max: Bytes,
     /// A digest of 128 bits of the results' expressions: two schedules of one collective with the same class give the
@@ -100,12 +100,12 @@ pub struct Proof {
     pub expression_class: Option<String>,
     /// The properties `ranks` (`repeatable`) and `place` that hold.
     pub bits: Vec<&'static str>,
-    /// A digest of 256 bits of the expression that all elements of a result have; none without `place`.
+    /// A digest of 256 bits of the expression that all elements of a result have; `None` without `place`.
     pub element_class: Option<String>,
-    /// The expression of all elements; none without `place`, of a scan, and of collectives that combine nothing.
+    /// The expression of all elements; `None` without `place`, of a scan, and of collectives that combine nothing.
     #[serde(skip)]
     pub element_expression: Option<Expression>,
-    /// Two elements with different expressions, in words; none with `place`.
+    /// Two elements with different expressions, in words; `None` with `place`.
     pub unlike_elements: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }

@@ -45,7 +45,7 @@ impl Name {
         Self { digest, words: Vec::new(), numbers: Vec::new(), written: 0, expressions, kept: None }
     }
 
-    /// Returns an empty name that keeps its words.
+    /// Returns an empty name that also stores all words of which it makes the digest.
     pub fn keeping() -> Self {
         Self { kept: Some(Vec::new()), ..Self::new(true) }
     }

@@ -47,7 +47,7 @@ struct Class {
     /// Time at which the head is due.
     time: u64,
     stamp: u32,
-    /// The head; 0 if no event waits.
+    /// The number of the event that comes first; 0 if no event waits.
     head: u32,
     /// Root of the heap of the others.
     others: u32,

@@ -40,8 +40,8 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
         self.0.run_carried(last).is_ok()
     }
 
-    /// Returns the results of these ranks, the number of tasks that are done, and the carrier. Results of other ranks
-    /// are not more than in their own part.
+    /// Returns the results of these ranks, the number of tasks that are done, and the carrier. For ranks of
+    /// other parts the results are incomplete: no value exceeds that of their own part.
     pub fn results(self) -> (Run, u64, C) {
         let done = self.0.done;
         let (run, carrier) = self.0.results();

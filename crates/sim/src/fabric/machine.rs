@@ -115,7 +115,7 @@ pub struct Machine<'a> {
     pub(super) router_turn: Vec<u8>,
     /// Bit per row of a router: a wavelet waits there.
     pub(super) pending: Vec<u64>,
-    /// The same by cycle modulo [`SOON`]: a wavelet may move in the row from that cycle on.
+    /// Bits per row of a router, by cycle modulo [`SOON`]: from that cycle on a wavelet of the row may move.
     pub(super) arriving: Vec<[u64; SOON as usize]>,
     /// Wavelets of a ramp arrive later than can be noted, so their rows become pending before.
     pub(super) arrive_late: bool,

@@ -77,7 +77,7 @@ struct Head {
 pub enum Repeat {
     /// No wavelet arrived or left.
     Same,
-    /// The same wavelets one period later.
+    /// The wavelets are those of one period before, later by a period.
     Shifted,
     No,
 }

@@ -17,7 +17,7 @@ use crate::endpoint::engine;
 /// Steps of a packet, and of creating a queue: measured with alltoalls on HammingMeshes.
 const STEPS_A_PACKET: u128 = 400;
 const STEPS_A_QUEUE: u128 = 8;
-/// Packet-hops of a CPU second, for alltoalls on HammingMeshes of 1,024 accelerators (docs/results.md).
+/// Packet-hops of a CPU second, for alltoalls on HammingMeshes of 1,024 accelerators (benches/results/networks.csv).
 const HOPS_A_SECOND: f64 = 3e6;
 /// Bytes of a message in the task graph of traffic and beside it: its send and its receive.
 const TRAFFIC_BYTES_A_MESSAGE: u128 = 128;

@@ -35,7 +35,7 @@ pub(super) enum Happening {
     Free(u32),
     /// A credit of a link and a virtual channel has returned.
     Credit(u32, u8),
-    /// The same, by the number of the channel.
+    /// A credit has returned, of the virtual channel with this number among those of all links.
     LateCredit(u32),
     /// A message is passed to its interface.
     Posted(u32),
@@ -401,7 +401,7 @@ impl Events {
         first.and_then(|head| u64::try_from(head >> 64).ok())
     }
 
-    /// Returns the lane whose next events are due to be read ahead, once each time.
+    /// Returns the lane whose next events should be read ahead now, and forgets it; `None` if there is no such lane.
     #[inline]
     pub fn take_due(&mut self) -> Option<Place> {
         self.due.take()

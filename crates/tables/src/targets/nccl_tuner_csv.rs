@@ -140,7 +140,7 @@ pub(super) fn skipped(kind: Kind, algorithm: &str, spread: Spread) -> Option<Str
     })
 }
 
-/// A table under the names of NCCL. A line names the number of nodes: so many ranks on each.
+/// Returns a table under the names of NCCL. A line names the number of nodes, so all nodes have equal numbers of ranks.
 pub(super) fn view<'a>(target: &'static str, table: &DecisionTable, names: &'static [Counterpart]) -> View<'a> {
     let whole_nodes = |ranks: u32, per_node| ranks.is_multiple_of(per_node);
     View::new(target, table, names, false, whole_nodes, None, COLLECTIVES.iter().map(|c| c.0))

@@ -63,7 +63,7 @@ fn divisors(ranks: u32) -> Vec<u32> {
     all
 }
 
-/// The bytes of a rank for which a rule holds; none if no call has them.
+/// The bytes of a rank for which a rule holds; `None` if no call has them.
 fn interval(first: u64, last: u64, divisor: u64) -> Option<String> {
     let (from, to) = (first.div_ceil(divisor), if last == u64::MAX { u64::MAX } else { last / divisor });
     match (from, to) {

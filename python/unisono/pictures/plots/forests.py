@@ -237,7 +237,7 @@ def _draw_depths(axes: Axes, front: Front, unit: float, chosen: int) -> None:
 
 
 def _draw_chunks(axes: Axes, point: FrontPoint, unit: float, chosen: tuple[int, float]) -> None:
-    """Draws the forests of the only depth, over the number of chunks."""
+    """Draws times over numbers of chunks, for a front whose forests all have one depth."""
     times = dict([chosen, *((count, seconds) for count, seconds in point["forests"])])
     line = [(count, seconds / unit) for count, seconds in sorted(times.items())]
     label = f"forests of depth {point['depth']}"

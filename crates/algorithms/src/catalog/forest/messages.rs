@@ -17,7 +17,7 @@ use crate::{
 pub(super) struct Messages<'a> {
     pub case: &'a Case<'a>,
     pub roots: Roots,
-    /// The sums of roots to which all ranks send; none in the order of arrival.
+    /// The sums of roots to which all ranks send; `None` in the order of arrival.
     pub sums: Option<Sums>,
     /// By rank the scratch memory of its sums, and the elements of a place in it.
     pub scratch: Vec<u32>,

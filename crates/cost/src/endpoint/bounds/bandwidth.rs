@@ -12,7 +12,7 @@ use crate::{Bound, CostProblem, Time};
 
 pub struct Bandwidth;
 
-/// Returns the bytes that some rank must send, and that some rank must receive; none for a barrier.
+/// Returns the bytes that some rank must send, and that some rank must receive; `None` for a barrier.
 pub(crate) fn least_bytes(c: &Collective) -> Option<(u64, u64)> {
     let (others, n) = (u64::from(c.ranks - 1), u64::from(c.elements));
     // The bytes that all ranks must send, in transfers of `n` elements, are spread over all ranks in whole elements.

@@ -42,8 +42,8 @@ use super::Speeds;
 const PARTS: u64 = 1 << 19;
 const MOST_PARTS: u64 = 16;
 
-/// The same for messages that choose among different links: packets choose a few at a time, but all packets of a long
-/// part would make one choice.
+/// These two numbers for messages that choose among different links. Packets choose a few at
+/// a time, and all packets of a part make one choice, so a long message has more parts.
 const PARTS_UNLIKE: u64 = 1 << 16;
 const MOST_PARTS_UNLIKE: u64 = 1 << 10;
 

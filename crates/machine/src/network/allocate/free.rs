@@ -10,12 +10,12 @@ pub struct Placed {
 }
 
 impl Placed {
-    /// Returns the number of its boards, which may exceed the size of the job.
+    /// Returns the number of boards at the crossings, which may exceed the size of the job.
     pub fn size(&self) -> u64 {
         self.positions.iter().map(|line| line.len() as u64).product()
     }
 
-    /// Returns its boards by their row-major numbers over `count` boards.
+    /// Returns the row-major numbers of the job's boards on a network with `count` boards in each dimension.
     pub fn boards(&self, count: &[u32]) -> Vec<u32> {
         let cross = |before: Vec<u32>, (line, &all): (&Vec<u32>, &u32)| -> Vec<u32> {
             before.iter().flat_map(|at| line.iter().map(move |k| at * all + k)).collect()

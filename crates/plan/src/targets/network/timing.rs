@@ -19,14 +19,15 @@ use crate::{PlanError, Target, TimeSource, Timed, candidates::build};
 /// The most instructions of a ranked candidate without a closed form. They take part of a second to time.
 pub(super) const MOST_RANKED: u64 = 1 << 18;
 
-/// The same in switches, whose messages are cheaper to time, because each goes over one link.
+/// The most instructions of a ranked candidate that reduces in switches. Its messages are cheaper to time, because each
+/// goes over one link.
 pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 
 /// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many
 /// instructions.
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
-/// The same for trees, whose closed form does not count packets in buffers.
+/// The most instructions with which trees are timed by messages; their closed form does not count packets in buffers.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
 
 /// Returns prices of messages for ranks arranged by `extents`. Algorithms choose their shape by them.

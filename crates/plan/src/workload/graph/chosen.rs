@@ -49,8 +49,8 @@ impl Chosen {
         }
     }
 
-    /// The name of the algorithm, and the most instructions that the schedule of one group may have; no number where
-    /// only building it tells.
+    /// Returns the name of the algorithm, and the most instructions that the schedule of one group may have; `None` if
+    /// the schedule has to be built to count them.
     pub fn size(&self) -> (&str, Option<u64>) {
         match &self.by {
             By::Plan(plan) => {

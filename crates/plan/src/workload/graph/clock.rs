@@ -42,7 +42,7 @@ impl Clock {
         Self::with_messages(graph, overlap, seconds, &OnePort)
     }
 
-    /// The same for programs with messages between pairs, whose times `messages` returns.
+    /// Puts a program with messages between pairs on the clock; `messages` returns their times.
     ///
     /// # Errors
     /// As [`Clock::new`].

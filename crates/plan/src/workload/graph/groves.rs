@@ -25,7 +25,7 @@ const MOST_OF_ALL: u64 = 1 << 21;
 const TELLING: u32 = 16;
 
 /// The links of forests of more chunks are expected to be busy for at least this share of the time of one of few
-/// chunks; measured were 1.0 to 1.11 (docs/results.md).
+/// chunks; measured were 1.0 to 1.11 (benches/results/forests.csv).
 const OF_MORE: f64 = 0.9;
 
 /// Forests of groups of equal size.
@@ -34,12 +34,12 @@ pub(super) struct Groves<'a> {
     pub groups: &'a Arc<Groups>,
     /// The collective of the first group.
     pub problem: &'a Problem,
-    /// No group is faster.
+    /// A lower bound of the seconds of each group.
     pub bound_seconds: f64,
 }
 
 impl Groves<'_> {
-    /// The fastest forest of the first group alone, of those that may take at most so many seconds.
+    /// Returns the fastest forest of the first group alone, if it may take at most `most_seconds`.
     pub fn best(&self, most_seconds: f64) -> Option<Timed> {
         let (target, collective) = (&self.problem.target, self.problem.collective);
         let case = target.case(collective);

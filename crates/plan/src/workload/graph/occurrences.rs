@@ -55,7 +55,7 @@ impl Occurrences {
 }
 
 impl Occurrence {
-    /// The communication of the same ranks after so many others.
+    /// Returns the communication of the same ranks that follows `before` others of them.
     fn after(self, before: usize) -> Self {
         match self {
             Self::Groups(table, _) => Self::Groups(table, before),

@@ -1,5 +1,5 @@
-//! The second opinion on a program: communications in place of which a cheaper one or none suffices, with what is
-//! saved.
+//! The second opinion on a program: communications that a cheaper one could replace, or that the program does not need,
+//! with the time and bytes saved.
 
 use serde::Serialize;
 use unisono_collective::Kind;
@@ -11,12 +11,12 @@ use unisono_workload::{
 use super::{Prices, prices::Communication};
 use crate::PlanError;
 
-/// A communication of a program, and what suffices in its place.
+/// A communication of a program, and the cheaper communication that could replace it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct OpinionRow {
     pub name: String,
     pub kind: &'static str,
-    /// The kind of collective that suffices, or `nothing`.
+    /// The kind of the cheaper collective, or `nothing` if the program does not need the communication.
     pub suffices: &'static str,
     /// Why it suffices.
     pub reason: String,
@@ -28,11 +28,11 @@ pub struct OpinionRow {
     pub suffices_seconds: f64,
     /// The time saved over all executions.
     pub saved_seconds: f64,
-    /// The bytes that a rank has to send less in a step, of a group of that size.
+    /// The bytes that a rank of a group of that size no longer sends in a step.
     pub saved_bytes: u64,
 }
 
-/// The findings of the reader that save time, those that save most first.
+/// Returns the findings of the reader that save time, the largest saving first.
 pub(super) fn second_opinion(graph: &WorkloadGraph, prices: &mut Prices) -> Result<Vec<OpinionRow>, PlanError> {
     let mut rows = Vec::new();
     for finding in &graph.findings {

@@ -199,7 +199,7 @@ impl Step<'_> {
     }
 }
 
-/// The nodes of one class in time.
+/// The nodes of one class of ranks, with the begin and the end of each.
 struct Seen<'a> {
     graph: &'a WorkloadGraph,
     class: usize,

@@ -23,7 +23,7 @@ use crate::PlanError;
 const COMMUNICATES: u8 = 0;
 const COMPUTES: u8 = 1;
 const TICKS_PER_SECOND: f64 = 1e12;
-/// The memory of an instruction or a stream of a schedule, as in the task graph of one schedule.
+/// The estimated bytes of memory of each instruction or stream in the task graph.
 const BYTES_EACH: u128 = 96;
 const STEPS_EACH: u128 = 128;
 /// Tags of messages are below the number that stands for any tag.

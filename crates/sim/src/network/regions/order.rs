@@ -26,7 +26,7 @@ pub(in super::super) struct Log {
     pub entries: Vec<Entry>,
     /// Stamps of packets' events that all regions had made before this window.
     base: u64,
-    /// The same, including those of the entries.
+    /// Stamps of packets' events that all regions have made, those of the entries included.
     listed: u64,
     /// The stamp, in the order of all regions, for each stamp of this region's ranks' events made before this window.
     of_ranks: Vec<u32>,
