@@ -1,7 +1,7 @@
 """Writes the generated pages of docs/, and the picture of the README.
 
-docs/gpus.md is from measured times, and docs/machines.md from the presets. With --check nothing is written, and a page that is out of date is an error.
-`docs/site_hooks.py` makes further pages, which only the site has.
+docs/gpus.md is from measured times, and docs/machines.md from the presets. With --check nothing is written, and a page
+that is out of date is an error. `docs/site_hooks.py` makes further pages, which only the site has.
 """
 
 import sys

@@ -31,13 +31,8 @@ impl Slots {
         Self { slot: end / SLOTS as f64, busy: vec![0.0; links * SLOTS], full: vec![[0; WORDS]; links], rates }
     }
 
-<<<<<<< HEAD
     /// Returns the end of a message of one unit over `links` that uses all their free time from `ready` on. Sets
     /// `reserved` to its slots.
-=======
-    /// Returns the end of a message of one unit over `links` that uses all their free time from `ready` on.
-    /// Sets `reserved` to its slots.
->>>>>>> 5996b04a1968e558022fcf28b2257c09dd1280a0
     pub fn fit(&self, links: &[u32], ready: f64, reserved: &mut Reservation) -> f64 {
         let mut at = narrow::<usize>(rounded((ready / self.slot).floor())).min(SLOTS - 1);
         at = self.next(links, at);
