@@ -335,7 +335,8 @@ def test_few_points_of_another_network_are_fitted(slower: float) -> None:
 def test_a_disturbed_point_is_named_and_does_not_bend_the_fit() -> None:
     points, _ = synthetic({"start_us": 9.0, "hop_us": 0.9, "sent_ns_per_byte": 0.25, "worked_ns_per_byte": 0.05})
     spoilt = [*points[:5], Measured("allgather", 4, 1, 8192, points[5].seconds * 3), *points[6:]]
-    residuals = calibrated(un.machine(MESH), spoilt)[2]
+    _, _, residuals, notes = calibrated(un.machine(MESH), spoilt)
+    assert [note for note in notes if "allgather of 8192 bytes on 4 GPUs" in note and "is not fitted" in note]
     errors = [abs(residual.error) for residual in residuals]
     assert errors[5] > 0.5
     assert max(errors[:5] + errors[6:]) < 0.12, errors
@@ -354,7 +355,8 @@ def test_a_calibrated_node_of_four_a100_is_predicted(tmp_path: Path) -> None:
 
     residuals = gpu_page.fitted()
     fitted = [r for r in residuals if r.fitted]
-    assert (len(fitted), len(residuals)) == (48, 174)
+    # One of six sizes of the reduce-scatter on 2 GPUs took longer than a longer call, and is left out.
+    assert (len(fitted), len(residuals)) == (47, 174)
     within = [r for r in residuals if abs(r.error) <= 0.15]
     assert len(within) >= 0.9 * len(residuals)
     # Three times of 8 B and 1 KiB are above those of 2 KiB of the same collective.
@@ -417,8 +419,9 @@ def test_two_nodes_over_tcp_are_fitted_by_six_points() -> None:
     own, fit = gpu_page.two_boxes()
     assert max(residual.error for residual in own) < -0.5
     errors = {residual.point.bytes: abs(residual.error) for residual in fit if residual.fitted}
-    assert len(errors) == 6
-    assert max(error for size, error in errors.items() if size != 393216) < 0.15
+    # 384 KiB took longer than 1 MiB, by the same algorithm, and is left out.
+    assert len(errors) == 5
+    assert max(errors.values()) < 0.15
     large = [abs(residual.error) for residual in fit if residual.point.bytes >= 786432]
     assert sorted(large)[-2] < 0.15
 
