@@ -55,14 +55,20 @@ pub(crate) fn sort_by_files(
     let accepted = |row: &(Timed, Expressible)| row.1 == Some(Ok(()));
     let unlooked = |row: &(Timed, Expressible)| if accepted(row) { Known::Prediction } else { Known::Nothing };
     let mut known: Vec<Known> = candidates.iter().map(unlooked).collect();
-    // The least time of a file over its prediction that was found, by algorithm.
-    let mut factors = BTreeMap::<&str, f64>::new();
+    // The least time of a file over its prediction that was found, and the fewest chunks, by algorithm.
+    let mut factors = BTreeMap::<&str, (f64, u64)>::new();
     let (mut estimates, mut files, mut instructions) = (0, 0, 0);
     loop {
         interrupt::check();
-        let found = factors.values().copied().reduce(f64::min);
+        let found = factors.values().map(|&(factor, _)| factor).reduce(f64::min);
         let unknown = found.map_or(LEAST, |found| (found * LEAST_OF_OTHERS).max(LEAST));
-        let factor = |one: &Timed| factors.get(one.algorithm.name()).map_or(unknown, |found| found * LEAST_OF_ALIKE);
+        // A file moves a message in slices, so it gains the more on its prediction, the longer the messages are: what
+        // many chunks gain is no bound for fewer.
+        let factor = |one: &Timed| match factors.get(one.algorithm.name()) {
+            Some(&(_, fewest)) if chunks(one) < fewest => LEAST,
+            Some(&(found, _)) => found * LEAST_OF_ALIKE,
+            None => unknown,
+        };
         let least = |n: usize| {
             let one = &candidates[n].0;
             match &known[n] {
@@ -85,8 +91,8 @@ pub(crate) fn sort_by_files(
                 match form {
                     Some(form) => {
                         let factor = (form.seconds / one.time.seconds).clamp(LEAST, 1.0);
-                        let found = factors.entry(one.algorithm.name()).or_insert(factor);
-                        *found = found.min(factor);
+                        let found = factors.entry(one.algorithm.name()).or_insert((factor, u64::MAX));
+                        *found = (found.0.min(factor), found.1.min(chunks(one)));
                         Known::Estimate(form)
                     }
                     None => Known::Nothing,
@@ -133,6 +139,11 @@ pub(crate) fn sort_by_files(
     });
     candidates.extend(rows.into_iter().map(|(_, row)| row));
     Ok(())
+}
+
+/// Returns the chunks into which a candidate cuts its vector, 1 if it has no such parameter.
+fn chunks(one: &Timed) -> u64 {
+    one.params.get("chunks").and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// Returns the time of a candidate's file in a form, or the reason why the file cannot be written.

@@ -40,6 +40,8 @@ _PRIOR = 0.03
 #: Weights of this form make least squares of least absolute relative errors, which few disturbed points do not bend.
 _TOLERATED = 0.02
 _ROUNDS = 20
+#: A call that takes this many times as long as a longer one by the same algorithm was disturbed.
+_DISTURBED = 1.15
 #: The least size of a price, in which its distance from NCCL's own is counted.
 _LEAST = (1.0, 0.1, 0.1, 1e-3, 1e-3)
 _KEYS = ("start_us", "hop_us", "network_hop_us", "sent_ns_per_byte", "worked_ns_per_byte")
@@ -163,7 +165,8 @@ def calibrated(
         kept.append(point)
     if not kept:
         raise InputError(f"no point can be fitted: {notes[-1]}")
-    fitted = chosen_points(kept, count)
+    fitted, disturbed = _undisturbed(machine, chosen_points(kept, count))
+    notes += disturbed
     groups = _groups(machine, fitted)
     table = machine.describe()
     table["nccl"] = {"measured": _measured(fitted), "fits": [group.table() for group in groups]}
@@ -176,6 +179,26 @@ def calibrated(
             Residual(point, choice["algorithm"], choice["protocol"], choice["seconds"], id(point) in chosen)
         )
     return made, groups, residuals, list(dict.fromkeys(notes))
+
+
+def _undisturbed(machine: Machine, points: Sequence[Measured]) -> tuple[list[Measured], list[str]]:
+    """The points without those that took longer than a longer call by the same algorithm, and sentences about these."""
+    calls: dict[tuple[str, int, int, _Key], list[Measured]] = {}
+    for point in points:
+        best = choice_at(machine, point)["choices"][0]
+        key = (best["algorithm"], best["protocol"], point.nodes > 1)
+        calls.setdefault((point.collective, point.ranks, point.nodes, key), []).append(point)
+    late, notes = set(), []
+    for (collective, ranks, _, _), of in calls.items():
+        for point in of:
+            longer = [other.seconds for other in of if other.bytes > point.bytes]
+            if longer and point.seconds > _DISTURBED * min(longer):
+                late.add(id(point))
+                notes.append(
+                    f"{collective} of {point.bytes} bytes on {ranks} GPUs took {1e6 * point.seconds:.1f} µs, more than "
+                    f"a longer call by the same algorithm ({1e6 * min(longer):.1f} µs), and is not fitted"
+                )
+    return [point for point in points if id(point) not in late], notes
 
 
 def check_gpus(machine: Machine, names: Iterable[str]) -> None:

@@ -47,7 +47,7 @@ const CHUNKS: Param = Param {
 const MOST_EMBEDDINGS: u32 = 64;
 const MOST_CHUNKS: u32 = 4096;
 /// Numbers of chunks that a plan considers on a network, and the least bytes of a chunk if there are several.
-const CHUNKS_TRIED: [u32; 6] = [1, 4, 16, 64, 128, 256];
+const CHUNKS_TRIED: [u32; 7] = [1, 2, 4, 16, 64, 128, 256];
 const LEAST_BYTES: u64 = 4096;
 const USUAL_BYTES: u64 = 1 << 16;
 const USUAL_CHUNKS: u64 = 64;

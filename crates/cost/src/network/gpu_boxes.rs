@@ -3,6 +3,8 @@
 //! All GPUs of a job and all boxes are assumed to be equal; the box of the first rank is read. Rates are those of the
 //! machine file.
 
+use std::collections::VecDeque;
+
 use unisono_base::narrow;
 use unisono_machine::network::{Gpu, Network, Plane, Topology};
 
@@ -16,6 +18,8 @@ pub struct GpuBoxes {
     pub ranks: u32,
     pub in_box: u32,
     pub links: BoxLinks,
+    /// The least latency of a message from a GPU of one box to one of another box; 0 for one box.
+    pub network_ns: f64,
 }
 
 /// The links of one box, GB/s.
@@ -89,7 +93,9 @@ impl GpuBoxes {
         };
         let used: Vec<u32> = nodes.iter().copied().filter(|node| node / in_box == of).collect();
         let links = BoxLinks::new(network, &plane, &used, &is_inside, gpu.nvlinks != Some(0));
-        Ok(Self { gpu, boxes, ranks: of_one, in_box, links })
+        let is_outside = |node: u32| node < plane.accelerators() && !is_inside(node);
+        let network_ns = if boxes > 1 { least_latency_ns(network, &plane, &used, &is_outside) } else { 0.0 };
+        Ok(Self { gpu, boxes, ranks: of_one, in_box, links, network_ns })
     }
 }
 
@@ -191,6 +197,30 @@ fn least_between(used: &[u32], nodes: u32, mut cables: Vec<(f64, u32, u32)>) -> 
         }
     }
     0.0
+}
+
+/// Returns the latency of the fastest way from one of some nodes to a node that `is_end`, 0 without such a way.
+fn least_latency_ns(network: &Network, plane: &Plane, from: &[u32], is_end: &dyn Fn(u32) -> bool) -> f64 {
+    let switch_ns = network.input_latency_ns + network.output_latency_ns;
+    let mut least = vec![f64::INFINITY; plane.nodes() as usize];
+    let mut open: VecDeque<u32> = from.iter().copied().collect();
+    from.iter().for_each(|&node| least[node as usize] = 0.0);
+    while let Some(node) = open.pop_front() {
+        for id in plane.leaving(node) {
+            let to = plane.link(id).to;
+            let at = least[node as usize] + network.link_speed(plane, id).latency_ns;
+            let at = if to < plane.accelerators() { at } else { at + switch_ns };
+            if at < least[to as usize] {
+                least[to as usize] = at;
+                // GPUs do not forward.
+                if to >= plane.accelerators() {
+                    open.push_back(to);
+                }
+            }
+        }
+    }
+    let ends = (0..plane.nodes()).filter(|&node| is_end(node)).map(|node| least[node as usize]);
+    Some(ends.fold(f64::INFINITY, f64::min)).filter(|ns| ns.is_finite()).unwrap_or(0.0)
 }
 
 fn gbytes(network: &Network, plane: &Plane, link: u32) -> f64 {

@@ -6,6 +6,8 @@ use crate::MachineError;
 
 /// The most NVLinks of a GPU in a file.
 const MOST_NVLINKS: u32 = 1024;
+/// The most GPUs of one process.
+const MOST_OF_PROCESS: u32 = 1024;
 /// The longest time in microseconds: 17 minutes.
 const MOST_US: f64 = 1e9;
 
@@ -76,6 +78,9 @@ pub struct Gpu {
     pub nvlinks: Option<u32>,
     #[serde(default)]
     pub cpu: Cpu,
+    /// The GPUs whose kernels one process starts, one after the other; without it each GPU has a process of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process_gpus: Option<u32>,
 }
 
 /// `[nccl]`: times of NCCL's algorithms on this machine, as `unisono calibrate --from` fits them to logs.
@@ -114,12 +119,15 @@ pub struct NcclFit {
 
 impl Gpu {
     pub(super) fn check(&self, origin: &str) -> Result<(), MachineError> {
-        match self.nvlinks.filter(|&links| links > MOST_NVLINKS) {
+        let wrong = |key, found: u32, accepted| {
+            Err(MachineError::Value { origin: origin.to_owned(), key, found: found.to_string(), accepted })
+        };
+        if let Some(found) = self.nvlinks.filter(|&links| links > MOST_NVLINKS) {
+            return wrong("gpu.nvlinks", found, "0 to 1024");
+        }
+        match self.process_gpus.filter(|gpus| !(1..=MOST_OF_PROCESS).contains(gpus)) {
             None => Ok(()),
-            Some(found) => {
-                let (origin, found) = (origin.to_owned(), found.to_string());
-                Err(MachineError::Value { origin, key: "gpu.nvlinks", found, accepted: "0 to 1024" })
-            }
+            Some(found) => wrong("gpu.process_gpus", found, "1 to 1024"),
         }
     }
 }

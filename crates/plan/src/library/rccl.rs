@@ -1,6 +1,6 @@
 //! RCCL's own choice, by its cost model.
 
-use unisono_cost::network::rccl::{Rccl, Time, VERSION};
+use unisono_cost::network::rccl::{FileTime, Rccl, Time, VERSION};
 
 use super::{LibraryChoice, LibraryReport, nccl};
 use crate::{PlanError, Problem};
@@ -16,30 +16,37 @@ pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     let c = &problem.collective;
     let rccl = Rccl::new(&part.network, &*part.topology, part.model.places()).map_err(PlanError::NoLibrary)?;
     let times = rccl.times(c.kind, nccl::counted(problem, c.bytes())).map_err(PlanError::NoLibraryTime)?;
-    let best = times.first().ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))?;
+    // RCCL compares the time of a file with no other one.
+    let file = rccl.file(c.kind, c.operator, u64::from(c.elements), c.bytes());
+    let choices: Vec<LibraryChoice> = file.iter().map(by_file).chain(times.iter().map(one_of)).collect();
+    let best = choices.first().ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))?;
     // The estimates for several boxes have factors that order the algorithms, and are not times.
     let seconds = (rccl.boxes() == 1).then_some(best.seconds);
     let bandwidths = seconds.and_then(|seconds| c.kind.bandwidths(c.ranks, c.bytes(), seconds));
-    let time = if seconds.is_some() { "choice and time are" } else { "the choice is" };
+    let own = if seconds.is_some() { "choice and time are" } else { "the choice is" };
     let none =
         if seconds.is_some() { "the time is not measured" } else { "its estimates on several boxes are not times" };
+    let note = match file {
+        Some(_) => format!(
+            "RCCL runs calls out of place of this size by a file of MSCCL ({VERSION}, tools/msccl-algorithms); the time \
+             is by RCCL's own latencies and the rates of thread blocks, and not measured"
+        ),
+        None => format!("{own} by RCCL's own model, {VERSION}; {none}"),
+    };
     Ok(LibraryReport {
         name: NAME,
         version: VERSION,
-        algorithm: best.algorithm.name(),
-        protocol: Some(best.protocol.name()),
+        algorithm: best.algorithm,
+        protocol: Some(best.protocol),
         channels: best.channels,
-        channel_gb_per_second: one_of(best).channel_gb_per_second,
+        channel_gb_per_second: best.channel_gb_per_second,
         seconds,
-        cost_seconds: Some(best.seconds),
+        cost_seconds: Some(best.cost_seconds),
         algbw: bandwidths.map(|b| b.algbw),
         busbw: bandwidths.map(|b| b.busbw),
         calibrated: false,
-        notes: vec![format!(
-            "{time} by RCCL's own model, {VERSION}; {none}, and MSCCL's files replace the choice at the sizes that they \
-             state"
-        )],
-        choices: times.iter().map(one_of).collect(),
+        notes: vec![note],
+        choices,
         bits: None,
     })
 }
@@ -54,6 +61,22 @@ fn one_of(time: &Time) -> LibraryChoice {
         latency_us: time.latency_us,
         cost_seconds: time.seconds,
         seconds: time.seconds,
+        calibrated: false,
+        work: None,
+        prices: None,
+    }
+}
+
+fn by_file(file: &FileTime) -> LibraryChoice {
+    LibraryChoice {
+        algorithm: file.name,
+        protocol: file.protocol.name(),
+        channels: Some(file.channels),
+        channel_gb_per_second: None,
+        gb_per_second: file.bandwidth,
+        latency_us: file.latency_us,
+        cost_seconds: file.seconds,
+        seconds: file.seconds,
         calibrated: false,
         work: None,
         prices: None,

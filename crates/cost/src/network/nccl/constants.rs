@@ -76,6 +76,14 @@ pub fn hop_us(medium: Medium, algorithm: Algorithm, protocol: Protocol) -> f64 {
     by_protocol[protocol as usize]
 }
 
+/// The latency of a message over the network for which the times of steps between boxes hold. Assumed: that of
+/// InfiniBand, as TE-CCL states it (github.com/microsoft/TE-CCL, teccl/topologies/dgx2.py).
+pub const NETWORK_US: f64 = 2.6;
+
+/// The time in which a process starts the kernel of one GPU: calls of a DGX A100 from one process for 2 to 8 GPUs take
+/// 4.2 us for each of the GPUs (github.com/NVIDIA/nccl-tests/issues/123).
+pub const KERNEL_US: f64 = 4.2;
+
 /// Returns the time to post one message to a network interface.
 pub fn post_us(cpu: Cpu) -> f64 {
     match cpu {
@@ -105,6 +113,18 @@ pub fn most_a_channel(algorithm: Algorithm, protocol: Protocol, architecture: Ge
 
 /// The limits of trees before that of LL128.
 pub const TREE: [[f64; 3]; 4] = [[26.5, 18.5, 10.0], [24.0, 23.6, 17.8], [38.7, 41.4, 36.0], [70.0, 42.8, 24.0]];
+
+/// Returns the rate at which one block passes on what arrives with flags, without waiting for a whole message; `None`
+/// for protocol Simple, whose steps contain this time. LL has half the data of LL128 on the wire, where 15 of 16 bytes
+/// are data.
+pub fn passing(protocol: Protocol, architecture: Generation, boxes: u32) -> Option<f64> {
+    let ll128 = most_a_channel(Algorithm::Tree, Protocol::Ll128, architecture, boxes);
+    match protocol {
+        Protocol::Ll => ll128.map(|rate| rate * 16.0 / 15.0 / 2.0),
+        Protocol::Ll128 => ll128,
+        Protocol::Simple => None,
+    }
+}
 
 /// Returns the column of one, two and more boxes.
 pub fn column(boxes: u32) -> usize {

@@ -5,7 +5,7 @@
 use unisono_base::narrow;
 use unisono_machine::network::{Cpu, Network, Topology};
 
-use super::constants::{Generation, nvlink};
+use super::constants::{self, Generation, nvlink};
 use crate::network::gpu_boxes::GpuBoxes;
 
 /// The part of a machine that a job uses, from NCCL's view.
@@ -30,6 +30,10 @@ pub struct Facts {
     /// Network interfaces of one box, and GB/s of each.
     pub nics: u32,
     pub nic: f64,
+    /// Microseconds that a message between boxes takes more than NCCL assumes; NCCL does not know them.
+    pub late_us: f64,
+    /// The GPUs of one process.
+    pub process_gpus: u32,
     /// True if the switches between boxes reduce (CollNet).
     pub network_reduces: bool,
 }
@@ -49,7 +53,8 @@ impl Facts {
         nodes: &[u32],
         network_reduces: bool,
     ) -> Result<Self, String> {
-        let GpuBoxes { gpu, boxes, ranks: gpus, in_box, links } = GpuBoxes::new("NCCL", network, topology, nodes)?;
+        let GpuBoxes { gpu, boxes, ranks: gpus, in_box, links, network_ns } =
+            GpuBoxes::new("NCCL", network, topology, nodes)?;
         let Some(generation) = Generation::of(gpu.architecture) else {
             return Err(format!(
                 "NCCL runs on GPUs of NVIDIA, and those of {} are {}; use --as rccl",
@@ -81,6 +86,8 @@ impl Facts {
             pcie_ring: if links.between > 0.0 { own.min(links.between) } else { own },
             nics: narrow((u64::from(links.nics) * u64::from(gpus)).div_ceil(u64::from(in_box))),
             nic: if links.pcie > 0.0 && links.nics > 0 { links.nic.min(links.pcie) } else { links.nic },
+            late_us: (network_ns / 1000.0 - constants::NETWORK_US).max(0.0),
+            process_gpus: gpu.process_gpus.unwrap_or(1).min(gpus),
             network_reduces,
         })
     }

@@ -173,13 +173,22 @@ impl Nccl {
         Ok(found)
     }
 
+    /// Returns the time in which a process starts the kernels of its GPUs. Calls follow each other, so it limits their
+    /// rate; the start of one kernel is in the latency of a call.
+    fn kernels_us(&self) -> f64 {
+        if self.facts.process_gpus > 1 { f64::from(self.facts.process_gpus) * constants::KERNEL_US } else { 0.0 }
+    }
+
     fn time(&self, kind: Kind, algorithm: Algorithm, protocol: Protocol, rates: &times::Rates, bytes: u64) -> Time {
         let cost_us = times::cost_us(self, kind, algorithm, protocol, rates, bytes);
         let steps = Steps::new(self, kind, algorithm, protocol, bytes);
         let fit = self.fitted.as_ref().and_then(|f| f.fit(algorithm.name(), protocol.name(), self.facts.boxes > 1));
         let us = match fit {
             Some(fit) => steps.priced_us(fit),
-            None => cost_us + bytes as f64 / (1000.0 * rates.bandwidth) * (steps.stretch - 1.0),
+            None => {
+                let moved_us = bytes as f64 / (1000.0 * rates.bandwidth) * (steps.stretch - 1.0);
+                (cost_us + moved_us + steps.late_us).max(self.kernels_us())
+            }
         };
         Time {
             algorithm,
@@ -194,7 +203,8 @@ impl Nccl {
             prices: Prices {
                 start_us: constants::base_us(algorithm, protocol),
                 hop_us: constants::hop_us(self.graphs.medium(&self.facts), algorithm, protocol),
-                network_hop_us: constants::hop_us(Medium::Net, algorithm, protocol),
+                network_hop_us: constants::hop_us(Medium::Net, algorithm, protocol)
+                    + steps::network_late_us(&self.facts),
                 ns_per_byte: bytes as f64 / rates.bandwidth * steps.stretch / (steps.sent + steps.worked).max(1.0),
             },
             steps,

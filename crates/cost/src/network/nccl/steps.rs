@@ -9,15 +9,24 @@
 //! ```
 //!
 //! A ring sends 2(n-1)/n of the bytes (allreduce), (n-1)/n (allgather, reduce-scatter) or all (broadcast, reduce), and
-//! works on (2n-1)/n or all of them. A broadcast in chunks of 512 KiB fills a pipeline of n-2 further chunks.
+//! works on (2n-1)/n or all of them. A broadcast in chunks of 512 KiB fills a pipeline: a chunk reaches the last GPU by
+//! n-2 further sends. The copies of the GPUs on the way to their own outputs do not delay it.
+//!
+//! NCCL's own estimate is of a long call over InfiniBand. Beside it, a step between boxes takes the latency of a slower
+//! network, and the longer post of a CPU; and in a tree with flags each GPU on the way passes on what it gets in one
+//! turn of its threads, which no other step hides.
 //!
 //! Source: `topoGetAlgoInfo` of NVIDIA/nccl, src/enqueue.cc; `threadThresholds` of src/graph/tuning.cc; chunks of
 //! src/include/collectives.h.
 
 use unisono_collective::Kind;
-use unisono_machine::network::NcclFit;
+use unisono_machine::network::{Cpu, NcclFit};
 
-use super::{Algorithm, Nccl, Protocol, constants::Generation, times};
+use super::{
+    Algorithm, Facts, Nccl, Protocol,
+    constants::{self, Generation},
+    times,
+};
 
 /// NCCL's largest number of channels.
 const MOST_BLOCKS: u32 = 64;
@@ -37,6 +46,8 @@ pub struct Steps {
     pub worked: f64,
     /// The factor by which few blocks or an unfilled pipeline are slower than NCCL's own estimate for the bytes.
     pub stretch: f64,
+    /// Microseconds beside NCCL's own estimate.
+    pub late_us: f64,
 }
 
 impl Steps {
@@ -69,14 +80,20 @@ impl Steps {
         let fill = if is_chain && protocol == Protocol::Simple { (n - 2.0) * s.min(CHUNK) } else { 0.0 };
         // The limits of LL on several boxes, and the corrections of trees, cover all sizes already.
         let idle = if is_ring && f.boxes == 1 { most / open } else { 1.0 };
-        let filled = if is_ring && f.boxes == 1 && s > 0.0 { 1.0 + fill / s } else { 1.0 };
+        let is_filled = is_ring && f.boxes == 1 && s > 0.0;
+        let filled = if is_filled { 1.0 + fill / ((sent + worked) * s) } else { 1.0 };
+        let passed = match constants::passing(protocol, f.architecture, f.boxes) {
+            Some(rate) if algorithm == Algorithm::Tree => s.min(threads * of_thread) / (1000.0 * rate),
+            _ => 0.0,
+        };
         Self {
             blocks: open,
             hops,
             network_hops,
             sent: sent * s + fill,
-            worked: if worked > 0.0 { worked * s + fill } else { 0.0 },
+            worked: worked * s,
             stretch: idle * filled,
+            late_us: network_hops * network_late_us(f) + (hops + network_hops) * passed,
         }
     }
 
@@ -86,6 +103,11 @@ impl Steps {
             + self.network_hops * fit.network_hop_us
             + (self.sent * fit.sent_ns_per_byte + self.worked * fit.worked_ns_per_byte) / 1000.0
     }
+}
+
+/// Returns the time of a step between boxes beside NCCL's own.
+pub(super) fn network_late_us(f: &Facts) -> f64 {
+    f.late_us + constants::post_us(f.cpu) - constants::post_us(Cpu::Intel)
 }
 
 /// Returns the steps of the longest way inside boxes, and between them, for algorithms other than rings.

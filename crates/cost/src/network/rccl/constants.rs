@@ -29,6 +29,8 @@ pub struct Constants {
     /// The rings of one box, if a box without interfaces has a fixed number.
     pub rings: Option<u32>,
     pub has_ll128: bool,
+    /// Files of MSCCL for allreduces on one box.
+    pub has_files: bool,
     /// Trees with protocol Simple on one box.
     pub has_simple_tree: bool,
     /// The factor of LL for broadcasts and reduces on one box.
@@ -56,6 +58,7 @@ pub static BOXES: [Constants; 2] = [
         bus: 161.4,
         rings: None,
         has_ll128: true,
+        has_files: false,
         has_simple_tree: true,
         rooted_ll: 1.0,
         tree: Steps {
@@ -105,6 +108,7 @@ pub static BOXES: [Constants; 2] = [
         bus: 336.0,
         rings: Some(28),
         has_ll128: false,
+        has_files: true,
         has_simple_tree: false,
         rooted_ll: 1.65,
         tree: Steps {

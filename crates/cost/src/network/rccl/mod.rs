@@ -6,14 +6,15 @@
 //!
 //! and half of the bus bandwidth for a tree. RCCL recognises a box by its links and takes constants that were measured
 //! on it; boxes that it does not recognise are not modelled. Rings between boxes have factors by size, those in one box
-//! do not. Files of MSCCL, which replace RCCL's choice, and variables such as `NCCL_ALGO` are not read.
+//! do not. [`Rccl::file`] is the file of MSCCL that replaces RCCL's choice. Variables such as `NCCL_ALGO` are not read.
 //!
 //! Source: `ncclTopoTuneModel` and `ncclTopoGetAlgoTime` of ROCm/rccl 0cbce2a7, src/graph/tuning.cc.
 
 mod constants;
+mod files;
 
 use unisono_collective::Kind;
-use unisono_machine::network::{Cpu, Network, Topology};
+use unisono_machine::network::{Cpu, Network, ThreadBlock, Topology};
 
 use self::constants::{BASE_US, BOXES, Constants, SIZES, Steps};
 use super::{
@@ -21,13 +22,16 @@ use super::{
     nccl::{Algorithm, Protocol},
 };
 
-pub use constants::VERSION;
+pub use self::{constants::VERSION, files::FileTime};
 
 /// A box of GPUs that RCCL recognises, and the number of boxes.
 pub struct Rccl {
     constants: &'static Constants,
     cpu: Cpu,
     boxes: u32,
+    blocks: ThreadBlock,
+    /// GB/s between two GPUs with a link.
+    pair: f64,
 }
 
 /// One algorithm with one protocol that RCCL enables.
@@ -67,7 +71,9 @@ impl Rccl {
                 found.gpu.architecture.name()
             ));
         };
-        Ok(Self { constants, cpu: found.gpu.cpu, boxes: found.boxes })
+        let pair = found.links.pairs.iter().copied().filter(|&rate| rate > 0.0).fold(f64::INFINITY, f64::min);
+        let blocks = network.thread_block.unwrap_or_default();
+        Ok(Self { constants, cpu: found.gpu.cpu, boxes: found.boxes, blocks, pair })
     }
 
     pub fn boxes(&self) -> u32 {

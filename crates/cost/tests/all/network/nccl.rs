@@ -30,6 +30,8 @@ fn switched(architecture: Generation, boxes: u32, gpus: u32, nvlink: f64, nic: f
         pcie_ring: 24.0,
         nics: gpus,
         nic,
+        late_us: 0.0,
+        process_gpus: 1,
         network_reduces: false,
     }
 }
@@ -136,6 +138,30 @@ fn rings_between_boxes_pay_for_posts_and_for_the_network() {
     let four = Facts { nics: 4, ..switched(Generation::Ampere, 2, 8, 240.0, 25.0) };
     let ring = Nccl::new(four, None).unwrap().graphs.ring;
     assert_eq!((ring.channels, ring.inter), (4, 24.0));
+}
+
+#[test]
+fn a_slower_network_an_amd_and_one_process_are_in_predictions_and_not_in_the_choice() {
+    let facts = switched(Generation::Hopper, 2, 8, 370.8, 48.0);
+    let predicted = |facts: &Facts, bytes| {
+        let time = of(&Nccl::new(facts.clone(), None).unwrap(), Kind::Allreduce, bytes, Algorithm::Tree, Protocol::Ll);
+        (time.seconds * 1e6, time.cost_seconds * 1e6)
+    };
+    let (plain, cost) = predicted(&facts, 8);
+    // Each of the 14 steps inside the boxes and the 2 between them passes on 8 bytes at half of LL128's 36.7 GB/s.
+    near(plain, cost + 16.0 * 8.0 / (36.7 * 16.0 / 15.0 / 2.0 * 1000.0));
+    let slower = Facts { late_us: 10.0, cpu: Cpu::Amd, ..facts.clone() };
+    let (late, same) = predicted(&slower, 8);
+    near(late - plain, 2.0 * (10.0 + 1.0));
+    near(same, cost);
+    // A turn of 512 threads passes on 4 KiB; more bytes open more blocks.
+    let passing = |bytes| predicted(&facts, bytes).0 - predicted(&facts, bytes).1;
+    near(passing(1 << 13), passing(1 << 12));
+    assert!(passing(1 << 12) > 500.0 * passing(8));
+    // The process of 8 GPUs starts kernels for 33.6 us; long calls do not wait for that.
+    let one = Facts { process_gpus: 8, ..facts.clone() };
+    near(predicted(&one, 8).0, 8.0 * 4.2);
+    near(predicted(&one, 1 << 22).0, predicted(&facts, 1 << 22).0);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Latencies and shares are those of `baseLat`, `tuning_model_4` and `tuning_model_5` of RCCL's src/graph/tuning.cc.
 
-use unisono_collective::Kind;
+use unisono_collective::{Kind, Operator};
 use unisono_cost::network::{
     nccl::{Algorithm, Protocol},
     rccl::{Rccl, Time},
@@ -45,6 +45,33 @@ fn times_of_8_mi300x_are_those_by_hand() {
     near_us(of(&rccl, Kind::Broadcast, 1 << 20, ring, Protocol::Simple), 17.0 + 8.0 * 2.3 + 1048.576 / 336.0);
     let first = rccl.times(Kind::Allreduce, 1 << 30).unwrap()[0];
     assert_eq!((first.channels, first.channel), (Some(28), Some(12.0)));
+}
+
+#[test]
+fn files_of_msccl_run_allreduces_of_some_sizes_on_8_mi300x() {
+    let rccl = read(&Machine::preset("mi300x").unwrap(), None).unwrap();
+    let file = |bytes: u64| rccl.file(Kind::Allreduce, Operator::Sum, bytes / 4, bytes);
+    // 256 chunks of 4 bytes, on 4 channels up to 64 KiB; on 8 channels with 512 chunks up to 16 MiB.
+    let first: Vec<_> = (1..28).map(|power| file(1 << power).map(|f| (f.protocol, f.channels))).collect();
+    let of = |from: u32, to: u32, what| (from..to).map(move |_| what);
+    let (ll, simple) = (Protocol::Ll, Protocol::Simple);
+    let expected = of(1, 10, None).chain(of(10, 17, Some((ll, 4)))).chain(of(17, 19, Some((ll, 8))));
+    let expected = expected.chain(of(19, 25, Some((simple, 8)))).chain(of(25, 28, None));
+    assert_eq!(first, expected.collect::<Vec<_>>());
+    // Other counts of elements, operators and collectives run by RCCL's own choice.
+    assert_eq!(file(4 * 300), None);
+    assert_eq!(rccl.file(Kind::Allreduce, Operator::Xor, 256, 1024), None);
+    assert_eq!(rccl.file(Kind::Allgather, Operator::Sum, 256, 1024), None);
+    // Two steps of LL; a block sends and receives an eighth of the vector on each of 4 channels at 1.5 GB/s, twice, and
+    // adds an eighth of that for 7 other GPUs at twice the rate.
+    let part = 8192.0 / 4.0 / 1.5;
+    let us = 12.0 + 2.0 * 0.8 + (2.0 * part + 7.0 * part / 16.0) / 1000.0;
+    assert!((file(1 << 16).unwrap().seconds * 1e6 - us).abs() < 1e-6);
+    // Links of 48 GB/s limit Simple.
+    let us = 17.0 + 2.0 * 2.1 + (2.0 * 131_072.0 / 48.0 + 7.0 * 131_072.0 / 8.0 / 16.0 / 10.5) / 1000.0;
+    assert!((file(1 << 20).unwrap().seconds * 1e6 - us).abs() < 1e-6);
+    let boxes = read(&Machine::preset("mi250").unwrap(), None).unwrap();
+    assert_eq!(boxes.file(Kind::Allreduce, Operator::Sum, 256, 1024), None);
 }
 
 #[test]

@@ -149,9 +149,9 @@ pub fn gpu_of(cpus: &[Element]) -> Option<Gpu> {
             let of_sm = || Architecture::of_sm(element.find("sm")?.trim().parse().ok()?);
             let architecture = gcn.map_or_else(of_sm, Architecture::of_gcn)?;
             found = Some(match found {
-                None => Gpu { architecture, nvlinks, cpu },
+                None => Gpu { architecture, nvlinks, cpu, process_gpus: None },
                 Some(gpu) => {
-                    Gpu { architecture: gpu.architecture.min(architecture), nvlinks: gpu.nvlinks.max(nvlinks), cpu }
+                    Gpu { architecture: gpu.architecture.min(architecture), nvlinks: gpu.nvlinks.max(nvlinks), ..gpu }
                 }
             });
         }

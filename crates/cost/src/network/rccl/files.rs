@@ -1,0 +1,93 @@
+//! The files of MSCCL by which RCCL runs allreduces of some sizes on 8 MI300X, in place of its own choice.
+//!
+//! Each GPU sends an eighth of the vector to each of the others, adds what it gets, and sends the sum to all, in two
+//! steps. Each file has a thread block for each other GPU and channel, by whose rate (`[thread_block]` of the machine)
+//! data move:
+//!
+//! ```text
+//! time = start + 2 steps + 2 x max(part / blocks, part on the wire / link) + 7 operands of its share a block
+//! ```
+//!
+//! Start and steps are RCCL's own (`baseLat`, the ring of its tuning model). RCCL takes a file if its size is between
+//! `minBytes` and `maxBytes`, and the elements divide into `nchunksperloop`; it compares no times. The limits are those
+//! of calls out of place.
+//!
+//! Source: tools/msccl-algorithms (allreduce-allpairs-8n-*-op.xml) and `mscclInternalSchedulerSelectAlgo` of
+//! src/misc/msccl/msccl_lifecycle.cc, ROCm/rccl 0cbce2a7.
+
+use unisono_collective::{Kind, Operator};
+use unisono_machine::network::Protocol as BlockProtocol;
+
+use super::{Rccl, constants::BASE_US};
+use crate::network::nccl::Protocol;
+
+/// The GPUs of the files.
+const GPUS: u32 = 8;
+
+struct File {
+    protocol: Protocol,
+    channels: u32,
+    /// The elements of a call are a multiple.
+    chunks: u64,
+    most_bytes: u64,
+}
+
+/// The files by size; the first one that a call fits is taken.
+const FILES: [File; 3] = [
+    File { protocol: Protocol::Ll, channels: 4, chunks: 256, most_bytes: 65_536 },
+    File { protocol: Protocol::Ll, channels: 8, chunks: 512, most_bytes: 524_287 },
+    File { protocol: Protocol::Simple, channels: 8, chunks: 512, most_bytes: 16_777_216 },
+];
+
+/// A file of MSCCL that runs a call.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct FileTime {
+    /// The name in the file.
+    pub name: &'static str,
+    pub protocol: Protocol,
+    pub channels: u32,
+    pub latency_us: f64,
+    /// GB/s of the bytes.
+    pub bandwidth: f64,
+    pub seconds: f64,
+}
+
+impl Rccl {
+    /// Returns the file by which RCCL runs a call; `None` if its own choice runs.
+    pub fn file(&self, kind: Kind, operator: Operator, elements: u64, bytes: u64) -> Option<FileTime> {
+        let is_served = kind == Kind::Allreduce
+            && matches!(operator, Operator::Sum | Operator::Prod | Operator::Min | Operator::Max)
+            && self.constants.has_files
+            && self.boxes == 1
+            && elements > 0;
+        let file = FILES.iter().find(|file| is_served && bytes <= file.most_bytes)?;
+        if !elements.is_multiple_of(file.chunks) {
+            return None;
+        }
+        let latency_us = BASE_US[file.protocol as usize] + 2.0 * self.constants.ring.inside_us[file.protocol as usize];
+        let moved_ns = self.moved_ns(file, bytes);
+        Some(FileTime {
+            name: "allreduce_pairs",
+            protocol: file.protocol,
+            channels: file.channels,
+            latency_us,
+            bandwidth: bytes as f64 / moved_ns,
+            seconds: (latency_us + moved_ns / 1000.0) / 1e6,
+        })
+    }
+
+    fn moved_ns(&self, file: &File, bytes: u64) -> f64 {
+        let block = match file.protocol {
+            Protocol::Ll => BlockProtocol::Ll,
+            Protocol::Ll128 => BlockProtocol::Ll128,
+            Protocol::Simple => BlockProtocol::Simple,
+        };
+        let pass_ns = self.blocks.of(block).pass_ns_per_byte().unwrap_or(0.0);
+        let (part, channels) = (bytes / u64::from(GPUS), f64::from(file.channels));
+        let on_wire = block.wire_bytes(part) as f64 / self.pair;
+        // A block sends its bytes and receives as many; then it adds an eighth of them, of all other GPUs.
+        let of_blocks = 2.0 * part as f64 * pass_ns / channels;
+        let added = f64::from(GPUS - 1) * part as f64 / f64::from(GPUS) * pass_ns / channels;
+        2.0 * of_blocks.max(on_wire) + added
+    }
+}
