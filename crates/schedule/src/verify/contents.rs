@@ -26,6 +26,9 @@ use crate::{
 /// The bytes of the digest that name the results of a schedule.
 const NAME_BYTES: usize = 16;
 
+/// The expressions of a rank's output, ascending.
+type Classes = Vec<(Span, u32)>;
+
 pub enum Stopped {
     /// The sets of contributions need more memory than allowed. The findings so far are definite.
     OverBudget(Diagnostics),
@@ -362,7 +365,7 @@ impl<C: Contributions> Machine<'_, C> {
         self.tmp = Vec::new();
         let c = *self.schedule.collective();
         let shared = matches!(c.kind, Kind::Allreduce | Kind::Broadcast | Kind::Allgather | Kind::Barrier);
-        let mut first: Option<Vec<(Span, u32)>> = None;
+        let mut first: Option<Classes> = None;
         let mut repeatable = true;
         let mut name = Name::new(c.kind != Kind::Barrier);
         let mut elements = Elements::new(c.kind);
@@ -377,7 +380,7 @@ impl<C: Contributions> Machine<'_, C> {
                 continue;
             }
             let held = std::mem::take(&mut self.out[rank as usize]);
-            let mut classes: Vec<(Span, u32)> = Vec::new();
+            let mut classes = Classes::new();
             for required in demand(rank) {
                 if self.findings.is_full() {
                     break;
@@ -449,7 +452,7 @@ impl<C: Contributions> Machine<'_, C> {
         node: NodeId,
         held: &Memory,
         required: Demanded<'_>,
-        (classes, alike): (&mut Vec<(Span, u32)>, &[(Span, u32)]),
+        (classes, alike): (&mut Classes, &[(Span, u32)]),
     ) {
         let rank = node.0;
         let of_all = matches!(required.wanted, Wanted::Source(Source::Reduction { .. } | Source::AtLeastOnce { .. }));

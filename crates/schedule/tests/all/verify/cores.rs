@@ -22,7 +22,8 @@ enum Fault {
 
 /// An allreduce on a ring: sums go around once, and results once more.
 fn ring(fault: Option<(u32, Fault)>) -> Schedule {
-    let mut b = Builder::new(Collective::new(Kind::Allreduce, RANKS, RANKS.into(), 0, Operator::Sum, Dtype::F32).unwrap());
+    let mut b =
+        Builder::new(Collective::new(Kind::Allreduce, RANKS, RANKS.into(), 0, Operator::Sum, Dtype::F32).unwrap());
     let next = |rank: u32| (rank + 1) % RANKS;
     let streams: Vec<Operand> =
         (0..RANKS).map(|rank| Operand::Stream(b.stream(NodeId(rank), &[NodeId(next(rank))]))).collect();
