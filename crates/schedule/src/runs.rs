@@ -1,4 +1,4 @@
-//! A topological order as runs of consecutive instructions of one lane. One thread can read it while another extends it.
+//! A topological order as runs of consecutive instructions of one lane. One thread can read it while another writes it.
 
 use std::{
     ops::Range,
