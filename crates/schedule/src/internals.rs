@@ -14,7 +14,10 @@ pub mod fingerprint {
     pub use crate::verify::fingerprint::Sum;
 }
 pub mod order {
-    pub use crate::order::{Dependents, depth_first, successors};
+    pub use crate::{
+        order::{Dependents, depth_first, successors},
+        runs::Runs,
+    };
 }
 pub mod plan_file {
     pub use crate::plan_file::{

@@ -32,6 +32,7 @@ pub mod interpret;
 pub mod json;
 mod order;
 pub mod plan_file;
+mod runs;
 mod schedule;
 pub mod stored;
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

@@ -9,12 +9,11 @@
 //! granularity chunk `j` of an instruction waits only for chunks of instructions that precede it in the graph, or for
 //! its own chunk `j - 1`; a cycle of chunks would therefore project to a cycle here.
 
-use std::ops::Range;
-
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId, interrupt};
 
 use crate::{
     flow::{Flow, Passed},
+    runs::Runs,
     schedule::{Operand, Schedule},
 };
 
@@ -48,37 +47,17 @@ pub fn topological_with(
     order
 }
 
-/// A topological order as runs of consecutive instructions of one lane.
-pub struct Runs {
-    /// The lane of each run and the index after its last instruction. It starts at the end of the lane's previous run.
-    ends: Vec<(LaneId, u32)>,
-}
-
-impl Runs {
-    /// Returns the lane and the instructions of each run, in order.
-    pub fn iter<'a>(&'a self, schedule: &Schedule) -> impl Iterator<Item = (LaneId, Range<u32>)> + use<'a> {
-        let mut next = schedule.lane_instrs.clone();
-        self.ends.iter().map(move |&(lane, end)| (lane, std::mem::replace(&mut next[lane.index()], end)..end))
-    }
-
-    pub fn instrs(&self, schedule: &Schedule) -> Vec<InstrId> {
-        let mut order = Vec::with_capacity(schedule.instr_count());
-        self.iter(schedule).for_each(|(_, run)| order.extend(run.map(InstrId)));
-        order
-    }
-}
-
-/// Returns a topological order in which each lane runs as far as it can before another one does. Data is then mostly
-/// read soon after it was written, and streams hold few elements.
+/// Writes a topological order in which each lane runs as far as it can before another one does. Data is then mostly
+/// read soon after it was written, and streams hold few elements. If there is a cycle, the order ends before it.
 ///
 /// The order results from a run at the coarsest granularity, which needs a few numbers per lane and stream and stores
 /// no edges. Once an instruction can run, other lanes cannot block it again. So all instructions run exactly if there
 /// is no cycle, in whatever order lanes are chosen.
-pub fn depth_first(schedule: &Schedule, found: &mut Diagnostics) -> Runs {
+pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
     let mut lanes = Lanes::new(schedule);
     let mut open: Vec<LaneId> = (0..schedule.lane_count()).map(LaneId::new).filter(|&l| lanes.can_run(l)).collect();
     open.reverse();
-    let (mut ends, mut done) = (Vec::new(), 0);
+    let (mut order, mut done) = (runs.write(), 0);
     while let Some(lane) = open.pop() {
         let start = lanes.next[lane.index()].instr;
         while lanes.can_run(lane) {
@@ -90,16 +69,15 @@ pub fn depth_first(schedule: &Schedule, found: &mut Diagnostics) -> Runs {
         }
         let end = lanes.next[lane.index()].instr;
         if end > start {
-            ends.push((lane, end));
+            order.push((lane, end));
             done += (end - start) as usize;
         }
     }
-    drop(lanes);
+    drop((lanes, order));
     if done < schedule.instr_count() {
         topological(schedule, &Flow::index(schedule), found);
         assert!(!found.is_empty(), "instructions that cannot run wait for each other in a cycle");
     }
-    Runs { ends }
 }
 
 /// The entry for no waiting lane.

@@ -6,11 +6,11 @@
 //!
 //! Any other combination is a fault. It is stored in place of a value, and reported if it reaches a required output.
 
-use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt};
+use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt, parallel};
 use unisono_collective::{Kind, Required, Source};
 
 use super::{
-    Demand, Expected, Outcome, Rounding, Roundings,
+    Demand, Expected, LONG, Outcome, Rounding, Roundings,
     allowance::Allowance,
     elements::Elements,
     expressions::{END, Expressions},
@@ -19,18 +19,23 @@ use super::{
 };
 use crate::{
     flow::Passed,
-    order::Runs,
+    runs::Runs,
     schedule::{Operand, Schedule},
 };
 
 /// The bytes of the digest that name the results of a schedule.
 const NAME_BYTES: usize = 16;
 
+/// The expressions of a rank's output, ascending.
+type Classes = Vec<(Span, u32)>;
+
 pub enum Stopped {
     /// The sets of contributions need more memory than allowed. The findings so far are definite.
     OverBudget(Diagnostics),
     /// The proof needs more memory or time than allowed.
     OverAllowance,
+    /// The order ends before the last instruction.
+    NoOrder,
 }
 
 pub enum Fault {
@@ -41,13 +46,14 @@ pub enum Fault {
 
 /// The required contents of an output span: a source that a collective states, or the inputs of listed ranks, each
 /// once.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub enum Wanted<'a> {
     Source(Source),
     Ranks(&'a [(u32, u32)]),
 }
 
 /// The required contents of one output span.
+#[derive(PartialEq)]
 pub struct Demanded<'a> {
     span: Span,
     input_start: u32,
@@ -69,15 +75,13 @@ impl<'a> From<&'a Expected> for Demanded<'a> {
 }
 
 /// The ranks in expressions, in the order in which expressions are created.
-pub trait Contributions {
+pub trait Contributions: Sync {
     const METHOD: &'static str;
 
     /// Adds a combination of two expressions, and returns the units of 8 bytes that it takes.
     fn add(&mut self, a: u32, b: u32) -> Result<u64, Fault>;
     /// Adds an expression with the ranks of another, and returns the units that it takes.
     fn again(&mut self, id: u32) -> Result<u64, Fault>;
-    /// Returns the lowest rank of an expression.
-    fn first_rank(&self, id: u32) -> u32;
     /// Compares an expression with the required contents; the error describes the difference.
     fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String>;
     /// Returns the probability that a wrong schedule passes; `None` if it cannot.
@@ -134,8 +138,10 @@ pub fn run<C: Contributions>(
     };
     let (mut left, mut right, mut joined) = (Vec::new(), Vec::new(), Vec::new());
     let node_of_lane = schedule.nodes_of_lanes();
+    let mut done = 0;
     for (lane, run) in order.iter(schedule) {
         let node = node_of_lane[lane.index()];
+        done += run.len();
         for id in run.map(InstrId) {
             interrupt::poll();
             let len = schedule.instr(id).len;
@@ -162,6 +168,9 @@ pub fn run<C: Contributions>(
             }
             machine.allowance.free(2 * most as u64);
         }
+    }
+    if done < schedule.instr_count() {
+        return Err(Stopped::NoOrder);
     }
     machine.judge(demand)
 }
@@ -356,38 +365,46 @@ impl<C: Contributions> Machine<'_, C> {
         self.tmp = Vec::new();
         let c = *self.schedule.collective();
         let shared = matches!(c.kind, Kind::Allreduce | Kind::Broadcast | Kind::Allgather | Kind::Barrier);
-        let mut first: Option<Vec<(Span, u32)>> = None;
+        let mut first: Option<Classes> = None;
         let mut repeatable = true;
         let mut name = Name::new(c.kind != Kind::Barrier);
         let mut elements = Elements::new(c.kind);
+        let mut alike = false;
         for rank in 0..c.ranks {
             interrupt::poll();
             if self.findings.is_full() {
                 break;
             }
+            if let Some(first) = first.as_ref().filter(|_| alike) {
+                self.spend(0, 4 + 2 * first.len() as u64)?;
+                continue;
+            }
             let held = std::mem::take(&mut self.out[rank as usize]);
-            let mut classes: Vec<(Span, u32)> = Vec::new();
+            let mut classes = Classes::new();
             for required in demand(rank) {
                 if self.findings.is_full() {
                     break;
                 }
                 self.spend(0, 4 + held.len() as u64 / 64)?;
-                self.compare(NodeId(rank), &held, required, &mut classes);
+                let alike = first.as_deref().filter(|_| shared && self.findings.is_empty()).unwrap_or_default();
+                self.compare(NodeId(rank), &held, required, (&mut classes, alike));
             }
             self.spend(0, 2 * classes.len() as u64)?;
             if c.output_len(rank) == 0 {
                 continue;
             }
             if self.findings.is_empty() {
-                elements.add(rank, &classes, self.expressions, self.contributions);
+                elements.add(rank, &classes, self.expressions);
             }
             match &first {
                 Some(other) if shared && *other == classes => {}
                 other => {
                     // A barrier has no results.
                     repeatable &= !shared || other.is_none() || c.kind == Kind::Barrier;
-                    if self.findings.is_empty() {
-                        name.add(rank, &classes, self.expressions, self.contributions);
+                    if self.findings.is_empty() && other.is_none() && shared {
+                        (name, alike) = self.name_and_compare(name, (rank, &held), &classes, demand);
+                    } else if self.findings.is_empty() {
+                        name.add(rank, &classes, self.expressions);
                     }
                     first.get_or_insert(classes);
                 }
@@ -404,9 +421,41 @@ impl<C: Contributions> Machine<'_, C> {
         })
     }
 
-    /// Compares the output of a rank with a requirement, and appends its expressions to `classes`.
-    fn compare(&mut self, node: NodeId, held: &Memory, required: Demanded<'_>, classes: &mut Vec<(Span, u32)>) {
+    /// Names the results that all ranks must have. Returns the name, and whether all ranks after this one have the same
+    /// contents and the same requirements.
+    fn name_and_compare(
+        &self,
+        name: Name,
+        (rank, held): (u32, &Memory),
+        classes: &[(Span, u32)],
+        demand: Demand<'_>,
+    ) -> (Name, bool) {
+        let named = || {
+            let mut name = name.clone();
+            name.add(rank, classes, self.expressions);
+            name
+        };
+        let wanted = demand(rank);
+        let alike = || {
+            (rank + 1..self.schedule.collective().ranks).all(|other| {
+                interrupt::check();
+                self.out[other as usize].holds_as(held) && demand(other) == wanted
+            })
+        };
+        if self.schedule.instr_count() < LONG { (named(), alike()) } else { parallel::both(named, alike) }
+    }
+
+    /// Compares the output of a rank with a requirement, and appends its expressions to `classes`. `alike` are those of
+    /// a rank that holds what is required of all.
+    fn compare(
+        &mut self,
+        node: NodeId,
+        held: &Memory,
+        required: Demanded<'_>,
+        (classes, alike): (&mut Classes, &[(Span, u32)]),
+    ) {
         let rank = node.0;
+        let of_all = matches!(required.wanted, Wanted::Source(Source::Reduction { .. } | Source::AtLeastOnce { .. }));
         let mut at = required.span.start;
         for segment in held.touching(required.span) {
             let segment = segment.cut(required.span, required.span.start);
@@ -434,6 +483,8 @@ impl<C: Contributions> Machine<'_, C> {
                 self.findings.push("incomplete", Some(node), None, || {
                     format!("out{span} of rank {rank} must be the input of rank {wanted}; it is 0 plus that, so -0 becomes +0")
                 });
+            } else if of_all && alike.get(classes.len()).is_some_and(|other| other.1 == segment.value) {
+                // It was compared on the other rank.
             } else if let Err(why) = self.contributions.judge(segment.value, required.wanted) {
                 self.findings.push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));
             }

@@ -9,7 +9,6 @@ use unisono_base::Span;
 use unisono_collective::Kind;
 
 use super::{
-    contents::Contributions,
     contributors::Expression,
     expressions::{END, Expressions},
     name::Name,
@@ -36,13 +35,7 @@ impl Elements {
     }
 
     /// Adds the output of a rank.
-    pub fn add<C: Contributions>(
-        &mut self,
-        rank: u32,
-        output: &[(Span, u32)],
-        expressions: &Expressions,
-        contributions: &C,
-    ) {
+    pub fn add(&mut self, rank: u32, output: &[(Span, u32)], expressions: &Expressions) {
         if !self.kind.reduces() || self.kind == Kind::Barrier || self.unlike.is_some() {
             return;
         }
@@ -51,11 +44,11 @@ impl Elements {
             match self.first.filter(|first| self.kind != Kind::Scan || first.0 == rank) {
                 None => {
                     self.first = Some((rank, span.start, id));
-                    self.name.add(result, &[(Span::new(0, 0), id)], expressions, contributions);
+                    self.name.add(result, &[(Span::new(0, 0), id)], expressions);
                 }
                 Some(first) if first.2 != id => {
                     let text = |(rank, element, id): Element| {
-                        format!("element {element} of rank {rank} is {}", text(id, expressions, contributions))
+                        format!("element {element} of rank {rank} is {}", text(id, expressions))
                     };
                     self.unlike = Some(format!("{}, and {}", text(first), text((rank, span.start, id))));
                     return;
@@ -82,7 +75,7 @@ impl Elements {
 }
 
 /// Returns the first ranks of an expression with its parentheses.
-fn text<C: Contributions>(id: u32, expressions: &Expressions, contributions: &C) -> String {
+fn text(id: u32, expressions: &Expressions) -> String {
     enum Part {
         Text(&'static str),
         Expression(u32),
@@ -92,15 +85,13 @@ fn text<C: Contributions>(id: u32, expressions: &Expressions, contributions: &C)
     while let Some(part) = open.pop() {
         match part {
             Part::Text(part) => written.push_str(part),
-            Part::Expression(id) => match expressions.operands(id) {
+            Part::Expression(id) => match expressions.written(id) {
                 None => {
                     written.push_str(&id.to_string());
                     listed += 1;
                 }
                 Some((a, mark)) if mark >= END => open.extend([Part::Text("'"), Part::Expression(a)]),
                 Some((a, b)) => {
-                    let swapped = expressions.swaps && contributions.first_rank(b) < contributions.first_rank(a);
-                    let (a, b) = if swapped { (b, a) } else { (a, b) };
                     let [end, plus, start] = [")", " + ", "("].map(Part::Text);
                     open.extend([end, Part::Expression(b), plus, Part::Expression(a), start]);
                 }

@@ -133,10 +133,6 @@ impl Contributions for Exact {
         Ok((self.intervals.len() - before) as u64)
     }
 
-    fn first_rank(&self, id: u32) -> u32 {
-        self.with_ranks(id, |s| s[0].0)
-    }
-
     fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String> {
         let source = match wanted {
             Wanted::Ranks(ranks) => return self.holds(id, ranks),

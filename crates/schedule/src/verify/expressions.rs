@@ -1,8 +1,8 @@
 //! Expressions over ranks, each stored once: two expressions are the same exactly if their ids are equal.
 //!
-//! An expression is the input of a rank, whose id is the rank, or a combination of two expressions, whose id is its row
-//! plus `ranks`. Rows are found by their operands and compared with them (hash-consing), so equality is exact and does
-//! not depend on hashes. Most expressions are used in one combination, by the instructions that follow: the first
+//! An expression is the input of a rank, whose id is the rank, or a combination of two expressions. Its id is its row;
+//! rows are found by their operands and compared with them (hash-consing), so equality is exact and does not depend on
+//! hashes. Most expressions are used in one combination, by the instructions that follow: the first
 //! combination of an expression is beside it in memory, and only others are found by the hash of their operands. If
 //! operands may be swapped without changing the result, the smaller id comes first. A row whose second operand is
 //! [`END`] or more marks its first: a value whose bits are not those of the plain combination ([`super::Rounding`]).
@@ -14,16 +14,26 @@ pub const END: u32 = 1 << 31;
 
 const EMPTY: u32 = u32::MAX;
 
+/// An expression. The names of results read its operands and lowest ranks together, at random places of memory.
+#[derive(Clone, Copy)]
+struct Row {
+    /// The operands; those of the input of a rank are empty.
+    key: (u32, u32),
+    /// The lowest rank.
+    lowest: u32,
+    /// The first expression of which this one is the younger operand.
+    first: u32,
+}
+
 pub struct Expressions {
     ranks: u32,
     /// True if `a, b` and `b, a` are the same expression.
     pub swaps: bool,
-    rows: Vec<(u32, u32)>,
-    /// The first row of which each expression is the younger operand.
-    first: Vec<u32>,
-    /// A hash table of all other rows, with open addressing.
+    /// The inputs of the ranks, and then the combinations.
+    rows: Vec<Row>,
+    /// A hash table of all combinations that are not the first one of their younger operand, with open addressing.
     table: Vec<u32>,
-    /// The rows in the table.
+    /// The combinations in the table.
     hashed: usize,
     /// Odd random numbers, so that nobody can construct expressions whose hashes collide.
     keys: (u64, u64),
@@ -32,17 +42,25 @@ pub struct Expressions {
 impl Expressions {
     pub fn new(ranks: u32, swaps: bool, random: &mut ChaCha20Rng) -> Self {
         let keys = (random.next_u64() | 1, random.next_u64() | 1);
-        let first = vec![EMPTY; ranks as usize];
-        Self { ranks, swaps, rows: Vec::new(), first, table: vec![EMPTY; 1 << 10], hashed: 0, keys }
+        let rows = (0..ranks).map(|lowest| Row { key: (EMPTY, EMPTY), lowest, first: EMPTY }).collect();
+        Self { ranks, swaps, rows, table: vec![EMPTY; 1 << 10], hashed: 0, keys }
     }
 
     pub fn count(&self) -> usize {
-        self.ranks as usize + self.rows.len()
+        self.rows.len()
     }
 
     /// Returns the operands of an expression; `None` for the input of a rank.
     pub fn operands(&self, id: u32) -> Option<(u32, u32)> {
-        id.checked_sub(self.ranks).map(|row| self.rows[row as usize])
+        (id >= self.ranks).then(|| self.rows[id as usize].key)
+    }
+
+    /// Returns the operands of a combination, or an expression and its mark, in the order of a text: operands that may
+    /// be swapped by their lowest ranks.
+    pub fn written(&self, id: u32) -> Option<(u32, u32)> {
+        let (a, b) = self.operands(id)?;
+        let lowest = |id: u32| self.rows[id as usize].lowest;
+        Some(if self.swaps && b < END && lowest(b) < lowest(a) { (b, a) } else { (a, b) })
     }
 
     /// Returns an expression without the mark `mark`, and whether it had the mark.
@@ -60,17 +78,17 @@ impl Expressions {
 
     #[inline]
     pub fn find(&self, key: (u32, u32)) -> Option<u32> {
-        match self.first[younger(key)] {
-            // The table has rows of this operand only after its first one.
+        match self.rows[younger(key)].first {
+            // The table has combinations of this operand only after its first one.
             EMPTY => return None,
-            row if self.rows[row as usize] == key => return Some(self.ranks + row),
+            id if self.rows[id as usize].key == key => return Some(id),
             _ => {}
         }
         let mut at = self.place(key);
         loop {
             match self.table[at] {
                 EMPTY => return None,
-                row if self.rows[row as usize] == key => return Some(self.ranks + row),
+                id if self.rows[id as usize].key == key => return Some(id),
                 _ => at = (at + 1) & (self.table.len() - 1),
             }
         }
@@ -78,34 +96,33 @@ impl Expressions {
 
     /// Adds the combination of a key that was not found; `None` if there are too many.
     pub fn add(&mut self, key: (u32, u32)) -> Option<u32> {
-        let row = u32::try_from(self.rows.len()).ok()?;
-        let id = self.ranks.checked_add(row).filter(|&id| id < END)?;
-        self.rows.push(key);
-        self.first.push(EMPTY);
-        let first = &mut self.first[younger(key)];
+        let id = u32::try_from(self.rows.len()).ok().filter(|&id| id < END)?;
+        let lowest = |id: u32| self.rows.get(id as usize).map_or(u32::MAX, |row| row.lowest);
+        self.rows.push(Row { key, lowest: lowest(key.0).min(lowest(key.1)), first: EMPTY });
+        let first = &mut self.rows[younger(key)].first;
         if *first == EMPTY {
-            *first = row;
+            *first = id;
             return Some(id);
         }
         self.hashed += 1;
         if 4 * self.hashed > 3 * self.table.len() {
             self.table = vec![EMPTY; 2 * self.table.len()];
-            for other in 0..row {
-                if self.first[younger(self.rows[other as usize])] != other {
+            for other in self.ranks..id {
+                if self.rows[younger(self.rows[other as usize].key)].first != other {
                     self.enter(other);
                 }
             }
         }
-        self.enter(row);
+        self.enter(id);
         Some(id)
     }
 
-    fn enter(&mut self, row: u32) {
-        let mut at = self.place(self.rows[row as usize]);
+    fn enter(&mut self, id: u32) {
+        let mut at = self.place(self.rows[id as usize].key);
         while self.table[at] != EMPTY {
             at = (at + 1) & (self.table.len() - 1);
         }
-        self.table[at] = row;
+        self.table[at] = id;
     }
 
     #[inline]

@@ -125,10 +125,6 @@ impl Contributions for Fingerprint {
         Ok(6)
     }
 
-    fn first_rank(&self, id: u32) -> u32 {
-        self.row(id).first
-    }
-
     fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String> {
         let source = match wanted {
             Wanted::Ranks(ranks) => return self.holds(id, ranks),

@@ -40,11 +40,7 @@ use self::{
     contents::{Contributions, Demanded, Stopped},
     expressions::Expressions,
 };
-use crate::{
-    order::{Runs, depth_first},
-    schedule::Schedule,
-    well_formed,
-};
+use crate::{order::depth_first, runs::Runs, schedule::Schedule, well_formed};
 
 pub use contributors::{Expression, MOST_CONTRIBUTORS};
 pub use exact::DEFAULT_BUDGET;
@@ -220,7 +216,7 @@ pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[
 
 type Demand<'a> = &'a (dyn Fn(u32) -> Vec<Demanded<'a>> + Sync);
 
-/// Schedules of at least as many instructions are checked for races while their contents are computed.
+/// The contents of at least as many instructions are computed while these are ordered or checked for races.
 const LONG: usize = 1 << 12;
 
 /// A schedule, and its instructions with their own rounding.
@@ -246,14 +242,29 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
     };
     well_formed::check(schedule, &mut found);
     if found.is_empty() {
-        let order = depth_first(schedule, &mut found);
+        let order = Runs::default();
+        let ordered = || {
+            let mut found = Diagnostics::default();
+            depth_first(schedule, &order, &mut found);
+            found
+        };
+        let contents = || contents((schedule, roundings), &order, (method, seed), demand);
+        let is_long = schedule.instr_count() >= LONG;
+        let has_races = race::has_two_lanes(schedule);
+        // Contents are computed while the order grows, or while races are searched.
+        let (ordered, ahead) =
+            if is_long && !has_races { parallel::both(ordered, contents) } else { (ordered(), None) };
+        found = ordered;
         proof.deadlock_free = found.is_empty();
         if proof.deadlock_free {
             let races = || races(schedule, &order);
-            let contents = || contents((schedule, roundings), &order, (method, seed), demand);
             // Each of the two has its own allowance of memory.
-            let is_long = schedule.instr_count() >= LONG && race::has_two_lanes(schedule);
-            let (races, contents) = if is_long { parallel::both(races, contents) } else { (races(), contents()) };
+            let (races, contents) = match ahead {
+                Some(contents) => (Diagnostics::default(), Some(contents)),
+                None if is_long && has_races => parallel::both(races, contents),
+                None => (races(), contents()),
+            };
+            let contents = contents.unwrap_or_else(|| unreachable!("the order is whole"));
             found = races;
             proof.race_free = found.is_empty();
             proof.method = contents.method;
@@ -313,23 +324,25 @@ fn swaps(c: &Collective) -> bool {
     c.operator.commutative() && !picks
 }
 
-fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: Demand<'_>) -> Outcome {
+/// Returns none if the order ends before the last instruction.
+fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: Demand<'_>) -> Option<Outcome> {
     fn attempt<C: Contributions>(
         run: Run<'_>,
         order: &Runs,
         mut expressions: Expressions,
         mut contributions: C,
         demand: Demand<'_>,
-    ) -> Result<Outcome, Diagnostics> {
+    ) -> Result<Option<Outcome>, Diagnostics> {
         let mut allowance = Allowance::new(run.0.instr_count());
         let both = (&mut expressions, &mut contributions);
         match contents::run(run, order, both, &mut allowance, demand) {
-            Ok(outcome) => Ok(outcome),
+            Ok(outcome) => Ok(Some(outcome)),
+            Err(Stopped::NoOrder) => Ok(None),
             Err(Stopped::OverBudget(findings)) => Err(findings),
             Err(Stopped::OverAllowance) => {
                 let mut findings = Diagnostics::default();
                 findings.push("limit", None, None, || Allowance::new(run.0.instr_count()).refusal());
-                Ok(Outcome::failed(C::METHOD, findings))
+                Ok(Some(Outcome::failed(C::METHOD, findings)))
             }
         }
     }
@@ -343,7 +356,7 @@ fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: 
         match attempt(run, order, expressions, exact::Exact::new(c, budget), demand) {
             Ok(outcome) => return outcome,
             // Findings before the budget ran out are definite, so another method cannot change the result.
-            Err(findings) if !findings.is_empty() => return Outcome::failed("exact", findings),
+            Err(findings) if !findings.is_empty() => return Some(Outcome::failed("exact", findings)),
             Err(_) => {}
         }
     }

@@ -8,10 +8,7 @@
 use sha2::{Digest, Sha256};
 use unisono_base::{Span, interrupt};
 
-use super::{
-    contents::Contributions,
-    expressions::{END, Expressions},
-};
+use super::expressions::{END, Expressions};
 
 /// The most combinations that get a name.
 const MOST: usize = 1 << 22;
@@ -26,6 +23,7 @@ const NUMBER: u32 = 1 << 31;
 /// The beginning of every text.
 pub const PREFIX: &[u8] = b"unisono-expression 1\n";
 
+#[derive(Clone)]
 pub struct Name {
     /// None if there are too many combinations.
     digest: Option<Sha256>,
@@ -50,13 +48,7 @@ impl Name {
         Self { kept: Some(Vec::new()), ..Self::new(true) }
     }
 
-    pub fn add<C: Contributions>(
-        &mut self,
-        rank: u32,
-        output: &[(Span, u32)],
-        expressions: &Expressions,
-        contributions: &C,
-    ) {
+    pub fn add(&mut self, rank: u32, output: &[(Span, u32)], expressions: &Expressions) {
         if self.numbers.is_empty() {
             // `resize` would touch all pages; this takes memory only for written entries.
             self.numbers = vec![0; expressions.count()];
@@ -69,7 +61,7 @@ impl Name {
                 return;
             }
             if self.expressions {
-                self.write(id, &mut open, expressions, contributions);
+                self.write(id, &mut open, expressions);
             }
             self.word(SPAN);
             self.word(span.start);
@@ -77,16 +69,10 @@ impl Name {
         }
     }
 
-    fn write<C: Contributions>(
-        &mut self,
-        id: u32,
-        open: &mut Vec<(u32, bool)>,
-        expressions: &Expressions,
-        contributions: &C,
-    ) {
+    fn write(&mut self, id: u32, open: &mut Vec<(u32, bool)>, expressions: &Expressions) {
         open.push((id, false));
         while let Some((id, operands_written)) = open.pop() {
-            let Some((a, b)) = expressions.operands(id) else {
+            let Some((a, b)) = expressions.written(id) else {
                 self.word(id);
                 continue;
             };
@@ -108,8 +94,6 @@ impl Name {
             } else if b >= END {
                 open.extend([(id, true), (a, false)]);
             } else {
-                let swapped = expressions.swaps && contributions.first_rank(b) < contributions.first_rank(a);
-                let (a, b) = if swapped { (b, a) } else { (a, b) };
                 open.extend([(id, true), (b, false), (a, false)]);
             }
         }

@@ -16,11 +16,7 @@ use super::{
     allowance::Allowance,
     clock::{Clash, Clocks, LANES, OverAllowance},
 };
-use crate::{
-    flow::Flow,
-    order::{Dependents, Runs},
-    schedule::Schedule,
-};
+use crate::{flow::Flow, order::Dependents, runs::Runs, schedule::Schedule};
 
 struct Access {
     instr: InstrId,

@@ -82,6 +82,11 @@ impl Memory {
         &self.segments[self.above..]
     }
 
+    /// Returns whether both have the same segments.
+    pub fn holds_as(&self, other: &Self) -> bool {
+        self.below().iter().chain(self.above()).eq(other.below().iter().chain(other.above()))
+    }
+
     /// Returns the segments that touch `span`, ascending.
     #[inline]
     pub fn touching(&self, span: Span) -> impl Iterator<Item = &Segment> {

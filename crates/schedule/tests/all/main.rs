@@ -16,6 +16,7 @@ mod stored {
     mod runs;
 }
 mod verify {
+    mod cores;
     mod expressions;
     mod fingerprint;
     mod seed;

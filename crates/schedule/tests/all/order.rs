@@ -4,7 +4,7 @@ use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_schedule::{
     Builder, Flow, Operand, Schedule,
-    internals::order::{Dependents, depth_first, successors},
+    internals::order::{Dependents, Runs, depth_first, successors},
     topological,
 };
 
@@ -70,7 +70,8 @@ fn lanes_run_exactly_where_there_is_no_cycle() {
         assert!(found.is_empty(), "{:?}", found.into_vec());
         let mut cycle = Diagnostics::default();
         let all = topological(&schedule, &flow, &mut cycle);
-        let runs = depth_first(&schedule, &mut found);
+        let runs = Runs::default();
+        depth_first(&schedule, &runs, &mut found);
         assert_eq!(found.into_vec(), cycle.clone().into_vec());
         ends[usize::from(cycle.is_empty())] += 1;
         if cycle.is_empty() {

@@ -4,7 +4,11 @@ use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_schedule::{
     Builder, Operand, Schedule,
-    internals::{allowance::Allowance, order::depth_first, race},
+    internals::{
+        allowance::Allowance,
+        order::{Runs, depth_first},
+        race,
+    },
     verify::{Method, verify},
 };
 
@@ -13,7 +17,8 @@ const WRITES: u32 = 20_000;
 /// Returns the steps of the allowance that the search for races takes.
 fn steps(schedule: &Schedule) -> u64 {
     let mut found = Diagnostics::default();
-    let order = depth_first(schedule, &mut found);
+    let order = Runs::default();
+    depth_first(schedule, &order, &mut found);
     let mut allowance = Allowance::new(schedule.instr_count());
     let before = allowance.steps();
     assert!(race::check(schedule, &order, &mut allowance, &mut found).is_ok());

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use unisono_schedule::internals::expressions::{END, expressions};
 
-/// Compares random combinations and marks with a map. Many share an operand, so the table of hashes grows.
+/// Compares random combinations and marks with a map, and the order of their operands with the lowest ranks. Many share
+/// an operand, so the table of hashes grows.
 #[test]
 fn equal_operands_have_one_id() {
     let mut random = 1u64;
@@ -15,6 +16,7 @@ fn equal_operands_have_one_id() {
     for swaps in [false, true] {
         let mut expressions = expressions(80, swaps);
         let mut known: HashMap<(u32, u32), u32> = HashMap::new();
+        let mut lowest: Vec<u32> = (0..80).collect();
         for _ in 0..20_000 {
             let a = draw(expressions.count());
             let b = match draw(4) {
@@ -29,6 +31,10 @@ fn equal_operands_have_one_id() {
                 let id = expressions.add(key).unwrap();
                 assert_eq!((id as usize, expressions.operands(id)), (expressions.count() - 1, Some(key)));
                 known.insert(key, id);
+                let [low_a, low_b] = [key.0, key.1].map(|id| lowest.get(id as usize).copied().unwrap_or(u32::MAX));
+                lowest.push(low_a.min(low_b));
+                let swapped = swaps && low_b < low_a;
+                assert_eq!(expressions.written(id), Some(if swapped { (key.1, key.0) } else { key }));
             }
         }
         for (key, id) in known {
