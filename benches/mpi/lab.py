@@ -107,7 +107,8 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
     try:
         on_hosts("calibrate", "--machine", bare, "-o", machine, "--rounds", "20")
         for collective in given.collectives.split(","):
-            counted = ",".join(str(size // hosts if COLLECTIVES[collective] else size) for size in sizes)
+            # A piece has an element at least.
+            counted = ",".join(str(max(size // hosts, 4) if COLLECTIVES[collective] else size) for size in sizes)
             tuning = ("--machine", machine, "--candidates", given.candidates, "--sizes", counted)
             on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan)
             options = ("--plan", plan, "--sizes", counted, "--rounds", given.rounds, "--json")
