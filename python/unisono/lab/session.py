@@ -191,7 +191,9 @@ def time_scale(mounts: Path = Path("/proc/self/mountinfo")) -> float:
         except PermissionError:
             owner, text = None, ""
         if owner != os.geteuid():
-            raise InputError(f"this is a host of a lab in '{point.parent}', which is another user's; start your own lab")
+            raise InputError(
+                f"the lab in '{point.parent}', whose host this is, is another user's; start one of your own"
+            )
         return Network.of_report(json.loads(text)["network"]).scale
     return 1.0
 
