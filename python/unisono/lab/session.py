@@ -37,8 +37,8 @@ _NAME = "unisono-lab-"
 _TEMPORARY = "tmp"
 #: The most ranks on a host.
 MOST_PLACES = 64
-#: Seconds that a lab may take to start, to answer, and to end.
-_PATIENCE = 60.0
+#: Seconds that a lab may take to start, to answer, and to end. On a busy computer hosts take a minute to start.
+_PATIENCE = 300.0
 #: The longest name of the folder: sockets in it have names of at most 107 bytes.
 _LONGEST = 60
 _USER = ("--user", "--map-root-user")
