@@ -41,6 +41,8 @@ MOST_PLACES = 64
 _PATIENCE = 300.0
 #: The longest name of the folder: sockets in it have names of at most 107 bytes.
 _LONGEST = 60
+#: A process that ends with the one that started it.
+_ENDS = ("setpriv", "--pdeathsig", "TERM")
 _USER = ("--user", "--map-root-user")
 _NAMESPACES = ("--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 
@@ -94,8 +96,8 @@ class Lab:
     def enter(self, host: str) -> list[str]:
         """The beginning of a command that runs on a host, and ends with the process that started it."""
         user = ("--user", "--preserve-credentials") if self.user else ()
-        # Entering a process namespace takes a process between, which ends first. Inside it has the number 0.
-        inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), *_ending_with(0)]
+        # Entering a process namespace takes a process between, which ends first. Inside it has no number to compare.
+        inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), *_ENDS]
         entered = ["nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid"]
         return [*_ending_with(os.getpid()), *entered, *inside]
 
@@ -242,7 +244,7 @@ def _ending_with(parent: int) -> list[str]:
 
     The kernel sends no signal for a parent that has ended before the command asked for it.
     """
-    return ["setpriv", "--pdeathsig", "TERM", "sh", "-c", f'[ "$PPID" = {parent} ] && exec "$@"', "sh"]
+    return [*_ENDS, "sh", "-c", f'[ "$PPID" = {parent} ] && exec "$@"', "sh"]
 
 
 def _start_fabric(lab: Lab, lock: int) -> None:
