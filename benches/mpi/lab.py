@@ -51,7 +51,10 @@ NETWORKS = {
     "two-leaves": (8, list(leaves(8, 2, "gbps=50 ns=150"))),
     "four-leaves": (16, list(leaves(16, 4, "gbps=100 ns=150"))),
     "slow-host": (8, [f"{host} 8 {SLOW if host == 3 else FAST}" for host in range(8)]),
+    "four-by-four": (4, [f"{host} 4 {FAST}" for host in range(4)]),
 }
+#: Ranks of a host, where there are several. Their machine has levels in place of a network, and times of the lab.
+PER_HOST = {"four-by-four": 4}
 
 
 def unisono(*words: str | Path, **variables: str) -> str:
@@ -91,23 +94,28 @@ def main() -> None:
 def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures) -> None:
     """Adds the ratios of a network, and their geometric mean."""
     hosts, cables = NETWORKS[name]
+    per_host = PER_HOST.get(name, 1)
+    ranks, levels = hosts * per_host, per_host > 1
+    scale = 1.0 if levels else float(given.scale)
     edges, bare, machine, plan = (folder / file for file in (f"{name}.txt", "bare.toml", f"{name}.toml", "bench.plan"))
     edges.write_text("".join(f"{line}\n" for line in cables))
     unisono("machines", "import", edges, "--from", "edges", "--accelerators", str(hosts), "-o", bare)
-    unisono("lab", "up", bare, "--scale", given.scale)
+    unisono("lab", "up", bare, "--scale", given.scale, "--per-host", str(per_host))
 
     def on_hosts(*words: str | Path) -> str:
         # The package comes from here: the other environment has MPI and NumPy only.
         own = (LIBRARIES[given.mpi] / "python", "-m", "unisono")
-        return unisono("lab", "run", "-n", str(hosts), "--", *own, *words, PYTHONPATH=str(ROOT / "python"))
+        return unisono("lab", "run", "-n", str(ranks), "--", *own, *words, PYTHONPATH=str(ROOT / "python"))
 
     sizes = [parse_bytes(size) for size in given.sizes.split(",")]
     every: list[float] = []
     near: list[bool] = []
     try:
-        on_hosts("calibrate", "--machine", bare, "-o", machine, "--rounds", "20")
+        measured = ("--levels",) if levels else ("--machine", bare)
+        on_hosts("calibrate", *measured, "-o", machine, "--rounds", "20")
         for collective in given.collectives.split(","):
-            counted = ",".join(str(size // hosts if COLLECTIVES[collective] else size) for size in sizes)
+            # A piece has an element at least.
+            counted = ",".join(str(max(size // ranks, 4) if COLLECTIVES[collective] else size) for size in sizes)
             tuning = ("--machine", machine, "--candidates", given.candidates, "--sizes", counted)
             on_hosts("tune", collective, *tuning, "--rounds", "5", "-o", plan)
             options = ("--plan", plan, "--sizes", counted, "--rounds", given.rounds, "--json")
@@ -117,7 +125,7 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
                 of = [Of("planned / library", f"{ratio:.2f}")]
                 if row["algorithm"] != "library":
                     every.append(ratio)
-                    shares = predicted(machine, collective, row) * float(given.scale) / row["seconds"]
+                    shares = predicted(machine, collective, row, ranks if levels else None) * scale / row["seconds"]
                     near.append(0.85 <= shares <= 1.2)
                     of.append(Of("predicted / measured", f"{shares:.2f}"))
                 words = " ".join([row["algorithm"], *(f"{key}={value}" for key, value in row["params"].items())])
@@ -130,11 +138,12 @@ def network(folder: Path, name: str, given: argparse.Namespace, figures: Figures
         figures.add(f"{name}, {given.mpi}: all; served cells", mean, within)
 
 
-def predicted(machine: Path, collective: str, row: dict[str, Any]) -> float:
+def predicted(machine: Path, collective: str, row: dict[str, Any], shape: int | None) -> float:
     """Returns the seconds of a row's schedule by the model."""
-    made = un.plan(collective, machine, bytes=row["bytes"], algorithm=row["algorithm"], params=row["params"] or None)
+    asked: dict[str, Any] = {"bytes": row["bytes"], "algorithm": row["algorithm"], "params": row["params"] or None}
+    made = un.plan(collective, machine, shape=shape, **asked)
     seconds = made.predicted["seconds"]
-    assert seconds is not None, "a network has times in seconds"
+    assert seconds is not None, "a machine of the lab has times in seconds"
     return seconds
 
 

@@ -102,7 +102,7 @@ def carried(lab: Lab) -> dict[tuple[str, str], int]:
     return {(port["from"], port["to"]): port["bytes"] for port in lab.report()["ports"]}
 
 
-def exchanged(lab: Lab, a: str, b: str, count: int, size: int, seconds: int = 60) -> str:
+def exchanged(lab: Lab, a: str, b: str, count: int, size: int, seconds: int = PATIENCE) -> str:
     """Returns the report of a host that receives datagrams of another one."""
     python = [sys.executable, "-S", "-c"]
     receiver = subprocess.Popen(
@@ -140,21 +140,20 @@ def test_probe_names_the_slow_cable_of_a_lab(folder: Path) -> None:
 
 
 def test_programs_run_on_all_hosts_and_cables_fail(lab: Lab) -> None:
+    # Datagrams on the one way between two hosts, and nowhere else. TCP may still end connections after its programs.
+    count, size = 20, 1000
+    assert exchanged(lab, "c0", "c3", count, size) == str(count * size)
+    way = {("c0", "s4"), ("s4", "s6"), ("s6", "s5"), ("s5", "c3")}
+    before = carried(lab)
+    assert before == {port: count * (size + HEADERS) if port in way else 0 for port in before}
     ran = run("-n", "4", "--", str(OPEN_MPI / "bin" / "python"), "-c", WHERE)
     # Two places a host: the first two hosts have all four ranks.
     assert (ran.code, sorted(ran.out.split("\n"))) == (0, ["", "c0 6", "c0 6", "c1 6", "c1 6"]), ran.err
     ports = json_of("lab", "stats")["ports"]
-    used = {(port["from"], port["to"]) for port in ports if port["bytes"]}
+    ways = ((port["from"], port["to"]) for port in ports)
+    used = {ends for ends, port in zip(ways, ports, strict=True) if port["bytes"] > before[ends]}
     assert used == {("c0", "s4"), ("s4", "c0"), ("c1", "s4"), ("s4", "c1")}
     assert not any(port["drops"] for port in ports)
-    # Datagrams on the one way between two hosts, and nowhere else.
-    before, count, size = carried(lab), 20, 1000
-    assert exchanged(lab, "c0", "c3", count, size) == str(count * size)
-    way = {("c0", "s4"), ("s4", "s6"), ("s6", "s5"), ("s5", "c3")}
-    after = carried(lab)
-    assert {port: after[port] - before[port] for port in after} == {
-        port: count * (size + HEADERS) if port in way else 0 for port in after
-    }
     assert json_of("lab", "fail", "6-5")["cable"] == "s5-s6"
     assert [port["up"] for port in lab.report()["ports"]].count(False) == 2
     assert exchanged(lab, "c0", "c3", 1, 10, seconds=1) == "lost"
@@ -201,15 +200,16 @@ def test_a_killed_lab_leaves_nothing(lab: Lab, folder: Path, kills: str) -> None
     assert len(of_lab) >= 1 + HOSTS + 1
     kept = {found for pid in of_lab for found in spaces(pid, *KINDS)} - spaces(os.getpid(), *KINDS)
     os.kill(first if kills == "first" else starter, signal.SIGKILL)
-    assert waits.wait(60) != 0
+    assert waits.wait(PATIENCE) != 0
     waits.stdout.close()
-    end = time.monotonic() + 60
+    end = time.monotonic() + PATIENCE
     while (lock := session._lock(lab.folder)) is None and time.monotonic() < end:
         time.sleep(0.01)
     assert lock is not None
     os.close(lock)
     while left := [pid for pid in processes() if spaces(pid, *KINDS) & kept]:
         assert time.monotonic() < end, left
+        time.sleep(0.02)
     assert str(folder) not in Path("/proc/self/mountinfo").read_text()
     assert "no lab is up" in call("lab", "stats").err
     assert not lab.folder.exists()
@@ -219,15 +219,60 @@ def test_a_killed_lab_leaves_nothing(lab: Lab, folder: Path, kills: str) -> None
 def test_a_killed_run_leaves_no_rank(lab: Lab) -> None:
     kept = spaces(lab._first_process(), "pid")
     before = {pid for pid in processes() if spaces(pid, "pid") & kept}
+
+    def of_run() -> set[int]:
+        return {pid for pid in processes() if spaces(pid, "pid") & kept} - before
+
     command = [str(PROGRAM), "lab", "run", "-n", "1", "--", "sh", "-c", "echo ready; sleep 1000"]
     ran = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     with ran:
         assert ran.stdout is not None
         assert ran.stdout.readline() == "ready\n"
         ran.kill()
-    end = time.monotonic() + 60
-    while left := {pid for pid in processes() if spaces(pid, "pid") & kept} - before:
+    end = time.monotonic() + PATIENCE
+    while left := of_run():
         assert time.monotonic() < end, left
+        time.sleep(0.02)
+
+
+def test_a_lab_whose_start_was_killed_can_be_ended(folder: Path) -> None:
+    up = subprocess.Popen(
+        [str(PROGRAM), "lab", "up", network(folder, TREE)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    own = folder / f"unisono-lab-{os.geteuid()}"
+    with up:
+        # The first host has its namespaces.
+        while up.poll() is None and not any(own.glob("pids/*")):
+            time.sleep(0.001)
+        up.kill()
+        assert up.stderr is not None
+        if "a lab needs" in (said := up.stderr.read()):
+            pytest.skip(said.strip())
+    end = time.monotonic() + PATIENCE
+    while "is starting" in (ran := call("lab", "down")).err:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert (ran.code, ran.out) == (0, "the lab has ended\n"), ran.err
+    assert not own.exists()
+
+
+def test_hosts_of_a_lab_alone_have_its_factor(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call("lab", "down")
+    assert call("lab", "up", str(lab.folder.parent / "small.toml"), "--scale", "3").code == 0
+    own = session.current()
+    asks = "from unisono.lab.session import time_scale; print(time_scale())"
+    on_host = [*own.enter("c1"), sys.executable, "-c", asks]
+    done = subprocess.run(on_host, env=os.environ | {"TMPDIR": "/tmp"}, capture_output=True, text=True, check=True)
+    assert done.stdout == "3.0\n"
+    # The folder that its hosts have for temporary files, on none of them.
+    monkeypatch.setenv("TMPDIR", str(own.folder / "tmp"))
+    assert session.time_scale() == 1
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"36 35 0:24 / {own.folder}/tmp rw - tmpfs tmpfs rw\n")
+    assert session.time_scale(mounts) == 3
+    monkeypatch.setattr(os, "geteuid", lambda: own.folder.stat().st_uid + 1)
+    with pytest.raises(un.InputError, match=r"is another user's; start one of your own"):
+        session.time_scale(mounts)
 
 
 KINDS = ("pid", "net", "mnt", "uts", "ipc")

@@ -54,8 +54,14 @@ def test_each_algorithm_is_chosen_at_its_fastest_number_of_pieces() -> None:
     others = in_other_pieces([first], tree, 4, 1 << 18)
     assert [int(plan.params["chunks"]) for plan in others] == [number // 4, number * 4]
     assert {plan.algorithm for plan in others} == {"forest"}
-    ring = un.plan("allgather", tree, bytes=1 << 20, algorithm="ring")
-    assert in_other_pieces([ring], tree, 4, 1 << 18) == in_other_pieces([], tree, 4, 1) == []
+    # Beside a plan that does not cut the vector, the one that does has others, and is added where it is not there.
+    star = un._core.import_network("0 4\n1 4\n2 4\n3 4\n", "edges", "edges", "star", 1, 4)
+    whole, cut = (un.plan("allgather", star, elements=1 << 16, algorithm=name) for name in ("ring", "forest"))
+    params = [plan.params for plan in in_other_pieces([whole, cut], star, 4, 1 << 16)]
+    assert {int(one["chunks"]) for one in params} <= {int(cut.params["chunks"]) * 4, int(cut.params["chunks"]) // 4}
+    added = in_other_pieces([whole], star, 4, 1 << 16)
+    assert [plan.params for plan in added] == [cut.params, *params]
+    assert in_other_pieces([], tree, 4, 1) == []
     short = un.plan("reduce", tree, elements=1, algorithm="forest")
     assert in_other_pieces([short], tree, 4, 1) == []
     times = {None: 3.0, first: 2.5, others[0]: 1.0, others[1]: 2.0}

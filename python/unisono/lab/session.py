@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -32,10 +33,12 @@ __all__ = ["FABRIC", "MOST_PLACES", "Lab", "current", "start", "time_scale"]
 FABRIC = Path(__file__).parents[1] / "_lib" / "unisono-fabric"
 #: The name of the folder, before the number of the user.
 _NAME = "unisono-lab-"
+#: The name of the folder in it that each host has for itself.
+_TEMPORARY = "tmp"
 #: The most ranks on a host.
 MOST_PLACES = 64
-#: Seconds that a lab may take to start, to answer, and to end.
-_PATIENCE = 60.0
+#: Seconds that a lab may take to start, to answer, and to end. On a busy computer hosts take a minute to start.
+_PATIENCE = 300.0
 #: The longest name of the folder: sockets in it have names of at most 107 bytes.
 _LONGEST = 60
 #: A process that ends with the one that started it.
@@ -93,9 +96,10 @@ class Lab:
     def enter(self, host: str) -> list[str]:
         """The beginning of a command that runs on a host, and ends with the process that started it."""
         user = ("--user", "--preserve-credentials") if self.user else ()
-        # Entering a process namespace takes a process between, which ends first.
+        # Entering a process namespace takes a process between, which ends first. Inside it has no number to compare.
         inside = ["sh", str(self.folder / "enter"), host, str(Path.cwd()), *_ENDS]
-        return [*_ENDS, "nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid", *inside]
+        entered = ["nsenter", "--target", str(self._first_process()), *user, "--mount", "--pid"]
+        return [*_ending_with(os.getpid()), *entered, *inside]
 
     def end(self) -> None:
         """Ends every process of the lab, and removes its folder."""
@@ -103,13 +107,15 @@ class Lab:
         with contextlib.suppress(InputError):
             self.ask("down")
         end = time.monotonic() + _PATIENCE
-        while (lock := _lock(self.folder)) is None:
-            if time.monotonic() > end:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(first, signal.SIGKILL)
-            time.sleep(0.01)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(lock)
+        # Another command may remove the folder of a lab that has ended.
+        with contextlib.suppress(FileNotFoundError):
+            while (lock := _lock(self.folder)) is None:
+                if time.monotonic() > end:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(first, signal.SIGKILL)
+                time.sleep(0.01)
+            shutil.rmtree(self.folder, ignore_errors=True)
+            os.close(lock)
 
     def ask(self, request: str) -> str:
         """The answer of the fabric.
@@ -152,30 +158,46 @@ def current() -> Lab:
     """
     folder = _folder()
     none = InputError("no lab is up; 'unisono lab up MACHINE.toml' starts one")
-    if not folder.is_dir():
-        raise none
-    lock = _lock(folder)
+    try:
+        lock = _lock(folder)
+    except FileNotFoundError:
+        raise none from None
     if lock is not None:
         # The one of this folder died: nothing but the folder is left.
         shutil.rmtree(folder, ignore_errors=True)
         os.close(lock)
         raise none
-    try:
-        kept = json.loads((folder / "lab.json").read_text())
-    except OSError:
-        raise InputError("a lab is starting; try again when 'unisono lab up' has ended") from None
+    if not (folder / "control").exists():
+        raise InputError("a lab is starting, or ending; try again in a moment")
+    kept = json.loads((folder / "lab.json").read_text())
     return Lab(folder, Network.of_report(kept["network"]), kept["per_host"], kept["mpi"], kept["user"])
 
 
-def time_scale() -> float:
+def time_scale(mounts: Path = Path("/proc/self/mountinfo")) -> float:
     """The factor by which the lab that this process runs on makes times longer; 1 elsewhere.
 
-    The hosts of a lab have their temporary files in its folder.
+    A host of a lab, and nothing else, has a file system of its own at the lab's folder of temporary files.
+
+    Raises:
+        InputError: the lab is another user's.
+
     """
-    kept = Path(os.environ.get("TMPDIR", "/")).parent / "lab.json"
-    if not kept.parent.name.startswith(_NAME) or not kept.is_file():
-        return 1.0
-    return Network.of_report(json.loads(kept.read_text())["network"]).scale
+    points = (line.split()[4] for line in mounts.read_text().splitlines())
+    # The kernel writes spaces in names as octal numbers.
+    for point in (Path(re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), point)) for point in points):
+        if point.name != _TEMPORARY or not point.parent.name.startswith(_NAME):
+            continue
+        try:
+            kept = point.parent / "lab.json"
+            owner, text = kept.stat().st_uid, kept.read_text()
+        except PermissionError:
+            owner, text = None, ""
+        if owner != os.geteuid():
+            raise InputError(
+                f"the lab in '{point.parent}', whose host this is, is another user's; start one of your own"
+            )
+        return Network.of_report(json.loads(text)["network"]).scale
+    return 1.0
 
 
 def start(
@@ -197,8 +219,7 @@ def start(
     network = scaled(machine, scale).slowed(slow)
     user = _needs_user_namespace()
     folder = _folder()
-    folder.mkdir(mode=0o700, exist_ok=True)
-    lock = _lock(folder)
+    lock = _made(folder)
     if lock is None:
         raise InputError("a lab is up already; 'unisono lab down' ends it")
     try:
@@ -206,15 +227,24 @@ def start(
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         scripts.write(folder, network)
         lab = Lab(folder, network, per_host, mpi, user)
-        _start_fabric(lab, lock)
+        # A lab whose starting command is killed is whole all the same, and can be ended.
         kept = {"network": network.report(), "per_host": per_host, "mpi": mpi, "user": user}
         (folder / "lab.json").write_text(json.dumps(kept))
+        _start_fabric(lab, lock)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
         os.close(lock)
     return lab
+
+
+def _ending_with(parent: int) -> list[str]:
+    """The beginning of a command that ends with the process that started it, the one of this number.
+
+    The kernel sends no signal for a parent that has ended before the command asked for it.
+    """
+    return [*_ENDS, "sh", "-c", f'[ "$PPID" = {parent} ] && exec "$@"', "sh"]
 
 
 def _start_fabric(lab: Lab, lock: int) -> None:
@@ -268,14 +298,34 @@ def _folder() -> Path:
     return folder
 
 
+def _made(folder: Path) -> int | None:
+    """A descriptor with the lock of a folder, which is made where it does not exist; None where a lab holds it."""
+    while True:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        # A command that finds the folder before it is locked takes it for that of a dead lab, and removes it.
+        with contextlib.suppress(FileNotFoundError):
+            return _lock(folder)
+
+
 def _lock(folder: Path) -> int | None:
-    """A descriptor with the lock of a folder; None where a lab holds it."""
+    """A descriptor with the lock of a folder; None where a lab holds it.
+
+    Raises:
+        FileNotFoundError: there is no such folder, or no more.
+
+    """
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # The folder may have been removed before it was locked.
+        if not os.path.samestat(os.fstat(descriptor), folder.lstat()):
+            raise FileNotFoundError(folder)
     except BlockingIOError:
         os.close(descriptor)
         return None
+    except FileNotFoundError:
+        os.close(descriptor)
+        raise
     return descriptor
 
 

@@ -14,8 +14,8 @@ const CHUNKS_ALIKE: [u32; 4] = [1, 2, 4, 8];
 const CHUNKS_OF_ONE: [u32; 6] = [1, 4, 16, 64, 256, 1024];
 /// The smallest numbers of [`CHUNKS_OF_ONE`], which are too few for sums to go up while others go down.
 const FEWEST_AT_ONCE: usize = 2;
-/// Shorter vectors gain nothing, because all steps up and down are latencies.
-const LEAST_BYTES_AT_ONCE: u64 = 1 << 22;
+/// Shorter vectors are mostly latencies. Beside one slow host, vectors of this length gain.
+const LEAST_BYTES_AT_ONCE: u64 = 1 << 16;
 /// The least bytes of a chunk if a block has more than [`FEW`]: only long messages gain from many chunks.
 const LEAST_BYTES: u64 = 1 << 15;
 const LEAST_BYTES_OF_ONE: u64 = 1 << 12;
