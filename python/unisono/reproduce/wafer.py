@@ -1,6 +1,5 @@
 """Computes what "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) claims. One function a kind of claim."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
