@@ -1,6 +1,5 @@
 """Computes what "Near-Optimal Wafer-Scale Reduce" (HPDC 2024) claims. One function a kind of claim."""
 
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from unisono.reproduce import (
     Finding,
     wafer_figures,
     wafer_recursions,
+    wafer_squares,
     wafer_star_of_two,
     wafer_statements,
     wafer_terms,
@@ -235,19 +235,6 @@ def _simulated_mispredictions(listed: Listed) -> Finding:
     return Finding(listed["reported"], cycles, remark=remark)
 
 
-def _simulated_gain_2d(listed: Listed) -> Finding:
-    """The gains of Auto-Gen over the chain on a grid, simulated with data, at every point."""
-    ours, shown = [], []
-    for *shape, length in listed["points"]:
-        chain, best = (
-            runs.point(listed["collective"], tuple(shape), length, name, math.inf) for name in ("chain", "auto-gen")
-        )
-        ours.append((chain.simulated or math.nan) / (best.simulated or math.nan))
-        shown.append(f"{length} {chain.simulated}/{best.simulated}")
-    remark = f"Simulated cycles of the chain and of Auto-Gen, by B: {', '.join(shown)}."
-    return Finding([FORMULAS[listed["formula"]](*point) for point in listed["points"]], ours, remark=remark)
-
-
 _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "best-of-manual": _best_of_manual,
     "bound": _bound,
@@ -258,7 +245,6 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "longest-winners": _longest_winners,
     "ring-over-best": _ring_over_best,
     "simulated-closed-form": _simulated_closed_form,
-    "simulated-gain-2d": _simulated_gain_2d,
     "simulated-mean-error": _simulated_mean_error,
     "simulated-mispredictions": _simulated_mispredictions,
     "simulated-model-error": _simulated_model_error,
@@ -267,6 +253,7 @@ _CHECKS: dict[str, Callable[[Listed], Finding]] = {
     "winners": _winners,
     "worst-ratio": _worst_ratio,
     **wafer_recursions.CHECKS,
+    **wafer_squares.CHECKS,
     **wafer_star_of_two.CHECKS,
     **wafer_statements.CHECKS,
     **wafer_terms.CHECKS,

@@ -62,7 +62,8 @@ const DIAGONAL: f64 = 0.5;
 
 /// Wavelets of the longest vector for which a plan considers trees without chains, measured on grids from 16 x 16 to
 /// 128 x 128. All PEs of these trees are always busy, so with longer vectors the trees disturb each other more than
-/// those of kd-tree do; three trees do so from a third of this length.
+/// those of kd-tree do; three trees of three children do so from a third of this length, four trees of two children
+/// from four times it.
 const LONGEST: u64 = 96;
 /// Longer sides of grids on which four trees with chains are considered: measured from 48; planning takes long beyond.
 const CHAINED: std::ops::RangeInclusive<u32> = 48..=256;
@@ -387,16 +388,22 @@ impl GridTrees for SlackTree {
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {
-        if case.wavelets() > LONGEST {
-            let params = Params::new().with("trees", 4).with("children", 2).with("chains", CHAINS);
-            return CHAINED.contains(&longer(case.grid())).then_some(params).into_iter().collect();
-        }
-        let mut shapes = vec![(1, 2), (1, 3), (1, 4), (2, 2)];
-        // On longer grids three trees need more colors than there are.
-        if 3 * case.wavelets() <= LONGEST && longer(case.grid()) <= 128 {
-            shapes.push((3, 3));
-        }
+        let (wavelets, side) = (case.wavelets(), longer(case.grid()));
         let params = |(trees, children)| Params::new().with("trees", trees).with("children", children);
-        shapes.into_iter().map(params).collect()
+        let mut all = Vec::new();
+        if wavelets <= LONGEST {
+            all.extend([(1, 2), (1, 3), (1, 4), (2, 2)].map(params));
+        } else if CHAINED.contains(&side) {
+            all.push(params((4, 2)).with("chains", CHAINS));
+        }
+        // On longer grids more trees need more colors than there are.
+        if side <= 128 && 3 * wavelets <= LONGEST {
+            all.push(params((3, 3)));
+        }
+        // Fewer elements of a tree wait for a chunk, where PEs take chunks.
+        if side <= 128 && wavelets <= 4 * LONGEST {
+            all.push(params((4, 2)));
+        }
+        all
     }
 }
