@@ -101,7 +101,7 @@ def verify(
     FILE may be a plan for GPUs (MSCCL++ JSON), whose faults are shown with the shortest run that leads to them, or a
     .plan for MPI programs, all of whose schedules are proved as they are stored.
 
-    Without FILE and COLLECTIVE, --certificate FILE and --machine check the prices of a bound.
+    Without FILE and COLLECTIVE, --certificate with --machine checks the certificate of a lower bound on time.
     """
     check_contributors("--require", require, contributors)
     if file_or_collective is not None and file_types.is_gpu_plan(file_or_collective):
@@ -321,7 +321,10 @@ def _chance(proof: Proof) -> list[tuple[str, str]]:
 
 
 def _refused(path: str, as_json: bool) -> bool:
-    """Checks that the registers of switches agree, since only then they make a schedule; reports the first fault."""
+    """Checks that the registers of switches agree, prints the faults, and returns whether there is one.
+
+    Only registers that agree make a schedule.
+    """
     with working("checking"):
         found = check_registers(path)
     if found and as_json:

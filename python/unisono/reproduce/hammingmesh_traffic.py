@@ -150,7 +150,10 @@ def _latencies(listed: Listed) -> Finding:
 
 
 def _tree(listed: Listed) -> Finding:
-    """A simulated reduction in a binomial tree over log2 p (alpha + S beta), where a message takes alpha + S beta."""
+    """Returns the simulated time of a reduction in a binomial tree, divided by log2 p (alpha + S beta).
+
+    A message of S bytes takes alpha + S beta.
+    """
     on = {"name": "line", "kind": "endpoint", "model": "hockney", "alpha_ns": 1000, "beta_ns_per_byte": 0.5}
     ours = []
     for bytes in listed["bytes"]:

@@ -24,7 +24,8 @@ pub const OP_SEMAPHORES: usize = 16;
 /// Threads of a thread block.
 const THREADS: u32 = 1024;
 
-/// Everything in a plan that the runtime does not hold or does otherwise, on GPUs with that many processors.
+/// Returns a fault for everything in the plan that exceeds a limit of the runtime, or that the runtime executes in
+/// another way than the plan states. `processors` is the number of processors of a GPU.
 pub fn check(plan: &Plan, processors: u32) -> Vec<Fault> {
     let mut faults = Vec::new();
     if plan.buffer_alignment == 0 || !plan.buffer_alignment.is_multiple_of(16) {

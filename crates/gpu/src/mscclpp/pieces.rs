@@ -22,7 +22,8 @@ pub const WORK: &str = "the order of the plan's accesses";
 /// The memory of a cut, in bytes: an entry of two sets.
 const CUT: u128 = 64;
 
-/// The moves of packets, by the step and the place among its effects, each with the grains at which it is cut.
+/// The grains at which each move of packets is cut. The key is the step that makes the move, and the index of the move
+/// among the effects of that step.
 pub struct Pieces(FxHashMap<(At, usize), BTreeSet<u32>>);
 
 /// A span of packets: its start, its end, and the move.

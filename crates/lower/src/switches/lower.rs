@@ -275,8 +275,8 @@ impl Lowering<'_> {
     }
 }
 
-/// Returns whether a response takes the way of the requests in reverse, or goes from an engine to its own core. Without
-/// a reduction, there must be no requests.
+/// Returns whether the registers have no response, or one that goes from an engine to its own core, or one that takes
+/// the way of the requests in reverse. Without a reduction a response may take any way, and there must be no requests.
 fn responds(reduces: bool, r: &Registers) -> bool {
     let back = if r.request_output == NONE { ENGINE } else { r.request_output };
     match (r.response_input, r.response_outputs) {

@@ -10,7 +10,7 @@ use super::{Builder, MOST_TASKS, Task, TaskError, TaskGraph};
 /// behind. The next round waits for the receive (barrier, allreduce of short vectors: Hensgen, Finkel, Manber, 1988).
 ///
 /// # Errors
-/// Too large.
+/// The pattern is too large.
 pub fn dissemination(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     exchanges(ranks, |rank| {
         let step = |k: u32| 1 << k;
@@ -21,7 +21,7 @@ pub fn dissemination(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
 /// A binomial tree to rank 0: rank r sends to r less its highest bit, once all its children have sent to it.
 ///
 /// # Errors
-/// Too large.
+/// The pattern is too large.
 pub fn binomial_reduce(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let mut b = begin(ranks, 2, 1)?;
     for rank in 0..ranks {
@@ -39,7 +39,7 @@ pub fn binomial_reduce(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
 /// An all-to-all in which each rank sends to all others, beginning with the next rank. Nothing waits.
 ///
 /// # Errors
-/// Too large.
+/// The pattern is too large.
 pub fn linear_alltoall(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let mut b = begin(ranks, 2 * u64::from(ranks), 0)?;
     for rank in 0..ranks {
@@ -56,7 +56,7 @@ pub fn linear_alltoall(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
 /// `seed`, that maps no rank to itself. Nothing waits. A single rank sends nothing.
 ///
 /// # Errors
-/// Too large.
+/// The pattern is too large.
 pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<TaskGraph, TaskError> {
     let mut b = begin(ranks, 2 * u64::from(count), 0)?;
     let to = cycle(ranks, seed);
@@ -77,7 +77,7 @@ pub fn permutation(ranks: u32, bytes: u64, count: u32, seed: u64) -> Result<Task
 /// Messages `(from, to, bytes)`, all posted at once. Nothing waits.
 ///
 /// # Errors
-/// Too large.
+/// The pattern is too large.
 pub fn messages(ranks: u32, messages: &[(u32, u32, u64)]) -> Result<TaskGraph, TaskError> {
     let mut of_ranks: Vec<Vec<Task>> = vec![Vec::new(); ranks as usize];
     for &(from, to, bytes) in messages {
@@ -107,7 +107,7 @@ pub fn cycle(ranks: u32, seed: u64) -> Vec<u32> {
 /// A gather in which all ranks send to rank 0.
 ///
 /// # Errors
-/// Too large.
+/// The pattern is too large.
 pub fn linear_gather(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let mut b = begin(ranks, 2, 0)?;
     for rank in 0..ranks {
@@ -126,7 +126,7 @@ pub fn linear_gather(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
 /// An allreduce around a ring: 2 (P - 1) rounds of chunks of `bytes` / P.
 ///
 /// # Errors
-/// Too large.
+/// The pattern is too large.
 pub fn ring(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let chunk = bytes / u64::from(ranks.max(1));
     let rounds = 2 * ranks.saturating_sub(1);
@@ -138,7 +138,7 @@ pub fn ring(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
 /// An allreduce of 2^k ranks: halving with the ranks at distance 1, 2, 4, ..., then doubling in reverse.
 ///
 /// # Errors
-/// Too large.
+/// The pattern is too large.
 pub fn halving_doubling(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     let rounds = ranks.max(1).ilog2();
     exchanges(ranks, |rank| {

@@ -162,8 +162,9 @@ pub(super) struct Events {
     /// True if credits are events like others.
     strict: bool,
     others: Queue<u64>,
-    /// The first key of each place, and the places.
+    /// The key of the first event of each of `places`, in the same order.
     heads: Vec<Key>,
+    /// The queues and lanes that hold events.
     places: Vec<Place>,
     /// The lane whose next events are due to be read ahead.
     due: Option<Place>,

@@ -197,7 +197,8 @@ fn message(sends: bool, arguments: &Arguments) -> Result<Step, String> {
     Ok(Step::Message { sends, peer: arguments.peer(sends)?, bytes: bytes(arguments, elements)?.0 })
 }
 
-/// Makes the nodes of kernels sorted by their begins.
+/// Returns the nodes of the trace for the kernels, which must be sorted by their start times: one for each kernel, and
+/// one for each gap in which the host was late. A node lists the nodes that it waits for.
 fn nodes(kernels: Vec<Kernel>) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::with_capacity(kernels.len());
     // The ends of computes and of collectives so far, ascending, with their nodes.

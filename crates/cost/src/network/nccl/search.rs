@@ -122,8 +122,8 @@ impl Room<'_> {
         ring
     }
 
-    /// Returns the graph of trees, which have the channels of the rings. A chain does not return to its first GPU, so
-    /// NCCL assumes a higher rate of a GPU's links.
+    /// Returns the graph of NCCL's trees, with as many channels as the rings. Inside a box a tree is a chain of GPUs.
+    /// Unlike a ring it does not return to its first GPU, so NCCL assumes a higher rate for it than for a ring.
     fn tree(&self, speeds: &[f64], ring: Graph) -> Graph {
         let f = self.facts;
         if f.gpus == 1 || !self.over_nvlink || !f.has_nvswitch {
