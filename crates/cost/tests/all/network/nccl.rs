@@ -152,8 +152,9 @@ fn a_slower_network_an_amd_and_one_process_are_in_predictions_and_not_in_the_cho
     near(plain, cost + 16.0 * 8.0 / (36.7 * 16.0 / 15.0 / 2.0 * 1000.0));
     let slower = Facts { late_us: 10.0, cpu: Cpu::Amd, ..facts.clone() };
     let (late, same) = predicted(&slower, 8);
-    near(late - plain, 2.0 * (10.0 + 1.0));
-    near(same, cost);
+    // NCCL counts a slower tree between boxes of AMD CPUs, by less than a nanosecond for 8 bytes.
+    assert!((0.0..1e-3).contains(&(same - cost)));
+    near(late - plain, 2.0 * (10.0 + 1.0) + (same - cost));
     // A turn of 512 threads passes on 4 KiB; more bytes open more blocks.
     let passing = |bytes| predicted(&facts, bytes).0 - predicted(&facts, bytes).1;
     near(passing(1 << 13), passing(1 << 12));
