@@ -35,8 +35,8 @@ pub(super) struct LinkShares<'a> {
     edges: Vec<(u32, u32)>,
     /// States whose share is complete.
     ready: Vec<u32>,
-    /// For each source and each choice of a way: the choice, the source, and the share of its flow that takes it. Sorted
-    /// by choice.
+    /// For each source and each choice of a way: the choice, the source, and the share of its flow that takes it.
+    /// Sorted by choice.
     sources: Vec<(u32, u32, f64)>,
     hops: Vec<Hop>,
 }
