@@ -33,7 +33,7 @@ reasons! {
     NotReady "the plan cannot serve this communicator",
     Operator "an operator that no schedule regroups; --safe-ops permits the program's own",
     Described "its arguments or its datatype",
-    NoCollective "no row for this collective",
+    NoCollective "no row for this collective with this number of ranks a node",
     NoSize "no row for this size",
     NoOperator "no row for this operator",
     Library "the plan's row leaves them to the library",

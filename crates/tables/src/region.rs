@@ -226,8 +226,11 @@ impl<'a> View<'a> {
     /// Nothing of the table can be expressed; why, for the first row.
     pub fn export(self, load: &[&str], mut notes: Vec<String>) -> Result<Export, Unsaid> {
         if self.served.is_empty() {
-            let why = self.left.first().map_or("the table leaves every call to the library".to_owned(), Clone::clone);
-            return Err(Unsaid { target: self.target, reason: format!("no row can be expressed; {why}") });
+            let reason = self.left.first().map_or_else(
+                || "the table leaves every call to the library, so no file is needed".to_owned(),
+                |why| format!("no row can be expressed; {why}"),
+            );
+            return Err(Unsaid { target: self.target, reason });
         }
         notes.extend(self.notes);
         let load = load.iter().map(|&argument| argument.to_owned()).collect();

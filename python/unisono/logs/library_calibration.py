@@ -246,6 +246,12 @@ def boxes_of(machine: Machine, point: Measured) -> tuple[Machine, list[int]]:
     each = point.ranks // point.nodes
     boxed = machine.asked(nodes=point.nodes) if point.nodes > 1 else machine
     size = boxed.describe()["topology"].get("accelerators", each)
+    if each > size:
+        on = f"{point.nodes} node{'s' if point.nodes > 1 else ''}"
+        raise InputError(
+            f"a log has {point.ranks} GPUs on {on}, and a box of {machine.name} has {size}; state the nodes of its "
+            "times (in a CSV by a column 'nodes'), or name the machine of the log"
+        )
     return boxed, [box * size + gpu for box in range(point.nodes) for gpu in range(each)]
 
 

@@ -22,6 +22,10 @@ pub struct Measured {
     pub effective: bool,
 }
 
+/// The size in bytes up to which calls take as long as empty ones. If one of them was measured, its choice serves
+/// shorter calls too.
+const SHORTEST: u64 = 64;
+
 fn contender(plan: Option<&Arc<Plan>>) -> Contender {
     plan.map_or(Contender::Library, |plan| Contender::Algorithm(plan.best().algorithm.name()))
 }
@@ -130,13 +134,20 @@ impl Family<'_> {
     }
 
     /// Adds the regions of equal choice. Between two sizes with different choices, the boundary is the size at which
-    /// both take equally long.
+    /// both take equally long. Sizes below the smallest measured one are the library's, because a schedule for long
+    /// vectors can take many times as long as the library's for short ones.
     fn add(&self, to: &mut Vec<Region>, ranks: u32, times: &Times, plans: &Plans, measured: bool) {
         let chosen = choose(times);
         let plan = |at: usize| plans.get(&chosen[at]).and_then(|of| of[at].clone());
         let params = |plan: &Option<Arc<Plan>>| plan.as_ref().map(|plan| plan.best().params.clone());
         let bytes = |at: usize| Dtype::F32.bytes() * self.counts[at];
+        let per_node = ranks.min(self.per_node);
         let mut first_bytes = 0;
+        if bytes(0) > SHORTEST {
+            let last_bytes = Some(bytes(0) - 1);
+            to.push(Region { ranks, per_node, first_bytes, last_bytes, plan: None, measured });
+            first_bytes = bytes(0);
+        }
         for (at, &name) in chosen.iter().enumerate() {
             let (own, mut last_bytes) = (plan(at), None);
             if let Some(&following) = chosen.get(at + 1) {
@@ -152,7 +163,6 @@ impl Family<'_> {
                 let sizes = (bytes(at), bytes(at + 1));
                 last_bytes = Some(boundary(sizes, (here.0, there.0), (here.1, there.1)));
             }
-            let per_node = ranks.min(self.per_node);
             to.push(Region { ranks, per_node, first_bytes, last_bytes, plan: own, measured });
             first_bytes = last_bytes.map_or(0, |last| last + 1);
         }

@@ -200,4 +200,15 @@ fn regions_cover_all_sizes_of_each_number_of_ranks() {
     // The regions meet between the second and the third size.
     let at = found[0].last_bytes.unwrap();
     assert!((4 * 256..4 << 18).contains(&at), "{at}");
+    // Without the first size, calls below the second one are the library's.
+    let longer = Family {
+        counts: counts[1..].to_vec(),
+        cells: family.cells.iter().map(|(&ranks, of)| (ranks, of[1..].to_vec())).collect(),
+        ..family
+    };
+    for of in longer.regions().unwrap().chunk_by(|a, b| a.ranks == b.ranks) {
+        assert_eq!((of[0].first_bytes, of[0].last_bytes), (0, Some(4 * 256 - 1)));
+        assert!(of[0].plan.is_none() && of[1].plan.is_some());
+        assert!(of.windows(2).all(|pair| pair[0].last_bytes.map(|last| last + 1) == Some(pair[1].first_bytes)));
+    }
 }
