@@ -243,7 +243,12 @@ def test_threads_make_use_and_free_communicators_at_once(
 ) -> None:
     said = tmp_path / "report"
     options = ("--plan", str(plan(ranks)), "--report", str(said))
-    done = run(ranks, compiled("threads", abi), options=options)
+    # MPICH 5.0.2 alone, without a plan, fails in one of 374 starts of this program: its threads race for context ids,
+    # until "next_gcn != NULL" of contextid.c fails or memory is read that is not there. A wrong sum has the code 3.
+    for _ in range(1 if abi == "openmpi" else 3):
+        done = run(ranks, compiled("threads", abi), options=options)
+        if done.code in (0, 3):
+            break
     assert (done.code, done.out) == (0, f"ok {ranks}\n"), done.err
     assert report(said) == {("allreduce", "recursive-doubling"): 194, ("barrier", "dissemination"): 96}
 
