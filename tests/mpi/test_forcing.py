@@ -38,7 +38,7 @@ if world.rank == 0:
 KNOWN = [
     ("broadcast", "binomial", {}, "coll_tuned_bcast_algorithm", 6, None),
     ("broadcast", "binomial", {"radix": "4"}, "coll_tuned_bcast_algorithm", 7, None),
-    ("broadcast", "binary-tree", {"segment": "8192"}, "coll_tuned_bcast_algorithm", 5, 8192),
+    ("broadcast", "binary-tree", {"order": "levels", "segment": "8192"}, "coll_tuned_bcast_algorithm", 5, 8192),
     ("broadcast", "pipelined-chain", {"segment": "1024"}, "coll_tuned_bcast_algorithm", 3, 1024),
     ("reduce", "reduce-scatter-gather", {}, "coll_tuned_reduce_algorithm", 7, None),
     ("reduce-scatter", "recursive-halving", {}, "coll_tuned_reduce_scatter_block_algorithm", 3, None),

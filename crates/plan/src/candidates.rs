@@ -16,10 +16,9 @@ use unisono_base::{
     parallel,
 };
 use unisono_cost::Time;
-use unisono_formats::Emitter;
 use unisono_lower::{Estimate, File, Placed};
 
-use crate::{PlanError, Problem, Refined, Target, expressible::suited};
+use crate::{PlanError, Problem, Refined, Target, expressible::suited, format::Format};
 
 /// The method by which a time was computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -153,7 +152,7 @@ pub(crate) enum Ranked {
 pub(crate) fn rank(
     problem: &Problem,
     wanted: &Params,
-    emitter: Option<&dyn Emitter>,
+    form: Option<&Format>,
     ranked: Ranked,
     only: Option<&str>,
 ) -> Result<(Vec<Timed>, bool), PlanError> {
@@ -161,10 +160,10 @@ pub(crate) fn rank(
     let mut listed = target.candidates(c, wanted);
     listed.retain(|(algorithm, _)| only.is_none_or(|only| algorithm.name() == only));
     let mut listed: Vec<_> = listed.into_iter().enumerate().collect();
-    if let Some(emitter) = emitter {
+    if let Some(form) = form {
         let case = target.case(c);
         for (_, (algorithm, params)) in &mut listed {
-            *params = suited(emitter, &case, *algorithm, std::mem::take(params));
+            *params = suited(form.params(), &case, *algorithm, std::mem::take(params));
         }
     }
     listed.sort_by_cached_key(|(_, (algorithm, params))| target.steps(c, *algorithm, params));
@@ -227,7 +226,7 @@ pub(crate) fn rank(
     timed.sort_by_key(|&(at, _)| at);
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
     sort(target.as_ref(), &mut timed);
-    let is_unsimulated = target.simulate_best(c, &mut timed, emitter.is_none())?;
+    let is_unsimulated = target.simulate_best(c, &mut timed, form.and_then(Format::emitter).is_none())?;
     sort(target.as_ref(), &mut timed);
     Ok((timed, is_unchecked || is_unsimulated))
 }

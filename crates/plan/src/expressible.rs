@@ -24,9 +24,12 @@ const MOST_SIMULATED: f64 = 16_777_216.0;
 /// True if the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
 pub type Expressible = Option<Result<(), String>>;
 
-/// The parameters of a candidate for a target: those of the candidate, and the target's where the algorithm has them.
-pub(crate) fn suited(emitter: &dyn Emitter, case: &Case, algorithm: &dyn Algorithm, params: Params) -> Params {
-    emitter.params().iter().fold(params, |params, (name, value)| {
+/// The parameters of a format, by name, for algorithms that have them.
+pub(crate) type FormatParams = [(&'static str, &'static str)];
+
+/// Adds to the parameters of a candidate those of the format that the algorithm has and the candidate leaves open.
+pub(crate) fn suited(format: &FormatParams, case: &Case, algorithm: &dyn Algorithm, params: Params) -> Params {
+    format.iter().fold(params, |params, (name, value)| {
         if params.get(name).is_some() {
             return params;
         }

@@ -8,7 +8,7 @@ use unisono_tables::{LibraryTable, TUNINGS, Tuning};
 
 use crate::{
     PlanError, Problem, Timed,
-    expressible::{Expressible, reasons},
+    expressible::{Expressible, FormatParams, reasons},
     targets::spread,
 };
 
@@ -56,6 +56,15 @@ impl Format {
             Self::Code(emitter) => emitter.name(),
             Self::Rules { tuning, .. } => tuning.name(),
             Self::Preload => Self::PRELOAD,
+        }
+    }
+
+    /// The values that algorithms' parameters take for the format, where the user gives no others.
+    pub(crate) fn params(&self) -> &'static FormatParams {
+        match self {
+            Self::Code(emitter) => emitter.params(),
+            Self::Rules { tuning, .. } => tuning.params(),
+            Self::Preload => &[],
         }
     }
 

@@ -77,7 +77,6 @@ fn planned(
     form: Option<Format>,
     ranked: Ranked,
 ) -> Result<Plan, PlanError> {
-    let (target, c) = (&problem.target, problem.collective);
     let emitter = form.as_ref().and_then(Format::emitter);
     if let Some(emitter) = emitter
         && unisono_gpu::named(emitter.name()).is_some()
@@ -88,29 +87,9 @@ fn planned(
         return Err(PlanError::Model { found: PACKETS.to_owned(), accepted });
     }
     if emitter.is_some() {
-        check_counted(&c)?;
+        check_counted(&problem.collective)?;
     }
-    let (candidates, is_unchecked) = match algorithm {
-        Some(name) => {
-            let (algorithm, mut chosen) = target.resolve(c, name, params)?;
-            if let Some(emitter) = emitter {
-                chosen = suited(emitter, &target.case(c), algorithm, chosen);
-            }
-            let info = algorithm.info();
-            let all_given = info.params.iter().all(|p| params.get(p.name).is_some());
-            // The default of a schedule is not that of its file, whose thread blocks cut messages by themselves.
-            let by_file = params.is_empty()
-                && emitter.is_some_and(|emitter| unisono_gpu::named(emitter.name()).is_some())
-                && target.candidates(c, params).iter().any(|(listed, _)| listed.name() == algorithm.name());
-            let best_of_listed = info.best_of_listed || by_file;
-            if best_of_listed && !all_given && !target.is_slow(c, algorithm, &chosen) {
-                rank(&problem, params, emitter, ranked, Some(algorithm.name()))?
-            } else {
-                named(&problem, algorithm, &chosen)?
-            }
-        }
-        None => rank(&problem, params, emitter, ranked, None)?,
-    };
+    let (candidates, is_unchecked) = timed(&problem, algorithm, params, form.as_ref(), ranked)?;
     let (candidates, expressible) = match &form {
         Some(Format::Code(emitter)) => mark(&problem, *emitter, candidates)?,
         Some(Format::Rules { tuning, library }) => format::mark(&problem, *tuning, library.as_ref(), candidates)?,
@@ -122,6 +101,41 @@ fn planned(
     };
     let (library, bits, fastest, built) = (None, None, None, OnceLock::new());
     Ok(Plan { problem, candidates, form, expressible, library, bits, fastest, is_unchecked, built })
+}
+
+/// Times the candidates with the parameters of a format, whether it can express them or not. The second value is
+/// [`Plan::is_unchecked`].
+///
+/// # Errors
+/// As [`plan`].
+pub(crate) fn timed(
+    problem: &Problem,
+    algorithm: Option<&str>,
+    params: &Params,
+    form: Option<&Format>,
+    ranked: Ranked,
+) -> Result<(Vec<Timed>, bool), PlanError> {
+    let (target, c) = (&problem.target, problem.collective);
+    let emitter = form.and_then(Format::emitter);
+    match algorithm {
+        Some(name) => {
+            let (algorithm, chosen) = target.resolve(c, name, params)?;
+            let chosen = suited(form.map_or(&[], Format::params), &target.case(c), algorithm, chosen);
+            let info = algorithm.info();
+            let all_given = info.params.iter().all(|p| params.get(p.name).is_some());
+            // The default of a schedule is not that of its file, whose thread blocks cut messages by themselves.
+            let by_file = params.is_empty()
+                && emitter.is_some_and(|emitter| unisono_gpu::named(emitter.name()).is_some())
+                && target.candidates(c, params).iter().any(|(listed, _)| listed.name() == algorithm.name());
+            let best_of_listed = info.best_of_listed || by_file;
+            if best_of_listed && !all_given && !target.is_slow(c, algorithm, &chosen) {
+                rank(problem, params, form, ranked, Some(algorithm.name()))
+            } else {
+                named(problem, algorithm, &chosen)
+            }
+        }
+        None => rank(problem, params, form, ranked, None),
+    }
 }
 
 /// Refuses a collective that is counted in units of several elements: a schedule for a run counts single elements.

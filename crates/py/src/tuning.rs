@@ -84,9 +84,11 @@ pub fn settings(
     machine: &Machine,
     ranks: u32,
     elements: u64,
+    format: &str,
 ) -> PyResult<Vec<(&'static str, BTreeMap<String, String>)>> {
     let kind = kind(collective)?;
-    let found = detached(py, || tuning::settings(kind, machine.description(), ranks, elements))?.map_err(plan_error)?;
+    let found = detached(py, || tuning::settings(kind, machine.description(), ranks, elements, format))?;
+    let found = found.map_err(plan_error)?;
     Ok(found
         .into_iter()
         .map(|(name, params)| (name, params.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()))

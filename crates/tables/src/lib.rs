@@ -64,6 +64,10 @@ pub trait Tuning: Sync {
     fn summary(&self) -> &'static str;
     /// The source of names and grammar.
     fn reference(&self) -> &'static str;
+    /// Returns the values that algorithms' parameters have in the library, where the user gives no others.
+    fn params(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
     /// True if the file is the library's complete table with our rows in it, so that this table is needed.
     fn needs_table(&self) -> bool {
         false

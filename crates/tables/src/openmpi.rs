@@ -84,7 +84,7 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::Alltoall, "linear", "linear"),
     same(Kind::Alltoall, "pairwise", "pairwise"),
     with(Kind::Barrier, "dissemination", "bruck", one_way),
-    with(Kind::Broadcast, "binary-tree", "binary_tree", segment),
+    with(Kind::Broadcast, "binary-tree", "binary_tree", by_levels),
     with(Kind::Broadcast, "binomial", "binomial", plain_or_segment),
     with(Kind::Broadcast, "binomial", "knomial", knomial),
     with(Kind::Broadcast, "binomial", "basic_linear", flat),
@@ -92,7 +92,7 @@ pub const NAMES: &[Counterpart] = &[
     same(Kind::Broadcast, "scatter-allgather", "scatter_allgather_ring"),
     same(Kind::Gather, "binomial", "binomial"),
     same(Kind::Gather, "linear", "linear"),
-    with(Kind::Reduce, "binary-tree", "binary", segment),
+    with(Kind::Reduce, "binary-tree", "binary", by_levels),
     with(Kind::Reduce, "binomial", "binomial", plain_or_segment),
     with(Kind::Reduce, "binomial", "linear", flat),
     with(Kind::Reduce, "pipelined-chain", "pipeline", segment),
@@ -133,6 +133,18 @@ fn knomial(params: &[(String, String)], ranks: u32) -> Result<Settings, String> 
     match radix.as_deref() {
         Some(radix) if radix == KNOMIAL_RADIX.to_string() => plain_or_segment(&others, ranks),
         _ => Err(format!("the library's knomial tree has the radix {KNOMIAL_RADIX}")),
+    }
+}
+
+/// The parameters that the library's algorithms have where Unisono's have others by default.
+pub const PARAMS: &[(&str, &str)] = &[("order", "levels")];
+
+/// A tree in the order of the library, and perhaps a segment.
+fn by_levels(params: &[(String, String)], ranks: u32) -> Result<Settings, String> {
+    let (order, others) = apart("order", params);
+    match order.as_deref() {
+        Some("levels") => segment(&others, ranks),
+        _ => Err("the library's binary tree has order=levels".to_owned()),
     }
 }
 

@@ -150,7 +150,7 @@ def tune(
         where = of_ranks(model, world.size, "tuning is for")
         of_file = None
         if target != PRELOAD:
-            of_file = FileFor(says(target, library), variables_of if can_force(mpi, target) else None)
+            of_file = FileFor(target, says(target, library), variables_of if can_force(mpi, target) else None)
         return asked, where, sorted({size // 4 for size in sizes_of(sizes)}), wanted, limits, of_file
 
     kinds, where, counts, wanted, limits, of_file = together(world, checked)

@@ -49,6 +49,8 @@ MOSTLY = 5 / 6
 class FileFor(NamedTuple):
     """The file of a library for which a table is measured."""
 
+    #: The name of its format, as of ``unisono export --format``.
+    format: str
     #: A function from a row of a decision table to the text by which the file states it, or to None if it cannot.
     says: Callable[[dict[str, Any]], str | None]
     #: A function from a row to the library's variables that have the effect of the file, so that the library's own
@@ -334,7 +336,7 @@ def _stated(collective: str, machine: Machine, ranks: int, count: int, most: int
         known: set[str | None] = {None}
         row = {"collective": collective, "ranks": ranks, "per_node": None, "class": None}
         row |= {"first_bytes": 4 * count, "last_bytes": 4 * count}
-        for algorithm, params in _core.settings(collective, machine, ranks, count):
+        for algorithm, params in _core.settings(collective, machine, ranks, count, file.format):
             text = file.says({**row, "algorithm": algorithm, "params": params})
             if text in known:
                 continue

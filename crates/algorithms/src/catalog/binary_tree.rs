@@ -3,7 +3,9 @@
 //! T = (2 h + 2 (S-1)) (alpha + n/S beta [+ n/S gamma]) for S segments and a tree of height h, about log2 P, on ranks
 //! that send one message at a time: half the rate of a chain, and few waits. On ranks that share memory, each of which
 //! copies what it receives, it is as fast as a chain.
-//! If the operator of a reduce does not commute, rank 0 is the top of the tree and sends the result to the root.
+//! With `order=subtrees` the ranks of a subtree follow each other, so that neighbours are near each other on most
+//! machines; if the operator of a reduce does not commute, rank 0 is the top and sends the result to the root. With
+//! `order=levels` rank v of level l has the children v + 2^l and v + 2^(l+1), as in Open MPI.
 //! Source: "binary" of Open MPI's coll_base_{bcast,reduce}.c; Sanders, Speck, Traff, "Two-tree algorithms for full
 //! bandwidth broadcast, reduction and scan", 2009 (section 2).
 
@@ -12,19 +14,24 @@ use unisono_collective::Kind;
 use unisono_lower::Round;
 
 use crate::{
-    Case, Info,
+    AlgorithmError, Case, Info, Param, Params,
     ranks::{
-        pipelined::{self, PipelinedTree},
+        pipelined::{self, PipelinedTree, SEGMENT},
         tree::Tree,
     },
 };
 
 pub struct BinaryTree;
 
+const ORDER: &str = "order";
+const LEVELS: &str = "levels";
+const ORDERS: [&str; 2] = ["subtrees", LEVELS];
+
 const INFO: Info = Info {
     name: "binary-tree",
     summary: "a tree of at most two children a rank, segment after segment; best for middle sizes, and in shared memory",
     reference: "Open MPI, coll_base: binary",
+    params: &[SEGMENT, Param { name: ORDER, values: "subtrees, levels (default: subtrees)" }],
     ..pipelined::INFO
 };
 
@@ -33,8 +40,17 @@ impl PipelinedTree for BinaryTree {
         &INFO
     }
 
-    fn tree(&self, ranks: u32, top: u32) -> Tree {
-        Tree::binary(ranks, top)
+    fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
+        let c = &case.collective;
+        if params.choice(INFO.name, ORDER, &ORDERS)? == LEVELS && c.kind == Kind::Reduce && !c.operator.commutative() {
+            let reason = format!("order=levels reorders operands, and operator {} does not commute", c.operator);
+            return Err(AlgorithmError::Unsupported { algorithm: INFO.name, reason });
+        }
+        Ok(())
+    }
+
+    fn tree(&self, ranks: u32, top: u32, params: &Params) -> Tree {
+        if params.get(ORDER) == Some(LEVELS) { Tree::levels(ranks, top) } else { Tree::binary(ranks, top) }
     }
 
     fn instructions(&self, ranks: u64) -> u64 {
@@ -43,9 +59,9 @@ impl PipelinedTree for BinaryTree {
 
     /// Returns the rounds of the first segment along the longest path, and those of the busiest rank for each further
     /// one: an inner rank with two children, if there is one.
-    fn rounds(&self, case: &Case, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
+    fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
-        let tree = self.tree(c.ranks, 0);
+        let tree = self.tree(c.ranks, 0, params);
         let work = |v: u32| [narrow(tree.children(v).len()), u32::from(v > 0)];
         let [children, parents] = (0..c.ranks).map(work).max_by_key(|work| work[0] + work[1])?;
         let prices = case.ranks();

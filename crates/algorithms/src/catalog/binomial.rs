@@ -27,7 +27,7 @@ use crate::{
 pub struct Binomial;
 
 const RADIX: &str = "radix";
-const MOST_RADIX: u32 = 64;
+const MOST_RADIX: u32 = 1 << 16;
 /// Radices that a plan considers where messages of a rank overlap.
 const WORTH: [u32; 4] = [3, 4, 8, 16];
 /// The radix of "knomial" in Open MPI and MPICH.
@@ -41,7 +41,7 @@ const INFO: Info = Info {
     reference: "Thakur, Rabenseifner, Gropp: Optimization of Collective Communication Operations in MPICH, 2005",
     collectives: &[Kind::Broadcast, Kind::Gather, Kind::Reduce, Kind::ReduceScatter, Kind::Scatter],
     params: &[
-        Param { name: RADIX, values: "children of a rank in a round, plus 1: 2 to 64 (default: 2)" },
+        Param { name: RADIX, values: "children of a rank in a round, plus 1: 2 to 65536 (default: 2)" },
         segments::WHOLE,
     ],
     formulas: &[
@@ -238,7 +238,7 @@ impl RankAlgorithm for Binomial {
         let (c, prices) = (&case.collective, case.ranks());
         let occupied_ns = prices.issue_ns + case.bytes(c.elements) as f64 * prices.ns_per_byte;
         // Beside these the least radix with two rounds. With as many as ranks, the top sends to all.
-        let two_rounds = (BINARY..MOST_RADIX).find(|radix| radix * radix >= c.ranks);
+        let two_rounds = (BINARY..).find(|radix| radix * radix >= c.ranks);
         let mut radices: Vec<u32> = Vec::new();
         if occupied_ns < prices.latency_ns {
             radices.extend(WORTH.into_iter().chain(two_rounds).map(|radix| radix.min(c.ranks)));

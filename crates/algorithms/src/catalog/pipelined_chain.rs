@@ -8,7 +8,7 @@ use unisono_collective::Kind;
 use unisono_lower::Round;
 
 use crate::{
-    Case, Formula, Info,
+    Case, Formula, Info, Params,
     ranks::{
         pipelined::{self, PipelinedTree},
         tree::Tree,
@@ -30,7 +30,7 @@ impl PipelinedTree for PipelinedChain {
         &INFO
     }
 
-    fn tree(&self, ranks: u32, top: u32) -> Tree {
+    fn tree(&self, ranks: u32, top: u32, _: &Params) -> Tree {
         Tree::chain(ranks, top)
     }
 
@@ -39,7 +39,7 @@ impl PipelinedTree for PipelinedChain {
     }
 
     /// Returns the rounds: the first segment goes through all ranks; then each rank passes one segment after the other.
-    fn rounds(&self, case: &Case, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
+    fn rounds(&self, case: &Case, _: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>> {
         let c = &case.collective;
         let reduced = if c.kind == Kind::Reduce { bytes } else { 0 };
         let pass = Round::new(1, bytes).reducing(reduced).times(c.ranks - 1);

@@ -20,22 +20,28 @@ pub trait PipelinedTree: Sync {
     /// Returns the facts of the algorithm, most of which [`INFO`] has.
     fn info(&self) -> &'static Info;
 
-    fn tree(&self, ranks: u32, top: u32) -> Tree;
+    /// # Errors
+    /// Returns an error if a parameter of the tree is wrong, or the tree cannot keep the order of the operands.
+    fn check(&self, _case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
+        Ok(())
+    }
+
+    /// Returns the tree for parameters that [`Self::check`] accepts.
+    fn tree(&self, ranks: u32, top: u32, params: &Params) -> Tree;
 
     /// Returns the most instructions of one segment.
     fn instructions(&self, ranks: u64) -> u64;
 
     /// Returns the rounds of a first segment of `bytes` and of `more` further ones, and whether the result has to be
     /// sent to the root.
-    fn rounds(&self, case: &Case, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>>;
+    fn rounds(&self, case: &Case, params: &Params, bytes: u64, more: u32, home: bool) -> Option<Vec<Round>>;
 }
 
+/// The parameter that these algorithms share.
+pub const SEGMENT: Param = Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" };
+
 /// The facts that these algorithms share.
-pub const INFO: Info = Info {
-    collectives: &[Kind::Broadcast, Kind::Reduce],
-    params: &[Param { name: segments::NAME, values: "bytes of a segment, from 1 (default: 8192)" }],
-    ..Info::AMONG_RANKS
-};
+pub const INFO: Info = Info { collectives: &[Kind::Broadcast, Kind::Reduce], params: &[SEGMENT], ..Info::AMONG_RANKS };
 
 /// A pipelined tree as a [`RankAlgorithm`].
 pub struct Pipelined<T>(pub T);
@@ -50,7 +56,8 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
     }
 
     fn check(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError> {
-        segments::segments(self.info().name, DEFAULT, case, params).map(|_| ())
+        segments::segments(self.info().name, DEFAULT, case, params).map(|_| ())?;
+        self.0.check(case, params)
     }
 
     fn instructions(&self, case: &Case, params: &Params) -> u64 {
@@ -62,9 +69,9 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
         let c = &case.collective;
         let segments = segments::segments(self.info().name, DEFAULT, case, params)?;
         if c.kind == Kind::Reduce {
-            reduce(b, c, &self.0.tree(c.ranks, top(c)), segments, Operand::Out);
+            reduce(b, c, &self.0.tree(c.ranks, top(c), params), segments, Operand::Out);
         } else {
-            broadcast(b, &self.0.tree(c.ranks, c.root), segments);
+            broadcast(b, &self.0.tree(c.ranks, c.root, params), segments);
         }
         Ok(())
     }
@@ -72,7 +79,7 @@ impl<T: PipelinedTree> RankAlgorithm for Pipelined<T> {
     fn rounds(&self, case: &Case, params: &Params) -> Option<Vec<Round>> {
         let c = &case.collective;
         let (first, more) = segments::first_and_more(self.info().name, DEFAULT, case, params).ok()?;
-        self.0.rounds(case, case.bytes(first), more, c.kind == Kind::Reduce && top(c) != c.root)
+        self.0.rounds(case, params, case.bytes(first), more, c.kind == Kind::Reduce && top(c) != c.root)
     }
 
     fn candidates(&self, case: &Case) -> Vec<Params> {

@@ -1,4 +1,5 @@
-//! Trees of ranks in which each subtree is an interval of virtual ranks, and the reduce and the broadcast along them.
+//! Trees of ranks, and the reduce and the broadcast along them. In all but the tree by levels each subtree is an
+//! interval of virtual ranks.
 //!
 //! In the k-nomial tree the parent of virtual rank v is v without its lowest digit above 0 to base k; the binomial tree
 //! has base 2. In the binary tree a rank has at most two children, which halve the rest of its interval, and in the
@@ -16,7 +17,7 @@ pub const BINARY: u32 = 2;
 /// Returns the value of the lowest digit above 0 of `v` > 0.
 fn unit(v: u32, radix: u32) -> u32 {
     let mut unit = 1;
-    while v.is_multiple_of(unit * radix) {
+    while u64::from(v).is_multiple_of(u64::from(unit) * u64::from(radix)) {
         unit *= radix;
     }
     unit
@@ -74,6 +75,33 @@ impl Tree {
             rest => vec![v + 1, v + 1 + rest / 2],
         };
         Self::of_children(ranks, top, halves)
+    }
+
+    /// Makes the binary tree whose level l consists of the 2^l virtual ranks from 2^l - 1: its children are not
+    /// neighbours, so no subtree is an interval.
+    pub fn levels(ranks: u32, top: u32) -> Self {
+        let mut tree = Self {
+            ranks,
+            top,
+            parents: vec![0; ranks as usize],
+            sizes: vec![1; ranks as usize],
+            children: Vec::with_capacity(ranks as usize),
+            first: vec![0],
+        };
+        for v in 0..ranks {
+            let width = 1_u64 << (v + 1).ilog2();
+            for child in [2 * width, width].map(|step| u64::from(v) + step).into_iter().filter(|&at| at < ranks.into())
+            {
+                let child = narrow::<u32>(child);
+                tree.parents[child as usize] = v;
+                tree.children.push(child);
+            }
+            tree.first.push(narrow(tree.children.len()));
+        }
+        for v in (1..ranks as usize).rev() {
+            tree.sizes[tree.parents[v] as usize] += tree.sizes[v];
+        }
+        tree
     }
 
     /// Makes the tree in which `children` returns those of a virtual rank whose subtree has a given size, in ascending
@@ -145,8 +173,8 @@ impl Tree {
         std::iter::once(Operand::In(0)).chain((1..self.ranks).map(edge)).collect()
     }
 
-    /// Returns the ranks of the subtree of `v` as intervals: two if the subtree wraps past the last rank, otherwise
-    /// one.
+    /// Returns the ranks of the subtree of `v`, an interval of virtual ranks, as intervals: two if the subtree wraps
+    /// past the last rank, otherwise one.
     pub fn intervals(&self, v: u32) -> Vec<(u32, u32)> {
         let (start, count) = (self.real(v).0, self.size(v));
         let first = count.min(self.ranks - start);

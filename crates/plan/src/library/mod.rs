@@ -9,7 +9,6 @@ mod nccl;
 mod nccl_bits;
 mod openmpi;
 mod rccl;
-mod trees;
 
 use serde::Serialize;
 

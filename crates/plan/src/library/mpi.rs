@@ -3,10 +3,7 @@
 use unisono_algorithms::{Means, Params};
 use unisono_collective::Collective;
 
-use super::{
-    LibraryReport,
-    trees::{LIBRARY_TREE, SHAPE},
-};
+use super::LibraryReport;
 use crate::{PlanError, Problem, candidates::named};
 
 /// An MPI library that chooses by rules.
@@ -27,8 +24,6 @@ pub struct MpiLibrary {
 pub enum Run {
     /// An algorithm of the catalog, with parameters.
     Algorithm(&'static str, Params),
-    /// A tree of [`LIBRARY_TREE`], by its shape.
-    Tree(&'static str),
     /// A reduce to rank 0, and then a broadcast.
     Reduced(Box<Run>, Box<Run>),
 }
@@ -38,7 +33,7 @@ impl Run {
         Self::Algorithm(algorithm, Params::new())
     }
 
-    /// Returns the work with a parameter of the algorithm; trees have none.
+    /// Returns the work with a parameter of the algorithm.
     pub fn with(self, key: &str, value: impl ToString) -> Self {
         match self {
             Self::Algorithm(name, params) => Self::Algorithm(name, params.with(key, value)),
@@ -54,7 +49,6 @@ impl Run {
                 let (algorithm, params) = problem.target.resolve(c, name, params)?;
                 named(problem, algorithm, &params)?
             }
-            Self::Tree(shape) => named(problem, &LIBRARY_TREE, &Params::new().with(SHAPE, shape))?,
             Self::Reduced(reduce, broadcast) => {
                 let after = broadcast.seconds(&of(unisono_collective::Kind::Broadcast))?;
                 return Ok(reduce.seconds(&of(unisono_collective::Kind::Reduce))? + after);

@@ -6,10 +6,7 @@
 
 use unisono_collective::{Collective, Kind};
 
-use super::{
-    mpi::{MpiLibrary, Run},
-    trees::{BINARY, LINEAR},
-};
+use super::mpi::{MpiLibrary, Run};
 
 pub const OPEN_MPI: MpiLibrary = MpiLibrary {
     name: "openmpi",
@@ -59,6 +56,8 @@ fn below(text: &str) -> Option<u64> {
 fn run(c: &Collective, name: &str) -> Option<Run> {
     let few = c.count() < u64::from(c.ranks);
     let fewer = c.count() < u64::from(1_u32 << c.ranks.ilog2());
+    // A segment here has at most 4 GiB.
+    let whole = || u32::try_from(c.bytes()).ok().map(|bytes| bytes.max(1));
     let halves = |reduce: &str, broadcast: &str| -> Option<Run> {
         Some(Run::Reduced(
             Box::new(run(&part(c, Kind::Reduce), reduce)?),
@@ -88,26 +87,33 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
         (Kind::Alltoall, "pairwise" | "two_proc") => Run::of("pairwise"),
         (Kind::Alltoall, "modified_bruck") => Run::of("bruck"),
         (Kind::Barrier, "recursive_doubling" | "bruck") => Run::of("dissemination"),
-        (Kind::Broadcast, "basic_linear") => Run::Tree(LINEAR),
-        // The chain has one branch and no segments; a segment here has at most 4 GiB.
-        (Kind::Broadcast | Kind::Reduce, "chain" | "pipeline") => {
-            Run::of("pipelined-chain").with("segment", u32::try_from(c.bytes()).ok()?.max(1))
+        (Kind::Broadcast, "basic_linear") => linear(c)?,
+        // The chain has one branch and no segments.
+        (Kind::Broadcast | Kind::Reduce, "chain" | "pipeline") => Run::of("pipelined-chain").with("segment", whole()?),
+        (Kind::Broadcast, "binary_tree") | (Kind::Reduce, "binary") => {
+            Run::of("binary-tree").with("order", "levels").with("segment", whole()?)
         }
-        (Kind::Broadcast, "binary_tree") | (Kind::Reduce, "binary") => Run::Tree(BINARY),
         (Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter, "binomial") => Run::of("binomial"),
         (Kind::Broadcast, "knomial") => Run::of("binomial").with("radix", 4),
-        (Kind::Broadcast, "scatter_allgather" | "scatter_allgather_ring") if few => Run::Tree(LINEAR),
+        (Kind::Broadcast, "scatter_allgather" | "scatter_allgather_ring") if few => linear(c)?,
         (Kind::Broadcast, "scatter_allgather") if c.ranks.is_power_of_two() => {
             Run::of("scatter-allgather").with("allgather", "recursive-doubling")
         }
         (Kind::Broadcast, "scatter_allgather_ring") => Run::of("scatter-allgather"),
         (Kind::Gather | Kind::Scatter, "linear" | "basic_linear" | "linear_nb") => Run::of("linear"),
-        (Kind::Reduce, "linear") => Run::Tree(LINEAR),
-        (Kind::Reduce, "rabenseifner") if fewer => Run::Tree(LINEAR),
+        (Kind::Reduce, "linear") => linear(c)?,
+        (Kind::Reduce, "rabenseifner") if fewer => linear(c)?,
         (Kind::Reduce, "rabenseifner") => Run::of("reduce-scatter-gather"),
         (Kind::ReduceScatter, "recursive_halving") => Run::of("recursive-halving"),
         _ => return None,
     })
+}
+
+/// Returns the tree in which the root exchanges the whole vector with each other rank, one after another; `None` for a
+/// reduce whose operator does not commute: the catalog adds it up at rank 0, and the library at the root.
+fn linear(c: &Collective) -> Option<Run> {
+    let elsewhere = c.kind == Kind::Reduce && !c.operator.commutative() && c.root != 0;
+    (!elsewhere).then(|| Run::of("binomial").with("radix", c.ranks.max(2)))
 }
 
 /// Returns the collective of the same vector to or from rank 0.

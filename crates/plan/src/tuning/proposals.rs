@@ -7,7 +7,10 @@ use unisono_collective::{Dtype, Kind, Operator};
 use unisono_machine::{Machine, Shape};
 use unisono_schedule::verify::{self, Method};
 
-use crate::{Part, Plan, PlanError, Problem, Request, Timed, plan, sweep::at_best_setting};
+use crate::{
+    Format, Part, Plan, PlanError, Problem, Request, Timed, candidates::Ranked, plan, plan::timed,
+    sweep::at_best_setting,
+};
 
 fn request(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Request<'_> {
     // The operator that does not commute is defined for i64 only.
@@ -45,30 +48,33 @@ pub fn proposals(
 }
 
 /// Lists algorithms with parameters: each algorithm at its best ones by the model, best algorithm first, then each at
-/// its second best, and so on. Among them are the parameters of a user who names none.
+/// its second best, and so on. Among them are the parameters of a user who names none. `format` is the file that is to
+/// state them, whose parameters they have.
 ///
 /// # Errors
-/// As [`plan`].
+/// As [`plan`]; there is no such format.
 pub fn settings(
     kind: Kind,
     machine: &Machine,
     ranks: u32,
     elements: u64,
+    format: &str,
 ) -> Result<Vec<(&'static str, Params)>, PlanError> {
     let request = request(kind, machine, ranks, elements, Operator::Sum);
-    let mut timed = plan(Problem::new(&request)?, None, &Params::new())?.candidates;
-    let names: BTreeSet<_> = timed.iter().map(|one| one.algorithm.name()).collect();
+    let (problem, format) = (Problem::new(&request)?, Format::named(format, None)?);
+    let candidates = |name| timed(&problem, name, &Params::new(), Some(&format), Ranked::All);
+    let (mut all, _) = candidates(None)?;
+    let names: BTreeSet<_> = all.iter().map(|one| one.algorithm.name()).collect();
     for name in names {
-        let usual = plan(Problem::new(&request)?, Some(name), &Params::new());
-        match usual {
+        match candidates(Some(name)) {
             Err(e) if e.is_unsupported() => {}
-            usual => timed.extend(usual?.candidates.into_iter().take(1)),
+            usual => all.extend(usual?.0.into_iter().take(1)),
         }
     }
-    timed.sort_by(|a, b| a.time.total_cmp(&b.time));
+    all.sort_by(|a, b| a.time.total_cmp(&b.time));
     let mut seen: BTreeMap<&str, Vec<Params>> = BTreeMap::new();
     let mut found = Vec::new();
-    for Timed { algorithm, params, .. } in timed {
+    for Timed { algorithm, params, .. } in all {
         let known = seen.entry(algorithm.name()).or_default();
         if !known.contains(&params) {
             found.push((known.len(), algorithm.name(), params.clone()));

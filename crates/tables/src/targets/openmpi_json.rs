@@ -11,7 +11,7 @@ use unisono_collective::DecisionTable;
 
 use crate::{
     Export, LibraryTable, Tuning, Unsaid,
-    openmpi::{COLLECTIVES, LOAD, Size, bytes, id, notes, view},
+    openmpi::{COLLECTIVES, LOAD, PARAMS, Size, bytes, id, notes, view},
     region::any_operator,
 };
 
@@ -35,6 +35,10 @@ impl Tuning for OpenmpiJson {
 
     fn reference(&self) -> &'static str {
         "Open MPI, tuned_dynamic_file_schema.json; docs/export.md"
+    }
+
+    fn params(&self) -> &'static [(&'static str, &'static str)] {
+        PARAMS
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {

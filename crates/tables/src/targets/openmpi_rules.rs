@@ -17,7 +17,7 @@ use unisono_collective::DecisionTable;
 
 use crate::{
     Export, LibraryTable, Tuning, Unsaid,
-    openmpi::{COLLECTIVES, IDS, Known, LOAD, by_size, bytes, head, id, notes, view},
+    openmpi::{COLLECTIVES, IDS, Known, LOAD, PARAMS, by_size, bytes, head, id, notes, view},
     region::{Region, no_nodes},
 };
 
@@ -36,6 +36,10 @@ impl Tuning for OpenmpiRules {
 
     fn reference(&self) -> &'static str {
         "Open MPI, coll_tuned_dynamic_file.c; docs/export.md"
+    }
+
+    fn params(&self) -> &'static [(&'static str, &'static str)] {
+        PARAMS
     }
 
     fn write(&self, table: &DecisionTable, _: Option<&LibraryTable>) -> Result<Export, Unsaid> {

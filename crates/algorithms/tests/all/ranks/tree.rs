@@ -1,6 +1,6 @@
 //! Tests of `ranks::tree`.
 
-use unisono_algorithms::ranks::tree::{children, parent, size};
+use unisono_algorithms::ranks::tree::{Tree, children, parent, size};
 
 #[test]
 fn subtrees_are_intervals() {
@@ -15,5 +15,29 @@ fn subtrees_are_intervals() {
                 assert_eq!(at, v + size(v, ranks, radix));
             }
         }
+    }
+}
+
+/// Returns the parent in a tree of fanout 2 as `ompi_coll_base_topo_build_tree` computes it: by steps of half the
+/// width of the rank's level, down to the levels above.
+fn parent_in_open_mpi(v: u32) -> u32 {
+    let level = (v + 1).ilog2();
+    let (step, above) = ((1 << level) / 2, (1 << level) - 1);
+    let mut parent = v;
+    while v >= 2 && parent >= above {
+        parent -= step;
+    }
+    if v < 2 { 0 } else { parent }
+}
+
+#[test]
+fn levels_join_the_ranks_of_open_mpi() {
+    for ranks in 1..200 {
+        let tree = Tree::levels(ranks, 0);
+        let mut joined: Vec<_> =
+            (0..ranks).flat_map(|v| tree.children(v).iter().map(move |&child| (child, v))).collect();
+        joined.sort_unstable();
+        assert_eq!(joined, (1..ranks).map(|v| (v, parent_in_open_mpi(v))).collect::<Vec<_>>(), "{ranks} ranks");
+        assert_eq!(tree.size(0), ranks);
     }
 }

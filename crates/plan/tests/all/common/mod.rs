@@ -81,6 +81,7 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
             "blocks" => &["1", "2", "7"],
             "ways" => &["1", "2", "3", "4", "40"],
             "root" => &["middle"],
+            "order" => &["levels"],
             // A candidate of long vectors only.
             "protocol" => &["halving"],
             "broadcast" => &["binomial", "pipelined-chain", "scatter-allgather"],
