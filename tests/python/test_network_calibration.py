@@ -62,6 +62,27 @@ def test_known_costs_are_found(seed: int) -> None:
     assert tight[0] == tight[1]
 
 
+@pytest.mark.parametrize("size", [0, 8, 64])
+def test_one_disturbed_short_message_changes_no_latency(size: int) -> None:
+    draw = random.Random(size)
+    base, host, signal = tree(draw), draw.uniform(10, 3000), draw.uniform(0, 3000)
+    times = measured(with_costs(base, 0.9, host, signal), 1.0)
+    times.ping_pong[SIZES.index(size)] = (size, 5 * times.ping_pong[SIZES.index(size)][1], 0.0)
+    table = message_costs(base, times).machine.describe()
+    assert table["host_overhead_ns"] == pytest.approx(host, rel=0.02)
+    assert table["signal_ns"] == pytest.approx(signal, abs=0.02 * (host + signal) + 64)
+
+
+def test_notes_name_values_of_the_file() -> None:
+    times = measured(tree(random.Random(1)), 1.0)
+    times.multicast = {name: list(rows) for name, rows in times.multicast.items()}
+    times.multicast["blocking"][2] = (3, 1e9, 1e9)
+    assert not message_costs(tree(random.Random(1)), times).notes
+    times.multicast["non-blocking"][2] = (3, 1e9, 1e9)
+    (note,) = message_costs(tree(random.Random(1)), times).notes
+    assert "the measurements of host_overhead_ns do not lie on a line" in note
+
+
 def test_a_measured_machine_is_measured_again() -> None:
     """The earlier costs have no effect."""
     base = tree(random.Random(1))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import unisono as un
+from unisono.cli import _output
 from unisono.cli._output import bandwidths_text
 
 from .conftest import call, json_of
@@ -269,3 +270,16 @@ def test_bandwidths_of_short_vectors_are_no_zeros() -> None:
         shown = bandwidths_text({"algbw": rate, "busbw": 2 * rate}).split(" ")[0]
         assert abs(float(shown) - rate) <= max(0.05 * rate, 0.005 if rate >= 0.01 else 0.0), (rate, shown)
     assert bandwidths_text({"algbw": 0.0, "busbw": 0.0}).startswith("0 GB/s")
+
+
+@pytest.mark.parametrize(("rank", "printed"), [("0", ["tuning: 3 of 4 done after 20 s"]), ("1", [])])
+def test_rank_0_prints_lines_of_progress(
+    rank: str, printed: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = iter((100.0, 101.0, 114.0, 120.0, 150.0))
+    monkeypatch.setenv("PMI_RANK", rank)
+    monkeypatch.setattr("unisono.cli._output.time.monotonic", lambda: next(times))
+    with _output.progress("tuning") as on_step:
+        for done in range(1, 5):
+            on_step(done, 4)
+    assert capsys.readouterr().err.splitlines() == printed

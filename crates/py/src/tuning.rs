@@ -84,10 +84,10 @@ pub fn settings(
     machine: &Machine,
     ranks: u32,
     elements: u64,
-    format: &str,
+    target: &str,
 ) -> PyResult<Vec<(&'static str, BTreeMap<String, String>)>> {
     let kind = kind(collective)?;
-    let found = detached(py, || tuning::settings(kind, machine.description(), ranks, elements, format))?;
+    let found = detached(py, || tuning::settings(kind, machine.description(), ranks, elements, target))?;
     let found = found.map_err(plan_error)?;
     Ok(found
         .into_iter()

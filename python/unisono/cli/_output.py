@@ -5,6 +5,7 @@ import math
 import os
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -33,6 +34,8 @@ _WIDEST = 200
 EXPLAIN = "unisono.explain"
 #: The most characters of a note on one line.
 _NOTE = 130
+#: The least number of seconds between two lines of progress.
+_BETWEEN_LINES = 15.0
 #: Characters between two columns of a table.
 _GAP = 3
 
@@ -147,7 +150,13 @@ def print_table(
 
 def _among_ranks() -> bool:
     """Returns whether an MPI launcher started this process; it may give terminals to processes with piped output."""
-    return any(name in os.environ for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"))
+    return _rank() is not None
+
+
+def _rank() -> str | None:
+    """Returns the rank that an MPI launcher gave this process."""
+    names = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK")
+    return next((os.environ[name] for name in names if name in os.environ), None)
 
 
 def number(value: float | None, digits: int = 2) -> str:
@@ -275,8 +284,11 @@ def bandwidths_text(report: Mapping[str, Any]) -> str:
 
 @contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Shows a bar on a terminal's standard error, updated with the numbers of done and of all; silent otherwise."""
-    if _among_ranks() or not sys.stderr.isatty():
+    """Shows the numbers of done and of all on standard error: a bar on a terminal, and lines of rank 0 under MPI."""
+    if _among_ranks():
+        yield _lines_of(what) if _rank() == "0" else lambda *_: None
+        return
+    if not sys.stderr.isatty():
         yield lambda *_: None
         return
     with interrupts.importing():
@@ -288,6 +300,20 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _lines_of(what: str) -> Callable[[int, int], None]:
+    """Returns a function that prints the numbers of done and of all, unless it printed them a moment ago."""
+    begun = last = time.monotonic()
+
+    def on_step(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _BETWEEN_LINES and done < total:
+            last = now
+            click.echo(f"{what}: {done} of {total} done after {now - begun:.0f} s", err=True)
+
+    return on_step
 
 
 @contextmanager

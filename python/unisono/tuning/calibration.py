@@ -25,6 +25,8 @@ POOR = 0.15
 MOST_PEERS = 8
 _SMALL = 8
 _SIZES = (0, 8, 64, 512, 4096, 32768, 262144, 1 << 20, 4 << 20)
+#: The sizes whose bytes cost next to nothing beside the latency of a message.
+_LEAST = (0, 8, 64)
 #: The size from which on a message's time depends on its bytes alone.
 _LONG = 32768
 
@@ -77,6 +79,15 @@ def line(xs: Sequence[float], times: Sequence[float]) -> Fit:
     return Fit(float(base), float(slope), residual)
 
 
+def latency(ping_pong: Sequence[tuple[int, float, float]]) -> tuple[float, float]:
+    """Returns the latency of a message in nanoseconds, by medians and by minima of the rounds.
+
+    It is the middle one of the shortest messages' times, so that work of others during one of them does not change it.
+    """
+    short = [row for row in ping_pong if row[0] in _LEAST]
+    return median(row[1] for row in short), median(row[2] for row in short)
+
+
 @dataclass
 class Calibration:
     """The measurements, and the machine made of them."""
@@ -120,9 +131,9 @@ class Calibration:
     def machine(self, name: str) -> dict[str, Any]:
         """Returns the description of the machine for a machine file, with its ``fit``."""
         medians, minima = self.fits(1), self.fits(2)
-        multicast, small = medians["multicast-non-blocking"], next(r for r in self.ping_pong if r[0] == _SMALL)
+        multicast, (alpha, _) = medians["multicast-non-blocking"], latency(self.ping_pong)
         # One peer is fitted by its own time: the intercept of a noisy line may be negative, a latency is not.
-        issue = min(max(multicast.slope, 0.0), small[1])
+        issue = min(max(multicast.slope, 0.0), alpha)
         fit = {
             "library": self.library,
             "ranks": self.ranks,
@@ -145,8 +156,8 @@ class Calibration:
             "kind": "endpoint",
             "summary": f"calibrated on {self.ranks} ranks, {self.library}",
             "model": "pipelining-postal",
-            "alpha_ns": _round(small[1]),
-            "alpha_p_ns": _round(max(multicast.base, small[1] - issue, 0.0)),
+            "alpha_ns": _round(alpha),
+            "alpha_p_ns": _round(max(multicast.base, alpha - issue, 0.0)),
             "alpha_r_ns": _round(issue),
             "beta_ns_per_byte": _round(max(medians["beta"].slope, 0.0)),
             "gamma_ns_per_byte": _round(max(medians["gamma"].slope, 0.0)),
@@ -248,9 +259,9 @@ def calibrate(
     if world.rank != 0:
         return None
     # The answer of the last peer is not part of the multicast.
-    back = next(row for row in rows["ping-pong"] if row[0] == _SMALL)
+    back, least = latency(rows["ping-pong"])
     multicast = {
-        name: [(k, max(mid - back[1], 1.0), max(low - back[2], 1.0)) for k, mid, low in rows[name]]
+        name: [(k, max(mid - back, 1.0), max(low - least, 1.0)) for k, mid, low in rows[name]]
         for name in ("non-blocking", "blocking")
     }
     library = mpi.Get_library_version().splitlines()[0].split(",")[0].strip("\0 ")

@@ -16,6 +16,14 @@ from unisono.tuning.calibration import Calibration
 
 __all__ = ["MessageCosts", "check_network", "message_costs"]
 
+#: The values that the file has from each line of measurements.
+_OF_LINES = {
+    "beta": "share of rates",
+    "multicast-non-blocking": "host_overhead_ns",
+    "gamma": "gamma_ns_per_byte",
+}
+#: The share of a data sheet's rate above which a measured rate contradicts it.
+_EXACT = 1.02
 #: The bytes of the messages whose predicted times give the latency of a way, and the time of a byte on it.
 _SHORT, _LONG = 8, 1 << 20
 
@@ -65,7 +73,7 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
     if not byte_ns > 0:
         raise InputError("long messages took no longer than short ones; measure on a quiet machine, with more rounds")
     share = (long - short) / (_LONG - _SHORT) / byte_ns
-    if share > 1:
+    if share > _EXACT:
         notes.append(
             f"a byte took {byte_ns:.4g} ns, {1 / share:.2f} of its time by the data sheet of {machine.name}: its rates "
             "are too low, and bounds by them do not hold"
@@ -78,8 +86,12 @@ def message_costs(machine: Machine, measured: Calibration, scale: float = 1.0) -
     kept = with_share(machine, min(share, 1.0))
     filled = _with_hosts(kept, host, max(rest - 2 * host, 0.0), made["gamma_ns_per_byte"] / scale)
     rows = [(size, mid / scale, _message_ns(filled, size)) for size, mid, _ in measured.ping_pong if size]
-    if made["fit"]["poor"]:
-        notes.append(f"poor fit: {', '.join(made['fit']['poor'])}; measure on a quiet machine, or with more rounds")
+    poor = [value for line, value in _OF_LINES.items() if line in made["fit"]["poor"]]
+    if poor:
+        notes.append(
+            f"the measurements of {', '.join(poor)} do not lie on a line; measure on a quiet machine, or with more "
+            "rounds"
+        )
     return MessageCosts(filled, share, rows, notes)
 
 
