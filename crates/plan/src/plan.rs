@@ -157,7 +157,7 @@ impl Plan {
             Ok(Arc::new(File { schedule, placement, machine, blocks: None }))
         };
         // The limit on steps counts the build separately from the timing: `time_and_spare` times a candidate only if
-        // the limit admits its steps twice, once for the timing and once for the build.
+        // the limit admits its steps twice, for timing and build.
         self.built.get_or_init(|| counted(build)).as_ref().map_err(Clone::clone)
     }
 

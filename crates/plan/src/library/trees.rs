@@ -1,7 +1,7 @@
-//! Trees of MPI libraries that a plan never chooses: the whole vector goes from the root to all ranks (`linear`), or
-//! down a tree whose nodes have two children (`binary`); a reduce goes the other way.
+//! Trees of MPI libraries that a plan never chooses: the root sends the whole vector to all ranks (`linear`), or it
+//! goes down a tree whose nodes have two children (`binary`). A reduce runs in the opposite direction.
 //!
-//! T = alpha + (P-1) n beta at the root of a linear one.
+//! T = alpha + (P-1) n beta at the root of a linear tree.
 //! Source: Open MPI, `coll_base_bcast.c` (basic linear), `coll_base_topo.c` (`build_tree` of fanout 2).
 
 use unisono_algorithms::{
@@ -29,14 +29,14 @@ const INFO: Info = Info {
     ..Info::AMONG_RANKS
 };
 
-/// Returns the children of each rank, both counted from the root.
+/// Returns the children of each rank, both numbered from the root.
 fn children(ranks: u32, is_linear: bool) -> Vec<Vec<u32>> {
     let mut below = vec![Vec::new(); ranks as usize];
     if is_linear {
         below[0] = (1..ranks).collect();
         return below;
     }
-    // Level l has 2^l ranks, and the children of a rank are 2^l and 2^(l+1) after it.
+    // Level l has 2^l ranks, and the children of a rank r in it are r + 2^l and r + 2^(l+1).
     for v in 0..ranks {
         let level = 1_u64 << (v + 1).ilog2();
         below[v as usize] = [level, 2 * level]
@@ -52,7 +52,7 @@ impl RankAlgorithm for LibraryTree {
         &INFO
     }
 
-    /// A binary tree does not, and Open MPI takes it only for operators that commute.
+    /// Only a linear tree keeps the order; Open MPI uses a binary tree only for operators that commute.
     fn keeps_order(&self, _: &Collective) -> bool {
         true
     }
