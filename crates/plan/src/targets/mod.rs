@@ -136,8 +136,8 @@ pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), Pl
 /// keeps its places; another schedule takes the part with the shape that it has on its own machine, or the first
 /// places.
 ///
+/// # Errors
 /// Returns an error if the part does not exist or has another number of ranks, or the machine cannot run the schedule.
-/// The machine has no such part, it has another number of ranks, or it cannot run the schedule.
 pub fn place(file: &File, machine: &Machine, part: &Part) -> Result<Option<Placement>, PlanError> {
     let before = file.machine.as_ref();
     let was = if let Some(Part::Shape(shape)) = part_of(file)? { Some(shape) } else { None };
