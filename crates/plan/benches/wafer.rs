@@ -14,7 +14,7 @@ use unisono_machine::{Grid, Machine, Shape};
 use unisono_plan::{Part, Problem, Request, sweep_point};
 use unisono_schedule::verify::{Method, verify};
 
-/// The words of the command line, which select cases by name; all cases if there are none.
+/// The words of the command line, which select cases by name; empty for all.
 struct Bench {
     wanted: Vec<String>,
 }

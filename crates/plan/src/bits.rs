@@ -3,8 +3,8 @@
 //!
 //! An expression is the tree of additions of an element. `ranks` and `place` are properties of the schedule of one
 //! length, decided by its proof. `size` is a property of programs over blocks, which serve every length: all blocks
-//! have one expression, whose class is known only when the programs are proved. `ranks-count` is `size` with one
-//! particular expression, which depends only on the number of logical contributors.
+//! have one expression, whose class is known only after the proof. `ranks-count` is `size` with an expression that
+//! depends only on the number of logical contributors.
 
 use std::cell::OnceCell;
 
@@ -111,7 +111,7 @@ fn stored_class(
 
 const TOO_LARGE: &str = "its expression has too many combinations to be compared";
 
-/// Returns `None` if a candidate of a plan has a property, otherwise the reason why it has not.
+/// Returns `None` if a candidate of a plan has a property, otherwise the reason against it.
 ///
 /// # Errors
 /// Returns an error if the schedule cannot be built.
@@ -173,7 +173,7 @@ impl Plan {
     ///
     /// # Errors
     /// Returns an error if no candidate has the property, with the reason for the first; or if the property is `size`
-    /// or more, and the machine runs no programs over blocks or the format is not a `.plan`.
+    /// or more, and the machine or the format has no programs over blocks.
     pub fn with_bits(mut self, bits: Bits) -> Result<Self, PlanError> {
         let emitter = self.form.as_ref().and_then(Format::emitter);
         if let Some(emitter) = emitter.filter(|_| bits >= Bits::Size) {

@@ -39,9 +39,9 @@ pub struct BoundCertificate {
     pub root: u32,
     /// The accelerator on which each rank runs.
     pub places: Vec<u32>,
-    /// The bytes of the block of each rank or, for vectors, of the vector.
+    /// The bytes of the block of each rank, or of the vector.
     pub bytes: u64,
-    /// The time in seconds that the prices prove as a bound.
+    /// The bound in seconds that the prices prove.
     pub seconds: f64,
     /// The prices of links between nodes of a plane; all other links have price 0.
     #[serde(flatten)]

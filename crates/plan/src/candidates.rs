@@ -26,7 +26,7 @@ use crate::{PlanError, Problem, Refined, Target, expressible::suited};
 pub enum TimeSource {
     /// The cost terms of phases, in closed form or measured from the schedule.
     Terms,
-    /// The rounds of the algorithm in closed form, with equal prices for all messages.
+    /// The algorithm's rounds in closed form, with equal prices of messages.
     Rounds,
     /// On a network: the sizes, senders and receivers of messages in closed form, routed through the network.
     Exchanges,
@@ -57,7 +57,7 @@ pub struct Timed {
 /// in the order of nodes and lanes, up to 77 if they are sorted. A proof takes at most as much, except for large
 /// contents, which it counts itself.
 const INSTRUCTION_BYTES: u128 = 80;
-/// The elementary steps for building a schedule, for each instruction.
+/// The elementary steps for each instruction of a schedule to build.
 const INSTRUCTION_STEPS: u128 = 200;
 
 /// The most simulator steps of all finer times of a plan's best candidates (about 0.2 s).
@@ -66,11 +66,11 @@ const MOST_REFINED: u128 = 1 << 26;
 /// A candidate is timed by packets if its time is at most this factor above the best: timetables of exchanges in which
 /// all messages leave at once are up to a tenth too slow.
 const CLOSE: f64 = 1.05;
-/// The most simulator steps of all candidates close to the best (about 0.01 s).
+/// The most simulator steps of candidates close to the best (about 0.01 s).
 const MOST_CLOSE: u128 = 1 << 22;
 
-/// The factor by which the prediction of a candidate may exceed the best simulated time while the candidate may still
-/// be the best: for three PEs, a tree with a prediction of 18 cycles takes 15.
+/// The factor by which a prediction may exceed the best simulated time while the candidate may still be the best: for
+/// three PEs, a tree predicted to take 18 cycles takes 15.
 pub(crate) const NEAR: f64 = 1.2;
 
 /// The most instructions of a schedule, regardless of the limits.
@@ -116,7 +116,7 @@ pub(crate) fn candidates_among(
         |algorithm: &'static dyn Algorithm| algorithm.candidates(case).into_iter().map(move |one| (algorithm, one));
     let listed: Vec<(&'static dyn Algorithm, Params)> =
         algorithms().into_iter().filter(makes).inspect(|_| interrupt::check()).flat_map(of).collect();
-    // Tested in parallel, because some algorithms search for trees or rates to decide whether they support a case.
+    // In parallel, because some algorithms search for trees or rates to decide on support.
     let supported = |(algorithm, params): &(&'static dyn Algorithm, Params)| {
         interrupt::check();
         let merged = wanted.iter().fold(params.clone(), |merged, (k, v)| merged.with(k, v));
@@ -137,7 +137,7 @@ pub(crate) const TIMING: &str = "the timing of candidates";
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ranked {
     All,
-    /// The best candidate. Others are contained only if they were timed to find it.
+    /// The best candidate, and any others that were timed to find it.
     Best,
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn rank(
     let time = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params)), most: Option<Time>| {
         (!target.is_slow(c, *algorithm, params)).then(|| time_within(problem, *algorithm, params, most))
     };
-    // No time cuts off the timing of another candidate here, so candidates are timed in parallel.
+    // Here no time cuts off another timing, so candidates are timed in parallel.
     let mut all = (ranked == Ranked::All).then(|| parallel::map(&listed, |one| time(one, None)));
     for one in &listed {
         interrupt::check();
@@ -231,7 +231,7 @@ pub(crate) fn rank(
     Ok((timed, is_unchecked || is_unsimulated))
 }
 
-/// Times one candidate, and refines its time as if it were the best of a ranking. Returns the values of [`rank`].
+/// Times one candidate, and refines its time like that of a ranking's best. Returns the values of [`rank`].
 ///
 /// # Errors
 /// Returns the errors of [`crate::Target::time_within`] and [`crate::Target::refined`].
@@ -298,7 +298,7 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
     }
 }
 
-/// Times a candidate by the finer model, if the steps in `left` suffice.
+/// Times a candidate by the finer model if `left` steps suffice.
 ///
 /// # Errors
 /// Returns the errors of [`crate::Target::refined`].
@@ -394,7 +394,7 @@ fn time_within(
     target.time_within(c, algorithm, params.clone(), most)
 }
 
-/// Candidates that are not timed because their timing exceeds a limit: the first, and the number of all.
+/// Candidates whose timing exceeds a limit: the first, and their number.
 #[derive(Default)]
 pub(crate) struct LeftOut {
     first: Option<(String, OverLimit)>,
@@ -407,7 +407,7 @@ impl LeftOut {
         self.count += 1;
     }
 
-    /// Reports the candidates in a remark, if there are any.
+    /// Reports any candidates in a remark.
     pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();

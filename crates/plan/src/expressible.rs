@@ -15,7 +15,7 @@ use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_fil
 /// continue beyond it until one candidate is expressible. Candidates without a test stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
-/// The number of candidates that are built at the same time.
+/// The number of candidates built at the same time.
 const AT_ONCE: usize = 8;
 
 /// The most steps of all simulations of a plan.
@@ -37,8 +37,8 @@ pub(crate) fn suited(emitter: &dyn Emitter, case: &Case, algorithm: &dyn Algorit
     })
 }
 
-/// Moves candidates that the target cannot express behind all others, and marks all of them. Expressible candidates are
-/// sorted by their files or simulations.
+/// Moves candidates that the target cannot express behind all others, sorts these by their files or simulations, and
+/// marks all.
 ///
 /// # Errors
 /// Returns an error with the reasons if the target can express no candidate.
@@ -63,7 +63,7 @@ pub(crate) fn mark(
     let is_enough = |found, spent| found && spent >= MOST_INSTRUCTIONS;
     let (mut rest, mut largest) = (timed.as_slice(), MOST_INSTRUCTIONS / 2);
     while !rest.is_empty() {
-        // Builds as many candidates at once as the limit is likely to allow.
+        // Builds as many at once as the limit is likely to allow.
         let count = (MOST_INSTRUCTIONS.saturating_sub(spent) / largest.max(1)).clamp(1, AT_ONCE).min(rest.len());
         let (candidates, others) = rest.split_at(count);
         rest = others;
@@ -85,7 +85,7 @@ pub(crate) fn mark(
                     first.push((candidate, Some(Ok(()))));
                 }
                 Some(Err(PlanError::NotExpressible { reason })) => last.push((candidate, Some(Err(reason)))),
-                // Whether a target can express a schedule that is too large to build stays unknown.
+                // For a schedule too large to build, the answer stays unknown.
                 Some(Err(PlanError::OverLimit(_))) => last.push((candidate, None)),
                 Some(Err(e)) => return Err(e),
             }
@@ -150,7 +150,7 @@ fn accepts(emitter: &dyn Emitter, file: &File, candidate: &Timed) -> Result<(), 
     emitter.accepts(&proven).map_err(|e| PlanError::NotExpressible { reason: e.to_string() })
 }
 
-/// Builds the schedule of a candidate, with the target's placement if the target has its own.
+/// Builds a candidate's schedule, in the target's placement if there is one.
 pub(crate) fn built(problem: &Problem, emitter: &dyn Emitter, candidate: &Timed) -> Result<File, PlanError> {
     let Placed { schedule, placement } = problem.target.build(problem.collective, candidate)?;
     let mut file = File { schedule, placement, machine: Some(problem.target.machine().clone()), blocks: None };

@@ -1,8 +1,8 @@
 //! The search for the candidate whose file for GPUs is the fastest.
 //!
 //! A candidate has three times of rising accuracy and cost: the prediction from its schedule, an estimate from the form
-//! of its file, and the time of the written file. The search refines the candidate whose file may be the fastest, until
-//! the candidate with the least time is a written file.
+//! of its file, and the time of the written file. The search refines the candidate whose file may be fastest, until the
+//! fastest is a written file.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -30,16 +30,13 @@ const MOST_INSTRUCTIONS: usize = 1 << 18;
 const LEAST: f64 = 0.6;
 /// A factor of the least quotient found for an algorithm, which bounds that of its other parameters.
 const LEAST_OF_ALIKE: f64 = 0.85;
-/// A factor of the least quotient found, which bounds that of other algorithms.
+/// The least quotient expected of other algorithms, as a factor of the least found.
 const LEAST_OF_OTHERS: f64 = 0.75;
 
 /// The most accurate time known of a candidate.
 enum Known {
-    /// Predicted from the schedule.
     Prediction,
-    /// Estimated from the form of the file.
     Estimate(Form),
-    /// The time of the written file.
     File(Time),
     /// The file has no time, or is too large to be timed.
     Nothing,

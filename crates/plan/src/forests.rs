@@ -26,11 +26,11 @@ pub struct ForestTrees {
     pub root: u32,
     /// The most messages on a path from the root to a rank.
     pub depth: u32,
-    /// The number of chunks into which the root's block is cut.
+    /// The number of chunks of the root's block.
     pub chunks: u32,
     /// The node of each rank.
     pub places: Vec<u32>,
-    /// Each link: its two nodes, and its rate in Gbit/s, of all planes together.
+    /// Each link: its two nodes, and its Gbit/s, of all planes together.
     pub links: Vec<(u32, u32, f64)>,
     /// The distinct trees; trees with most chunks come first.
     pub trees: Vec<ChunkTree>,
@@ -58,7 +58,7 @@ pub struct Front {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FrontPoint {
     pub depth: u32,
-    /// The time as in [`Front::fluid_seconds`], but for trees of this depth.
+    /// As [`Front::fluid_seconds`], but for trees of this depth.
     pub fluid_seconds: Option<f64>,
     /// The number of chunks and the predicted time in seconds of each forest.
     pub forests: Vec<(u32, f64)>,
@@ -68,7 +68,7 @@ fn unsupported(reason: impl ToString) -> PlanError {
     AlgorithmError::Unsupported { algorithm: NAME, reason: reason.to_string() }.into()
 }
 
-/// Returns the part of a network, and the roots of its forests for the collective.
+/// Returns the part of a network and the collective's roots of forests.
 fn part_of(problem: &Problem) -> Result<(&NetworkPart, Roots), PlanError> {
     let c = &problem.collective;
     let part = problem.target.part().downcast_ref::<NetworkPart>();

@@ -34,7 +34,7 @@ pub struct Plan {
     pub bits: Option<Bits>,
     /// The time of the best candidate without that property.
     pub fastest: Option<Time>,
-    /// True if a finer model should have checked the choice, but would have taken too many steps.
+    /// True if a finer model would have taken too many steps to check the choice.
     pub is_unchecked: bool,
     built: OnceLock<Result<Arc<File>, PlanError>>,
 }
@@ -47,8 +47,8 @@ pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Resul
     planned(problem, algorithm, params, None, Ranked::All)
 }
 
-/// Plans like [`plan`], for callers that need only the best candidate. The timing of a candidate stops once it is known
-/// to be slower than the best, and the plan does not list that candidate.
+/// Plans like [`plan`], for callers that need only the best candidate. The timing of a candidate that proves slower
+/// stops, and the plan does not list it.
 ///
 /// # Errors
 /// Returns the errors of [`plan`].

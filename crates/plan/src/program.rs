@@ -125,7 +125,7 @@ pub struct PricedOperation {
     pub count: u64,
     pub pattern: &'static str,
     pub ranks: u32,
-    /// The participants as intervals of ranks: the first and the last rank of each.
+    /// Intervals of participants: the first and the last rank of each.
     pub participants: Vec<Vec<u32>>,
     pub root: Option<u32>,
     /// The least and the most bytes that a rank sends.

@@ -33,7 +33,7 @@ pub struct AlgorithmReport {
     summary: &'static str,
 }
 
-/// Returns the reports of all algorithms, or of those for one collective.
+/// Returns reports of all algorithms, or of those for one collective.
 pub fn registry(kind: Option<Kind>) -> Vec<AlgorithmReport> {
     let names = |kinds: &[Kind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>();
     let param = |param: &Param| ParamReport { name: param.name, values: param.values };

@@ -40,7 +40,7 @@ impl Prediction {
 /// The memory for inputs, outputs and scratch data, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct MemoryReport {
-    /// The memory that the PE with the largest need must have.
+    /// The memory of the PE that needs the most.
     pub needed_bytes: u64,
     /// The memory that each PE has.
     pub pe_bytes: u64,
@@ -101,9 +101,9 @@ pub struct PlanReport {
     /// may be faster.
     pub model_optimum: Option<BoundReport>,
     pub ratio: Option<f64>,
-    /// The algorithm bandwidth of the predicted time in GB/s, as nccl-tests define it.
+    /// The algorithm bandwidth in GB/s, as nccl-tests define it, by the predicted time.
     pub algbw: Option<f64>,
-    /// The bus bandwidth of the predicted time in GB/s, as nccl-tests define it.
+    /// The bus bandwidth in the same sense.
     pub busbw: Option<f64>,
     /// Sentences on costs that the times leave out, and on assumptions and sources.
     pub notes: Vec<String>,
@@ -138,7 +138,7 @@ impl Plan {
         let problem = self.problem.cost();
         let bound = tightest(&problem);
         let least = bound.map(|(_, time)| time);
-        // A candidate with cost terms has a time by the model, so its simulated time does not count.
+        // A candidate with cost terms has a time by the model instead.
         let is_of_model = |timed: &&Timed| timed.source != TimeSource::Simulated || timed.estimate.is_none();
         let first = self.candidates.iter().filter(is_of_model).map(|timed| timed.time).min_by(Time::total_cmp);
         let optimum = first

@@ -16,9 +16,9 @@ use crate::{
 pub struct Point {
     pub shape: Vec<u32>,
     pub elements: u64,
-    /// The name of the model of all times: that of a plan of the same part, unless another was requested.
+    /// The model's name for all times: that of a plan of the same part, unless another was requested.
     pub model: &'static str,
-    /// The short name of the fastest algorithm, as users give it: on a wafer, `chain` includes compositions of it.
+    /// The short name of the fastest algorithm: on a wafer, `chain` includes compositions of it.
     pub best: String,
     pub params: BTreeMap<String, String>,
     pub cycles: Option<f64>,

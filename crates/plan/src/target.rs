@@ -28,7 +28,7 @@ pub struct Details {
 /// The time of a candidate by a finer model.
 pub enum Refined {
     Finer(Time, TimeSource),
-    /// The finer model agrees with the model, or there is no finer model.
+    /// The finer model agrees, or does not exist.
     Agrees,
     /// The remaining steps do not suffice for the finer model.
     TooLarge,
@@ -55,7 +55,7 @@ pub trait Target: Send + Sync {
 
     fn case(&self, collective: Collective) -> Case<'_>;
 
-    /// Returns the algorithm with a name, and its parameters with the given values.
+    /// Returns the algorithm with a name, and its parameters.
     ///
     /// # Errors
     /// Returns an error for an unknown name or parameter, or a case that is not supported.

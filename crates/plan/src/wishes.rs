@@ -11,13 +11,13 @@ pub struct Wishes<'a> {
     pub algorithm: Option<&'a str>,
     /// The format of code or of tuning files for which the plan is made.
     pub target: Option<&'a str>,
-    /// The library's file from which the tuning file starts.
+    /// The MPI library's image or table, for formats that need one.
     pub file: Option<&'a [u8]>,
     /// The library whose own choice is reported beside the plan.
     pub behaves_as: Option<&'a str>,
     /// The property of the result's bits that the plan must have.
     pub bits: Option<&'a str>,
-    /// The number of logical contributors of that property.
+    /// The number of logical contributors.
     pub contributors: Option<u32>,
 }
 
@@ -39,7 +39,7 @@ pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> R
         made = made.with_bits(bits)?;
     }
     if wishes.algorithm.is_some() {
-        // Only this algorithm was timed, so the fastest candidate is unknown.
+        // Only this algorithm was timed.
         made.fastest = None;
     }
     made.library = library;

@@ -25,7 +25,7 @@ const WORTH: f64 = 0.05;
 const PACKETS: u64 = 1 << 10;
 /// The most instructions of a schedule whose forms are compared.
 const MOST_INSTRUCTIONS: usize = 1 << 13;
-/// The same for MSCCL++, whose plans take longer to read back because their accesses are put in order.
+/// The same for MSCCL++, whose plans take longer to read back.
 const MOST_OF_MSCCLPP: usize = 1 << 12;
 /// The factor by which these limits are larger if only one form is timed.
 const MORE_OF_ONE: usize = 4;
@@ -37,7 +37,7 @@ const MOST_PACKET_BYTES: u64 = 1 << 14;
 pub(crate) struct Form {
     choices: Choices,
     pub(crate) seconds: f64,
-    /// The number of instructions of all files that were read back to find this form.
+    /// The instructions of all files read back to find this form.
     pub(crate) instructions: usize,
 }
 
@@ -63,7 +63,7 @@ pub fn written(
     written_as(format, proven, choices, form.as_ref())
 }
 
-/// Writes and times a schedule in a form that [`fastest_form`] returned, or else with the given choices.
+/// Writes and times a schedule in a form from [`fastest_form`], or else with the given choices.
 pub(crate) fn written_as(
     format: &dyn GpuFormat,
     proven: &VerifiedFile,
@@ -176,9 +176,9 @@ fn placed(read: File, of: &File) -> File {
     File { placement: nodes.map(|nodes| Placement::Nodes(nodes.to_vec())), ..read }
 }
 
-/// Returns the simulated time of a file on a network in seconds; `None` if the file does not run there, or if its
-/// results differ in their expressions from those of the proof `of`. Minima and maxima are not compared, because
-/// swapped operands give other expressions with equal results.
+/// Returns the simulated seconds of a file on a network; `None` if it does not run there, or if its results differ in
+/// their expressions from those of the proof `of`. Minima and maxima are not compared, because swapped operands give
+/// other expressions with equal results.
 fn simulated(file: &File, network: &Network, of: Option<&Proof>) -> Option<f64> {
     let file = File { machine: Some(network.clone().into()), ..file.clone() };
     let proven = VerifiedFile::new(&file, Method::Auto).ok()?;

@@ -6,7 +6,7 @@ use unisono_base::interrupt::poll;
 #[derive(Clone, Debug)]
 pub struct Prices {
     nodes: usize,
-    /// The price of the arc from node `from` to node `to` at index `to * nodes + from`.
+    /// The price of the arc from node `from` to node `to`, at index `to * nodes + from`.
     of: Vec<f64>,
 }
 
@@ -24,7 +24,7 @@ impl Prices {
         self.of[to * self.nodes + from]
     }
 
-    /// Returns the prices of the arcs into a node, indexed by the node at which an arc starts.
+    /// Returns the prices of the arcs into a node, indexed by start node.
     fn into(&self, to: usize) -> &[f64] {
         &self.of[to * self.nodes..(to + 1) * self.nodes]
     }
@@ -34,7 +34,7 @@ impl Prices {
     }
 }
 
-/// The parent of a node without a parent, such as the root.
+/// The parent of nodes without one, such as the root.
 pub const NONE: usize = usize::MAX;
 
 /// Returns the parent of each node in a cheapest arborescence (Edmonds, 1967); `None` if a node cannot be reached.
@@ -114,7 +114,7 @@ fn circles(parent: &[usize], root: usize) -> Circles {
     Circles { of, count }
 }
 
-/// Returns for each node the number of arcs from the root.
+/// Returns the number of arcs from the root to each node.
 pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
     let mut depth = vec![u32::MAX; parent.len()];
     depth[root] = 0;
@@ -133,18 +133,17 @@ pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
     depth
 }
 
-/// Returns the parents of a cheap arborescence of depth at most `most`; `None` if some node is farther from the root.
-/// The cheapest one is hard to find (the problem includes Steiner trees), so a tree is grown as by Prim and then
-/// improved arc by arc.
+/// Returns the parents of a cheap arborescence of depth at most `most`; `None` if a node is farther away. The cheapest
+/// is hard to find (the problem includes Steiner trees), so a tree is grown as by Prim and improved arc by arc.
 pub fn shallow(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let mut parent = grown(prices, root, most).or_else(|| nearest(prices, root, most))?;
     improve(prices, root, most, &mut parent);
     Some(parent)
 }
 
-/// Builds the cheapest arborescence, moves branches deeper than `most` up, one arc at a time at the least cost, and
-/// improves the result. Takes longer than [`shallow`], and is often cheaper if ranks are few and link rates differ.
-/// Returns `None` if a branch cannot be moved.
+/// Moves branches of the cheapest arborescence deeper than `most` up, arc by arc at the least cost, and improves the
+/// result. Takes longer than [`shallow`], and is often cheaper if few ranks have links of different rates. `None` if a
+/// branch cannot be moved.
 pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut parent = cheapest(prices, root)?;
@@ -157,7 +156,7 @@ pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> 
             break;
         }
         let mut best = (f64::INFINITY, NONE);
-        // A node nearer to the root than `to` is not a descendant of `to`, so the move makes no cycle.
+        // A node nearer to the root than `to` is not a descendant of `to`.
         let nearer = |shape: &Shape, to: usize| cheapest_above(prices.into(to), &shape.depth, shape.depth[to] - 1);
         for to in deep.filter(|&to| shape.depth[to] > 1) {
             let more = nearer(&shape, to) - prices.get(parent[to], to);
@@ -178,9 +177,9 @@ pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> 
     Some(parent)
 }
 
-/// Returns the least price of the arcs that start at a node of depth less than `limit`.
+/// Returns the least price of an arc from a node of depth below `limit`.
 fn cheapest_above(prices: &[f64], depths: &[u32], limit: u32) -> f64 {
-    // Several independent minima, so that the compiler uses vector instructions.
+    // Several independent minima, for vector instructions.
     const LANES: usize = 8;
     let mut least = [f64::INFINITY; LANES];
     let less = |least: &mut f64, price: f64, depth: u32| {
@@ -204,8 +203,7 @@ fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let (mut parent, mut depth) = (vec![NONE; n], vec![u32::MAX; n]);
     depth[root] = 0;
-    // The parent on the cheapest arc to each node outside the tree; among equal prices, the parent of the smaller
-    // depth.
+    // The parent of the cheapest arc to each node outside the tree; among equal prices, the one of smaller depth.
     let mut by = vec![root; n];
     let mut price: Vec<f64> = (0..n).map(|to| prices.get(root, to)).collect();
     let mut outside: Vec<usize> = (0..n).filter(|&to| to != root).collect();
@@ -233,8 +231,8 @@ fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Returns a tree in which every node has the fewest arcs from the root, with the cheapest such arc into each node.
-/// `None` if a node is deeper than `most`.
+/// Returns a tree with the fewest arcs from the root to every node, and the cheapest such arc into each; `None` if
+/// deeper than `most`.
 pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut depth = vec![u32::MAX; n];
@@ -261,7 +259,7 @@ pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Replaces the arc into a node by a cheaper one within the depth `most`, until no arc can be replaced.
+/// Replaces arcs into nodes by cheaper ones within the depth `most`, as long as possible.
 pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
     const LEAST_GAIN: f64 = 1e-11;
     let n = prices.nodes;
@@ -273,7 +271,7 @@ pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
         if to != root {
             let mut best = prices.get(parent[to], to) - LEAST_GAIN;
             let mut by = NONE;
-            // The greatest depth of a new parent for which the descendants of `to` stay within `most`.
+            // The greatest depth of a parent for which the descendants of `to` stay within `most`.
             let above = most - 1 - shape.height[to];
             for (from, &price) in prices.into(to).iter().enumerate() {
                 if price < best && shape.depth[from] <= above && !is_below(parent, root, to, from) {

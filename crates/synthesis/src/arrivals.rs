@@ -22,7 +22,7 @@ use crate::{
 
 /// The time that slots cover, divided by the end of the known forest.
 const HORIZON: f64 = 2.0;
-/// In each round, the exponent in the cost of a message that arrives at the very end.
+/// The exponent, in each round, of the cost of a message that arrives last.
 const STEEP: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 32.0];
 /// The relative difference up to which costs are equal.
 const CLOSE: f64 = 1e-9;
@@ -32,13 +32,13 @@ const NONE: usize = usize::MAX;
 #[derive(Default)]
 struct Between {
     arcs: Way,
-    /// The class of each link of the path.
+    /// The class of each link.
     links: Vec<u32>,
     /// The sum of the latencies of the links.
     latency: f64,
     /// The sum of the times that one unit takes on each link.
     takes: f64,
-    /// The time that one unit takes on the slowest link.
+    /// The time of one unit on the slowest link.
     slowest: f64,
 }
 
@@ -48,7 +48,6 @@ struct Placed {
     parent: Vec<usize>,
     /// The messages; each follows the message that brings its data.
     messages: Vec<Sent>,
-    /// The arrival of the last message.
     end: f64,
 }
 
@@ -57,7 +56,6 @@ struct Sent {
     /// The path, as an index of [`Grower::ways`].
     way: usize,
     reserved: Reservation,
-    /// The arrival time.
     there: f64,
 }
 
@@ -66,16 +64,16 @@ struct Grower<'a> {
     depth: u32,
     slots: Slots,
     loads: Loads<'a>,
-    /// The path from rank a to rank b at index `a * ranks + b`.
+    /// The path from rank a to rank b, at index `a * ranks + b`.
     ways: Vec<Between>,
-    /// For each path, the part of its cost that comes from the loads of its links.
+    /// For each path, the cost from the loads of its links.
     costs: Vec<f64>,
     /// The arrival time at which lateness costs as much as links that are busy until the end.
     target: f64,
 }
 
-/// Grows as many trees for each root as `known` has, with at most `depth` edges on a path from the root. `known` is a
-/// forest whose last message arrives at `end`. Each tree carries a block of one unit; `hops` are the latencies of arcs.
+/// Grows as many trees for each root as `known` has, of at most `depth` edges from the root. `known` is a forest whose
+/// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs.
 pub fn grow(
     links: &Links,
     hops: &[f64],
@@ -170,7 +168,7 @@ impl<'a> Grower<'a> {
         Self { ranks: graph.ranks() as usize, depth, slots, loads, costs, ways, target: end }
     }
 
-    /// Computes from the present loads the part of each path's cost that comes from loads.
+    /// Computes the cost of each path from the present loads.
     fn aim(&mut self) {
         let links: Vec<f64> = (0..self.loads.classes()).map(|link| self.loads.cost(link)).collect();
         for (cost, way) in self.costs.iter_mut().zip(&self.ways) {
@@ -192,13 +190,12 @@ impl<'a> Grower<'a> {
         placed.messages.iter().map(|sent| self.cost(sent.way, sent.there)).sum()
     }
 
-    /// Returns the arrival time of a message whose data is present at `ready`, and stores its slots in `reserved`.
+    /// Returns the arrival time of a message with data at `ready`; stores its slots in `reserved`.
     fn there(&self, way: usize, ready: f64, reserved: &mut Reservation) -> f64 {
         self.slots.fit(&self.ways[way].links, ready, reserved) + self.ways[way].latency
     }
 
-    /// Returns the parents of a tree that grows by its cheapest message; `None` if a rank cannot be reached within the
-    /// depth.
+    /// Returns the parents of a tree that grows by its cheapest message; `None` if a rank is out of reach.
     fn tree(&mut self, root: usize) -> Option<Vec<usize>> {
         poll();
         let n = self.ranks;
@@ -214,8 +211,7 @@ impl<'a> Grower<'a> {
                     self.offer(&mut best[to], last, to, there[last], &mut reserved);
                 }
             }
-            // Each message of this tree can only raise the costs of the others, so the cheapest message is recomputed
-            // until it remains the cheapest.
+            // Messages of this tree only raise costs of others, so the cheapest is recomputed until it stays cheapest.
             let (from, to) = loop {
                 let open = (0..n).filter(|&to| depth[to] == u32::MAX);
                 let Some(to) = open.min_by(|&a, &b| best[a].0.total_cmp(&best[b].0)) else { return false };
@@ -245,7 +241,7 @@ impl<'a> Grower<'a> {
         found.then_some(parent)
     }
 
-    /// Stores the parent `from` of rank `to` and its cost in `best` if it is cheaper than the parent stored there.
+    /// Stores `from` as the parent of rank `to` in `best` if it is cheaper than the stored parent.
     fn offer(&self, best: &mut (f64, usize), from: usize, to: usize, ready: f64, reserved: &mut Reservation) {
         let way = self.way(from, to);
         if self.ways[way].links.is_empty() || self.costs[way] >= best.0 {
@@ -298,7 +294,7 @@ impl<'a> Grower<'a> {
         placed
     }
 
-    /// Occupies the slots of a tree's messages if `times` is 1, or frees them if it is -1.
+    /// Occupies the slots of a tree's messages, or frees them if `times` is -1.
     fn take(&mut self, placed: &Placed, times: f64) {
         for sent in &placed.messages {
             let links = &self.ways[sent.way].links;

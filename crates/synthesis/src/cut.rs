@@ -19,7 +19,7 @@ pub struct Cut {
     pub inside: Vec<bool>,
     /// The number of roots in the set.
     pub blocks: u64,
-    /// The rate of all arcs that leave the set; 0 if no arc does, so that some rank cannot be reached.
+    /// The rate of all arcs that leave the set; 0 if none does.
     pub rate: u64,
 }
 
@@ -31,7 +31,7 @@ impl Cut {
         Self { inside, blocks, rate }
     }
 
-    /// Returns the least time that this cut allows for blocks of one unit: `blocks` divided by `rate`.
+    /// Returns the least time that the cut allows for blocks of one unit.
     pub fn time(&self) -> f64 {
         if self.blocks == 0 { 0.0 } else { self.blocks as f64 / self.rate as f64 }
     }
@@ -41,9 +41,9 @@ impl Cut {
     }
 }
 
-/// Returns the cut with the longest time for a block of one unit at each of `roots`, which all ranks receive. Only cuts
-/// that separate the roots from one of `ends` are searched. `ends` must be all ranks, or representatives of them under
-/// those symmetries of the graph that keep the roots.
+/// Returns the cut with the longest time for blocks of one unit at each of `roots`. Only cuts that separate the roots
+/// from one of `ends` are searched: all ranks, or representatives under the symmetries of the graph that keep the
+/// roots.
 pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let mut best = simple(graph, roots);
     if roots.is_empty() || graph.ranks() < 2 {
@@ -62,7 +62,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
         for arc in graph.arcs() {
             flow.arc(arc.from as usize, arc.to as usize, blocks * u128::from(arc.rate));
         }
-        // The flow network is reused until the ratio changes, because it depends only on the ratio.
+        // The flow network depends only on the ratio, so it is reused.
         loop {
             let all = rate * roots.len() as u128;
             let found = if flow.largest(nodes, ends[end] as usize) < all {
@@ -87,7 +87,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     best
 }
 
-/// Returns the cut with the longest time among those around one rank: all nodes except that rank, or that rank alone.
+/// Returns the cut with the longest time around one rank: all nodes but that rank, or that rank alone.
 pub fn simple(graph: &Graph, roots: &[u32]) -> Cut {
     let nodes = graph.nodes() as usize;
     let (mut enters, mut leaves) = (vec![0; nodes], vec![0; nodes]);

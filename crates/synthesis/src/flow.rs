@@ -9,7 +9,7 @@ pub(crate) struct Flow {
     left: Vec<u128>,
     /// The capacity with which each arc `2k` was added.
     capacity: Vec<u128>,
-    /// For each node, the arcs that leave it, reverse arcs included.
+    /// The arcs that leave each node, reverse arcs included.
     at: Vec<Vec<u32>>,
 }
 
@@ -50,19 +50,19 @@ impl Flow {
         }
     }
 
-    /// Returns the flow on the arc added as number `added`, counted from 0. [`Flow::largest`] must have run.
+    /// Returns the flow on the arc added as number `added`, from 0, after [`Flow::largest`].
     pub(crate) fn carried(&self, added: usize) -> u128 {
         self.left[2 * added + 1]
     }
 
-    /// Returns for each node whether it is on the side of `from` in a smallest cut. [`Flow::largest`] must have run.
+    /// Returns whether each node is on the side of `from` in a smallest cut, after [`Flow::largest`].
     pub(crate) fn side(&self, from: usize) -> Vec<bool> {
         let mut level = Vec::new();
         self.levels(from, &mut level);
         level.into_iter().map(|l| l != u32::MAX).collect()
     }
 
-    /// Sets `level` to the distance of each node from `from` along arcs with remaining capacity, in arcs.
+    /// Sets `level` to the arcs from `from` to each node along remaining capacity.
     fn levels(&self, from: usize, level: &mut Vec<u32>) {
         level.clear();
         level.resize(self.at.len(), u32::MAX);

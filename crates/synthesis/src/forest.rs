@@ -7,13 +7,13 @@ use crate::{Graph, Runs, jobs::Sending, replay::HostWork, root_trees::RootTrees,
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
 pub struct Forest {
-    /// The number of chunks into which the block of each root is cut.
+    /// The number of chunks of each root's block.
     pub chunks: u32,
     /// The most edges on a path from a root to a rank.
     pub depth: u32,
     /// The busy time of the busiest arc, for blocks of one unit.
     pub time: f64,
-    /// The most chunks that a rank sends; a chunk counts once for each receiver.
+    /// The most chunks that a rank sends, counted for each receiver.
     pub most_sends: u64,
     pub(crate) trees: Trees,
 }
@@ -57,8 +57,7 @@ impl Forest {
     pub(crate) fn listed(ranks: u32, chunks: u32, listed: RootTrees, time: f64) -> Self {
         let trees = || listed.of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
-        // Shifts map listed trees to all roots, so each rank sends as much as all ranks that it represents send in
-        // listed trees.
+        // Shifts map the listed trees to all roots, so each rank sends as much as its class does in listed trees.
         let mut sends = vec![0_u64; ranks as usize];
         let home = |rank| listed.symmetry.home(rank).0;
         trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[home(edge.from) as usize] += 1);

@@ -11,7 +11,7 @@ use unisono_machine::network::Plane;
 pub struct Arc {
     pub from: u32,
     pub to: u32,
-    /// The rate of all these links together, in the unit of the graph ([`Graph::bytes_per_ns`]).
+    /// The rate of these links together, in the graph's unit ([`Graph::bytes_per_ns`]).
     pub rate: u64,
 }
 
@@ -20,9 +20,9 @@ pub struct Arc {
 pub struct Graph {
     ranks: u32,
     arcs: Vec<Arc>,
-    /// The index in `leaving` of the first arc that leaves each node: node n has `leaving[first[n]..first[n + 1]]`.
+    /// The first arc in `leaving` of each node: node n has `leaving[first[n]..first[n + 1]]`.
     first: Vec<u32>,
-    /// The arcs, sorted by the node that they leave.
+    /// The arcs, sorted by start.
     leaving: Vec<u32>,
     /// For each node of the graph, its index in the [`Plane`].
     places: Vec<u32>,
@@ -30,8 +30,8 @@ pub struct Graph {
     unit_kbps: f64,
     /// The length of each arc in the routing of the network; packets take paths of the least length.
     lengths: Vec<u64>,
-    /// For each ordered pair of ranks, true if they exchange messages directly. `None` if all pairs do that are joined
-    /// by a path through relays only.
+    /// For each ordered pair of ranks, whether they exchange messages directly; `None` if all pairs joined by paths
+    /// through relays only do.
     exchange: Option<Shared<Vec<bool>>>,
 }
 
@@ -42,7 +42,7 @@ const TOTAL_BITS: f64 = 60.0;
 /// The distance of a node that cannot be reached.
 const FAR: u64 = u64::MAX;
 
-/// A path between two ranks, as the indices of its arcs in order; all nodes in between are relays.
+/// A path between two ranks: its arcs in order; all nodes in between are relays.
 pub type Way = Vec<u32>;
 
 /// The paths that messages may take.
@@ -55,8 +55,8 @@ pub enum Ways {
 }
 
 impl Graph {
-    /// Creates a graph of `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs become one arc with the
-    /// sum of their rates, and arcs of rate 0 are omitted.
+    /// Creates a graph of `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs become one of their total
+    /// rate, and arcs of rate 0 are omitted.
     ///
     /// # Panics
     /// Panics if an arc names a node that does not exist.
@@ -64,8 +64,8 @@ impl Graph {
         Self::with_places((0..nodes).collect(), ranks, arcs, 1.0)
     }
 
-    /// Builds the graph with the largest unit of rate for which all rates are whole. `unit_kbps` is the unit of the
-    /// rates in `given`, in kilobits per second.
+    /// Builds the graph in the largest unit for which all rates are whole. Rates in `given` are multiples of
+    /// `unit_kbps`, in kilobits per second.
     fn with_places(places: Vec<u32>, ranks: u32, given: impl IntoIterator<Item = Arc>, unit_kbps: f64) -> Self {
         let mut graph = Self::joined(places, ranks, given, unit_kbps);
         let unit = graph.arcs.iter().map(|arc| arc.rate).fold(0, gcd).max(1);
@@ -147,7 +147,6 @@ impl Graph {
         self.places[node as usize]
     }
 
-    /// Returns the indices of the arcs that leave a node.
     pub fn leaving(&self, node: u32) -> &[u32] {
         &self.leaving[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
     }
@@ -172,7 +171,7 @@ impl Graph {
         &self.lengths
     }
 
-    /// Returns for each arc the index of the opposite arc, or its own index if there is no opposite arc.
+    /// Returns the index of each arc's opposite; its own index if there is none.
     pub(crate) fn back(&self) -> Vec<u32> {
         let known: FxHashMap<(u32, u32), u32> =
             (0..).zip(&self.arcs).map(|(at, arc)| ((arc.from, arc.to), at)).collect();
@@ -288,8 +287,8 @@ impl Graph {
         Levels { order, distance, through_rank }
     }
 
-    /// Returns the graph reduced to the arcs and relays on shortest paths through relays between ranks
-    /// ([`Graph::reached`]). All ranks and the unit of rate remain.
+    /// Returns the graph reduced to arcs and relays on shortest paths through relays between ranks
+    /// ([`Graph::reached`]), with all ranks and the same unit.
     pub fn routed(&self) -> Self {
         if self.nodes() == self.ranks {
             // Without relays, every path is a single arc.
@@ -313,9 +312,9 @@ impl Graph {
         Self { lengths, exchange, ..Self::joined(places, self.ranks, moved, self.unit_kbps) }
     }
 
-    /// Computes the cheapest paths through relays from one rank to all other nodes at the given prices of arcs; among
-    /// equally cheap paths, those with the fewest arcs. Sets `price` to the price of the path to each node, infinite if
-    /// there is none, and `by` to the last arc of the path.
+    /// Computes the cheapest paths through relays from one rank to all nodes at given prices of arcs; among equally
+    /// cheap paths, those with the fewest arcs. Sets `price` to the price of each node's path, infinite if there is
+    /// none, and `by` to its last arc.
     pub(crate) fn ways(&self, from: u32, prices: &[f64], price: &mut [f64], by: &mut [u32]) {
         let nodes = self.places.len();
         price.fill(f64::INFINITY);
@@ -356,7 +355,7 @@ struct Levels {
     /// The nodes, nearest first.
     order: Vec<u32>,
     distance: Vec<u64>,
-    /// For each node, true if a shortest path to it contains a rank other than the start and the node itself.
+    /// For each node, true if a shortest path to it has a rank in between.
     through_rank: Vec<bool>,
 }
 

@@ -38,12 +38,12 @@ pub(crate) const SHARES: u32 = 16;
 /// The most trees of each root in a forest, if there are few ranks or one root.
 pub(crate) const MOST_SHARES: u32 = 64;
 
-/// Returns the most trees of each root in a forest; if there are more chunks, several use the same tree.
+/// Returns the most trees of each root in a forest; more chunks reuse trees.
 pub(crate) fn most_trees(ranks: u32, is_alone: bool) -> u32 {
     if is_thorough(ranks, is_alone) { MOST_SHARES } else { SHARES }
 }
 
-/// The most ranks for which better trees of many roots are worth the time to find them, and costs grow in small steps.
+/// The most ranks for which better trees of many roots are worth their time, so costs grow slowly.
 const FEW_RANKS: u32 = 32;
 /// The most ranks for which the cheapest tree of any depth is shortened, whose work grows with the cube of the ranks.
 const MOST_SHORTENED: u32 = 128;
@@ -54,13 +54,12 @@ const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0
 /// The number of first trees that are grown at the same costs. Trees of a single root choose from the same edges, so
 /// costs are updated for each of them.
 const SAME_COSTS: usize = 8;
-/// In later rounds, the number of trees grown at the same costs, times the exponent.
+/// The number of trees grown at the same costs in later rounds, times the exponent.
 const STALE: f64 = 64.0;
 /// The relative difference up to which costs are equal.
 const CLOSE: f64 = 1e-9;
 /// The growth ends if the time fell by less than this fraction in [`SLOW_ROUNDS`] rounds.
 const SLOW: f64 = 1e-3;
-/// The number of rounds in which the time must fall by the fraction [`SLOW`].
 const SLOW_ROUNDS: usize = 3;
 
 /// Returns whether better trees are worth the time to find them.
@@ -104,7 +103,7 @@ pub fn grow(
     }
     let mut best = (loads.busiest(), loads.fluid(), trees.clone());
     let mut times = vec![best.0];
-    // With shifts there are few trees, each of which loads many arcs, so no round is skipped.
+    // With shifts there are few trees, each with large loads, so no round is skipped.
     let each = if graph.ranks() <= FEW_RANKS || symmetry.shifts() > 1 { 1 } else { 2 };
     for steepness in STEEP.into_iter().step_by(each) {
         if best.0 <= enough || times.iter().rev().nth(SLOW_ROUNDS).is_some_and(|before| best.0 > before * (1.0 - SLOW))
@@ -136,8 +135,8 @@ pub fn grow(
     Ok(Growth { trees: (0..roots.len()).map(of_root).collect(), time: time / f64::from(shares) })
 }
 
-/// Returns a lower bound on the time of whole trees, `shares` of each root: that in which they enter every other rank
-/// and, with a single root, leave the root.
+/// Returns a lower bound: the time in which whole trees, `shares` of each root, enter every other rank and, with a
+/// single root, leave it.
 fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -> f64 {
     let ranks = graph.ranks() as usize;
     let count = roots.len() as u64 * u64::from(symmetry.shifts());

@@ -5,19 +5,19 @@ use unisono_base::narrow;
 use crate::Runs;
 
 pub(crate) struct Job {
-    /// The index of the message that brings the data; it is lower than this message's own index.
+    /// The index of the message that brings the data, lower than this one's.
     pub after: Option<u32>,
     pub class: u32,
     /// The priority on a link: smaller values first.
     pub turn: f64,
 }
 
-/// Messages and the links that they use; a link carries one message at a time.
+/// Messages with their links; a link carries one message at a time.
 #[derive(Default)]
 pub struct Jobs {
     pub(crate) list: Vec<Job>,
     pub(crate) classes: Vec<Class>,
-    /// For each sender, the number of its send machines, each of which handles one message at a time.
+    /// The number of send machines of each sender; each handles one message at a time.
     pub(crate) senders: Vec<u32>,
     /// The time from the arrival of data to its next message, divided by the time of that message.
     pub(crate) slack: f64,
@@ -32,10 +32,10 @@ pub(crate) struct Sending {
     pub held: f64,
 }
 
-/// The properties that messages over the same links share.
+/// The properties of messages over the same links.
 pub(crate) struct Class {
     pub links: Vec<u32>,
-    /// The length of each message, in units of one block's chunk.
+    /// The length of messages, in units of one block's chunk.
     pub units: f64,
     /// The index of the sender, and [`Sending::held`].
     pub sender: Option<(u32, f64)>,
@@ -45,9 +45,9 @@ pub(crate) struct Class {
 /// The hosts that work on the messages of a class. One rank represents all equivalent hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// No host works, or none is known.
+    /// No host is known.
     Unknown,
-    /// The hosts of sender and receiver work on each message, with the direction before a reversal.
+    /// Hosts of sender and receiver work on each message, before a reversal.
     Message([u32; 2]),
     /// The job is a sum, computed by a host.
     Sum { host: u32, at_root: bool },
@@ -61,19 +61,19 @@ impl Jobs {
         Self { slack, ..Self::default() }
     }
 
-    /// Adds a sender with `machines` send machines, and returns its index.
+    /// Adds a sender with `machines` send machines; returns its index.
     pub fn sender(&mut self, machines: u32) -> u32 {
         self.senders.push(machines);
         narrow::<u32>(self.senders.len()) - 1
     }
 
-    /// Makes each message of a class occupy a send machine of a sender, for the fraction `held` of its time.
+    /// Makes messages of a class hold a send machine of a sender for the fraction `held` of their time.
     pub fn sent_by(&mut self, class: u32, sender: u32, held: f64) {
         self.classes[class as usize].sender = Some((sender, held));
     }
 
-    /// Adds a class of messages of one unit over the same links, and returns its index. Messages of a class are
-    /// interchangeable, so the same messages must follow each of them.
+    /// Adds a class of messages of one unit over the same links, and returns its index. Its messages differ only in
+    /// data: the same messages must follow each.
     pub fn class(&mut self, links: &[u32]) -> u32 {
         self.class_of(links, 1.0)
     }
@@ -92,8 +92,7 @@ impl Jobs {
         self.add_in_turn(after, class, 0.0)
     }
 
-    /// Adds a message with a priority from 0 to 1 and returns its index. On each link, messages with a smaller `turn`
-    /// go first.
+    /// Adds a message with a priority from 0 to 1 and returns its index. On each link, smaller `turn`s go first.
     pub fn add_in_turn(&mut self, after: Option<u32>, class: u32, turn: f64) -> u32 {
         self.list.push(Job { after, class, turn });
         narrow::<u32>(self.list.len()) - 1
@@ -115,7 +114,7 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Returns for each message the number of messages that it waits for, and the messages that wait for it.
+    /// Returns for each message the number of messages before it, and the messages that wait for it.
     pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Vec<Vec<u32>>) {
         let (mut missing, mut behind) = (vec![0; self.list.len()], vec![Vec::new(); self.list.len()]);
         for (job, before) in (0..).zip(&self.list).filter_map(|(at, job)| Some((at, job.after?))) {
@@ -130,7 +129,7 @@ impl Jobs {
         self.list[job as usize].class as usize
     }
 
-    /// Returns for each class the time from the begin of a message to its arrival, plus `slack` times its duration.
+    /// Returns for each class the time from begin to arrival, plus `slack` times the duration.
     pub(crate) fn takes(&self, rates: &[f64], hops: &[f64], slack: f64) -> Vec<f64> {
         let takes = |class: u32| {
             let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);

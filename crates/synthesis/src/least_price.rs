@@ -7,10 +7,10 @@
 
 use unisono_base::{interrupt::poll, limits};
 
-/// The price of an absent arc, which is more than any price.
+/// The price of an absent arc, above any price.
 pub const NONE: u128 = u128::MAX;
 
-/// The prices of all ordered pairs of nodes, row by row by start; [`NONE`] if there is no arc.
+/// Prices of all ordered pairs of nodes, row by row; [`NONE`] for absent arcs.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub nodes: usize,
@@ -87,7 +87,7 @@ impl Components {
         let n = next.len();
         let (mut order, mut low, mut found) = (vec![NEW; n], vec![NEW; n], Self { of: vec![NEW; n], count: 0 });
         let (mut open, mut seen) = (Vec::new(), 0);
-        // The path in the search: nodes, each with the number of its arcs that were followed.
+        // The search path: nodes, each with the number of its arcs that were followed.
         let mut path: Vec<(usize, usize)> = Vec::new();
         for start in 0..n {
             if order[start] == NEW {

@@ -11,21 +11,20 @@ const MOST_EXPONENT: f64 = 200.0;
 pub struct Links<'a> {
     pub graph: &'a Graph,
     pub symmetry: &'a Symmetry,
-    /// The time that each arc adds to its busy time, because it has a longer latency; empty for none.
+    /// The time that a longer latency adds to each arc's busy time; empty for none.
     pub late: &'a [f64],
 }
 
-/// The trees on each class of arcs. The cost of a link is an exponential of its load (multiplicative weights; Garg and
+/// Trees on classes of arcs. The cost of a link is an exponential of its load (multiplicative weights; Garg and
 /// Koenemann, 1998).
 pub(crate) struct Loads<'a> {
     symmetry: &'a Symmetry,
     /// For each class of arcs, its rate for the arcs that listed trees have in it ([`Symmetry::rates`]).
     rates: Vec<f64>,
-    /// For each class, the time that it adds to its busy time.
+    /// The time that each class adds to its busy time.
     late: Vec<f64>,
-    /// For each class, the number of arcs that listed trees have in it.
+    /// The number of arcs of listed trees in each class.
     load: Vec<f64>,
-    /// The cost of each arc.
     cost: Vec<f64>,
     /// The exponent in the cost of a link that is busy until the target.
     pub steepness: f64,
@@ -33,8 +32,7 @@ pub(crate) struct Loads<'a> {
 }
 
 impl<'a> Loads<'a> {
-    /// Starts without trees. The additional times of arcs, given for a whole block, are scaled to blocks of `shares`
-    /// units.
+    /// Starts without trees. The additional times, given for a whole block, are scaled to blocks of `shares` units.
     pub(crate) fn new(links: &Links<'a>, shares: u32, steepness: f64) -> Self {
         let Links { graph, symmetry, late } = *links;
         let load = vec![0.0; symmetry.classes()];
@@ -61,12 +59,12 @@ impl<'a> Loads<'a> {
         classes.iter().for_each(|&class| self.load[class as usize] += messages);
     }
 
-    /// Returns the time of the busiest arc, additional times included, if each tree carries one unit.
+    /// Returns the busiest arc's time, with additional times, for one unit a tree.
     pub(crate) fn busiest(&self) -> f64 {
         self.used().map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
     }
 
-    /// Returns the time of the busiest arc without additional times, if each tree carries one unit.
+    /// Returns the busiest arc's time, without additional times, for one unit a tree.
     pub(crate) fn fluid(&self) -> f64 {
         self.used().map(|class| self.load[class] / self.rates[class]).fold(0.0, f64::max)
     }

@@ -5,10 +5,10 @@
 //!   minimise T, subject to: the shares of each root's trees sum to 1, and each arc carries at most T times its rate.
 //!
 //! It has too many trees to list, so columns are generated (Dantzig and Wolfe, 1960). Its dual has a price p for each
-//! arc and a value z for each root: maximise the sum of z, subject to: the sum of rate times price of all arcs is 1,
-//! and z of a root is at most the price of each of its trees. So the program needs a further tree if one is cheaper
-//! than z at the present prices, and the cheapest is an arborescence of cheapest paths between ranks. The prices are
-//! mixed with those of the best bound so far (Wentges, 1997), which needs far fewer rounds.
+//! arc and a value z for each root: maximise the sum of z, subject to: the sum of rate times price is 1, and z of a
+//! root is at most the price of each of its trees. So the program needs a further tree if one is cheaper than z at the
+//! present prices; the cheapest is an arborescence of cheapest paths between ranks. Prices are mixed with those of the
+//! best bound so far (Wentges, 1997), which takes far fewer rounds.
 
 use std::sync::Arc as Shared;
 
@@ -18,7 +18,7 @@ use unisono_base::interrupt;
 
 use crate::{Graph, Way, Ways, pricing::Pricing};
 
-/// A message from one rank to another, whose path contains only relays.
+/// A message from one rank to another through relays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edge {
     pub from: u32,
@@ -30,9 +30,9 @@ pub struct Edge {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree {
     pub root: u32,
-    /// The edges, sorted so that each edge starts at the root or at the end of an earlier edge.
+    /// The edges, each after the one that reaches its start.
     pub edges: Vec<Edge>,
-    /// The most edges on a path from the root.
+    /// The most edges from the root to a rank.
     pub depth: u32,
 }
 
@@ -40,7 +40,7 @@ pub struct Tree {
 #[derive(Clone, Debug)]
 pub struct Packing {
     pub trees: Vec<(Shared<Tree>, f64)>,
-    /// The time for which the busiest arc is busy, for blocks of one unit.
+    /// The busy time of the busiest arc for blocks of one unit.
     pub time: f64,
 }
 
@@ -52,25 +52,24 @@ pub enum NoPacking {
     Solver(String),
 }
 
-/// The number of rounds of column generation after which the best packing so far is returned.
+/// The rounds after which the best packing so far is returned.
 const MOST_ROUNDS: usize = 400;
-/// The weight of the prices of the best bound in the mix with the present prices, from 0 to 1.
+/// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;
 /// The search ends if the time fell by less than this fraction in [`SLOW_ROUNDS`] rounds.
 const SLOW: f64 = 2e-3;
-/// The number of rounds in which the time must fall by the fraction [`SLOW`].
 const SLOW_ROUNDS: usize = 40;
 /// The number of rounds for which a tree that the best packing does not use is kept.
 const KEPT_ROUNDS: usize = 2;
 /// The relative difference in time up to which shares are equally good.
 const EQUAL: f64 = 1e-4;
-/// The relative difference up to which times, and the share down to which trees, are ignored.
+/// The relative difference of times, and the share of trees, that are ignored.
 const CLOSE: f64 = 1e-8;
 
 /// A tree as a column of the linear program.
 struct Column {
     tree: Shared<Tree>,
-    /// Each arc that the tree uses, with the number of uses.
+    /// The arcs of the tree, each with the number of uses.
     load: Vec<(u32, f64)>,
 }
 
@@ -94,7 +93,7 @@ impl Column {
     }
 }
 
-/// Packs trees with at most `depth` edges on a path from the root, or any number. Ends early once the time is `enough`.
+/// Packs trees with at most `depth` edges from the root to a rank, or any number. Ends early at time `enough`.
 ///
 /// # Errors
 /// Returns an error if some rank cannot be reached within the depth, or the solver fails.
@@ -102,8 +101,8 @@ pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough
     pack_both(graph, roots, ways, (depth, None), enough)
 }
 
-/// Packs trees as [`pack`] does. If `back` is given, which holds the opposite arc of each arc, each tree also loads the
-/// arcs opposite to its own.
+/// Packs trees as [`pack`] does. If `back` is given, the opposite of each arc, each tree also loads the arcs opposite
+/// to its own.
 ///
 /// # Errors
 /// Returns the errors of [`pack`].
@@ -144,8 +143,7 @@ pub fn pack_both(
             best_bound = (bound, prices);
         }
         if found == 0 {
-            // No tree is cheaper at the exact prices of the linear program, so its optimum is the optimum for all
-            // trees.
+            // No tree is cheaper at the program's exact prices, so its optimum is that of all trees.
             if exact {
                 break;
             }
@@ -157,8 +155,7 @@ pub fn pack_both(
         if time <= enough * (1.0 + CLOSE) {
             break;
         }
-        // Trees are removed only after the time fell, because otherwise the same trees could be added and removed
-        // forever.
+        // Trees are removed only after the time fell, because otherwise they could come and go forever.
         if times.last().is_none_or(|&last| time < last * (1.0 - CLOSE)) {
             master.forget();
         }
@@ -178,13 +175,13 @@ struct Master<'a> {
     roots: &'a [u32],
     /// The opposite arc of each arc, if trees are used in both directions.
     back: Option<&'a [u32]>,
-    /// Each tree with the index of its root in `roots`.
+    /// Each tree, with the index of its root in `roots`.
     columns: Vec<(usize, Column)>,
-    /// The largest rate of the graph, by which rates are divided.
+    /// The largest rate of the graph.
     scale: f64,
-    /// The price of each arc in the present solution.
+    /// The present price of each arc.
     prices: Vec<f64>,
-    /// The value of each root in the present solution, in the order of `roots`.
+    /// The present value of each of `roots`.
     values: Vec<f64>,
     /// The present solution, from which the next solution starts, and the number of columns in it.
     solved: Option<(Solution, usize)>,
@@ -207,7 +204,7 @@ impl<'a> Master<'a> {
         }
     }
 
-    /// Adds a tree if its price is below the value of its root. Returns whether it was added.
+    /// Adds a tree if it is cheaper than the value of its root; returns whether it did.
     fn offer(&mut self, at: usize, tree: Tree) -> bool {
         let column = Column::new(Shared::new(tree), self.back);
         let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;
@@ -237,8 +234,7 @@ impl<'a> Master<'a> {
         });
     }
 
-    /// Solves the program, and stores prices and values. Returns the time of the best packing of the trees found so
-    /// far.
+    /// Solves the program for prices and values. Returns the time of the best packing of the trees so far.
     fn solve(&mut self) -> Result<f64, NoPacking> {
         let (arcs, roots) = (self.prices.len(), self.roots.len());
         let mut problem = Problem::new(OptimizationDirection::Maximize);
@@ -295,8 +291,8 @@ pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing,
     shares(graph, 1, &columns.iter().collect::<Vec<_>>())
 }
 
-/// Solves the primal program: the best shares of the trees in `kept`, each of which has the index of its root. Among
-/// equally good shares, chooses those with the least total busy time of links, because messages then wait less.
+/// Solves the primal program: the best shares of the trees `kept`, each with the index of its root. Among equally good
+/// shares, chooses the least total busy time of links, because messages then wait less.
 fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Packing, NoPacking> {
     let scale = scale(graph);
     let mut problem = Problem::new(OptimizationDirection::Minimize);
@@ -327,12 +323,12 @@ fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Pack
     Ok(Packing { trees, time: solution.var_value(time) / scale })
 }
 
-/// Returns the largest rate of the graph. Rates are divided by it, so that the solver's numbers are near 1.
+/// Returns the largest rate; rates are divided by it to be near 1 for the solver.
 fn scale(graph: &Graph) -> f64 {
     graph.arcs().iter().map(|arc| arc.rate as f64).fold(1.0, f64::max)
 }
 
-/// Returns whether the price of a tree is at most the value of its root, so that the best packing may use the tree.
+/// Returns whether a tree is no dearer than the value of its root, so that the best packing may use it.
 fn is_tight(price: f64, value: f64) -> bool {
     price <= value + 1e-6 * value.abs().max(1e-3)
 }

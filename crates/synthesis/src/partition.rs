@@ -7,8 +7,8 @@
 //!   2 (k - 1) / (rate of all arcs that leave the parts).
 //!
 //! The bound holds for every partition if relays outside the parts only forward: a relay that copies or sums messages
-//! must belong to a part. Two sorts of partitions are tried: single ranks, and the components connected by arcs whose
-//! rate is above one of the network's rates, such as boxes joined by slower links.
+//! must be in a part. The partitions tried are single ranks, and the components of arcs above one of the network's
+//! rates, such as boxes joined by slower links.
 
 use unisono_base::interrupt::poll;
 
@@ -17,14 +17,13 @@ use crate::Graph;
 /// The size of a partition of the ranks, from which its bound follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
-    /// The number of parts.
     pub parts: u64,
-    /// The rate of all arcs that leave the parts, in the unit of the graph.
+    /// The rate of all arcs that leave parts, in the graph's unit.
     pub rate: u64,
 }
 
 impl Partition {
-    /// Returns the least time for vectors of one unit: 2 (parts - 1) divided by the rate.
+    /// Returns the least time for vectors of one unit.
     pub fn time(self) -> f64 {
         if self.parts < 2 { 0.0 } else { 2.0 * (self.parts - 1) as f64 / self.rate as f64 }
     }
@@ -33,12 +32,11 @@ impl Partition {
 /// A partition of the ranks, and the rate between each part and the rest of the network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parts {
-    /// For each node of the graph, the index of its part; [`Parts::NONE`] for a relay that is not connected with a
-    /// rank.
+    /// The part of each node of the graph; [`Parts::NONE`] for a relay without a connection to ranks.
     of: Vec<u32>,
     /// For each part, the rate of all arcs that leave it.
     pub leaving: Vec<u64>,
-    /// For each part, the rate of all arcs that enter it.
+    /// The rate of all arcs into each part.
     pub entering: Vec<u64>,
     /// True if a relay that belongs to no part copies or sums messages.
     pub computes_between: bool,
@@ -51,7 +49,7 @@ impl Parts {
     fn above(graph: &Graph, rate: u64, computes: &impl Fn(u32) -> bool) -> Self {
         let mut of = vec![Self::NONE; graph.nodes() as usize];
         let mut parts = 0;
-        // Arcs count in both directions, so a part is connected whichever way its arcs run.
+        // Arcs count in both directions, so ranks of a part reach each other.
         let mut joined = vec![Vec::new(); graph.nodes() as usize];
         for arc in graph.arcs().iter().filter(|arc| arc.rate > rate) {
             joined[arc.from as usize].push(arc.to);

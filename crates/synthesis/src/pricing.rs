@@ -1,4 +1,4 @@
-//! The search for cheap trees at given prices of arcs.
+//! Cheap trees at given prices of arcs.
 
 use unisono_base::{interrupt::poll, narrow};
 
@@ -17,9 +17,9 @@ pub(crate) struct Pricing<'a> {
     fans: Vec<Vec<u32>>,
     /// For each rank, the last arc of the cheapest path to each node, or [`NO_ARC`].
     by: Vec<Vec<u32>>,
-    /// The price of the cheapest path between each pair of ranks.
+    /// The price of the cheapest path between ranks.
     prices: Prices,
-    /// Scratch space: the price of each node from the rank being searched.
+    /// Scratch space: the price of each node from the present rank.
     price: Vec<f64>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Pricing<'a> {
         Ok(self.over(root, &found))
     }
 
-    /// Returns a cheap tree within the depth, and the price of the cheapest tree of any depth, which is a lower bound.
+    /// Returns a cheap tree within the depth, and the price of the cheapest tree of any depth, a lower bound.
     pub(crate) fn tree(&self, root: u32) -> Result<(Tree, f64), NoPacking> {
         let at = root as usize;
         let parent = cheapest(&self.prices, at).ok_or(NoPacking::Unreachable)?;

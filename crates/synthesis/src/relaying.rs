@@ -30,7 +30,7 @@ pub(crate) fn relay_depth(over: &Forest) -> u32 {
     over.depth + MOST_MESSAGES
 }
 
-/// Returns trees for `chunks` chunks of `root`. `own` is the tree of each rank. `enough` is a lower bound on the time.
+/// Returns trees for `chunks` chunks of `root`. `own` are trees of ranks; `enough` is a lower bound on the time.
 ///
 /// # Errors
 /// Returns an error if a rank cannot be reached.
@@ -116,7 +116,7 @@ impl Approach {
     }
 }
 
-/// Appends a rank's own tree to the messages that lead to this rank, without a second message to any rank.
+/// Appends a rank's own tree to the messages to this rank, without a second message to any rank.
 fn joined(root: u32, mut edges: Vec<Edge>, own: &Tree) -> Result<Tree, NoPacking> {
     let ranks = own.edges.len() + 1;
     let mut depth = vec![u32::MAX; ranks];

@@ -26,7 +26,7 @@ use crate::{
 pub struct HostWork {
     /// The time for which a host works on each message that it sends or receives.
     pub takes: f64,
-    /// True if a message waits only for earlier messages on its own first link, not for all that its rank sends.
+    /// True if a message waits only for earlier ones on its first link, not for all of its rank.
     pub sends_by_link: bool,
 }
 
@@ -53,13 +53,13 @@ struct Replay<'a> {
     takes: Vec<f64>,
     /// For each message, the number of messages that it waits for.
     missing: Vec<u32>,
-    /// For each message, the messages that wait for it.
+    /// The messages that wait for each message.
     behind: Vec<Vec<u32>>,
     /// The time at which the data of each message is ready.
     ready: Vec<f64>,
     /// The time from which each link is free.
     free: Vec<f64>,
-    /// The time from which each machine of each sender is free.
+    /// The time at which each send machine becomes free.
     machines: Vec<Vec<f64>>,
     last: f64,
 }
@@ -101,7 +101,7 @@ impl<'a> Replay<'a> {
         self.last
     }
 
-    /// Sends a message on all its links at once and on a machine. Returns its arrival time.
+    /// Sends a message on all its links and a machine at once; returns its arrival time.
     fn send(&mut self, job: u32, ready: f64) -> f64 {
         let at = self.jobs.class_at(job);
         let class = &self.jobs.classes[at];
@@ -185,7 +185,7 @@ impl<'a> Replay<'a> {
             *host = host.max(from) + takes;
             *host
         };
-        // For each message, the time of the sum that precedes it.
+        // The time of the sum before each message.
         let mut sums = vec![0.0; order.len()];
         let mut events = BinaryHeap::new();
         for &job in order.iter().filter(|&&job| self.missing[job as usize] == 0) {

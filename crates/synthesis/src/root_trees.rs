@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct RootTrees {
     pub symmetry: Shared<Symmetry>,
-    /// The roots whose trees are listed, ascending; every root is the image of one of them.
+    /// The roots whose trees are listed, ascending: representatives of all roots.
     pub roots: Vec<u32>,
     /// For each of `roots`, the tree of each chunk.
     pub of: Vec<Vec<Shared<Tree>>>,

@@ -12,8 +12,8 @@ use crate::{
 /// The most rounds of [`Choice::exchange`] at each steepness.
 const MOST_ROUNDS: usize = 60;
 
-/// Returns the tree of each chunk of each root, and the busy time of the busiest arc for blocks of one unit. If trees
-/// are used in both directions, `back` holds the opposite arc of each arc.
+/// Returns the tree of each chunk of each root, and the time of the busiest arc for blocks of one unit. `back` is the
+/// opposite of each arc, if trees are used in both directions.
 pub(crate) fn rounded(
     graph: &Graph,
     packing: &Packing,
@@ -43,7 +43,7 @@ pub(crate) fn rounded(
 /// A tree that a root may use.
 struct Choosable {
     tree: Shared<Tree>,
-    /// The number of chunks that the share of the tree amounts to, a fraction.
+    /// The share of the tree, in chunks.
     wanted: f64,
     /// The arcs of the tree, one entry for each use.
     arcs: Vec<u32>,
@@ -54,13 +54,13 @@ struct Choice<'a> {
     chunks: u32,
     /// The trees that each root may use.
     options: Vec<Vec<Choosable>>,
-    /// The number of chunks on each tree of each root.
+    /// The chunks on each tree of each root.
     counts: Vec<Vec<u32>>,
     /// The number of chunks on each arc.
     load: Vec<f64>,
-    /// The cost of one more chunk on each arc.
+    /// The cost of a further chunk on each arc.
     cost: Vec<f64>,
-    /// The busy time of the packing in chunks; costs are powers of busy times divided by it.
+    /// The busy time of the packing in chunks, by which busy times in costs are divided.
     scale: f64,
     steepness: i32,
 }
@@ -129,7 +129,7 @@ impl<'a> Choice<'a> {
                 self.add(root, option, whole);
             }
         }
-        // The roots take turns, so that none has all cheap trees.
+        // Roots take turns, so that none has all cheap trees.
         for round in (0..self.chunks).rev() {
             for root in 0..self.options.len() {
                 let left = self.chunks - self.counts[root].iter().sum::<u32>();
@@ -147,7 +147,7 @@ impl<'a> Choice<'a> {
         costs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("every root has a tree")
     }
 
-    /// Takes one chunk from each tree of each root and assigns it again. Returns true if a chunk changed its tree.
+    /// Assigns one chunk of each tree of each root again; returns whether one changed its tree.
     fn exchange(&mut self) -> bool {
         let mut moved = false;
         for root in 0..self.options.len() {

@@ -1,4 +1,4 @@
-//! The use of links in time, which is divided into slots of equal length.
+//! The use of links in time slots of equal length.
 
 use unisono_base::{narrow, rounded};
 
@@ -8,17 +8,17 @@ const WORDS: usize = 8;
 /// The fraction of a message down to which a remainder is ignored.
 const NOTHING: f64 = 1e-9;
 
-/// Links, with the time for which each is busy in each slot.
+/// The time for which each link is busy in each slot.
 pub struct Slots {
     slot: f64,
     rates: Vec<f64>,
     /// The busy time of each link in each slot, at index `link * SLOTS + slot`.
     pub busy: Vec<f64>,
-    /// For each link, one bit for each slot, set if the link has no time left in it.
+    /// For each link, a bit for each slot, set if it is full.
     full: Vec<[u64; WORDS]>,
 }
 
-/// The slots that a message uses: the first slot, and the fraction of the message in that slot and in each later slot.
+/// The slots of a message: the first, and the fraction of the message in it and each later one.
 #[derive(Clone, Default, Debug)]
 pub struct Reservation {
     first: usize,
@@ -26,14 +26,14 @@ pub struct Reservation {
 }
 
 impl Slots {
-    /// Creates free slots from time 0 to `end`. `rates` has the rate of each link.
+    /// Creates free slots from 0 to `end` for links of given `rates`.
     pub fn new(rates: Vec<f64>, end: f64) -> Self {
         let links = rates.len();
         Self { slot: end / SLOTS as f64, busy: vec![0.0; links * SLOTS], full: vec![[0; WORDS]; links], rates }
     }
 
-    /// Returns the end of a message of one unit that uses, from `ready` on, all time in which every one of `links` is
-    /// free. Stores its slots in `reserved`.
+    /// Returns the end of a message of one unit that uses all time from `ready` on in which all `links` are free.
+    /// Stores its slots in `reserved`.
     pub fn fit(&self, links: &[u32], ready: f64, reserved: &mut Reservation) -> f64 {
         let mut at = narrow::<usize>(rounded((ready / self.slot).floor())).min(SLOTS - 1);
         at = self.next(links, at);
@@ -82,7 +82,7 @@ impl Slots {
         SLOTS - 1
     }
 
-    /// Occupies the slots of a message if `times` is 1, or frees them if it is -1.
+    /// Occupies the slots of a message, or frees them if `times` is -1.
     pub fn take(&mut self, links: &[u32], reserved: &Reservation, times: f64) {
         for &link in links {
             let place = link as usize * SLOTS;

@@ -18,9 +18,9 @@ use crate::Graph;
 pub enum Role {
     /// The node must be in every tree, and may have any number of links in it.
     Rank,
-    /// The node may be in trees, and may have any number of links in each: a switch that reduces and copies.
+    /// A switch that reduces and copies: any number of links in a tree.
     Joins,
-    /// The node may be in trees, with two links in each: it only forwards.
+    /// The node only forwards: two links in a tree.
     Forwards,
     /// The node may be in no tree.
     Closed,
@@ -29,7 +29,7 @@ pub enum Role {
 /// A tree of nodes of a graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpanningTree {
-    /// The nodes of the graph in the tree: the root first, and every other node after its parent.
+    /// The nodes of the tree: the root first, each other node after its parent.
     pub nodes: Vec<u32>,
     /// The index in `nodes` of each node's parent; 0 for the root.
     pub parents: Vec<u32>,
@@ -38,7 +38,7 @@ pub struct SpanningTree {
 }
 
 impl SpanningTree {
-    /// Returns for each index in `nodes` the indices of the node's children.
+    /// Returns the children of each node, as indices in `nodes`.
     pub fn children(&self) -> Vec<Vec<u32>> {
         let mut children = vec![Vec::new(); self.nodes.len()];
         for (at, &parent) in (0..).zip(&self.parents).skip(1) {
@@ -48,7 +48,7 @@ impl SpanningTree {
     }
 }
 
-/// Trees that each carry an equal part of a vector.
+/// Trees that carry equal parts of a vector.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SpanningTrees {
     pub trees: Vec<SpanningTree>,
@@ -56,9 +56,9 @@ pub struct SpanningTrees {
     pub time: f64,
 }
 
-/// The number of times that every tree is grown again at the prices caused by the other trees.
+/// The times that every tree is grown again at the prices of the others.
 const ROUNDS: u32 = 2;
-/// The power with which the price of a link rises with its number of trees.
+/// The power of the number of trees in the price of a link.
 const STEEPNESS: i32 = 6;
 /// The steepnesses tried in order: if paths through forwarding nodes block every path to a rank, prices are made
 /// flatter.
@@ -67,8 +67,7 @@ const FLATTER: [i32; 3] = [STEEPNESS, 2, 0];
 /// paths, the tree takes the one with fewer levels.
 const LEVEL: f64 = 1.0 / 64.0;
 
-/// Grows `count` trees. Each has the given root, or its middle node as root if none is given. Returns `None` if some
-/// rank cannot be reached.
+/// Grows `count` trees from the given root, or each with its middle as the root. `None` if a rank cannot be reached.
 pub fn spanning(graph: &Graph, roles: &[Role], root: Option<u32>, count: u32) -> Option<SpanningTrees> {
     let mut packing = Packing::new(graph, roles);
     for _ in 0..count {
@@ -92,7 +91,7 @@ pub fn spanning(graph: &Graph, roles: &[Role], root: Option<u32>, count: u32) ->
     Some(SpanningTrees { trees: trees.into_iter().map(rooted).collect(), time: busiest / f64::from(count.max(1)) })
 }
 
-/// A tree as a list of links between nodes.
+/// A tree as links between nodes.
 #[derive(Clone)]
 struct Edges {
     start: u32,
@@ -107,11 +106,10 @@ struct Packing<'a> {
     roles: &'a [Role],
     /// The opposite arc of each arc.
     back: Vec<u32>,
-    /// For each node, true if it is connected with rank 0 through nodes that are not [`Role::Closed`].
+    /// True for nodes connected with rank 0 through nodes that are not [`Role::Closed`].
     reached: Vec<bool>,
-    /// The highest rate of an arc.
     most_rate: f64,
-    /// The number of trees on each arc; a tree counts on both directions of a link.
+    /// The trees on each arc; a tree counts in both directions of a link.
     load: Vec<u32>,
     trees: Vec<Edges>,
 }
@@ -184,12 +182,12 @@ impl<'a> Packing<'a> {
         (f64::from(self.load[arc as usize] + 1) * self.most_rate / rate).powi(steepness)
     }
 
-    /// Returns the start of the next tree: the switch of [`Role::Joins`], connected with the ranks, whose links are
-    /// cheapest on average; rank 0 if there is no such switch.
+    /// Returns the start of the next tree: the connected switch of [`Role::Joins`] with the cheapest links on average;
+    /// rank 0 if there is none.
     fn start(&self) -> Option<u32> {
         let joins = (self.graph.ranks()..self.graph.nodes())
             .filter(|&node| self.roles[node as usize] == Role::Joins && self.reached[node as usize]);
-        // The mean price of the links; among equal prices, switches with more links come first.
+        // The mean price of links; among equal prices, more links first.
         let price = |node: u32| {
             let links = self.graph.leaving(node);
             let sum: f64 = links.iter().map(|&arc| self.price(arc, STEEPNESS)).sum();
@@ -277,9 +275,9 @@ impl<'a> Packing<'a> {
 
 /// The search for the rank that is cheapest to add to a tree.
 struct Growth {
-    /// The number of levels above each node of the tree; [`NONE`] for nodes outside the tree.
+    /// The level of each node of the tree; [`NONE`] outside the tree.
     depth: Vec<u32>,
-    /// The price of the cheapest path found so far from the tree to each node.
+    /// The price of the cheapest path found from the tree to each node.
     price: Vec<f64>,
     /// The last arc on the cheapest path from the tree to each node.
     by: Vec<u32>,
@@ -308,7 +306,7 @@ impl Growth {
 }
 
 impl Edges {
-    /// Removes the start node from the tree, repeatedly, as long as it is not a rank and has one link.
+    /// Removes the start node repeatedly, as long as it is a switch with one link.
     fn drop_bare_start(&mut self, roles: &[Role]) {
         while roles[self.start as usize] != Role::Rank {
             let mut links = (0..self.ends.len()).filter(|&at| self.ends[at].contains(&self.start));

@@ -1,8 +1,8 @@
-//! Sums on hosts in the timetable of a forest that reduces, whose trees run from the ranks to the root.
+//! Sums on hosts in the timetable of a reduction, whose trees run from ranks to the root.
 //!
 //! A rank adds the data of its children when all of it has arrived; the root adds each message separately. A host adds
-//! one operand after another. The timetable is computed forwards, from the root, so the sum that follows a message in
-//! the reduction precedes the message here.
+//! one operand after another. The timetable runs from the root, so the sum that follows a message in the reduction
+//! precedes it here.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -11,7 +11,7 @@ use crate::jobs::{Jobs, Work};
 
 /// The hosts of ranks as additional links, each of which computes one sum at a time.
 pub(crate) struct Hosts {
-    /// The number of links that carry messages; hosts are numbered after them.
+    /// The number of links for messages; hosts are numbered after them.
     links: u32,
     /// The link of each host.
     of: FxHashMap<u32, u32>,
@@ -19,13 +19,13 @@ pub(crate) struct Hosts {
     classes: FxHashMap<(u32, u32, u32, bool), u32>,
     /// For the present tree, the number of operands of each rank.
     operands: FxHashMap<u32, u32>,
-    /// For the present tree, the sum of each rank that has one, as an index of a job.
+    /// The job of the sum of each rank in the present tree.
     sums: FxHashMap<u32, u32>,
-    /// The indices of those jobs that are messages.
+    /// The jobs that are messages.
     pub messages: Vec<u32>,
 }
 
-/// The parameters of the sum that precedes a message.
+/// The sum that precedes a message.
 pub(crate) struct Sum {
     pub rank: u32,
     /// The rank that represents all equivalent hosts.
@@ -55,8 +55,7 @@ impl Hosts {
         senders.for_each(|rank| *self.operands.entry(rank).or_default() += 1);
     }
 
-    /// Returns the job of the sum that precedes a message: a new job at the root, one job for all messages of any other
-    /// rank.
+    /// Returns the job of the sum before a message: a new job at the root, one for all messages of any other rank.
     pub(crate) fn sum(&mut self, jobs: &mut Jobs, sum: &Sum) -> u32 {
         let Sum { rank, host, at_root, class, after, turn } = *sum;
         if let Some(&known) = self.sums.get(&rank) {

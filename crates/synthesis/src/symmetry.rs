@@ -14,15 +14,15 @@ use crate::Graph;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Symmetry {
     ranks: u32,
-    /// The extent of each coordinate of the ranks, which are numbered row-major.
+    /// The extent of each coordinate of ranks, row-major.
     dims: Vec<u32>,
-    /// For each coordinate, the smallest distance by which the ranks can be shifted; the extent if no shift exists.
+    /// The least shift of each coordinate; its extent if there is none.
     strides: Vec<u32>,
-    /// The image of each relay under each shift: all relays under shift 0, then all under shift 1, and so on.
+    /// The image of each relay under each shift, ordered by shift.
     relays: Vec<u32>,
     /// The class of each arc.
     pub classes: Vec<u32>,
-    /// For each class, the number of shifts that map an arc of the class to itself.
+    /// The number of shifts that map an arc of each class to itself.
     pub stay: Vec<u32>,
 }
 
@@ -95,7 +95,7 @@ impl Symmetry {
         (0..self.ranks).filter(|&rank| self.home(rank).1 == 0).collect()
     }
 
-    /// Returns the representative of a rank, and the index of the shift that maps the representative to the rank.
+    /// Returns the representative of a rank, and the index of the shift from the representative to it.
     pub fn home(&self, rank: u32) -> (u32, u32) {
         let (mut left, mut home, mut shift, mut unit, mut turn) = (rank, 0, 0, 1, 1);
         for (&dim, &stride) in self.dims.iter().zip(&self.strides).rev() {
@@ -134,8 +134,8 @@ impl Symmetry {
         self.stay.len()
     }
 
-    /// Returns for each class the rate of an arc divided by the number of times that the images of a tree under all
-    /// shifts use the arc, for a tree with one arc of the class.
+    /// Returns for each class the rate of an arc divided by the number of times that the images of a tree use the arc,
+    /// if the tree has one arc of the class.
     pub(crate) fn rates(&self, graph: &Graph) -> Vec<f64> {
         let mut rates = vec![0.0; self.classes()];
         for (&class, arc) in self.classes.iter().zip(graph.arcs()) {
@@ -161,7 +161,7 @@ fn shifted(rank: u32, dims: &[u32], at: usize, by: u32) -> u32 {
     rank - here * unit + (here + by) % dims[at] * unit
 }
 
-/// An adjacent node: true if the arc leads to it, false if the arc comes from it; the node; the rate of the arc.
+/// An adjacent node: whether the arc leads to it, the node, and the rate.
 type Neighbor = (bool, u32, u64);
 
 fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
@@ -173,13 +173,12 @@ fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
     of
 }
 
-/// Extends a map of the ranks to all nodes. A relay is mapped to a relay whose neighbors are the images of its
-/// neighbors; if there are several, they are assigned in order. Returns `None` if there is no such relay. The caller
-/// must check that every arc is mapped to an arc of the same rate.
+/// Extends a map of ranks to all nodes. A relay is mapped to a relay whose neighbors are the images of its neighbors;
+/// several are assigned in order. `None` if there is none. The caller checks that arcs are kept.
 fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     const OPEN: u32 = u32::MAX;
     let nodes = neighbors.len();
-    // True for nodes that are the image of some node.
+    // True for images of nodes.
     let mut taken = vec![false; nodes];
     map.iter().for_each(|&image| taken[image as usize] = true);
     map.resize(nodes, OPEN);

@@ -41,9 +41,8 @@ impl Jobs {
         self.run(rates, hops, &Order { missing, behind, chain, is_fixed: false })
     }
 
-    /// Returns the begins of the messages in the reverse direction, in which each waits for all messages for which it
-    /// brought data. `begins` are those of the forward direction: the message that began last goes first, if its data
-    /// is there.
+    /// Returns the begins of messages in the reverse direction, in which each waits for all messages for which it
+    /// brought data. `begins` are the forward begins: the message that began last goes first, if its data is there.
     ///
     /// Forwards, messages begin as soon as they can. Exactly reversed in time, each would arrive just when it is
     /// needed, and any delay would delay all others. So they begin as soon as they can here too (justification: Wiest,
@@ -105,9 +104,9 @@ impl Jobs {
 struct Order {
     /// For each message, the number of messages that it waits for.
     missing: Vec<u32>,
-    /// For each message, the messages that wait for it.
+    /// The messages that wait for each message.
     behind: Vec<Vec<u32>>,
-    /// A lower bound of the time from the begin of each message to the end, or a fixed priority.
+    /// A lower bound of the time from each message's begin to the end, or a priority.
     chain: Vec<f64>,
     /// True if `chain` alone is the priority.
     is_fixed: bool,
@@ -116,8 +115,8 @@ struct Order {
 /// Times that differ by less than this fraction are equal.
 const CLOSE: f64 = 1e-9;
 
-/// The range of turns in a weight, divided by the busy time of the busiest link. Measured between 0.05 and 10: above
-/// 0.2 the difference is small.
+/// The weight of turns, divided by the busy time of the busiest link. Measured between 0.05 and 10: above 0.2 the
+/// difference is small.
 const TURNS: f64 = 0.5;
 
 /// The messages that wait for their links.
@@ -133,7 +132,6 @@ struct Queues<'a> {
     turns: f64,
     /// The classes of which a message may now be able to begin.
     changed: Vec<u32>,
-    /// True for the classes in `changed`.
     is_changed: Vec<bool>,
 }
 
@@ -143,7 +141,7 @@ struct Link {
     is_busy: bool,
     /// The units that the link has still to carry.
     left: f64,
-    /// The number of waiting messages that need the link.
+    /// The waiting messages that need the link.
     waiting: u32,
 }
 

@@ -20,7 +20,7 @@ use crate::{
 /// The steps of a network that looks alike from every rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Steps {
-    /// The extent of each coordinate of the ranks, row-major.
+    /// The extent of each coordinate of ranks, row-major.
     dims: Vec<u32>,
     /// The coordinates of each step, with the rate of its arcs.
     of: Vec<(Vec<u32>, u64)>,
@@ -28,7 +28,7 @@ pub struct Steps {
     distance: Vec<u32>,
 }
 
-/// The most steps for which forests are found in this manner; a set of steps is a mask of 64 bits.
+/// The most steps for which forests are found so; a mask of steps has 64 bits.
 const MOST_STEPS: usize = 64;
 
 impl Steps {
@@ -110,7 +110,7 @@ impl Steps {
         self.distance.iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the forest with the least time in which the block of each root is cut into `chunks` chunks.
+    /// Returns the forest of least time with `chunks` chunks of each root's block.
     pub(crate) fn forest(&self, chunks: u32) -> Forest {
         let groups = self.groups();
         let (quotas, time) = self.quotas(&groups, chunks);
@@ -142,7 +142,7 @@ impl Steps {
         Forest { chunks, depth, time, most_sends, trees: Trees::Translated(trees) }
     }
 
-    /// Groups ranks by the steps on which nearer ranks send to them. The ranks of a group are sorted by distance.
+    /// Groups ranks by the steps on which nearer ranks send to them, sorted by distance.
     fn groups(&self) -> Vec<Group> {
         let mut groups: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for rank in 1..narrow::<u32>(self.distance.len()) {
@@ -163,15 +163,15 @@ impl Steps {
         groups
     }
 
-    /// Returns the number of chunks that each group receives by each step, chosen so that the busiest step ends
-    /// earliest, and the time of the busiest step for blocks of one unit.
+    /// Returns how many chunks each group receives by each step so that the busiest step ends earliest, and the time of
+    /// that step for blocks of one unit.
     fn quotas(&self, groups: &[Group], chunks: u32) -> (Vec<Vec<u64>>, f64) {
         let steps = self.of.len();
         let (source, sink) = (groups.len() + steps, groups.len() + steps + 1);
         let all: u64 = groups.iter().map(|g| g.ranks.len() as u64 * u64::from(chunks)).sum();
         let rates: u64 = self.of.iter().map(|(_, rate)| rate).sum();
         // `most` is the number of chunks that each step carries in the time `top / bottom`, rounded down. The loop
-        // finds the least time in which all chunks are carried.
+        // finds the least time that carries all chunks.
         let (mut top, mut bottom) = (u128::from(all), u128::from(rates));
         loop {
             poll();
@@ -217,7 +217,7 @@ impl Steps {
 
 /// Ranks that receive by the same steps.
 struct Group {
-    /// A mask with one bit for each step.
+    /// A mask with one bit a step.
     steps: u64,
     ranks: Vec<u32>,
 }
@@ -227,7 +227,7 @@ struct Group {
 pub(crate) struct Translated {
     steps: Steps,
     chunks: u32,
-    /// The step by which each rank receives each chunk of rank 0, at index `rank * chunks + chunk`.
+    /// The step by which rank r receives chunk c of rank 0, at index `r * chunks + c`.
     taken: Vec<u8>,
     /// The ranks, sorted by their distance from rank 0.
     order: Vec<u32>,

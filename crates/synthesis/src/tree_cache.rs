@@ -19,7 +19,7 @@ use crate::{
 /// The most edges of all cached trees, for packings and for grown trees separately. An edge takes some hundred bytes.
 pub const MOST_EDGES: usize = 1 << 18;
 
-/// The arguments of [`pack_both`] or [`grow`], which determine the trees: the key of the cache.
+/// The key of the cache: the arguments of [`pack_both`] or [`grow`], which determine trees.
 #[derive(PartialEq)]
 struct Question {
     graph: Graph,
@@ -27,11 +27,11 @@ struct Question {
     symmetry: Option<Shared<Symmetry>>,
     roots: Vec<u32>,
     depth: Option<u32>,
-    /// Set for grown trees only: the number of trees of each root.
+    /// For grown trees, the number of trees of each root.
     shares: Option<u32>,
     enough: f64,
     late: Vec<f64>,
-    /// Set for packings whose trees are used in both directions: the opposite arc of each arc.
+    /// For packings in both directions, the opposite of each arc.
     back: Option<Vec<u32>>,
 }
 

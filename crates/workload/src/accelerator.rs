@@ -13,7 +13,7 @@ pub struct Accelerator {
 }
 
 impl Accelerator {
-    /// Returns the time of compute in seconds. A measured time is returned as it is.
+    /// Returns the seconds of a piece of compute; measured seconds are kept.
     pub fn seconds(&self, compute: &Compute) -> f64 {
         match *compute {
             Compute::Measured { seconds } => seconds,

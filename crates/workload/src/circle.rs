@@ -16,17 +16,17 @@ use crate::{Queues, Unmatched, Work, WorkloadGraph, meetings::shown};
 /// The most ranks of a cycle that a message names.
 const MOST_NAMED: usize = 4;
 
-/// The index of a class, and the index of a node in it.
+/// The indices of a class and of a node in it.
 type At = (usize, u32);
 
-/// The identity of a communication of several classes: true for a collective; its set of groups or receivers; and the
-/// number of communications with that set in the class, up to this one.
+/// A communication of several classes: true for a collective; its set of groups or receivers; and the number of
+/// communications with that set in the class so far.
 type Meeting = (bool, u32, u32);
 
 /// The messages of a pair with one tag: sender, receiver, tag.
 type Channel = (u32, u32, u32);
 
-/// The number of messages of a channel that were sent but not received, and the nodes of waiting receives.
+/// The messages of a channel sent but not received, and the nodes of waiting receives.
 #[derive(Default)]
 struct Queued {
     sent: u32,
@@ -54,7 +54,7 @@ struct Order {
     meetings: Vec<Option<Meeting>>,
 }
 
-/// For each node, its neighbors, each with true if a wait is only for the begin of the earlier node.
+/// The neighbors of each node, each with true if a wait for the begin of the earlier node suffices.
 struct Edges {
     /// For each node, the end of its neighbors in `nodes`.
     ends: Vec<u32>,
@@ -67,7 +67,7 @@ struct Run<'a> {
     orders: Vec<Order>,
     /// For each set of groups or receivers, the classes that take part.
     taking_part: FxHashMap<(bool, u32), Vec<usize>>,
-    /// For each meeting, the nodes that have reached it.
+    /// The nodes that have reached each meeting.
     came: FxHashMap<Meeting, Vec<At>>,
     channels: FxHashMap<Channel, Queued>,
     /// The ready nodes, in the order in which they became ready.
@@ -77,8 +77,8 @@ struct Run<'a> {
 }
 
 impl WorkloadGraph {
-    /// Checks that no ranks wait for each other in a cycle. `file_and_node` returns the file and the node id that the
-    /// user sees for a node of a rank.
+    /// Checks that no ranks wait for each other in a cycle. `file_and_node` returns the file and the id that the user
+    /// sees of a rank's node.
     ///
     /// # Errors
     /// Returns an error that names the first node that waits for itself through other ranks.
@@ -96,7 +96,7 @@ impl WorkloadGraph {
 }
 
 impl Edges {
-    /// Makes edges from triples: a node, its neighbor, and true if a wait is only for a begin.
+    /// Makes edges from triples: a node, its neighbor, and true if waits are for a begin.
     fn new(nodes: usize, mut all: Vec<(u32, u32, bool)>) -> Self {
         all.sort_unstable();
         let mut ends = vec![0; nodes];
@@ -151,7 +151,7 @@ impl Order {
     }
 }
 
-/// Returns true and the set of groups of a collective, or false and the set of receivers of a permutation.
+/// Returns true and the set of groups of a collective, or false and that of receivers of a permutation.
 fn table(work: &Work) -> Option<(bool, u32)> {
     match *work {
         Work::Collective(collected) => Some((true, collected.groups)),

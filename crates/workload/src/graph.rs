@@ -26,9 +26,9 @@ pub struct WorkloadGraph {
     pub receivers: Vec<Vec<Vec<u32>>>,
     pub classes: Vec<RankClass>,
     pub queues: Queues,
-    /// The collectives that the program does not need or a cheaper one could replace.
+    /// Collectives that are superfluous or that a cheaper one could replace.
     pub findings: Vec<Finding>,
-    /// The operations whose time the reader does not know, with their numbers of occurrences.
+    /// Operations whose time the reader does not know, with their counts.
     pub unknown: BTreeMap<String, u64>,
     /// The assumptions of the reader, as sentences.
     pub notes: Vec<String>,
@@ -85,7 +85,7 @@ pub enum Compute {
     Measured {
         seconds: f64,
     },
-    /// The number of arithmetic operations, and the bytes read from and written to memory.
+    /// Arithmetic operations, and bytes read from and written to memory.
     Counted {
         operations: f64,
         bytes: f64,
@@ -101,7 +101,7 @@ pub enum Compute {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Collected {
     pub kind: Kind,
-    /// The number of bytes, counted as in MPI.
+    /// Bytes, counted as in MPI.
     pub bytes: u64,
     pub element_bytes: u32,
     /// The index of the root in its group.
@@ -159,7 +159,7 @@ impl WorkloadGraph {
     }
 }
 
-/// A table that stores each distinct row once, and numbers rows from 0.
+/// A table of distinct rows, numbered from 0.
 #[derive(Debug)]
 pub(crate) struct Distinct<T> {
     rows: Vec<T>,

@@ -6,7 +6,7 @@ use unisono_base::excerpt;
 
 use crate::{Work, WorkloadGraph};
 
-/// A message whose other end is missing or has another length, or a collective without its match.
+/// A message whose other end is missing or differs in length, or an unmatched collective.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unmatched {
     pub rank: u32,
@@ -15,7 +15,7 @@ pub struct Unmatched {
     pub message: String,
 }
 
-/// The ends of messages in program order, each with its bytes and the index of its node.
+/// The ends of messages in program order, each with its bytes and its node.
 type Ends = Vec<(u64, usize)>;
 
 impl WorkloadGraph {

@@ -41,7 +41,7 @@ pub struct LibraryReport {
     pub calibrated: bool,
     /// Sentences on the source of the choice and of its time.
     pub notes: Vec<String>,
-    /// All choices that the library's model compares, least cost first; empty for libraries with tables.
+    /// All choices that the library's model compares, least cost first; empty for tables.
     pub choices: Vec<LibraryChoice>,
     /// The settings with which results have a property of bits, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub struct LibraryChoice {
     pub protocol: &'static str,
     pub channels: Option<u32>,
     pub channel_gb_per_second: Option<f64>,
-    /// The rate at which a call's bytes are processed, by the library's model.
+    /// The rate of a call's bytes, by the library's model.
     pub gb_per_second: f64,
     pub latency_us: f64,
     pub cost_seconds: f64,
@@ -74,7 +74,7 @@ pub struct Prices {
     pub ns_per_byte: f64,
 }
 
-/// The amounts of work in one call: its time is their sum at [`Prices`].
+/// The amounts of work in one call, whose sum at [`Prices`] is its time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Work {
     pub blocks: f64,

@@ -29,7 +29,7 @@ pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let part = part(NAME, problem)?;
     let network_reduces = spread(problem).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
-    // NCCL reads nominal rates, except for PCIe, for which it reads the rates that programs reach.
+    // NCCL reads nominal rates, but for PCIe the rates that programs reach.
     let facts = |part: &NetworkPart| Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);
     let of_both = facts(part.of_data_sheet()).and_then(|sheet| Ok(sheet.with_pcie_of(&facts(part)?)));
     let made = of_both.and_then(|facts| Nccl::new(facts, part.network.nccl.clone())).map_err(PlanError::NoLibrary)?;
@@ -44,7 +44,7 @@ pub(super) fn counted(problem: &Problem, bytes: u64) -> u64 {
     }
 }
 
-/// Returns NCCL's own choice, the algorithm of least cost by its model.
+/// Returns NCCL's own choice, of least cost by its model.
 ///
 /// # Errors
 /// Returns the errors of [`super::library_choice`].

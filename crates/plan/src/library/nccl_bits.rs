@@ -1,4 +1,4 @@
-//! The bits of NCCL's own sums: the settings with which sums have a property, and the algorithms that cannot have it.
+//! The bits of NCCL's own sums: settings that give a property, and algorithms that cannot have it.
 //!
 //! The order in which NCCL adds an element follows from its algorithm and from the channel that carries the element:
 //!
@@ -47,13 +47,11 @@ pub struct LibraryLoss {
     pub reason: &'static str,
 }
 
-/// The settings with which an algorithm's order of additions has a property.
+/// The settings that give an algorithm's order of additions a property.
 enum Order {
     /// All settings.
     Any,
-    /// Settings with one channel.
     OneChannel,
-    /// No settings, for this reason.
     Lost(&'static str),
 }
 

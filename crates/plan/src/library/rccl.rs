@@ -7,7 +7,7 @@ use crate::{PlanError, Problem};
 
 const NAME: &str = "rccl";
 
-/// Returns RCCL's own choice, the algorithm of least time by its model.
+/// Returns RCCL's own choice, of least time by its model.
 ///
 /// # Errors
 /// Returns the errors of [`super::library_choice`].

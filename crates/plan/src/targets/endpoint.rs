@@ -76,7 +76,7 @@ fn model(name: &str) -> Result<EndpointModel, PlanError> {
 /// The most instructions of a candidate with known rounds that is simulated to be ranked.
 const MOST_SIMULATED: u64 = 1 << 20;
 
-/// The most instructions of a candidate without known rounds that is timed although the user does not name it.
+/// The most instructions of a candidate without known rounds that is timed although unnamed.
 const MOST_BUILT: u64 = 1 << 24;
 
 impl OnRanks {
@@ -153,7 +153,7 @@ impl Target for OnRanks {
         large && algorithm.profile(&case, params).is_none()
     }
 
-    /// Times a candidate by simulation, or by its rounds if its schedule is huge.
+    /// Times a candidate by simulation, or a huge schedule by its rounds.
     fn time_within(
         &self,
         collective: Collective,

@@ -92,7 +92,7 @@ fn not_placed(schedule: &Schedule, machine: &InNetwork) -> PlanError {
     PlanError::OnCores { algorithm, machine, simulated: "in-network" }
 }
 
-/// Returns the cores of the ranks as a part: the first cores, those of whole nodes, or a list.
+/// Returns the cores of the ranks: the first cores, those of whole nodes, or a list.
 fn part_of(file: &File) -> Result<Part, PlanError> {
     let ranks = file.schedule.collective().ranks;
     let placement = file.placement.as_ref().and_then(Placement::switches);

@@ -54,7 +54,7 @@ pub struct Placing<'a> {
     pub part: &'a Part,
     /// The present placement.
     pub kept: Option<&'a Placement>,
-    /// The machine of the present placement.
+    /// The machine of the present placement, if there is one.
     pub before: Option<&'a Machine>,
     /// The shape of the part of the present placement, on any machine.
     pub was: Option<Shape>,

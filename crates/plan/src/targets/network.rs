@@ -39,7 +39,7 @@ use crate::{
 enum Model {
     /// The loads of links in closed form, or a timetable of messages on links.
     Links,
-    /// The packet simulator, for the candidates that [`Model::Links`] finds close to the best.
+    /// The packet simulator, for candidates that [`Model::Links`] finds close to the best.
     Packets(Box<Interconnect>),
     /// The rule of [`Model::Links`], with the rates of the data sheet.
     DataSheet,
@@ -119,7 +119,7 @@ fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanErr
 const WORTH: f64 = 4.0;
 /// The most simulator steps of all these candidates together (some 10 s). The best is always simulated.
 const MOST_STEPS: u128 = 1 << 32;
-/// The least number of simulator steps for an instruction: half of the instructions send a packet.
+/// The least simulator steps of an instruction: half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
 
 /// The relative difference between the times of a timetable and of packets up to which they agree.
@@ -215,7 +215,7 @@ impl Target for OnNetwork {
         Ok(false)
     }
 
-    /// Refines a time: from a closed form to the timetable of its messages, or from a timetable to packets.
+    /// Refines a time, from a closed form to the timetable of messages, or from a timetable to packets.
     fn refined(&self, collective: Collective, best: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
         let (algorithm, case) = (best.algorithm, self.case(collective));
         let instructions = algorithm.size(&case, &best.params).instructions.unwrap_or(u64::MAX);

@@ -206,7 +206,7 @@ fn baseline(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns whether an algorithm or one of its components is the ring; `origin` is the origin of its schedules.
+/// Returns whether an algorithm or a component of it is the ring; its schedules start at `origin`.
 fn is_ring(origin: &str) -> bool {
     origin.split_whitespace().any(|word| word == "ring" || word.ends_with("=ring"))
 }
@@ -225,7 +225,7 @@ impl OnWafer {
         Time::from_cycles(self.model_of(origin).cycles(estimate, self.part.depth_cycles), self.part.clock_mhz)
     }
 
-    /// Returns the cost terms of a placed schedule; those of a phase are the terms of its slowest line.
+    /// Returns the cost terms of a placed schedule; a phase has the terms of its slowest line.
     fn measured(&self, placed: OnGrid, algorithm: &str) -> Result<Estimate, PlanError> {
         let phases = measure(placed).map_err(|found| PlanError::NotProved {
             algorithm: algorithm.to_owned(),

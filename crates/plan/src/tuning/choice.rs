@@ -8,8 +8,8 @@
 //!
 //! For ascending sizes, the choice is the sequence of least loss, in which each change costs a factor of [`CLEARLY`]. A
 //! chosen contender never takes longer than [`CLEARLY`] times the best, so there is no cliff from n to n + 1 ranks: on
-//! n + 1, the choice takes at most [`CLEARLY`] times as long as the contender chosen for n. Between two sizes with
-//! different choices there is one boundary, at which both contenders take equally long.
+//! n + 1, the choice takes at most [`CLEARLY`] times as long as the choice of n. Between two sizes with different
+//! choices there is one boundary, at which both take equally long.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use unisono_base::rounded;
 
 /// The quotient of the library's time and a schedule's median time above which the schedule may replace the library.
 pub const CLEARLY: f64 = 1.05;
-/// The share of the rounds that the schedule must also win, as numerator and denominator.
+/// The fraction of the rounds that the schedule must win.
 const MOSTLY: (u32, u32) = (5, 6);
 
 /// A contender at a size. The library is first in the order, so it is chosen in a tie.
@@ -37,8 +37,8 @@ impl Contender {
     }
 }
 
-/// The deciding times on one number of ranks, by contender: seconds at each size, or `None` if the contender does not
-/// serve that size. The library has a time at every size.
+/// Deciding times on one number of ranks, by contender: seconds at each size; `None` if the contender does not serve
+/// it. The library has a time at every size.
 pub type Times = BTreeMap<Contender, Vec<Option<f64>>>;
 
 /// Returns the deciding time of a schedule that took `seconds` and was faster than the library in `won` rounds.
@@ -49,8 +49,8 @@ pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
 
 /// Returns the deciding times on a number of ranks between two measured numbers.
 ///
-/// `models` are the predicted times on the lower number, on the higher number, and on `ranks`. A contender that lacks
-/// one of these times does not serve.
+/// `models` are the predicted times on the lower number, on the higher number, and on `ranks`. A contender without one
+/// of them does not serve.
 pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Times; 3]) -> Times {
     let ((first, lows), (last, highs)) = (low, high);
     let share = (f64::from(ranks) / f64::from(first)).ln() / (f64::from(last) / f64::from(first)).ln();
@@ -78,7 +78,7 @@ pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Ti
 /// Chooses the contender of each size by the sequence of least loss; in a tie, the library.
 pub fn choose(times: &Times) -> Vec<Contender> {
     let sizes = times.get(&Contender::Library).map_or(0, Vec::len);
-    // For each contender, the best sequence that ends with it, and the loss of that sequence.
+    // For each contender, the best sequence that ends with it, and its loss.
     let mut best: Vec<(f64, Vec<Contender>)> = vec![(0.0, Vec::new())];
     for size in 0..sizes {
         let here = || times.iter().filter_map(|(&name, times)| Some((name, times[size]?)));
@@ -95,7 +95,7 @@ pub fn choose(times: &Times) -> Vec<Contender> {
 }
 
 /// Returns the last size, in bytes, of the first of two choices: the size at which straight lines through their times
-/// (in logarithms) cross, or the geometric mean of the two sizes if the lines do not cross between them.
+/// (in logarithms) cross, or the geometric mean of both sizes if the lines do not cross between them.
 pub fn boundary(sizes: (u64, u64), one: (f64, f64), other: (f64, f64)) -> u64 {
     let (first, last) = sizes;
     let (gain_first, gain_last) = ((other.0 / one.0).ln(), (one.1 / other.1).ln());

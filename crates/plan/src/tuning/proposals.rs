@@ -113,8 +113,8 @@ fn planned(request: &Request, algorithm: &str, params: &Params) -> Result<Option
     Ok(serves.then_some(made))
 }
 
-/// Returns for each count the sorted names of the algorithms that are among the best `most` on any of the numbers of
-/// ranks, so that all of them are timed on all numbers.
+/// Returns for each count the sorted names of the best `most` algorithms on any of the numbers of ranks, so that all
+/// are timed on all.
 ///
 /// # Errors
 /// Returns the errors of [`plan`].

@@ -11,20 +11,20 @@ use super::{
 };
 use crate::{Plan, PlanError};
 
-/// The measurement of one contender at one size: a plan, or the library (`None`).
+/// One contender's measurement at one size: a plan, or the library (`None`).
 #[derive(Clone)]
 pub struct Measured {
     pub plan: Option<Arc<Plan>>,
     pub seconds: f64,
-    /// The number of rounds in which the contender was faster than the library.
+    /// The rounds in which the contender was faster than the library.
     pub won: u32,
     /// True if the contender's calls ran as planned. A schedule that does not serve a count leaves the call to the
     /// library.
     pub effective: bool,
 }
 
-/// The size in bytes up to which calls take as long as empty calls. If the smallest measured size is at most this, its
-/// choice also serves all smaller sizes.
+/// The size in bytes up to which calls take as long as empty calls. If the smallest measured size is within it, its
+/// choice serves all smaller sizes.
 const SHORTEST: u64 = 64;
 
 fn contender(plan: Option<&Arc<Plan>>) -> Contender {

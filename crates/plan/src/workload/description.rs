@@ -142,9 +142,9 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// The most elements. More are a mistake in units, and up to it the bytes of all communication fit their type.
+/// The most elements. More are a mistake in units; up to this, bytes fit their type.
 const MOST_ELEMENTS: u64 = 1 << 48;
-/// The longest compute of a step, a year; more is a mistake in units.
+/// The longest compute of a step: a year.
 const YEAR_US: f64 = 3.2e13;
 
 impl Workload {
@@ -185,7 +185,7 @@ impl Workload {
         self.dimensions.iter().map(|d| d.size).product()
     }
 
-    /// Returns the compute time of the rank that computes longest, in seconds.
+    /// Returns the longest compute time of a rank, in seconds.
     pub fn compute_seconds(&self) -> f64 {
         let of_rank = |rank: u32| self.steps.iter().filter(|s| self.runs(s, rank)).map(|s| s.compute_us).sum::<f64>();
         let ranks = if self.is_concurrent() { self.accelerators() } else { 1 };

@@ -26,7 +26,7 @@ use unisono_discover::{
 };
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// The bytes of a node with its name and the list of nodes that it waits for.
+/// The bytes of a node, with its name and the nodes that it waits for.
 const BYTES_EACH: u128 = 256;
 /// The elementary steps to make a node.
 const STEPS_EACH: u64 = 512;
@@ -158,7 +158,7 @@ impl Nodes<'_> {
             let named = command.waits.on.iter().filter_map(|id| of.get(id)).flat_map(|&[begin, end]| begin..end);
             let mut after: Vec<u32> = named.collect();
             if let Some(until) = command.waits.all_until.and_then(|id| of.get(&id)).map(|range| range[1]) {
-                // A node that another of these nodes waits for has ended before that node, so it need not be listed.
+                // A node that another of these nodes waits for ends earlier and need not be listed.
                 after.extend((0..until).filter(|&node| awaited[node as usize] >= until));
             }
             let ends_fence = matches!(command.action, Action::Execute { .. })

@@ -1,4 +1,4 @@
-//! Workloads with as many copies of a model as fit on a machine.
+//! Workloads with as many copies of a model as a machine holds.
 //!
 //! One dimension of a workload may be data parallel: each member holds a copy of the model, and gradients are reduced
 //! across members. Its size is free, so the workload can fill a machine. The work of a rank stays the same, and the

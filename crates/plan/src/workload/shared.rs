@@ -53,7 +53,7 @@ impl SharedNetwork {
         self.part.model.places()
     }
 
-    /// Returns the sums and copies that the network's switches can make.
+    /// Returns the sums and copies that the network's switches make.
     pub fn computing(&self) -> &Switches {
         self.part.model.computing()
     }
@@ -63,7 +63,7 @@ impl SharedNetwork {
         charges(&self.part.network)
     }
 
-    /// Returns the time in seconds of a message without other traffic.
+    /// Returns the seconds of a message without other traffic.
     pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
         self.part.model.lone_message_ns(from, to, bytes) * 1e-9
     }
@@ -91,7 +91,7 @@ impl SharedNetwork {
         }
     }
 
-    /// Returns the bound of all groups together; `None` for a collective without such a bound.
+    /// Returns the bound of all groups together, if the collective has one.
     pub fn groups_bound(&self, collective: &Collective, groups: &Groups) -> Option<BoundReport> {
         groups_together(&self.part, collective, (0..groups.len()).map(|n| groups.group(n)))
             .map(|bound| bound_report(&self.part, bound))
@@ -107,7 +107,7 @@ impl SharedNetwork {
         self.part.model.used_links(pairs, places)
     }
 
-    /// Returns the time in seconds of the messages of a schedule whose nodes are on `places`; `None` if it cannot run.
+    /// Returns the seconds of the messages of a schedule whose nodes are on `places`; `None` if it cannot run.
     pub fn schedule_seconds(&self, schedule: &Schedule, places: &[u32]) -> Option<f64> {
         self.part.model.schedule_ns(schedule, places).ok().map(|ns| ns * 1e-9)
     }
@@ -123,12 +123,12 @@ impl SharedNetwork {
         self.part.model.plane().links().len()
     }
 
-    /// Returns the time in seconds of exchanges that all groups perform at once.
+    /// Returns the seconds of exchanges that all groups perform at once.
     pub fn seconds(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> f64 {
         self.part.model.exchanges_within_ns(&in_groups(exchanges, groups), MOST_ROUTED) * 1e-9
     }
 
-    /// Returns the case of a collective in one group whose ranks are arranged by `extents`.
+    /// Returns a collective of one group whose ranks are arranged by `extents`.
     ///
     /// # Errors
     /// Returns an error if the collective is larger than buffers can be, or the root is not a rank.
@@ -169,7 +169,7 @@ impl SharedNetwork {
         if let Some(best) = self.fastest(asked, &all) {
             return Ok(best);
         }
-        // For collectives with a root, no algorithm treats all ranks alike, so none has exchanges in closed form.
+        // With a root, no algorithm treats all ranks alike, so none has exchanges in closed form.
         let timed = all.iter().filter_map(|(algorithm, params)| built(*algorithm, params).ok());
         timed.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).ok_or_else(|| PlanError::NoCandidate {
             kind: case.collective.kind.to_string(),
@@ -218,8 +218,8 @@ const MOST_ROUTED: u64 = 1 << 17;
 /// The most instructions of a schedule of one group that is built for its time.
 pub const MOST_BUILT: u64 = 1 << 18;
 
-/// Returns the messages of a schedule as exchanges: one for each round, with a flow of the n-th message of each rank
-/// among messages of equal length.
+/// Returns the messages of a schedule as exchanges: one a round, with a flow for the n-th message of each rank of equal
+/// length.
 fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
     let refused = |reason| AlgorithmError::Unsupported { algorithm: algorithm.name(), reason };
     if algorithm.size(case, params).instructions.is_some_and(|n| n > MOST_BUILT) {

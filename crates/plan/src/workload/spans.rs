@@ -26,7 +26,7 @@ impl Spans {
         self.0.iter().fold(0.0, |sum, one| sum + (one.end - one.begin))
     }
 
-    /// Returns the time in seconds that both sets of intervals cover.
+    /// Returns the seconds that both sets of intervals cover.
     pub fn shared_with(&self, other: &Self) -> f64 {
         let (mut seconds, mut first) = (0.0, 0);
         for one in &self.0 {

@@ -37,7 +37,7 @@ pub struct Phase {
     pub communication_seconds: f64,
     /// The time from the end of the previous compute to the begin of this step, which waits for communication.
     pub waited_seconds: f64,
-    /// The bytes of all communication of the step.
+    /// The bytes of the step's communication.
     pub bytes: u64,
     /// The operations of the forward pass, if the workload states them.
     pub forward_flops: Option<f64>,
@@ -77,11 +77,11 @@ pub struct Iteration {
     pub seconds: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
-    /// The time of communication during which the rank does not compute.
+    /// The communication during which the rank does not compute.
     pub exposed_seconds: f64,
-    /// The time of communication during which the rank computes.
+    /// The communication during which the rank computes.
     pub hidden_seconds: f64,
-    /// The time of neither compute nor communication: the rank waits for other ranks.
+    /// The time in which the rank only waits for other ranks.
     pub waiting_seconds: f64,
     pub phases: Vec<Phase>,
 }

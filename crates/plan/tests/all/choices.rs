@@ -8,7 +8,7 @@ use unisono_plan::{Part, Plan, Problem, Request, TimeSource, plan as plan_of};
 const KINDS: [Kind; 6] =
     [Kind::Allgather, Kind::Allreduce, Kind::Alltoall, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
 
-/// Presets, and the shape of a part of a large preset. `benches/networks.py` has more presets, and all lengths.
+/// Presets, with the shape of a part of a large one: `benches/networks.py` has more presets, and all lengths.
 const MACHINES: [(&str, Option<[u32; 2]>); 10] = [
     ("dgx-a100", None),
     ("dgx-h100", None),

@@ -31,7 +31,7 @@ fn project(plan: &Plan) -> Files {
     files.into_iter().map(|(name, contents)| (name, contents.text().unwrap().to_owned())).collect()
 }
 
-/// Returns a small whole number; sums of such numbers are exact.
+/// Returns a small whole number; sums of these are exact.
 fn value(rank: u32, element: u32) -> f32 {
     ((7 * rank + 3 * element) % 11) as f32
 }

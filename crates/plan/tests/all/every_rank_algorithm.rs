@@ -186,7 +186,7 @@ fn exchanges_match(algorithm: &dyn Algorithm, case: &Case, params: &Params, exch
             }
         }
     }
-    // All messages of many ranks would be too long a text, so only the first difference is printed.
+    // All messages of many ranks are too much text: only the first difference is printed.
     let differ = stated.iter().zip(&found).find(|(stated, found)| stated != found);
     assert!(differ.is_none() && stated.len() == found.len(), "{name}: {differ:?}");
     let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
@@ -272,7 +272,7 @@ fn each_collective_is_made_among_ranks() {
     }
 }
 
-/// Returns the algorithm with its parameters for a name and given parameters among `ranks` ranks, or the error.
+/// Returns the algorithm for a name with parameters among `ranks` ranks, or the error.
 fn said(name: &str, kind: Kind, ranks: u32, given: &[(&str, &str)]) -> String {
     let case = among(kind, ranks, 8, 0, Operator::Sum);
     let params = given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();

@@ -199,7 +199,7 @@ fn drawn_part(name: &str, drawn: u64) -> Shape {
     }
 }
 
-/// Returns the exponent of 2 for the most ranks of a part: up to 17 ranks, and in the long run up to 65.
+/// Returns the exponent of 2 for the most ranks: up to 17, and in the long run 65.
 fn most_exponent() -> u32 {
     if crate::soak::is_on() { 6 } else { 4 }
 }

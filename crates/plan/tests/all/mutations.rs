@@ -23,7 +23,7 @@ use unisono_schedule::{
 struct Raw {
     /// The instruction's id before any change.
     id: InstrId,
-    /// The ids of the instructions that it waits for.
+    /// The instructions that it waits for.
     after: Vec<InstrId>,
     node: NodeId,
     lane: u32,
@@ -82,7 +82,7 @@ fn works(schedule: &Schedule) -> bool {
     settings.iter().all(|&(chunk, seed)| run(schedule, &data, Options { chunk, seed }).is_ok_and(|out| out == want))
 }
 
-/// Verifies a mutant, and compares the answer with the interpreter. Returns whether the mutant was refused.
+/// Verifies a mutant, and compares with the interpreter; returns whether it was refused.
 fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
     let proof = verify(mutant, Method::Exact);
     let accepted = proof.holds();
@@ -96,7 +96,7 @@ fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
     !accepted
 }
 
-/// Returns schedules among ranks: of a pair, of an even and an odd number with an inner root, and of a power of two.
+/// Returns schedules of a pair, of an even and an odd number with an inner root, and of a power of two ranks.
 fn rank_subjects() -> Vec<(String, Schedule)> {
     let mut all = Vec::new();
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {

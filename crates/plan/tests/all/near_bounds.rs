@@ -16,7 +16,7 @@ const COPIED: [Kind; 3] = [Kind::Broadcast, Kind::Allgather, Kind::Alltoall];
 const SUMMED: [Kind; 3] = [Kind::Allreduce, Kind::Reduce, Kind::ReduceScatter];
 /// The quotient of a candidate's time and the bound up to which the candidate is near the bound.
 const NEAR: f64 = 1.1;
-/// The largest quotient of the choice's time and that of the best candidate.
+/// The largest quotient of a choice's time and the best candidate's time.
 const MOST: f64 = 1.05;
 
 /// The number of networks in the long run.

@@ -200,8 +200,8 @@ fn the_best_algorithm_changes_with_the_length() {
     assert!(["bucket", "swing"].contains(&small), "{small}");
 }
 
-/// Returns a switch with four ranks: rank 0 at 800 Gb/s, ranks 1 and 2 at 100 Gb/s, each with 100 ns to the switch and
-/// 40 ns a hop more; rank 3 at 400 Gb/s and 10 ns.
+/// Returns a switch with four ranks: rank 0 at 800 Gb/s, ranks 1 and 2 at 100, each with 100 ns to the switch and 40 ns
+/// a hop more; rank 3 at 400 Gb/s and 10 ns.
 fn star() -> Machine {
     network(
         "name = 'graph'\naccelerators = 4\nedges = '''\n0 4 gbps=800 ns=100\n1 4 gbps=100 ns=100\n2 4 gbps=100 ns=100\n\

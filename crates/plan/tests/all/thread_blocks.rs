@@ -99,7 +99,7 @@ fn predicted(machine: &Machine) -> Vec<(f64, f64)> {
     pairs
 }
 
-/// Returns the position of each value in ascending order; equal values share their mean position.
+/// Returns the rank of each value in ascending order; equal values share the mean.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
     let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
@@ -293,7 +293,7 @@ fn thread_blocks_send_long_vectors_to_switches() {
 
 /// The rate of a link of `dgx-h100` in sums, in bytes per second.
 const NVLS_RATE: f64 = 0.85 * 370.8e9;
-/// The time of a start and two steps, in seconds.
+/// The seconds of a start and two steps.
 const NVLS_STEPS: f64 = 5.6e-6;
 
 /// Returns an allreduce in place by the switch of `n` GPUs: each of the first `leaders` GPUs requests an equal part.

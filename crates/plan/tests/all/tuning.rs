@@ -165,8 +165,8 @@ fn the_library_stays_where_nothing_is_clearly_faster() {
 
 #[test]
 fn regions_meet_where_both_take_equally_long() {
-    // In powers of ten, the first takes 1 and 4, the second 2 and 2: they cross after a third of the logarithmic
-    // distance from 4 to 256 bytes.
+    // In powers of ten, the first takes 1 and 4, the second 2 and 2: they cross at a third of the logarithmic distance
+    // from 4 to 256 bytes.
     assert_eq!(boundary((4, 256), (10.0, 10_000.0), (100.0, 100.0)), 16);
 }
 

@@ -199,7 +199,7 @@ fn task_graph(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
     WorkloadGraph { queues: Queues::AsReady, ..graph(ranks, Vec::new(), classes) }
 }
 
-/// Returns the begin and end of each node: compute takes its seconds, a message one second for each byte.
+/// Returns the begin and end of each node: compute takes its seconds, a message one second a byte.
 fn clocked(program: &WorkloadGraph, overlap: bool) -> Vec<Vec<(f64, f64)>> {
     let seconds = |class: usize, node: usize| match program.classes[class].nodes[node].work {
         Work::Compute(Compute::Measured { seconds }) => seconds,

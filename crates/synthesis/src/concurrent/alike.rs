@@ -11,7 +11,6 @@ use crate::Graph;
 
 /// Classes of equivalent arcs and ranks.
 pub(super) struct Alike {
-    /// The class of each arc.
     pub(super) class: Vec<u32>,
     pub(super) classes: usize,
     /// One rank of each class, with the number of ranks in the class.
@@ -83,8 +82,8 @@ impl Alike {
     }
 }
 
-/// Numbers items from 0 in the order of their first occurrence, equal items alike. Returns the number of each item, and
-/// the count of different items.
+/// Numbers items in the order of first occurrence, equal items alike; returns the numbers and the count of different
+/// items.
 pub(super) fn numbered<T: std::hash::Hash + Eq>(items: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
     let mut known = FxHashMap::default();
     let of = items

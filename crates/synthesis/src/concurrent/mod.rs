@@ -8,10 +8,9 @@
 //!
 //! This holds for any prices. The largest ratio is the least time of the flow, by the duality of linear programs
 //! (maximum concurrent flow: Shahrokhi and Matula, 1990). Prices are found by cutting planes (Kelley, 1960): the loads
-//! of the shortest paths at some prices limit the sum of distances at all prices. Equivalent arcs get one price
-//! (refinement of colors; Grohe et al., 2014), which keeps the programs small. If too many arcs differ, the weight of
-//! each arc is multiplied by a function of its load instead (Plotkin, Shmoys and Tardos, 1995), which gives nearly the
-//! largest bound.
+//! of shortest paths at some prices limit the sum of distances at all prices. Equivalent arcs get one price (refinement
+//! of colors; Grohe et al., 2014), which keeps the programs small. If too many arcs differ, each arc's weight is
+//! multiplied according to its load instead (Plotkin, Shmoys and Tardos, 1995), which gives nearly the largest bound.
 //!
 //! Prices are whole numbers, and the bound is computed from them without rounding.
 
@@ -32,8 +31,8 @@ use crate::{Certificate, CertificateError, Fabric, Graph, fabric::size, translat
 pub struct ConcurrentFlow {
     /// The price of each arc of the graph.
     pub prices: Vec<u64>,
-    /// The sum of all distances, and the sum of price times rate over all arcs. The first divided by the second is the
-    /// least time for one unit from every rank to each other rank.
+    /// The sum of distances and the sum of price times rate; their quotient is the least time of one unit from every
+    /// rank to each other rank.
     pub time: (u128, u128),
 }
 
@@ -71,7 +70,7 @@ impl Certificate {
         Self { prices }
     }
 
-    /// Returns the least time for one unit from every rank to each other rank as a fraction, computed from the prices.
+    /// Returns the least time of one unit from every rank to each other rank as a fraction.
     ///
     /// # Errors
     /// Returns an error if the prices do not fit the network, or a rank cannot be reached.
@@ -81,7 +80,7 @@ impl Certificate {
     }
 }
 
-/// Returns the sum of distances from the ranks of `from` to all ranks, and the sum of price times rate over all arcs.
+/// Returns the sum of distances from the ranks `from` to all, and the sum of price times rate.
 pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) -> Option<(u128, u128)> {
     let capacity = graph.arcs().iter().zip(prices).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
     let mut search = Search::new(graph);
@@ -96,14 +95,15 @@ pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) ->
     Some((sum, capacity))
 }
 
-/// The largest price; it is so small that sums of prices along paths do not overflow.
+/// The largest price; sums of prices along paths stay far from overflow.
 const SCALE: f64 = (1 << 20) as f64;
 /// The largest product of classes of arcs and classes of ranks for which cutting planes are used.
 const MOST_EXACT: usize = 1 << 14;
 /// The most rounds in which classes are split by the loads at the best prices.
 const MOST_SPLITS: usize = 3;
 
-/// Computes the flow of a network that looks alike from all ranks, which form one class, as do the arcs of each step.
+/// Computes the flow of a network that looks alike from all ranks: ranks form one class, and so do the arcs of each
+/// step.
 fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
     let alike = Alike {
         class: graph.arcs().iter().map(|arc| steps.step(arc.from, arc.to)).collect(),
@@ -152,8 +152,7 @@ const MOST_MULTIPLIED: u32 = 120;
 /// The largest change of the logarithm of a weight in the first round.
 const FIRST_STEP: f64 = 0.5;
 
-/// Improves prices: multiplies the weight of every arc, which is its price times its rate, by a function of its load
-/// from shortest paths.
+/// Improves prices: multiplies the weight of every arc (price times rate) according to its load by shortest paths.
 pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<ConcurrentFlow> {
     let graph = router.graph;
     let arcs = graph.arcs();
@@ -176,7 +175,7 @@ pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<Concu
         if found.time() > best.time() {
             best = found;
         }
-        // The mean of the busy times, weighted by the arcs' weights, is the bound.
+        // The mean of the busy times, by weight of arcs, is the bound.
         for (at, log) in logs.iter_mut().enumerate() {
             *log += step * (load[at] / rate(at) - time) / (busiest - time).max(time * 1e-6);
         }

@@ -11,9 +11,9 @@ use unisono_base::rounded;
 use super::{SCALE, alike::Alike, router::Router};
 use crate::Graph;
 
-/// The most rounds, each of which adds planes.
+/// The most rounds of adding planes.
 const MOST_ROUNDS: usize = 300;
-/// The weight of the best bound's prices in the mix with the present prices, from 0 to 1.
+/// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;
 /// The relative difference up to which a bound counts as optimal.
 const CLOSE: f64 = 1e-7;
@@ -21,13 +21,13 @@ const CLOSE: f64 = 1e-7;
 /// The linear program of the cutting planes found so far.
 pub(super) struct Planes<'a> {
     alike: &'a Alike,
-    /// The rate of each class of arcs, divided by the largest rate.
+    /// The rate of each class of arcs, divided by the largest.
     rates: Vec<f64>,
-    /// Each plane: the index of its class of ranks, and the loads that it has on classes of arcs.
+    /// For each plane, its class of ranks and its loads on classes of arcs.
     planes: Vec<(usize, Vec<(u32, f64)>)>,
-    /// The price of each class of arcs in the present solution.
+    /// The present price of each class of arcs.
     prices: Vec<f64>,
-    /// The sum of distances that the present solution allows for each class of ranks.
+    /// The present sum of distances of each class of ranks.
     values: Vec<f64>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Planes<'a> {
             exact = false;
             most = self.maximize()?;
         }
-        // Optimal prices are often small multiples of a common unit; then whole prices are exact.
+        // Optimal prices are often multiples of a common unit, so whole prices can be exact.
         let least = self.prices.iter().copied().filter(|&p| p > 1e-6 * max(&self.prices)).fold(f64::INFINITY, f64::min);
         for times in 1..=24 {
             let scaled = |price: f64| price / least * f64::from(times);
@@ -86,7 +86,7 @@ impl<'a> Planes<'a> {
         Some(whole_best)
     }
 
-    /// Returns the bound at whole prices, and the number of planes added. Adds planes only if `keep` is set.
+    /// Returns the bound at whole prices, and the number of planes added (none unless `keep`).
     pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Option<(f64, usize)> {
         let of_arcs = self.alike.of_arcs(prices);
         let capacity: f64 = self.rates.iter().zip(prices).map(|(rate, &price)| rate * price as f64).sum();

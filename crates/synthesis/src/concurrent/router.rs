@@ -6,8 +6,7 @@ use unisono_base::{interrupt, narrow};
 
 use crate::Graph;
 
-/// The cheapest paths from one node to all nodes (Dijkstra, 1959); among equally cheap paths, those with the fewest
-/// arcs.
+/// The cheapest paths from one node to all (Dijkstra, 1959), with the fewest arcs among equally cheap paths.
 pub(crate) struct Search {
     pub(crate) price: Vec<u64>,
     hops: Vec<u32>,
@@ -77,12 +76,12 @@ impl Entering {
     }
 }
 
-/// The loads that shortest paths at given prices put on arcs.
+/// The loads of arcs by shortest paths at given prices.
 pub struct Router<'a> {
     pub(super) graph: &'a Graph,
     pub(super) entering: Entering,
     search: Search,
-    /// The units that arrive at each node or pass through it.
+    /// The units that reach each node.
     through: Vec<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The limits on the depth of forests that a plan tries.
+//! Limits on the depth of forests that a plan tries.
 
 use unisono_base::interrupt::poll;
 

@@ -18,7 +18,7 @@ use crate::{
     tree_cache,
 };
 
-/// A chunk size, in bytes, so large that the choice of trees ignores latencies.
+/// A chunk size in bytes at which the choice of trees ignores latencies.
 const LONG: u64 = 1 << 32;
 /// The largest product of the trees of all roots and the pairs of ranks for which [`arrivals::grow`] is used.
 const MOST_TIMED: u64 = 1 << 19;
@@ -82,8 +82,8 @@ impl Fabric {
         Ok(all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect())
     }
 
-    /// Returns the busy time of the busiest link in a packing for blocks of `bytes`, in nanoseconds. No forest of this
-    /// depth that [`Fabric::forest`] finds ends earlier.
+    /// Returns the busy time of the busiest link in a packing for blocks of `bytes`, in nanoseconds, which no forest of
+    /// this depth from [`Fabric::forest`] beats.
     ///
     /// # Errors
     /// Returns the errors of [`Fabric::forest`].
@@ -179,8 +179,8 @@ impl Fabric {
         busy.fold(0.0, f64::max)
     }
 
-    /// Returns the tree of each chunk of each root, and the time of the busiest arc. If there are many chunks, equal
-    /// numbers use each tree of a full set, and a smaller set is grown for the remaining chunks.
+    /// Returns the tree of each chunk of each root, and the time of the busiest arc. Of many chunks, equal numbers use
+    /// each tree of a full set; a smaller set is grown for the rest.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32, late: &[f64]) -> Result<Growth, NoForest> {
         let graph = self.packed(roots)?;
         if let Some(spread) = self.spread(roots, depth, chunks) {
@@ -201,8 +201,7 @@ impl Fabric {
         Ok(Growth { trees: of, time })
     }
 
-    /// Returns trees of one root composed of those of all ranks, if these exist and the result is no deeper than
-    /// `depth`.
+    /// Returns trees of one root composed of those of all ranks, if they exist and are no deeper than `depth`.
     fn spread(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Option<Result<Growth, NoForest>> {
         let Roots::One(root) = roots else { return None };
         let over = self.spread_over(roots).filter(|over| depth.is_none_or(|most| most >= relay_depth(over)))?;

@@ -94,16 +94,16 @@ pub struct Fabric {
     near: OnceLock<Option<Box<Fabric>>>,
     /// The mean latency of a link, in nanoseconds.
     hop_ns: f64,
-    /// If links differ, the latency of the link between each pair of nodes of the plane, in nanoseconds.
+    /// The latency of the link between each pair of nodes in nanoseconds, if links differ.
     hops_ns: FxHashMap<(u32, u32), f64>,
     /// True if messages that a rank sends on different links do not wait for each other.
     sends_by_link: bool,
-    /// The number of send machines of each rank, and the bytes that one packet on each plane carries together; `None`
-    /// if each link has its own machine.
+    /// The number of send machines of each rank, and the bytes of one packet on each plane together; `None` if each
+    /// link has its own machine.
     machines: Option<(u32, u64)>,
     /// The time in which a host adds a byte to a sum, in nanoseconds.
     sum_ns_per_byte: f64,
-    /// The time for which a host works on a message that it sends or receives, in nanoseconds.
+    /// The time of a host to send or receive a message, in nanoseconds.
     host_ns: f64,
     /// The number of packets that fit into the buffer at the end of a link.
     places: u64,
@@ -149,8 +149,8 @@ fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, k
 }
 
 impl Fabric {
-    /// Creates the fabric of a graph. `dims` are the extents of the coordinates by which ranks are numbered, row-major,
-    /// or empty if unknown; `hop_ns` is the latency of a link in nanoseconds.
+    /// Creates the fabric of a graph. `dims` are the extents by which ranks are numbered, row-major, or empty if
+    /// unknown; `hop_ns` is the latency of a link in nanoseconds.
     pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
         Self {
@@ -193,14 +193,14 @@ impl Fabric {
         &self.flow
     }
 
-    /// Sets whether messages that a rank sends on different links do not wait for each other.
+    /// Sets whether messages of a rank on different links do not wait for each other.
     #[must_use]
     pub fn sending_by_link(self, sends_by_link: bool) -> Self {
         Self { sends_by_link, ..self }
     }
 
-    /// Limits the number of messages that a rank sends at a time to `machines`. One packet on each plane carries
-    /// together `packet_bytes`.
+    /// Limits the messages that a rank sends at a time to `machines`. One packet on each plane has `packet_bytes`
+    /// together.
     #[must_use]
     pub fn with_machines(self, machines: u32, packet_bytes: u64) -> Self {
         Self { machines: Some((machines, packet_bytes)), ..self }
@@ -225,7 +225,7 @@ impl Fabric {
         Self { places, ..self }
     }
 
-    /// Sets the latencies of links in nanoseconds, each for a pair of nodes of the plane.
+    /// Sets the latencies of links in nanoseconds, by pairs of nodes of the plane.
     #[must_use]
     pub fn with_latencies(self, links: impl IntoIterator<Item = ((u32, u32), f64)>) -> Self {
         Self { hops_ns: links.into_iter().collect(), ..self }
@@ -245,8 +245,8 @@ impl Fabric {
         &self.computing
     }
 
-    /// Returns `count` trees that join all ranks through switches, for given roles of nodes. Their root is `root` or,
-    /// if none is given, the middle of each tree. `None` if some rank cannot be reached.
+    /// Returns `count` trees that join all ranks through switches, for given roles of nodes, with root `root` or rooted
+    /// in their middle; `None` if a rank cannot be reached.
     pub fn spanning(&self, roles: &[Role], root: Option<u32>, count: u32) -> Option<Shared<SpanningTrees>> {
         let key = (roles.to_vec(), root, count);
         let lock = || self.spanning.lock().unwrap_or_else(PoisonError::into_inner);

@@ -23,11 +23,11 @@ pub(super) const MOST_QUICK: u32 = 16;
 const MOST_CUT: u64 = 1 << 16;
 /// The largest product of roots and arcs for which every plan tries a forest.
 const MOST_CHEAP: usize = 28_000;
-/// The largest product of roots and pairs of ranks for which every plan tries a forest of all roots.
+/// The largest product of roots and pairs of ranks for which plans always try a forest of all roots.
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
-/// The same for a forest of one root, which has more trees.
+/// The same for a forest of one root.
 const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
-/// The same for a forest of one root that is spread along the trees of all ranks.
+/// The same for a forest of one root spread along the trees of all ranks.
 const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
 /// The largest product of roots and pairs of ranks for which every plan tries a forest of one chunk.
 const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
@@ -35,7 +35,7 @@ const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
 const SAMPLED: u32 = 16;
 /// The most ranks for which the trees of one root are grown although ranks are equivalent.
 const MOST_GROWN_OF_ONE: u32 = 64;
-/// The most ranks for which the trees of one root are spread along those of all ranks, if ranks are equivalent.
+/// The most ranks for which trees of one root are spread along those of all ranks, if ranks are equivalent.
 const MOST_SPREAD: u32 = 512;
 
 impl Fabric {
@@ -45,7 +45,7 @@ impl Fabric {
         kept(&self.cuts, roots, || {
             let list = roots.list(self.graph.ranks());
             let alike = self.steps.is_some() && roots == Roots::All;
-            // If the network looks alike from all ranks, a forest of many chunks attains the cut around one rank.
+            // If all ranks see the network alike, a forest of many chunks attains the cut around one rank.
             if alike || self.graph.ranks() > MOST_DENSE {
                 return Shared::new(cut::simple(&self.graph, &list));
             }

@@ -1,4 +1,4 @@
-//! Allreduces in which each chunk is summed on its path to one rank and spread from it, in both directions at once.
+//! Allreduces whose chunks are summed on their paths to one rank and spread from it, concurrently.
 
 use std::sync::Arc as Shared;
 
@@ -55,7 +55,7 @@ impl Fabric {
     }
 }
 
-/// Returns the indices of the chunks in an order that separates chunks with the same tree.
+/// Returns the indices of chunks in an order that separates equal trees.
 fn in_turn(trees: &[Shared<Tree>]) -> Vec<u32> {
     let mut place: Vec<(f64, u32)> = Vec::with_capacity(trees.len());
     for run in trees.chunk_by(Shared::ptr_eq) {

@@ -6,8 +6,8 @@ use super::{Fabric, NoForest, Roots, Runs, kept};
 use crate::{Arc, Forest, Graph, Message, forest::Times, jobs::Sending};
 
 impl Fabric {
-    /// Returns the time from the begin of a forest to its last message and sum, by its timetable, in nanoseconds. A
-    /// chunk has `bytes` bytes.
+    /// Returns the nanoseconds from the begin of a forest to its last message and sum, by its timetable, for chunks of
+    /// `bytes`.
     ///
     /// # Errors
     /// Returns the errors of [`Fabric::forest`].
@@ -54,7 +54,7 @@ impl Fabric {
         Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
     }
 
-    /// Returns the timetable of a forest, with the latency of each link if `by_link` is set, otherwise with their mean.
+    /// Returns the timetable of a forest, with each link's latency if `by_link`, or else their mean.
     pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
@@ -66,8 +66,8 @@ impl Fabric {
         forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
     }
 
-    /// Returns the parameters of sending messages of `bytes`; `None` if a message fits into a packet or send machines
-    /// are not limited.
+    /// Returns the parameters of sending messages of `bytes`; `None` if they fit into packets or send machines are
+    /// unlimited.
     fn sending(&self, bytes: u64) -> Option<Sending> {
         let (machines, packet_bytes) = self.machines?;
         let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;

@@ -12,24 +12,24 @@ use crate::{
     translated::Steps,
 };
 
-/// The steepness of costs in each round: the factor in the exponent.
+/// The steepness of costs in each round: a factor in the exponent.
 const STEEPNESS: [f64; 20] = [
     4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 40.0, 48.0, 64.0, 64.0, 80.0, 96.0, 128.0, 128.0, 160.0, 192.0, 256.0, 256.0,
     384.0, 512.0,
 ];
-/// The target time of the next round, divided by the best time so far.
+/// The next round's target time, divided by the best time so far.
 const AIM: f64 = 0.97;
-/// The largest product of trees and nodes for which trees are grown twice: with and without a floor of costs.
+/// The largest product of trees and nodes for which trees are grown with and without a floor of costs.
 const MOST_TWICE: usize = 1 << 16;
 /// The growth ends after this many rounds without a time below [`BETTER`] times the best.
 const MOST_STAYED: u32 = 4;
-/// The factor by which a time must improve to count as progress.
+/// A time below this factor of the best time is progress.
 const BETTER: f64 = 0.999;
 /// The growth ends once a time is within this factor of the bound.
 const NEAR: f64 = 1.001;
 /// No arc, or no node.
 const NONE: u32 = u32::MAX;
-/// The addend of every price, as a fraction of the mean price, so that no arc is free.
+/// An addend to every price, as a fraction of the mean price: no arc is free.
 const LEAST_PRICE: f64 = 0.02;
 /// The relative difference up to which costs are equal.
 const SAME: f64 = 1e-9;
@@ -40,28 +40,28 @@ pub struct Grower<'a> {
     graph: &'a Graph,
     steps: Option<&'a Steps>,
     entering: Entering,
-    /// The index of each arc's load in `load`: one load for each arc or, with `steps`, for each step.
+    /// The index of each arc's load: one for each arc or, with `steps`, each step.
     slot: Vec<u32>,
     rates: Vec<f64>,
     prices: Vec<f64>,
     load: Vec<f64>,
     cost: Vec<f64>,
     steepness: f64,
-    /// The part of each cost that does not depend on loads, as a multiple of the price.
+    /// The part of costs without loads, as a multiple of the price.
     floor: f64,
     /// A lower bound on the time for blocks of one unit.
     least: f64,
-    /// The busy time of a link above which its cost grows steeply.
+    /// The busy time above which a link's cost grows steeply.
     target: f64,
     chunks: u32,
     /// The roots whose trees are grown. With `steps`, rank 0 represents all roots.
     roots: Roots,
     /// With `steps`, the nodes sorted by their distance from rank 0. Otherwise loads decide the order.
     order: Option<Vec<u32>>,
-    /// With `steps`, for each distance, the number of ranks that joined by an arc of each step. Ties are broken by it,
-    /// because all shortest paths to a node take the same steps in different orders.
+    /// With `steps`, the number of ranks at each distance that joined by each step. This number breaks ties, because
+    /// all shortest paths to a node take the same steps in different orders.
     reached_over: Vec<Vec<u32>>,
-    /// If messages take shortest paths, the length of the path from rank r to node n at index `r * nodes + n`.
+    /// The length of the path from rank r to node n at index `r * nodes + n`, if messages take shortest paths.
     links: Option<Vec<u64>>,
     /// True if the network routes messages between two ranks through relays only ([`Graph::reached`]).
     reached: Vec<Vec<bool>>,
@@ -142,7 +142,7 @@ impl<'a> Grower<'a> {
         Ok(self.finish(best.0 / f64::from(chunks), best.1))
     }
 
-    /// Grows all trees in rounds. Returns the least time found, for one unit a chunk, with its trees.
+    /// Grows all trees in rounds. Returns the least time for one unit a chunk, with its trees.
     fn rounds(&mut self, floor: f64, aim: f64) -> Result<(f64, Vec<Shared<ScatterTree>>), NoForest> {
         let roots = if self.steps.is_some() { vec![0] } else { self.roots.list(self.graph.ranks()) };
         let chunks = self.chunks;
@@ -201,7 +201,7 @@ impl<'a> Grower<'a> {
             held[tree.root as usize] += ranks as u64 - 1;
         }
         let most = |of: &[u64]| match self.steps {
-            // Every rank is the image of every other, so it has the sum over all positions in the tree.
+            // By symmetry, every rank has the sum of all positions in the tree.
             Some(_) => of.iter().sum(),
             None => of.iter().copied().max().unwrap_or(0),
         };
@@ -231,7 +231,7 @@ impl<'a> Grower<'a> {
         self.cost[slot] = self.prices[slot] * (self.floor + (self.steepness * (busy - 1.0)).min(MOST_EXPONENT).exp());
     }
 
-    /// Returns whether a path of this length from a rank to a node is one that the network may choose.
+    /// Returns whether messages may take a path of this length from a rank to a node.
     fn is_way(&self, from: u32, to: u32, length: u64) -> bool {
         let nodes = self.graph.nodes() as usize;
         let Some(of) = &self.links else { return true };
@@ -360,7 +360,7 @@ impl<'a> Grower<'a> {
         let links = self.links.take().ok_or(NoForest::Unreachable)?;
         let nodes = self.graph.nodes() as usize;
         let far = |from: u32, to: u32| links[from as usize * nodes + to as usize];
-        // For each remaining rank: its distance from the nearest rank of the tree, that rank, and itself.
+        // For each remaining rank: its distance from the tree, the nearest rank there, and itself.
         let mut near: Vec<(u64, u32, u32)> = left
             .iter()
             .map(|&to| {
@@ -396,10 +396,10 @@ impl<'a> Grower<'a> {
 }
 
 struct Growth {
-    /// The position of each node in the order in which nodes are visited.
+    /// The order in which nodes are visited, by node.
     place: Vec<u32>,
     is_joined: Vec<bool>,
-    /// The last arc to each node; for ranks it does not change.
+    /// The present arc to each node; that of ranks is fixed.
     by: Vec<u32>,
     /// The message that reaches each rank.
     edges: Vec<Option<Edge>>,

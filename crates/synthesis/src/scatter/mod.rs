@@ -58,7 +58,7 @@ pub struct Scatter {
     pub roots: Roots,
     /// The number of chunks into which each block is cut.
     pub chunks: u32,
-    /// The most messages on the path from a root to a rank.
+    /// The most messages from a root to a rank.
     pub depth: u32,
     /// The busy time of the busiest arc, if each block has one unit.
     pub time: f64,
@@ -71,9 +71,9 @@ pub struct Scatter {
 
 #[derive(Clone, Debug)]
 pub enum Trees {
-    /// The trees of all roots: those of the chunks of the first root, then those of the next.
+    /// The trees of each root in turn, one for each chunk.
     RootTrees(Vec<Shared<ScatterTree>>),
-    /// The trees of rank 0, one for each chunk; every root has their images.
+    /// The trees of rank 0, one a chunk; other roots have images.
     Moved { steps: Steps, of: Vec<Shared<ScatterTree>> },
 }
 
@@ -85,7 +85,7 @@ pub struct ScatterMessage {
     pub root: u32,
     pub chunk: u32,
     pub hop: u32,
-    /// The index of the hop to the first rank whose block the message carries; the blocks of the next hops follow.
+    /// The index of the hop to the first rank whose block the message carries; blocks of the next hops follow.
     pub first: u32,
     pub blocks: u32,
 }
@@ -94,9 +94,9 @@ pub struct ScatterMessage {
 const MOST_QUICK: u64 = 10_000;
 /// The largest product of ranks and arcs for which every plan tries the trees of one root.
 const MOST_QUICK_OF_ONE: u64 = 1 << 26;
-/// With relays, the largest product of ranks and nodes for which every plan tries the trees of one root.
+/// With relays, the largest product of ranks and nodes for which plans always try trees of one root.
 const MOST_QUICK_PAIRS: u64 = 1 << 21;
-/// The largest product of roots, nodes and chunks for which trees are grown; beyond it, an error is returned.
+/// The largest product of roots, nodes and chunks for which trees are grown.
 const MOST_GROWN: u64 = 1 << 26;
 
 impl Scatter {
@@ -223,8 +223,8 @@ fn begins(jobs: &Jobs, rates: &[f64], hops: &[f64], runs: Runs) -> Vec<f64> {
     if runs == Runs::Down { down } else { jobs.begins_backwards(&down, rates, hops) }
 }
 
-/// Returns the messages of a hop with `blocks` blocks: the hop of the first block, and the number of blocks. The list
-/// of all blocks of the tree is cut after every `batch` blocks.
+/// Returns the messages of a hop with `blocks` blocks: the hop of the first block, and the number of blocks. All blocks
+/// of the tree are cut after every `batch`.
 pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, u32)> {
     let end = hop + blocks;
     (hop / batch..=(end - 1) / batch).map(move |place| {
@@ -234,7 +234,7 @@ pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, 
 }
 
 impl Fabric {
-    /// Returns whether the network is small enough that every plan tries such trees.
+    /// Returns whether every plan tries such trees.
     pub fn scatters_quickly(&self, roots: Roots) -> bool {
         let graph = self.graph();
         if roots == Roots::All {
@@ -273,8 +273,8 @@ impl Fabric {
     }
 }
 
-/// Returns, for one root, the price of each arc, which is the time of one unit on it, and a lower bound on the time:
-/// all blocks leave the root.
+/// Returns, for one root, the price of each arc (the time of one unit on it), and a lower bound on the time: all blocks
+/// leave the root.
 fn of_one(graph: &Graph, roots: Roots) -> (Vec<u64>, f64) {
     const UNIT: u64 = 1 << 20;
     let arcs = graph.arcs();

@@ -139,7 +139,7 @@ fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) 
     reads + float(written)
 }
 
-/// Returns the product of the extents of the listed dimensions; `None` if a dimension does not exist.
+/// Returns the product of the extents of dimensions; `None` if one does not exist.
 fn products(dims: &[u64], listed: &[u64]) -> Option<f64> {
     let extent = |&dim: &u64| dims.get(usize::try_from(dim).ok()?).map(|&extent| float(extent));
     listed.iter().map(extent).product()

@@ -28,7 +28,7 @@ const MOST_PLACES: u64 = 1 << 25;
 /// The deepest nesting of calls, and of tuples.
 const MOST_DEPTH: u32 = 32;
 
-/// The nodes that a value waits for: the index of the last node of each queue, plus 1; 0 if there is none.
+/// The last node of each queue that a value waits for, plus 1; 0 for none.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Needs {
     computed: u32,
@@ -70,7 +70,7 @@ impl Value {
 /// The communication of an instruction; `None` if its groups have one rank.
 type Read = Option<Work>;
 
-/// The list of a communication: true if it lists groups, false for pairs; and its text.
+/// The list of a communication: true for groups, false for pairs; and its text.
 type Listed<'a> = (bool, ListText<'a>);
 
 pub struct Expansion<'a> {
@@ -83,7 +83,7 @@ pub struct Expansion<'a> {
     receivers: Distinct<Vec<Vec<u32>>>,
     /// For each text of a list, the index of its set of groups or tables of receivers.
     texts: rustc_hash::FxHashMap<Listed<'a>, u32>,
-    /// The number of devices in all distinct lists.
+    /// The devices in all distinct lists.
     places: u64,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
     /// The findings, by computation and instruction.
@@ -95,10 +95,10 @@ pub struct Expansion<'a> {
     unknown: BTreeMap<String, u64>,
     /// For each list of pairs, the needs of its last `send`.
     sent: rustc_hash::FxHashMap<&'a str, Needs>,
-    /// For each channel, the pairs of its last `recv`.
+    /// The pairs of the last `recv` of each channel.
     receives: rustc_hash::FxHashMap<&'a str, &'a str>,
     visits: u64,
-    /// The number of conditionals for which a branch was chosen.
+    /// The conditionals for which a branch was chosen.
     branches: u64,
 }
 
@@ -150,7 +150,7 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// Executes a computation and returns the value of its root.
+    /// Executes a computation and returns its root's value.
     fn computation(&mut self, at: usize, arguments: &[Value], depth: u32) -> Result<Value, Wrong> {
         let computation = &self.module.computations[at];
         if depth > MOST_DEPTH {

@@ -26,13 +26,12 @@ const MOST_INSTRUCTIONS: usize = 1 << 22;
 
 pub struct Module<'a> {
     pub name: &'a str,
-    /// The number of partitions; `None` if the head does not state it.
+    /// The number of partitions, if the head states it.
     pub partitions: Option<u32>,
-    /// The number of replicas; `None` if the head does not state it.
+    /// The number of replicas, if the head states it.
     pub replicas: Option<u32>,
     /// The computations, in the order of the text.
     pub computations: Vec<Computation<'a>>,
-    /// The index of the entry computation.
     pub entry: usize,
     names: FxHashMap<&'a str, usize>,
 }
@@ -59,7 +58,7 @@ pub struct Instruction<'a> {
     pub line: u32,
     pub name: &'a str,
     shape: Shape,
-    /// The name of the operation, without the suffix of a half.
+    /// The operation, without the suffix of a half.
     pub opcode: &'a str,
     pub half: Half,
     /// The indices of instructions of the same computation.

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Collected, Work};
 
-/// The most renamings through which values are followed, and the most instructions that are followed for offsets.
+/// The most renamings that values, and the most instructions that offsets, are followed through.
 const MOST_DEPTH: usize = 64;
 /// The most instructions that are examined for one collective; a collective with more uses has no finding.
 const MOST_STEPS: usize = 1 << 16;
@@ -36,11 +36,11 @@ pub struct Finding {
 pub enum Sufficient {
     /// A collective that moves only the part of the result that each rank uses.
     Part(Collected),
-    /// No communication, because ranks already have the result.
+    /// Ranks already have the result.
     Nothing(Redundancy),
 }
 
-/// Returns, for each instruction of a computation, the instructions that use its result.
+/// Returns the users of each instruction of a computation.
 pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     let mut users = vec![Vec::new(); computation.instructions.len()];
     for (user, i) in computation.instructions.iter().enumerate() {
@@ -53,8 +53,7 @@ pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     users
 }
 
-/// Returns the cheaper collective that could replace instruction `n`, whose groups have `size` ranks; `None` if none
-/// suffices.
+/// Returns the cheaper collective, if any, that suffices instead of instruction `n`, with groups of `size` ranks.
 pub fn suffices(
     module: &Module,
     at: usize,

@@ -48,7 +48,7 @@ impl Equal {
     }
 }
 
-/// The operation and the operands of a collective, by which repetitions are found.
+/// A collective's operation and operands, which identify repetitions.
 #[derive(PartialEq, Eq, Hash)]
 struct Made<'a> {
     opcode: &'a str,

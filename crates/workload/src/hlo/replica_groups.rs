@@ -47,7 +47,7 @@ fn small(text: &str) -> Option<Vec<u32>> {
     Some(numbers.into_iter().map(narrow).collect())
 }
 
-/// Returns the number of devices of a grid; `None` if it is 0 or too large.
+/// Returns the devices of a grid; `None` for 0 or too many.
 fn product(dims: &[u64]) -> Option<u64> {
     let all = dims.iter().try_fold(1_u64, |all, &dim| all.checked_mul(dim))?;
     (all > 0 && all <= MOST_DEVICES && dims.len() <= 64).then_some(all)
@@ -160,7 +160,7 @@ fn device_ids(text: &str) -> Option<(Vec<u32>, &str)> {
     Some((ids, rest))
 }
 
-/// A listed axis of a mesh, or a part of one: its size, and the product of the parts before it.
+/// An axis of a mesh or a part of one: its size, and the product of parts before it.
 struct Listed {
     axis: usize,
     before: u64,

@@ -97,7 +97,7 @@ pub struct Event<'a> {
     pub cat: Cow<'a, str>,
     #[serde(borrow, default)]
     pub name: Cow<'a, str>,
-    /// The begin in microseconds; `dur` is the duration in microseconds.
+    /// Begin in microseconds; `dur` is the duration.
     #[serde(default)]
     ts: Value,
     #[serde(default)]

@@ -153,7 +153,7 @@ fn inputs_are_split_among_the_ranks_of_a_group() {
 
 #[test]
 fn sizes_are_read_from_any_numeric_field() {
-    // The fields int32, int64, uint32 and uint64; text follows below.
+    // The fields int32, int64, uint32 and uint64.
     for field in [7, 9, 11, 13] {
         let one = node(0, COLLECTIVE, &[]).attribute("comm_type", field, 0).attribute("comm_size", field, 4096);
         let graph = read(&ranks(2, |_| file(&[Raw(one.0.clone())])), true).unwrap();

@@ -16,7 +16,7 @@ use crate::{Run, RunError, RunOptions, targets::machine_of};
 const ONE_MODEL: &str =
     "queue_depth and noop_probability are a wafer's, and the only model of packets to choose is data-sheet; drop them";
 
-/// Simulates a schedule in packets on the nodes where it is placed.
+/// Simulates a schedule in packets on its nodes.
 pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
     let model = options.model.as_deref();
     if options.for_wafers() || model.is_some_and(|model| model != DATA_SHEET) {

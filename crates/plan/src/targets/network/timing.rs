@@ -30,7 +30,7 @@ const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
 
 /// Returns prices of messages for ranks arranged by `extents`, by which algorithms choose their shape.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
-    // A message is assumed to use half as many links as the longest path.
+    // A message is assumed to use half of the longest path.
     let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
     Ranks {
         latency_ns: hops * part.model.speeds().mean_ns() + part.model.overhead_ns / 2.0 + part.model.signal_ns,

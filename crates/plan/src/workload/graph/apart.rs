@@ -37,7 +37,7 @@ pub(super) const WORTH: f64 = 1.05;
 /// The relative difference up to which the times of groups count as equal.
 const ALIKE: f64 = 0.01;
 
-/// The plans by which all groups perform a collective.
+/// Plans of all groups for a collective.
 pub(super) struct Apart {
     pub chosen: Vec<Chosen>,
     /// The best candidate, with the time of the slowest group.
@@ -45,9 +45,9 @@ pub(super) struct Apart {
 }
 
 impl Prices<'_> {
-    /// Returns the plans of groups by schedules without a closed form; `None` if none of them is much faster than
-    /// `seconds`, if groups that reduce in switches share links, or if there are too many ranks. No group is faster
-    /// than `bound_seconds`. `problem` returns the collective of a group.
+    /// Returns plans of groups by schedules without a closed form; `None` if none is much faster than `seconds`, groups
+    /// that reduce in switches share links, or ranks are too many. No group beats `bound_seconds`. `problem` returns
+    /// the collective of a group.
     pub(super) fn apart(
         &self,
         groups: &Arc<Groups>,
@@ -96,7 +96,7 @@ fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
     best
 }
 
-/// Returns the plan in which every group uses the schedule of the first group.
+/// Returns the plan in which every group uses the first group's schedule.
 fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_seconds: f64) -> Option<Apart> {
     let mut slowest = planned.best().clone();
     let schedule = planned.schedule().ok()?;

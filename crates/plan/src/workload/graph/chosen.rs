@@ -10,7 +10,7 @@ use unisono_workload::Groups;
 use super::super::{Taken, shared::SharedNetwork};
 use crate::{Plan, PlanError, candidates::build, stored::proved};
 
-/// The algorithm of a collective that groups of equal size perform.
+/// The algorithm of a collective of equal groups.
 pub struct Chosen {
     pub groups: Arc<Groups>,
     by: By,
@@ -65,7 +65,7 @@ impl Chosen {
         }
     }
 
-    /// Returns the time in seconds of the plan; `None` for an algorithm by name.
+    /// Returns the seconds of the plan; `None` for an algorithm by name.
     pub fn planned_seconds(&self) -> Option<f64> {
         match &self.by {
             By::Plan(plan) => Some(plan.best().time.seconds),

@@ -33,18 +33,18 @@ pub(super) type ReadyNodes = BinaryHeap<Reverse<(u64, u32)>>;
 #[derive(Default)]
 pub(super) struct Queue {
     pub free: f64,
-    /// All nodes that have not begun, if the queue works in program order.
+    /// Nodes that have not begun, if the queue works in program order.
     pub in_order: VecDeque<u32>,
-    /// The ready nodes, if the queue takes nodes as they become ready.
+    /// Ready nodes, if the queue takes nodes as they become ready.
     pub ready: ReadyNodes,
 }
 
 pub(super) struct Class {
-    /// For each node, the number of nodes that it still waits for.
+    /// For each node, the number of nodes it still waits for.
     pub open: Vec<u32>,
-    /// The nodes that wait for the end of each node, and those that wait for its begin.
+    /// For each node, the nodes that wait for its end, and for its begin.
     pub waiting: [Waiting; 2],
-    /// The meeting of each node; `None` for compute and messages between pairs.
+    /// The meeting of each node, if it has one.
     pub meetings: Vec<Option<Meeting>>,
     pub states: Vec<State>,
     /// The queues of compute and of communication; without overlap, the first serves both.
@@ -79,7 +79,7 @@ impl Class {
             hosts: [0.0; 2],
             sending: BinaryHeap::new(),
         };
-        // Pairs of a node and a node that waits for it: for its end, and for its begin.
+        // Pairs of a node and one that waits for its end, and for its begin.
         let mut pairs: [Vec<(u32, u32)>; 2] = [Vec::new(), Vec::new()];
         // The number of communications of each table so far, and the latest communication.
         let (mut counts, mut last): (FxHashMap<(bool, u32), usize>, Option<u32>) = (FxHashMap::default(), None);

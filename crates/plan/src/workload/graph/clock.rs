@@ -1,4 +1,4 @@
-//! The begin and the end of each node of a program.
+//! The begin and end of each node of a program.
 
 use super::{Messages, OnePort, events::Simulation};
 use unisono_workload::WorkloadGraph;
@@ -30,8 +30,8 @@ pub enum ClockError {
 }
 
 impl Clock {
-    /// Computes the times of a program without messages between pairs. `seconds` returns the time of a node from the
-    /// indices of its class and itself.
+    /// Computes the times of a program without messages between pairs. `seconds` returns the time of a node, given the
+    /// indices of class and node.
     ///
     /// # Errors
     /// Returns an error if classes wait for each other in a cycle.

@@ -1,11 +1,11 @@
 //! The times of a program's nodes, by a simulation of events.
 //!
-//! Every class of ranks has one queue for compute and one for communication, or without overlap one for both. A node
+//! Every class of ranks has one queue for compute and one for communication; without overlap one for both. A node
 //! begins when its queue is free and takes it ([`Queues`]), and the nodes that it names have ended. A communication
 //! begins at the same time on all classes that take part. A message between a pair ends for its sender when it has
-//! left; nodes that wait for its begin continue when it is posted. A message occupies a send machine and the ports by
-//! which it leaves, and then, after its latency, the ports by which it arrives, even if its receiver does not wait for
-//! it yet. A queue in program order, and a queue for both, send one message at a time.
+//! left; nodes that wait for its begin continue when it is posted. It occupies a send machine and the ports by which it
+//! leaves and, after its latency, the ports by which it arrives, even if its receiver is not waiting yet. A queue in
+//! program order, and a queue for both, send one message at a time.
 
 use std::{
     cmp::Reverse,
@@ -64,7 +64,7 @@ pub(super) struct Simulation<'a, F, M> {
     classes: Vec<Class>,
     /// The classes, with their nodes, that have reached each meeting.
     arrived: FxHashMap<Meeting, Vec<(usize, u32)>>,
-    /// The number of classes that take part in communications of each table.
+    /// The number of classes in communications of each table.
     together: FxHashMap<(bool, u32), usize>,
     channels: FxHashMap<(u32, u32, u32), Channel>,
     under_way: Vec<UnderWay>,
@@ -199,7 +199,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         }
     }
 
-    /// Sets the times of a node, and the time from which its queue is free.
+    /// Sets the times of a node, and those at which its queue is free.
     fn begin(&mut self, class: usize, node: u32, time: Interval) {
         let work = self.work(class, node);
         let of = &mut self.classes[class];
@@ -273,7 +273,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         let posted = *host;
         let ports = self.messages.ports(class, node as usize);
         let begin = ports.map_or(posted, |ports| self.links.leave(ports, posted, held));
-        // A message is under way from the time at which its host begins it.
+        // A message is under way once its host begins it.
         let begun = begin - overhead;
         self.events.push(Reverse((key(begun + latency), Event::Arrives(self.under_way.len()))));
         self.under_way.push(UnderWay { channel: (from, to, tag), send: (class, node), begin: begun, held });
@@ -295,7 +295,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         let host = &mut self.classes[receiver].hosts[1];
         let end = end.max(*host + self.messages.overhead_seconds(class, node as usize)[1]);
         *host = end;
-        // The interval has the length of a message without other traffic, also if the message waited for the port.
+        // The interval is that of a message without other traffic, even after a wait for the port.
         let begin = begin + (end - now - held).max(0.0);
         self.channels.entry(channel).or_default().arrivals.push_back(Interval { begin, end });
         self.matched(receiver, channel, now);

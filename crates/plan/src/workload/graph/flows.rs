@@ -34,12 +34,12 @@ struct Active {
     group: usize,
     node_of: Occurrence,
     begin: f64,
-    /// The seconds that the rest of the communication would take without other traffic.
+    /// The seconds of the remaining communication without other traffic.
     left: f64,
     rate: f64,
 }
 
-/// The end of a node as an event: the bits of its time, the rank and the node.
+/// The end of a node as an event: the bits of its time, rank and node.
 type End = (u64, u32, u32);
 
 struct Run<'a, S> {
@@ -52,7 +52,7 @@ struct Run<'a, S> {
     groups: Vec<Vec<Group>>,
     /// For each row, the index of each rank's group.
     of_rank: Vec<Vec<Option<u32>>>,
-    /// The sum of the busy fractions of all active groups on each link.
+    /// The sum of the busy fractions of active groups on each link.
     loads: Vec<f64>,
     /// True if a group began or ended since rates were computed.
     changed: bool,
@@ -154,7 +154,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
             for (row, group, occurrence, time) in ended {
                 self.end_group(row, group, occurrence, time);
             }
-            // All nodes that end at this time are handled before rates are computed again.
+            // All nodes that end at this time come before new rates.
             while let Some(&Reverse((bits, rank, node))) = self.ends.peek().filter(|Reverse(end)| end.0 <= key(now)) {
                 self.ends.pop();
                 self.end(rank, node, f64::from_bits(bits));

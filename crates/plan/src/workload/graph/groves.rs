@@ -18,10 +18,10 @@ use crate::{Problem, Timed};
 
 pub(super) const FOREST: &str = "forest";
 
-/// The most instructions of the forests of all groups, which a simulation stores at the same time.
+/// The most instructions of the forests of all groups in one simulation.
 const MOST_OF_ALL: u64 = 1 << 21;
 
-/// The number of trees of a forest from whose loads on links those of all trees are estimated.
+/// The number of trees of a forest whose loads stand for those of all trees.
 const TELLING: u32 = 16;
 
 /// The least expected quotient of the busy times of links with a forest of many and of few chunks; measured were 1.0 to

@@ -5,8 +5,8 @@ use unisono_workload::{Work, WorkloadGraph};
 
 use super::class::classes_of_ranks;
 
-/// The identity of a communication: the table of its groups or receivers, or its pair with a tag, and the number of
-/// earlier communications with the same.
+/// One communication: the table of its groups or receivers, or its pair with a tag, and the number of equal ones before
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Occurrence {
     Groups(u32, usize),

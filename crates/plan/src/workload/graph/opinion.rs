@@ -26,7 +26,7 @@ pub struct OpinionRow {
     pub suffices_bytes: u64,
     pub seconds: f64,
     pub suffices_seconds: f64,
-    /// The time saved by all executions in a step, in seconds.
+    /// The seconds saved by all executions in a step.
     pub saved_seconds: f64,
     /// The bytes that a rank sends less in a step, in a group of this size.
     pub saved_bytes: u64,

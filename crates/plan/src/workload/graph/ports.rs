@@ -10,7 +10,7 @@ pub struct Ports {
     pub arriving: Vec<(u32, f64)>,
 }
 
-/// The costs of messages between pairs beside their whole time.
+/// Costs of messages between pairs beside their time.
 pub trait Messages {
     /// Returns the part of a message's time during which it occupies no port. `_class` and `_node` are those of its
     /// send.

@@ -45,14 +45,14 @@ use crate::{
     targets::require,
 };
 
-/// The most ranks of a group that is planned; larger groups are timed only by exchanges in closed form.
+/// The most ranks of a planned group; larger groups use exchanges in closed form.
 pub(super) const MOST_PLANNED: u32 = 1024;
 
 /// A distinct communication with its time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Communication {
     pub kind: &'static str,
-    /// The number of ranks in a group; for groups of several sizes, in the slowest.
+    /// The number of ranks in a group; of groups of several sizes, in the slowest.
     pub ranks: u32,
     pub groups: usize,
     pub bytes: u64,
@@ -177,7 +177,7 @@ impl<'a> Prices<'a> {
         Self { algorithms, ..self }
     }
 
-    /// Returns the accelerator of each rank on a network; empty on other machines.
+    /// Returns the accelerator of each rank on a network, or nothing.
     pub fn places(&self) -> &[u32] {
         self.shared.as_ref().map_or(&[], SharedNetwork::places)
     }
@@ -191,7 +191,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref().map_or_else(Charges::default, SharedNetwork::charges)
     }
 
-    /// Returns the number of links in a plane of a network; 0 on other machines.
+    /// Returns the links of a network's plane; 0 on other machines.
     pub fn link_count(&self) -> usize {
         self.shared.as_ref().map_or(0, SharedNetwork::link_count)
     }
@@ -200,7 +200,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref()
     }
 
-    /// Returns the index of the tables of receivers of a row, if the row consists of messages sent at once.
+    /// Returns the index of a row's tables of receivers, if the row consists of messages sent at once.
     pub(super) fn receivers_of(&self, row: usize) -> Option<u32> {
         self.known.iter().find_map(|(key, &known)| match *key {
             Key::Permute { receivers, .. } if known == row => Some(receivers),
@@ -348,7 +348,7 @@ impl<'a> Prices<'a> {
         Ok((slowest.unwrap_or_else(|| Communication::nothing(collected.kind, collected.bytes)), all))
     }
 
-    /// Returns the collective of a group, on the group's cached target.
+    /// Returns the collective of a group, on the group's target.
     fn problem(&self, group: &[u32], request: &Request) -> Result<Problem, PlanError> {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(target) = targets.get(group) {

@@ -3,14 +3,14 @@
 use unisono_cost::endpoint::Prices;
 use unisono_machine::network::Network;
 
-/// The time of a sum: a constant, plus a time for each byte.
+/// The time of a sum: a constant, and a time for each byte.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Reduction {
     seconds: f64,
     seconds_per_byte: f64,
 }
 
-/// The number of bytes from whose time that of one byte is computed.
+/// The bytes whose time determines that of one byte.
 const MANY: u64 = 1 << 30;
 
 impl Reduction {

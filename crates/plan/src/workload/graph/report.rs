@@ -27,7 +27,7 @@ pub struct CollectiveRow {
     pub kind: &'static str,
     /// The number of ranks in a group.
     pub group: u32,
-    /// The number of groups that perform the collective at the same time.
+    /// The number of groups that perform the collective at once.
     pub groups: usize,
     pub bytes: u64,
     /// The number of times that a rank performs the collective in a step.
@@ -50,7 +50,7 @@ pub struct CollectiveRow {
     pub ratio: Option<f64>,
 }
 
-/// The times of one step of a program on one rank of those that end last.
+/// One step of a program, on a rank of those that end last.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GraphReport {
     pub workload: String,
@@ -77,7 +77,7 @@ pub struct GraphReport {
     pub unknown: BTreeMap<String, u64>,
     /// Sentences on values that the reader assumed, and on costs that the times leave out.
     pub notes: Vec<String>,
-    /// The number of simulated packets; `None` at levels without packets.
+    /// The simulated packets; `None` at levels without packets.
     pub packets: Option<u64>,
     pub events: Option<u64>,
 }
@@ -92,7 +92,7 @@ pub(super) struct Timed {
     pub seconds: f64,
     /// The number of packets on one plane of a network, if packets are simulated.
     pub packets: Option<u64>,
-    /// The number of simulated events; `None` at the level of the model.
+    /// The simulated events; `None` at the level of the model.
     pub events: Option<u64>,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn computed_seconds(graph: &WorkloadGraph, class: usize, seconds: imp
 /// The options for timing one step: prices, accelerator, overlap and level of detail.
 pub struct Step<'a> {
     pub prices: Prices<'a>,
-    /// The rates of the accelerator, which programs with counted operations need.
+    /// The accelerator's rates, for programs with counted operations.
     pub accelerator: Option<Accelerator>,
     /// True if compute and communication have separate queues.
     pub overlap: bool,
@@ -205,7 +205,7 @@ struct Seen<'a> {
     graph: &'a WorkloadGraph,
     class: usize,
     times: &'a [Interval],
-    /// The seconds of each node, which are exact; the differences of its times are rounded.
+    /// The exact seconds of each node; differences of times are rounded.
     lengths: Vec<f64>,
     rows: &'a [Option<usize>],
     priced: &'a [PricedCommunication],
@@ -311,7 +311,7 @@ impl Seen<'_> {
                 [priced.seconds; 2]
             };
             let covered = spans(&mut of.iter().copied());
-            // The sum of intervals is rounded too, so the product is preferred if they agree.
+            // The sum of intervals is rounded too, so the product is used if they agree.
             let is_sum = (covered.seconds() - seconds * count).abs() <= ROUNDING * covered.seconds();
             let total_seconds = if is_sum { seconds * count } else { covered.seconds() };
             // The bound of a message is for its arrival, and a receive may begin when its message is already under way.

@@ -39,7 +39,7 @@ pub struct ProgramTasks {
     /// The sends of messages between pairs, for each rank in the order of its nodes. They end when the message has
     /// left.
     pub leaving: Vec<TaskId>,
-    /// For each rank, the index of its first watched task in `watch`, and of its first send in `leaving`.
+    /// For each rank, its first watched task in `watch`, and its first send in `leaving`.
     first: Vec<[usize; 2]>,
     /// For each class, the index of each node's first watched task among those of its rank.
     offsets: Vec<Vec<usize>>,
@@ -49,7 +49,7 @@ pub struct ProgramTasks {
 struct Made<'a> {
     chosen: &'a Chosen,
     proven: Verified<'static>,
-    /// The ranks in the graph of the switches, which are the last nodes of the schedule.
+    /// The ranks of the graph for the switches, the last nodes of the schedule.
     switches: Vec<u32>,
 }
 
@@ -77,7 +77,7 @@ struct Shared<'a> {
     senders: Vec<Vec<Vec<u32>>>,
     /// For each collective and permutation, its row and its first tag.
     tags: FxHashMap<Occurrence, (usize, u32)>,
-    /// For each tag of the program, the tag of messages between pairs in the graph.
+    /// The tag of messages between pairs in the graph, for each tag of the program.
     of_pairs: FxHashMap<u32, u32>,
     /// The time for which a rank starts a communication, in ticks.
     launch: u64,
@@ -196,7 +196,7 @@ fn make<'a>(on: &Scheduled<'a>) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanEr
     Ok((made, all))
 }
 
-/// Returns for each node the index of its first watched task.
+/// Returns the index of each node's first watched task.
 fn offsets<'a>(nodes: impl Iterator<Item = &'a Work>) -> Vec<usize> {
     let each = |next: &mut usize, work: &Work| {
         let at = *next;

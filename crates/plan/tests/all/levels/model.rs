@@ -45,7 +45,7 @@ fn is_near(ratio: f64) -> bool {
 #[test]
 fn the_model_and_flows_are_near_packets() {
     let machines = MACHINES.map(|name| Machine::preset(name).unwrap());
-    // For each program, its machine, and the times of its step by the model and by flows, divided by that of packets.
+    // Each program's machine, and the times of its step by the model and by flows, divided by that of packets.
     let mut ratios: Vec<(usize, [f64; 2])> = Vec::new();
     for seed in 0..count() {
         let mut r = Random(seed);

@@ -45,7 +45,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         shuffled.chunks(b as usize).map(<[u32]>::to_vec).collect(),
     ];
     let groups = lists.map(|lists| Groups::new(ranks, lists).unwrap());
-    // The next rank along an axis; the last rank sends to the first if `around`, otherwise nothing.
+    // The next rank along an axis; the last sends to the first only if `around`.
     let shifted = |step: u32, around: bool| -> Vec<u32> {
         let to = |rank: u32| {
             if rank + step < ranks {

@@ -15,7 +15,7 @@ use super::{
 use crate::{PlanError, Problem, Request, plan_best, report::tightest_report};
 
 impl Prices<'_> {
-    /// Returns the row of a message between a pair. Messages of one length that take equally long share a row.
+    /// Returns the row of a message between a pair. Messages of one length and time share a row.
     pub(super) fn message(&mut self, key: Key, [from, to]: [u32; 2], bytes: u64) -> Result<usize, PlanError> {
         if let Some(shared) = &self.shared {
             self.ports.entry((from, to)).or_insert_with(|| shared.ports(from, to));
@@ -64,7 +64,7 @@ impl Prices<'_> {
         [send.cpu.max(send.nic), receive.cpu.max(receive.nic)].map(seconds)
     }
 
-    /// Returns the communication in which every rank sends to its receivers at once.
+    /// Returns the row in which every rank sends to its receivers at once.
     pub(super) fn permute(&self, bytes: u64, receivers: u32) -> Result<Communication, PlanError> {
         let pairs: Vec<(u32, u32)> = self.graph.pairs(receivers).collect();
         let Some(&(from, to)) = pairs.first() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
