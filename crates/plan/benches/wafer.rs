@@ -1,5 +1,5 @@
-//! Speed of planning and proving on a wafer, and of proving among ranks: median seconds. `make bench` runs it; `cargo
-//! bench -p unisono-plan -- sweep` runs the cases whose name contains a word.
+//! The speed of planning and proving on a wafer, and of proving among ranks, as median seconds. `make bench` runs it;
+//! `cargo bench -p unisono-plan -- sweep` runs the cases whose name contains a word.
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
 use std::{
@@ -14,13 +14,13 @@ use unisono_machine::{Grid, Machine, Shape};
 use unisono_plan::{Part, Problem, Request, sweep_point};
 use unisono_schedule::verify::{Method, verify};
 
-/// The cases that the command line names, or all.
+/// The words of the command line, which select cases by name; empty for all.
 struct Bench {
     wanted: Vec<String>,
 }
 
 impl Bench {
-    /// Runs the work for two seconds, and at least ten times, after one time that does not count.
+    /// Runs the work once without timing, then for at least two seconds and ten times.
     fn time<R>(&self, name: &str, mut work: impl FnMut() -> R) {
         if !self.wanted.is_empty() && !self.wanted.iter().any(|word| name.contains(word.as_str())) {
             return;

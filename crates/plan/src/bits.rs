@@ -1,10 +1,10 @@
-//! Plans whose results have the same bits: on all ranks, at all places of a vector, at all sizes, or on all numbers of
+//! Plans whose results have equal bits: on all ranks, in all elements of a vector, for all sizes, or for all numbers of
 //! ranks.
 //!
-//! `ranks` and `place` are properties of the schedule of one length, and its proof decides them. `size` is a property
-//! of programs over blocks, which serve every length: all blocks have one expression. The class of this expression is
-//! known only when the programs are proved. `ranks-count` is `size` with one expression, which the number of logical
-//! contributors defines.
+//! An expression is the tree of additions of an element. `ranks` and `place` are properties of the schedule of one
+//! length, decided by its proof. `size` is a property of programs over blocks, which serve every length: all blocks
+//! have one expression, whose class is known only after the proof. `ranks-count` is `size` with an expression that
+//! depends only on the number of logical contributors.
 
 use std::cell::OnceCell;
 
@@ -23,24 +23,24 @@ use crate::{
     Format, Plan, PlanError, Problem, Timed, candidates::build, expressible, format::runs_on_mpi, stored::store_best,
 };
 
-/// A property of the bits of results. Each includes those before it.
+/// A property of the bits of results. Each property includes all that precede it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Bits {
     /// All ranks have the same bits.
     Ranks,
-    /// All elements of a result have one expression.
+    /// All elements of a result have the same expression.
     Place,
-    /// All elements of results of every size have one expression.
+    /// All elements of results of every size have the same expression.
     Size,
-    /// This expression is the tree of that many contributors, of which each rank holds as many.
+    /// All elements have the tree of this number of contributors, of which each rank holds an equal number.
     RanksCount(u32),
 }
 
 impl Bits {
-    /// Returns the property of a name; `contributors` is the number of logical contributors of `ranks-count`.
+    /// Returns the property with a name. `contributors` is the number of logical contributors for `ranks-count`.
     ///
     /// # Errors
-    /// The name is unknown, or the number is missing or superfluous.
+    /// Returns an error if the name is unknown, or the number is missing or superfluous.
     pub fn new(name: &str, contributors: Option<u32>) -> Result<Self, PlanError> {
         let bits = match (name, contributors) {
             ("ranks-count", Some(contributors)) => return Ok(Self::RanksCount(contributors)),
@@ -63,7 +63,7 @@ impl Bits {
         }
     }
 
-    /// Returns the names of the property and of those that it includes.
+    /// Returns the names of the property and of all that it includes.
     pub fn names(self) -> Vec<&'static str> {
         let smaller = [Self::Ranks, Self::Place, Self::Size].into_iter().filter(|&bits| bits < self);
         smaller.chain([self]).map(Self::name).collect()
@@ -74,11 +74,11 @@ impl Bits {
     }
 }
 
-/// Returns the class of the elements of a candidate's programs if these have `size` and, with a number of contributors,
-/// `ranks-count`, or else the reason.
+/// Returns the class of the expression of a candidate's programs if they have `size` and, with `contributors`,
+/// `ranks-count`; otherwise the reason why they have not.
 ///
 /// # Errors
-/// No program can be made, or it fails its proof.
+/// Returns an error if no program can be made, or its proof fails.
 fn stored_class(
     problem: &Problem,
     candidate: &Timed,
@@ -111,10 +111,10 @@ fn stored_class(
 
 const TOO_LARGE: &str = "its expression has too many combinations to be compared";
 
-/// Returns nothing if a candidate of a plan has a property, or else the reason.
+/// Returns `None` if a candidate of a plan has a property, otherwise the reason against it.
 ///
 /// # Errors
-/// The schedule cannot be built.
+/// Returns an error if the schedule cannot be built.
 fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits) -> Result<Option<String>, PlanError> {
     if bits >= Bits::Size {
         return Ok(stored_class(problem, candidate, bits.contributors())?.err());
@@ -142,8 +142,8 @@ fn lacks(problem: &Problem, form: Option<&Format>, candidate: &Timed, bits: Bits
     Ok(Some(first.or(proof.unlike_elements).unwrap_or_else(|| TOO_LARGE.to_owned())))
 }
 
-/// Returns why the file of a target with an order of additions of its own lacks a property; `None` if it has it, or if
-/// the target adds as the schedule does.
+/// Returns why the file of a target that chooses the order of additions itself lacks a property; `None` if the file has
+/// it, or if the target adds in the order of the schedule.
 fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<String>, PlanError> {
     let refused = |reason: String| PlanError::NotExpressible { reason };
     let proven = VerifiedFile::new(file, Method::Auto)
@@ -160,20 +160,20 @@ fn file_lacks(emitter: &dyn Emitter, file: &File, bits: Bits) -> Result<Option<S
 }
 
 impl Plan {
-    /// Returns the class of the elements of the best candidate's programs; none without the property `size`, or without
-    /// `ranks-count` for a number of contributors.
+    /// Returns the class of the expression of the best candidate's programs; `None` if they lack `size` or, with
+    /// `contributors`, `ranks-count`.
     ///
     /// # Errors
-    /// No program can be made, or it fails its proof.
+    /// Returns an error if no program can be made, or its proof fails.
     pub fn size_class(&self, contributors: Option<u32>) -> Result<Option<String>, PlanError> {
         Ok(stored_class(&self.problem, self.best(), contributors)?.ok())
     }
 
-    /// Leaves only the candidates that have a property. Candidates that the format cannot express go too.
+    /// Keeps only the candidates that have a property and that the format, if any, can express.
     ///
     /// # Errors
-    /// No candidate has it, with the reason for the first. The property is `size`, and the machine runs no programs
-    /// over blocks, or the format holds none.
+    /// Returns an error if no candidate has the property, with the reason for the first; or if the property is `size`
+    /// or more, and the machine or the format has no programs over blocks.
     pub fn with_bits(mut self, bits: Bits) -> Result<Self, PlanError> {
         let emitter = self.form.as_ref().and_then(Format::emitter);
         if let Some(emitter) = emitter.filter(|_| bits >= Bits::Size) {
@@ -186,7 +186,7 @@ impl Plan {
             return Err(PlanError::NotExpressible { reason });
         }
         let mut first = None;
-        // A .plan holds no sums of switches, so it is compared with candidates that it can hold.
+        // A .plan holds no sums of switches, so the fastest candidate is one that a .plan can hold.
         let may_run = |one: &&Timed| bits < Bits::Size || runs_on_mpi(one).is_ok();
         self.fastest = self.candidates.iter().find(may_run).map(|one| one.time);
         for (candidate, mark) in

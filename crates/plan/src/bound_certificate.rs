@@ -1,5 +1,5 @@
-//! Certificates of bounds: prices of links from which anyone can compute the bound `cut` of a collective on a
-//! network, or the bound `flow` of an all-to-all.
+//! Certificates of bounds: prices of links from which anyone can compute the bound `cut` of a collective on a network,
+//! or the bound `flow` of an all-to-all.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::{excerpt, keyed};
@@ -15,19 +15,19 @@ use crate::{Part, PlanError, Problem};
 
 /// The version of the file format.
 const FORMAT: &str = "unisono-bound 1";
-/// The share by which the proved bound may be smaller than the stated one, since seconds are rounded.
+/// The fraction by which the proved bound may be below the stated bound, because seconds are rounded.
 const ROUNDING: f64 = 1e-9;
 
-/// The most words that an error repeats of the parser's message.
+/// The most words of the parser's message that an error repeats.
 const MOST_WORDS: usize = 40;
 
-/// A certificate and its problem, in the form of a file.
+/// A certificate with its problem, as stored in a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoundCertificate {
     pub format: String,
     pub machine: String,
-    /// The number of boxes of the machine, if it is made of boxes.
+    /// The number of boxes, if the machine consists of boxes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nodes: Option<u64>,
     /// The failed links and nodes of the machine.
@@ -37,18 +37,18 @@ pub struct BoundCertificate {
     /// The name of the bound that the prices prove.
     pub bound: String,
     pub root: u32,
-    /// The accelerator of each rank.
+    /// The accelerator on which each rank runs.
     pub places: Vec<u32>,
-    /// Bytes of the block of each rank, or of the vector.
+    /// The bytes of the block of each rank, or of the vector.
     pub bytes: u64,
-    /// The bound that the prices prove.
+    /// The bound in seconds that the prices prove.
     pub seconds: f64,
-    /// Prices of links from one node of a plane to another; all other links cost nothing.
+    /// The prices of links between nodes of a plane; all other links have price 0.
     #[serde(flatten)]
     pub prices: Certificate,
 }
 
-/// The result of checking a certificate: the claim, and the proved bound or the reason why the check failed.
+/// The result of checking a certificate: its problem, and the proved bound or the reason why the check failed.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct BoundProof {
     pub holds: bool,
@@ -61,10 +61,10 @@ pub struct BoundProof {
     pub root: Option<u32>,
     pub ranks: usize,
     pub machine: String,
-    /// The number of boxes of the machine, if it is made of boxes.
+    /// The number of boxes, if the machine consists of boxes.
     pub nodes: Option<u64>,
     pub failed: Vec<String>,
-    /// The accelerator of each rank.
+    /// The accelerator on which each rank runs.
     pub places: Vec<u32>,
     /// The name of the bound.
     pub bound: &'static str,
@@ -77,10 +77,10 @@ impl BoundCertificate {
         if kind == Kind::Alltoall { "flow" } else { "cut" }
     }
 
-    /// Returns the certificate of the bound `cut` or, of an all-to-all, `flow`.
+    /// Returns the certificate of the bound `cut` or, for an all-to-all, `flow`.
     ///
     /// # Errors
-    /// The machine has no such bounds, they do not apply to the collective, or there is nothing to prove.
+    /// Returns an error if the machine has no such bound, it does not apply to the collective, or no link is needed.
     pub fn of(problem: &Problem) -> Result<Self, PlanError> {
         let (collective, target) = (&problem.collective, &problem.target);
         let Some(part) = target.part().downcast_ref::<NetworkPart>() else {
@@ -119,13 +119,13 @@ impl BoundCertificate {
     /// Returns the certificate as JSON text.
     ///
     /// # Panics
-    /// Never: numbers and names have a text.
+    /// Does not panic, because numbers and names have a text.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("numbers and names have a text") + "\n"
     }
 
     /// # Errors
-    /// The text is not a certificate of a bound.
+    /// Returns an error if the text is not a certificate of a bound.
     pub fn parse(text: &str) -> Result<Self, PlanError> {
         let found: Self = keyed::json(text.as_bytes()).map_err(|e| {
             // The parser's message repeats field names of the file, so each word is shortened.
@@ -139,11 +139,11 @@ impl BoundCertificate {
         Ok(found)
     }
 
-    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. The
-    /// ranks must be those of `part` if it is a shape or a list of places.
+    /// Computes the bound from the prices and the links of a machine, without cuts, forests or linear programs. If
+    /// `part` is a shape or a list of places, its ranks must be those of the certificate.
     ///
     /// # Errors
-    /// The machine has no links, the problem does not fit it, or the work is over a limit.
+    /// Returns an error if the machine has no links, the problem does not fit it, or the work exceeds a limit.
     pub fn check(&self, machine: &Machine, part: &Part) -> Result<BoundProof, PlanError> {
         let refused = |message: String| PlanError::NoCertificate(message);
         let network: &Network = machine
@@ -177,7 +177,7 @@ impl BoundCertificate {
     }
 
     /// # Errors
-    /// The certificate is for another machine, another number of boxes, or other failures.
+    /// Returns an error if the certificate is for another machine, number of boxes, or set of failures.
     fn belongs_to(&self, network: &Network) -> Result<(), String> {
         let (stated, found) = (failures(&self.failed), failures(&network.failed));
         let nodes = boxes(network);
@@ -198,7 +198,7 @@ impl BoundCertificate {
     }
 
     /// # Errors
-    /// The ranks are not those of `part`.
+    /// Returns an error if the ranks are not those of `part`.
     fn is_on(&self, network: &Network, part: &Part) -> Result<(), String> {
         let places = match part {
             Part::All | Part::Nodes(_) => return Ok(()),
@@ -218,7 +218,7 @@ impl BoundCertificate {
     }
 
     /// # Errors
-    /// The prices prove less than the certificate states.
+    /// Returns an error if the prices prove less than the certificate states.
     fn holds(&self, collective: &Collective, part: &NetworkPart) -> Result<f64, String> {
         let bound = Self::bound(collective.kind);
         if self.bound != bound {
@@ -229,7 +229,7 @@ impl BoundCertificate {
             ));
         }
         let proved = self.proved(collective, part)?;
-        // Numbers of JSON are never NaN.
+        // No NaN is possible, because JSON has none.
         if self.seconds > proved * (1.0 + ROUNDING) {
             return Err(format!("the prices prove {proved:e} s, and it states {:e} s", self.seconds));
         }
@@ -252,12 +252,12 @@ fn not_bounded(collective: &Collective) -> String {
     format!("the bound with a certificate does not apply to {}", collective.kind)
 }
 
-/// Returns the number of boxes, if a network is made of boxes.
+/// Returns the number of boxes, if the network consists of boxes.
 fn boxes(network: &Network) -> Option<u64> {
     network.topology.get("boxes")?.as_integer()?.try_into().ok()
 }
 
-/// Returns failures in one form and order, so that they can be compared.
+/// Returns failures in a canonical form and order, so that lists can be compared.
 fn failures(stated: &[String]) -> Vec<String> {
     let mut failures: Vec<_> = stated
         .iter()

@@ -1,10 +1,9 @@
-//! Candidates of a problem and their times.
+//! The candidates of a problem and their times.
 //!
-//! Closed forms rank candidates, and tests compare each of them with the schedule or its simulation. A wafer and a
-//! network rank an algorithm by its profile, or by its built schedule if it states none; switches that reduce rank by
-//! the registers. Among ranks candidates are simulated, or timed by their rounds if these have very many messages.
-//! Candidates without a closed form are timed cheapest first and their estimates add up; the limit leaves out the rest,
-//! with a note.
+//! Closed forms rank candidates; tests compare each with its schedule or simulation. Wafers and networks rank an
+//! algorithm by its profile, or by its built schedule if it has no profile; switches that reduce, by their registers.
+//! Among ranks, candidates are simulated, or timed by rounds if these have very many messages. Candidates without a
+//! closed form are timed cheapest first until their estimated steps reach the limit; a note names those left out.
 
 use std::collections::BTreeMap;
 
@@ -24,22 +23,21 @@ use crate::{PlanError, Problem, Refined, Target, expressible::suited, format::Fo
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TimeSource {
-    /// The cost terms of phases, in closed form or measured on the schedule.
+    /// The cost terms of phases, in closed form or measured from the schedule.
     Terms,
-    /// The algorithm's rounds in closed form, all at the same prices.
+    /// The algorithm's rounds in closed form, with equal prices of messages.
     Rounds,
-    /// On a network: the sizes, senders and receivers of messages in closed form, routed over it.
+    /// On a network: the sizes, senders and receivers of messages in closed form, routed through the network.
     Exchanges,
-    /// On a network: the load of trees on its links, in closed form.
+    /// On a network: the load that trees put on links, in closed form.
     Trees,
-    /// On a network: the messages of the schedule in rounds, routed over it.
+    /// On a network: the messages of the schedule in rounds, routed through the network.
     Messages,
-    /// On switches that reduce: alpha and beta of their registers.
+    /// On switches that reduce: alpha and beta of the registers.
     Registers,
-    /// A simulation of the schedule under the machine's model.
+    /// A simulation of the schedule by the machine's model.
     Simulated,
-    /// For a target with thread blocks: a simulation of the file with as many thread blocks as it takes, in coarse
-    /// packets.
+    /// For a target with thread blocks: a simulation of the draft of the file, in coarse packets.
     Estimated,
 }
 
@@ -50,36 +48,37 @@ pub struct Timed {
     pub params: Params,
     pub time: Time,
     pub source: TimeSource,
-    /// The cost terms from which the time was computed; `None` for other methods.
+    /// The cost terms from which the time was computed; `None` for other sources.
     pub estimate: Option<Estimate>,
 }
 
-/// Bytes and steps of building a schedule, for each instruction and the streams that it writes: 43 bytes if
-/// instructions are made in the order of nodes and lanes, up to 77 if they are sorted. A proof takes no more, except
-/// for many contents, which it counts itself.
+/// The bytes for building a schedule, for each instruction and the streams that it writes: 43 if instructions are made
+/// in the order of nodes and lanes, up to 77 if they are sorted. A proof takes at most as much, except for large
+/// contents, which it counts itself.
 const INSTRUCTION_BYTES: u128 = 80;
+/// The elementary steps for each instruction of a schedule to build.
 const INSTRUCTION_STEPS: u128 = 200;
 
-/// The most simulator steps that the finer times of a plan's best candidates take together (about 0.2 s).
+/// The most simulator steps of all finer times of a plan's best candidates (about 0.2 s).
 const MOST_REFINED: u128 = 1 << 26;
 
-/// Factor by which the timetable of a candidate may be above that of the best one, if it is still timed by packets:
-/// timetables of exchanges in which all messages leave at once are up to a tenth too slow.
+/// A candidate is timed by packets if its time is at most this factor above the best: timetables of exchanges in which
+/// all messages leave at once are up to a tenth too slow.
 const CLOSE: f64 = 1.05;
-/// The most simulator steps of all of them (about 0.01 s).
+/// The most simulator steps of candidates close to the best (about 0.01 s).
 const MOST_CLOSE: u128 = 1 << 22;
 
-/// Factor by which a prediction may be above the simulated time and the candidate still be the best: of three PEs a
-/// tree that is predicted to take 18 cycles takes 15.
+/// The factor by which a prediction may exceed the best simulated time while the candidate may still be the best: for
+/// three PEs, a tree predicted to take 18 cycles takes 15.
 pub(crate) const NEAR: f64 = 1.2;
 
-/// The most instructions of a schedule, independent of the limits.
+/// The most instructions of a schedule, regardless of the limits.
 const MOST_INSTRUCTIONS: u64 = 1 << 27;
 
 /// Checks a schedule of known size against the limits before it is built.
 ///
 /// # Errors
-/// The schedule is too large for any machine, or over a limit.
+/// Returns an error if the schedule is too large for any machine, or exceeds a limit.
 fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), PlanError> {
     let Some(instructions) = algorithm.size(case, params).instructions else { return Ok(()) };
     if instructions > MOST_INSTRUCTIONS {
@@ -93,19 +92,19 @@ fn admit(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<(), 
 /// Builds the schedule of an algorithm.
 ///
 /// # Errors
-/// The schedule is too large for any machine, or over a limit.
+/// Returns an error if the schedule is too large for any machine, or exceeds a limit.
 pub(crate) fn build(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Placed, PlanError> {
     admit(algorithm, case, params)?;
     Ok(algorithm.build(case, params)?)
 }
 
-/// Lists algorithms with parameters that are worth ranking for a case. Parameters without an algorithm restrict the
-/// candidates: those that contradict them are left out.
+/// Returns the algorithms with the parameters that are worth ranking for a case. `wanted` restricts the candidates:
+/// those with contradicting parameters are left out.
 pub(crate) fn candidates(case: &Case, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
     candidates_among(case, wanted, |_| true)
 }
 
-/// Returns what [`candidates`] returns, for the algorithms that a predicate accepts.
+/// Returns the candidates of [`candidates`] whose algorithm a predicate accepts.
 pub(crate) fn candidates_among(
     case: &Case,
     wanted: &Params,
@@ -116,7 +115,7 @@ pub(crate) fn candidates_among(
         |algorithm: &'static dyn Algorithm| algorithm.candidates(case).into_iter().map(move |one| (algorithm, one));
     let listed: Vec<(&'static dyn Algorithm, Params)> =
         algorithms().into_iter().filter(makes).inspect(|_| interrupt::check()).flat_map(of).collect();
-    // Some algorithms search for trees or rates to know whether they support a case.
+    // In parallel, because some algorithms search for trees or rates to decide on support.
     let supported = |(algorithm, params): &(&'static dyn Algorithm, Params)| {
         interrupt::check();
         let merged = wanted.iter().fold(params.clone(), |merged, (k, v)| merged.with(k, v));
@@ -127,28 +126,28 @@ pub(crate) fn candidates_among(
     parallel::map(&listed, supported).flatten().collect()
 }
 
-/// The first error of each algorithm that does not support a problem, by its name.
+/// For each algorithm that does not support a problem, by name, its first error.
 pub(crate) type Refusals = BTreeMap<&'static str, PlanError>;
 
 /// The name of the work of [`crate::Target::time_within`] in messages about limits.
 pub(crate) const TIMING: &str = "the timing of candidates";
 
-/// The candidates that a ranking lists.
+/// The candidates that a ranking must contain.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ranked {
     All,
-    /// The best candidate, and those that were timed to find it.
+    /// The best candidate, and any others that were timed to find it.
     Best,
 }
 
-/// Times the candidates of a problem and returns them best first, those that no simulator runs last.
+/// Times the candidates of a problem and returns them best first; those that no simulator runs are last.
 ///
-/// The second value is true if a finer model would take too many steps to check the choice. Leaves out candidates
-/// that do not support the case, are too large to build, are over a limit, or take long to time. Cheap candidates are
-/// timed first, so that a limit leaves out as few as possible. `only` restricts the ranking to one algorithm.
+/// The second value is true if a finer model would take too many steps to check the choice. Candidates are left out if
+/// they do not support the case, are too large to build, exceed a limit, or take long to time. Cheap candidates are
+/// timed first, so that a limit excludes few. `only` restricts the ranking to one algorithm.
 ///
 /// # Errors
-/// No candidate is left, or one fails for another reason.
+/// Returns an error if no candidate is left, or a candidate fails for another reason.
 pub(crate) fn rank(
     problem: &Problem,
     wanted: &Params,
@@ -173,7 +172,7 @@ pub(crate) fn rank(
     let time = |(_, (algorithm, params)): &(usize, (&'static dyn Algorithm, Params)), most: Option<Time>| {
         (!target.is_slow(c, *algorithm, params)).then(|| time_within(problem, *algorithm, params, most))
     };
-    // No time cuts off another one here, so all cores take part.
+    // Here no time cuts off another timing, so candidates are timed in parallel.
     let mut all = (ranked == Ranked::All).then(|| parallel::map(&listed, |one| time(one, None)));
     for one in &listed {
         interrupt::check();
@@ -188,7 +187,7 @@ pub(crate) fn rank(
         };
         match found {
             Ok(Some(one)) => {
-                // A candidate that no simulator runs is ranked last, so its time does not cut off others.
+                // A candidate that no simulator runs is ranked last, so its time must not cut off others.
                 if ranked == Ranked::Best && target.simulates(algorithm) {
                     most = Some(
                         most.map_or(one.time, |most| if one.time.seconds < most.seconds { one.time } else { most }),
@@ -222,7 +221,7 @@ pub(crate) fn rank(
         });
     }
     let is_unchecked = refine(problem, &mut timed, &mut dropped)?;
-    // The sort by time is stable: candidates with equal times keep the order of the list.
+    // The sort by time is stable, so candidates with equal times keep the order of the list.
     timed.sort_by_key(|&(at, _)| at);
     let mut timed: Vec<_> = timed.into_iter().map(|(_, one)| one).collect();
     sort(target.as_ref(), &mut timed);
@@ -231,10 +230,10 @@ pub(crate) fn rank(
     Ok((timed, is_unchecked || is_unsimulated))
 }
 
-/// Times one candidate, and refines its time as that of the best of a ranking. Returns as [`rank`].
+/// Times one candidate, and refines its time like that of a ranking's best. Returns the values of [`rank`].
 ///
 /// # Errors
-/// As [`crate::Target::time_within`] and [`crate::Target::refined`].
+/// Returns the errors of [`crate::Target::time_within`] and [`crate::Target::refined`].
 pub(crate) fn named(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -247,7 +246,7 @@ pub(crate) fn named(
     Ok((timed, is_unchecked))
 }
 
-/// A candidate whose timing was cut off, with its position in the list and the least seconds that it takes.
+/// A candidate whose timing was cut off: its position in the list, and the least time in seconds that it takes.
 struct Dropped {
     at: usize,
     algorithm: &'static dyn Algorithm,
@@ -255,12 +254,12 @@ struct Dropped {
     least: f64,
 }
 
-/// Times the best candidate by a finer model, until the target has no finer time for the best one. A candidate whose
-/// time is too short is ranked first, so the best candidate is the one whose time is most likely wrong. Then times
-/// those close behind it, whose times may be too long. Returns true if the finer model would take too many steps.
+/// Times the best candidate by a finer model, repeatedly, until the best has no finer time. A candidate whose time is
+/// too short is ranked first, so the best time is the most likely to be wrong. Then times the candidates close behind
+/// it, whose times may be too long. Returns true if the finer model would take too many steps.
 ///
 /// # Errors
-/// As [`crate::Target::refined`].
+/// Returns the errors of [`crate::Target::refined`].
 fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<Dropped>) -> Result<bool, PlanError> {
     let target = &problem.target;
     let mut left = MOST_REFINED;
@@ -283,7 +282,7 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
         (best.time, best.source) = (time, source);
         let least = timed.iter().map(|(_, one)| one.time).min_by(Time::total_cmp);
         let Some(least) = least else { return Ok(false) };
-        // Candidates that were cut off at the previous best time may be faster than the refined one.
+        // Candidates cut off at the previous best time may be faster than the refined best.
         let (again, rest): (Vec<_>, Vec<_>) =
             std::mem::take(dropped).into_iter().partition(|one| one.least < least.seconds);
         *dropped = rest;
@@ -298,24 +297,24 @@ fn refine(problem: &Problem, timed: &mut Vec<(usize, Timed)>, dropped: &mut Vec<
     }
 }
 
-/// Times a candidate by a finer model.
+/// Times a candidate by the finer model if `left` steps suffice.
 ///
 /// # Errors
-/// As [`crate::Target::refined`].
+/// Returns the errors of [`crate::Target::refined`].
 fn refined(problem: &Problem, one: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
     match problem.target.refined(problem.collective, one, left) {
-        // Closed forms also time schedules that are too large to build, and timetables reach times beyond any
+        // Closed forms also time schedules that are too large to build, and timetables give times beyond any
         // simulator's clock.
         Err(PlanError::OverLimit(_) | PlanError::Algorithm(_) | PlanError::NotTimed { .. }) => Ok(Refined::TooLarge),
         found => found,
     }
 }
 
-/// Times candidates by the finer model that were timed by their messages and take at most `most` seconds, while the
-/// steps suffice. Returns false, since the best one is checked.
+/// Times by the finer model, while steps remain, those candidates that were timed by messages and take at most `most`
+/// seconds. Returns false, because the best candidate is checked already.
 ///
 /// # Errors
-/// As [`crate::Target::refined`].
+/// Returns the errors of [`crate::Target::refined`].
 fn refine_close<'a>(
     problem: &Problem,
     timed: impl Iterator<Item = &'a mut Timed>,
@@ -334,12 +333,12 @@ fn refine_close<'a>(
 }
 
 /// Simulates candidates in the order of their predictions, until the next prediction is [`NEAR`] times the best
-/// simulated time. `file` builds the form that is simulated, and all simulations take at most `left` steps. Returns
-/// the number of simulated candidates, which are the first ones. Predictions are too fast or too slow, unequally for
-/// unlike algorithms, so the best prediction alone may be another candidate than the best one.
+/// simulated time. `file` builds the simulated schedule, and all simulations take at most `left` steps. Returns the
+/// number of simulated candidates, which are the first. The errors of predictions differ between algorithms, so the
+/// candidate with the best prediction may not be the best.
 ///
 /// # Errors
-/// As [`crate::Target::simulated`].
+/// Returns the errors of [`crate::Target::simulated`].
 pub(crate) fn simulate_nearest<'a>(
     target: &dyn Target,
     candidates: impl Iterator<Item = &'a mut Timed>,
@@ -360,16 +359,16 @@ pub(crate) fn simulate_nearest<'a>(
     Ok(count)
 }
 
-/// Sorts candidates: best first, then those that the model did not simulate, then those that no simulator runs.
+/// Sorts candidates: first by time, then those with only estimates, then those that no simulator runs.
 pub(crate) fn sort(target: &dyn Target, timed: &mut [Timed]) {
     let last = |timed: &Timed| (!target.simulates(timed.algorithm), target.is_estimated(timed));
     timed.sort_by(|a, b| last(a).cmp(&last(b)).then(a.time.total_cmp(&b.time)));
 }
 
-/// Times a candidate if the limit on steps then still admits building it.
+/// Times a candidate if the limit on steps then still admits building its schedule.
 ///
 /// # Errors
-/// As [`crate::Target::time_within`].
+/// Returns the errors of [`crate::Target::time_within`].
 pub(crate) fn time_and_spare(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -381,7 +380,7 @@ pub(crate) fn time_and_spare(
 /// Times a candidate like [`time_and_spare`]; `None` if the target finds that it takes longer than `most`.
 ///
 /// # Errors
-/// As [`crate::Target::time_within`].
+/// Returns the errors of [`crate::Target::time_within`].
 fn time_within(
     problem: &Problem,
     algorithm: &'static dyn Algorithm,
@@ -394,7 +393,7 @@ fn time_within(
     target.time_within(c, algorithm, params.clone(), most)
 }
 
-/// Candidates that are not timed because their timing is over a limit.
+/// Candidates whose timing exceeds a limit: the first, and their number.
 #[derive(Default)]
 pub(crate) struct LeftOut {
     first: Option<(String, OverLimit)>,
@@ -407,7 +406,7 @@ impl LeftOut {
         self.count += 1;
     }
 
-    /// Reports the candidates, if there are any.
+    /// Reports any candidates in a remark.
     pub(crate) fn remark(self, what: &str) {
         if let Some((name, over)) = self.first {
             let name = name.trim_end();
@@ -416,14 +415,13 @@ impl LeftOut {
     }
 }
 
-/// Errors of candidates that are the user's own functions. Such a candidate is left out of the ranking; the others
-/// stay.
+/// The errors of candidates that are the user's own functions. Such candidates are left out of the ranking.
 #[derive(Default)]
 pub(crate) struct Faults(Vec<PlanError>);
 
 impl Faults {
     /// # Errors
-    /// The error has another cause.
+    /// Returns the error unless it comes from a user's own function.
     pub(crate) fn add(&mut self, error: PlanError) -> Result<(), PlanError> {
         if let PlanError::Algorithm(AlgorithmError::Own { .. }) = error {
             self.0.push(error);
@@ -432,21 +430,21 @@ impl Faults {
         Err(error)
     }
 
-    /// Fails with the first error. Callers use it when no candidate is left.
+    /// Returns the first error, for callers without any other candidate.
     ///
     /// # Errors
-    /// The first error, if there is one.
+    /// Returns the first error, if there is one.
     pub(crate) fn fail(&mut self) -> Result<(), PlanError> {
         if self.0.is_empty() { Ok(()) } else { Err(self.0.swap_remove(0)) }
     }
 
-    /// Warns of each error.
+    /// Prints each error as a warning.
     pub(crate) fn warn(self) {
         self.0.iter().for_each(|fault| limits::warn(format!("left out: {fault}")));
     }
 }
 
-/// Returns the error of a problem without a candidate, from those of the algorithms that refused it.
+/// Returns the error for a problem without candidates, made from the errors of the algorithms.
 pub(crate) fn no_candidate(problem: &Problem, wanted: &Params, mut refused: Refusals) -> PlanError {
     if refused.len() == 1
         && let Some((_, only)) = refused.pop_first()

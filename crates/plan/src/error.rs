@@ -1,4 +1,4 @@
-//! Errors of the planner.
+//! The errors of the planner.
 
 use unisono_algorithms::AlgorithmError;
 use unisono_base::limits::OverLimit;
@@ -102,7 +102,7 @@ pub enum PlanError {
     NotProved { algorithm: String, message: String },
 }
 
-/// Names a schedule in a message, by its algorithm if that is known.
+/// Names a schedule in a message, by its algorithm if it has one.
 fn named(algorithm: &str) -> String {
     if algorithm.is_empty() { "the schedule".to_owned() } else { format!("a schedule of {algorithm}") }
 }

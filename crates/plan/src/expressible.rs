@@ -1,4 +1,4 @@
-//! Plans for a target of emitted code: candidates in the form that the target has, and which of them it can express.
+//! Plans for a target of emitted code: candidates adapted to the target, and which of them it can express.
 
 use std::collections::HashSet;
 
@@ -11,17 +11,17 @@ use unisono_schedule::verify::Method;
 
 use crate::{PlanError, Problem, Timed, candidates::simulate_nearest, fastest_file::sort_by_files};
 
-/// The most instructions of all schedules that are built to test whether the target can express them. The tests go
-/// beyond it until one candidate is expressible. Candidates without a test stay unmarked.
+/// The most instructions of all schedules that are built to test whether the target can express them. The tests
+/// continue beyond it until one candidate is expressible. Candidates without a test stay unmarked.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
-/// Candidates that are built at the same time.
+/// The number of candidates built at the same time.
 const AT_ONCE: usize = 8;
 
-/// Steps of all simulations of a plan.
+/// The most steps of all simulations of a plan.
 const MOST_SIMULATED: f64 = 16_777_216.0;
 
-/// True if the target can express a candidate, or the reason why it cannot; `None` where that was not found out.
+/// `Ok` if the target can express a candidate, or the reason why it cannot; `None` if it was not tested.
 pub type Expressible = Option<Result<(), String>>;
 
 /// The parameters of a format, by name, for algorithms that have them.
@@ -40,10 +40,11 @@ pub(crate) fn suited(format: &FormatParams, case: &Case, algorithm: &dyn Algorit
     })
 }
 
-/// Sorts candidates that the target cannot express behind the others, which keep their order, and marks all of them.
+/// Moves candidates that the target cannot express behind all others, sorts these by their files or simulations, and
+/// marks all.
 ///
 /// # Errors
-/// The target can express none of them, with the reasons.
+/// Returns an error with the reasons if the target can express no candidate.
 pub(crate) fn mark(
     problem: &Problem,
     emitter: &dyn Emitter,
@@ -65,7 +66,7 @@ pub(crate) fn mark(
     let is_enough = |found, spent| found && spent >= MOST_INSTRUCTIONS;
     let (mut rest, mut largest) = (timed.as_slice(), MOST_INSTRUCTIONS / 2);
     while !rest.is_empty() {
-        // As many as are likely to be needed.
+        // Builds as many at once as the limit is likely to allow.
         let count = (MOST_INSTRUCTIONS.saturating_sub(spent) / largest.max(1)).clamp(1, AT_ONCE).min(rest.len());
         let (candidates, others) = rest.split_at(count);
         rest = others;
@@ -87,7 +88,7 @@ pub(crate) fn mark(
                     first.push((candidate, Some(Ok(()))));
                 }
                 Some(Err(PlanError::NotExpressible { reason })) => last.push((candidate, Some(Err(reason)))),
-                // A schedule that is too large to build stays undecided.
+                // For a schedule too large to build, the answer stays unknown.
                 Some(Err(PlanError::OverLimit(_))) => last.push((candidate, None)),
                 Some(Err(e)) => return Err(e),
             }
@@ -95,7 +96,7 @@ pub(crate) fn mark(
     }
     if let Some(format) = for_gpus.filter(|_| found) {
         sort_by_files(problem, format, &mut first)?;
-        // A draft does not show everything that a proof finds.
+        // The proof of a written file may refuse more than its draft did.
         let (kept, refused): (Vec<_>, Vec<_>) = first.into_iter().partition(|row| !matches!(row.1, Some(Err(_))));
         found = !kept.is_empty();
         first = kept;
@@ -117,8 +118,8 @@ pub(crate) fn mark(
     Ok(first.into_iter().unzip())
 }
 
-/// Returns the reasons for which algorithms are refused, each with their names unless it is the only one. Of an
-/// algorithm with several parameters the first reason counts.
+/// Returns the reasons for which algorithms are refused, each with the names of its algorithms unless there is only one
+/// reason. Of several reasons for one algorithm, the first counts.
 pub(crate) fn reasons<'a>(refused: impl Iterator<Item = (&'a str, &'a String)>) -> Option<String> {
     let (mut named, mut grouped) = (HashSet::new(), Vec::<(&String, Vec<&str>)>::new());
     for (name, reason) in refused.filter(|(name, _)| named.insert(*name)) {
@@ -137,7 +138,7 @@ pub(crate) fn reasons<'a>(refused: impl Iterator<Item = (&'a str, &'a String)>) 
     }
 }
 
-/// True if the target takes chunks that the candidate's prediction does not count, because the algorithm has no
+/// Returns whether the target cuts chunks that the candidate's prediction does not count, because the algorithm has no
 /// parameter for them.
 fn takes_other_chunks(file: &File, candidate: &Timed) -> bool {
     let chunk = file.placement.as_ref().and_then(Placement::grid).map_or(1, |grid| grid.chunk);
@@ -152,7 +153,7 @@ fn accepts(emitter: &dyn Emitter, file: &File, candidate: &Timed) -> Result<(), 
     emitter.accepts(&proven).map_err(|e| PlanError::NotExpressible { reason: e.to_string() })
 }
 
-/// The schedule of a candidate in the placement that the target has.
+/// Builds a candidate's schedule, in the target's placement if there is one.
 pub(crate) fn built(problem: &Problem, emitter: &dyn Emitter, candidate: &Timed) -> Result<File, PlanError> {
     let Placed { schedule, placement } = problem.target.build(problem.collective, candidate)?;
     let mut file = File { schedule, placement, machine: Some(problem.target.machine().clone()), blocks: None };

@@ -1,8 +1,8 @@
-//! The candidate whose file for GPUs is the fastest.
+//! The search for the candidate whose file for GPUs is the fastest.
 //!
-//! A candidate has a prediction, which is cheap, an estimate of its file, and the time of its file as written. The
-//! search looks closer at the candidate whose file may be the fastest by the best that is known of it, until that one
-//! is written.
+//! A candidate has three times of rising accuracy and cost: the prediction from its schedule, an estimate from the form
+//! of its file, and the time of the written file. The search refines the candidate whose file may be fastest, until the
+//! fastest is a written file.
 
 use std::{cmp::Ordering, collections::BTreeMap};
 
@@ -18,21 +18,22 @@ use crate::{
     written::{Form, fastest_form, written_as},
 };
 
-/// Candidates whose files are estimated, and those whose files are written.
+/// The most candidates whose files are estimated.
 const MOST_ESTIMATED: usize = 16;
+/// The most candidates whose files are written.
 const MOST_WRITTEN: usize = 4;
-/// Instructions of all drafts of files that estimate candidates; the last one may exceed it.
+/// The most instructions of all drafts of files for estimates; the last draft may exceed the limit.
 const MOST_INSTRUCTIONS: usize = 1 << 18;
 
-/// The least time of a file over its prediction: the prediction counts a message and the sum of its data one after the
-/// other, and a thread block adds while it receives.
+/// The least quotient of a file's time and its prediction: the prediction counts a message and the sum of its data in
+/// sequence, and a thread block adds while it receives.
 const LEAST: f64 = 0.6;
-/// The least of that factor over the least one that was found for other parameters, and for other algorithms.
+/// A factor of the least quotient found for an algorithm, which bounds that of its other parameters.
 const LEAST_OF_ALIKE: f64 = 0.85;
+/// The least quotient expected of other algorithms, as a factor of the least found.
 const LEAST_OF_OTHERS: f64 = 0.75;
 
-/// The best known time of a candidate: predicted from its schedule, estimated from the form of its file, or that of the
-/// written file.
+/// The most accurate time known of a candidate.
 enum Known {
     Prediction,
     Estimate(Form),
@@ -41,11 +42,11 @@ enum Known {
     Nothing,
 }
 
-/// Sorts candidates: those whose files are written, then those with estimates, then the others in their order. Only
-/// candidates that the target is known to express are looked at.
+/// Sorts candidates: first those with written files, then those with estimates, then all others in their order. Only
+/// candidates that the target is known to express are examined.
 ///
 /// # Errors
-/// A schedule cannot be built.
+/// Returns an error if a schedule cannot be built.
 pub(crate) fn sort_by_files(
     problem: &Problem,
     format: &dyn GpuFormat,
@@ -55,15 +56,15 @@ pub(crate) fn sort_by_files(
     let accepted = |row: &(Timed, Expressible)| row.1 == Some(Ok(()));
     let unlooked = |row: &(Timed, Expressible)| if accepted(row) { Known::Prediction } else { Known::Nothing };
     let mut known: Vec<Known> = candidates.iter().map(unlooked).collect();
-    // The least time of a file over its prediction that was found, and the fewest chunks, by algorithm.
+    // By algorithm, the least quotient of a file's time and its prediction, and the fewest chunks among the estimates.
     let mut factors = BTreeMap::<&str, (f64, u64)>::new();
     let (mut estimates, mut files, mut instructions) = (0, 0, 0);
     loop {
         interrupt::check();
         let found = factors.values().map(|&(factor, _)| factor).reduce(f64::min);
         let unknown = found.map_or(LEAST, |found| (found * LEAST_OF_OTHERS).max(LEAST));
-        // A file moves a message in slices, so it gains the more on its prediction, the longer the messages are: what
-        // many chunks gain is no bound for fewer.
+        // A file moves a message in slices, so it gains on its prediction the more, the longer the messages are: the
+        // gain with many chunks does not bound that with fewer.
         let factor = |one: &Timed| match factors.get(one.algorithm.name()) {
             Some(&(_, fewest)) if chunks(one) < fewest => LEAST,
             Some(&(found, _)) => found * LEAST_OF_ALIKE,
@@ -133,7 +134,7 @@ pub(crate) fn sort_by_files(
         }
         rows.push((place, row));
     }
-    // Stable: the others keep the order of their predictions.
+    // Stable, so candidates without files keep the order of their predictions.
     rows.sort_by(|(a, (x, _)), (b, (y, _))| {
         a.cmp(b).then_with(|| if *a < 2 { x.time.total_cmp(&y.time) } else { Ordering::Equal })
     });
@@ -141,7 +142,7 @@ pub(crate) fn sort_by_files(
     Ok(())
 }
 
-/// Returns the chunks into which a candidate cuts its vector, 1 if it has no such parameter.
+/// Returns the number of chunks into which a candidate cuts its vector; 1 if it has no such parameter.
 fn chunks(one: &Timed) -> u64 {
     one.params.get("chunks").and_then(|text| text.parse().ok()).unwrap_or(1)
 }

@@ -1,4 +1,4 @@
-//! The forest of a plan as trees over the nodes of its network, and the times of forests by depth.
+//! The forest of a plan as trees of nodes of its network, and the times of forests by depth.
 
 use serde::Serialize;
 use unisono_algorithms::{AlgorithmError, Params};
@@ -10,56 +10,57 @@ use unisono_synthesis::{Fabric, NoForest, Roots};
 use crate::{Plan, PlanError, Problem, Timed, candidates::time_and_spare};
 
 const NAME: &str = "forest";
-/// The depths of a front, as differences from the least depth.
+/// The depths in a [`Front`], as differences from the least depth.
 const MORE: [u32; 8] = [0, 1, 2, 3, 4, 6, 10, 18];
-/// The numbers of chunks of a front, for forests of at most [`MOST_MESSAGES`] messages.
+/// The numbers of chunks in a [`Front`].
 const CHUNKS: [u32; 5] = [1, 4, 16, 64, 256];
+/// The most messages of a forest in a [`Front`].
 const MOST_MESSAGES: u64 = 1 << 18;
-/// A packing counts as fast as that of unlimited depth if its time is at most this many times as long.
+/// The quotient of a packing's time and that at unlimited depth up to which more depth is not tried.
 const NEAR: f64 = 1.001;
 
 /// The trees of one root. Nodes are numbered as in the plane.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ForestTrees {
-    /// The rank from which the trees lead to all others. Reductions run in the opposite direction.
+    /// The rank from which the trees lead to all other ranks. Reductions run in the opposite direction.
     pub root: u32,
     /// The most messages on a path from the root to a rank.
     pub depth: u32,
-    /// The number of parts of the root's block.
+    /// The number of chunks of the root's block.
     pub chunks: u32,
     /// The node of each rank.
     pub places: Vec<u32>,
-    /// Every link with its gigabits per second, of all planes together.
+    /// Each link: its two nodes, and its Gbit/s, of all planes together.
     pub links: Vec<(u32, u32, f64)>,
-    /// The different trees, those with most chunks first.
+    /// The distinct trees; trees with most chunks come first.
     pub trees: Vec<ChunkTree>,
 }
 
-/// A tree that some chunks have in common.
+/// A tree with the number of chunks that use it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ChunkTree {
     pub chunks: u32,
-    /// The nodes on the way of each message, from one rank to another. A message comes after the one that reaches its
-    /// first node.
+    /// The nodes on the path of each message, from one rank to another. A message comes after the message that reaches
+    /// its first node.
     pub messages: Vec<Vec<u32>>,
 }
 
 /// Times of forests by their depth.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Front {
-    /// The time at unlimited depth, with chunks of any size and links without latency. `None` if all ranks see the same
-    /// network, because no forest then needs more than the least depth.
+    /// The time at unlimited depth, with chunks of any size and links without latency. `None` if the network looks
+    /// alike from all ranks, because then no forest needs more than the least depth.
     pub fluid_seconds: Option<f64>,
     pub points: Vec<FrontPoint>,
 }
 
-/// The forests up to a depth.
+/// The forests of one limit on the depth.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FrontPoint {
     pub depth: u32,
-    /// The bound [`Front::fluid_seconds`] for trees of this depth.
+    /// As [`Front::fluid_seconds`], but for trees of this depth.
     pub fluid_seconds: Option<f64>,
-    /// The number of chunks and the predicted seconds of each forest.
+    /// The number of chunks and the predicted time in seconds of each forest.
     pub forests: Vec<(u32, f64)>,
 }
 
@@ -67,7 +68,7 @@ fn unsupported(reason: impl ToString) -> PlanError {
     AlgorithmError::Unsupported { algorithm: NAME, reason: reason.to_string() }.into()
 }
 
-/// Returns the part of a network and the roots of its forests.
+/// Returns the part of a network and the collective's roots of forests.
 fn part_of(problem: &Problem) -> Result<(&NetworkPart, Roots), PlanError> {
     let c = &problem.collective;
     let part = problem.target.part().downcast_ref::<NetworkPart>();
@@ -78,18 +79,18 @@ fn part_of(problem: &Problem) -> Result<(&NetworkPart, Roots), PlanError> {
     Ok((part, if c.kind.has_root() { Roots::One(c.root) } else { Roots::All }))
 }
 
-/// Returns the network with messages of near ranks alone if the best candidate is a forest of such messages, else the
-/// network with all messages.
+/// Returns the network in which only near ranks exchange messages if the best candidate is a forest for it, otherwise
+/// the whole network.
 fn fabric_of<'a>(part: &'a NetworkPart, best: &Timed) -> &'a Fabric {
     let is_near = best.algorithm.name() == NAME && best.params.get("pairs") == Some("near");
     part.fabric.near().filter(|_| is_near).unwrap_or(&part.fabric)
 }
 
 impl Plan {
-    /// Returns the trees of one root of the best candidate. `None` chooses the first root.
+    /// Returns the trees of one root of the best candidate; without `root`, those of the first root.
     ///
     /// # Errors
-    /// The best candidate is not a forest, or it has no such root.
+    /// Returns an error if the best candidate is not a forest, or has no such root.
     pub fn forest(&self, root: Option<u32>) -> Result<ForestTrees, PlanError> {
         let (problem, best) = (&self.problem, self.best());
         if best.algorithm.name() != NAME {
@@ -128,11 +129,11 @@ impl Plan {
         Ok(ForestTrees { root, depth, chunks, places, links: links.collect(), trees })
     }
 
-    /// Returns the times of forests from the least depth to the one beyond which more depth does not help. The best
-    /// candidate need not be a forest; if it is one, the same pairs of ranks exchange messages.
+    /// Returns the times of forests by depth, from the least depth to the depth beyond which the time hardly falls. The
+    /// best candidate need not be a forest; if it is, the same pairs of ranks exchange messages.
     ///
     /// # Errors
-    /// The machine is not a network, the collective has no forests, or none is found.
+    /// Returns an error if the machine is not a network, the collective has no forests, or none is found.
     pub fn front(&self) -> Result<Front, PlanError> {
         let problem = &self.problem;
         let c = problem.collective;
@@ -158,7 +159,7 @@ impl Plan {
         for depth in MORE.map(|more| least + more).into_iter().filter(|&depth| depth < c.ranks) {
             interrupt::check();
             let time = fluid(Some(depth)).map_err(refused)?;
-            // If all ranks see the same network, the messages of one root represent those of all.
+            // If the network looks alike from all ranks, the messages of one root represent those of all.
             let roots = if alike { 1 } else { roots.list(c.ranks).len() as u64 };
             let sent = roots * u64::from(c.ranks - 1);
             let mut forests = Vec::new();

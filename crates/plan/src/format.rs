@@ -14,11 +14,11 @@ use crate::{
 
 /// The format that a plan is for.
 pub enum Format {
-    /// Code: candidates are built in the form that it has, and it must be able to express the schedule.
+    /// Code: candidates are built with the target's own parameters and placement, if the target can express them.
     Code(&'static dyn Emitter),
-    /// A file by which a library chooses among its own algorithms: it must have the algorithm with its parameters.
+    /// A tuning file, by which a library chooses among its own algorithms: the library must have the candidate's.
     Rules { tuning: &'static dyn Tuning, library: Option<LibraryTable> },
-    /// A `.plan` file, which the library for MPI programs of this project runs: its schedules have ranks only.
+    /// A `.plan` file, which this project's library for MPI programs runs: its schedules contain only ranks.
     Preload,
 }
 
@@ -26,11 +26,11 @@ impl Format {
     /// The name of [`Format::Preload`].
     pub const PRELOAD: &'static str = "preload";
 
-    /// The format with a name. `library` is the image of the MPI library whose table the format must hold, or that
-    /// table in JSON; formats that need none leave it unread.
+    /// Returns the format with a name. `library` is the image of the MPI library whose table the format must hold, or
+    /// that table in JSON; formats that need no table ignore it.
     ///
     /// # Errors
-    /// There is no such format, the message lists those there are; the library is missing or has no table.
+    /// Returns an error if the name is unknown, or the library is missing or has no table.
     pub fn named(name: &str, library: Option<&[u8]>) -> Result<Self, PlanError> {
         if let Some(&emitter) = EMITTERS.iter().find(|e| e.name() == name) {
             return Ok(Self::Code(emitter));
@@ -59,7 +59,7 @@ impl Format {
         }
     }
 
-    /// The values that algorithms' parameters take for the format, where the user gives no others.
+    /// Returns the values that parameters of algorithms have for the format if the user gives no others.
     pub(crate) fn params(&self) -> &'static FormatParams {
         match self {
             Self::Code(emitter) => emitter.params(),
@@ -68,7 +68,7 @@ impl Format {
         }
     }
 
-    /// The emitter, if the format is code.
+    /// Returns the emitter, if the format is code.
     pub fn emitter(&self) -> Option<&'static dyn Emitter> {
         match self {
             Self::Code(emitter) => Some(*emitter),
@@ -77,11 +77,11 @@ impl Format {
     }
 }
 
-/// Sorts candidates that a tuning file cannot name behind the others, which keep their order, and marks all of them.
+/// Moves candidates that a tuning file cannot name behind all others, in order, and marks which it can name.
 ///
 /// # Errors
-/// The machine runs no program of the library, or the file can name none of the candidates, with the reason for the
-/// first.
+/// Returns an error if the machine runs no program of the library, or the file can name no candidate, with the reason
+/// for the first.
 pub(crate) fn mark(
     problem: &Problem,
     tuning: &dyn Tuning,
@@ -92,18 +92,18 @@ pub(crate) fn mark(
     sorted(timed, |candidate| names(problem, tuning, library, candidate))
 }
 
-/// Does the same for a `.plan` file, whose schedules send messages between ranks. Schedules that fail for another
-/// reason (more messages or steps than a file holds) are found when the plan is stored.
+/// Moves candidates that use switches behind all others, for a `.plan` file, whose schedules send messages between
+/// ranks. Schedules with more messages or steps than a file holds are found only when the plan is stored.
 ///
 /// # Errors
-/// The machine runs no MPI programs, or all candidates reduce in switches.
+/// Returns an error if the machine runs no MPI programs, or all candidates reduce in switches.
 pub(crate) fn mark_for_mpi(problem: &Problem, timed: Vec<Timed>) -> Result<(Vec<Timed>, Vec<Expressible>), PlanError> {
     check_messages(problem, Format::PRELOAD)?;
     sorted(timed, runs_on_mpi)
 }
 
 /// # Errors
-/// The reason why no `.plan` can hold a candidate.
+/// Returns the reason if no `.plan` can hold the candidate.
 pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
     let needs = candidate.algorithm.info().needs;
     if needs.contains(&Means::Messages) || needs.contains(&Means::Links) {
@@ -113,7 +113,7 @@ pub(crate) fn runs_on_mpi(candidate: &Timed) -> Result<(), String> {
 }
 
 /// # Errors
-/// The machine has no ranks that exchange messages.
+/// Returns an error if the machine has no ranks that exchange messages.
 fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     let target = &problem.target;
     // Cores of switches that reduce send messages too, and run no processes of a library.
@@ -125,10 +125,10 @@ fn check_messages(problem: &Problem, format: &str) -> Result<(), PlanError> {
     Err(PlanError::NotExpressible { reason })
 }
 
-/// Sorts candidates that are not expressible behind the others, which keep their order, and marks all of them.
+/// Moves candidates that `answer` refuses behind all others, in order, and marks all of them with its answer.
 ///
 /// # Errors
-/// None is expressible, with the reasons.
+/// Returns an error with the reasons if all are refused.
 fn sorted(
     timed: Vec<Timed>,
     answer: impl Fn(&Timed) -> Result<(), String>,
@@ -143,7 +143,7 @@ fn sorted(
     Ok(first.into_iter().chain(last).map(|(answer, candidate)| (candidate, Some(answer))).unzip())
 }
 
-/// True if the file names a candidate at the size of the problem, or the reason why it cannot.
+/// Returns the reason if the file cannot name a candidate at the size of the problem.
 fn names(
     problem: &Problem,
     tuning: &dyn Tuning,

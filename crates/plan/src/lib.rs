@@ -1,9 +1,9 @@
-//! The planner: every algorithm that applies to a problem, over its parameters, ranked by the model of the machine.
+//! The planner, which ranks every algorithm for a problem, with its parameters, by the model of the machine.
 //!
-//! One path for all machines: `problem.rs` opens the [`Target`] of a request and checks the collective,
-//! `candidates.rs` lists, times and ranks algorithms, `plan.rs` chooses the best one and builds its schedule when it is
-//! first used, `report.rs` reports it with its lower bounds, and `run.rs` simulates a proved schedule. A [`Target`] is
-//! the unit of a kind of machine, one file each in `targets/`.
+//! All machines use one path: `problem.rs` opens the [`Target`] of a request and checks the collective; `candidates.rs`
+//! lists, times and ranks algorithms; `plan.rs` chooses the best and builds its schedule on first use; `report.rs`
+//! reports it with its lower bounds; and `run.rs` simulates a proved schedule. Each kind of machine implements
+//! [`Target`] in a file of `targets/`.
 
 // The interface refuses numbers that do not fit; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]

@@ -1,4 +1,4 @@
-//! Times and simulations of schedules, for kinds of machines that state prices of messages.
+//! Times and simulations of schedules, for kinds of machines that have prices of messages.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ const WAFER_ONLY: &str = "queue_depth and noop_probability are a wafer's; among 
 /// Returns the simulated time of an unproved schedule. Errors name `algorithm` and `model`.
 ///
 /// # Errors
-/// The schedule has no task graph, or its run cannot finish.
+/// Returns an error if the schedule has no task graph, or its run cannot finish.
 pub(crate) fn time(
     schedule: &Schedule,
     prices: &impl Prices,
@@ -38,7 +38,7 @@ pub(crate) fn time(
 /// Runs a proved schedule.
 ///
 /// # Errors
-/// Options of wafers, an invalid start of a rank, a run that gets stuck.
+/// Returns an error for options of wafers, an invalid start of a rank, or a run that gets stuck.
 pub(crate) fn simulate(proven: &VerifiedFile, prices: &impl Prices, options: &RunOptions) -> Result<Run, RunError> {
     if options.for_wafers() {
         return Err(RunError::Options(WAFER_ONLY));

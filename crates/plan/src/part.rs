@@ -1,4 +1,4 @@
-//! The part of a machine that takes part in a collective, as a user names it.
+//! The part of a machine on which a collective runs, as a user names it.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ use crate::PlanError;
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum Part {
-    /// The whole machine, if its kind defines one.
+    /// The whole machine, if the kind of machine has a size.
     All,
-    /// The first ranks, or a part of a grid.
+    /// The first ranks, or a subgrid.
     Shape(Shape),
-    /// All cores of these nodes, on machines with several cores a node.
+    /// All cores of the given nodes, on machines with several cores a node.
     Nodes(Vec<u32>),
-    /// Rank k on accelerator `places[k]` of a network, in no particular grid.
+    /// Rank k on accelerator `places[k]` of a network, in any arrangement.
     Places(Vec<u32>),
 }
 
@@ -37,7 +37,7 @@ impl Part {
     /// Checks that a machine has the part.
     ///
     /// # Errors
-    /// It has not.
+    /// Returns an error if the machine does not have the part.
     pub fn check(&self, machine: &Machine) -> Result<(), MachineError> {
         match self {
             Self::Shape(shape) => machine.shape(Some(*shape)).map(|_| ()),
@@ -46,11 +46,11 @@ impl Part {
         }
     }
 
-    /// Returns the part in use after a user named a shape or a subset of nodes of `machine`, which was made of the
-    /// machine `before` and may be equal to it.
+    /// Returns the part after a user named a shape or a subset of nodes of `machine`. `machine` was derived from the
+    /// machine `before`, and may be equal to it.
     ///
     /// # Errors
-    /// The user named both, or the machine has no such part.
+    /// Returns an error if the user named both, or the machine has no such part.
     pub fn renamed(
         &self,
         before: &Machine,
@@ -60,7 +60,7 @@ impl Part {
     ) -> Result<Self, PlanError> {
         let part = match (shape, subset, self) {
             (Some(_), Some(subset), _) | (None, Some(subset), Self::Shape(_) | Self::Places(_)) => {
-                // A kind of machine without subsets reports this first.
+                // On a kind of machine without subsets, this check fails first.
                 Self::Nodes(subset).check(machine)?;
                 return Err(PlanError::ShapeAndSubset);
             }
@@ -74,15 +74,15 @@ impl Part {
         Ok(part)
     }
 
-    /// Returns the part of a machine with another description, which may number accelerators differently.
+    /// Returns the part for a changed description of the machine, which may number accelerators differently.
     pub fn without_places(&self) -> Self {
         if let Self::Places(_) = self { Self::All } else { self.clone() }
     }
 
-    /// Returns whether the part is all of the machine.
+    /// Returns whether the part is the whole machine.
     ///
     /// # Errors
-    /// The machine has no size of its own.
+    /// Returns an error if the machine has no size of its own.
     pub fn is_whole(&self, machine: &Machine) -> Result<bool, MachineError> {
         Ok(match self {
             Self::All => true,
@@ -91,10 +91,10 @@ impl Part {
         })
     }
 
-    /// Returns the shape of the part; None if the machine has none of its own.
+    /// Returns the shape of the part; `None` if the machine has no shape of its own.
     ///
     /// # Errors
-    /// The machine has no such part.
+    /// Returns an error if the machine has no such part.
     pub fn shape(&self, machine: &Machine) -> Result<Option<Shape>, MachineError> {
         match self {
             Self::All => machine.shape(None),
@@ -104,10 +104,10 @@ impl Part {
         }
     }
 
-    /// Returns the ranks along each dimension, as plans state them; None if the machine has none of its own.
+    /// Returns the number of ranks along each dimension, as in plans; `None` if the machine has no shape of its own.
     ///
     /// # Errors
-    /// As [`Self::shape`].
+    /// Returns the errors of [`Self::shape`].
     pub fn extents(&self, machine: &Machine) -> Result<Option<Vec<u32>>, MachineError> {
         let asked = match (self, machine.get::<Network>()) {
             (Self::All, Some(network)) => (network, None),

@@ -17,50 +17,49 @@ use crate::{
     stored::store_best,
 };
 
-/// The model of networks by which schedules are simulated, without thread blocks.
+/// The model that simulates schedules on networks in packets, without thread blocks.
 const PACKETS: &str = "packets";
 
 pub struct Plan {
     pub problem: Problem,
-    /// Best first; never empty. Those that the target of emitted code cannot express come last.
+    /// The timed candidates, best first; never empty. Candidates that the format cannot express come last.
     pub candidates: Vec<Timed>,
     /// The format that the plan is for.
     pub form: Option<Format>,
-    /// For each candidate, the result of checking whether the format can express it.
+    /// For each candidate, whether the format can express it.
     pub expressible: Vec<Expressible>,
     /// A library's own choice, if it was requested.
     pub library: Option<LibraryReport>,
-    /// The property of the bits that all candidates have, if one was asked for.
+    /// The property of bits that all candidates have, if one was requested.
     pub bits: Option<Bits>,
     /// The time of the best candidate without that property.
     pub fastest: Option<Time>,
-    /// True if a finer model would take too many steps to check the choice.
+    /// True if a finer model would have taken too many steps to check the choice.
     pub is_unchecked: bool,
     built: OnceLock<Result<Arc<File>, PlanError>>,
 }
 
-/// Ranks every candidate, or times the named algorithm.
+/// Ranks all candidates, or times only the named algorithm.
 ///
 /// # Errors
-/// Unknown names or parameters, cases that are not supported.
+/// Returns an error for unknown names or parameters, and for cases that are not supported.
 pub fn plan(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
     planned(problem, algorithm, params, None, Ranked::All)
 }
 
-/// Plans like [`plan`], for callers that need the best candidate only. The timing of another candidate stops when it is
-/// found to be slower, and the plan does not list it.
+/// Plans like [`plan`], for callers that need only the best candidate. The timing of a candidate that proves slower
+/// stops, and the plan does not list it.
 ///
 /// # Errors
-/// As [`plan`].
+/// Returns the errors of [`plan`].
 pub fn plan_best(problem: Problem, algorithm: Option<&str>, params: &Params) -> Result<Plan, PlanError> {
     planned(problem, algorithm, params, None, Ranked::Best)
 }
 
-/// Ranks candidates in the form that a code format needs, or unchanged for a tuning file, and chooses the best one that
-/// the format can express.
+/// Ranks candidates, adapted if the format is code, and chooses the best that the format can express.
 ///
 /// # Errors
-/// As [`plan`]; the format can express no candidate.
+/// Returns the errors of [`plan`], or an error if the format can express no candidate.
 pub fn plan_for(
     problem: Problem,
     algorithm: Option<&str>,
@@ -123,7 +122,8 @@ pub(crate) fn timed(
             let chosen = suited(form.map_or(&[], Format::params), &target.case(c), algorithm, chosen);
             let info = algorithm.info();
             let all_given = info.params.iter().all(|p| params.get(p.name).is_some());
-            // The default of a schedule is not that of its file, whose thread blocks cut messages by themselves.
+            // An algorithm's defaults suit schedules, not files for GPUs, whose thread blocks cut messages by
+            // themselves.
             let by_file = params.is_empty()
                 && emitter.is_some_and(|emitter| unisono_gpu::named(emitter.name()).is_some())
                 && target.candidates(c, params).iter().any(|(listed, _)| listed.name() == algorithm.name());
@@ -138,7 +138,7 @@ pub(crate) fn timed(
     }
 }
 
-/// Refuses a collective that is counted in units of several elements: a schedule for a run counts single elements.
+/// Refuses a collective counted in units of several elements, because a schedule counts single elements.
 fn check_counted(c: &Collective) -> Result<(), PlanError> {
     let most = c.most_elements();
     if c.unit == 1 { Ok(()) } else { Err(PlanError::NoSchedule { kind: c.kind.name(), count: c.count(), most }) }
@@ -149,10 +149,10 @@ impl Plan {
         &self.candidates[0]
     }
 
-    /// Returns the schedule of the best candidate with its placement and machine, built on first use.
+    /// Returns the schedule of the best candidate with its placement and machine, built on the first call.
     ///
     /// # Errors
-    /// The schedule is larger than its tables can hold.
+    /// Returns an error if the schedule is too large for its tables.
     pub fn built(&self) -> Result<&Arc<File>, PlanError> {
         let build = || {
             let (mut schedule, placement) = match self.form.as_ref().and_then(Format::emitter) {
@@ -171,29 +171,30 @@ impl Plan {
             Ok(Arc::new(File { schedule, placement, machine, blocks: None }))
         };
         // The limit on steps counts the build separately from the timing: `time_and_spare` times a candidate only if
-        // the limit admits its steps twice, once for the timing and once for the build.
+        // the limit admits its steps twice, for timing and build.
         self.built.get_or_init(|| counted(build)).as_ref().map_err(Clone::clone)
     }
 
     /// # Errors
-    /// As [`Plan::built`].
+    /// Returns the errors of [`Plan::built`].
     pub fn schedule(&self) -> Result<&Schedule, PlanError> {
         Ok(&self.built()?.schedule)
     }
 
-    /// Returns what [`Plan::built`] does, for a run.
+    /// Returns [`Plan::built`] for a run, which needs single elements.
     ///
     /// # Errors
-    /// As [`Plan::built`]; the plan counts in units of several elements.
+    /// Returns the errors of [`Plan::built`], or an error if the plan counts in units of several elements.
     pub fn file(&self) -> Result<Arc<File>, PlanError> {
         check_counted(&self.problem.collective)?;
         self.built().cloned()
     }
 
-    /// Returns the schedule in the form that an MPI program runs.
+    /// Returns the schedule as programs for MPI.
     ///
     /// # Errors
-    /// The machine does not run MPI programs, message passing cannot run the schedule, or it is too large.
+    /// Returns an error if the machine runs no MPI programs, message passing cannot run the schedule, or it is too
+    /// large.
     pub fn stored(&self) -> Result<Stored, PlanError> {
         check_counted(&self.problem.collective)?;
         let target = &self.problem.target;

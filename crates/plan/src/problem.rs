@@ -1,4 +1,4 @@
-//! The checked request of a user: one collective on one part of a machine.
+//! The checked request of a user: a collective on a part of a machine.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Root {
     Rank(u64),
-    /// Row and column of a PE.
+    /// The row and column of a PE.
     At(u64, u64),
 }
 
@@ -30,19 +30,19 @@ pub struct Request<'a> {
     pub root: Root,
     pub operator: Operator,
     pub dtype: Dtype,
-    /// The model; `None` chooses the machine's own.
+    /// The name of the model; `None` for the machine's own model.
     pub model: Option<&'a str>,
 }
 
 impl<'a> Request<'a> {
-    /// Returns a request for a sum of f32 to rank 0, by the machine's own model.
+    /// Returns a request for a sum of f32 with root 0, by the machine's own model.
     pub fn new(kind: Kind, machine: &'a Machine, part: Part, elements: u64) -> Self {
         let (operator, dtype) = (Operator::Sum, Dtype::F32);
         Self { kind, machine, part, elements, root: Root::Rank(0), operator, dtype, model: None }
     }
 }
 
-/// One collective on one part of a machine: the only request of the planner.
+/// A collective on a part of a machine, which is all that the planner needs.
 #[derive(Clone)]
 pub struct Problem {
     pub collective: Collective,
@@ -52,7 +52,7 @@ pub struct Problem {
 /// Returns the rank at a row and a column.
 ///
 /// # Errors
-/// The place is off the grid, or the machine has no grid.
+/// Returns an error if the position is outside the grid, or the machine has no grid.
 fn root_at(target: &dyn Target, row: u64, col: u64) -> Result<u64, PlanError> {
     let part: Option<&WaferPart> = target.part().downcast_ref();
     let no_grid = || PlanError::NoGrid { row, col, machine: target.machine().name().to_owned() };
@@ -65,17 +65,18 @@ fn root_at(target: &dyn Target, row: u64, col: u64) -> Result<u64, PlanError> {
 
 impl Problem {
     /// # Errors
-    /// A part that the machine does not have, a root outside it, counts that do not fit, an unknown model.
+    /// Returns an error for a part that the machine lacks, a root outside it, a count that does not fit or an unknown
+    /// model.
     pub fn new(request: &Request) -> Result<Self, PlanError> {
         let opened = TARGETS.iter().find_map(|kind| (kind.open)(request)).expect("every kind of machine has a target");
         Self::on(Arc::from(opened?), request)
     }
 
-    /// Returns the problem on an open target, which keeps results of earlier collectives. The machine, the part and the
-    /// model of `request` are not read.
+    /// Returns the problem on a target that is already open and caches results of earlier collectives. The machine, the
+    /// part and the model in `request` are ignored.
     ///
     /// # Errors
-    /// A root outside the part, counts that do not fit.
+    /// Returns an error if the root is outside the part or a count does not fit.
     pub fn on(target: Arc<dyn Target>, request: &Request) -> Result<Self, PlanError> {
         let root = match request.root {
             Root::Rank(rank) => rank,
@@ -89,7 +90,7 @@ impl Problem {
     /// Returns the problem that a schedule on a machine solves.
     ///
     /// # Errors
-    /// The file has no machine, or the machine has no such part.
+    /// Returns an error if the file has no machine, or the machine has no such part.
     pub fn of_file(file: &File, model: Option<&str>) -> Result<Self, PlanError> {
         let machine = file.machine.as_ref().ok_or(PlanError::NoMachine)?;
         let c = *file.schedule.collective();

@@ -1,9 +1,10 @@
 //! The time of a program's communication on a machine. Each distinct operation is priced once.
 //!
-//! Operations follow each other in the order of issue: none overlaps another operation or a kernel. A collective takes
-//! the time that [`plan_best`] predicts for its best algorithm. The messages of one read are one schedule, which is
-//! timed and simulated as such; ranks prove and execute the same one (`unisono_discover::DirectSchedule`). Parts of
-//! unlike lengths of a collective are priced as equal parts of the largest length.
+//! Operations run in the order in which the program issues them, without overlap with other operations or kernels. A
+//! collective takes the time that [`plan_best`] predicts for its best algorithm. The messages of one read form one
+//! schedule, which is timed and simulated; ranks prove and execute the same schedule
+//! (`unisono_discover::DirectSchedule`). A collective with parts of unequal lengths is priced as if all parts had the
+//! largest length.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -25,7 +26,7 @@ use crate::{
     targets::{kind_of, require},
 };
 
-/// One distinct operation of a program, with the names and sizes of its task and buffer.
+/// One distinct operation of a program, with its task and its buffer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct MovedData {
     pub moved: Moved,
@@ -34,14 +35,14 @@ pub struct MovedData {
     pub element_bytes: u64,
     /// The number of ranks of the program.
     pub nodes: u32,
-    /// The extra bytes that messages carry with each element, if only messages reduce the buffer because no library
-    /// combines its elements.
+    /// If no library can combine the buffer's elements, so that messages reduce it: the extra bytes that messages carry
+    /// with each element.
     pub reduced_with: Option<u64>,
 }
 
 impl MovedData {
-    /// Lists the operations that a discovery has found so far. `reduced` lists the buffers that only messages reduce,
-    /// with the extra bytes of each element.
+    /// Returns the operations that a discovery has found so far. `reduced` maps buffers that only messages reduce to
+    /// the extra bytes of each element.
     pub fn all(discovery: &Discovery, reduced: &HashMap<u32, u64>) -> Vec<Self> {
         let buffers: Vec<_> = discovery.buffers().collect();
         let named = |moved: Moved| {
@@ -53,7 +54,7 @@ impl MovedData {
         discovery.moved().into_iter().map(named).collect()
     }
 
-    /// Lists the operations among the memories of a process with devices. Memory 0 is the host's.
+    /// Returns the operations among the memories of a process with devices. Memory 0 is the host's.
     pub fn on_devices(discovery: &Discovery, devices: &Devices) -> Vec<Self> {
         let buffers: Vec<_> = discovery.buffers().collect();
         let named = |moved: &Moved| {
@@ -65,12 +66,12 @@ impl MovedData {
         devices.rows().iter().map(|row| named(&row.moved)).collect()
     }
 
-    /// Returns the name of the pattern, `point-to-point` if none was found.
+    /// Returns the name of the collective pattern; `point-to-point` if none was found.
     pub fn pattern(&self) -> &'static str {
         self.moved.what.pattern.map_or("point-to-point", Pattern::name)
     }
 
-    /// Returns whether the operation consists of messages between pairs and is not a collective.
+    /// Returns whether the operation consists of messages between pairs instead of a collective.
     pub fn is_messages(&self) -> bool {
         !self.moved.what.messages.is_empty()
     }
@@ -83,7 +84,7 @@ impl MovedData {
         [of.least, of.most].map(|elements| elements.saturating_mul(self.element_bytes)).to_vec()
     }
 
-    /// Returns the collective among the participants in the planner's terms: kind, elements, datatype and root.
+    /// Returns the operation as a collective among its participants: kind, elements, datatype and root.
     fn collective(&self) -> Result<(Kind, u64, Dtype, u64), PlanError> {
         let what = &self.moved.what;
         let (dtype, elements) = whole_elements(self.element_bytes, what.part.most);
@@ -96,7 +97,7 @@ impl MovedData {
     }
 
     /// Returns the messages that perform the operation; `None` if a plan or a library performs it. With `by_messages`,
-    /// messages also perform reductions.
+    /// messages perform reductions too.
     fn direct(&self, by_messages: bool) -> Option<Direct> {
         let summed = self.reduces() && (by_messages || self.reduced_with.is_some());
         if self.moved.what.by_messages || summed { self.moved.what.direct() } else { None }
@@ -106,7 +107,7 @@ impl MovedData {
     /// execute the same schedule.
     ///
     /// # Errors
-    /// The operation is a collective that combines nothing, or the schedule is too large.
+    /// Returns an error if the operation is a collective that combines nothing, or the schedule is too large.
     pub fn schedule(&self) -> Result<DirectSchedule, PlanError> {
         let not_timed = |message| PlanError::NotTimed { algorithm: "messages".to_owned(), model: "messages", message };
         let direct = self.moved.what.direct().ok_or_else(|| not_timed("it combines nothing".to_owned()))?;
@@ -114,30 +115,31 @@ impl MovedData {
     }
 }
 
-/// One distinct operation with its price. The fields are the keys of the report.
+/// One distinct operation with its price, whose fields are the keys of the report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PricedOperation {
     pub task: String,
     pub task_index: u32,
     pub buffer: String,
-    /// The number of times that it occurs.
+    /// The number of times that the operation occurs.
     pub count: u64,
     pub pattern: &'static str,
     pub ranks: u32,
-    /// Intervals of ranks: the first and the last of each.
+    /// Intervals of participants: the first and the last rank of each.
     pub participants: Vec<Vec<u32>>,
     pub root: Option<u32>,
-    /// The least and the most bytes of one rank.
+    /// The least and the most bytes that a rank sends.
     pub gives: Vec<u64>,
+    /// The least and the most bytes that a rank receives.
     pub gets: Vec<u64>,
     pub bytes: u64,
     pub messages: Option<usize>,
-    /// The name of the schedule of its messages, as in traces of runs.
+    /// The name of the schedule of the messages, as in traces of runs.
     pub schedule: Option<String>,
-    /// `largest` if unlike parts are priced as the largest, else `exact`.
+    /// `largest` if parts of unequal lengths are priced as the largest, otherwise `exact`.
     pub counts: &'static str,
     pub part_bytes: u64,
-    /// `first` if the ranks are priced as the first ranks of the machine, else `own`.
+    /// `first` if the ranks are priced as the first ranks of the machine, otherwise `own`.
     pub places: &'static str,
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
@@ -155,17 +157,17 @@ pub struct TaskTime {
     pub seconds: f64,
 }
 
-/// The time of a program's communication. The fields are the keys of the report.
+/// The time of a program's communication, whose fields are the keys of the report.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct ProgramTime {
     pub seconds: f64,
     pub model: &'static str,
-    /// The times of tasks, in the order of the first operation of each name.
+    /// The time of each task, in the order of the tasks' first operations.
     pub tasks: Vec<TaskTime>,
     pub operations: Vec<PricedOperation>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub simulated_seconds: Option<f64>,
-    /// Sentences on the costs that the time leaves out and on its assumptions.
+    /// Sentences on costs that the time leaves out, and on assumptions.
     pub notes: Vec<String>,
 }
 
@@ -197,14 +199,14 @@ struct Price {
     ratio: Option<f64>,
 }
 
-/// Operations with equal keys have equal prices.
+/// The properties that determine the price of an operation.
 #[derive(PartialEq, Eq, Hash)]
 enum Key {
     Messages(u64, Direct),
     Collective { pattern: &'static str, elements: u64, dtype: Dtype, root: u64, ranks: Vec<(u32, u32)> },
 }
 
-/// Prices the operations of programs on a part of a machine. Equal operations are priced once.
+/// Prices of the operations of programs on a part of a machine, with a cache of equal operations.
 pub struct Pricing {
     machine: Machine,
     part: Part,
@@ -215,12 +217,12 @@ pub struct Pricing {
 }
 
 impl Pricing {
-    /// Takes the first `nodes` ranks of a machine, or the grid of `part` if it has as many ranks. A `model` of `None`
-    /// chooses the machine's own. With `simulates`, every operation also runs on the machine's simulator.
+    /// Uses the first `nodes` ranks of a machine, or the grid in `part` if it has as many ranks. Without `model`, the
+    /// machine's own model is used. With `simulates`, every operation also runs on the machine's simulator.
     ///
     /// # Errors
-    /// The ranks of the machine do not exchange messages, the machine is too small, `nodes` is 0, or the model is
-    /// unknown.
+    /// Returns an error if the machine's ranks exchange no messages, the machine is too small, `nodes` is 0, or the
+    /// model is unknown.
     pub fn new(
         machine: &Machine,
         part: &Part,
@@ -240,11 +242,11 @@ impl Pricing {
         Ok(Self { machine, part, request, simulates, target, known: HashMap::new() })
     }
 
-    /// Prices all operations of a program. With `by_messages`, reductions too are messages between pairs, as in a
+    /// Prices all operations of a program. With `by_messages`, messages between pairs perform reductions too, as in a
     /// program without a search for collectives.
     ///
     /// # Errors
-    /// An operation that is too large, or whose simulation does not end well.
+    /// Returns an error if an operation is too large, or its simulation fails.
     pub fn predict(&mut self, moved: &[&MovedData], by_messages: bool) -> Result<ProgramTime, RunError> {
         let rows: Result<_, _> = moved.iter().map(|data| self.row(data, by_messages)).collect();
         Ok(ProgramTime::of(self.target.model(), rows?, self.simulates, self.target.machine()))
@@ -285,7 +287,7 @@ impl Pricing {
         })
     }
 
-    /// Returns the part with these ranks, and whether they are at their own places in it.
+    /// Returns the part with these ranks, and true if each rank keeps its place in it.
     fn part_of(&self, ranks: &[u32]) -> (Part, bool) {
         if ranks.len() == self.target.ranks() as usize { (self.part.clone(), true) } else { self.target.among(ranks) }
     }
@@ -313,7 +315,7 @@ impl Pricing {
     }
 
     fn messages(&self, data: &MovedData) -> Result<Price, RunError> {
-        // The schedule spans all nodes.
+        // The schedule contains all nodes, also those without messages.
         let DirectSchedule { schedule, expected } = data.schedule()?;
         let file = File { schedule, placement: None, machine: Some(self.machine.clone()), blocks: None };
         let file = File { placement: place(&file, &self.machine, &self.part)?, ..file };

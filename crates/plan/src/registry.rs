@@ -17,7 +17,7 @@ pub struct FormulaReport {
     model: &'static str,
     collectives: Vec<&'static str>,
     time: &'static str,
-    /// The condition under which the formula holds; None if it always does.
+    /// The condition under which the formula holds; `None` if it always holds.
     when: Option<&'static str>,
 }
 
@@ -26,14 +26,14 @@ pub struct AlgorithmReport {
     pub name: &'static str,
     collectives: Vec<&'static str>,
     params: Vec<ParamReport>,
-    /// The kinds of machines that list the algorithm.
+    /// The kinds of machines on which the algorithm is a candidate.
     pub machines: Vec<&'static str>,
     formulas: Vec<FormulaReport>,
     reference: &'static str,
     summary: &'static str,
 }
 
-/// Returns all algorithms, or those for one collective.
+/// Returns reports of all algorithms, or of those for one collective.
 pub fn registry(kind: Option<Kind>) -> Vec<AlgorithmReport> {
     let names = |kinds: &[Kind]| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>();
     let param = |param: &Param| ParamReport { name: param.name, values: param.values };

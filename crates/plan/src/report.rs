@@ -1,5 +1,5 @@
-//! The report of a plan, with the keys of the command line's JSON: the same on every kind of machine. A value that a
-//! kind of machine does not have is null.
+//! The report of a plan, with the keys of the command line's JSON, which are the same for every kind of machine. A
+//! value that a kind of machine does not have is null.
 
 use std::{any::Any, collections::BTreeMap};
 
@@ -15,9 +15,9 @@ use crate::{Bits, Expressible, Format, LibraryReport, Plan, PlanError, Problem, 
 pub struct PhaseReport {
     pub name: String,
     pub cycles: f64,
-    /// The terms of the slowest of the phase's parallel lines.
+    /// The cost terms of the slowest of the phase's parallel lines.
     pub terms: Terms,
-    /// The algorithm's own choices, or the reason why its time is sharper than the model's.
+    /// The algorithm's own choices in the phase, or why its time is more exact than the model's.
     pub note: Option<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct Prediction {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub source: TimeSource,
-    /// `None` where the schedule is too large to be built for its terms.
+    /// `None` if the schedule is too large to be built for its terms.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
 }
@@ -37,12 +37,12 @@ impl Prediction {
     }
 }
 
-/// Memory for inputs, outputs and scratch memory, in bytes.
+/// The memory for inputs, outputs and scratch data, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct MemoryReport {
-    /// The memory of the PE that needs most.
+    /// The memory of the PE that needs the most.
     pub needed_bytes: u64,
-    /// The memory of a PE.
+    /// The memory that each PE has.
     pub pe_bytes: u64,
 }
 
@@ -52,7 +52,7 @@ pub struct BoundReport {
     pub cycles: Option<f64>,
     pub seconds: f64,
     pub reference: &'static str,
-    /// The reference again, under the key that plans use.
+    /// The reference again, under the key that plans have used.
     pub source: &'static str,
     pub assumes: String,
     pub standing: Standing,
@@ -66,9 +66,9 @@ pub struct CandidateReport {
     pub seconds: f64,
     pub ratio: Option<f64>,
     pub source: TimeSource,
-    /// True if the target of emitted code can express it; `None` without a target, and where that was not found out.
+    /// True if the plan's format can express the candidate; `None` without a format, or if this was not tested.
     pub expressible: Option<bool>,
-    /// The reason why the target cannot.
+    /// The reason why the format cannot express the candidate.
     pub refused: Option<String>,
 }
 
@@ -85,32 +85,33 @@ pub struct PlanReport {
     pub root: u32,
     pub algorithm: &'static str,
     pub params: BTreeMap<String, String>,
-    /// The performance guideline that the algorithm makes true; `None` if it does not run collectives in sequence.
+    /// The performance guideline that the algorithm fulfils; `None` if it does not run collectives in sequence.
     pub guideline: Option<String>,
     pub model: &'static str,
-    /// The side of a network that times come from: `measured` or `data-sheet`. Bounds are of the data sheet.
+    /// The source of a network's rates for times: `measured` or `data-sheet`. Bounds use the data sheet.
     pub rates: Option<&'static str>,
-    /// The target of emitted code that the plan is for.
+    /// The format that the plan is for.
     pub target: Option<&'static str>,
-    /// True if inputs, outputs and scratch memory fit the memory of a PE; `None` where PEs have no such limit.
+    /// True if inputs, outputs and scratch data fit into the memory of a PE; `None` if PEs have no such limit.
     pub fits_sram: Option<bool>,
     pub memory: Option<MemoryReport>,
     pub predicted: Prediction,
     pub lower_bound: Option<BoundReport>,
-    /// The least time of all schedules by the model, where a candidate is known to have it; schedules may end before it
-    /// on the machine.
+    /// The least time of all schedules by the model, if a candidate is known to attain it. On the machine, schedules
+    /// may be faster.
     pub model_optimum: Option<BoundReport>,
     pub ratio: Option<f64>,
-    /// GB/s as nccl-tests define them, of the predicted time.
+    /// The algorithm bandwidth in GB/s, as nccl-tests define it, by the predicted time.
     pub algbw: Option<f64>,
+    /// The bus bandwidth in the same sense.
     pub busbw: Option<f64>,
-    /// Sentences on the costs that the times leave out, their assumptions and their sources.
+    /// Sentences on costs that the times leave out, and on assumptions and sources.
     pub notes: Vec<String>,
     pub candidates: Vec<CandidateReport>,
-    /// The own choice of a library, where it was asked for.
+    /// A library's own choice, if it was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<LibraryReport>,
-    /// The properties of the bits that all candidates have, where they were asked for.
+    /// The properties of bits that all candidates have, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<Vec<&'static str>>,
     /// The predicted time divided by that of the fastest candidate without these properties.
@@ -119,25 +120,25 @@ pub struct PlanReport {
 }
 
 impl Plan {
-    /// The time of the best candidate divided by the bound that plans are compared with; `None` where that is 0.
+    /// Returns the time of the best candidate divided by the bound that plans are compared with; `None` if that is 0.
     pub fn ratio(&self) -> Option<f64> {
         let (_, bound) = tightest(&self.problem.cost())?;
         ratio(self.best(), Some(bound))
     }
 
-    /// Reports the bound that plans are compared with.
+    /// Returns the bound that plans are compared with.
     pub fn bound(&self) -> Option<BoundReport> {
         tightest_report(&self.problem)
     }
 
     /// # Errors
-    /// The schedule cannot be built.
+    /// Returns an error if the schedule cannot be built.
     pub fn report(&self) -> Result<PlanReport, PlanError> {
         let (target, c, best) = (&self.problem.target, &self.problem.collective, self.best());
         let problem = self.problem.cost();
         let bound = tightest(&problem);
         let least = bound.map(|(_, time)| time);
-        // A simulation of a candidate that has cost terms is no time of the model.
+        // A candidate with cost terms has a time by the model instead.
         let is_of_model = |timed: &&Timed| timed.source != TimeSource::Simulated || timed.estimate.is_none();
         let first = self.candidates.iter().filter(is_of_model).map(|timed| timed.time).min_by(Time::total_cmp);
         let optimum = first
@@ -205,13 +206,13 @@ pub(crate) fn map(params: &Params) -> BTreeMap<String, String> {
     params.iter().map(|(k, v)| (k.to_owned(), v.to_owned())).collect()
 }
 
-/// Reports every lower bound that applies, in the order of the registry.
+/// Returns every lower bound that applies, in the order of the registry.
 pub fn bounds(problem: &Problem) -> Vec<BoundReport> {
     let problem = problem.cost();
     unisono_cost::bounds(&problem).into_iter().map(|bound| bound_report(problem.part, bound)).collect()
 }
 
-/// Reports the largest of the bounds that hold for every schedule.
+/// Returns the largest of the bounds that hold for every schedule.
 pub(crate) fn tightest_report(problem: &Problem) -> Option<BoundReport> {
     let problem = problem.cost();
     tightest(&problem).map(|bound| bound_report(problem.part, bound))
@@ -229,11 +230,11 @@ pub(crate) fn bound_report(part: &dyn Any, (bound, time): (&'static dyn Bound, T
     }
 }
 
-/// Predicts the time of a schedule of any origin where it is placed, by a model of its machine. A planned schedule gets
-/// the time of its plan.
+/// Predicts the time of any schedule on the nodes where it is placed, by a model of its machine. A planned schedule
+/// gets the time of its plan.
 ///
 /// # Errors
-/// The file has no machine, the schedule or its placement is wrong, or the machine has no model of schedules.
+/// Returns an error if the file has no machine, the schedule or placement is wrong, or the machine has no such model.
 pub fn predict(file: &File, model: Option<&str>) -> Result<Prediction, PlanError> {
     let problem = Problem::of_file(file, model)?;
     problem.target.predict(&file.schedule, file.placement.as_ref())

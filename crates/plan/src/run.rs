@@ -1,4 +1,4 @@
-//! Simulated runs: one result and one set of options for the simulators of all kinds of machines.
+//! Simulated runs: a common result and common options for the simulators of all kinds of machines.
 
 use unisono_base::{limits::OverLimit, rounded};
 use unisono_cost::endpoint::TICKS_PER_NS;
@@ -15,18 +15,18 @@ use crate::{PlanError, targets::kind_of};
 /// The options of a simulated run. A kind of machine refuses those that do not apply to it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RunOptions {
-    /// Among ranks: the model of messages; `None` for the machine's own.
+    /// Among ranks: the model that prices messages; `None` for the machine's own.
     pub model: Option<String>,
-    /// Among ranks: the start of each rank in nanoseconds.
+    /// Among ranks: the time at which each rank starts, in nanoseconds.
     pub start_ns: Option<Vec<f64>>,
-    /// Among ranks: the noise that lengthens the work of CPUs, in nanoseconds.
+    /// Among ranks: random delays of the work of CPUs, in nanoseconds.
     pub noise: Option<Noise>,
-    /// On a wafer: the wavelets that a router queues per color and input; `None` for the machine's own number.
+    /// On a wafer: the number of wavelets that a router queues for each color and input; `None` for the machine's own.
     pub queue_depth: Option<u32>,
-    /// On a wafer: the share of cycles in which a PE idles.
+    /// On a wafer: the fraction of cycles in which a PE idles.
     pub noop_probability: f64,
     pub seed: u64,
-    /// Nodes whose operations are recorded.
+    /// The nodes whose operations are recorded.
     pub traced: Vec<u32>,
 }
 
@@ -39,10 +39,10 @@ impl RunOptions {
         self.model.is_some() || self.start_ns.is_some() || self.noise.is_some()
     }
 
-    /// Returns the options of the endpoint engine for a clock of `ticks_per_ns`.
+    /// Returns the options for the endpoint simulator, with a clock of `ticks_per_ns`.
     ///
     /// # Errors
-    /// A start is negative, later than a day, or not a number.
+    /// Returns an error if a start is negative, later than a day, or not a number.
     pub fn of_ranks(&self, ticks_per_ns: f64) -> Result<endpoint::Options, RunError> {
         let start = self.start_ns.as_deref().unwrap_or_default();
         if let Some(&found) = start.iter().find(|t| !(0.0..=8.64e13).contains(*t)) {
@@ -68,16 +68,17 @@ impl RunOptions {
 /// Runs a proved schedule with the simulator of its machine.
 ///
 /// # Errors
-/// A schedule without a machine, options that the kind of machine refuses, a run that gets stuck.
+/// Returns an error if the schedule has no machine, the kind of machine refuses an option, or the run gets stuck.
 pub fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
     let machine = proven.file().machine.as_ref().ok_or(PlanError::NoMachine)?;
     (kind_of(machine).simulate)(proven, options)
 }
 
-/// Runs proved schedules on one machine, each at its placement. All start at the same time.
+/// Runs proved schedules together on one machine, each on its placement. All start at the same time.
 ///
 /// # Errors
-/// As [`simulate`]; the schedules are on different machines, or the simulator of the machine runs one schedule only.
+/// Returns the errors of [`simulate`], or an error if the schedules are on different machines or the simulator runs
+/// only one.
 pub fn simulate_beside(proven: &[VerifiedFile]) -> Result<Vec<Run>, RunError> {
     let machine = |file: &VerifiedFile| file.file().machine.clone().ok_or(PlanError::NoMachine);
     let Some(first) = proven.first() else { return Ok(Vec::new()) };
@@ -137,7 +138,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Returns whether the schedule needs more than the machine or the simulator offers.
+    /// Returns whether the schedule needs something that the machine or the simulator does not offer.
     pub fn is_unsupported(&self) -> bool {
         match self {
             Self::Lower(e) => !matches!(e, LowerError::Wrong(_) | LowerError::OverLimit(_)),
@@ -146,7 +147,7 @@ impl RunError {
         }
     }
 
-    /// Returns the operations that wait for ever, if the run began and did not finish.
+    /// Returns the operations that wait forever; `None` if the run did not begin.
     pub fn stuck(&self) -> Option<Vec<String>> {
         match self {
             Self::Fabric(fabric::SimError::Deadlock { stuck, .. }) => {
@@ -166,7 +167,7 @@ impl RunError {
 /// A simulator of schedules.
 #[derive(Debug)]
 pub struct Simulator {
-    /// The name in `--sim`.
+    /// The name that `--sim` accepts.
     pub name: &'static str,
     pub summary: &'static str,
     /// True if a run can choose the model that prices messages.
@@ -221,14 +222,14 @@ pub enum Value {
     Text(String),
 }
 
-/// The time at which each node finished.
+/// The time at which each node finishes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Finish {
     Cycles(Vec<u32>),
     Nanoseconds(Vec<f64>),
 }
 
-/// The operations of the traced nodes.
+/// The recorded operations of the traced nodes.
 #[derive(Clone, Debug)]
 pub enum Trace {
     None,
@@ -239,34 +240,34 @@ pub enum Trace {
 /// The comparison of a run's outputs with plain arithmetic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Checked {
-    /// The number of elements, from the first on, whose outputs were compared.
+    /// The number of elements, from the first, whose outputs were compared.
     pub elements: u32,
     pub correct: bool,
-    /// The first output that differs.
+    /// A description of the first output that differs.
     pub mismatch: Option<String>,
 }
 
 impl Checked {
-    /// Returns `None` for a run without data, since no output was checked.
+    /// Returns the comparison; `None` for a run without data, which checks no output.
     fn of(elements: u32, correct: bool, mismatch: Option<String>) -> Option<Self> {
         (elements > 0).then_some(Self { elements, correct, mismatch })
     }
 }
 
-/// The result of a simulation on a machine of any kind. A value that its simulator does not report is `None`.
+/// The result of a simulation on a machine of any kind. Values that the simulator does not report are `None`.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// The name in `--sim`.
+    /// The name that `--sim` accepts.
     pub simulator: &'static str,
     pub cycles: Option<u64>,
     pub seconds: f64,
-    /// The time at the precision of the simulation's clock.
+    /// The time of the run, exact to the simulator's clock.
     pub nanoseconds: f64,
     pub finish: Finish,
     pub events: u64,
-    /// The cycles for which wavelets waited at routers.
+    /// The number of cycles for which wavelets waited at routers.
     pub stalls: Option<u64>,
-    /// The comparison of the outputs with plain arithmetic; `None` if no data flowed.
+    /// The comparison of the outputs with plain arithmetic; `None` if the run had no data.
     pub checked: Option<Checked>,
     /// Further results of the simulator: name, value, unit.
     pub metrics: Vec<(&'static str, Value, &'static str)>,
@@ -294,7 +295,7 @@ impl Run {
         }
     }
 
-    /// Returns the result of a run among ranks, for a clock of `ticks_per_ns`.
+    /// Returns the result of a run among ranks, whose clock has `ticks_per_ns`.
     pub fn among_ranks(run: endpoint::Run, ticks_per_ns: f64, wall_seconds: f64) -> Self {
         let nanoseconds = run.makespan as f64 / ticks_per_ns;
         Self {
@@ -315,7 +316,7 @@ impl Run {
         }
     }
 
-    /// Returns the result of a run on a network, of which one of `planes` equal planes was simulated.
+    /// Returns the result of a run on a network that simulated one of `planes` equal planes.
     pub fn on_network(run: network::Run, ticks_per_ns: f64, planes: u32, wall_seconds: f64) -> Self {
         let mut made = Self::among_ranks(run.hosts, ticks_per_ns, wall_seconds);
         made.simulator = NETWORK.name;

@@ -1,9 +1,9 @@
-//! The best candidate of a plan in the form that an MPI program runs: a proven schedule over blocks.
+//! The best candidate of a plan as MPI programs run it: a proved schedule over blocks.
 //!
-//! The algorithm is built for several counts: the requested one, and slightly larger ones that it can divide into
-//! pieces of equal length. In each schedule, elements are grouped into the largest blocks for which every length and
-//! offset is a whole number of blocks. The schedule with the fewest blocks is stored. A ring of P ranks thus has P
-//! blocks, recursive doubling one, a pipeline as many as it has segments; each serves every count.
+//! The algorithm is built for several counts: the requested count, and slightly larger counts that it can divide into
+//! pieces of equal length. In each schedule, elements are grouped into the largest blocks of which all lengths and
+//! offsets are multiples. The schedule with the fewest blocks is stored, and serves every count. A ring of P ranks thus
+//! has P blocks, recursive doubling has one, and a pipeline as many as segments.
 
 use unisono_algorithms::{Case, Params};
 use unisono_base::narrow;
@@ -16,7 +16,7 @@ use unisono_schedule::{
 
 use crate::{PlanError, Timed};
 
-/// Stores a candidate. `asked` builds its schedule for the requested count.
+/// Stores a candidate over blocks. `asked` builds its schedule for the requested count.
 pub(crate) fn store_best<'a>(
     case: &Case,
     best: &Timed,
@@ -49,7 +49,7 @@ pub(crate) fn store_best<'a>(
 /// Proves a schedule and stores it.
 ///
 /// # Errors
-/// The proof fails, or message passing cannot run it.
+/// Returns an error if the proof fails, or message passing cannot run the schedule.
 pub fn stored(schedule: Schedule) -> Result<Stored, PlanError> {
     Ok(store(&proved(schedule)?)?)
 }
@@ -57,7 +57,7 @@ pub fn stored(schedule: Schedule) -> Result<Stored, PlanError> {
 /// Proves a schedule.
 ///
 /// # Errors
-/// The proof fails.
+/// Returns an error if the proof fails.
 pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError> {
     let origin = schedule.origin().to_owned();
     Verified::new(schedule, Method::Auto).map_err(|proof| PlanError::NotProved {
@@ -66,9 +66,9 @@ pub(crate) fn proved(schedule: Schedule) -> Result<Verified<'static>, PlanError>
     })
 }
 
-/// Returns the requested count, and the next larger multiples of the numbers of pieces, and of the lengths of pieces,
-/// into which algorithms divide vectors. Counts are at most about a quarter larger, so that algorithms with thresholds
-/// behave as they do for the requested count.
+/// Returns the requested count, and the next larger multiples of the numbers and lengths of pieces into which
+/// algorithms divide vectors. Counts are at most about a quarter larger, so that algorithms with thresholds behave as
+/// for the requested count.
 fn counts(c: &Collective, params: &Params) -> Vec<u32> {
     let number = |name: &str| params.get(name).and_then(|value| value.parse::<u64>().ok());
     let ranks = u64::from(c.ranks);

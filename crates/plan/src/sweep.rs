@@ -16,9 +16,9 @@ use crate::{
 pub struct Point {
     pub shape: Vec<u32>,
     pub elements: u64,
-    /// The model of the times: that of a plan of the same part, unless another was requested.
+    /// The model's name for all times: that of a plan of the same part, unless another was requested.
     pub model: &'static str,
-    /// The name that users give: on a wafer, `chain` includes compositions of it.
+    /// The short name of the fastest algorithm: on a wafer, `chain` includes compositions of it.
     pub best: String,
     pub params: BTreeMap<String, String>,
     pub cycles: Option<f64>,
@@ -31,12 +31,12 @@ pub struct Point {
     pub seconds_by_algorithm: BTreeMap<String, f64>,
 }
 
-/// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best one of each
-/// algorithm counts. A named algorithm is timed with the given parameters or, without any, those of
-/// [`crate::Target::settings`]. Leaves out algorithms that do not support the case.
+/// Times candidates and the baseline. Without `names`, the candidates are those of a plan, and the best of each
+/// algorithm counts. A named algorithm is timed with the given parameters or, without any, with those of
+/// [`crate::Target::settings`]. Algorithms that do not support the case are left out.
 ///
 /// # Errors
-/// Unknown names, or no name that supports the case.
+/// Returns an error if a name is unknown, or no name supports the case.
 pub fn sweep_point(
     problem: Problem,
     names: &[String],
@@ -66,7 +66,7 @@ pub fn sweep_point(
         faults.warn();
         timed
     };
-    // Of equal times the first wins, so that the user's order decides ties. A plan's best candidate is first.
+    // Of equal times the first wins, so the user's order decides ties. A plan lists its best candidate first.
     let better = |a: &Time, b: &Time| !names.is_empty() && a.total_cmp(b).is_lt();
     let best = timed.iter().reduce(|best, t| if better(&t.1.time, &best.1.time) { t } else { best });
     let (name, best) = best.expect("there is a candidate");
@@ -98,10 +98,10 @@ pub fn sweep_point(
     })
 }
 
-/// Times an algorithm at its best setting. One that is slow to time is refused unless it is `alone`.
+/// Times an algorithm with its best parameters. An algorithm that is slow to time is refused unless it is `alone`.
 ///
 /// # Errors
-/// An unknown name, a case that it does not support, or a slow one.
+/// Returns an error if the name is unknown, or the algorithm does not support the case or is slow to time.
 pub(crate) fn at_best_setting(problem: &Problem, name: &str, params: &Params, alone: bool) -> Result<Timed, PlanError> {
     let (target, c) = (&problem.target, problem.collective);
     let one = |params: &Params| -> Result<Timed, PlanError> {
@@ -136,7 +136,7 @@ pub(crate) fn at_best_setting(problem: &Problem, name: &str, params: &Params, al
     timed.into_iter().next().ok_or_else(|| refused.expect("there is a setting, and it was timed or refused"))
 }
 
-/// Returns the first candidate of each short name, in order.
+/// Returns the best candidate of each short name, best first.
 fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
     let mut first: Vec<(String, Timed)> = Vec::new();
     for timed in ranked {
@@ -148,7 +148,7 @@ fn best_of_each(offers: &[Means], ranked: Vec<Timed>) -> Vec<(String, Timed)> {
     first
 }
 
-/// Returns the ratio of two times, in cycles if both have them; `None` if the second is 0.
+/// Returns `long` divided by `short`, in cycles if both have them; `None` if `short` is 0.
 fn quotient(long: Time, short: Time) -> Option<f64> {
     let (long, short) = match (long.cycles, short.cycles) {
         (Some(long), Some(short)) => (long, short),

@@ -1,4 +1,4 @@
-//! The interface of a kind of machine to the planner: its parts, its model, the timing and building of algorithms.
+//! The interface of a kind of machine to the planner: its parts, its model, and the timing and building of algorithms.
 
 use std::any::Any;
 
@@ -15,31 +15,31 @@ use crate::{
     targets::{TargetKind, kind_of},
 };
 
-/// Facts of a plan that only some kinds of machines have; `None` for the others.
+/// Facts of a plan that only some kinds of machines have; `None` for other kinds.
 #[derive(Default)]
 pub struct Details {
     pub memory: Option<MemoryReport>,
-    /// Cost terms of the best candidate.
+    /// The cost terms of the best candidate.
     pub terms: Option<Terms>,
     pub phases: Option<Vec<PhaseReport>>,
     pub note: Option<String>,
 }
 
-/// The answer of a finer model to the time of a candidate.
+/// The time of a candidate by a finer model.
 pub enum Refined {
     Finer(Time, TimeSource),
-    /// The finer model agrees, or there is none.
+    /// The finer model agrees, or does not exist.
     Agrees,
-    /// The steps that are left do not suffice.
+    /// The remaining steps do not suffice for the finer model.
     TooLarge,
 }
 
-/// Returns whether the numbers, of ranks or places, are 0, 1, 2, and so on.
+/// Returns whether the indices, of ranks or places, are 0, 1, 2, and so on.
 pub(crate) fn is_first(ranks: &[u32]) -> bool {
     ranks.iter().copied().eq(0..narrow(ranks.len()))
 }
 
-/// A part of a machine, which serves any number of collectives.
+/// A part of a machine, prepared for planning any number of collectives.
 pub trait Target: Send + Sync {
     /// Returns the machine as a machine file describes it.
     fn machine(&self) -> &Machine;
@@ -50,15 +50,15 @@ pub trait Target: Send + Sync {
     /// Returns the name of the model that ranks candidates.
     fn model(&self) -> &'static str;
 
-    /// Returns the view that lower bounds read; each kind of machine has its own type in `unisono_cost`.
+    /// Returns the part as lower bounds read it; each kind of machine has its own type in `unisono_cost`.
     fn part(&self) -> &dyn Any;
 
     fn case(&self, collective: Collective) -> Case<'_>;
 
-    /// Returns the algorithm and parameters of a name.
+    /// Returns the algorithm with a name, and its parameters.
     ///
     /// # Errors
-    /// Unknown names or parameters, a case that is not supported.
+    /// Returns an error for an unknown name or parameter, or a case that is not supported.
     fn resolve(
         &self,
         collective: Collective,
@@ -68,22 +68,22 @@ pub trait Target: Send + Sync {
         resolve(name, &self.case(collective), params)
     }
 
-    /// Lists algorithms with parameters that are worth ranking.
+    /// Returns the algorithms with the parameters that are worth ranking.
     fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
         candidates::candidates(&self.case(collective), wanted)
     }
 
-    /// Returns whether timing takes so long that the candidate is timed only if the user names it alone.
+    /// Returns whether timing takes so long that the candidate is timed only if the user names no other algorithm.
     fn is_slow(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> bool {
         false
     }
 
-    /// Simulates the candidates near the best one, if the model is a simulation, or if the choice of the best one
-    /// (`is_choice`) needs it because the model errs. Returns true if some near the best one were not simulated, so
-    /// that the choice is not checked.
+    /// Simulates the candidates near the best, if the model is a simulation, or if the model errs and the choice of the
+    /// best (`is_choice`) depends on it. Returns true if some candidates near the best were not simulated, so that the
+    /// choice is unchecked.
     ///
     /// # Errors
-    /// A candidate that cannot be simulated, for another reason than a limit.
+    /// Returns an error if a candidate cannot be simulated for another reason than a limit.
     fn simulate_best(
         &self,
         _collective: Collective,
@@ -93,26 +93,27 @@ pub trait Target: Send + Sync {
         Ok(false)
     }
 
-    /// Times a candidate by a finer model, if there is one, and subtracts the steps from those that are left.
+    /// Times a candidate by a finer model, if there is one, and subtracts the steps taken from the remaining steps
+    /// `_left`.
     ///
     /// # Errors
-    /// The schedule cannot be built or run.
+    /// Returns an error if the schedule cannot be built or run.
     fn refined(&self, _collective: Collective, _best: &Timed, _left: &mut u128) -> Result<Refined, PlanError> {
         Ok(Refined::Agrees)
     }
 
-    /// Returns whether the model is a simulation that did not run for this candidate. Such candidates are ranked after
-    /// the others.
+    /// Returns whether the candidate's time is an estimate because the model, a simulation, did not run for it. Such
+    /// candidates are ranked last.
     fn is_estimated(&self, _timed: &Timed) -> bool {
         false
     }
 
-    /// Simulates the schedule that `file` builds, with the predicted time `predicted`, and subtracts its steps from
-    /// those that are left. `None` if too few are left, or if the kind of machine does not simulate plans for emitted
-    /// code.
+    /// Simulates the schedule that `_file` builds, whose predicted time is given, and subtracts its steps from the
+    /// remaining steps `_left`. Returns `None` if too few remain, or if plans for emitted code are not simulated on
+    /// this kind of machine.
     ///
     /// # Errors
-    /// The schedule cannot be built, or its run cannot finish.
+    /// Returns an error if the schedule cannot be built, or its run cannot finish.
     fn simulated(
         &self,
         _predicted: Time,
@@ -122,16 +123,16 @@ pub trait Target: Send + Sync {
         Ok(None)
     }
 
-    /// Returns the elementary steps of [`Target::time_within`]; [`Target::build`] takes as many again. 0 if they do not
-    /// count.
+    /// Returns the elementary steps that [`Target::time_within`] takes; [`Target::build`] takes as many again. 0 if
+    /// they are not counted.
     fn steps(&self, _collective: Collective, _algorithm: &dyn Algorithm, _params: &Params) -> u128 {
         0
     }
 
-    /// Returns the time of an algorithm; `None` if the target finds early that it takes longer than `most`.
+    /// Returns a candidate with its time; `None` if the target finds early that it takes longer than `most`.
     ///
     /// # Errors
-    /// A case that is not supported, a schedule that is too large to build.
+    /// Returns an error if the case is not supported, or the schedule is too large to build.
     fn time_within(
         &self,
         collective: Collective,
@@ -143,34 +144,34 @@ pub trait Target: Send + Sync {
     /// Builds the schedule of a candidate with its placement.
     ///
     /// # Errors
-    /// The schedule is larger than its tables can hold.
+    /// Returns an error if the schedule is too large for its tables.
     fn build(&self, collective: Collective, candidate: &Timed) -> Result<Placed, PlanError>;
 
-    /// Returns the part that consists of some ranks, in ascending order, and whether the ranks keep their places in it.
-    /// If the kind of machine cannot name such a part, the part is the first ranks.
+    /// Returns the part that consists of the given ranks, ascending, and true if they keep their places in it. If the
+    /// kind of machine cannot name that part, returns the part of as many first ranks.
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         (Part::Shape(Shape::line(narrow(ranks.len()))), is_first(ranks))
     }
 
-    /// Returns facts of a plan beyond its time.
+    /// Returns the facts of a plan beyond its time.
     ///
     /// # Errors
-    /// The schedule cannot be built.
+    /// Returns an error if the schedule cannot be built.
     fn details(&self, plan: &Plan) -> Result<Details, PlanError>;
 
-    /// Predicts the time of a schedule of any origin by the model.
+    /// Predicts the time of any schedule by the model.
     ///
     /// # Errors
-    /// The schedule is wrong, or the machine has no model of schedules.
+    /// Returns an error if the schedule is wrong, or the machine has no model of schedules.
     fn predict(&self, _schedule: &Schedule, _placement: Option<&Placement>) -> Result<Prediction, PlanError> {
         let (machine, kind) = (self.machine().name().to_owned(), self.machine().kind().to_owned());
         Err(PlanError::NoPrediction { machine, kind })
     }
 
-    /// Returns the parameters of a named algorithm that a sweep tries if the user gives none.
+    /// Returns the parameters with which a sweep tries a named algorithm if the user gives none.
     ///
     /// # Errors
-    /// An unknown name.
+    /// Returns an error if the name is unknown.
     fn settings(&self, collective: Collective, name: &str) -> Result<Vec<Params>, AlgorithmError> {
         Ok(find(name)?.candidates(&self.case(collective)))
     }
@@ -185,7 +186,7 @@ impl dyn Target + '_ {
         kind_of(self.machine())
     }
 
-    /// Returns whether the simulator of the machine runs schedules of an algorithm. Other candidates are ranked last.
+    /// Returns whether the machine's simulator can run schedules of an algorithm. Other candidates are ranked last.
     pub fn simulates(&self, algorithm: &dyn Algorithm) -> bool {
         !self.kind().compares.contains(&algorithm.name())
     }

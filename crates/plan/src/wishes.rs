@@ -1,28 +1,30 @@
-//! The plan of a request with all that a user may wish for it.
+//! The plan of a request with all options of a user.
 
 use unisono_algorithms::Params;
 
 use crate::{Bits, Format, Plan, PlanError, Problem, Request, library_bits, library_choice, plan_for};
 
-/// The wishes of a user beyond the collective and the machine. By default there are none.
+/// The options of a user beyond the collective and the machine. By default all are absent.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Wishes<'a> {
-    /// The one algorithm to plan.
+    /// The only algorithm to plan.
     pub algorithm: Option<&'a str>,
-    /// The format of code or the tuning file for which the plan is made, and the library's file that it starts from.
+    /// The format of code or of tuning files for which the plan is made.
     pub target: Option<&'a str>,
+    /// The MPI library's image or table, for formats that need one.
     pub file: Option<&'a [u8]>,
     /// The library whose own choice is reported beside the plan.
     pub behaves_as: Option<&'a str>,
-    /// The property of the result's bits that the plan must have, with a number of logical contributors.
+    /// The property of the result's bits that the plan must have.
     pub bits: Option<&'a str>,
+    /// The number of logical contributors.
     pub contributors: Option<u32>,
 }
 
 /// Plans a request.
 ///
 /// # Errors
-/// Those of [`Problem::new`] and [`plan_for`]; unknown names of a format, a library or a property of bits.
+/// Returns the errors of [`Problem::new`] and [`plan_for`], and an error for an unknown format, library or property.
 pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> Result<Plan, PlanError> {
     let form = wishes.target.map(|name| Format::named(name, wishes.file)).transpose()?;
     let problem = Problem::new(request)?;
@@ -37,7 +39,7 @@ pub fn plan_as(request: &Request<'_>, params: &Params, wishes: &Wishes<'_>) -> R
         made = made.with_bits(bits)?;
     }
     if wishes.algorithm.is_some() {
-        // The fastest candidate is unknown.
+        // Only this algorithm was timed.
         made.fastest = None;
     }
     made.library = library;

@@ -1,10 +1,10 @@
 //! Files of plans for GPUs: their times, and the choice of the fastest form.
 //!
 //! A schedule can be written in several forms, which differ in protocol and number of thread blocks. If the machine has
-//! rates of thread blocks, each protocol is drafted with as many thread blocks as it takes and simulated, then with
-//! fewer while that costs little time: thread blocks take processors from programs. The chosen form is written, read
-//! back and simulated. There is one form if the user chose the protocol or the number of thread blocks, or if the
-//! machine has no such rates.
+//! rates of thread blocks, each protocol is drafted with as many thread blocks as are useful and simulated, then with
+//! fewer while this costs little time, because thread blocks take processors from programs. The chosen form is written,
+//! read back and simulated. There is only one form if the user chose the protocol or the number of thread blocks, or if
+//! the machine has no such rates.
 
 use unisono_base::parallel;
 use unisono_collective::Operator;
@@ -17,35 +17,35 @@ use unisono_schedule::verify::{Method, Proof};
 
 use crate::{RunOptions, simulate};
 
-/// The ratio of times up to which fewer thread blocks are better.
+/// The quotient of times up to which fewer thread blocks are preferred.
 const SLOWER: f64 = 1.02;
-/// The share of the time that twice as many thread blocks must save to be looked at.
+/// The fraction of the time that twice as many thread blocks must save to be tried.
 const WORTH: f64 = 0.05;
-/// The most packets of the largest buffer when forms are compared. The time of the chosen form counts all packets.
+/// The most packets into which the largest buffer is cut when forms are compared. The final time counts all packets.
 const PACKETS: u64 = 1 << 10;
-/// The most instructions of a schedule whose forms are compared. Plans for MSCCL++, whose accesses are put in order,
-/// take longer to read back.
+/// The most instructions of a schedule whose forms are compared.
 const MOST_INSTRUCTIONS: usize = 1 << 13;
+/// The same for MSCCL++, whose plans take longer to read back.
 const MOST_OF_MSCCLPP: usize = 1 << 12;
-/// The factor by which these numbers of instructions are larger if only one form is timed.
+/// The factor by which these limits are larger if only one form is timed.
 const MORE_OF_ONE: usize = 4;
-/// The most bytes of the largest buffer for which MSCCL++ plans with packets are tried. Their proof orders each packet
-/// against every other one (17 GB at 64 KiB).
+/// The most bytes of the largest buffer for which the packet protocols of MSCCL++ are tried. Their proof orders each
+/// packet against every other packet (17 GB of memory at 64 KiB).
 const MOST_PACKET_BYTES: u64 = 1 << 14;
 
-/// A form of the files of a schedule, with its time in coarse packets.
+/// A form of the files of a schedule, with its simulated time in coarse packets.
 pub(crate) struct Form {
     choices: Choices,
     pub(crate) seconds: f64,
-    /// Instructions of all files that were read back to find this form.
+    /// The instructions of all files read back to find this form.
     pub(crate) instructions: usize,
 }
 
-/// Writes the files of a target, those for GPUs in the form that is fastest by simulation. Also returns the time of
-/// such a form, if the schedule is on a network.
+/// Writes the files of a target, for GPUs in the form that is fastest by simulation. Also returns the time of that
+/// form, if the schedule is on a network.
 ///
 /// # Errors
-/// The target cannot express the schedule, or cannot do so with the user's choices.
+/// Returns an error if the target cannot express the schedule with the user's choices.
 pub fn written(
     emitter: &dyn Emitter,
     proven: &VerifiedFile,
@@ -63,7 +63,7 @@ pub fn written(
     written_as(format, proven, choices, form.as_ref())
 }
 
-/// Times a schedule like [`written`], in a form that [`fastest_form`] returned.
+/// Writes and times a schedule in a form from [`fastest_form`], or else with the given choices.
 pub(crate) fn written_as(
     format: &dyn GpuFormat,
     proven: &VerifiedFile,
@@ -71,7 +71,7 @@ pub(crate) fn written_as(
     form: Option<&Form>,
 ) -> Result<(Files, Option<Time>), Refused> {
     let files = match form {
-        // A draft does not show everything that a proof finds.
+        // The proof of a written file may refuse more than its draft did.
         Some(form) => format.emit_as(proven, &form.choices).or_else(|_| format.emit_as(proven, choices))?,
         None => format.emit_as(proven, choices)?,
     };
@@ -82,9 +82,9 @@ pub(crate) fn written_as(
     Ok((files, time))
 }
 
-/// Returns the form of the fastest protocol, with as few thread blocks as take at most [`SLOWER`] times as long; of a
-/// large schedule the form of `choices`. `None` if the schedule is not on a network or is still larger, or no form has
-/// a time.
+/// Returns the form of the fastest protocol, with the fewest thread blocks that take at most [`SLOWER`] times as long;
+/// for a large schedule, the form of `choices`. `None` if the schedule is still larger or not on a network, or no form
+/// has a time.
 pub(crate) fn fastest_form(format: &dyn GpuFormat, proven: &VerifiedFile, choices: &Choices) -> Option<Form> {
     let file = proven.file();
     let network = network(file)?;
@@ -133,18 +133,18 @@ fn faster(a: Form, b: Form) -> Form {
     Form { instructions, ..if b.seconds < a.seconds { b } else { a } }
 }
 
-/// Returns the number of thread blocks behind which more of them save less than [`WORTH`] of the time, if one block
-/// moves the largest buffer in a message: it takes `message_ns` and `signal_ns` with any number of them.
+/// Returns the number of thread blocks beyond which twice as many save less than [`WORTH`] of the time, if a block
+/// moves the largest buffer in one message, which takes `message_ns` and `signal_ns` besides.
 fn useful_blocks(file: &File, network: &Network, rate: BlockRate) -> u32 {
     let fixed_ns = rate.message_ns + network.signal_ns;
     let (Some(ns_per_byte), true) = (rate.pass_ns_per_byte(), fixed_ns > 0.0) else { return u32::MAX };
     let shared_ns = largest_buffer(file) as f64 * 2.0 * ns_per_byte;
-    // Twice n thread blocks save shared / 2n of fixed + shared / n.
+    // Doubling n thread blocks saves shared / 2n of fixed + shared / n.
     let most = shared_ns * (0.5 - WORTH) / (WORTH * fixed_ns);
     (0..31).map(|power| 1 << power).find(|&n| f64::from(n) >= most).unwrap_or(u32::MAX)
 }
 
-/// Returns a network whose packets are coarse enough for the file's largest buffer.
+/// Returns the network with packets coarse enough for the file's largest buffer ([`PACKETS`]).
 fn coarse(file: &File, network: &Network) -> Network {
     let packet_bytes = u32::try_from(largest_buffer(file) / PACKETS).unwrap_or(u32::MAX).max(network.packet_bytes);
     let buffer_bytes = network.buffer_bytes.max(2 * u64::from(packet_bytes));
@@ -162,22 +162,23 @@ fn largest_buffer(file: &File) -> u64 {
     u64::from(most.unwrap_or(0)) * c.dtype.bytes()
 }
 
-/// Reads files back; `None` if they cannot be read.
+/// Reads files back; returns `None` if they cannot be read.
 fn read(format: &dyn GpuFormat, files: &Files, of: &File) -> Option<File> {
     let c = of.schedule.collective();
     let facts = Facts { elements: Some(u64::from(c.elements)), dtype: Some(c.dtype), ..Facts::default() };
     format.import(files.first()?.1.text()?, &facts).ok().map(|read| placed(read, of))
 }
 
-/// Places a schedule that was read back as `of`.
+/// Places a schedule that was read back on the nodes of the file `of`.
 fn placed(read: File, of: &File) -> File {
     let nodes = of.placement.as_ref().and_then(Placement::nodes);
     let nodes = nodes.filter(|nodes| nodes.len() == read.schedule.node_count());
     File { placement: nodes.map(|nodes| Placement::Nodes(nodes.to_vec())), ..read }
 }
 
-/// Returns the simulated seconds of a file on a network; `None` if it does not run there, or if its results are other
-/// expressions than those of a proof. Minima and maxima of swapped operands are equal, and have other expressions.
+/// Returns the simulated seconds of a file on a network; `None` if it does not run there, or if its results differ in
+/// their expressions from those of the proof `of`. Minima and maxima are not compared, because swapped operands give
+/// other expressions with equal results.
 fn simulated(file: &File, network: &Network, of: Option<&Proof>) -> Option<f64> {
     let file = File { machine: Some(network.clone().into()), ..file.clone() };
     let proven = VerifiedFile::new(&file, Method::Auto).ok()?;

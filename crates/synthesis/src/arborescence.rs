@@ -1,4 +1,4 @@
-//! Cheapest arborescences: trees of arcs from a root to every node.
+//! Cheapest arborescences: trees of arcs that lead from a root to every node.
 
 use unisono_base::interrupt::poll;
 
@@ -6,7 +6,7 @@ use unisono_base::interrupt::poll;
 #[derive(Clone, Debug)]
 pub struct Prices {
     nodes: usize,
-    /// For each node, the prices of the arcs into it.
+    /// The price of the arc from node `from` to node `to`, at index `to * nodes + from`.
     of: Vec<f64>,
 }
 
@@ -24,7 +24,7 @@ impl Prices {
         self.of[to * self.nodes + from]
     }
 
-    /// Returns the prices of the arcs into a node, by their start.
+    /// Returns the prices of the arcs into a node, indexed by start node.
     fn into(&self, to: usize) -> &[f64] {
         &self.of[to * self.nodes..(to + 1) * self.nodes]
     }
@@ -34,10 +34,10 @@ impl Prices {
     }
 }
 
-/// The entry for no parent, as at the root.
+/// The parent of nodes without one, such as the root.
 pub const NONE: usize = usize::MAX;
 
-/// Returns the parents of a cheapest arborescence (Edmonds, 1967); `None` if a node cannot be reached.
+/// Returns the parent of each node in a cheapest arborescence (Edmonds, 1967); `None` if a node cannot be reached.
 pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
     poll();
     let n = prices.nodes;
@@ -57,7 +57,7 @@ pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
     if count == 0 {
         return Some(parent);
     }
-    // Every cycle becomes one node. The price of an arc into it is the increase over the arc that it replaces.
+    // Every cycle becomes one node. An arc into a cycle is priced at its price minus that of the arc that it replaces.
     let mut number = of.clone();
     let mut nodes = count;
     for at in number.iter_mut().filter(|at| **at == NONE) {
@@ -86,7 +86,7 @@ pub fn cheapest(prices: &Prices, root: usize) -> Option<Vec<usize>> {
 }
 
 struct Circles {
-    /// The cycle of each node, or [`NONE`].
+    /// For each node, the index of its cycle, or [`NONE`].
     of: Vec<usize>,
     count: usize,
 }
@@ -114,7 +114,7 @@ fn circles(parent: &[usize], root: usize) -> Circles {
     Circles { of, count }
 }
 
-/// Returns the depth of every node.
+/// Returns the number of arcs from the root to each node.
 pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
     let mut depth = vec![u32::MAX; parent.len()];
     depth[root] = 0;
@@ -133,17 +133,17 @@ pub fn depths(parent: &[usize], root: usize) -> Vec<u32> {
     depth
 }
 
-/// Returns a cheap arborescence of depth at most `most`, or `None` if a node is farther away. The cheapest one is hard
-/// to find (the problem includes Steiner trees), so the tree is grown like Prim's and then improved arc by arc.
+/// Returns the parents of a cheap arborescence of depth at most `most`; `None` if a node is farther away. The cheapest
+/// is hard to find (the problem includes Steiner trees), so a tree is grown as by Prim and improved arc by arc.
 pub fn shallow(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let mut parent = grown(prices, root, most).or_else(|| nearest(prices, root, most))?;
     improve(prices, root, most, &mut parent);
     Some(parent)
 }
 
-/// Moves deep branches of the cheapest arborescence up, arc by arc at the least cost, and improves the result. It takes
-/// longer than [`shallow`], and is often cheaper if few ranks have links of different rates. `None` if a branch cannot
-/// be moved.
+/// Moves branches of the cheapest arborescence deeper than `most` up, arc by arc at the least cost, and improves the
+/// result. Takes longer than [`shallow`], and is often cheaper if few ranks have links of different rates. `None` if a
+/// branch cannot be moved.
 pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut parent = cheapest(prices, root)?;
@@ -156,7 +156,7 @@ pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> 
             break;
         }
         let mut best = (f64::INFINITY, NONE);
-        // A node nearer to the root than `to` is not below `to`.
+        // A node nearer to the root than `to` is not a descendant of `to`.
         let nearer = |shape: &Shape, to: usize| cheapest_above(prices.into(to), &shape.depth, shape.depth[to] - 1);
         for to in deep.filter(|&to| shape.depth[to] > 1) {
             let more = nearer(&shape, to) - prices.get(parent[to], to);
@@ -177,9 +177,9 @@ pub fn shortened(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> 
     Some(parent)
 }
 
-/// Returns the least price from a node whose depth is below a limit.
+/// Returns the least price of an arc from a node of depth below `limit`.
 fn cheapest_above(prices: &[f64], depths: &[u32], limit: u32) -> f64 {
-    // Several minima in parallel, for vector instructions.
+    // Several independent minima, for vector instructions.
     const LANES: usize = 8;
     let mut least = [f64::INFINITY; LANES];
     let less = |least: &mut f64, price: f64, depth: u32| {
@@ -197,13 +197,13 @@ fn cheapest_above(prices: &[f64], depths: &[u32], limit: u32) -> f64 {
     least.into_iter().fold(f64::INFINITY, f64::min)
 }
 
-/// Adds the cheapest arc to a new node until all nodes are in the tree; `None` if the depth allows no arc.
+/// Adds the cheapest arc to a new node until all nodes are in the tree; `None` if depth `most` allows no further arc.
 fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     poll();
     let n = prices.nodes;
     let (mut parent, mut depth) = (vec![NONE; n], vec![u32::MAX; n]);
     depth[root] = 0;
-    // The cheapest arc to each node outside; among equal prices the one from the smaller depth.
+    // The parent of the cheapest arc to each node outside the tree; among equal prices, the one of smaller depth.
     let mut by = vec![root; n];
     let mut price: Vec<f64> = (0..n).map(|to| prices.get(root, to)).collect();
     let mut outside: Vec<usize> = (0..n).filter(|&to| to != root).collect();
@@ -231,7 +231,8 @@ fn grown(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Returns a tree of shortest distances, with the cheapest arc to each node.
+/// Returns a tree with the fewest arcs from the root to every node, and the cheapest such arc into each; `None` if
+/// deeper than `most`.
 pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     let n = prices.nodes;
     let mut depth = vec![u32::MAX; n];
@@ -258,7 +259,7 @@ pub fn nearest(prices: &Prices, root: usize, most: u32) -> Option<Vec<usize>> {
     Some(parent)
 }
 
-/// Replaces arcs by cheaper ones, node by node until none is left, within the depth `most`.
+/// Replaces arcs into nodes by cheaper ones within the depth `most`, as long as possible.
 pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
     const LEAST_GAIN: f64 = 1e-11;
     let n = prices.nodes;
@@ -270,7 +271,7 @@ pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
         if to != root {
             let mut best = prices.get(parent[to], to) - LEAST_GAIN;
             let mut by = NONE;
-            // At this depth the nodes below `to` stay within the limit.
+            // The greatest depth of a parent for which the descendants of `to` stay within `most`.
             let above = most - 1 - shape.height[to];
             for (from, &price) in prices.into(to).iter().enumerate() {
                 if price < best && shape.depth[from] <= above && !is_below(parent, root, to, from) {
@@ -291,7 +292,7 @@ pub fn improve(prices: &Prices, root: usize, most: u32, parent: &mut [usize]) {
 struct Shape {
     /// The number of arcs from the root.
     depth: Vec<u32>,
-    /// The number of arcs to the farthest node below.
+    /// The number of arcs to the farthest descendant.
     height: Vec<u32>,
 }
 

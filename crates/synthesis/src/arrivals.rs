@@ -1,10 +1,9 @@
 //! Forests of short blocks, grown in time: each tree uses links on which its messages arrive early.
 //!
-//! The time of short blocks depends on latencies, and a link can be used before the data of other ranks arrives. So
-//! each message takes the first free time of its links (as in networks over time; Ford and Fulkerson, 1958). Its cost
-//! is the sum of an exponential of its arrival time and, for each link, an exponential of the link's load. Trees are
-//! grown one by one, each from its cheapest message on. Then each tree is removed and grown again in turn, at steeper
-//! costs.
+//! The time of short blocks depends on latencies, and a link is free until the data of other ranks arrives. So each
+//! message takes the first free time of its links (as in networks over time; Ford and Fulkerson, 1958). Its cost is an
+//! exponential of its arrival time plus, for each link, an exponential of the link's load. Trees are grown one by one,
+//! message by message, the cheapest first. Then each tree is removed and grown again, in rounds of steeper costs.
 
 use std::sync::Arc as Shared;
 
@@ -21,23 +20,25 @@ use crate::{
     slots::{Reservation, Slots},
 };
 
-/// The time covered by slots, as a multiple of the end of a known forest.
+/// The time that slots cover, divided by the end of the known forest.
 const HORIZON: f64 = 2.0;
-/// The exponent of the cost of a message that arrives last, in each round.
+/// The exponent, in each round, of the cost of a message that arrives last.
 const STEEP: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 32.0];
-/// Relative differences of costs that are ignored.
+/// The relative difference up to which costs are equal.
 const CLOSE: f64 = 1e-9;
 const NONE: usize = usize::MAX;
 
-/// The connection between two ranks.
+/// The cheapest path between two ranks.
 #[derive(Default)]
 struct Between {
     arcs: Way,
-    /// The classes of its links.
+    /// The class of each link.
     links: Vec<u32>,
+    /// The sum of the latencies of the links.
     latency: f64,
-    /// The time of one unit on all links together, and on the slowest link.
+    /// The sum of the times that one unit takes on each link.
     takes: f64,
+    /// The time of one unit on the slowest link.
     slowest: f64,
 }
 
@@ -45,13 +46,14 @@ struct Between {
 #[derive(Clone, Default)]
 struct Placed {
     parent: Vec<usize>,
-    /// Every message follows the one that brings its data.
+    /// The messages; each follows the message that brings its data.
     messages: Vec<Sent>,
     end: f64,
 }
 
 #[derive(Clone)]
 struct Sent {
+    /// The path, as an index of [`Grower::ways`].
     way: usize,
     reserved: Reservation,
     there: f64,
@@ -62,15 +64,16 @@ struct Grower<'a> {
     depth: u32,
     slots: Slots,
     loads: Loads<'a>,
+    /// The path from rank a to rank b, at index `a * ranks + b`.
     ways: Vec<Between>,
-    /// The cost of each way from the loads of its links.
+    /// For each path, the cost from the loads of its links.
     costs: Vec<f64>,
-    /// The arrival time at which a message costs as much as a link that is busy until the end.
+    /// The arrival time at which lateness costs as much as links that are busy until the end.
     target: f64,
 }
 
-/// Grows as many trees for each root as `known` has, of at most `depth` edges from the root downwards. `known` is a
-/// forest that ends at `end`. The block of each tree is one unit; `hops` are the latencies of arcs.
+/// Grows as many trees for each root as `known` has, of at most `depth` edges from the root. `known` is a forest whose
+/// last message arrives at `end`. Each tree carries one unit; `hops` are the latencies of arcs.
 pub fn grow(
     links: &Links,
     hops: &[f64],
@@ -84,7 +87,7 @@ pub fn grow(
     let mut pricing = Pricing::new(links.graph, Ways::Shortest, depth);
     pricing.reprice(loads.aim(end));
     let mut grower = Grower::new(links, hops, loads, &pricing, depth, end);
-    // Round-robin over the roots.
+    // The roots take turns.
     let of = |at: usize| (at % roots.len(), at / roots.len());
     let mut placed: Vec<Placed> = Vec::with_capacity(roots.len() * chunks);
     for at in 0..roots.len() * chunks {
@@ -165,7 +168,7 @@ impl<'a> Grower<'a> {
         Self { ranks: graph.ranks() as usize, depth, slots, loads, costs, ways, target: end }
     }
 
-    /// Computes the cost of each way from the present loads.
+    /// Computes the cost of each path from the present loads.
     fn aim(&mut self) {
         let links: Vec<f64> = (0..self.loads.classes()).map(|link| self.loads.cost(link)).collect();
         for (cost, way) in self.costs.iter_mut().zip(&self.ways) {
@@ -177,7 +180,7 @@ impl<'a> Grower<'a> {
         from * self.ranks + to
     }
 
-    /// Returns the cost of a message that arrives at `there`.
+    /// Returns the cost of a message that arrives at time `there`.
     fn cost(&self, way: usize, there: f64) -> f64 {
         let late = (self.loads.steepness * (there / self.target - 1.0)).exp();
         self.costs[way] + late * self.ways[way].takes
@@ -187,12 +190,12 @@ impl<'a> Grower<'a> {
         placed.messages.iter().map(|sent| self.cost(sent.way, sent.there)).sum()
     }
 
-    /// Returns the arrival time of a message that can leave at `ready`.
+    /// Returns the arrival time of a message with data at `ready`; stores its slots in `reserved`.
     fn there(&self, way: usize, ready: f64, reserved: &mut Reservation) -> f64 {
         self.slots.fit(&self.ways[way].links, ready, reserved) + self.ways[way].latency
     }
 
-    /// Returns the parents of a tree that grows by its cheapest message.
+    /// Returns the parents of a tree that grows by its cheapest message; `None` if a rank is out of reach.
     fn tree(&mut self, root: usize) -> Option<Vec<usize>> {
         poll();
         let n = self.ranks;
@@ -208,8 +211,7 @@ impl<'a> Grower<'a> {
                     self.offer(&mut best[to], last, to, there[last], &mut reserved);
                 }
             }
-            // Messages of this tree only raise costs, so the cheapest message is recomputed until it remains the
-            // cheapest.
+            // Messages of this tree only raise costs of others, so the cheapest is recomputed until it stays cheapest.
             let (from, to) = loop {
                 let open = (0..n).filter(|&to| depth[to] == u32::MAX);
                 let Some(to) = open.min_by(|&a, &b| best[a].0.total_cmp(&best[b].0)) else { return false };
@@ -239,7 +241,7 @@ impl<'a> Grower<'a> {
         found.then_some(parent)
     }
 
-    /// Stores a message to a rank if it is cheaper than the best one so far.
+    /// Stores `from` as the parent of rank `to` in `best` if it is cheaper than the stored parent.
     fn offer(&self, best: &mut (f64, usize), from: usize, to: usize, ready: f64, reserved: &mut Reservation) {
         let way = self.way(from, to);
         if self.ways[way].links.is_empty() || self.costs[way] >= best.0 {
@@ -251,7 +253,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Assigns the first free times to the messages of a tree. A rank first sends to the child with the longest
+    /// Reserves the first free times for the messages of a tree. A rank sends first to the child with the slowest
     /// subtree.
     fn place(&mut self, root: usize, parent: Vec<usize>) -> Placed {
         let n = self.ranks;
@@ -271,7 +273,7 @@ impl<'a> Grower<'a> {
         children.iter_mut().for_each(|of| of.sort_by(|&a, &b| behind[b].total_cmp(&behind[a])));
         let mut there = vec![0.0_f64; n];
         let mut placed = Placed { parent, messages: Vec::with_capacity(n - 1), end: 0.0 };
-        // Ranks send in the order in which they receive the chunk.
+        // Senders are processed in the order in which they receive the chunk.
         let mut open = vec![root];
         while let Some(at) = (0..open.len()).min_by(|&a, &b| there[open[a]].total_cmp(&there[open[b]])) {
             let from = open.swap_remove(at);
@@ -292,7 +294,7 @@ impl<'a> Grower<'a> {
         placed
     }
 
-    /// Occupies the slots of a placed tree, or frees them if `times` is -1.
+    /// Occupies the slots of a tree's messages, or frees them if `times` is -1.
     fn take(&mut self, placed: &Placed, times: f64) {
         for sent in &placed.messages {
             let links = &self.ways[sent.way].links;

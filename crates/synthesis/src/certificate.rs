@@ -1,12 +1,12 @@
-//! Prices of links that prove a bound.
+//! Prices of links that prove a bound on the time of a forest.
 //!
 //! Let every arc have a price p. In any forest the block of each root pays at least the price of a cheapest
-//! arborescence over the cheapest ways between ranks. All arcs together receive at most the sum of p x rate in every
-//! unit of time. So blocks of one unit need at least
+//! arborescence of cheapest paths between ranks. All arcs together receive at most the sum of p x rate in each unit of
+//! time. So blocks of one unit need at least the time
 //!
 //!   (sum over roots of the cheapest arborescence) / (sum over arcs of p x rate).
 //!
-//! This holds for any prices. A checker needs no solver, no cuts and no forest, only the network and the prices.
+//! This holds for any prices. So a checker needs only the network and the prices, not a solver, cuts or a forest.
 
 use std::{
     cmp::Reverse,
@@ -23,7 +23,7 @@ use crate::{
     least_price::{Components, NONE, Table, least_price},
 };
 
-/// Prices of arcs, named by their end nodes in the plane. Other arcs have price 0.
+/// The price of each arc, with the arc's start and end as nodes of the plane. Other arcs have price 0.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
@@ -44,11 +44,11 @@ pub enum CertificateError {
     Unreachable,
 }
 
-/// Prices and sums of them stay far from the ends of their types.
+/// The largest price; it keeps sums of prices far from overflow.
 const MOST_PRICE: u64 = 1 << 40;
 
 impl Certificate {
-    /// The prices of a cut: one for every arc that leaves it.
+    /// Returns the prices of a cut: 1 for every arc that leaves it.
     pub fn of(graph: &Graph, cut: &Cut) -> Self {
         let leaves = graph.arcs().iter().filter(|arc| cut.inside[arc.from as usize] && !cut.inside[arc.to as usize]);
         let mut prices: Vec<_> = leaves.map(|arc| (graph.place(arc.from), graph.place(arc.to), 1)).collect();
@@ -56,16 +56,16 @@ impl Certificate {
         Self { prices }
     }
 
-    /// The time of blocks of one unit at each root that the prices prove, as a fraction.
+    /// Returns the time that the prices prove for a block of one unit at each root, as a fraction.
     ///
     /// # Errors
-    /// The prices do not fit the network.
+    /// Returns an error if the prices do not fit the network, or a rank cannot be reached.
     pub fn bound(&self, graph: &Graph, roots: &[u32]) -> Result<(u128, u128), CertificateError> {
         let of = self.of_arcs(graph)?;
         let capacity = of.iter().zip(graph.arcs()).map(|(&p, arc)| u128::from(arc.rate) * u128::from(p)).sum();
         let groups = Groups::new(graph, &of);
         let table = groups.table(graph, &of);
-        // Roots of one group have the same price.
+        // The roots of a group have the same price.
         let mut count: BTreeMap<usize, u128> = BTreeMap::new();
         roots.iter().for_each(|&root| *count.entry(groups.of[root as usize]).or_default() += 1);
         let mut sum = 0;
@@ -97,7 +97,7 @@ impl Certificate {
     }
 }
 
-/// Groups of ranks that reach each other at price 0. The certificate of a cut has few groups.
+/// Groups of ranks that reach each other at price 0. The certificate of a cut leads to few groups.
 struct Groups {
     of: Vec<usize>,
     members: Vec<Vec<u32>>,
@@ -124,7 +124,7 @@ impl Groups {
         groups
     }
 
-    /// Returns the prices of the cheapest ways between groups, over relays only.
+    /// Returns the prices of the cheapest paths between groups; the paths contain only relays.
     fn table(&self, graph: &Graph, prices: &[u64]) -> Table {
         limits::take("the check of a certificate", Table::bytes(self.members.len()));
         let mut table = Table::new(self.members.len());
@@ -140,14 +140,15 @@ impl Groups {
     }
 }
 
-/// Returns the price of the cheapest way from any of some ranks, ascending, to each other one, over relays only.
+/// Returns the price of the cheapest path from any of the ranks `from`, which are ascending, to each rank, through
+/// relays.
 fn distances(graph: &Graph, from: &[u32], prices: &[u64]) -> Vec<u128> {
     let mut price = vec![NONE; graph.nodes() as usize];
     let mut queue: BinaryHeap<_> = from.iter().map(|&rank| (Reverse(0_u128), rank)).collect();
     from.iter().for_each(|&rank| price[rank as usize] = 0);
     while let Some((Reverse(paid), at)) = queue.pop() {
         poll();
-        // A way begins at a rank of price 0, and ends at any other rank.
+        // A path ends at the first rank that is not in `from`.
         if paid > price[at as usize] || (at < graph.ranks() && from.binary_search(&at).is_err()) {
             continue;
         }

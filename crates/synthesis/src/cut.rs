@@ -1,25 +1,25 @@
-//! The cut that bounds the time of a forest.
+//! The cut that gives the least time of a forest.
 //!
-//! Let S be a set of nodes that lacks some rank. The block of every root in S leaves S at least once, so with blocks of
-//! one unit the time is at least
+//! Let S be a set of nodes that does not contain all ranks. The block of every root in S leaves S at least once, so for
+//! blocks of one unit the time is at least
 //!
 //!   (roots in S) / (rate of all arcs that leave S).
 //!
-//! Forests in which relays only forward attain the largest of these ratios: Edmonds (1973), and Bang-Jensen, Frank and
-//! Jackson (1995) for relays. The ratio is found as in ForestColl (Zhao et al., arXiv 2402.06787), but by Dinkelbach's
-//! method (1967): for the ratio of the best cut so far, a flow to each rank either shows that no cut is better or
-//! yields a better one. All numbers are whole, so the result is exact.
+//! Forests in which relays only forward attain the largest of these ratios: Edmonds (1973), and for relays Bang-Jensen,
+//! Frank and Jackson (1995). The ratio is found as in ForestColl (Zhao et al., arXiv 2402.06787), but by Dinkelbach's
+//! method (1967): given the ratio of the best cut so far, a flow to each rank either shows that no cut is better or
+//! yields a better one. All numbers are integers, so the result is exact.
 
 use crate::{Graph, flow::Flow};
 
-/// A set of nodes and the ratio that it proves.
+/// A set of nodes that bounds the time of a forest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Cut {
     /// True for the nodes in the set.
     pub inside: Vec<bool>,
     /// The number of roots in the set.
     pub blocks: u64,
-    /// The rate of all arcs that leave the set; 0 if some rank cannot be reached.
+    /// The rate of all arcs that leave the set; 0 if none does.
     pub rate: u64,
 }
 
@@ -31,7 +31,7 @@ impl Cut {
         Self { inside, blocks, rate }
     }
 
-    /// Returns the time of blocks of one unit.
+    /// Returns the least time that the cut allows for blocks of one unit.
     pub fn time(&self) -> f64 {
         if self.blocks == 0 { 0.0 } else { self.blocks as f64 / self.rate as f64 }
     }
@@ -41,8 +41,8 @@ impl Cut {
     }
 }
 
-/// Returns the best cut for blocks of one unit at each of `roots`, which all ranks receive. Only cuts that lack one of
-/// `ends` are searched. `ends` must be all ranks, or representatives under the symmetries of the graph that keep the
+/// Returns the cut with the longest time for blocks of one unit at each of `roots`. Only cuts that separate the roots
+/// from one of `ends` are searched: all ranks, or representatives under the symmetries of the graph that keep the
 /// roots.
 pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let mut best = simple(graph, roots);
@@ -52,7 +52,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     let nodes = graph.nodes() as usize;
     let mut end = 0;
     let mut unchanged = 0;
-    // Every end in turn until no end gives a better cut.
+    // Tries the ends cyclically until no end gives a better cut.
     while unchanged < ends.len() && best.rate > 0 {
         let (blocks, rate) = (u128::from(best.blocks), u128::from(best.rate));
         let mut flow = Flow::new(nodes + 1);
@@ -62,7 +62,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
         for arc in graph.arcs() {
             flow.arc(arc.from as usize, arc.to as usize, blocks * u128::from(arc.rate));
         }
-        // The flow network depends only on the ratio.
+        // The flow network depends only on the ratio, so it is reused.
         loop {
             let all = rate * roots.len() as u128;
             let found = if flow.largest(nodes, ends[end] as usize) < all {
@@ -87,7 +87,7 @@ pub fn largest(graph: &Graph, roots: &[u32], ends: &[u32]) -> Cut {
     best
 }
 
-/// Returns the best of the cuts around one rank: all nodes but that rank, or that rank alone.
+/// Returns the cut with the longest time around one rank: all nodes but that rank, or that rank alone.
 pub fn simple(graph: &Graph, roots: &[u32]) -> Cut {
     let nodes = graph.nodes() as usize;
     let (mut enters, mut leaves) = (vec![0; nodes], vec![0; nodes]);

@@ -1,14 +1,15 @@
-//! The largest flow between two nodes, by Dinic's algorithm (1970), with the cut that proves it.
+//! The largest flow between two nodes, by Dinic's algorithm (1970), with the smallest cut that proves it.
 
 use unisono_base::interrupt::poll;
 
 /// A network of arcs with whole capacities. Arc `2k + 1` is the reverse of arc `2k`.
 pub(crate) struct Flow {
     to: Vec<u32>,
-    /// The remaining capacity of each arc.
+    /// The remaining capacity of each arc, reverse arcs included.
     left: Vec<u128>,
-    /// The capacity of each arc `2k`, as added.
+    /// The capacity with which each arc `2k` was added.
     capacity: Vec<u128>,
+    /// The arcs that leave each node, reverse arcs included.
     at: Vec<Vec<u32>>,
 }
 
@@ -49,19 +50,19 @@ impl Flow {
         }
     }
 
-    /// Returns the flow on the arc that was added as number `added`, after [`Flow::largest`].
+    /// Returns the flow on the arc added as number `added`, from 0, after [`Flow::largest`].
     pub(crate) fn carried(&self, added: usize) -> u128 {
         self.left[2 * added + 1]
     }
 
-    /// Returns the nodes on the side of `from` in a smallest cut, after [`Flow::largest`].
+    /// Returns whether each node is on the side of `from` in a smallest cut, after [`Flow::largest`].
     pub(crate) fn side(&self, from: usize) -> Vec<bool> {
         let mut level = Vec::new();
         self.levels(from, &mut level);
         level.into_iter().map(|l| l != u32::MAX).collect()
     }
 
-    /// Computes the distance of every node from `from` over arcs with remaining capacity.
+    /// Sets `level` to the arcs from `from` to each node along remaining capacity.
     fn levels(&self, from: usize, level: &mut Vec<u32>) {
         level.clear();
         level.resize(self.at.len(), u32::MAX);
@@ -80,8 +81,8 @@ impl Flow {
         }
     }
 
-    /// Pushes flow along one path on which every arc leads to the next level, and returns the amount; 0 if there is no
-    /// path.
+    /// Pushes flow along one path on which every arc leads to the next level. Returns the amount pushed, 0 if there is
+    /// no such path.
     fn push(&mut self, from: usize, to: usize, level: &[u32], next: &mut [usize]) -> u128 {
         let mut path: Vec<u32> = Vec::new();
         let mut at = from;

@@ -1,4 +1,4 @@
-//! A forest of whole chunks: the block of every root is cut into equal chunks, and each travels on one tree.
+//! Forests of whole chunks: the block of every root is cut into equal chunks, each of which travels on one tree.
 
 use unisono_base::interrupt::poll;
 
@@ -7,13 +7,13 @@ use crate::{Graph, Runs, jobs::Sending, replay::HostWork, root_trees::RootTrees,
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
 pub struct Forest {
-    /// The number of chunks of the block of every root.
+    /// The number of chunks of each root's block.
     pub chunks: u32,
-    /// The most edges from a root to a rank.
+    /// The most edges on a path from a root to a rank.
     pub depth: u32,
-    /// The time in which the busiest arc carries its part of blocks of one unit.
+    /// The busy time of the busiest arc, for blocks of one unit.
     pub time: f64,
-    /// The most chunks that a rank sends, counted once per receiver.
+    /// The most chunks that a rank sends, counted for each receiver.
     pub most_sends: u64,
     pub(crate) trees: Trees,
 }
@@ -21,14 +21,14 @@ pub struct Forest {
 #[derive(Clone, Debug)]
 pub(crate) enum Trees {
     RootTrees(RootTrees),
-    /// Every root has the trees of rank 0, moved.
+    /// The trees of rank 0; every root has their images.
     Translated(Translated),
 }
 
-/// One message of a forest: a chunk of a root's block, from one rank to another.
+/// One message of a forest: a chunk of a root's block, sent from one rank to another.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Message {
-    /// The begin, in units of [`Forest::time`] for one chunk.
+    /// The begin, as a multiple of the time of a chunk on an arc of rate 1.
     pub begin: f64,
     pub root: u32,
     pub chunk: u32,
@@ -40,12 +40,12 @@ pub struct Message {
 pub struct TreeEdge {
     pub from: u32,
     pub to: u32,
-    /// The first and the last link on its way, as numbers that differ for different links of a rank.
+    /// The first and the last link of its path, as numbers that differ for different links of a rank.
     pub ends: [u32; 2],
 }
 
-/// The begin of each message of a forest, in the order of roots, chunks and edges, and the last arrival. Only one of
-/// several equivalent roots is listed.
+/// The begin of each message of a forest, in the order of roots, chunks and edges, and the last arrival. Equivalent
+/// roots are listed once.
 #[derive(Debug)]
 pub struct Times {
     begins: Vec<f64>,
@@ -53,11 +53,11 @@ pub struct Times {
 }
 
 impl Forest {
-    /// Returns a forest of listed trees, with the time of the busiest arc.
+    /// Returns a forest of listed trees. `time` is the busy time of the busiest arc.
     pub(crate) fn listed(ranks: u32, chunks: u32, listed: RootTrees, time: f64) -> Self {
         let trees = || listed.of.iter().flatten();
         let depth = trees().map(|tree| tree.depth).max().unwrap_or(0);
-        // By the shifts, each rank sends as much as all ranks with its representative send in the listed trees.
+        // Shifts map the listed trees to all roots, so each rank sends as much as its class does in listed trees.
         let mut sends = vec![0_u64; ranks as usize];
         let home = |rank| listed.symmetry.home(rank).0;
         trees().flat_map(|tree| &tree.edges).for_each(|edge| sends[home(edge.from) as usize] += 1);
@@ -65,7 +65,7 @@ impl Forest {
         Self { chunks, depth, time, most_sends, trees: Trees::RootTrees(listed) }
     }
 
-    /// Returns the edges of a chunk's tree. Each edge follows the one that reaches its start.
+    /// Returns the edges of a chunk's tree. Each edge comes after the edge that reaches its start.
     pub fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         match &self.trees {
             Trees::RootTrees(trees) => trees.edges(root, chunk),
@@ -73,8 +73,8 @@ impl Forest {
         }
     }
 
-    /// Returns the nodes on the ways of a chunk's messages, ends included, in the order of [`Forest::edges`]. `graph`
-    /// is [`crate::Fabric::routed`], and nodes are numbered as in the plane.
+    /// Returns the nodes on the path of each of a chunk's messages, ends included, in the order of [`Forest::edges`].
+    /// `graph` is [`crate::Fabric::routed`]; nodes are numbered as in the plane.
     pub fn ways(&self, graph: &Graph, root: u32, chunk: u32) -> Vec<Vec<u32>> {
         match &self.trees {
             Trees::RootTrees(trees) => trees.ways(graph, root, chunk),
@@ -85,9 +85,9 @@ impl Forest {
         }
     }
 
-    /// Returns the times of all messages. A chunk is one unit, and the latency of a link is `hop`, or that of `hops`
-    /// for each arc. `sums` is the rate at which a host adds received data, if that takes time, and `work` its work on
-    /// each message.
+    /// Returns the times of all messages. A chunk is one unit; the latency of an arc is its value in `hops`, or `hop`
+    /// if there is none. `sums` is the rate at which a host adds received data, if this takes time, and `work` its work
+    /// on each message.
     pub(crate) fn times(
         &self,
         graph: &Graph,
@@ -117,7 +117,7 @@ impl Forest {
         }
         let end = jobs.end(&begins, (&rates, &hops), runs, work);
         if runs == Runs::Up {
-            // The order is reversed. Begins may be later than the last end, because data is expected late.
+            // The begins were reversed in time. They may be later than `end`, because data is expected late.
             let latest = begins.iter().copied().fold(end, f64::max);
             begins.iter_mut().for_each(|begin| *begin = latest - *begin);
         }

@@ -1,4 +1,4 @@
-//! The links between ranks and relays, as a directed graph with rates.
+//! The links between ranks and relays, as a directed graph whose arcs have rates.
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc as Shared};
 
@@ -11,7 +11,7 @@ use unisono_machine::network::Plane;
 pub struct Arc {
     pub from: u32,
     pub to: u32,
-    /// The rate, in units of the graph.
+    /// The rate of these links together, in the graph's unit ([`Graph::bytes_per_ns`]).
     pub rate: u64,
 }
 
@@ -20,50 +20,52 @@ pub struct Arc {
 pub struct Graph {
     ranks: u32,
     arcs: Vec<Arc>,
-    /// The arcs that leave each node: `leaving[first[n]..first[n + 1]]`.
+    /// The first arc in `leaving` of each node: node n has `leaving[first[n]..first[n + 1]]`.
     first: Vec<u32>,
+    /// The arcs, sorted by start.
     leaving: Vec<u32>,
-    /// The node of the plane for each node of the graph.
+    /// For each node of the graph, its index in the [`Plane`].
     places: Vec<u32>,
-    /// The kilobits per second of a unit of rate.
+    /// The unit of rate, in kilobits per second.
     unit_kbps: f64,
-    /// The length of each arc in the routing of the network; packets take ways of the least length.
+    /// The length of each arc in the routing of the network; packets take paths of the least length.
     lengths: Vec<u64>,
-    /// For each pair of ranks, whether they exchange messages; `None` if all pairs with ways over relays only do.
+    /// For each ordered pair of ranks, whether they exchange messages directly; `None` if all pairs joined by paths
+    /// through relays only do.
     exchange: Option<Shared<Vec<bool>>>,
 }
 
-/// The sum of all rates of a plane is at most 2 to this power, in the unit chosen for them, so that sums of rates do
+/// The exponent of 2 that bounds the sum of all rates of a plane, in the unit chosen for them, so that sums of rates do
 /// not overflow.
 const TOTAL_BITS: f64 = 60.0;
 
 /// The distance of a node that cannot be reached.
 const FAR: u64 = u64::MAX;
 
-/// The arcs of a way between two ranks, in order; all nodes in between are relays.
+/// A path between two ranks: its arcs in order; all nodes in between are relays.
 pub type Way = Vec<u32>;
 
-/// The ways that messages may take.
+/// The paths that messages may take.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ways {
-    /// Any way that the sender chooses.
+    /// Any path that the sender chooses.
     Any,
-    /// The ways of the least length, as in networks that route messages themselves.
+    /// The paths of the least length, as in networks that route messages themselves.
     Shortest,
 }
 
 impl Graph {
-    /// Creates a graph of `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs are joined, and arcs of
-    /// rate 0 are omitted.
+    /// Creates a graph of `nodes` nodes, the first `ranks` of which are ranks. Parallel arcs become one of their total
+    /// rate, and arcs of rate 0 are omitted.
     ///
     /// # Panics
-    /// An arc names a node that does not exist.
+    /// Panics if an arc names a node that does not exist.
     pub fn new(ranks: u32, nodes: u32, arcs: impl IntoIterator<Item = Arc>) -> Self {
         Self::with_places((0..nodes).collect(), ranks, arcs, 1.0)
     }
 
-    /// Returns the graph in the largest unit of which all rates are multiples; `unit_kbps` is the unit of the given
-    /// rates.
+    /// Builds the graph in the largest unit for which all rates are whole. Rates in `given` are multiples of
+    /// `unit_kbps`, in kilobits per second.
     fn with_places(places: Vec<u32>, ranks: u32, given: impl IntoIterator<Item = Arc>, unit_kbps: f64) -> Self {
         let mut graph = Self::joined(places, ranks, given, unit_kbps);
         let unit = graph.arcs.iter().map(|arc| arc.rate).fold(0, gcd).max(1);
@@ -100,9 +102,9 @@ impl Graph {
         Self { ranks, arcs, first, leaving, places, unit_kbps, lengths, exchange: None }
     }
 
-    /// Returns the graph of all planes of a network together. `places[k]` is the accelerator of rank k, and all other
-    /// accelerators and the switches are relays. `gbps` is the rate of one link of a plane. Rates are multiples of a
-    /// power of two, rounded up, so that a bound is never too high; whole numbers of kbit/s remain exact.
+    /// Builds the graph of all planes of a network together. `places[k]` is the accelerator of rank k; switches and all
+    /// other accelerators are relays. `gbps` returns the rate of one link of a plane, in Gbit/s. Rates are rounded up
+    /// to multiples of a power of two, so that a bound is never too high; whole numbers of kbit/s remain exact.
     pub fn of_plane(plane: &Plane, places: &[u32], planes: u32, gbps: impl Fn(u32) -> f64) -> Self {
         const RELAY: u32 = u32::MAX;
         let mut number = vec![RELAY; plane.nodes() as usize];
@@ -140,7 +142,7 @@ impl Graph {
         &self.arcs
     }
 
-    /// Returns the node of the plane for a node of the graph.
+    /// Returns the index in the [`Plane`] of a node of the graph.
     pub fn place(&self, node: u32) -> u32 {
         self.places[node as usize]
     }
@@ -149,12 +151,12 @@ impl Graph {
         &self.leaving[self.first[node as usize] as usize..self.first[node as usize + 1] as usize]
     }
 
-    /// Returns the bytes that a unit of rate carries in a nanosecond.
+    /// Returns the bytes that one unit of rate carries in a nanosecond.
     pub fn bytes_per_ns(&self) -> f64 {
         self.unit_kbps / 8e6
     }
 
-    /// Sets the lengths of arcs from those of the links of a plane.
+    /// Sets the length of each arc to the length of its link in the plane.
     #[must_use]
     pub fn with_lengths(mut self, plane: &Plane, lengths: &[u64]) -> Self {
         let of_ends: FxHashMap<(u32, u32), u64> =
@@ -169,7 +171,7 @@ impl Graph {
         &self.lengths
     }
 
-    /// Returns the opposite arc of each arc; the arc itself if there is none.
+    /// Returns the index of each arc's opposite; its own index if there is none.
     pub(crate) fn back(&self) -> Vec<u32> {
         let known: FxHashMap<(u32, u32), u32> =
             (0..).zip(&self.arcs).map(|(at, arc)| ((arc.from, arc.to), at)).collect();
@@ -187,9 +189,9 @@ impl Graph {
         }
     }
 
-    /// Returns the graph in which two ranks exchange messages only if no way through other ranks has as few links. So
-    /// slow links beside a fast network are reserved for ranks that are far apart in it, and carry fewer messages.
-    /// `None` if all ranks that exchange messages are near in this sense.
+    /// Returns the graph in which two ranks exchange messages directly only if every path through a third rank has more
+    /// links. Slow links beside a fast network are then reserved for ranks that are far apart in the network, and carry
+    /// fewer messages. Returns `None` if this excludes no pair of ranks.
     pub fn near(&self) -> Option<Self> {
         if self.nodes() == self.ranks || self.lengths.windows(2).all(|pair| pair[0] == pair[1]) {
             return None;
@@ -211,7 +213,7 @@ impl Graph {
         Self { lengths: vec![1; self.arcs.len()], ..self.clone() }
     }
 
-    /// Returns the sum of the fewest links from a rank to each other rank that it reaches.
+    /// Returns the sum, over all ranks that a rank reaches, of the fewest links on a path to them.
     pub fn links_to_ranks(&self, from: u32) -> u64 {
         let distance = self.by_links().levels(from).distance;
         distance[..self.ranks as usize].iter().filter(|&&links| links != FAR).sum()
@@ -221,8 +223,8 @@ impl Graph {
         self.exchange.as_ref().is_none_or(|pairs| pairs[from as usize * self.ranks as usize + to as usize])
     }
 
-    /// Returns for each rank whether the network routes messages to it over relays only: some way over relays has the
-    /// least length, and no way through another rank is as short.
+    /// Returns for each rank whether the network routes messages from `from` to it through relays only: some path
+    /// through relays has the least length, and every path through another rank is longer.
     pub fn reached(&self, from: u32) -> Vec<bool> {
         let Levels { distance, through_rank, .. } = self.levels(from);
         let direct = |rank: u32| {
@@ -232,10 +234,10 @@ impl Graph {
         (0..self.ranks).map(direct).collect()
     }
 
-    /// Returns the arcs on the shortest ways over relays to the ranks of [`Graph::reached`], nearer ones first.
+    /// Returns the arcs on the shortest paths through relays to the ranks of [`Graph::reached`], nearest arcs first.
     pub(crate) fn fan(&self, from: u32) -> Vec<u32> {
         let Levels { order, distance, through_rank } = self.levels(from);
-        // True for nodes on a way to a rank; computed from the farthest nodes on.
+        // True for nodes on a path to a rank; computed from the farthest node to the nearest.
         let mut used = vec![false; self.places.len()];
         let mut fan = Vec::new();
         for &at in order.iter().rev().filter(|&&at| !through_rank[at as usize]) {
@@ -261,7 +263,7 @@ impl Graph {
         let (mut distance, mut through_rank) = (vec![FAR; nodes], vec![false; nodes]);
         let (mut order, mut done) = (Vec::with_capacity(nodes), vec![false; nodes]);
         distance[from as usize] = 0;
-        // Among equally far nodes, the one found first is visited first.
+        // Among nodes at the same distance, the first found is visited first.
         let (mut open, mut found) = (BinaryHeap::from([Reverse((0, 0_u32, from))]), 0);
         while let Some(Reverse((_, _, at))) = open.pop() {
             poll();
@@ -285,11 +287,11 @@ impl Graph {
         Levels { order, distance, through_rank }
     }
 
-    /// Returns the arcs and relays on shortest ways between ranks over relays ([`Graph::reached`]), with all ranks and
-    /// the same unit.
+    /// Returns the graph reduced to arcs and relays on shortest paths through relays between ranks
+    /// ([`Graph::reached`]), with all ranks and the same unit.
     pub fn routed(&self) -> Self {
         if self.nodes() == self.ranks {
-            // Without relays, the ways are the arcs themselves.
+            // Without relays, every path is a single arc.
             return self.clone();
         }
         let mut kept = vec![false; self.arcs.len()];
@@ -310,9 +312,9 @@ impl Graph {
         Self { lengths, exchange, ..Self::joined(places, self.ranks, moved, self.unit_kbps) }
     }
 
-    /// Computes the cheapest ways from one rank to all others over relays at given prices of arcs; among equal ones
-    /// those with the fewest arcs. Sets `price` to the price of the way to each node, infinite if there is none, and
-    /// `by` to its last arc.
+    /// Computes the cheapest paths through relays from one rank to all nodes at given prices of arcs; among equally
+    /// cheap paths, those with the fewest arcs. Sets `price` to the price of each node's path, infinite if there is
+    /// none, and `by` to its last arc.
     pub(crate) fn ways(&self, from: u32, prices: &[f64], price: &mut [f64], by: &mut [u32]) {
         let nodes = self.places.len();
         price.fill(f64::INFINITY);
@@ -340,20 +342,20 @@ impl Graph {
     }
 }
 
-/// Returns the kilobits per second of a rate in Gbit/s, corrected to a whole number if it differs from it only by
-/// decimal rounding.
+/// Converts a rate in Gbit/s to kbit/s. A result that differs from a whole number only by decimal rounding becomes that
+/// number.
 fn kbps(gbps: f64) -> f64 {
     let kbps = gbps * 1e6;
     let whole = kbps.round();
     if (kbps - whole).abs() <= 4.0 * f64::EPSILON * kbps { whole } else { kbps }
 }
 
-/// The nodes of a graph by their distance from one node.
+/// The nodes of a graph sorted by their distance from a start node.
 struct Levels {
-    /// Nearer ones first.
+    /// The nodes, nearest first.
     order: Vec<u32>,
     distance: Vec<u64>,
-    /// For each node, true if a shortest way to it passes a rank.
+    /// For each node, true if a shortest path to it has a rank in between.
     through_rank: Vec<bool>,
 }
 

@@ -1,9 +1,9 @@
-//! Forests of one root or of many: one tree for each share of each root's block, grown over links with little load.
+//! Grown forests: one tree for each share of each root's block, along links with little load.
 //!
 //! The cost of a link is an exponential of its load, so that a cheap tree avoids the busiest links (multiplicative
-//! weights; Garg and Koenemann, 1998). Trees are added in turn for each root. Then every tree is grown again in turn,
-//! with the loads of all others, at increasingly steep costs. Shares are equal and whole, so the result is a forest
-//! already. Its time is near the cut long before a linear program over the same trees would be solved.
+//! weights; Garg and Koenemann, 1998). The roots add trees alternately. Then every tree is grown again with the loads
+//! of all others, in rounds of steeper costs. Shares are equal, so no rounding is needed. The time is near the cut long
+//! before a linear program with the same trees would be solved.
 
 use std::sync::Arc as Shared;
 
@@ -17,7 +17,7 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// Trees of each root, one for each share of its block, and the time of the busiest arc for blocks of one unit.
+/// The trees of each root, one for each share of its block, and the time of the busiest arc for blocks of one unit.
 #[derive(Clone, Debug)]
 pub struct Growth {
     pub trees: Vec<Vec<Shared<Tree>>>,
@@ -25,7 +25,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// Returns all trees with equal shares, root by root.
+    /// Returns all trees with equal shares, sorted by root.
     pub fn packing(&self) -> Packing {
         let share = 1.0 / self.trees.first().map_or(1.0, |of| of.len() as f64);
         let trees = self.trees.iter().flatten().map(|tree| (Shared::clone(tree), share));
@@ -35,28 +35,30 @@ impl Growth {
 
 /// The number of trees of each root in a packing of many roots.
 pub(crate) const SHARES: u32 = 16;
-/// The most trees of each root in a forest, if roots or ranks are few.
+/// The most trees of each root in a forest, if there are few ranks or one root.
 pub(crate) const MOST_SHARES: u32 = 64;
 
-/// Returns the most trees of each root in a forest; more chunks share the same trees.
+/// Returns the most trees of each root in a forest; more chunks reuse trees.
 pub(crate) fn most_trees(ranks: u32, is_alone: bool) -> u32 {
     if is_thorough(ranks, is_alone) { MOST_SHARES } else { SHARES }
 }
 
-/// The most ranks for which better trees of many roots are worth their time, and costs grow slowly.
+/// The most ranks for which better trees of many roots are worth their time, so costs grow slowly.
 const FEW_RANKS: u32 = 32;
-/// The most ranks for which the cheapest tree of any depth is shortened, which takes steps by the cube of the ranks.
+/// The most ranks for which the cheapest tree of any depth is shortened, whose work grows with the cube of the ranks.
 const MOST_SHORTENED: u32 = 128;
-/// The exponent of the cost of an arc that is as busy as the busiest: initially, and in later rounds.
+/// The exponent in the cost of an arc that is as busy as the busiest arc, while the first trees are grown.
 const STEEP_AT_FIRST: f64 = 6.0;
+/// The exponent in each later round.
 const STEEP: [f64; 9] = [16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0];
-/// The number of initial trees found at the same costs; in later rounds, this number times the exponent. Trees of one
-/// root choose from the same edges, so costs are updated for each of them.
+/// The number of first trees that are grown at the same costs. Trees of a single root choose from the same edges, so
+/// costs are updated for each of them.
 const SAME_COSTS: usize = 8;
+/// The number of trees grown at the same costs in later rounds, times the exponent.
 const STALE: f64 = 64.0;
-/// Relative differences of costs that are ignored.
+/// The relative difference up to which costs are equal.
 const CLOSE: f64 = 1e-9;
-/// The growth ends if the time fell by less than this fraction in the given number of rounds.
+/// The growth ends if the time fell by less than this fraction in [`SLOW_ROUNDS`] rounds.
 const SLOW: f64 = 1e-3;
 const SLOW_ROUNDS: usize = 3;
 
@@ -65,12 +67,12 @@ fn is_thorough(ranks: u32, is_alone: bool) -> bool {
     ranks <= FEW_RANKS || is_alone
 }
 
-/// Grows `shares` trees for each root, with at most `depth` edges from the root downwards, or of any depth. Shifts of
-/// the graph move each tree to further roots, so `roots` are representatives. The growth ends at time `enough`, a lower
-/// bound of any forest.
+/// Grows `shares` trees for each root, with at most `depth` edges on a path from the root, if given. Shifts of the
+/// graph map each tree to further roots, so `roots` are representatives. The growth ends once the time is `enough`, a
+/// lower bound for any forest.
 ///
 /// # Errors
-/// A rank out of reach.
+/// Returns an error if a rank cannot be reached within the depth.
 pub fn grow(
     links: &Links,
     roots: &[u32],
@@ -91,7 +93,7 @@ pub fn grow(
     let mut trees: Vec<Shared<Tree>> = Vec::with_capacity(count);
     for at in 0..count {
         if at % same(SAME_COSTS) == 0 {
-            // The least time of the forest so far, when each root has its next tree.
+            // The least time of the trees so far, counting the next tree of each root.
             let rounds = (at / roots.len() + 1) as f64;
             pricing.reprice(loads.aim(enough / f64::from(shares) * rounds));
         }
@@ -101,7 +103,7 @@ pub fn grow(
     }
     let mut best = (loads.busiest(), loads.fluid(), trees.clone());
     let mut times = vec![best.0];
-    // With shifts, few trees are grown, and each of them has a large weight.
+    // With shifts there are few trees, each with large loads, so no round is skipped.
     let each = if graph.ranks() <= FEW_RANKS || symmetry.shifts() > 1 { 1 } else { 2 };
     for steepness in STEEP.into_iter().step_by(each) {
         if best.0 <= enough || times.iter().rev().nth(SLOW_ROUNDS).is_some_and(|before| best.0 > before * (1.0 - SLOW))
@@ -154,7 +156,7 @@ fn least_whole(graph: &Graph, symmetry: &Symmetry, roots: &[u32], shares: u32) -
     entering.fold(if count == 1 { time_of_whole(&leaves, u64::from(shares)) } else { 0.0 }, f64::max)
 }
 
-/// Returns the least time in which arcs of these rates carry `units` units, each of them on one arc.
+/// Returns the least time in which arcs of the given rates carry `units` units, each unit on one arc.
 pub fn time_of_whole(rates: &[u64], units: u64) -> f64 {
     let total: u64 = rates.iter().sum();
     if total == 0 {

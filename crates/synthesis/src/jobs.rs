@@ -1,13 +1,14 @@
-//! The messages of a forest or of an all-to-all, with the links and hosts that each uses.
+//! The messages of a forest or of an all-to-all, with the links and hosts that each message uses.
 
 use unisono_base::narrow;
 
 use crate::Runs;
 
 pub(crate) struct Job {
-    /// The message that brings its data; it has a lower index.
+    /// The index of the message that brings the data, lower than this one's.
     pub after: Option<u32>,
     pub class: u32,
+    /// The priority on a link: smaller values first.
     pub turn: f64,
 }
 
@@ -16,63 +17,63 @@ pub(crate) struct Job {
 pub struct Jobs {
     pub(crate) list: Vec<Job>,
     pub(crate) classes: Vec<Class>,
-    /// The number of send machines of each sender.
+    /// The number of send machines of each sender; each handles one message at a time.
     pub(crate) senders: Vec<u32>,
-    /// The time for which arrived data waits for the next message, as a multiple of the message's own time.
+    /// The time from the arrival of data to its next message, divided by the time of that message.
     pub(crate) slack: f64,
 }
 
-/// The parameters of ranks whose send machines are fewer than their links.
+/// The send machines of ranks that have fewer of them than links.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sending {
     pub machines: u32,
-    /// The fraction of its time on the first link for which a message holds a send machine: until its last packet
+    /// The fraction of a message's time on its first link for which it occupies a send machine: until its last packet
     /// starts.
     pub held: f64,
 }
 
-/// Messages over the same links.
+/// The properties of messages over the same links.
 pub(crate) struct Class {
     pub links: Vec<u32>,
-    /// The length of each message.
+    /// The length of messages, in units of one block's chunk.
     pub units: f64,
-    /// The sender, and the fraction of the time on the first link for which a machine is held.
+    /// The index of the sender, and [`Sending::held`].
     pub sender: Option<(u32, f64)>,
     pub work: Work,
 }
 
-/// The hosts that work on the messages of a class. Equivalent hosts have one representative.
+/// The hosts that work on the messages of a class. One rank represents all equivalent hosts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Work {
-    /// No host.
+    /// No host is known.
     Unknown,
-    /// The hosts at both ends of a message, in forward direction.
+    /// Hosts of sender and receiver work on each message, before a reversal.
     Message([u32; 2]),
-    /// A sum on a host.
+    /// The job is a sum, computed by a host.
     Sum { host: u32, at_root: bool },
 }
 
 impl Jobs {
-    /// Creates an empty list. Arrived data is sent only after `slack` times the length of its message. A link sends in
-    /// a fixed order, so without this time small delays, which packets cause on shared links, would hold up other
+    /// Creates an empty list. Arrived data is sent on only after `slack` times the duration of its message. A link
+    /// sends in a fixed order, so without slack the small delays that packets cause on shared links would hold up other
     /// messages.
     pub fn with_slack(slack: f64) -> Self {
         Self { slack, ..Self::default() }
     }
 
-    /// Adds a sender with `machines` send machines.
+    /// Adds a sender with `machines` send machines; returns its index.
     pub fn sender(&mut self, machines: u32) -> u32 {
         self.senders.push(machines);
         narrow::<u32>(self.senders.len()) - 1
     }
 
-    /// Makes the messages of a class hold a machine of a sender.
+    /// Makes messages of a class hold a send machine of a sender for the fraction `held` of their time.
     pub fn sent_by(&mut self, class: u32, sender: u32, held: f64) {
         self.classes[class as usize].sender = Some((sender, held));
     }
 
-    /// Adds a class of messages of one unit over the same links, which differ only in their data: the same messages
-    /// must follow them.
+    /// Adds a class of messages of one unit over the same links, and returns its index. Its messages differ only in
+    /// data: the same messages must follow each.
     pub fn class(&mut self, links: &[u32]) -> u32 {
         self.class_of(links, 1.0)
     }
@@ -91,7 +92,7 @@ impl Jobs {
         self.add_in_turn(after, class, 0.0)
     }
 
-    /// Adds a message with a turn from 0 to 1. On each link, messages with smaller turns have priority.
+    /// Adds a message with a priority from 0 to 1 and returns its index. On each link, smaller `turn`s go first.
     pub fn add_in_turn(&mut self, after: Option<u32>, class: u32, turn: f64) -> u32 {
         self.list.push(Job { after, class, turn });
         narrow::<u32>(self.list.len()) - 1
@@ -113,7 +114,7 @@ impl Jobs {
         self.classes[self.list[job as usize].class as usize].units
     }
 
-    /// Returns for each message the number of its predecessors, and the list of its successors.
+    /// Returns for each message the number of messages before it, and the messages that wait for it.
     pub(crate) fn waits(&self, runs: Runs) -> (Vec<u32>, Vec<Vec<u32>>) {
         let (mut missing, mut behind) = (vec![0; self.list.len()], vec![Vec::new(); self.list.len()]);
         for (job, before) in (0..).zip(&self.list).filter_map(|(at, job)| Some((at, job.after?))) {
@@ -128,7 +129,7 @@ impl Jobs {
         self.list[job as usize].class as usize
     }
 
-    /// Returns for each class the time until a message has arrived, plus `slack` times its length.
+    /// Returns for each class the time from begin to arrival, plus `slack` times the duration.
     pub(crate) fn takes(&self, rates: &[f64], hops: &[f64], slack: f64) -> Vec<f64> {
         let takes = |class: u32| {
             let slowest = self.links(class).map(|link| rates[link]).fold(f64::INFINITY, f64::min);

@@ -1,16 +1,16 @@
-//! The price of cheapest arborescences, exactly, for whole prices.
+//! The exact price of the cheapest arborescence, for whole prices.
 //!
 //! As in Edmonds (1967), the price of the cheapest arc into each node is added to the result and subtracted from all
-//! arcs into it. Nodes that arcs of price 0 connect strongly are then joined, because a path to one of them reaches the
-//! others at no cost. This is repeated until the root reaches all nodes. The tree itself is not needed, so there is one
-//! table at a time.
+//! arcs into the node. Then all nodes that arcs of price 0 connect strongly become one node, because a path to one of
+//! them reaches the others at no cost. This is repeated until the root reaches all nodes. The tree itself is not
+//! computed, so one table suffices.
 
 use unisono_base::{interrupt::poll, limits};
 
-/// More than any price.
+/// The price of an absent arc, above any price.
 pub const NONE: u128 = u128::MAX;
 
-/// Prices of all ordered pairs of nodes, row by row; [`NONE`] if there is no arc.
+/// Prices of all ordered pairs of nodes, row by row; [`NONE`] for absent arcs.
 #[derive(Clone, Debug)]
 pub struct Table {
     pub nodes: usize,
@@ -23,7 +23,7 @@ impl Table {
         Self { nodes, of: vec![NONE; nodes * nodes] }
     }
 
-    /// Returns the bytes of a table and of the other memory of [`least_price`].
+    /// Returns the bytes of a table and of all other memory of [`least_price`].
     pub(crate) fn bytes(nodes: usize) -> u128 {
         64 * (nodes as u128).pow(2)
     }
@@ -32,7 +32,7 @@ impl Table {
         self.of[from * self.nodes + to]
     }
 
-    /// Adds an arc; the cheapest of parallel arcs counts.
+    /// Adds an arc; of parallel arcs, the cheapest counts.
     pub fn add(&mut self, from: usize, to: usize, price: u128) {
         let known = &mut self.of[from * self.nodes + to];
         *known = price.min(*known);
@@ -75,19 +75,19 @@ pub fn least_price(table: &Table, root: usize) -> Option<u128> {
 
 /// The strongly connected components of a graph.
 pub(crate) struct Components {
-    /// The component of each node.
+    /// The index of each node's component.
     pub(crate) of: Vec<usize>,
     pub(crate) count: usize,
 }
 
 impl Components {
-    /// Finds the components by Tarjan's algorithm (1972); `next[n]` are the nodes to which arcs lead from node n.
+    /// Finds the components by Tarjan's algorithm (1972). `next[n]` holds the nodes to which arcs lead from node n.
     pub(crate) fn of(next: Vec<Vec<usize>>) -> Self {
         const NEW: usize = usize::MAX;
         let n = next.len();
         let (mut order, mut low, mut found) = (vec![NEW; n], vec![NEW; n], Self { of: vec![NEW; n], count: 0 });
         let (mut open, mut seen) = (Vec::new(), 0);
-        // Nodes, each with the number of its arcs that were followed.
+        // The search path: nodes, each with the number of its arcs that were followed.
         let mut path: Vec<(usize, usize)> = Vec::new();
         for start in 0..n {
             if order[start] == NEW {
@@ -101,7 +101,7 @@ impl Components {
                     seen += 1;
                 } else {
                     let below = next[at][followed - 1];
-                    // A node of a finished component is not on a cycle with this one.
+                    // A node of a finished component is on no cycle with `at`.
                     if found.of[below] == NEW {
                         low[at] = low[at].min(low[below]);
                     }

@@ -1,16 +1,15 @@
-//! Forests and flows of the best throughput on any network, and the bounds on it.
+//! Forests and flows of the highest throughput on any network, and bounds on the throughput.
 //!
-//! The block of every root travels along arborescences: trees of messages between ranks that lead from the root to
-//! every rank. A [`Graph`] holds the links. [`cut`] computes the exact least time of any forest, and [`packing`] finds
-//! a forest that attains it or comes near, with a limit on its depth; forests of many ranks are grown tree by tree.
-//! [`Forest`] has whole chunks, each on one tree. [`Certificate`] holds prices of links, from which the bound can be
-//! checked independently.
+//! The block of each root travels along arborescences: trees of messages from the root to all ranks. A [`Graph`] holds
+//! the links. [`cut`] computes the exact least time of any forest, and [`packing`] finds a forest that attains it or
+//! comes near, with a limit on its depth; forests of many ranks are grown tree by tree. A [`Forest`] sends whole
+//! chunks, each on one tree. A [`Certificate`] holds prices of links, from which a bound can be checked independently.
 //!
-//! In an all-to-all, the blocks of every pair of ranks flow along paths. [`ConcurrentFlow`] has the prices that bound
-//! its time, and [`Scatter`] the trees along which every rank sends its blocks.
+//! In an all-to-all, the blocks of every pair of ranks flow along paths. A [`ConcurrentFlow`] holds the prices that
+//! bound its time, and a [`Scatter`] the trees along which every rank sends its blocks.
 //!
-//! Times are those of a fluid: the load of the busiest link over its rate. Latency and finite messages are left to
-//! simulators.
+//! Times are those of a fluid: the load of the busiest link divided by its rate. Simulators add latencies and the sizes
+//! of messages.
 //!
 //! The linear programs are solved by `microlp`, a simplex method in Rust without further libraries. HiGHS is faster on
 //! large programs, but its bindings require a C++ compiler, CMake and libclang to build Unisono, and the programs here

@@ -1,36 +1,38 @@
-//! The loads of links while trees are chosen, and the cost of one more tree on each link.
+//! The loads that chosen trees put on links, and the cost of one more tree on each link.
 
 use unisono_base::interrupt;
 
 use crate::{Graph, packing::Tree, symmetry::Symmetry};
 
-/// The limit of exponents.
+/// The largest exponent in a cost, so that costs stay finite.
 const MOST_EXPONENT: f64 = 200.0;
 
-/// The arcs over which trees are grown.
+/// The network in which trees are grown.
 pub struct Links<'a> {
     pub graph: &'a Graph,
     pub symmetry: &'a Symmetry,
-    /// The time that each arc adds to its busy time; empty for none.
+    /// The time that a longer latency adds to each arc's busy time; empty for none.
     pub late: &'a [f64],
 }
 
-/// Trees on arcs. The cost of a link is an exponential of its load (multiplicative weights; Garg and Koenemann, 1998).
+/// Trees on classes of arcs. The cost of a link is an exponential of its load (multiplicative weights; Garg and
+/// Koenemann, 1998).
 pub(crate) struct Loads<'a> {
     symmetry: &'a Symmetry,
-    /// For each class of arcs: its rate per arc that the trees of the representatives have in the class, the time that
-    /// it adds, and the number of such arcs.
+    /// For each class of arcs, its rate for the arcs that listed trees have in it ([`Symmetry::rates`]).
     rates: Vec<f64>,
+    /// The time that each class adds to its busy time.
     late: Vec<f64>,
+    /// The number of arcs of listed trees in each class.
     load: Vec<f64>,
     cost: Vec<f64>,
-    /// The exponent of the cost of a link that is busy until the target.
+    /// The exponent in the cost of a link that is busy until the target.
     pub steepness: f64,
     target: f64,
 }
 
 impl<'a> Loads<'a> {
-    /// Starts without trees. The additional times of arcs are scaled to `shares` trees.
+    /// Starts without trees. The additional times, given for a whole block, are scaled to blocks of `shares` units.
     pub(crate) fn new(links: &Links<'a>, shares: u32, steepness: f64) -> Self {
         let Links { graph, symmetry, late } = *links;
         let load = vec![0.0; symmetry.classes()];
@@ -52,17 +54,17 @@ impl<'a> Loads<'a> {
         self.load.len()
     }
 
-    /// Adds `messages` messages to each of some classes.
+    /// Adds `messages` messages to each of the given classes.
     pub(crate) fn carry(&mut self, classes: &[u32], messages: f64) {
         classes.iter().for_each(|&class| self.load[class as usize] += messages);
     }
 
-    /// Returns the time of the busiest arc if each tree carries one unit.
+    /// Returns the busiest arc's time, with additional times, for one unit a tree.
     pub(crate) fn busiest(&self) -> f64 {
         self.used().map(|class| self.busy(class, 0.0)).fold(0.0, f64::max)
     }
 
-    /// Returns the time of the busiest arc without the additional times.
+    /// Returns the busiest arc's time, without additional times, for one unit a tree.
     pub(crate) fn fluid(&self) -> f64 {
         self.used().map(|class| self.load[class] / self.rates[class]).fold(0.0, f64::max)
     }
@@ -71,7 +73,7 @@ impl<'a> Loads<'a> {
         (0..self.load.len()).filter(|&class| self.load[class] > 0.0)
     }
 
-    /// Returns the cost of one more tree on an arc of a class at the present loads.
+    /// Returns the cost of one more tree on an arc of a class.
     pub(crate) fn cost(&self, class: usize) -> f64 {
         let exponent = self.steepness * (self.busy(class, 1.0) / self.target - 1.0);
         exponent.min(MOST_EXPONENT).exp() / self.rates[class]
@@ -81,7 +83,7 @@ impl<'a> Loads<'a> {
         tree.edges.iter().flat_map(|edge| &edge.way).map(|&arc| self.cost(self.symmetry.class(arc) as usize)).sum()
     }
 
-    /// Computes the costs of all arcs at the present loads, for a time of at least `target`.
+    /// Computes the costs of all arcs at the present loads, for the present time or `target`, whichever is longer.
     pub(crate) fn aim(&mut self, target: f64) -> &[f64] {
         interrupt::check();
         self.target = self.busiest().max(target);

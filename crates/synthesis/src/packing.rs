@@ -1,13 +1,13 @@
-//! Packings: a forest with a share of every root's block on each of its trees, so that the busiest link ends earliest.
+//! Packings: forests whose trees carry shares of their root's block, such that the busiest link ends earliest.
 //!
-//! The linear program over all trees is
+//! The shares solve a linear program with one variable for each tree:
 //!
 //!   minimise T, subject to: the shares of each root's trees sum to 1, and each arc carries at most T times its rate.
 //!
-//! It has too many columns to list, so they are generated (Dantzig and Wolfe, 1960). Its dual has a price p for each
-//! arc and a value z for each root: maximise the sum of z, subject to: the arcs' rates at their prices sum to 1, and z
-//! of a root is at most the price of any of its trees. So the program needs a further tree if one is cheaper than z at
-//! the present prices: a cheapest arborescence over the cheapest ways between ranks. Prices are mixed with those of the
+//! It has too many trees to list, so columns are generated (Dantzig and Wolfe, 1960). Its dual has a price p for each
+//! arc and a value z for each root: maximise the sum of z, subject to: the sum of rate times price is 1, and z of a
+//! root is at most the price of each of its trees. So the program needs a further tree if one is cheaper than z at the
+//! present prices; the cheapest is an arborescence of cheapest paths between ranks. Prices are mixed with those of the
 //! best bound so far (Wentges, 1997), which takes far fewer rounds.
 
 use std::sync::Arc as Shared;
@@ -18,7 +18,7 @@ use unisono_base::interrupt;
 
 use crate::{Graph, Way, Ways, pricing::Pricing};
 
-/// A message from one rank to another, over relays.
+/// A message from one rank to another through relays.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edge {
     pub from: u32,
@@ -30,49 +30,51 @@ pub struct Edge {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree {
     pub root: u32,
-    /// The edges in an order in which each follows the one that reaches its start.
+    /// The edges, each after the one that reaches its start.
     pub edges: Vec<Edge>,
+    /// The most edges from the root to a rank.
     pub depth: u32,
 }
 
-/// Trees, each with its share of the root's block.
+/// Trees with the fraction of their root's block that each carries.
 #[derive(Clone, Debug)]
 pub struct Packing {
     pub trees: Vec<(Shared<Tree>, f64)>,
-    /// The time of the busiest arc for blocks of one unit.
+    /// The busy time of the busiest arc for blocks of one unit.
     pub time: f64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoPacking {
-    /// Some rank is farther from a root than the depth allows, or not connected with it.
+    /// Some rank is more edges from a root than the depth allows, or cannot be reached from it.
     Unreachable,
-    /// The solver of linear programs failed.
+    /// The solver of linear programs failed, with its message.
     Solver(String),
 }
 
-/// The number of rounds after which the best packing so far is returned.
+/// The rounds after which the best packing so far is returned.
 const MOST_ROUNDS: usize = 400;
-/// The weight of the prices of the best bound.
+/// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;
-/// The search ends if the time fell by less than this fraction in the given number of rounds.
+/// The search ends if the time fell by less than this fraction in [`SLOW_ROUNDS`] rounds.
 const SLOW: f64 = 2e-3;
 const SLOW_ROUNDS: usize = 40;
-/// The number of rounds for which a tree is kept that the best packing does not use.
+/// The number of rounds for which a tree that the best packing does not use is kept.
 const KEPT_ROUNDS: usize = 2;
-/// Shares whose times differ by no more than this fraction are equally good.
+/// The relative difference in time up to which shares are equally good.
 const EQUAL: f64 = 1e-4;
-/// Relative differences that are ignored.
+/// The relative difference of times, and the share of trees, that are ignored.
 const CLOSE: f64 = 1e-8;
 
-/// A tree, with the number of its uses of each arc.
+/// A tree as a column of the linear program.
 struct Column {
     tree: Shared<Tree>,
+    /// The arcs of the tree, each with the number of uses.
     load: Vec<(u32, f64)>,
 }
 
 impl Column {
-    /// Creates a column; `back` is the opposite arc of each arc if the tree runs both ways.
+    /// Creates a column. If the tree is used in both directions, `back` holds the opposite arc of each arc.
     fn new(tree: Shared<Tree>, back: Option<&[u32]>) -> Self {
         let mut load: FxHashMap<u32, f64> = FxHashMap::default();
         for &arc in tree.edges.iter().flat_map(|edge| &edge.way) {
@@ -91,19 +93,19 @@ impl Column {
     }
 }
 
-/// Packs trees with at most `depth` edges from the root downwards, or of any depth. Ends early at time `enough`.
+/// Packs trees with at most `depth` edges from the root to a rank, or any number. Ends early at time `enough`.
 ///
 /// # Errors
-/// A rank out of reach, or a failure of the solver.
+/// Returns an error if some rank cannot be reached within the depth, or the solver fails.
 pub fn pack(graph: &Graph, roots: &[u32], ways: Ways, depth: Option<u32>, enough: f64) -> Result<Packing, NoPacking> {
     pack_both(graph, roots, ways, (depth, None), enough)
 }
 
-/// Packs trees as [`pack`] does. If `back` is given, the opposite arc of each arc, each tree also loads the opposite
-/// arcs.
+/// Packs trees as [`pack`] does. If `back` is given, the opposite of each arc, each tree also loads the arcs opposite
+/// to its own.
 ///
 /// # Errors
-/// As [`pack`].
+/// Returns the errors of [`pack`].
 pub fn pack_both(
     graph: &Graph,
     roots: &[u32],
@@ -141,7 +143,7 @@ pub fn pack_both(
             best_bound = (bound, prices);
         }
         if found == 0 {
-            // No tree is cheaper at the master's own prices, so its optimum is that of all trees.
+            // No tree is cheaper at the program's exact prices, so its optimum is that of all trees.
             if exact {
                 break;
             }
@@ -153,7 +155,7 @@ pub fn pack_both(
         if time <= enough * (1.0 + CLOSE) {
             break;
         }
-        // Only after the time fell, because otherwise the same trees could alternate.
+        // Trees are removed only after the time fell, because otherwise they could come and go forever.
         if times.last().is_none_or(|&last| time < last * (1.0 - CLOSE)) {
             master.forget();
         }
@@ -167,17 +169,21 @@ pub fn pack_both(
     master.shares()
 }
 
-/// The linear program over the trees found so far, in its dual form: a new tree is a new constraint.
+/// The linear program of the trees found so far, in its dual form: a new tree is a new constraint.
 struct Master<'a> {
     graph: &'a Graph,
     roots: &'a [u32],
-    /// The opposite arc of each arc if trees run both ways.
+    /// The opposite arc of each arc, if trees are used in both directions.
     back: Option<&'a [u32]>,
+    /// Each tree, with the index of its root in `roots`.
     columns: Vec<(usize, Column)>,
+    /// The largest rate of the graph.
     scale: f64,
+    /// The present price of each arc.
     prices: Vec<f64>,
+    /// The present value of each of `roots`.
     values: Vec<f64>,
-    /// The last solution, from which the next one starts, and the number of its columns.
+    /// The present solution, from which the next solution starts, and the number of columns in it.
     solved: Option<(Solution, usize)>,
 }
 
@@ -198,7 +204,7 @@ impl<'a> Master<'a> {
         }
     }
 
-    /// Adds a tree if it is cheaper than the value of its root.
+    /// Adds a tree if it is cheaper than the value of its root; returns whether it did.
     fn offer(&mut self, at: usize, tree: Tree) -> bool {
         let column = Column::new(Shared::new(tree), self.back);
         let cheaper = column.price(&self.prices) < self.values[at] * (1.0 - 1e-9) - 1e-9;
@@ -212,8 +218,8 @@ impl<'a> Master<'a> {
         self.graph.arcs()[arc].rate as f64 / self.scale
     }
 
-    /// If the program has many trees, removes those that are dearer than the value of their root, except the newest. A
-    /// removed tree that is needed later is found again.
+    /// If the program has many trees, removes those whose price is above the value of their root, except the newest. A
+    /// removed tree that is needed later is generated again.
     fn forget(&mut self) {
         if self.columns.len() <= 2 * (self.prices.len() + self.roots.len()) {
             return;
@@ -228,7 +234,7 @@ impl<'a> Master<'a> {
         });
     }
 
-    /// Finds prices and values; returns the time of the best packing of the trees so far.
+    /// Solves the program for prices and values. Returns the time of the best packing of the trees so far.
     fn solve(&mut self) -> Result<f64, NoPacking> {
         let (arcs, roots) = (self.prices.len(), self.roots.len());
         let mut problem = Problem::new(OptimizationDirection::Maximize);
@@ -262,7 +268,7 @@ impl<'a> Master<'a> {
         Ok(time)
     }
 
-    /// Returns the shares of the trees that are optimal at the prices.
+    /// Returns the best packing of those trees whose price equals the value of their root.
     fn shares(self) -> Result<Packing, NoPacking> {
         let tight = |(at, column): &&(usize, Column)| is_tight(column.price(&self.prices), self.values[*at]);
         let kept: Vec<&(usize, Column)> = self.columns.iter().filter(tight).collect();
@@ -273,7 +279,7 @@ impl<'a> Master<'a> {
 /// Returns the best packing of the given trees of one root.
 ///
 /// # Errors
-/// A failure of the solver.
+/// Returns an error if the solver fails.
 pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing, NoPacking> {
     let mut different: Vec<&Shared<Tree>> = Vec::new();
     for tree in trees {
@@ -285,8 +291,8 @@ pub(crate) fn of_trees(graph: &Graph, trees: &[Shared<Tree>]) -> Result<Packing,
     shares(graph, 1, &columns.iter().collect::<Vec<_>>())
 }
 
-/// Solves the primal program: the best shares of trees, each with the index of its root. Among equally good shares it
-/// chooses those with the least total busy time of links, because messages then wait less.
+/// Solves the primal program: the best shares of the trees `kept`, each with the index of its root. Among equally good
+/// shares, chooses the least total busy time of links, because messages then wait less.
 fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Packing, NoPacking> {
     let scale = scale(graph);
     let mut problem = Problem::new(OptimizationDirection::Minimize);
@@ -317,7 +323,7 @@ fn shares(graph: &Graph, roots: usize, kept: &[&(usize, Column)]) -> Result<Pack
     Ok(Packing { trees, time: solution.var_value(time) / scale })
 }
 
-/// Returns the largest rate, by which rates are divided to be near 1.
+/// Returns the largest rate; rates are divided by it to be near 1 for the solver.
 fn scale(graph: &Graph) -> f64 {
     graph.arcs().iter().map(|arc| arc.rate as f64).fold(1.0, f64::max)
 }

@@ -1,53 +1,55 @@
-//! Parts of a network between which the sums of all ranks must be exchanged.
+//! A bound on the time of an allreduce from partitions of the ranks, between which sums must be exchanged.
 //!
-//! Let the ranks be in k parts. For every element that all ranks sum and get, at least 2 (k - 1) messages go from one
-//! part to another, because a gossip of k needs 2 (k - 1) one-way calls (Harary and Schwenk, 1974), and each message
-//! leaves its part. So vectors of one unit need at least
+//! Let the ranks be divided into k parts. For every element of an allreduce, at least 2 (k - 1) messages go from one
+//! part to another, because a gossip among k needs 2 (k - 1) one-way calls (Harary and Schwenk, 1974), and each such
+//! message leaves its part. So vectors of one unit need at least the time
 //!
 //!   2 (k - 1) / (rate of all arcs that leave the parts).
 //!
-//! This holds for all parts, if relays between them only forward: a relay that copies or sums a message must be in a
-//! part. The parts tried are single ranks, and the components connected by arcs above one of the network's rates, such
-//! as boxes joined by slower links.
+//! The bound holds for every partition if relays outside the parts only forward: a relay that copies or sums messages
+//! must be in a part. The partitions tried are single ranks, and the components of arcs above one of the network's
+//! rates, such as boxes joined by slower links.
 
 use unisono_base::interrupt::poll;
 
 use crate::Graph;
 
-/// A number of parts and the rate of all arcs that leave them.
+/// The size of a partition of the ranks, from which its bound follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Partition {
     pub parts: u64,
+    /// The rate of all arcs that leave parts, in the graph's unit.
     pub rate: u64,
 }
 
 impl Partition {
-    /// Returns the time of vectors of one unit.
+    /// Returns the least time for vectors of one unit.
     pub fn time(self) -> f64 {
         if self.parts < 2 { 0.0 } else { 2.0 * (self.parts - 1) as f64 / self.rate as f64 }
     }
 }
 
-/// The ranks in parts, and the links between each part and the rest.
+/// A partition of the ranks, and the rate between each part and the rest of the network.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Parts {
-    /// The part of each node of the graph; [`Parts::NONE`] for a relay that is not connected with a rank.
+    /// The part of each node of the graph; [`Parts::NONE`] for a relay without a connection to ranks.
     of: Vec<u32>,
-    /// The rate of all arcs that leave each part, and of all that enter it.
+    /// For each part, the rate of all arcs that leave it.
     pub leaving: Vec<u64>,
+    /// The rate of all arcs into each part.
     pub entering: Vec<u64>,
-    /// True if a relay between the parts copies or sums messages.
+    /// True if a relay that belongs to no part copies or sums messages.
     pub computes_between: bool,
 }
 
 impl Parts {
     pub const NONE: u32 = u32::MAX;
 
-    /// Returns the components connected by arcs of more than this rate; relays without a rank are in none.
+    /// Returns the components connected by arcs of more than `rate`. Relays in no component with a rank get no part.
     fn above(graph: &Graph, rate: u64, computes: &impl Fn(u32) -> bool) -> Self {
         let mut of = vec![Self::NONE; graph.nodes() as usize];
         let mut parts = 0;
-        // Both directions, so that all ranks of a part reach each other.
+        // Arcs count in both directions, so ranks of a part reach each other.
         let mut joined = vec![Vec::new(); graph.nodes() as usize];
         for arc in graph.arcs().iter().filter(|arc| arc.rate > rate) {
             joined[arc.from as usize].push(arc.to);
@@ -84,8 +86,8 @@ impl Parts {
         Self { of, leaving, entering, computes_between }
     }
 
-    /// Returns the parts of a graph for each of its rates, ascending; the last are single ranks. `computes` selects
-    /// relays that copy or sum messages.
+    /// Returns one partition for each rate in the graph, ascending; the last partition consists of single ranks.
+    /// `computes` returns true for relays that copy or sum messages.
     pub fn by_rates(graph: &Graph, computes: impl Fn(u32) -> bool) -> Vec<Self> {
         const MOST_RATES: usize = 32;
         let mut rates: Vec<u64> = graph.arcs().iter().map(|arc| arc.rate).collect();
@@ -108,7 +110,7 @@ impl Parts {
         self.of[rank as usize]
     }
 
-    /// Returns the number of parts and the rate of all arcs that leave them; `None` if a relay between them computes.
+    /// Returns the size of the partition; `None` if a relay outside the parts copies or sums messages.
     fn partition(&self) -> Option<Partition> {
         let rate = self.leaving.iter().fold(0_u64, |sum, &rate| sum.saturating_add(rate));
         (!self.computes_between).then_some(Partition { parts: self.len() as u64, rate })

@@ -8,17 +8,18 @@ use crate::{
     packing::{Edge, NoPacking, Tree},
 };
 
-/// Finds trees over the cheapest ways between ranks at the present prices.
+/// Finds trees whose edges are the cheapest paths between ranks at the present prices.
 pub(crate) struct Pricing<'a> {
     graph: &'a Graph,
     allowed: Ways,
     depth: Option<u32>,
-    /// For each rank, the arcs on its ways, if only shortest ways are allowed.
+    /// If only shortest paths are allowed, the arcs on those from each rank ([`Graph::fan`]).
     fans: Vec<Vec<u32>>,
-    /// For each rank, the last arc of the cheapest way from it to each node, or [`NO_ARC`].
+    /// For each rank, the last arc of the cheapest path to each node, or [`NO_ARC`].
     by: Vec<Vec<u32>>,
+    /// The price of the cheapest path between ranks.
     prices: Prices,
-    /// The prices of nodes, for the rank in work.
+    /// Scratch space: the price of each node from the present rank.
     price: Vec<f64>,
 }
 
@@ -60,8 +61,8 @@ impl<'a> Pricing<'a> {
         }
     }
 
-    /// Returns a cheap tree within the depth. `thorough` finds cheaper ones and takes longer. The result is not dearer
-    /// than `before`, a tree of the same root.
+    /// Returns a cheap tree within the depth, whose price is at most that of `before`, a tree of the same root.
+    /// `thorough` finds cheaper trees and takes longer.
     pub(crate) fn shallow(&self, root: u32, before: Option<&Tree>, thorough: bool) -> Result<Tree, NoPacking> {
         let (prices, at, most) = (&self.prices, root as usize, self.depth.unwrap_or(u32::MAX));
         let mut found = shallow(prices, at, most).ok_or(NoPacking::Unreachable)?;
@@ -80,7 +81,7 @@ impl<'a> Pricing<'a> {
         Ok(self.over(root, &found))
     }
 
-    /// Returns a cheap tree within the depth, and the price of the cheapest tree of any depth.
+    /// Returns a cheap tree within the depth, and the price of the cheapest tree of any depth, a lower bound.
     pub(crate) fn tree(&self, root: u32) -> Result<(Tree, f64), NoPacking> {
         let at = root as usize;
         let parent = cheapest(&self.prices, at).ok_or(NoPacking::Unreachable)?;

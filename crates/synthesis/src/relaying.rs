@@ -1,9 +1,8 @@
-//! Forests of one root among many ranks, from the trees of all ranks.
+//! Forests of one root among many ranks, composed of one tree of each rank.
 //!
-//! A chunk goes to some rank first, and this rank's own tree distributes it: a broadcast as a scatter and an allgather,
-//! chunk by chunk. So all ranks share the sending to many receivers, which single trees of small depth leave to few
-//! ranks. Each chunk takes the rank for which the way and the tree together cost least at the present loads of the
-//! links.
+//! A chunk first goes to some rank, whose own tree distributes it: a broadcast as a scatter and an allgather, chunk by
+//! chunk. All ranks then share the sending, which single trees of small depth leave to few ranks. Each chunk goes to a
+//! rank for which the path and the tree together cost least at the present loads of the links.
 
 use std::sync::Arc as Shared;
 
@@ -19,22 +18,22 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// The exponent of the cost of the busiest link, in each round.
+/// The exponent in the cost of the busiest link, in each round.
 const STEEP: [f64; 4] = [6.0, 16.0, 32.0, 64.0];
-/// The most messages from the root to the rank whose tree takes over a chunk.
+/// The most messages on the path from the root to the rank whose tree distributes a chunk.
 const MOST_MESSAGES: u32 = 2;
-/// The number of parts into which a round cuts the chunks; the chunks of a part are placed at the same costs.
+/// The number of groups into which a round divides the chunks; all chunks of a group are placed at the same costs.
 const PARTS: usize = 48;
 
-/// Returns the largest depth of trees over those of a forest.
+/// Returns the largest depth of the composed trees.
 pub(crate) fn relay_depth(over: &Forest) -> u32 {
     over.depth + MOST_MESSAGES
 }
 
-/// Returns trees of `chunks` chunks of `root` over `own`, the tree of each rank. Ends at time `enough`.
+/// Returns trees for `chunks` chunks of `root`. `own` are trees of ranks; `enough` is a lower bound on the time.
 ///
 /// # Errors
-/// A rank out of reach.
+/// Returns an error if a rank cannot be reached.
 pub(crate) fn relay(graph: &Graph, root: u32, own: &[Tree], chunks: u32, enough: f64) -> Result<Growth, NoPacking> {
     let enough = enough * f64::from(chunks);
     let mut pricing = Pricing::new(graph, Ways::Shortest, None);
@@ -73,11 +72,11 @@ pub(crate) fn relay(graph: &Graph, root: u32, own: &[Tree], chunks: u32, enough:
     Ok(Growth { trees: vec![best.1.into_iter().flatten().collect()], time: best.0 / f64::from(chunks) })
 }
 
-/// The cheapest messages from the root to every rank, over few other ranks.
+/// The cheapest paths from the root to every rank, of at most [`MOST_MESSAGES`] messages.
 struct Approach {
     price: Vec<f64>,
-    /// For each number of messages, the rank that sends the last one to each rank, if this is cheaper than fewer
-    /// messages.
+    /// For each number of messages, the sender of the last message to each rank, or [`NONE`] if fewer messages are as
+    /// cheap.
     from: Vec<Vec<usize>>,
 }
 
@@ -117,7 +116,7 @@ impl Approach {
     }
 }
 
-/// Joins the messages to a rank and its own tree, without a second message to any rank.
+/// Appends a rank's own tree to the messages to this rank, without a second message to any rank.
 fn joined(root: u32, mut edges: Vec<Edge>, own: &Tree) -> Result<Tree, NoPacking> {
     let ranks = own.edges.len() + 1;
     let mut depth = vec![u32::MAX; ranks];

@@ -1,16 +1,16 @@
-//! The last end of messages that begin in a given order.
+//! The last arrival if messages begin in a given order.
 //!
-//! A message begins when its data has arrived, its links and a send machine are free, and the messages before it on its
-//! links have begun. Without hosts, its data arrives with the message that brings it, and the message takes all of its
-//! links at once, as the order plans it.
+//! A message begins when its data has arrived, its links and a send machine are free, and all earlier messages on its
+//! links have begun. Without hosts, data arrives with the message that brings it, and a message occupies all of its
+//! links at once, as in the timetable.
 //!
-//! If hosts work on messages, a rank has one host. It works on one message at a time, in the order in which they become
-//! ready: a received message is ready on arrival, and a message to send when its data is there and the one before it
-//! was sent. A sum for a message takes the host together with the sending. Equivalent ranks share one representative
-//! host, because all do the same at the same time. Work delays messages, so that they no longer meet as planned: a
-//! message takes its links one after the other, each when its head arrives and the link is free. Long messages then
-//! wait for whole others, although packets would take turns. So the end is the planned one plus the delay by hosts: the
-//! difference of two such replays, with and without work.
+//! If hosts work on messages, each rank has one host, which works on one message at a time, in the order in which
+//! messages become ready: a received message on arrival, a message to send when its data is there and the rank's
+//! previous message was sent. A sum occupies the host together with the sending of the message that it precedes. One
+//! host represents all equivalent ranks, which do the same at the same time. Work delays messages, so they no longer
+//! meet as planned: a message occupies its links one after another, each when its head arrives and the link is free.
+//! Long messages then wait for whole others, although packets would alternate. So the result is the planned time plus
+//! the delay by hosts, which is the difference of two such replays, with and without work.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -24,15 +24,15 @@ use crate::{
 
 #[derive(Clone, Copy, Debug)]
 pub struct HostWork {
-    /// The time of a host for a message that it sends or receives.
+    /// The time for which a host works on each message that it sends or receives.
     pub takes: f64,
-    /// True if the links of a rank send independently of each other.
+    /// True if a message waits only for earlier ones on its first link, not for all of its rank.
     pub sends_by_link: bool,
 }
 
 impl Jobs {
-    /// Returns the last end if messages begin in the order of `begins`, by the rates of links and their latencies
-    /// `hops`.
+    /// Returns the last arrival if messages begin in the order of `begins`. `rates` and `hops` are the rates and
+    /// latencies of links.
     pub fn end(&self, begins: &[f64], (rates, hops): (&[f64], &[f64]), runs: Runs, hosts: Option<HostWork>) -> f64 {
         let mut order: Vec<u32> = (0..narrow(self.list.len())).collect();
         order.sort_by(|&a, &b| begins[a as usize].total_cmp(&begins[b as usize]));
@@ -49,15 +49,17 @@ struct Replay<'a> {
     rates: &'a [f64],
     runs: Runs,
     hops: &'a [f64],
-    /// For each class, the time until a message has arrived.
+    /// For each class, the time from the begin of a message to its arrival.
     takes: Vec<f64>,
-    /// For each message, the number of its predecessors, and the list of its successors.
+    /// For each message, the number of messages that it waits for.
     missing: Vec<u32>,
+    /// The messages that wait for each message.
     behind: Vec<Vec<u32>>,
     /// The time at which the data of each message is ready.
     ready: Vec<f64>,
-    /// The time at which each link, and each machine of each sender, becomes free.
+    /// The time from which each link is free.
     free: Vec<f64>,
+    /// The time at which each send machine becomes free.
     machines: Vec<Vec<f64>>,
     last: f64,
 }
@@ -99,7 +101,7 @@ impl<'a> Replay<'a> {
         self.last
     }
 
-    /// Sends a message on all its links and a machine; returns its arrival time.
+    /// Sends a message on all its links and a machine at once; returns its arrival time.
     fn send(&mut self, job: u32, ready: f64) -> f64 {
         let at = self.jobs.class_at(job);
         let class = &self.jobs.classes[at];
@@ -116,7 +118,7 @@ impl<'a> Replay<'a> {
         now + self.takes[at]
     }
 
-    /// Sends a message over one link after the other, and a machine; returns its arrival time.
+    /// Sends a message on one link after another and on a machine. Returns its arrival time.
     fn send_on(&mut self, job: u32, ready: f64) -> f64 {
         let class = &self.jobs.classes[self.jobs.class_at(job)];
         let mut links = class.links.clone();
@@ -145,7 +147,7 @@ impl<'a> Replay<'a> {
         self.jobs.classes[self.jobs.class_at(job)].work
     }
 
-    /// Returns the hosts of the sender and of the receiver of a message.
+    /// Returns the hosts of a message's sender and receiver; `None` for a sum.
     fn ends(&self, job: u32) -> Option<[u32; 2]> {
         match (self.work(job), self.runs) {
             (Work::Message([from, to]), Runs::Down) => Some([from, to]),
@@ -154,7 +156,7 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Returns for each message the next one that its sender sends: the next over the same link, or the next of all.
+    /// Returns for each message the next message of its sender: with `sends_by_link`, the next on the same first link.
     fn followers(&mut self, order: &[u32], sends_by_link: bool) -> Vec<Option<u32>> {
         let mut followers = vec![None; order.len()];
         let mut latest = rustc_hash::FxHashMap::default();
@@ -225,7 +227,7 @@ impl<'a> Replay<'a> {
         self.last
     }
 
-    /// Removes one predecessor of a message, which it had until `time`.
+    /// Counts one of the messages that `job` waits for as finished at `time`.
     fn needs_less(&mut self, job: u32, time: f64, events: &mut BinaryHeap<Reverse<(Ordered, Event)>>) {
         let at = job as usize;
         self.ready[at] = self.ready[at].max(time);

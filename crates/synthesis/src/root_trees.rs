@@ -1,4 +1,4 @@
-//! Trees that are listed for some roots; the shifts of the network move them to the other roots.
+//! Trees that are listed for some roots, and that the shifts of the network move to the other roots.
 
 use std::sync::Arc as Shared;
 
@@ -16,18 +16,18 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct RootTrees {
     pub symmetry: Shared<Symmetry>,
-    /// The roots with listed trees, in order: representatives of all roots.
+    /// The roots whose trees are listed, ascending: representatives of all roots.
     pub roots: Vec<u32>,
-    /// The trees of each of them, chunk by chunk.
+    /// For each of `roots`, the tree of each chunk.
     pub of: Vec<Vec<Shared<Tree>>>,
 }
 
-/// The largest product of trees and ranks for which messages of different trees over the same links form different
-/// classes. Each class costs time whenever one of its links becomes free.
+/// The largest product of trees and ranks for which messages of different trees form different classes although they
+/// use the same links. Each class costs time whenever one of its links becomes free.
 const MOST_CLASSES: usize = 1 << 12;
 
-/// The slack of data, in lengths of its message. Measured in packet simulations of boxes of 8 to 16 GPUs: with 1 to 4,
-/// long blocks are within 0.3 % of the timetable; with 0 they differ by up to 2 %.
+/// The slack ([`Jobs::with_slack`]), in durations of a message. Measured in packet simulations of boxes of 8 to 16
+/// GPUs: with 1 to 4, times of long blocks differ by at most 0.3 % from the timetable; with 0, by up to 2 %.
 const SLACK: f64 = 2.0;
 
 impl RootTrees {
@@ -35,13 +35,13 @@ impl RootTrees {
         (0..ranks).filter(|&rank| self.place(rank).is_some()).collect()
     }
 
-    /// Returns the index of a root's representative in the list, and the shift that moves its trees to the root.
+    /// Returns the index in `roots` of a root's representative, and the shift that moves its trees to the root.
     pub(crate) fn place(&self, root: u32) -> Option<(usize, u32)> {
         let (home, shift) = self.symmetry.home(root);
         self.roots.binary_search(&home).ok().map(|at| (at, shift))
     }
 
-    /// Returns the listed tree of a chunk, and the shift that moves it to the root.
+    /// Returns the listed tree of a root's chunk, and the shift that moves the tree to the root.
     fn tree(&self, root: u32, chunk: u32) -> (&Tree, u32) {
         let (at, shift) = self.place(root).expect("a root of the forest");
         (&self.of[at][chunk as usize], shift)
@@ -50,13 +50,13 @@ impl RootTrees {
     pub(crate) fn edges(&self, root: u32, chunk: u32) -> Vec<TreeEdge> {
         let (tree, shift) = self.tree(root, chunk);
         let node = |node| self.symmetry.moved(node, shift);
-        // Arcs that leave or reach the same rank are of different classes.
+        // Two arcs that leave the same rank, or enter it, are of different classes.
         let ends = |way: &[u32]| [way[0], way[way.len() - 1]].map(|arc| self.symmetry.class(arc));
         let edge = |edge: &Edge| TreeEdge { from: node(edge.from), to: node(edge.to), ends: ends(&edge.way) };
         tree.edges.iter().map(edge).collect()
     }
 
-    /// Returns the tree of a chunk, with its arcs moved to the root.
+    /// Returns the tree of a chunk, with all nodes and arcs moved to the root.
     pub(crate) fn moved(&self, graph: &Graph, root: u32, chunk: u32) -> Tree {
         let (tree, shift) = self.tree(root, chunk);
         let node = |node| self.symmetry.moved(node, shift);
@@ -71,7 +71,7 @@ impl RootTrees {
         Tree { root, edges: tree.edges.iter().map(edge).collect(), depth: tree.depth }
     }
 
-    /// Returns the nodes that each edge passes, ends included.
+    /// Returns the nodes on the path of each edge, ends included.
     pub(crate) fn ways(&self, graph: &Graph, root: u32, chunk: u32) -> Vec<Vec<u32>> {
         let (tree, shift) = self.tree(root, chunk);
         let way = |edge: &Edge| {
@@ -83,7 +83,7 @@ impl RootTrees {
     }
 
     /// Returns the messages of the listed trees in the order of roots, chunks and edges, and the rates of their links.
-    /// The images of a message load all links of a class equally, so a class represents a link. With `hosts`, each
+    /// The images of a message load all links of a class equally, so one link stands for each class. With `hosts`, each
     /// message follows its sum.
     pub(crate) fn jobs(
         &self,
@@ -92,18 +92,18 @@ impl RootTrees {
         mut hosts: Option<&mut Hosts>,
     ) -> (Jobs, Vec<f64>) {
         let mut jobs = Jobs::with_slack(SLACK);
-        // Classes of messages over the same links and, if there are few trees, of the same tree.
+        // If there are few trees, messages of different trees are of different classes even on the same links.
         let mut trees: Vec<*const Tree> = self.of.iter().flatten().map(Shared::as_ptr).collect();
         trees.sort_unstable();
         trees.dedup();
         let by_tree = trees.len() * graph.ranks() as usize <= MOST_CLASSES;
         let mut classes: FxHashMap<(Vec<u32>, Option<*const Tree>), u32> = FxHashMap::default();
         let mut brings = vec![None; graph.ranks() as usize];
-        // For each tree, the number of its chunks and of those seen so far. Only a single root needs turns: among many
-        // roots there are always other trees to send.
+        // For each tree, the number of its chunks and the number handled so far. Only a single root needs turns: among
+        // many roots there are always other trees to send.
         let mut chunks: FxHashMap<*const Tree, (u32, u32)> = FxHashMap::default();
         self.of.iter().flatten().for_each(|tree| chunks.entry(Shared::as_ptr(tree)).or_default().0 += 1);
-        // One sender for all ranks that shifts map onto each other.
+        // One sender represents all ranks that shifts map to each other.
         let mut senders: FxHashMap<u32, u32> = FxHashMap::default();
         let is_alone = self.roots.len() == 1 && self.symmetry.shifts() == 1;
         for tree in self.of.iter().flatten() {

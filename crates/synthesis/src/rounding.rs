@@ -1,4 +1,4 @@
-//! Rounds shares to whole chunks: each root assigns each of its chunks to one tree, so that the busiest arc ends early.
+//! Rounding of shares to whole chunks: each root assigns each chunk to one tree, so that the busiest arc ends early.
 
 use std::sync::Arc as Shared;
 
@@ -9,11 +9,11 @@ use crate::{
     packing::{Packing, Tree},
 };
 
-/// The number of rounds of exchanges after the first assignment.
+/// The most rounds of [`Choice::exchange`] at each steepness.
 const MOST_ROUNDS: usize = 60;
 
-/// Returns the trees of each root's chunks, and the time of the busiest arc for blocks of one unit. `back` is the
-/// opposite arc of each arc if trees run both ways.
+/// Returns the tree of each chunk of each root, and the time of the busiest arc for blocks of one unit. `back` is the
+/// opposite of each arc, if trees are used in both directions.
 pub(crate) fn rounded(
     graph: &Graph,
     packing: &Packing,
@@ -22,7 +22,7 @@ pub(crate) fn rounded(
 ) -> (Vec<Vec<Shared<Tree>>>, f64) {
     let mut choice = Choice::new(graph, packing, roots, (chunks, back));
     choice.fill();
-    // A steep cost counts only the busiest arc; a flatter one leads the search to a good start.
+    // A steep cost counts only the busiest arc; a flatter cost first leads the search to a good start.
     for steepness in [24, 96, 384] {
         choice.steepen(steepness);
         for _ in 0..MOST_ROUNDS {
@@ -43,22 +43,24 @@ pub(crate) fn rounded(
 /// A tree that a root may use.
 struct Choosable {
     tree: Shared<Tree>,
-    /// The number of chunks by its share.
+    /// The share of the tree, in chunks.
     wanted: f64,
-    /// The arcs of the tree, each as often as it is used.
+    /// The arcs of the tree, one entry for each use.
     arcs: Vec<u32>,
 }
 
 struct Choice<'a> {
     graph: &'a Graph,
     chunks: u32,
-    /// The trees of each root.
+    /// The trees that each root may use.
     options: Vec<Vec<Choosable>>,
+    /// The chunks on each tree of each root.
     counts: Vec<Vec<u32>>,
-    /// The chunks on each arc, and the cost of one more.
+    /// The number of chunks on each arc.
     load: Vec<f64>,
+    /// The cost of a further chunk on each arc.
     cost: Vec<f64>,
-    /// The busy time of the packing, which scales costs to its neighborhood.
+    /// The busy time of the packing in chunks, by which busy times in costs are divided.
     scale: f64,
     steepness: i32,
 }
@@ -88,7 +90,7 @@ impl<'a> Choice<'a> {
         choice
     }
 
-    /// Sets the exponent of costs, and recomputes the costs.
+    /// Sets the exponent of costs and recomputes the costs.
     fn steepen(&mut self, steepness: i32) {
         self.steepness = steepness;
         self.cost = (0..unisono_base::narrow(self.load.len())).map(|arc| self.cost_of(arc)).collect();
@@ -118,7 +120,7 @@ impl<'a> Choice<'a> {
         (0..).zip(&self.load).map(|(arc, _)| self.busy(arc, 0.0)).fold(0.0, f64::max)
     }
 
-    /// Assigns the whole part of each share, then the other chunks one by one to the cheapest tree.
+    /// Assigns the integer part of each share, then each remaining chunk to its cheapest tree.
     fn fill(&mut self) {
         for root in 0..self.options.len() {
             for option in 0..self.options[root].len() {
@@ -127,7 +129,7 @@ impl<'a> Choice<'a> {
                 self.add(root, option, whole);
             }
         }
-        // Round-robin over the roots.
+        // Roots take turns, so that none has all cheap trees.
         for round in (0..self.chunks).rev() {
             for root in 0..self.options.len() {
                 let left = self.chunks - self.counts[root].iter().sum::<u32>();
@@ -145,7 +147,7 @@ impl<'a> Choice<'a> {
         costs.min_by(|a, b| a.1.total_cmp(&b.1)).expect("every root has a tree")
     }
 
-    /// Takes one chunk from every tree of every root and assigns it again; returns whether one moved.
+    /// Assigns one chunk of each tree of each root again; returns whether one changed its tree.
     fn exchange(&mut self) -> bool {
         let mut moved = false;
         for root in 0..self.options.len() {

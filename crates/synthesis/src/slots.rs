@@ -1,23 +1,24 @@
-//! The use of links over time, in slots of equal length.
+//! The use of links in time slots of equal length.
 
 use unisono_base::{narrow, rounded};
 
-/// The number of slots of each link. The last one includes all later time.
+/// The number of slots of each link. The last slot includes all later time.
 pub const SLOTS: usize = WORDS * u64::BITS as usize;
 const WORDS: usize = 8;
-/// Fractions of a message, and of a slot, that are ignored.
+/// The fraction of a message down to which a remainder is ignored.
 const NOTHING: f64 = 1e-9;
 
-/// Links, with their busy time in each slot.
+/// The time for which each link is busy in each slot.
 pub struct Slots {
     slot: f64,
     rates: Vec<f64>,
-    /// The busy times, link by link; and the slots in which a link has no time left, one bit each.
+    /// The busy time of each link in each slot, at index `link * SLOTS + slot`.
     pub busy: Vec<f64>,
+    /// For each link, a bit for each slot, set if it is full.
     full: Vec<[u64; WORDS]>,
 }
 
-/// The slots of a message: the first one, and the fraction of the message in each slot from there on.
+/// The slots of a message: the first, and the fraction of the message in it and each later one.
 #[derive(Clone, Default, Debug)]
 pub struct Reservation {
     first: usize,
@@ -25,14 +26,14 @@ pub struct Reservation {
 }
 
 impl Slots {
-    /// Creates slots up to `end`; `rates` are those of the links.
+    /// Creates free slots from 0 to `end` for links of given `rates`.
     pub fn new(rates: Vec<f64>, end: f64) -> Self {
         let links = rates.len();
         Self { slot: end / SLOTS as f64, busy: vec![0.0; links * SLOTS], full: vec![[0; WORDS]; links], rates }
     }
 
-    /// Returns the end of a message of one unit over `links` that uses all their free time from `ready` on. Sets
-    /// `reserved` to its slots.
+    /// Returns the end of a message of one unit that uses all time from `ready` on in which all `links` are free.
+    /// Stores its slots in `reserved`.
     pub fn fit(&self, links: &[u32], ready: f64, reserved: &mut Reservation) -> f64 {
         let mut at = narrow::<usize>(rounded((ready / self.slot).floor())).min(SLOTS - 1);
         at = self.next(links, at);
@@ -66,7 +67,7 @@ impl Slots {
         }
     }
 
-    /// Returns the first slot from `at` on in which all links have time left.
+    /// Returns the first slot, from slot `at` on, in which all links have time left.
     fn next(&self, links: &[u32], at: usize) -> usize {
         let mut word = at / 64;
         let mut mask = u64::MAX << (at % 64);

@@ -1,11 +1,11 @@
-//! Trees that join all ranks over switches that reduce and copy.
+//! Trees that join all ranks through switches that reduce and copy.
 //!
-//! A reduction runs from the leaves of a tree to its root and a broadcast in the other direction; an allreduce does
-//! both. A vector is cut into equal parts, one for each tree, so as a fluid it takes the maximum over links of (trees
-//! on the link / trees / rate of the link). The best trees are hard to find (Steiner tree packing: Jain, Mahdian,
-//! Salavatipour, 2003), so they are grown one after the other: starting at a root, the nearest rank joins next
-//! (Takahashi and Matsuyama, 1980), at prices of links that rise with the trees on them. Then each tree is grown again
-//! at the prices from the other trees, and the best set of trees is kept.
+//! A reduction runs from the leaves of a tree to its root, and a broadcast in the other direction; an allreduce does
+//! both. A vector is cut into equal parts, one for each tree. As a fluid, it takes the maximum over links of (trees on
+//! the link) / (all trees) / (rate of the link). The best trees are hard to find (Steiner tree packing: Jain, Mahdian,
+//! Salavatipour, 2003), so trees are grown one after another: the tree starts at a root, and the nearest rank joins
+//! next (Takahashi and Matsuyama, 1980), at prices of links that rise with the number of trees on them. Then each tree
+//! is grown again at the prices that the other trees cause, and the best set of trees is kept.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -13,31 +13,32 @@ use unisono_base::{interrupt::poll, narrow};
 
 use crate::Graph;
 
-/// The role that a node of a graph may have in a tree.
+/// The use that a tree may make of a node of the graph.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Role {
-    /// The node must be in every tree, and may join any number of links.
+    /// The node must be in every tree, and may have any number of links in it.
     Rank,
-    /// The node may join any number of links.
+    /// A switch that reduces and copies: any number of links in a tree.
     Joins,
-    /// The node may join two links.
+    /// The node only forwards: two links in a tree.
     Forwards,
-    /// The node is in no tree.
+    /// The node may be in no tree.
     Closed,
 }
 
-/// A tree over nodes of a graph.
+/// A tree of nodes of a graph.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SpanningTree {
-    /// Every node after its parent; the root first.
+    /// The nodes of the tree: the root first, each other node after its parent.
     pub nodes: Vec<u32>,
-    /// The index of each node's parent in `nodes`; the root's is 0.
+    /// The index in `nodes` of each node's parent; 0 for the root.
     pub parents: Vec<u32>,
     /// The most links between the root and a node.
     pub depth: u32,
 }
 
 impl SpanningTree {
+    /// Returns the children of each node, as indices in `nodes`.
     pub fn children(&self) -> Vec<Vec<u32>> {
         let mut children = vec![Vec::new(); self.nodes.len()];
         for (at, &parent) in (0..).zip(&self.parents).skip(1) {
@@ -47,26 +48,26 @@ impl SpanningTree {
     }
 }
 
-/// Trees for equal parts of a vector.
+/// Trees that carry equal parts of a vector.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SpanningTrees {
     pub trees: Vec<SpanningTree>,
-    /// The time of a vector of one unit on the busiest link.
+    /// The time that a vector of one unit takes on the busiest link.
     pub time: f64,
 }
 
-/// The number of times that every tree is grown again.
+/// The times that every tree is grown again at the prices of the others.
 const ROUNDS: u32 = 2;
-/// Prices of links rise with this power of the trees on them.
+/// The power of the number of trees in the price of a link.
 const STEEPNESS: i32 = 6;
-/// If ways over forwarding nodes block the last way to a rank, the tree is grown again at flatter prices.
+/// The steepnesses tried in order: if paths through forwarding nodes block every path to a rank, prices are made
+/// flatter.
 const FLATTER: [i32; 3] = [STEEPNESS, 2, 0];
-/// The price of a level of the tree, relative to that of a free link of the highest rate: among equal ways the tree
-/// takes the one with fewer levels.
+/// The price of one level of a tree, relative to that of an unused link of the highest rate. Among equally priced
+/// paths, the tree takes the one with fewer levels.
 const LEVEL: f64 = 1.0 / 64.0;
 
-/// Grows `count` trees. Their root is a rank, or the middle of each tree. Returns `None` if some rank cannot be
-/// reached.
+/// Grows `count` trees from the given root, or each with its middle as the root. `None` if a rank cannot be reached.
 pub fn spanning(graph: &Graph, roles: &[Role], root: Option<u32>, count: u32) -> Option<SpanningTrees> {
     let mut packing = Packing::new(graph, roles);
     for _ in 0..count {
@@ -94,9 +95,9 @@ pub fn spanning(graph: &Graph, roles: &[Role], root: Option<u32>, count: u32) ->
 #[derive(Clone)]
 struct Edges {
     start: u32,
-    /// The nodes except the start, in the order in which they joined, each with the arc that leads to it.
+    /// The nodes except the start, in the order in which they were added, each with the arc that leads to it.
     joined: Vec<(u32, u32)>,
-    /// Both ends of each link.
+    /// The two nodes of each link.
     ends: Vec<[u32; 2]>,
 }
 
@@ -105,17 +106,17 @@ struct Packing<'a> {
     roles: &'a [Role],
     /// The opposite arc of each arc.
     back: Vec<u32>,
-    /// The nodes that are connected with rank 0 over nodes that are not closed.
+    /// True for nodes connected with rank 0 through nodes that are not [`Role::Closed`].
     reached: Vec<bool>,
     most_rate: f64,
-    /// The number of trees on each arc, in either direction.
+    /// The trees on each arc; a tree counts in both directions of a link.
     load: Vec<u32>,
     trees: Vec<Edges>,
 }
 
 const NONE: u32 = u32::MAX;
 
-/// Returns the nodes that rank 0 reaches over nodes that are not closed.
+/// Returns for each node whether rank 0 reaches it through nodes that are not [`Role::Closed`].
 fn reached(graph: &Graph, roles: &[Role]) -> Vec<bool> {
     let mut reached = vec![false; graph.nodes() as usize];
     let mut open: Vec<u32> = (0..graph.ranks().min(1)).collect();
@@ -146,7 +147,7 @@ impl<'a> Packing<'a> {
         }
     }
 
-    /// Returns the number of trees on the busiest arc over its rate.
+    /// Returns the largest quotient of an arc's number of trees and its rate.
     fn busiest(&self) -> f64 {
         let each = self.graph.arcs().iter().zip(&self.load);
         each.map(|(arc, &load)| f64::from(load) / arc.rate as f64).fold(0.0, f64::max)
@@ -181,12 +182,12 @@ impl<'a> Packing<'a> {
         (f64::from(self.load[arc as usize] + 1) * self.most_rate / rate).powi(steepness)
     }
 
-    /// Returns the start of the next tree: the joining switch, connected with the ranks, whose links are cheapest; rank
-    /// 0 if there is none.
+    /// Returns the start of the next tree: the connected switch of [`Role::Joins`] with the cheapest links on average;
+    /// rank 0 if there is none.
     fn start(&self) -> Option<u32> {
         let joins = (self.graph.ranks()..self.graph.nodes())
             .filter(|&node| self.roles[node as usize] == Role::Joins && self.reached[node as usize]);
-        // The mean price; among equal ones more links first.
+        // The mean price of links; among equal prices, more links first.
         let price = |node: u32| {
             let links = self.graph.leaving(node);
             let sum: f64 = links.iter().map(|&arc| self.price(arc, STEEPNESS)).sum();
@@ -199,7 +200,7 @@ impl<'a> Packing<'a> {
         joins.min_by(cheaper).or_else(|| (self.graph.ranks() > 0).then_some(0))
     }
 
-    /// Returns a tree at the present prices; `None` if a rank cannot be reached.
+    /// Returns a new tree at the present prices; `None` if a rank cannot be reached.
     fn grown(&self, start: u32) -> Option<Edges> {
         FLATTER.iter().find_map(|&steepness| self.grown_at(start, steepness))
     }
@@ -220,7 +221,7 @@ impl<'a> Packing<'a> {
         while missing > 0 {
             poll();
             let Reverse((bits, at)) = growth.open.pop()?;
-            // Prices are not negative, so the order of their bits is their order.
+            // Prices are not negative, so comparing the bits of two prices compares the prices.
             if f64::from_bits(bits) > growth.price[at as usize] {
                 continue;
             }
@@ -249,8 +250,8 @@ impl<'a> Packing<'a> {
         Some(tree)
     }
 
-    /// Adds the way to a rank to the tree. Returns whether it passes a forwarding node, which no other way may pass
-    /// then.
+    /// Adds the path to a rank to the tree. Returns whether the path contains a forwarding node, which then is closed
+    /// to other paths.
     fn join(&self, rank: u32, growth: &mut Growth, tree: &mut Edges) -> bool {
         let mut way = Vec::new();
         let mut at = rank;
@@ -272,25 +273,26 @@ impl<'a> Packing<'a> {
     }
 }
 
-/// The search for the rank that is nearest to a tree.
+/// The search for the rank that is cheapest to add to a tree.
 struct Growth {
-    /// The levels of the tree's nodes; [`NONE`] for all others.
+    /// The level of each node of the tree; [`NONE`] outside the tree.
     depth: Vec<u32>,
+    /// The price of the cheapest path found from the tree to each node.
     price: Vec<f64>,
-    /// The last arc on the cheapest way from the tree to each node.
+    /// The last arc on the cheapest path from the tree to each node.
     by: Vec<u32>,
     open: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Growth {
-    /// Adds a node of the tree as a start of ways.
+    /// Makes a node of the tree a start of paths.
     fn begin(&mut self, node: u32) {
         let price = f64::from(self.depth[node as usize]) * LEVEL;
         self.price[node as usize] = price;
         self.open.push(Reverse((price.to_bits(), node)));
     }
 
-    /// Discards all ways, and starts again at the nodes of the tree that may join another link.
+    /// Discards all paths, and starts again at those nodes of the tree to which a link may be added.
     fn again(&mut self, joins: impl Fn(usize) -> bool) {
         self.open.clear();
         for node in 0..self.depth.len() {
@@ -304,7 +306,7 @@ impl Growth {
 }
 
 impl Edges {
-    /// Removes the start as long as it is not a rank and has one link.
+    /// Removes the start node repeatedly, as long as it is a switch with one link.
     fn drop_bare_start(&mut self, roles: &[Role]) {
         while roles[self.start as usize] != Role::Rank {
             let mut links = (0..self.ends.len()).filter(|&at| self.ends[at].contains(&self.start));
@@ -315,7 +317,7 @@ impl Edges {
         }
     }
 
-    /// Returns the tree seen from a root.
+    /// Returns the tree with the given node as its root.
     fn rooted(&self, root: u32) -> SpanningTree {
         let neighbors = self.neighbors();
         let (mut nodes, mut parents, mut depths) = (vec![root], vec![0_u32], vec![0_u32]);
@@ -341,8 +343,8 @@ impl Edges {
         neighbors
     }
 
-    /// Returns the joining node nearest to the middle of the longest way in the tree; of two equally near ones, the one
-    /// that is not a rank.
+    /// Returns the rank or joining switch nearest to the middle of the longest path in the tree; of two equally near
+    /// nodes, the one that is not a rank.
     fn middle(&self, roles: &[Role]) -> u32 {
         let one_end = self.rooted(self.start).nodes.last().copied().unwrap_or(self.start);
         let longest = self.rooted(one_end);

@@ -1,32 +1,34 @@
-//! The sums of hosts in the timetable of a forest whose trees run backwards.
+//! Sums on hosts in the timetable of a reduction, whose trees run from ranks to the root.
 //!
-//! A rank adds the data from below when all of it has arrived, and the root adds each message separately; a host adds
-//! one operand after the other. The timetable runs forwards, so the sum that follows a message backwards precedes it
-//! here.
+//! A rank adds the data of its children when all of it has arrived; the root adds each message separately. A host adds
+//! one operand after another. The timetable runs from the root, so the sum that follows a message in the reduction
+//! precedes it here.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 
 use crate::jobs::{Jobs, Work};
 
-/// The hosts of ranks as additional links, each of which carries one sum at a time.
+/// The hosts of ranks as additional links, each of which computes one sum at a time.
 pub(crate) struct Hosts {
-    /// The number of links of messages.
+    /// The number of links for messages; hosts are numbered after them.
     links: u32,
+    /// The link of each host.
     of: FxHashMap<u32, u32>,
-    /// The classes of sums by host, class of the message, operands, and whether they are computed at the root.
+    /// The class of each sort of sum: by host, class of the message, number of operands, and true at the root.
     classes: FxHashMap<(u32, u32, u32, bool), u32>,
-    /// For the present tree: the operands of each rank, and its sum if it exists.
+    /// For the present tree, the number of operands of each rank.
     operands: FxHashMap<u32, u32>,
+    /// The job of the sum of each rank in the present tree.
     sums: FxHashMap<u32, u32>,
-    /// The messages among all jobs.
+    /// The jobs that are messages.
     pub messages: Vec<u32>,
 }
 
-/// The sum before a message.
+/// The sum that precedes a message.
 pub(crate) struct Sum {
     pub rank: u32,
-    /// The representative of equivalent hosts.
+    /// The rank that represents all equivalent hosts.
     pub host: u32,
     pub at_root: bool,
     pub class: u32,
@@ -46,14 +48,14 @@ impl Hosts {
         }
     }
 
-    /// Begins a tree whose messages leave `senders`, each rank once per message.
+    /// Begins a tree. `senders` lists the sender of each message.
     pub(crate) fn tree(&mut self, senders: impl Iterator<Item = u32>) {
         self.operands.clear();
         self.sums.clear();
         senders.for_each(|rank| *self.operands.entry(rank).or_default() += 1);
     }
 
-    /// Returns the sum before a message: a new one at the root, and one for all messages of any other rank.
+    /// Returns the job of the sum before a message: a new job at the root, one for all messages of any other rank.
     pub(crate) fn sum(&mut self, jobs: &mut Jobs, sum: &Sum) -> u32 {
         let Sum { rank, host, at_root, class, after, turn } = *sum;
         if let Some(&known) = self.sums.get(&rank) {

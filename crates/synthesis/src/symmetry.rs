@@ -2,8 +2,8 @@
 //!
 //! The boxes of a cluster are equivalent, and so are the boards of a mesh of boards. A shift adds a multiple of a
 //! stride to each coordinate of the ranks, modulo the extent. If relays can be mapped such that every arc is mapped to
-//! one of the same rate, the trees of one rank serve all ranks to which shifts map it. Moved by all shifts, a tree
-//! loads all arcs of a *class* equally: a class is a set of arcs that shifts map to each other.
+//! an arc of the same rate, the trees of one rank serve all ranks to which shifts map it. A *class* is a set of arcs
+//! that shifts map to each other: the images of a tree under all shifts load all arcs of a class equally.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
@@ -14,18 +14,19 @@ use crate::Graph;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Symmetry {
     ranks: u32,
-    /// The extents of the coordinates of ranks, row-major.
+    /// The extent of each coordinate of ranks, row-major.
     dims: Vec<u32>,
-    /// For each coordinate, the least step of a shift; the extent if there is none.
+    /// The least shift of each coordinate; its extent if there is none.
     strides: Vec<u32>,
-    /// The image of each relay under each shift, shift by shift.
+    /// The image of each relay under each shift, ordered by shift.
     relays: Vec<u32>,
-    /// The class of each arc, and the number of shifts that map an arc of a class to itself.
+    /// The class of each arc.
     pub classes: Vec<u32>,
+    /// The number of shifts that map an arc of each class to itself.
     pub stay: Vec<u32>,
 }
 
-/// The images of the nodes of a graph.
+/// The image of each node of a graph.
 type Map = Vec<u32>;
 
 impl Symmetry {
@@ -35,7 +36,7 @@ impl Symmetry {
         Self::of(graph, &[ranks], vec![ranks], &[])
     }
 
-    /// Finds the shifts with the least strides. Ranks are numbered row-major over `dims`.
+    /// Finds the shifts with the smallest strides. Ranks are numbered row-major in the extents `dims`.
     pub fn find(graph: &Graph, dims: &[u32]) -> Self {
         let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
         if product != u64::from(graph.ranks()) {
@@ -65,7 +66,7 @@ impl Symmetry {
         Self::of(graph, dims, strides, &found)
     }
 
-    /// Builds the symmetry; `maps` are the shifts by one stride of each coordinate that has one.
+    /// Builds the symmetry. `maps` holds, for each coordinate that has shifts, the shift by one stride.
     fn of(graph: &Graph, dims: &[u32], strides: Vec<u32>, maps: &[Map]) -> Self {
         let (classes, sizes) = classes(graph, maps);
         let times: Vec<u32> = dims.iter().zip(&strides).map(|(dim, stride)| dim / stride).collect();
@@ -73,7 +74,7 @@ impl Symmetry {
         let stay = sizes.into_iter().map(|size| shifts / size).collect();
         let mut relays: Vec<u32> = (graph.ranks()..graph.nodes()).collect();
         let moving: Vec<u32> = times.iter().copied().filter(|&times| times > 1).collect();
-        // The last coordinate varies first, so its shifts are the inner ones.
+        // The last coordinate varies fastest, so its shifts are innermost.
         for (map, &times) in maps.iter().zip(&moving).rev() {
             let mut all = Vec::with_capacity(relays.len() * times as usize);
             for _ in 0..times {
@@ -94,7 +95,7 @@ impl Symmetry {
         (0..self.ranks).filter(|&rank| self.home(rank).1 == 0).collect()
     }
 
-    /// Returns the representative of a rank, and the shift from it to the rank.
+    /// Returns the representative of a rank, and the index of the shift from the representative to it.
     pub fn home(&self, rank: u32) -> (u32, u32) {
         let (mut left, mut home, mut shift, mut unit, mut turn) = (rank, 0, 0, 1, 1);
         for (&dim, &stride) in self.dims.iter().zip(&self.strides).rev() {
@@ -133,8 +134,8 @@ impl Symmetry {
         self.stay.len()
     }
 
-    /// Returns for each class the rate of an arc over the number of times that the images of a tree use it, per arc of
-    /// the class in the tree.
+    /// Returns for each class the rate of an arc divided by the number of times that the images of a tree use the arc,
+    /// if the tree has one arc of the class.
     pub(crate) fn rates(&self, graph: &Graph) -> Vec<f64> {
         let mut rates = vec![0.0; self.classes()];
         for (&class, arc) in self.classes.iter().zip(graph.arcs()) {
@@ -143,7 +144,7 @@ impl Symmetry {
         rates
     }
 
-    /// Returns for each class the largest of the values of its arcs.
+    /// Returns for each class the largest of the given values of its arcs.
     pub(crate) fn largest(&self, of_arcs: &[f64]) -> Vec<f64> {
         let mut largest = vec![0.0; self.classes()];
         for (&class, &value) in self.classes.iter().zip(of_arcs) {
@@ -153,14 +154,14 @@ impl Symmetry {
     }
 }
 
-/// Returns the rank that is `by` farther along a coordinate, modulo its extent.
+/// Returns the rank that is `by` steps farther along coordinate `at`, modulo its extent.
 fn shifted(rank: u32, dims: &[u32], at: usize, by: u32) -> u32 {
     let unit: u32 = dims[at + 1..].iter().product();
     let here = rank / unit % dims[at];
     rank - here * unit + (here + by) % dims[at] * unit
 }
 
-/// A neighbor: whether the arc leads to it, the neighbor, and the rate.
+/// An adjacent node: whether the arc leads to it, the node, and the rate.
 type Neighbor = (bool, u32, u64);
 
 fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
@@ -172,20 +173,20 @@ fn neighbors(graph: &Graph) -> Vec<Vec<Neighbor>> {
     of
 }
 
-/// Extends given images of the ranks to all nodes. A relay is mapped to a relay that has the images of its neighbors;
-/// several such relays are mapped in order. `None` if there is no such relay. The caller checks whether all arcs are
-/// kept.
+/// Extends a map of ranks to all nodes. A relay is mapped to a relay whose neighbors are the images of its neighbors;
+/// several are assigned in order. `None` if there is none. The caller checks that arcs are kept.
 fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     const OPEN: u32 = u32::MAX;
     let nodes = neighbors.len();
-    // True for nodes that are images.
+    // True for images of nodes.
     let mut taken = vec![false; nodes];
     map.iter().for_each(|&image| taken[image as usize] = true);
     map.resize(nodes, OPEN);
     let mut open: Vec<usize> = (0..nodes).filter(|&node| map[node] == OPEN).collect();
     while !open.is_empty() {
         poll();
-        // Collects relays by the images of their mapped neighbors, then assigns images with the same neighbors.
+        // Groups the unassigned relays by their neighbors, then gives each open relay one whose neighbors are its
+        // images.
         let mut images: FxHashMap<Vec<Neighbor>, Vec<usize>> = FxHashMap::default();
         for node in (0..nodes).filter(|&node| !taken[node]).rev() {
             let mut key: Vec<Neighbor> =
@@ -218,7 +219,7 @@ fn followed(neighbors: &[Vec<Neighbor>], mut map: Map) -> Option<Map> {
     Some(map)
 }
 
-/// Returns the class of each arc under maps that keep all arcs, and the number of arcs of each class.
+/// Returns the class of each arc under maps that map arcs to arcs, and the number of arcs of each class.
 fn classes(graph: &Graph, maps: &[Map]) -> (Vec<u32>, Vec<u32>) {
     const OPEN: u32 = u32::MAX;
     let known: FxHashMap<(u32, u32), u32> = (0..).zip(graph.arcs()).map(|(at, arc)| ((arc.from, arc.to), at)).collect();

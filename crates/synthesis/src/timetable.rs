@@ -1,16 +1,16 @@
 //! The begin of each message of a forest.
 //!
-//! The links of a forest are busy nearly all the time, so the order in which each sends decides how long other messages
-//! wait. Messages begin as soon as their links are free and their data is there (list scheduling, Graham, 1969). Among
-//! those that could begin, the one with the largest weight goes first: its links have much left to carry, it brings
+//! The links of a forest are busy nearly all the time, so the order in which each link sends decides how long messages
+//! wait. A message begins as soon as its links are free and its data is there (list scheduling, Graham, 1969). Among
+//! several that could begin, the one with the largest weight goes first: its links have much left to carry, it brings
 //! data for a busy link that has nothing to send, or a long chain of messages follows it. A schedule that sends in the
 //! order of these times keeps all links busy.
 //!
-//! A rank sends in the order of the timetable, so a message whose data is late holds up all later ones on its link. So
-//! data may be expected a few lengths of a message later than it arrives ([`Jobs::with_slack`]).
+//! A rank sends in the order of the timetable, so a message with late data delays all later messages on its link. So
+//! the timetable may expect data a few durations of a message later than it arrives ([`Jobs::with_slack`]).
 //!
-//! If many chunks travel along one tree, they take turns with those of other trees. If all chunks of one tree went
-//! first, they would wait for the links farther down, of which each tree has a part, and links of other trees would be
+//! If many chunks travel along one tree, they alternate with the chunks of other trees. Otherwise the chunks of one
+//! tree would wait for the links farther down, some of which each tree uses, and the links of other trees would be
 //! idle.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
@@ -23,12 +23,12 @@ use crate::{
 };
 
 impl Jobs {
-    /// Returns the begin of each message. A message holds a link for its units over the link's rate, and arrives later
-    /// by the latencies `hops` of its links.
+    /// Returns the begin of each message. A message occupies each of its links for its units divided by the link's
+    /// rate, and its arrival is later by the latencies `hops` of its links.
     pub fn begins(&self, rates: &[f64], hops: &[f64]) -> Vec<f64> {
         let takes = self.takes(rates, hops, self.slack);
         let count = narrow::<u32>(self.list.len());
-        // The length of the longest chain from the begin of each message.
+        // The duration of the longest chain that starts with each message.
         let mut chain: Vec<f64> = (0..count).map(|job| takes[self.class_at(job)]).collect();
         for job in (0..count).rev() {
             poll();
@@ -41,11 +41,12 @@ impl Jobs {
         self.run(rates, hops, &Order { missing, behind, chain, is_fixed: false })
     }
 
-    /// Returns the begins of the messages backwards, each of which waits for all messages for which it brought data.
-    /// `begins` are those of the messages forwards: the last one goes first, if its data is there.
+    /// Returns the begins of messages in the reverse direction, in which each waits for all messages for which it
+    /// brought data. `begins` are the forward begins: the message that began last goes first, if its data is there.
     ///
-    /// Forwards, messages begin as soon as they can. Reversed in time, each would arrive just when it is needed, and
-    /// any delay would delay all others. Here they begin as soon as they can again (justification: Wiest, 1964).
+    /// Forwards, messages begin as soon as they can. Exactly reversed in time, each would arrive just when it is
+    /// needed, and any delay would delay all others. So they begin as soon as they can here too (justification: Wiest,
+    /// 1964).
     pub(crate) fn begins_backwards(&self, begins: &[f64], rates: &[f64], hops: &[f64]) -> Vec<f64> {
         let (missing, behind) = self.waits(Runs::Up);
         let order = Order { missing, behind, chain: begins.to_vec(), is_fixed: true };
@@ -64,7 +65,7 @@ impl Jobs {
         let mut begins = vec![0.0; count];
         while let Some(&Reverse((Ordered(now), _))) = events.peek() {
             poll();
-            // All events of this time are processed before any link is assigned.
+            // All events at this time are processed before any message begins.
             while let Some(&Reverse((Ordered(at), event))) = events.peek()
                 && at <= now * (1.0 + CLOSE)
             {
@@ -99,12 +100,13 @@ impl Jobs {
     }
 }
 
-/// The predecessors of messages, and the priority among those that could begin.
+/// The dependences of messages, and the priority of those that could begin.
 struct Order {
-    /// For each message, the number of its predecessors, and the list of its successors.
+    /// For each message, the number of messages that it waits for.
     missing: Vec<u32>,
+    /// The messages that wait for each message.
     behind: Vec<Vec<u32>>,
-    /// A lower bound of the time that follows the begin of each message.
+    /// A lower bound of the time from each message's begin to the end, or a priority.
     chain: Vec<f64>,
     /// True if `chain` alone is the priority.
     is_fixed: bool,
@@ -113,8 +115,8 @@ struct Order {
 /// Times that differ by less than this fraction are equal.
 const CLOSE: f64 = 1e-9;
 
-/// The weight of turns, in times of the busiest link. Measured between 0.05 and 10: from 0.2 on there is little
-/// difference.
+/// The weight of turns, divided by the busy time of the busiest link. Measured between 0.05 and 10: above 0.2 the
+/// difference is small.
 const TURNS: f64 = 0.5;
 
 /// The messages that wait for their links.
@@ -124,11 +126,11 @@ struct Queues<'a> {
     order: &'a Order,
     links: Vec<Link>,
     senders: Vec<Sender>,
-    /// For each class, the waiting messages, the one with the longest chain first.
+    /// The waiting messages of each class; the message with the longest chain is first.
     waiting: Vec<BinaryHeap<(Ordered, Reverse<u32>)>>,
-    /// The time that separates the first turn from the last.
+    /// The weight of a turn of 1, as a time.
     turns: f64,
-    /// The classes of which a message may have become able to begin.
+    /// The classes of which a message may now be able to begin.
     changed: Vec<u32>,
     is_changed: Vec<bool>,
 }
@@ -137,8 +139,9 @@ struct Queues<'a> {
 struct Link {
     classes: Vec<u32>,
     is_busy: bool,
-    /// The units that it has still to carry, and the number of waiting messages.
+    /// The units that the link has still to carry.
     left: f64,
+    /// The waiting messages that need the link.
     waiting: u32,
 }
 
@@ -214,9 +217,8 @@ impl<'a> Queues<'a> {
             && self.jobs.links(class).all(|link| !self.links[link].is_busy)
     }
 
-    /// Returns the priority of the next message of a class, as a time: the remaining work of its links, that of the
-    /// busiest link to which it brings data and which has nothing else to send, and its chain; minus the wait of its
-    /// turn.
+    /// Returns the priority of the next message of a class, as a time: the remaining work of its links, plus that of
+    /// the busiest link for which it brings data and which has nothing else to send, plus its chain, minus its turn.
     fn weight(&self, class: u32) -> f64 {
         let Some(&(Ordered(chain), Reverse(job))) = self.waiting[class as usize].peek() else { return 0.0 };
         if self.order.is_fixed {
@@ -257,12 +259,14 @@ impl<'a> Queues<'a> {
     }
 }
 
-/// The events after which other messages can begin.
+/// The events after which further messages can begin.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
+    /// The data of a message is there.
     Ready(u32),
+    /// A link has become free.
     Free(u32),
-    /// A machine of a sender has become free.
+    /// A send machine of a sender has become free.
     Sent(u32),
 }
 

@@ -1,10 +1,10 @@
-//! Forests on networks that look alike from every rank, such as tori: one tree, moved to every root.
+//! Forests on networks that look alike from every rank, such as tori: one set of trees, moved to every root.
 //!
-//! On such a network (a Cayley graph of a product of cyclic groups) the arcs of a node differ by their *step*, the
-//! difference of the ranks that they join. Moved to all roots, a tree puts on every arc of a step as many blocks as it
-//! has arcs of this step. So the busiest arc is found by counting, and the program of [`crate::packing`] becomes a
-//! small one: every rank takes each chunk over one of the steps from ranks nearer to the root. The assignment of ranks
-//! to steps is a flow. All trees have the least depth.
+//! On such a network (a Cayley graph of a product of cyclic groups) the arcs that leave a node differ by their *step*,
+//! the difference of the ranks at their ends. Moved to all roots, a tree loads each arc of a step with as many blocks
+//! as the tree has arcs of this step. So the busiest arc is found by counting, and the program of [`crate::packing`]
+//! becomes small: every rank receives each chunk by one of the steps from ranks nearer to the root. A flow assigns
+//! ranks to steps. All trees have the least depth.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt::poll, narrow};
@@ -20,18 +20,19 @@ use crate::{
 /// The steps of a network that looks alike from every rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Steps {
+    /// The extent of each coordinate of ranks, row-major.
     dims: Vec<u32>,
     /// The coordinates of each step, with the rate of its arcs.
     of: Vec<(Vec<u32>, u64)>,
-    /// The distance of each rank from rank 0.
+    /// The fewest arcs from rank 0 to each rank.
     distance: Vec<u32>,
 }
 
-/// The most steps of a network whose forests are found by moving one tree to every root.
+/// The most steps for which forests are found so; a mask of steps has 64 bits.
 const MOST_STEPS: usize = 64;
 
 impl Steps {
-    /// Finds the steps if ranks in row-major order over `dims` all have the same, and there are no relays.
+    /// Finds the steps. Returns `None` if there are relays, or ranks, row-major in `dims`, have different steps.
     pub(crate) fn find(graph: &Graph, dims: &[u32]) -> Option<Self> {
         let ranks = graph.ranks();
         let product: u64 = dims.iter().map(|&d| u64::from(d)).product();
@@ -91,7 +92,7 @@ impl Steps {
         self.of.iter().map(|&(_, rate)| rate as f64).collect()
     }
 
-    /// Returns the sum of two ranks: `rank`, moved by the shift from rank 0 to `by`.
+    /// Returns the image of `rank` under the shift that moves rank 0 to `by`.
     pub(crate) fn moved(&self, rank: u32, by: u32) -> u32 {
         plus(&coordinates(rank, &self.dims), &coordinates(by, &self.dims), &self.dims)
     }
@@ -99,7 +100,7 @@ impl Steps {
     /// Returns the step of the arc from one rank to another.
     ///
     /// # Panics
-    /// There is no such arc.
+    /// Panics if there is no such arc.
     pub(crate) fn step(&self, from: u32, to: u32) -> u32 {
         let step = coordinates(minus(to, &coordinates(from, &self.dims), &self.dims), &self.dims);
         narrow(self.of.iter().position(|(of, _)| *of == step).expect("an arc of the network"))
@@ -109,7 +110,7 @@ impl Steps {
         self.distance.iter().copied().max().unwrap_or(0)
     }
 
-    /// Returns the forest of `chunks` chunks per root with the least time.
+    /// Returns the forest of least time with `chunks` chunks of each root's block.
     pub(crate) fn forest(&self, chunks: u32) -> Forest {
         let groups = self.groups();
         let (quotas, time) = self.quotas(&groups, chunks);
@@ -119,8 +120,8 @@ impl Steps {
             let slots: u64 = quota.iter().sum();
             let mut used = vec![0_u64; quota.len()];
             let mut at = 0_u64;
-            // Nearer ranks come first. Steps are used in proportion to their quotas, so every level of the tree uses
-            // all of them.
+            // Nearer ranks come first. Steps are used in proportion to their quotas, so that every level of the tree
+            // uses all steps.
             for &rank in &group.ranks {
                 poll();
                 for chunk in 0..chunks {
@@ -141,7 +142,7 @@ impl Steps {
         Forest { chunks, depth, time, most_sends, trees: Trees::Translated(trees) }
     }
 
-    /// Groups ranks by the steps that may reach them, nearer ranks first.
+    /// Groups ranks by the steps on which nearer ranks send to them, sorted by distance.
     fn groups(&self) -> Vec<Group> {
         let mut groups: FxHashMap<u64, Vec<u32>> = FxHashMap::default();
         for rank in 1..narrow::<u32>(self.distance.len()) {
@@ -162,15 +163,15 @@ impl Steps {
         groups
     }
 
-    /// Returns the number of chunks that each group takes over each step so that the busiest step ends earliest, and
-    /// its time.
+    /// Returns how many chunks each group receives by each step so that the busiest step ends earliest, and the time of
+    /// that step for blocks of one unit.
     fn quotas(&self, groups: &[Group], chunks: u32) -> (Vec<Vec<u64>>, f64) {
         let steps = self.of.len();
         let (source, sink) = (groups.len() + steps, groups.len() + steps + 1);
         let all: u64 = groups.iter().map(|g| g.ranks.len() as u64 * u64::from(chunks)).sum();
         let rates: u64 = self.of.iter().map(|(_, rate)| rate).sum();
-        // The chunks over each step in a time of `top / bottom`, rounded down. The loop finds the least time in which
-        // all chunks pass.
+        // `most` is the number of chunks that each step carries in the time `top / bottom`, rounded down. The loop
+        // finds the least time that carries all chunks.
         let (mut top, mut bottom) = (u128::from(all), u128::from(rates));
         loop {
             poll();
@@ -203,8 +204,8 @@ impl Steps {
                 let time = time.fold(0.0, f64::max) / f64::from(chunks);
                 return (quotas, time);
             }
-            // The steps on the side of the source are all full, so they need more time together. The next time is the
-            // earliest at which one of them carries one more chunk.
+            // The steps on the source's side of the cut carry all they can, so they need more time. The next time tried
+            // is the earliest at which one of them carries one more chunk.
             let side = flow.side(source);
             let full = (0..steps).filter(|step| side[groups.len() + step]);
             let next = full.map(|step| (most[step] + 1, u128::from(self.of[step].1)));
@@ -214,21 +215,21 @@ impl Steps {
     }
 }
 
-/// Ranks that the same steps reach.
+/// Ranks that receive by the same steps.
 struct Group {
-    /// One bit per step.
+    /// A mask with one bit a step.
     steps: u64,
     ranks: Vec<u32>,
 }
 
-/// The trees of rank 0, which are moved to every root.
+/// The trees of rank 0, whose images are the trees of every root.
 #[derive(Clone, Debug)]
 pub(crate) struct Translated {
     steps: Steps,
     chunks: u32,
-    /// The step over which each rank receives each chunk of rank 0.
+    /// The step by which rank r receives chunk c of rank 0, at index `r * chunks + c`.
     taken: Vec<u8>,
-    /// The ranks by their distance from rank 0.
+    /// The ranks, sorted by their distance from rank 0.
     order: Vec<u32>,
 }
 
@@ -237,8 +238,8 @@ impl Translated {
         self.steps.of.len()
     }
 
-    /// Returns the messages of rank 0's block. Moved to all roots, they load every link of a step equally, so a step
-    /// represents a link. With `hosts`, each message follows its sum.
+    /// Returns the messages of rank 0's block. Its images load all links of a step equally, so one link stands for each
+    /// step. With `hosts`, each message follows its sum.
     pub(crate) fn jobs(&self, sending: Option<Sending>, mut hosts: Option<&mut Hosts>) -> (Jobs, Vec<f64>) {
         let dims = &self.steps.dims;
         let mut jobs = Jobs::default();
@@ -290,7 +291,7 @@ impl Translated {
     }
 }
 
-/// Returns the coordinates of a rank; the last dimension varies first.
+/// Returns the coordinates of a rank; the last coordinate varies fastest.
 fn coordinates(rank: u32, dims: &[u32]) -> Vec<u32> {
     let mut left = rank;
     let mut at: Vec<u32> = dims
@@ -318,7 +319,7 @@ fn less(a: &[u32], b: &[u32], dims: &[u32]) -> u32 {
     number(a.iter().zip(b).zip(dims).map(|((&a, &b), &dim)| (a + dim - b) % dim), dims)
 }
 
-/// Returns the rank at the difference of a rank and coordinates.
+/// Returns the rank whose coordinates are those of `rank` minus `from`, modulo the extents.
 fn minus(rank: u32, from: &[u32], dims: &[u32]) -> u32 {
     less(&coordinates(rank, dims), from, dims)
 }

@@ -1,7 +1,7 @@
-//! The most recent packings and grown trees of the process.
+//! A cache of the most recent packings and grown trees of the process.
 //!
-//! A [`crate::Fabric`] caches its results for one plan. A sweep over lengths plans on the same network many times, each
-//! time on a new fabric, and trees do not depend on the length.
+//! A [`crate::Fabric`] caches its results for one plan. A sweep over message lengths plans on the same network many
+//! times, each time with a new fabric, and trees do not depend on the length.
 
 use std::{
     collections::VecDeque,
@@ -16,36 +16,35 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// The limit on the edges of all cached trees, for packings and for growths separately. An edge takes some hundred
-/// bytes.
+/// The most edges of all cached trees, for packings and for grown trees separately. An edge takes some hundred bytes.
 pub const MOST_EDGES: usize = 1 << 18;
 
-/// The arguments of [`pack_both`] and [`grow`], on which trees depend.
+/// The key of the cache: the arguments of [`pack_both`] or [`grow`], which determine trees.
 #[derive(PartialEq)]
 struct Question {
     graph: Graph,
-    /// For grown trees.
+    /// Set for grown trees only.
     symmetry: Option<Shared<Symmetry>>,
     roots: Vec<u32>,
     depth: Option<u32>,
-    /// For grown trees.
+    /// For grown trees, the number of trees of each root.
     shares: Option<u32>,
     enough: f64,
     late: Vec<f64>,
-    /// For packings whose trees run both ways.
+    /// For packings in both directions, the opposite of each arc.
     back: Option<Vec<u32>>,
 }
 
 impl Question {
-    /// Returns an upper bound of the edges of all trees of an answer: each root has `shares` trees or, in a packing, up
-    /// to one for each arc.
+    /// Returns an upper bound of the edges of all trees of the answer: each root has `shares` trees or, in a packing,
+    /// at most one tree for each arc.
     fn edges(&self) -> usize {
         let trees = self.shares.map_or(self.graph.arcs().len(), |shares| shares as usize);
         self.roots.len() * trees * self.graph.ranks() as usize
     }
 }
 
-/// The answers, the newest first.
+/// The cached answers, newest first.
 pub struct Recent<A>(Mutex<VecDeque<(Question, Shared<A>)>>);
 
 pub static PACKINGS: Recent<Packing> = Recent(Mutex::new(VecDeque::new()));
@@ -57,7 +56,7 @@ impl<A> Recent<A> {
         found.iter().map(|(question, _)| question.edges()).sum()
     }
 
-    /// Computes the answer, unless it is cached. Errors are not cached.
+    /// Returns the cached answer, or computes and caches it. Errors are not cached.
     fn answer<E>(&self, question: Question, find: impl FnOnce(&Question) -> Result<A, E>) -> Result<Shared<A>, E> {
         let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = lock().iter().find(|(asked, _)| *asked == question) {
@@ -75,10 +74,10 @@ impl<A> Recent<A> {
     }
 }
 
-/// Returns the packing of [`pack_both`] over the shortest ways.
+/// Returns the packing of [`pack_both`] along shortest paths.
 ///
 /// # Errors
-/// As [`pack`].
+/// Returns the errors of [`pack_both`].
 pub fn packing(
     graph: &Graph,
     roots: Vec<u32>,
@@ -90,10 +89,10 @@ pub fn packing(
     PACKINGS.answer(question, |q| pack_both(&q.graph, &q.roots, Ways::Shortest, (depth, q.back.as_deref()), enough))
 }
 
-/// Returns the trees of [`grow`] over the shortest ways.
+/// Returns the trees of [`grow`] along shortest paths.
 ///
 /// # Errors
-/// As [`grow`].
+/// Returns the errors of [`grow`].
 pub fn growth(
     graph: &Graph,
     symmetry: &Shared<Symmetry>,

@@ -1,4 +1,4 @@
-//! The time of compute on an accelerator, by its roofline.
+//! The time of compute on an accelerator, by the roofline model.
 //!
 //! T = max(operations / peak rate, bytes / memory rate). Source: Williams, Waterman and Patterson, "Roofline: An
 //! Insightful Visual Performance Model", CACM 52(4), 2009.
@@ -13,7 +13,7 @@ pub struct Accelerator {
 }
 
 impl Accelerator {
-    /// Returns the seconds of a piece of compute. Measured seconds are kept.
+    /// Returns the seconds of a piece of compute; measured seconds are kept.
     pub fn seconds(&self, compute: &Compute) -> f64 {
         match *compute {
             Compute::Measured { seconds } => seconds,

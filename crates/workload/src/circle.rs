@@ -1,10 +1,10 @@
-//! Detects programs whose ranks wait for each other in a cycle, such as two ranks that make the same two collectives in
-//! different orders.
+//! A check for programs whose ranks wait for each other in a cycle, such as two ranks that perform the same two
+//! collectives in different orders.
 //!
-//! The check executes the program without times. A node is done as soon as its predecessors are: the nodes that it
-//! names and, by the rule of [`Queues`], earlier nodes of its queue. A collective waits for its nodes of all ranks, a
-//! receive for its send. A node that can never be done waits for another such node, so a walk along these waits ends in
-//! a cycle.
+//! The check executes the program without times. A node ends as soon as its predecessors have ended: the nodes that it
+//! names and, by the rule of [`Queues`], earlier nodes of its queue. A collective waits for its nodes on all ranks, a
+//! receive for its send. A node that can never end waits for another such node, so following these waits leads to a
+//! cycle.
 
 use std::{collections::VecDeque, fmt::Write, ops::Range};
 
@@ -16,35 +16,36 @@ use crate::{Queues, Unmatched, Work, WorkloadGraph, meetings::shown};
 /// The most ranks of a cycle that a message names.
 const MOST_NAMED: usize = 4;
 
-/// A class and the number of a node in it.
+/// The indices of a class and of a node in it.
 type At = (usize, u32);
 
-/// A communication that several classes make together: whether it is a collective, its set of groups or receivers, and
-/// the number of earlier ones with that set in a class.
+/// A communication of several classes: true for a collective; its set of groups or receivers; and the number of
+/// communications with that set in the class so far.
 type Meeting = (bool, u32, u32);
 
-/// Messages of one pair with one tag: sender, receiver, tag.
+/// The messages of a pair with one tag: sender, receiver, tag.
 type Channel = (u32, u32, u32);
 
-/// The messages of a channel that were sent but not received, and the waiting receives.
+/// The messages of a channel sent but not received, and the nodes of waiting receives.
 #[derive(Default)]
 struct Queued {
     sent: u32,
     receives: VecDeque<u32>,
+    /// The node of the latest receive.
     last: Option<u32>,
-    /// The matching of messages and receives depends on times.
+    /// True if times decide which message a receive gets.
     is_open: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Waits,
-    /// The node waits for other ranks.
+    /// The node waits only for other ranks.
     Came,
     Done,
 }
 
-/// The nodes of a class, and the nodes that wait for each.
+/// The nodes of a class, and the nodes that wait for each node.
 struct Order {
     after: Edges,
     /// For each node, the number of nodes for which it waits.
@@ -53,9 +54,9 @@ struct Order {
     meetings: Vec<Option<Meeting>>,
 }
 
-/// For each node its neighbors, and whether the begin of the earlier one suffices.
+/// The neighbors of each node, each with true if a wait for the begin of the earlier node suffices.
 struct Edges {
-    /// The end of each node's neighbors in `nodes`.
+    /// For each node, the end of its neighbors in `nodes`.
     ends: Vec<u32>,
     nodes: Vec<(u32, bool)>,
 }
@@ -64,22 +65,23 @@ struct Run<'a> {
     graph: &'a WorkloadGraph,
     class_of: Vec<Option<usize>>,
     orders: Vec<Order>,
-    /// The classes in a set of groups or of receivers.
+    /// For each set of groups or receivers, the classes that take part.
     taking_part: FxHashMap<(bool, u32), Vec<usize>>,
+    /// The nodes that have reached each meeting.
     came: FxHashMap<Meeting, Vec<At>>,
     channels: FxHashMap<Channel, Queued>,
-    /// The ready nodes in the order in which they became ready.
+    /// The ready nodes, in the order in which they became ready.
     ready: VecDeque<At>,
-    /// The predecessors of each node of a class, computed on demand.
+    /// For each class, the predecessors of each node, computed on demand.
     before: FxHashMap<usize, Edges>,
 }
 
 impl WorkloadGraph {
-    /// Checks that no ranks wait for each other in a cycle. `file_and_node` returns the file and the node of a rank
-    /// that the user sees.
+    /// Checks that no ranks wait for each other in a cycle. `file_and_node` returns the file and the id that the user
+    /// sees of a rank's node.
     ///
     /// # Errors
-    /// The first node that waits for itself through other ranks.
+    /// Returns an error that names the first node that waits for itself through other ranks.
     pub fn check_circles<'f>(&self, file_and_node: impl Fn(u32, usize) -> (&'f str, u64)) -> Result<(), Unmatched> {
         if self.classes.len() < 2 {
             return Ok(());
@@ -94,7 +96,7 @@ impl WorkloadGraph {
 }
 
 impl Edges {
-    /// Makes edges from a node, its neighbor, and whether the begin suffices.
+    /// Makes edges from triples: a node, its neighbor, and true if waits are for a begin.
     fn new(nodes: usize, mut all: Vec<(u32, u32, bool)>) -> Self {
         all.sort_unstable();
         let mut ends = vec![0; nodes];
@@ -115,11 +117,11 @@ impl Edges {
     }
 }
 
-/// Returns the waits of a class: the earlier node, the later one, and whether the begin of the earlier one suffices.
+/// Returns the waits of a class: the earlier node, the later node, and true if the begin of the earlier suffices.
 fn waits(graph: &WorkloadGraph, class: usize) -> Vec<(u32, u32, bool)> {
     let mut waits = Vec::new();
     let in_order = graph.queues == Queues::InOrder;
-    // The last node of each queue; the last collective, if queues run nodes as they become ready.
+    // The last node of each queue or, if queues run nodes as they become ready, the last collective.
     let mut last: [Option<u32>; 2] = [None, None];
     for (number, node) in (0_u32..).zip(&graph.classes[class].nodes) {
         waits.extend(node.after.iter().map(|&before| (before, number, false)));
@@ -149,7 +151,7 @@ impl Order {
     }
 }
 
-/// Returns the set of groups of a collective, or the set of receivers of a permutation.
+/// Returns true and the set of groups of a collective, or false and that of receivers of a permutation.
 fn table(work: &Work) -> Option<(bool, u32)> {
     match *work {
         Work::Collective(collected) => Some((true, collected.groups)),
@@ -205,7 +207,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Releases the nodes that wait for the begin of a node, or for its end.
+    /// Releases the nodes that wait for the begin of a node (`at_begin`), or for its end.
     fn release(&mut self, (class, node): At, at_begin: bool) {
         let of = &mut self.orders[class];
         for at in of.after.of(node) {
@@ -253,7 +255,7 @@ impl<'a> Run<'a> {
         self.orders[class].meetings[node as usize].expect("a communication of several ranks is a meeting")
     }
 
-    /// Returns the classes with a rank in the groups, or in a pair of a sender and a receiver.
+    /// Returns the classes that have a rank in the groups, or in a pair of a sender and a receiver.
     fn together(&mut self, table: (bool, u32)) -> &[usize] {
         let (graph, class_of) = (self.graph, &self.class_of);
         self.taking_part.entry(table).or_insert_with(|| {
@@ -269,8 +271,8 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Returns the nodes of a cycle at which ranks wait for each other. Returns `None` if every node is done, if a rank
-    /// waits for a node that does not exist, or if times decide whether ranks wait for ever.
+    /// Returns the nodes of a cycle at which ranks wait for each other. Returns `None` if every node has ended, a rank
+    /// waits for a node that does not exist, or times decide whether ranks wait forever.
     fn circle(&mut self) -> Option<Vec<At>> {
         let is_open = |of: &Order| of.states.iter().position(|&state| state != State::Done);
         let (class, node) = self.orders.iter().enumerate().find_map(|(class, of)| Some((class, is_open(of)?)))?;
@@ -288,7 +290,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns a node that is not done and for which a node waits.
+    /// Returns a node that has not ended and for which the given node waits.
     fn next(&mut self, at: At) -> Option<At> {
         let (class, node) = at;
         let graph = self.graph;
@@ -325,7 +327,7 @@ impl<'a> Run<'a> {
     }
 
     fn message<'f>(&self, circle: &[At], file_and_node: impl Fn(u32, usize) -> (&'f str, u64)) -> Unmatched {
-        // The cycle is reported from its lowest rank on.
+        // The cycle is reported from its lowest rank.
         let begin = (0..circle.len()).min_by_key(|&n| self.rank(circle[n].0)).unwrap_or(0);
         let at = |n: usize| circle[(begin + n) % circle.len()];
         let (rank, node) = (self.rank(at(0).0), at(0).1 as usize);

@@ -1,4 +1,4 @@
-//! The reasons why a file is not a program, with their places in the file.
+//! The reasons why a file is not a program, with the place in the file.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// An error in a file: the file, the place in it, and one sentence.
+/// An error in a file: the file's name, the place in the file, and a sentence.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{origin}{place}: {message}")]
 pub struct ReadError {
@@ -30,7 +30,7 @@ pub struct ReadError {
     pub message: String,
 }
 
-/// An error to which the name of its file is not yet added.
+/// An error without the name of its file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Wrong {
     pub place: Place,
@@ -46,7 +46,7 @@ impl Wrong {
         Self { place: Place::Line(line), message: message.into() }
     }
 
-    /// Reports a file that is not JSON of the expected form.
+    /// Returns the error for a file that is not JSON of the expected structure.
     pub fn json(what: &str, error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let reason = text.split(" at line ").next().unwrap_or_default();

@@ -1,7 +1,8 @@
 //! A program: classes of equal ranks, each with its nodes in program order.
 //!
-//! A node computes, takes part in a collective, or exchanges messages. It begins when the nodes that it names are done.
-//! In addition, a rank has one queue of compute and one of communication, which work in the order of [`Queues`].
+//! A node computes, takes part in a collective, or exchanges messages. It begins when the nodes that it names have
+//! ended. In addition, a rank has a queue for compute and a queue for communication, which work in the order of
+//! [`Queues`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,30 +17,30 @@ pub struct WorkloadGraph {
     pub name: String,
     pub format: &'static str,
     pub ranks: u32,
-    /// Each distinct set of groups once.
+    /// The distinct sets of groups.
     pub groups: Vec<Groups>,
-    /// The algorithms of the collectives of each set of groups; empty if no program states any.
+    /// For each set of groups, the algorithm of its collectives; empty if the program names none.
     pub choices: Vec<Choice>,
-    /// Each distinct set of tables of receivers once. A table has the receiver of each rank; a rank that sends nothing
-    /// has itself. The messages of all tables of a set are sent concurrently.
+    /// The distinct sets of tables of receivers. A table has the receiver of each rank, which is the rank itself if it
+    /// sends nothing. The messages of all tables of a set are sent concurrently.
     pub receivers: Vec<Vec<Vec<u32>>>,
     pub classes: Vec<RankClass>,
     pub queues: Queues,
-    /// Collectives that a cheaper one could replace.
+    /// Collectives that are superfluous or that a cheaper one could replace.
     pub findings: Vec<Finding>,
-    /// Operations whose time the reader does not know, with their number.
+    /// Operations whose time the reader does not know, with their counts.
     pub unknown: BTreeMap<String, u64>,
-    /// Assumptions of the reader, as sentences.
+    /// The assumptions of the reader, as sentences.
     pub notes: Vec<String>,
 }
 
-/// The algorithm of the collectives of a set of groups, as far as the program states it.
+/// The algorithm of the collectives of a set of groups, as far as the program names it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
-    /// Without an algorithm, the fastest one is chosen.
+    /// The name of the algorithm; `None` for the fastest.
     pub algorithm: Option<String>,
     pub params: BTreeMap<String, String>,
-    /// The rows and columns that the ranks of a group form.
+    /// The rows and columns in which the ranks of a group are arranged.
     pub shape: Option<[u32; 2]>,
 }
 
@@ -66,9 +67,9 @@ pub struct RankClass {
 pub struct WorkNode {
     pub name: String,
     pub work: Work,
-    /// Earlier nodes of the same class that must be done.
+    /// The earlier nodes of the same class that must have ended.
     pub after: Vec<u32>,
-    /// Earlier nodes of the same class that must have begun.
+    /// The earlier nodes of the same class that must have begun.
     pub begun: Vec<u32>,
 }
 
@@ -84,29 +85,28 @@ pub enum Compute {
     Measured {
         seconds: f64,
     },
-    /// Arithmetic operations, and bytes to and from memory.
+    /// Arithmetic operations, and bytes read from and written to memory.
     Counted {
         operations: f64,
         bytes: f64,
     },
-    /// A reduction of a schedule: the bytes of its operands, and its operations. It takes the machine's time of a
-    /// reduction.
+    /// A reduction in a schedule: the bytes of its operands, and its operations. The machine has a price for it.
     Reduced {
         bytes: u64,
         operations: u64,
     },
 }
 
-/// A collective that every group of a set makes at the same time.
+/// A collective that every group of a set performs at the same time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Collected {
     pub kind: Kind,
-    /// Bytes, counted as MPI does.
+    /// Bytes, counted as in MPI.
     pub bytes: u64,
     pub element_bytes: u32,
     /// The index of the root in its group.
     pub root: u32,
-    /// An index in [`WorkloadGraph::groups`].
+    /// An index of [`WorkloadGraph::groups`].
     pub groups: u32,
 }
 
@@ -114,13 +114,13 @@ pub struct Collected {
 pub enum Work {
     Compute(Compute),
     Collective(Collected),
-    /// Each rank sends to its receivers, and waits for its messages. `receivers` is an index in
+    /// Each rank sends to its receivers, and waits for the messages sent to it. `receivers` is an index of
     /// [`WorkloadGraph::receivers`].
     Permute {
         bytes: u64,
         receivers: u32,
     },
-    /// Sends to a rank. It is done when the message has left, even if the receiver does not wait for it.
+    /// Sends to a rank. The node ends when the message has left, even if the receiver does not wait for it.
     Send {
         to: u32,
         bytes: u64,
@@ -146,20 +146,20 @@ impl Work {
 }
 
 impl WorkloadGraph {
-    /// Returns the senders and receivers of the messages of a set of tables of receivers.
+    /// Returns the sender and the receiver of each message of a set of tables of receivers.
     pub fn pairs(&self, receivers: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let tables = self.receivers[receivers as usize].iter();
         tables.flat_map(|table| (0..).zip(table.iter().copied())).filter(|(from, to)| from != to)
     }
 
-    /// Returns whether the time of some compute depends on the accelerator.
+    /// Returns whether the time of some compute depends on the accelerator's rates.
     pub fn counts_operations(&self) -> bool {
         let counted = |node: &WorkNode| matches!(node.work, Work::Compute(Compute::Counted { .. }));
         self.classes.iter().any(|class| class.nodes.iter().any(counted))
     }
 }
 
-/// A table that stores each distinct row once.
+/// A table of distinct rows, numbered from 0.
 #[derive(Debug)]
 pub(crate) struct Distinct<T> {
     rows: Vec<T>,
@@ -188,7 +188,8 @@ impl<T: Clone + Eq + std::hash::Hash> Distinct<T> {
     }
 }
 
-/// Says that parts were rounded up. `cases` has the bytes of inputs and the numbers of ranks that do not divide them.
+/// Returns a note that parts were rounded up. `cases` has the bytes of inputs with the numbers of ranks that do not
+/// divide them.
 pub fn rounded_up(cases: &BTreeSet<(u64, u64)>) -> Option<String> {
     let (bytes, ranks) = cases.first()?;
     let others = if cases.len() == 1 { String::new() } else { format!(", and {} more such inputs", cases.len() - 1) };

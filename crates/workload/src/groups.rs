@@ -11,22 +11,22 @@ pub enum GroupsError {
 
 const NO_GROUP: u32 = u32::MAX;
 
-/// The groups of one communication. The order of the ranks of a group is their order in the collective.
+/// The groups of a communication. The order of the ranks in a group is their order in the collective.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Groups {
-    /// For each rank of the program, its group and its index there.
+    /// For each rank of the program, its group and its index in the group.
     of: Vec<(u32, u32)>,
-    /// The ranks of each group, in their order.
+    /// The ranks of all groups, one group after another.
     members: Vec<u32>,
-    /// The end of each group in `members`.
+    /// For each group, its end in `members`.
     ends: Vec<u32>,
 }
 
 impl Groups {
-    /// Makes groups among the first `ranks` ranks. Empty lists are dropped.
+    /// Makes groups of the first `ranks` ranks. Empty lists are dropped.
     ///
     /// # Errors
-    /// A rank that does not exist or that occurs twice.
+    /// Returns an error if a rank does not exist or occurs twice.
     pub fn new(ranks: u32, lists: impl IntoIterator<Item = Vec<u32>>) -> Result<Self, GroupsError> {
         let mut groups =
             Self { of: vec![(NO_GROUP, 0); ranks as usize], members: Vec::with_capacity(ranks as usize), ends: vec![] };
@@ -50,7 +50,7 @@ impl Groups {
         Self::new(ranks, [(0..ranks).collect()]).expect("every rank once")
     }
 
-    /// Returns the ranks of the program, in a group or not.
+    /// Returns the number of ranks of the program, in groups or not.
     pub fn ranks(&self) -> u32 {
         unisono_base::narrow(self.of.len())
     }
@@ -72,19 +72,19 @@ impl Groups {
         (0..self.len()).map(|n| self.group(n))
     }
 
-    /// Returns the group of a rank and its index there; `None` if the rank is not in a group.
+    /// Returns the group of a rank and its index in the group; `None` if the rank is in no group.
     pub fn of(&self, rank: u32) -> Option<(&[u32], u32)> {
         let (group, place) = self.of[rank as usize];
         (group != NO_GROUP).then(|| (self.group(group as usize), place))
     }
 
-    /// Returns the number of the group of a rank; `None` if the rank is not in a group.
+    /// Returns the index of the group of a rank; `None` if the rank is in no group.
     pub fn number_of(&self, rank: u32) -> Option<usize> {
         let (group, _) = self.of[rank as usize];
         (group != NO_GROUP).then_some(group as usize)
     }
 
-    /// Returns the distinct sizes of groups, ascending.
+    /// Returns the distinct sizes of the groups, ascending.
     pub fn sizes(&self) -> Vec<u32> {
         let mut sizes: Vec<u32> = self.iter().map(|group| unisono_base::narrow(group.len())).collect();
         sizes.sort_unstable();

@@ -1,24 +1,24 @@
-//! Checks that all ranks of a group make the same collectives in the same order.
+//! A check that all ranks of a group perform the same collectives in the same order.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_collective::Kind;
 
 use crate::{Collected, Unmatched, Work, WorkloadGraph};
 
-/// The rule that a message states.
+/// The rule, as error messages state it.
 const ACCEPTED: &str = "accepted are traces in which all ranks of a group make the same collectives in the same order";
 
-/// The collectives of a class by their sets of groups, each with its node.
+/// The collectives of a class for each set of groups, each with its node.
 type Made = FxHashMap<u32, Vec<(Collected, usize)>>;
 
 impl WorkloadGraph {
-    /// Checks that the ranks of every group make equally many collectives, of the same kinds and with the same roots,
-    /// and that reductions have equal lengths. Other collectives may have different lengths on different ranks.
-    /// `process_group` is the file's name for the group of a rank's node. Groups with different names may have the same
-    /// ranks; collectives with the same name match.
+    /// Checks that the ranks of every group perform equally many collectives, of the same kinds and with the same
+    /// roots, and that reductions have equal lengths; other collectives may differ in length. `process_group` returns
+    /// the file's name for the group of a rank's node. Groups with different names may have the same ranks; matching
+    /// collectives have the same name.
     ///
     /// # Errors
-    /// The first collective of a rank that another rank of its group does not make.
+    /// Returns an error that names the first collective of a rank that another rank of its group does not perform.
     pub fn check_collectives<'n>(
         &self,
         process_group: impl Fn(u32, usize) -> Option<&'n str>,
@@ -89,7 +89,7 @@ fn compare([first, rank]: [u32; 2], [of_first, own]: [&[(Collected, usize)]; 2])
     Err(Unmatched { rank: longer, node, message })
 }
 
-/// Compares the names of groups with the same ranks. A name that both ranks use denotes one group.
+/// Compares the names of groups with the same ranks, as far as both ranks use a name.
 fn compare_names<'n>(
     [first, rank]: [u32; 2],
     [of_first, own]: [&[(Collected, usize)]; 2],

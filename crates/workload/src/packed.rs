@@ -4,7 +4,7 @@ use std::{borrow::Cow, io::Read};
 
 use flate2::read::MultiGzDecoder;
 
-/// The largest unpacked file.
+/// The most bytes of an unpacked file.
 const MOST_BYTES: u64 = 1 << 28;
 
 fn is_packed(bytes: &[u8]) -> bool {
@@ -25,7 +25,7 @@ pub fn unpacked(bytes: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     Ok(unpacked.into())
 }
 
-/// Returns the first bytes of the contents, as far as they can be unpacked.
+/// Returns the beginning of the contents, as far as it can be unpacked.
 pub fn beginning(bytes: &[u8]) -> Cow<'_, [u8]> {
     const LOOKED_AT: usize = 1 << 12;
     if !is_packed(bytes) {

@@ -1,4 +1,4 @@
-//! Checks that every send between a pair of ranks has its receive.
+//! A check that every message between a pair of ranks has a send and a receive.
 
 use std::collections::BTreeMap;
 
@@ -6,23 +6,23 @@ use unisono_base::excerpt;
 
 use crate::{Work, WorkloadGraph};
 
-/// A message whose other end is missing or has another length.
+/// A message whose other end is missing or differs in length, or an unmatched collective.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unmatched {
     pub rank: u32,
-    /// The number of the node among those of its rank.
+    /// The index of the node among those of its rank.
     pub node: usize,
     pub message: String,
 }
 
-/// The bytes and the rank's node of each end, in program order.
+/// The ends of messages in program order, each with its bytes and its node.
 type Ends = Vec<(u64, usize)>;
 
 impl WorkloadGraph {
-    /// Checks that the messages that a rank sends to another with a tag match the receives in number and length.
+    /// Checks that, for each sender, receiver and tag, sends and receives match in number and length.
     ///
     /// # Errors
-    /// The first message without its other end.
+    /// Returns an error that names the first message without its other end.
     pub fn check_messages(&self) -> Result<(), Unmatched> {
         check(self)
     }
@@ -61,7 +61,7 @@ fn alike(from: u32, to: u32, tag: u32, ends: [Ends; 2]) -> Result<(), Unmatched>
         ends
     });
     let at = sent.iter().zip(&received).position(|(a, b)| a.0 != b.0).unwrap_or(sent.len().min(received.len()));
-    // If one list is longer, its last message has no end in the other.
+    // If one list is longer, its last message has no end in the other list.
     let end = |ends: &Ends| ends.get(at).copied();
     match (end(&sent), end(&received)) {
         (Some((bytes, node)), other) if other.is_none() || sent.len() >= received.len() => {

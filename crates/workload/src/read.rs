@@ -1,40 +1,40 @@
-//! Reads a program from files of any known format, which is detected from their contents.
+//! The reader of programs in any known format, which is detected from the contents of files.
 
 use unisono_base::excerpt;
 
 use crate::{ReadError, WorkloadGraph, chakra, error::Wrong, hlo, kineto};
 
-/// A file: its name for messages, and its bytes.
+/// The name of a file, for messages, and its bytes.
 pub type SourceFile = (String, Vec<u8>);
 
 #[derive(Clone, Copy)]
 pub struct Format {
     pub name: &'static str,
-    /// Returns whether the contents of a file are of the format.
+    /// Returns whether the contents of a file have the format.
     pub is_it: fn(&[u8]) -> bool,
-    /// Reads files. With `strict`, an operation whose time is not known is an error.
+    /// Reads files. With `strict`, an operation of unknown time is an error.
     pub read: fn(&[SourceFile], bool) -> Result<WorkloadGraph, ReadError>,
 }
 
-/// The formats in the order of detection: any JSON may be a Kineto trace, even a file of process groups.
+/// The formats in the order of detection: last Kineto, because any JSON may be a Kineto trace, even a file of groups.
 const FORMATS: &[Format] = &[
     Format { name: "Chakra execution traces", is_it: chakra::is_it, read: chakra::read },
     Format { name: "HLO text", is_it: hlo::is_it, read: one_hlo },
     Format { name: "Kineto traces", is_it: kineto::is_it, read: kineto::read },
 ];
 
-/// Reads a program. With `strict`, an operation whose time is not known is an error.
+/// Reads a program. With `strict`, an operation of unknown time is an error.
 ///
 /// # Errors
-/// There are no files, the format is unknown, or the first error of the format's reader.
+/// Returns an error if there are no files or the format is unknown, or the first error of the format's reader.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     read_also(&[], files, strict)
 }
 
-/// Reads a program of a known format or of one of `others`.
+/// Reads a program in a known format or in one of `others`.
 ///
 /// # Errors
-/// As [`read`].
+/// Returns the errors of [`read`].
 pub fn read_also(others: &[Format], files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let formats = || FORMATS.iter().chain(others);
     let accepted = || formats().map(|format| format.name).collect::<Vec<_>>().join(", ");

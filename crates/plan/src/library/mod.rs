@@ -1,7 +1,7 @@
-//! A library's own choice for a problem, with the time that it takes, beside the plan.
+//! A library's own choice for a problem, with its time, for comparison with the plan.
 //!
-//! NCCL and RCCL choose by their cost models (`nccl.rs`, `rccl.rs`). MPI libraries choose by tables (`openmpi.rs`,
-//! `mpich.rs`), whose algorithms are timed as candidates of a plan are (`mpi.rs`).
+//! NCCL and RCCL choose by cost models (`nccl.rs`, `rccl.rs`). MPI libraries choose by tables (`openmpi.rs`,
+//! `mpich.rs`), and their algorithms are timed like candidates of a plan (`mpi.rs`).
 
 mod mpi;
 mod mpich;
@@ -17,32 +17,32 @@ use crate::{Bits, PlanError, Problem};
 pub use nccl::library_regions;
 pub use nccl_bits::{LibraryBits, LibraryLoss, LibrarySettings};
 
-/// The libraries whose own choice is known.
+/// The libraries whose own choice is known here.
 pub const LIBRARIES: [&str; 4] = ["mpich", "nccl", "openmpi", "rccl"];
 
-/// The choice of a library. Values that its model does not have are `None`.
+/// The choice of a library. Values that the library's model does not have are `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LibraryReport {
     pub name: &'static str,
-    /// The source of the rules or of the model.
+    /// The library's version, and the source of its rules or model.
     pub version: &'static str,
     pub algorithm: &'static str,
     pub protocol: Option<&'static str>,
     pub channels: Option<u32>,
     pub channel_gb_per_second: Option<f64>,
-    /// The predicted time of the choice.
+    /// The predicted time of the chosen algorithm.
     pub seconds: Option<f64>,
-    /// The library's own estimate, by which it chooses.
+    /// The library's own estimate of the time, by which it chooses.
     pub cost_seconds: Option<f64>,
     pub algbw: Option<f64>,
     pub busbw: Option<f64>,
-    /// True if the time is from prices that were fitted to measurements of this machine.
+    /// True if the time is computed from prices that were fitted to measurements of this machine.
     pub calibrated: bool,
     /// Sentences on the source of the choice and of its time.
     pub notes: Vec<String>,
-    /// All that the library's model compares, least cost first; empty for rules.
+    /// All choices that the library's model compares, least cost first; empty for tables.
     pub choices: Vec<LibraryChoice>,
-    /// The settings that give a property of the bits, if one was asked for.
+    /// The settings with which results have a property of bits, if one was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits: Option<LibraryBits>,
 }
@@ -53,18 +53,18 @@ pub struct LibraryChoice {
     pub protocol: &'static str,
     pub channels: Option<u32>,
     pub channel_gb_per_second: Option<f64>,
-    /// The rate of the bytes, by the library's model.
+    /// The rate of a call's bytes, by the library's model.
     pub gb_per_second: f64,
     pub latency_us: f64,
     pub cost_seconds: f64,
     pub seconds: f64,
     pub calibrated: bool,
-    /// The work to which prices are fitted; `None` if the library's model has no such prices.
+    /// The amounts of work whose prices can be fitted; `None` if the library's model has no such prices.
     pub work: Option<Work>,
     pub prices: Option<Prices>,
 }
 
-/// NCCL's own prices of this work.
+/// NCCL's own price of each unit of [`Work`].
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Prices {
     pub start_us: f64,
@@ -73,7 +73,7 @@ pub struct Prices {
     pub ns_per_byte: f64,
 }
 
-/// The work of one call, to which prices are fitted.
+/// The amounts of work in one call, whose sum at [`Prices`] is its time.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Work {
     pub blocks: f64,
@@ -84,7 +84,7 @@ pub struct Work {
     pub worked_bytes: f64,
 }
 
-/// The algorithm that a library is told to use from `first_bytes` to `last_bytes`, which count as in MPI.
+/// The algorithm that a tuning file names for calls from `first_bytes` to `last_bytes`, counted as in MPI.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct LibraryRegion {
     pub first_bytes: u64,
@@ -93,10 +93,11 @@ pub struct LibraryRegion {
     pub protocol: &'static str,
 }
 
-/// Returns the own choice of a library.
+/// Returns a library's own choice.
 ///
 /// # Errors
-/// The library is not known, has no algorithm for the collective, or the machine does not state what its model reads.
+/// Returns an error if the library is unknown or has no algorithm for the collective, or the machine lacks a fact that
+/// the library's model reads.
 pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, PlanError> {
     match name {
         "mpich" => mpi::choice(&mpich::MPICH, problem),
@@ -110,10 +111,10 @@ pub fn library_choice(name: &str, problem: &Problem) -> Result<LibraryReport, Pl
     }
 }
 
-/// Returns the settings of a library with which its sums have a property of the bits.
+/// Returns the settings with which the results of a library have a property of bits.
 ///
 /// # Errors
-/// The order in which the library adds is not known, or as [`library_choice`].
+/// Returns an error if the order of the library's additions is unknown, or an error of [`library_choice`].
 pub fn library_bits(name: &str, problem: &Problem, bits: Bits) -> Result<LibraryBits, PlanError> {
     if name == "nccl" {
         return nccl_bits::settings_with(problem, bits);

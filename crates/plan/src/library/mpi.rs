@@ -1,4 +1,4 @@
-//! The choice of an MPI library, timed as the candidates of a plan are.
+//! The choice of an MPI library, timed like the candidates of a plan.
 
 use unisono_algorithms::{Means, Params};
 use unisono_collective::Collective;
@@ -6,25 +6,25 @@ use unisono_collective::Collective;
 use super::LibraryReport;
 use crate::{PlanError, Problem, candidates::named};
 
-/// An MPI library that chooses by rules.
+/// An MPI library that chooses by a table.
 pub struct MpiLibrary {
     pub name: &'static str,
     pub title: &'static str,
     /// The source of the rules.
     pub version: &'static str,
-    /// The condition under which the rules decide.
+    /// The condition under which the library uses the table.
     pub note: &'static str,
-    /// Returns the library's name of the algorithm that it chooses; `None` for a collective without rules.
+    /// Returns the library's name of the algorithm that it chooses; `None` for a collective that the table lacks.
     pub chosen: fn(&Collective) -> Option<&'static str>,
-    /// Returns the work of an algorithm of the library; `None` if no algorithm here does the same.
+    /// Returns an algorithm here that does the same as the library's; `None` if there is none.
     pub run: fn(&Collective, &str) -> Option<Run>,
 }
 
-/// The work of a library's algorithm.
+/// An algorithm here that does the same as a library's algorithm.
 pub enum Run {
     /// An algorithm of the catalog, with parameters.
     Algorithm(&'static str, Params),
-    /// A reduce to rank 0, and then a broadcast.
+    /// A reduce to rank 0, followed by a broadcast.
     Reduced(Box<Run>, Box<Run>),
 }
 
@@ -33,7 +33,7 @@ impl Run {
         Self::Algorithm(algorithm, Params::new())
     }
 
-    /// Returns the work with a parameter of the algorithm.
+    /// Adds a parameter to the algorithm.
     pub fn with(self, key: &str, value: impl ToString) -> Self {
         match self {
             Self::Algorithm(name, params) => Self::Algorithm(name, params.with(key, value)),
@@ -58,10 +58,10 @@ impl Run {
     }
 }
 
-/// Returns the choice of a library by its rules.
+/// Returns the choice of a library by its table.
 ///
 /// # Errors
-/// The machine does not run MPI programs, or the library has no rules for the collective.
+/// Returns an error if the machine runs no MPI programs, or the table lacks the collective.
 pub fn choice(library: &MpiLibrary, problem: &Problem) -> Result<LibraryReport, PlanError> {
     let (c, title) = (&problem.collective, library.title);
     let machine = problem.target.machine();

@@ -1,7 +1,7 @@
 //! MPICH's own choice: its general table of algorithms.
 //!
-//! Source: MPICH 5.0.1, `maint/tuning/coll/mpir/generic.json`; `avg_msg_size` are bytes of one block,
-//! `total_msg_size` those of all blocks.
+//! Source: MPICH 5.0.1, `maint/tuning/coll/mpir/generic.json`; `avg_msg_size` is the bytes of one block,
+//! `total_msg_size` the bytes of all blocks.
 
 use unisono_collective::{Collective, Kind};
 
@@ -20,7 +20,7 @@ pub const MPICH: MpiLibrary = MpiLibrary {
 fn chosen(c: &Collective) -> Option<&'static str> {
     let (bytes, all) = (c.bytes(), c.bytes().saturating_mul(u64::from(c.ranks)));
     let is_power = c.ranks.is_power_of_two();
-    // Operators that do not commute are those of a user.
+    // Operators that do not commute are a user's own.
     let halves = c.operator.commutative() && c.count() >= u64::from(1_u32 << c.ranks.ilog2());
     Some(match c.kind {
         Kind::Allgather => match (is_power, all) {
@@ -55,7 +55,7 @@ fn chosen(c: &Collective) -> Option<&'static str> {
     })
 }
 
-/// Returns the algorithm that does the work of one of MPICH's.
+/// Returns an algorithm here that does the same as one of MPICH's.
 fn run(c: &Collective, name: &str) -> Option<Run> {
     Some(match (c.kind, name) {
         (Kind::Allgather, "brucks") | (Kind::Alltoall, "brucks") => Run::of("bruck"),

@@ -11,12 +11,12 @@ use crate::{PlanError, Problem, targets::spread};
 
 const NAME: &str = "nccl";
 
-/// Sizes of a tuning file go up to this power of two.
+/// The largest size in a tuning file, as an exponent of 2.
 const MOST_POWER: u32 = 34;
-/// Bisections between two powers of two, at the ends of which the choice differs.
+/// The number of bisections between two powers of two with different choices.
 const BISECTIONS: u32 = 8;
 
-/// Returns the part of a network on which a library of GPUs runs.
+/// Returns the network part on which a library for GPUs runs.
 pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPart, PlanError> {
     problem.target.part().downcast_ref::<NetworkPart>().ok_or_else(|| {
         let (machine, kind) = (problem.target.machine().name(), problem.target.machine().kind());
@@ -24,19 +24,19 @@ pub(super) fn part<'a>(name: &str, problem: &'a Problem) -> Result<&'a NetworkPa
     })
 }
 
-/// NCCL on the part of a problem, and the call.
+/// Returns NCCL on the part of a problem, and the call.
 pub(super) fn nccl(problem: &Problem) -> Result<(Nccl, Call), PlanError> {
     let c = &problem.collective;
     let part = part(NAME, problem)?;
     let network_reduces = spread(problem).is_some_and(|spread| spread.boxes > 1 && spread.network_reduces);
-    // NCCL reads nominal rates, and of PCIe what programs reach.
+    // NCCL reads nominal rates, but for PCIe the rates that programs reach.
     let facts = |part: &NetworkPart| Facts::new(&part.network, &*part.topology, part.model.places(), network_reduces);
     let of_both = facts(part.of_data_sheet()).and_then(|sheet| Ok(sheet.with_pcie_of(&facts(part)?)));
     let made = of_both.and_then(|facts| Nccl::new(facts, part.network.nccl.clone())).map_err(PlanError::NoLibrary)?;
     Ok((made, Call { kind: c.kind, operator: c.operator, dtype: c.dtype }))
 }
 
-/// Returns the bytes as NCCL counts them, of bytes as in MPI.
+/// Converts bytes counted as in MPI to bytes counted as in NCCL.
 pub(super) fn counted(problem: &Problem, bytes: u64) -> u64 {
     match problem.collective.kind {
         Kind::Allgather | Kind::ReduceScatter => bytes.saturating_mul(u64::from(problem.collective.ranks)),
@@ -44,10 +44,10 @@ pub(super) fn counted(problem: &Problem, bytes: u64) -> u64 {
     }
 }
 
-/// Returns NCCL's own choice: its least cost.
+/// Returns NCCL's own choice, of least cost by its model.
 ///
 /// # Errors
-/// As [`super::library_choice`].
+/// Returns the errors of [`super::library_choice`].
 pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     let (nccl, call) = nccl(problem)?;
     let c = &problem.collective;
@@ -105,11 +105,11 @@ fn one_of(time: &Time) -> LibraryChoice {
     }
 }
 
-/// Returns the best of the library's own algorithms for all sizes: the least predicted time. Where some times are
+/// Returns, for all sizes, that of the library's own algorithms with the least predicted time. If some times are
 /// measured, only these and the library's own choice are compared.
 ///
 /// # Errors
-/// As [`super::library_choice`]; the library has no model of times.
+/// Returns the errors of [`super::library_choice`], or an error if the library has no model of times.
 pub fn library_regions(name: &str, problem: &Problem) -> Result<Vec<LibraryRegion>, PlanError> {
     if name != NAME {
         let message = format!("files are written of the own algorithms of {NAME}, and not of {name}");

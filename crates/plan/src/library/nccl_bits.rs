@@ -1,4 +1,4 @@
-//! The bits of NCCL's own sums: the settings that give a property, and those that lose it.
+//! The bits of NCCL's own sums: settings that give a property, and algorithms that cannot have it.
 //!
 //! The order in which NCCL adds an element follows from its algorithm and from the channel that carries the element:
 //!
@@ -19,37 +19,37 @@ use unisono_cost::network::nccl::{Algorithm, Nccl};
 use super::nccl::{counted, nccl};
 use crate::{Bits, PlanError, Problem};
 
-/// The settings of a library, by algorithm and protocol, and the property of the bits that they give or lose.
+/// The settings of a library, by algorithm and protocol, with which results have or lack a property of bits.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LibraryBits {
-    /// The property that was asked for.
+    /// The name of the property.
     pub bits: &'static str,
     pub gives: Vec<LibrarySettings>,
     pub loses: Vec<LibraryLoss>,
     pub notes: Vec<String>,
 }
 
-/// Settings with a property.
+/// Settings with which results have a property.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LibrarySettings {
     pub algorithm: &'static str,
     pub protocol: &'static str,
-    /// Variables of the environment, `NAME=VALUE`.
+    /// Environment variables, as `NAME=VALUE`.
     pub settings: Vec<String>,
-    /// The time with these settings by the library's own model, which is not measured.
+    /// The time with these settings by the library's own model, not measured.
     pub seconds: f64,
 }
 
-/// An algorithm without a property.
+/// An algorithm that cannot have a property.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LibraryLoss {
     pub algorithm: &'static str,
     pub reason: &'static str,
 }
 
-/// The order of additions of an algorithm.
+/// The settings that give an algorithm's order of additions a property.
 enum Order {
-    /// All settings have the property.
+    /// All settings.
     Any,
     OneChannel,
     Lost(&'static str),
@@ -66,7 +66,7 @@ fn order(kind: Kind, algorithm: Algorithm, ranks: u32, bits: Bits) -> Order {
         _ if matches!(bits, Bits::RanksCount(_)) => {
             Order::Lost("its order is made for a number of ranks, and another number has another one")
         }
-        // Two operands have one order.
+        // Two operands have only one order.
         _ if ranks == 2 => Order::Any,
         Algorithm::Tree => Order::OneChannel,
         Algorithm::Ring if kind == Kind::Reduce => Order::OneChannel,
@@ -91,11 +91,11 @@ fn settings(kind: Kind, algorithm: &str, protocol: &str) -> Vec<String> {
     ]
 }
 
-/// Returns the settings of NCCL that give a property of the bits on the machine of a problem, fastest first, and the
-/// algorithms that lose it.
+/// Returns the settings with which NCCL's results have a property of bits on the machine of a problem, fastest first,
+/// and the algorithms that cannot have it.
 ///
 /// # Errors
-/// As [`super::library_choice`].
+/// Returns the errors of [`super::library_choice`].
 pub(super) fn settings_with(problem: &Problem, bits: Bits) -> Result<LibraryBits, PlanError> {
     let (nccl, call) = nccl(problem)?;
     let c = &problem.collective;
@@ -128,7 +128,7 @@ pub(super) fn settings_with(problem: &Problem, bits: Bits) -> Result<LibraryBits
         }
     }
     if !loses.is_empty() {
-        // The library chooses an algorithm for each size, which may be one that loses the property.
+        // Without settings, the library might choose one of the algorithms that lack the property.
         for one in gives.iter_mut().filter(|one| one.settings.is_empty()) {
             one.settings = settings(c.kind, one.algorithm, one.protocol)[..1].to_vec();
         }

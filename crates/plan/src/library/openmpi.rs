@@ -1,5 +1,5 @@
-//! Open MPI's own choice: the fixed decisions of `coll/tuned`, and the algorithms that those run instead where a case
-//! does not suit them.
+//! Open MPI's own choice: the fixed decisions of `coll/tuned`, and the algorithms that run instead if a chosen
+//! algorithm does not suit the case.
 //!
 //! Sources: Open MPI 5.0.10, `ompi/mca/coll/tuned/coll_tuned_decision_fixed.c` (the table `openmpi.rules`) and
 //! `ompi/mca/coll/base/coll_base_*.c` (the algorithms).
@@ -19,7 +19,7 @@ pub const OPEN_MPI: MpiLibrary = MpiLibrary {
 
 const RULES: &str = include_str!("openmpi.rules");
 
-/// Returns the name of the algorithm that the table has for a collective.
+/// Returns the name of the algorithm that the table lists for a collective.
 fn chosen(c: &Collective) -> Option<&'static str> {
     let (ranks, bytes) = (u64::from(c.ranks), c.bytes());
     let head = match c.kind.reduces() && c.kind != Kind::Barrier && !c.operator.commutative() {
@@ -43,16 +43,16 @@ fn chosen(c: &Collective) -> Option<&'static str> {
     let id = row.split(' ').skip(1).find(cell)?.rsplit(':').next()?;
     let start = format!("{id}=");
     let name = names.split_whitespace().find_map(|word| word.strip_prefix(&start))?;
-    // The text of the table lives as long as the program, and the joined names do not.
+    // The result points into the table, which lives as long as the program; the joined names do not.
     RULES.split([' ', '\n', '=']).find(|word| *word == name)
 }
 
-/// Returns the limit of `<LIMIT`; `None` for `any`.
+/// Returns the limit in `<LIMIT`; `None` for `any`.
 fn below(text: &str) -> Option<u64> {
     text.strip_prefix('<')?.parse().ok()
 }
 
-/// Returns the algorithm that does the work of one of Open MPI's.
+/// Returns an algorithm here that does the same as one of Open MPI's.
 fn run(c: &Collective, name: &str) -> Option<Run> {
     let few = c.count() < u64::from(c.ranks);
     let fewer = c.count() < u64::from(1_u32 << c.ranks.ilog2());
@@ -66,7 +66,7 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
     };
     Some(match (c.kind, name) {
         (Kind::Allgather, "bruck") => Run::of("bruck"),
-        // Bruck or a ring replaces it in a case that does not suit it.
+        // Bruck or a ring replaces an algorithm that does not suit the number of ranks.
         (Kind::Allgather, "recursive_doubling") if !c.ranks.is_power_of_two() => Run::of("bruck"),
         (Kind::Allgather, "recursive_doubling") => Run::of("recursive-doubling"),
         (Kind::Allgather, "neighbor") if c.ranks.is_multiple_of(2) => Run::of("neighbor"),
@@ -77,12 +77,13 @@ fn run(c: &Collective, name: &str) -> Option<Run> {
             halves(chosen(&reduce)?, chosen(&broadcast)?)?
         }
         (Kind::Allreduce, "recursive_doubling") => Run::of("recursive-doubling"),
-        // Rings of fewer elements than ranks are a recursive doubling; without a size of segments they have none.
+        // With fewer elements than ranks, rings are replaced by recursive doubling. No segment size is set, so rings
+        // are unsegmented.
         (Kind::Allreduce, "ring" | "segmented_ring") if few => Run::of("recursive-doubling"),
         (Kind::Allreduce, "ring" | "segmented_ring") => Run::of("ring"),
         (Kind::Allreduce, "rabenseifner") if fewer => halves("linear", "basic_linear")?,
         (Kind::Allreduce, "rabenseifner") => Run::of("rabenseifner"),
-        // The limit on messages under way of linear_sync is off.
+        // `linear_sync` does not limit the messages under way by default.
         (Kind::Alltoall, "linear" | "linear_sync") => Run::of("linear"),
         (Kind::Alltoall, "pairwise" | "two_proc") => Run::of("pairwise"),
         (Kind::Alltoall, "modified_bruck") => Run::of("bruck"),
@@ -116,7 +117,7 @@ fn linear(c: &Collective) -> Option<Run> {
     (!elsewhere).then(|| Run::of("binomial").with("radix", c.ranks.max(2)))
 }
 
-/// Returns the collective of the same vector to or from rank 0.
+/// Returns the collective with the same vector and root 0.
 fn part(c: &Collective, kind: Kind) -> Collective {
     Collective { kind, root: 0, ..*c }
 }

@@ -7,20 +7,20 @@ use crate::{PlanError, Problem};
 
 const NAME: &str = "rccl";
 
-/// Returns RCCL's own choice: its least time.
+/// Returns RCCL's own choice, of least time by its model.
 ///
 /// # Errors
-/// As [`super::library_choice`].
+/// Returns the errors of [`super::library_choice`].
 pub fn choice(problem: &Problem) -> Result<LibraryReport, PlanError> {
     let part = nccl::part(NAME, problem)?;
     let c = &problem.collective;
     let rccl = Rccl::new(&part.network, &*part.topology, part.model.places()).map_err(PlanError::NoLibrary)?;
     let times = rccl.times(c.kind, nccl::counted(problem, c.bytes())).map_err(PlanError::NoLibraryTime)?;
-    // RCCL compares the time of a file with no other one.
+    // RCCL runs a file, if it has one, without comparing times.
     let file = rccl.file(c.kind, c.operator, u64::from(c.elements), c.bytes());
     let choices: Vec<LibraryChoice> = file.iter().map(by_file).chain(times.iter().map(one_of)).collect();
     let best = choices.first().ok_or_else(|| PlanError::NoLibrary(format!("{NAME} enables no algorithm here")))?;
-    // The estimates for several boxes have factors that order the algorithms, and are not times.
+    // The estimates for several boxes contain factors that only order the algorithms, so they are not times.
     let seconds = (rccl.boxes() == 1).then_some(best.seconds);
     let bandwidths = seconds.and_then(|seconds| c.kind.bandwidths(c.ranks, c.bytes(), seconds));
     let own = if seconds.is_some() { "choice and time are" } else { "the choice is" };

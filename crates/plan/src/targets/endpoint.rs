@@ -1,4 +1,4 @@
-//! Ranks that reach each other by messages at the prices of a model; times are simulated, or computed from rounds.
+//! Ranks that exchange messages at the prices of a model. Times are simulated, or computed from rounds.
 
 use std::any::Any;
 
@@ -58,7 +58,7 @@ fn on_ranks(request: &Request, machine: &Endpoint) -> Result<OnRanks, PlanError>
     Ok(OnRanks { machine: request.machine.clone(), ranks, model, prices })
 }
 
-/// Simulates by the named model, or by the machine's own.
+/// Simulates with the model in `options`, or with the machine's own.
 fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
     let machine: &Endpoint = machine_of(proven.file());
     let model = options.model.as_deref().map_or(Ok(machine.model), model)?;
@@ -73,10 +73,10 @@ fn model(name: &str) -> Result<EndpointModel, PlanError> {
     })
 }
 
-/// The most instructions of a candidate with known rounds that is built to be ranked.
+/// The most instructions of a candidate with known rounds that is simulated to be ranked.
 const MOST_SIMULATED: u64 = 1 << 20;
 
-/// The most instructions of a candidate without known rounds that is timed without being named.
+/// The most instructions of a candidate without known rounds that is timed although unnamed.
 const MOST_BUILT: u64 = 1 << 24;
 
 impl OnRanks {
@@ -84,7 +84,7 @@ impl OnRanks {
         self.machine.get().expect("the kind of the machine")
     }
 
-    /// Returns the rounds of a candidate that is too large to build for a ranking, if they are known.
+    /// Returns the rounds of a candidate that is too large to simulate for a ranking; `None` if they are unknown.
     fn long_rounds(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> Option<Vec<Round>> {
         let case = self.case(collective);
         if algorithm.size(&case, params).instructions.is_some_and(|count| count <= MOST_SIMULATED) {
@@ -140,8 +140,8 @@ impl Target for OnRanks {
         )
     }
 
-    /// Returns one step an instruction, and 0 for a candidate that is timed by its rounds. The number orders
-    /// candidates; building and simulating check further limits.
+    /// Returns one step for each instruction, and 0 for a candidate that is timed by its rounds. The steps order
+    /// candidates; building and simulation have their own limits.
     fn steps(&self, collective: Collective, algorithm: &dyn Algorithm, params: &Params) -> u128 {
         let instructions = algorithm.size(&self.case(collective), params).instructions.unwrap_or(0);
         if self.long_rounds(collective, algorithm, params).is_some() { 0 } else { instructions.into() }
@@ -153,7 +153,7 @@ impl Target for OnRanks {
         large && algorithm.profile(&case, params).is_none()
     }
 
-    /// Times by simulation, or from the rounds of a huge schedule.
+    /// Times a candidate by simulation, or a huge schedule by its rounds.
     fn time_within(
         &self,
         collective: Collective,
@@ -181,7 +181,7 @@ impl Target for OnRanks {
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
-        // A candidate that was timed by its rounds is too large to be built for its terms.
+        // A candidate that was timed by its rounds is too large to build for its terms.
         let built = (plan.best().source == TimeSource::Simulated).then(|| plan.schedule().ok()).flatten();
         Ok(Details { terms: built.and_then(|schedule| schedule_terms(schedule).ok()), ..Details::default() })
     }

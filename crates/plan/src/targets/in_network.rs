@@ -50,7 +50,7 @@ pub const KIND: TargetKind = TargetKind {
     part: part_of,
 };
 
-/// Keeps the placement of a schedule in switches, which must be on the requested cores. A schedule without one is
+/// Keeps a schedule's placement in switches, which must be on the requested cores. A schedule without placement is
 /// accepted only if it was planned for the cores of this machine.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let machine: &InNetwork = placing.machine.get().expect("the kind of the machine");
@@ -81,7 +81,7 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
 }
 
-/// Returns the reason why a schedule without a placement in switches does not run.
+/// Returns the reason why a schedule without a placement in switches cannot run.
 fn not_placed(schedule: &Schedule, machine: &InNetwork) -> PlanError {
     let machine = machine.name.clone();
     if schedule.check_ranks_only().is_err() {
@@ -92,7 +92,7 @@ fn not_placed(schedule: &Schedule, machine: &InNetwork) -> PlanError {
     PlanError::OnCores { algorithm, machine, simulated: "in-network" }
 }
 
-/// Returns the cores of the ranks: the first ones, those of whole nodes, or others.
+/// Returns the cores of the ranks: the first cores, those of whole nodes, or a list.
 fn part_of(file: &File) -> Result<Part, PlanError> {
     let ranks = file.schedule.collective().ranks;
     let placement = file.placement.as_ref().and_then(Placement::switches);
@@ -160,14 +160,14 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     Ok(Run::in_switches(run, begin.elapsed().as_secs_f64()))
 }
 
-/// Returns the machine of a schedule and its placement in the switches.
+/// Returns the machine of a schedule, and its placement in the switches.
 fn in_place(file: &File) -> Result<(&InNetwork, &SwitchPlacement), PlanError> {
     let machine: &InNetwork = machine_of(file);
     let placement = file.placement.as_ref().and_then(Placement::switches);
     Ok((machine, placement.ok_or_else(|| not_placed(&file.schedule, machine))?))
 }
 
-/// Simulates schedules on one machine, each at its own placement, with identifiers that keep them apart.
+/// Simulates schedules on one machine, each on its placement, with identifiers that distinguish them.
 fn simulate_beside(proven: &[VerifiedFile]) -> Result<Vec<Run>, RunError> {
     let begin = Instant::now();
     let mut all = Vec::with_capacity(proven.len());
@@ -187,7 +187,7 @@ fn with_identifiers(run: collective_engine::Run, wall_seconds: f64) -> Run {
     made
 }
 
-/// Returns whether an algorithm runs in switches and not on the cores.
+/// Returns whether an algorithm runs in switches, not on the cores.
 fn in_switches(algorithm: &dyn Algorithm) -> bool {
     algorithm.info().needs.contains(&Means::ReducingSwitches)
 }
@@ -197,7 +197,7 @@ fn on_cores(name: &str) -> Option<Host> {
 }
 
 impl OnSwitches {
-    /// Returns the case of a collective by messages among the cores.
+    /// Returns the case of a collective that the cores perform by messages.
     fn host_case(&self, collective: Collective) -> Case<'static> {
         Case::on_ranks(collective, Ranks::default())
     }
@@ -205,7 +205,7 @@ impl OnSwitches {
     fn registers(&self, c: Collective, algorithm: &dyn Algorithm, params: &Params) -> Result<Configured, PlanError> {
         let case = self.case(c);
         let Some(Profile::Registers(configured)) = algorithm.profile(&case, params) else {
-            // The build returns the reason.
+            // The build returns the reason as an error.
             algorithm.build(&case, params)?;
             let reason = "it has no registers".to_owned();
             return Err(AlgorithmError::Unsupported { algorithm: algorithm.name(), reason }.into());
@@ -247,7 +247,7 @@ impl Target for OnSwitches {
 
     fn candidates(&self, collective: Collective, wanted: &Params) -> Vec<(&'static dyn Algorithm, Params)> {
         let case = self.case(collective);
-        // One core sends no messages, so algorithms on the cores do not apply.
+        // A single core sends no messages, so algorithms on the cores do not apply.
         let hosted = |name: &str| collective.ranks > 1 && on_cores(name).is_some();
         let runs = |a: &&&dyn Algorithm| {
             a.info().collectives.contains(&collective.kind) && (hosted(a.name()) || in_switches(**a))
@@ -262,7 +262,7 @@ impl Target for OnSwitches {
         ALGORITHMS.iter().filter(runs).filter(takes).flat_map(settings).collect()
     }
 
-    /// Times by alpha and beta of the registers, or by the model of the cores.
+    /// Times a candidate by alpha and beta of its registers, or by the model of the cores.
     fn time_within(
         &self,
         collective: Collective,

@@ -1,9 +1,10 @@
-//! The kinds of machines that plans are made for. One file each, registered in [`TARGETS`].
+//! The kinds of machines for which plans are made, one file each, registered in [`TARGETS`].
 //!
-//! The set of kinds is open. Code that needs one kind asks for its type (`Machine::get`), so no match lists all kinds;
-//! only the times of programs of other tools (`workload/graph/`) distinguish networks from ranks. Models belong to
-//! targets and share only `Time`: a wafer ranks cost terms by formulas, ranks are simulated at prices, networks route
-//! messages. A lower bound reads a part of its own type (`CostProblem::on`), and does not apply to other kinds.
+//! The set of kinds is open: code for one kind requests its type (`Machine::get`), and no `match` lists all kinds; only
+//! the times of other tools' programs (`workload/graph/`) distinguish networks from ranks. Each target has its own
+//! model, and targets share only `Time`: a wafer computes times from cost terms, messages among ranks have prices,
+//! networks route messages. A lower bound reads its own type of part (`CostProblem::on`), and does not apply to other
+//! kinds.
 
 mod endpoint;
 mod in_network;
@@ -20,30 +21,29 @@ use crate::{Part, PlanError, Request, Run, RunError, RunOptions, Simulator, Targ
 
 pub type Open = fn(&Request) -> Option<Result<Box<dyn Target>, PlanError>>;
 
-/// Runs proved schedules on one machine that start at the same time.
+/// Runs proved schedules together on one machine; all start at the same time.
 pub type SimulateBeside = fn(&[VerifiedFile]) -> Result<Vec<Run>, RunError>;
 
-/// A kind of machine that plans are made for.
+/// A kind of machine for which plans are made.
 pub struct TargetKind {
     /// The name of the kind in machine files.
     pub name: &'static str,
     /// The means of communication that parts of such machines offer.
     pub offers: &'static [Means],
-    /// Algorithms with other needs that plans for such machines time by a formula, to compare them.
+    /// Algorithms that such machines cannot run, but whose times plans compute by a formula for comparison.
     pub compares: &'static [&'static str],
-    /// The algorithm of a collective that is the baseline of speed-ups in a sweep.
+    /// Returns the baseline algorithm for speed-ups in a sweep of a collective.
     pub baseline: fn(Kind) -> &'static str,
     /// Opens the requested part of a machine; `None` for a machine of another kind.
     pub open: Open,
-    /// Places a schedule of any origin.
+    /// Places a schedule from any source.
     pub place: fn(&Placing) -> Result<Option<Placement>, PlanError>,
     pub simulator: &'static Simulator,
     /// Runs a proved schedule with the simulator of the kind.
     pub simulate: fn(&VerifiedFile, &RunOptions) -> Result<Run, RunError>,
-    /// Runs proved schedules on one machine that start at the same time; `None` if the simulator runs one schedule
-    /// only.
+    /// Runs proved schedules together on one machine; `None` if the simulator runs only one schedule.
     pub simulate_beside: Option<SimulateBeside>,
-    /// The part that a schedule with this placement runs on.
+    /// Returns the part on which a placed schedule runs.
     pub part: fn(&File) -> Result<Part, PlanError>,
 }
 
@@ -52,10 +52,11 @@ pub struct Placing<'a> {
     pub schedule: &'a Schedule,
     pub machine: &'a Machine,
     pub part: &'a Part,
-    /// The current placement, and its machine.
+    /// The present placement.
     pub kept: Option<&'a Placement>,
+    /// The machine of the present placement, if there is one.
     pub before: Option<&'a Machine>,
-    /// The shape of the part on which the schedule is placed now, on any machine.
+    /// The shape of the part of the present placement, on any machine.
     pub was: Option<Shape>,
 }
 
@@ -73,7 +74,7 @@ impl Placing<'_> {
         if let Part::Places(_) = self.part { Err(PlanError::NoPlaces { machine, kind }) } else { Ok(()) }
     }
 
-    /// Refuses a schedule with nodes that are not ranks, since only switches that reduce can be those nodes.
+    /// Refuses a schedule with nodes that are not ranks, because such nodes must be switches that reduce.
     fn refuse_switches(&self) -> Result<(), PlanError> {
         self.schedule.check_ranks_only().map_err(|found| PlanError::Switches {
             found,
@@ -87,7 +88,7 @@ impl Placing<'_> {
     }
 }
 
-/// Returns no placement. Refuses a list of places, and a shape whose number of ranks is not that of the schedule.
+/// Returns no placement. Refuses a list of places, and a shape whose number of ranks differs from the schedule's.
 fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     placing.refuse_switches()?;
@@ -98,8 +99,8 @@ fn anywhere(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     }
 }
 
-/// Returns the machine of a file as the type of its kind. Only for the functions of a [`TargetKind`], which are called
-/// for files on machines of their own kind.
+/// Returns the machine of a file as the type of its kind. Only for the functions of a [`TargetKind`], which get files
+/// on machines of their kind.
 fn machine_of<T: Description>(file: &File) -> &T {
     file.machine.as_ref().and_then(Machine::get).expect("the kind of the machine")
 }
@@ -116,7 +117,7 @@ pub fn kind_of(machine: &Machine) -> &'static TargetKind {
 /// for".
 ///
 /// # Errors
-/// Its kind does not offer it.
+/// Returns an error if the kind of machine does not offer it.
 pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), PlanError> {
     let kind = kind_of(machine);
     if kind.offers.contains(&needed) {
@@ -131,11 +132,12 @@ pub fn require(machine: &Machine, needed: Means, purpose: &str) -> Result<(), Pl
     })
 }
 
-/// Places a schedule of any origin on a part of a machine. On a whole machine, a schedule that is there already keeps
-/// its places. Another one takes the part with the shape that it has on its own machine, else the first places.
+/// Places a schedule from any source on a part of a machine. On the whole machine, a schedule that is already there
+/// keeps its places; another schedule takes the part with the shape that it has on its own machine, or the first
+/// places.
 ///
 /// # Errors
-/// The machine has no such part, it has another number of ranks, or it cannot run the schedule.
+/// Returns an error if the part does not exist or has another number of ranks, or the machine cannot run the schedule.
 pub fn place(file: &File, machine: &Machine, part: &Part) -> Result<Option<Placement>, PlanError> {
     let before = file.machine.as_ref();
     let was = if let Some(Part::Shape(shape)) = part_of(file)? { Some(shape) } else { None };
@@ -146,31 +148,31 @@ pub fn place(file: &File, machine: &Machine, part: &Part) -> Result<Option<Place
 /// Returns the part of its machine on which a file's schedule runs; `None` if the file has no machine.
 ///
 /// # Errors
-/// A machine whose topology does not close.
+/// Returns an error if the machine has an invalid topology.
 pub fn part_of(file: &File) -> Result<Option<Part>, PlanError> {
     file.machine.as_ref().map(|machine| (kind_of(machine).part)(file)).transpose()
 }
 
 impl TargetKind {
-    /// Returns whether plans for such machines may list an algorithm.
+    /// Returns whether plans for such machines may contain an algorithm.
     pub fn lists(&self, algorithm: &Info) -> bool {
         algorithm.needs.iter().any(|means| self.offers.contains(means)) || self.compares.contains(&algorithm.name)
     }
 }
 
-/// Sorted by name.
+/// All kinds of machines, sorted by name.
 pub const TARGETS: &[TargetKind] = &[endpoint::KIND, in_network::KIND, network::KIND, wafer::KIND];
 
 pub use network::notes;
 pub(crate) use network::{charges, prices, spread};
 pub use wafer::measure_on_fabric;
 
-/// Returns the error for a part that the kind of machine does not have.
+/// Returns the error for a part that the kind of machine cannot have.
 fn no_part(request: &Request, accepted: &'static str) -> PlanError {
     PlanError::Part { part: request.part.to_string(), machine: request.machine.name().to_owned(), accepted }
 }
 
-/// Refuses every model except the only one of the kind of machine.
+/// Refuses all models except the kind of machine's only one.
 fn only_model(own: &str, request: Option<&str>) -> Result<(), PlanError> {
     match request.filter(|&request| request != own) {
         Some(found) => Err(PlanError::Model { found: found.to_owned(), accepted: own.to_owned() }),

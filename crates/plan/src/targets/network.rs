@@ -1,4 +1,4 @@
-//! Networks: the algorithms among ranks, timed by the load that their messages put on the links.
+//! Networks: algorithms among ranks, timed by the load of their messages on links.
 
 mod placing;
 mod simulation;
@@ -35,13 +35,13 @@ use crate::{
     target::{Details, Refined},
 };
 
-/// The rule by which candidates are timed.
+/// The rule that times candidates.
 enum Model {
     /// The loads of links in closed form, or a timetable of messages on links.
     Links,
-    /// The simulator, after [`Model::Links`] found those that are worth it.
+    /// The packet simulator, for candidates that [`Model::Links`] finds close to the best.
     Packets(Box<Interconnect>),
-    /// The rule [`Model::Links`], with the rates of the data sheet.
+    /// The rule of [`Model::Links`], with the rates of the data sheet.
     DataSheet,
 }
 
@@ -74,9 +74,9 @@ struct OnNetwork {
     machine: Machine,
     part: NetworkPart,
     model: Model,
-    /// Ranks along each dimension of the part.
+    /// The number of ranks along each dimension of the part.
     extents: Extents,
-    /// True if the part is a list of accelerators, whose ranks have no rows and columns of their own.
+    /// True if the part is a list of accelerators, whose ranks have no rows and columns.
     is_listed: bool,
 }
 
@@ -115,14 +115,14 @@ fn on_network(request: &Request, network: &Network) -> Result<OnNetwork, PlanErr
     Ok(OnNetwork { machine, part: NetworkPart::new(network, nodes, extents.dims())?, model, extents, is_listed })
 }
 
-/// The largest predicted time, over that of the best candidate, of a candidate that the model `packets` simulates.
+/// The model `packets` simulates candidates whose predicted time is at most this multiple of the best candidate's.
 const WORTH: f64 = 4.0;
-/// The most steps of the simulator for all these candidates together (some 10 s). The best is always simulated.
+/// The most simulator steps of all these candidates together (some 10 s). The best is always simulated.
 const MOST_STEPS: u128 = 1 << 32;
-/// The least number of steps: half of the instructions send a packet.
+/// The least simulator steps of an instruction: half of the instructions send a packet.
 const STEPS_OF_INSTRUCTION: u128 = 200;
 
-/// Packets agree with a timetable that differs by no more than this share of its time.
+/// The relative difference between the times of a timetable and of packets up to which they agree.
 const AGREES: f64 = 0.02;
 
 const SHORT_BUFFERS: &str = "candidates whose source is exchanges or trees may take several times as long: a buffer \
@@ -169,8 +169,8 @@ impl Target for OnNetwork {
             && algorithm.profile(&case, params).is_none()
     }
 
-    /// Returns the time without a simulation. The model `packets` drops no candidate by it: simulations may rank
-    /// another one first.
+    /// Returns the time without a simulation. With the model `packets`, no candidate is dropped because of `most`:
+    /// simulations may rank it first.
     fn time_within(
         &self,
         collective: Collective,
@@ -179,14 +179,14 @@ impl Target for OnNetwork {
         most: Option<Time>,
     ) -> Result<Option<Timed>, PlanError> {
         let most_ns = match (&self.model, most) {
-            // Of times that differ by less than this none is dropped.
+            // A candidate that is longer than `most` only by rounding is not dropped.
             (Model::Links | Model::DataSheet, Some(most)) => most.seconds * 1e9 * (1.0 + 1e-9) + 1e-3,
             _ => f64::INFINITY,
         };
         self.timed_within(collective, algorithm, params, most_ns)
     }
 
-    /// Simulates the first candidate, and the others while the remaining steps suffice.
+    /// Simulates the first candidate, and further candidates while steps remain.
     fn simulate_best(&self, collective: Collective, timed: &mut [Timed], _: bool) -> Result<bool, PlanError> {
         let Model::Packets(interconnect) = &self.model else { return Ok(false) };
         let most = timed.first().map_or(0.0, |best| best.time.seconds * WORTH);
@@ -204,7 +204,7 @@ impl Target for OnNetwork {
             });
             match simulated {
                 Ok(Some(time)) => (one.time, one.source) = (time, TimeSource::Simulated),
-                // Closed forms also time schedules that are too large to be built.
+                // Closed forms also time schedules that are too large to build.
                 Ok(None) | Err(PlanError::Algorithm(AlgorithmError::Unsupported { .. } | AlgorithmError::Build(_))) => {
                 }
                 Err(PlanError::OverLimit(over)) => left_out.add(algorithm, &one.params, over),
@@ -215,7 +215,7 @@ impl Target for OnNetwork {
         Ok(false)
     }
 
-    /// Refines a time: a closed form by the timetable of its messages, a timetable by packets.
+    /// Refines a time, from a closed form to the timetable of messages, or from a timetable to packets.
     fn refined(&self, collective: Collective, best: &Timed, left: &mut u128) -> Result<Refined, PlanError> {
         let (algorithm, case) = (best.algorithm, self.case(collective));
         let instructions = algorithm.size(&case, &best.params).instructions.unwrap_or(u64::MAX);
@@ -259,13 +259,13 @@ impl Target for OnNetwork {
 
     fn among(&self, ranks: &[u32]) -> (Part, bool) {
         let places: Vec<u32> = ranks.iter().map(|&rank| self.part.model.places()[rank as usize]).collect();
-        // The first rows and columns of a network stay a grid.
+        // The first rows and columns of a network remain a grid.
         let shape = AcceleratorGrid::shape(&places, &*self.part.topology);
         (shape.map_or(Part::Places(places), Part::Shape), true)
     }
 
     fn details(&self, plan: &Plan) -> Result<Details, PlanError> {
-        // A candidate that was timed by its exchanges may be too large to be built for its terms.
+        // A candidate that was timed by its exchanges may be too large to build for its terms.
         let is_built =
             matches!(plan.best().source, TimeSource::Messages | TimeSource::Simulated | TimeSource::Estimated);
         let built = is_built.then(|| plan.schedule().ok()).flatten();

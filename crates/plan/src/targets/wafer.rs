@@ -1,4 +1,4 @@
-//! Wafers: rank k is PE k of a grid, times are cycles, a model turns the cost terms of phases into a time.
+//! Wafers: rank k is PE k of a grid, times are in cycles, and a model computes times from the cost terms of phases.
 
 use std::{any::Any, time::Instant};
 
@@ -31,10 +31,10 @@ struct OnWafer {
     shape: Shape,
     part: WaferPart,
     model: &'static dyn Model,
-    /// The model of rings. Lemma 6.1, which `paper` follows, counts half of a ring's work, so that a ring would be
-    /// chosen at half its time; it counts only for users who name that model.
+    /// The model of rings. Lemma 6.1, which `paper` follows, counts half of a ring's work, so `paper` would choose
+    /// rings at half their time; only users who name it get it.
     of_rings: &'static dyn Model,
-    /// False if the user named the model. Otherwise the best candidates are simulated.
+    /// True if the best candidates are simulated, because the user named no model.
     is_checked: bool,
 }
 
@@ -57,7 +57,7 @@ fn open(request: &Request) -> Option<Result<Box<dyn Target>, PlanError>> {
 }
 
 fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
-    // A wavelet carries one word, and no program of a PE packs two elements in one.
+    // A wavelet carries one word, and programs of PEs pack no two elements into a word.
     if request.dtype.bytes() < 4 {
         return Err(LowerError::Dtype { found: request.dtype.name() }.into());
     }
@@ -66,7 +66,7 @@ fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
         Part::Shape(shape) => Some(shape),
         Part::Nodes(_) | Part::Places(_) => return Err(no_part(request, "a shape, N or MxN")),
     })?;
-    // The model `paper` averages over all links, which misleads on a grid.
+    // The model `paper` averages the load of all links, which is misleading on a grid.
     let own = if shape.grid.is_line() { "paper" } else { "links" };
     let part = WaferPart { grid: shape.grid, depth_cycles: wafer.depth_cycles(), clock_mhz: wafer.clock_mhz };
     let [named, of_rings] = [own, "links"].map(|own| model(request.model.unwrap_or(own)));
@@ -80,8 +80,8 @@ fn on_wafer(request: &Request, wafer: &Wafer) -> Result<OnWafer, PlanError> {
     })
 }
 
-/// Places node k on PE k of a shape: the given one, else that of the current placement here or elsewhere, else the
-/// machine's own, else a row.
+/// Places node k on PE k of a shape: the requested shape, or that of the present placement here or elsewhere, or the
+/// machine's own, or a row.
 fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     placing.refuse_places()?;
     let wafer: &Wafer = placing.machine.get().expect("the kind of the machine");
@@ -100,7 +100,7 @@ fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
 }
 
 const RANKS_ONLY: &str = "model, late and noise are for ranks; on a wafer there are queue_depth and noop_probability";
-/// The most PEs of a trace. Viewers open no larger file.
+/// The most PEs in a trace; viewers open no larger files.
 const MOST_TRACED: usize = 4096;
 
 /// Simulates a schedule with data on the fabric, wavelet by wavelet.
@@ -113,10 +113,10 @@ fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError
     Ok(Run::on_fabric(run, elements, wafer.clock_mhz, phases, begin.elapsed().as_secs_f64()))
 }
 
-/// Measures a schedule on a wafer as the paper does ("Near-Optimal Wafer-Scale Reduce", section 8.3).
+/// Measures a schedule on a wafer in the manner of the paper ("Near-Optimal Wafer-Scale Reduce", section 8.3).
 ///
 /// # Errors
-/// As [`crate::simulate`]; a machine that is not a wafer.
+/// Returns the errors of [`crate::simulate`], or an error if the machine is not a wafer.
 pub fn measure_on_fabric(
     proven: &VerifiedFile,
     options: &RunOptions,
@@ -128,7 +128,7 @@ pub fn measure_on_fabric(
     Ok(fabric::measure(&program, &options, calibration)?)
 }
 
-/// Returns the program of a schedule and the options of the fabric.
+/// Returns the program of a schedule, its wafer, and the options of the simulator.
 fn lowered<'a>(
     proven: &VerifiedFile<'a>,
     options: &RunOptions,
@@ -191,11 +191,11 @@ const AVERAGED: &str = "Eq. 1 averages the load over all links, so on a grid it 
 const NOT_SIMULATED: &str = "not all candidates near the best one were simulated, because that takes long; another one may be \
     up to 1.5 times as fast";
 
-/// The ratio up to which a simulated time is that of the model.
+/// The quotient of a simulated time and the model's time up to which they agree.
 const AGREES: f64 = 1.02;
 /// The most steps of the simulations that check a choice (about 0.2 s).
 const MOST_STEPS: f64 = 2_097_152.0;
-/// The steps, as limits count them, that must be left for these simulations and the proofs before them.
+/// The elementary steps that the limit must still admit for these simulations and the proofs before them.
 const ADMITTED_STEPS: u128 = 1 << 28;
 
 fn baseline(kind: Kind) -> &'static str {
@@ -206,7 +206,7 @@ fn baseline(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns whether an algorithm, or one of its parts, is the ring.
+/// Returns whether an algorithm or a component of it is the ring; its schedules start at `origin`.
 fn is_ring(origin: &str) -> bool {
     origin.split_whitespace().any(|word| word == "ring" || word.ends_with("=ring"))
 }
@@ -216,7 +216,7 @@ impl OnWafer {
         self.machine.get().expect("the kind of the machine")
     }
 
-    /// Returns the model of an algorithm, which has the origin of its schedules.
+    /// Returns the model for an algorithm; `origin` is the origin of its schedules.
     fn model_of(&self, origin: &str) -> &'static dyn Model {
         if is_ring(origin) { self.of_rings } else { self.model }
     }
@@ -225,7 +225,7 @@ impl OnWafer {
         Time::from_cycles(self.model_of(origin).cycles(estimate, self.part.depth_cycles), self.part.clock_mhz)
     }
 
-    /// Returns the cost terms of a placed schedule; each phase has those of its slowest line.
+    /// Returns the cost terms of a placed schedule; a phase has the terms of its slowest line.
     fn measured(&self, placed: OnGrid, algorithm: &str) -> Result<Estimate, PlanError> {
         let phases = measure(placed).map_err(|found| PlanError::NotProved {
             algorithm: algorithm.to_owned(),
@@ -234,7 +234,7 @@ impl OnWafer {
         Ok(self.model.slowest(phases, self.part.depth_cycles))
     }
 
-    /// Returns the cost that the algorithm named as a schedule's origin states, if it is sharper than the cost terms
+    /// Returns the cost stated by the algorithm that is the schedule's origin, if it is more exact than the cost terms
     /// and the algorithm builds the same schedule.
     fn stated(&self, placed: OnGrid) -> Result<Option<Estimate>, PlanError> {
         let (schedule, case) = (placed.schedule, self.case(*placed.schedule.collective()));
@@ -249,14 +249,14 @@ impl OnWafer {
         }
         let mut again = build(algorithm, &case, &params)?;
         again.schedule.set_origin(schedule.origin());
-        // Colors and the pace of leaves, which a target of emitted code may change, do not enter the terms.
+        // Colors and the pace of leaves, which a code target may change, do not affect the terms.
         let timed = |p: &GridPlacement| GridPlacement { colors: Vec::new(), pace: 1, ..p.clone() };
         let same = again.schedule == *schedule
             && again.grid().is_some_and(|grid| timed(grid.placement) == timed(placed.placement));
         Ok(same.then_some(estimate))
     }
 
-    /// Returns whether the candidates of a collective are simulated, if that does not take too long.
+    /// Returns whether the best candidates of a collective can be simulated to check the choice.
     fn checks(&self, collective: Collective) -> bool {
         self.is_checked && collective.element_bytes() <= 4 && collective.unit == 1
     }
@@ -297,7 +297,7 @@ impl Target for OnWafer {
         algorithm.size(&self.case(collective), params).profile_steps
     }
 
-    /// Times by the closed form, or by the schedule of an algorithm that states none.
+    /// Times a candidate by its closed form, or by its schedule if it has none.
     fn time_within(
         &self,
         collective: Collective,
@@ -319,7 +319,8 @@ impl Target for OnWafer {
         Ok(Some(Timed { algorithm, params, time, source: TimeSource::Terms, estimate: Some(estimate) }))
     }
 
-    /// Simulates the nearest predictions. Where the model is right about its choice, all times stay those of the model.
+    /// Simulates the candidates with the shortest predictions. If the model chose correctly, all keep the model's
+    /// times.
     fn simulate_best(&self, collective: Collective, timed: &mut [Timed], is_choice: bool) -> Result<bool, PlanError> {
         if !is_choice || !self.checks(collective) {
             return Ok(false);
@@ -358,7 +359,7 @@ impl Target for OnWafer {
         self.is_checked && timed.source != TimeSource::Simulated
     }
 
-    /// A step is a cycle of a PE.
+    /// One step is one cycle of one PE.
     fn simulated(
         &self,
         predicted: Time,

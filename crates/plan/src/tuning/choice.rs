@@ -1,29 +1,29 @@
-//! Chooses the contender of each size and number of ranks, from times at a few of them.
+//! The choice of a contender for each size and number of ranks, from times at a few of them.
 //!
-//! A choice compares *deciding times*. The library's is its measured time. A schedule's is its measured time if it won
-//! clearly and in most rounds; otherwise it is at least the library's. Between two measured numbers of ranks, a
-//! schedule's time is the prediction of its model times a factor, interpolated from the ratios of measured to predicted
-//! times. The library has no model here, so its time itself is interpolated. Both interpolations are linear in the
-//! logarithms of ranks and time.
+//! A choice compares *deciding times*. The library's is its measured time. A schedule's is its measured time if the
+//! schedule was clearly faster, in most rounds; otherwise it is at least the library's. Between two measured numbers of
+//! ranks, a schedule's time is the prediction of its model times a factor, interpolated from the measured times divided
+//! by the predicted times. The library has no model here, so its time itself is interpolated. Both interpolations are
+//! linear in the logarithms of ranks and time.
 //!
-//! Over the sizes, the choice is the sequence of least loss, in which a change costs a factor of [`CLEARLY`]. It never
-//! takes longer than [`CLEARLY`] times the best. So there is no cliff from n to n + 1 ranks: at n + 1, the choice takes
-//! at most [`CLEARLY`] times as long as the choice of n does. Between two sizes with different choices there is one
-//! boundary, at which both take equally long.
+//! For ascending sizes, the choice is the sequence of least loss, in which each change costs a factor of [`CLEARLY`]. A
+//! chosen contender never takes longer than [`CLEARLY`] times the best, so there is no cliff from n to n + 1 ranks: on
+//! n + 1, the choice takes at most [`CLEARLY`] times as long as the choice of n. Between two sizes with different
+//! choices there is one boundary, at which both take equally long.
 
 use std::collections::BTreeMap;
 
 use unisono_base::rounded;
 
-/// The factor by which the median of a schedule must be faster for it to replace the library.
+/// The quotient of the library's time and a schedule's median time above which the schedule may replace the library.
 pub const CLEARLY: f64 = 1.05;
-/// The share of the rounds that it must win, as a fraction.
+/// The fraction of the rounds that the schedule must win.
 const MOSTLY: (u32, u32) = (5, 6);
 
-/// A contender at a size. The library is the first in their order, so it is chosen in a tie.
+/// A contender at a size. The library is first in the order, so it is chosen in a tie.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Contender {
-    /// The MPI library's own.
+    /// The MPI library's own algorithm.
     Library,
     Algorithm(&'static str),
 }
@@ -37,20 +37,20 @@ impl Contender {
     }
 }
 
-/// Deciding times at one number of ranks, by contender: seconds at each size, or `None` if the contender does not
-/// serve. The library has a time at every size.
+/// Deciding times on one number of ranks, by contender: seconds at each size; `None` if the contender does not serve
+/// it. The library has a time at every size.
 pub type Times = BTreeMap<Contender, Vec<Option<f64>>>;
 
-/// Returns the deciding time of a schedule that was faster than the library in `won` of the rounds.
+/// Returns the deciding time of a schedule that took `seconds` and was faster than the library in `won` rounds.
 pub fn deciding(seconds: f64, won: u32, rounds: u32, library: f64) -> f64 {
     let mostly = u64::from(MOSTLY.1) * u64::from(won) >= u64::from(MOSTLY.0) * u64::from(rounds);
     if seconds * CLEARLY < library && mostly { seconds } else { seconds.max(library) }
 }
 
-/// Returns deciding times on a number of ranks between two that were measured.
+/// Returns the deciding times on a number of ranks between two measured numbers.
 ///
-/// `models` are predicted times at the lower, the higher and this number. A contender that lacks one of them does not
-/// serve.
+/// `models` are the predicted times on the lower number, on the higher number, and on `ranks`. A contender without one
+/// of them does not serve.
 pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Times; 3]) -> Times {
     let ((first, lows), (last, highs)) = (low, high);
     let share = (f64::from(ranks) / f64::from(first)).ln() / (f64::from(last) / f64::from(first)).ln();
@@ -67,7 +67,7 @@ pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Ti
     };
     let time = |name: Contender, size: usize| {
         let (time, library) = (interpolated(name, size)?, interpolated(Contender::Library, size)?);
-        // A schedule that was faster on neither side is not faster in between, even if its model predicts it.
+        // A schedule that was slower at both ends is not faster in between, even if its model predicts so.
         let wins = [lows, highs].iter().any(|ends| ends[&name][size] < ends[&Contender::Library][size]);
         Some(if wins || name == Contender::Library { time } else { time.max(library) })
     };
@@ -75,10 +75,10 @@ pub fn between(ranks: u32, low: (u32, &Times), high: (u32, &Times), models: [&Ti
     both.map(|(&name, times)| (name, (0..times.len()).map(|size| time(name, size)).collect())).collect()
 }
 
-/// Chooses the contender of each size: the sequence of least loss, the library in a tie.
+/// Chooses the contender of each size by the sequence of least loss; in a tie, the library.
 pub fn choose(times: &Times) -> Vec<Contender> {
     let sizes = times.get(&Contender::Library).map_or(0, Vec::len);
-    // The best sequence that ends with each contender, and its loss.
+    // For each contender, the best sequence that ends with it, and its loss.
     let mut best: Vec<(f64, Vec<Contender>)> = vec![(0.0, Vec::new())];
     for size in 0..sizes {
         let here = || times.iter().filter_map(|(&name, times)| Some((name, times[size]?)));
@@ -94,14 +94,14 @@ pub fn choose(times: &Times) -> Vec<Contender> {
     best.into_iter().min_by(|a, b| a.0.total_cmp(&b.0)).expect("the library serves every size").1
 }
 
-/// Returns the last size of the first of two choices: the size at which straight lines through their times (in
-/// logarithms) cross, or the geometric mean of the sizes if the lines do not cross between them.
+/// Returns the last size, in bytes, of the first of two choices: the size at which straight lines through their times
+/// (in logarithms) cross, or the geometric mean of both sizes if the lines do not cross between them.
 pub fn boundary(sizes: (u64, u64), one: (f64, f64), other: (f64, f64)) -> u64 {
     let (first, last) = sizes;
     let (gain_first, gain_last) = ((other.0 / one.0).ln(), (one.1 / other.1).ln());
     let crosses = gain_first > 0.0 && gain_last > 0.0;
     let share = if crosses { gain_first / (gain_first + gain_last) } else { 0.5 };
-    // The small term makes up for rounding just below a whole number.
+    // The addend corrects rounding just below a whole number.
     let at = rounded((first as f64 * (last as f64 / first as f64).powf(share) + 1e-9).floor());
     at.min(last - 1).max(first)
 }

@@ -1,4 +1,4 @@
-//! The algorithms that are worth running by the model of a machine, and the classes of sizes that share one plan.
+//! The algorithms that are worth running by the model of a machine, and the classes of sizes that share a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,17 +13,17 @@ use crate::{
 };
 
 fn request(kind: Kind, machine: &Machine, ranks: u32, elements: u64, operator: Operator) -> Request<'_> {
-    // The operator that does not commute is defined for i64 only.
+    // Operators that do not commute are defined for i64 only.
     let dtype = if operator.commutative() { Dtype::F32 } else { Dtype::I64 };
     let part = Part::Shape(Shape::line(ranks));
     Request { operator, dtype, ..Request::new(kind, machine, part, elements) }
 }
 
-/// Lists plans of the best algorithms by the model, each once at its best parameters, best first and at most `most`.
-/// All ranks of an allreduce end with the same bits, because programs rely on that.
+/// Returns plans of the best algorithms by the model, each with its best parameters; best first, at most `most`. All
+/// ranks of an allreduce get the same bits, because programs rely on that.
 ///
 /// # Errors
-/// As [`plan`].
+/// Returns the errors of [`plan`].
 pub fn proposals(
     kind: Kind,
     machine: &Machine,
@@ -47,12 +47,12 @@ pub fn proposals(
     Ok(found)
 }
 
-/// Lists algorithms with parameters: each algorithm at its best ones by the model, best algorithm first, then each at
-/// its second best, and so on. Among them are the parameters of a user who names none. `format` is the file that is to
-/// state them, whose parameters they have.
+/// Returns algorithms with parameters: first each algorithm with its best parameters by the model, best algorithm
+/// first; then each with its second best, and so on. The default parameters are among them. `format` names the file
+/// that is to state them: where it has parameters of its own, the algorithms have those.
 ///
 /// # Errors
-/// As [`plan`]; there is no such format.
+/// Returns the errors of [`plan`], or an error if no format has the name.
 pub fn settings(
     kind: Kind,
     machine: &Machine,
@@ -85,10 +85,10 @@ pub fn settings(
     Ok(found.into_iter().map(|(_, name, params)| (name, params)).collect())
 }
 
-/// Plans one algorithm, at its best parameters by the model if none are given; `None` if it does not support the case.
+/// Plans one algorithm, without `params` with its best by the model; `None` if it does not support the case.
 ///
 /// # Errors
-/// As [`plan`].
+/// Returns the errors of [`plan`].
 pub fn propose(
     kind: Kind,
     machine: &Machine,
@@ -113,17 +113,17 @@ fn planned(request: &Request, algorithm: &str, params: &Params) -> Result<Option
         made => made?,
     };
     let schedule = made.schedule()?;
-    // Programs run among ranks: a plan cannot make a library reduce in switches.
+    // Programs run on ranks: a plan cannot make a library reduce in switches.
     let serves = schedule.check_ranks_only().is_ok()
         && (request.kind != Kind::Allreduce || verify::verify(schedule, Method::Auto).repeatable);
     Ok(serves.then_some(made))
 }
 
-/// Lists for each count the names of the best `most` algorithms on any of the numbers of ranks, sorted, so that all of
-/// them are timed on all.
+/// Returns for each count the sorted names of the best `most` algorithms on any of the numbers of ranks, so that all
+/// are timed on all.
 ///
 /// # Errors
-/// As [`plan`].
+/// Returns the errors of [`plan`].
 pub fn worthwhile(
     kind: Kind,
     machine: &Machine,
@@ -142,7 +142,7 @@ pub fn worthwhile(
     counts.iter().map(names).collect()
 }
 
-/// The sizes in bytes from one power of two to the next, which share a plan.
+/// The sizes in bytes from one power of two to the next, exclusive, which share a plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SizeClass {
     pub first_bytes: u64,
@@ -155,10 +155,10 @@ impl SizeClass {
         Self { first_bytes, last_bytes: (2 * u128::from(first_bytes)).saturating_sub(1).try_into().unwrap_or(u64::MAX) }
     }
 
-    /// Plans the algorithm that the model ranks first at the middle of the class; `None` if no algorithm serves.
+    /// Plans the best algorithm by the model at the middle of the class; `None` if no algorithm serves.
     ///
     /// # Errors
-    /// As [`plan`].
+    /// Returns the errors of [`plan`].
     pub fn plan(
         self,
         kind: Kind,

@@ -1,4 +1,4 @@
-//! The regions of a decision table, from measured times of plans and the library.
+//! The regions of a decision table, from measured times of plans and of the library.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -11,27 +11,28 @@ use super::{
 };
 use crate::{Plan, PlanError};
 
-/// One contender at one size: a plan, or the library (`None`).
+/// One contender's measurement at one size: a plan, or the library (`None`).
 #[derive(Clone)]
 pub struct Measured {
     pub plan: Option<Arc<Plan>>,
     pub seconds: f64,
-    /// Rounds in which it was faster than the library.
+    /// The rounds in which the contender was faster than the library.
     pub won: u32,
-    /// True if its calls ran as planned. A schedule that does not serve a count leaves the call to the library.
+    /// True if the contender's calls ran as planned. A schedule that does not serve a count leaves the call to the
+    /// library.
     pub effective: bool,
 }
 
-/// The size in bytes up to which calls take as long as empty ones. If one of them was measured, its choice serves
-/// shorter calls too.
+/// The size in bytes up to which calls take as long as empty calls. If the smallest measured size is within it, its
+/// choice serves all smaller sizes.
 const SHORTEST: u64 = 64;
 
 fn contender(plan: Option<&Arc<Plan>>) -> Contender {
     plan.map_or(Contender::Library, |plan| Contender::Algorithm(plan.best().algorithm.name()))
 }
 
-/// One size of a collective on a number of ranks: its contenders, the library first. An algorithm has one plan at a
-/// size.
+/// The measurements at one size on a number of ranks: the contenders, the library first. An algorithm has at most one
+/// plan.
 #[derive(Clone)]
 pub struct Cell {
     pub rounds: u32,
@@ -60,39 +61,39 @@ pub fn chosen(cells: &[Cell]) -> Vec<Contender> {
     choose(&times(cells))
 }
 
-/// A region of a decision table: the sizes of one number of ranks that one plan, or the library, serves.
+/// A region of a decision table: the sizes, on one number of ranks, that one plan or the library serves.
 pub struct Region {
     pub ranks: u32,
     pub per_node: u32,
     pub first_bytes: u64,
     pub last_bytes: Option<u64>,
     pub plan: Option<Arc<Plan>>,
-    /// True if this number of ranks was measured. Otherwise its times were interpolated.
+    /// True if this number of ranks was measured; false if its times were interpolated.
     pub measured: bool,
 }
 
 /// The plan of each contender at each size; `None` if the contender does not serve.
 type Plans = BTreeMap<Contender, Vec<Option<Arc<Plan>>>>;
 
-/// Measured cells of one collective whose nodes are filled alike, up to a number of ranks a node.
+/// Measured cells of one collective, whose nodes all have as many ranks, up to `per_node`.
 pub struct Family<'a> {
     pub kind: Kind,
     pub machine: &'a Machine,
     pub per_node: u32,
-    /// Elements of f32, ascending.
+    /// The numbers of f32 elements, ascending.
     pub counts: Vec<u64>,
-    /// True if algorithms between two measured numbers of ranks have their best parameters by the model. Otherwise they
-    /// have those of the smaller of the two, as a library's file states them.
+    /// True if algorithms between two measured numbers of ranks have their best parameters by the model; false if they
+    /// have the parameters of the smaller number, as in a library's tuning file.
     pub best: bool,
-    /// The cells of each number of ranks, one for each of the counts.
+    /// For each number of ranks, one cell for each of `counts`.
     pub cells: BTreeMap<u32, Vec<Cell>>,
 }
 
 impl Family<'_> {
-    /// Lists the regions of each number of ranks from the first measured to the last.
+    /// Returns the regions of each number of ranks from the smallest measured number to the largest.
     ///
     /// # Errors
-    /// A plan of an algorithm between two measured numbers of ranks cannot be made.
+    /// Returns an error if a plan between two measured numbers of ranks cannot be made.
     pub fn regions(&self) -> Result<Vec<Region>, PlanError> {
         let mut found = Vec::new();
         let ends: Vec<_> = self.cells.iter().map(|(&ranks, cells)| (ranks, cells, times(cells))).collect();
@@ -115,7 +116,8 @@ impl Family<'_> {
         Ok(found)
     }
 
-    /// Returns the plans of the listed algorithms on a number of ranks, `smaller` being those that were measured there.
+    /// Returns plans of the named algorithms on a number of ranks. `smaller` holds the plans on the next smaller
+    /// measured number.
     fn plans(&self, ranks: u32, names: &[Contender], smaller: &Plans) -> Result<Plans, PlanError> {
         let mut plans = Plans::new();
         for &contender in names {
@@ -133,9 +135,9 @@ impl Family<'_> {
         Ok(plans)
     }
 
-    /// Adds the regions of equal choice. Between two sizes with different choices, the boundary is the size at which
-    /// both take equally long. Sizes below the smallest measured one are the library's, because a schedule for long
-    /// vectors can take many times as long as the library's for short ones.
+    /// Adds regions of equal choice. Between two sizes with different choices, the boundary is the size at which both
+    /// take equally long. Sizes below the smallest measured size are the library's, because a schedule for long vectors
+    /// can take many times as long as the library for short vectors.
     fn add(&self, to: &mut Vec<Region>, ranks: u32, times: &Times, plans: &Plans, measured: bool) {
         let chosen = choose(times);
         let plan = |at: usize| plans.get(&chosen[at]).and_then(|of| of[at].clone());
@@ -157,7 +159,7 @@ impl Family<'_> {
                 let ends = |at: usize| Some((times[&name][at]?, times[&following][at]?));
                 let (here, there) = match (ends(at), ends(at + 1)) {
                     (Some(here), Some(there)) => (here, there),
-                    // If a choice was not timed at both sizes, the regions meet in the middle.
+                    // If a choice was not timed at both sizes, the boundary is their geometric mean.
                     _ => ((1.0, 1.0), (1.0, 1.0)),
                 };
                 let sizes = (bytes(at), bytes(at + 1));

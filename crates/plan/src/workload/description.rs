@@ -1,4 +1,4 @@
-//! One training iteration as a file describes it: what is computed, and what is communicated among whom in between.
+//! One training iteration as a workload file describes it: computation, and communication among ranks.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ use unisono_collective::Kind;
 
 use super::{WorkloadError, error::WrongWorkload};
 
-/// A workload: accelerators in dimensions of parallelism, and the steps that each of them goes through.
+/// A workload: the dimensions of parallelism of its ranks, and the steps that each rank runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     pub name: String,
     #[serde(default)]
     pub summary: String,
-    /// The source of its numbers.
+    /// The source of the workload's numbers.
     #[serde(default)]
     pub reference: String,
-    /// Dimensions of parallelism, outermost first; accelerators that differ in the last one alone lie together.
+    /// The dimensions of parallelism, outermost first; ranks that differ only in the last are neighbors.
     pub dimensions: Vec<Dimension>,
     pub steps: Vec<Step>,
 }
@@ -31,34 +31,34 @@ pub struct Workload {
 pub struct Dimension {
     pub name: String,
     pub size: u32,
-    /// Rows and columns that its members take on a network of rows and columns; their product is `size`. `None`
-    /// is a row.
+    /// The rows and columns that the members take on a network of rows and columns, whose product is `size`. `None` is
+    /// a row.
     #[serde(default, deserialize_with = "exact::optional", skip_serializing_if = "Option::is_none")]
     pub shape: Option<[u32; 2]>,
-    /// True if each member holds a copy of the model, so that the size is free. At most one dimension is.
+    /// True if each member holds a copy of the model, so that `size` is free. At most one dimension may be so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub data_parallel: bool,
 }
 
-/// Computes, then begins its communication. Steps of the file's order that a rank does not go through do not hold it
-/// back, so steps of different ranks run concurrently.
+/// A rank computes, then begins its communication. A rank skips steps that it does not run without waiting, so steps of
+/// different ranks run concurrently.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     pub name: String,
     #[serde(default)]
     pub compute_us: f64,
-    /// True if all communication that was begun must be over before the step computes.
+    /// True if all communication begun earlier must end before the step computes.
     #[serde(default)]
     pub waits: bool,
-    /// The ranks that run the step; all ranks if the key is missing.
+    /// The ranks that run the step; `None` for all ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<Only>,
     #[serde(default)]
     pub communication: Vec<Communication>,
 }
 
-/// The ranks at places `first`, `first + every`, `first + 2 every`, and so on of a dimension.
+/// The ranks at positions `first`, `first + every`, `first + 2 every`, and so on of a dimension.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Only {
@@ -73,24 +73,25 @@ fn one() -> u32 {
     1
 }
 
-/// A collective of every group of ranks that differ in the dimensions `over` alone; all groups do it at the same time.
+/// A collective of every group of ranks that differ only in the dimensions `over`; all groups perform it at the same
+/// time.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Communication {
     pub collective: Pattern,
-    /// The elements, of 4 bytes, counted as MPI counts them.
+    /// The number of elements, of 4 bytes each, counted as in MPI.
     pub elements: u64,
-    /// Names of dimensions; all of them if the key is missing.
+    /// The names of dimensions; empty for all dimensions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub over: Vec<String>,
-    /// The next step waits for it.
+    /// True if the next step waits for the communication.
     #[serde(default = "yes")]
     pub blocking: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub algorithm: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
-    /// The partners of an exchange: rank k of a group swaps elements with rank k XOR each of these.
+    /// The partners in an exchange: rank k of a group swaps elements with rank k XOR p for each p listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub partners: Vec<u32>,
 }
@@ -99,13 +100,13 @@ fn yes() -> bool {
     true
 }
 
-/// The communication of a group.
+/// The communication pattern of a group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
     Collective(Kind),
-    /// Each rank of a group sends to the next one; the last sends nothing.
+    /// Each rank of a group sends to the next rank; the last sends nothing.
     Send,
-    /// Each rank swaps with its partners.
+    /// Each rank swaps elements with its partners.
     Exchange,
 }
 
@@ -141,14 +142,15 @@ impl<'de> Deserialize<'de> for Pattern {
     }
 }
 
-/// More elements are a mistake of units, and the bytes of all communication fit a number.
+/// The most elements. More are a mistake in units; up to this, bytes fit their type.
 const MOST_ELEMENTS: u64 = 1 << 48;
-/// Longer steps are a mistake of units.
+/// The longest compute of a step: a year.
 const YEAR_US: f64 = 3.2e13;
 
 impl Workload {
     /// # Errors
-    /// Text that is not TOML, an unknown key, dimensions that do not close, times below 0; the message names `origin`.
+    /// Returns an error that names `origin` for text that is not TOML, unknown keys, or values that do not fit
+    /// together.
     pub fn from_toml(text: &str, origin: &str) -> Result<Self, WorkloadError> {
         let workload: Self = toml::Deserializer::parse(text).and_then(keyed::read).map_err(|e| {
             let line = e.span().and_then(|s| text.get(..s.start)).map_or(1, |t| t.matches('\n').count() + 1);
@@ -159,7 +161,7 @@ impl Workload {
     }
 
     /// # Errors
-    /// Values that do not fit together; the message names `origin`.
+    /// Returns an error that names `origin` if values do not fit together.
     pub(super) fn checked(self, origin: &str) -> Result<Self, WorkloadError> {
         match self.check() {
             Ok(()) => Ok(self),
@@ -168,7 +170,7 @@ impl Workload {
     }
 
     /// # Errors
-    /// No preset has the name; the message lists those there are.
+    /// Returns an error that lists the presets if none has the name.
     pub fn preset(name: &str) -> Result<Self, WorkloadError> {
         match super::WORKLOADS.iter().find(|w| w.name == name) {
             Some(preset) => Self::from_toml(preset.toml, preset.name),
@@ -183,19 +185,19 @@ impl Workload {
         self.dimensions.iter().map(|d| d.size).product()
     }
 
-    /// The compute of the rank that computes longest.
+    /// Returns the longest compute time of a rank, in seconds.
     pub fn compute_seconds(&self) -> f64 {
         let of_rank = |rank: u32| self.steps.iter().filter(|s| self.runs(s, rank)).map(|s| s.compute_us).sum::<f64>();
         let ranks = if self.is_concurrent() { self.accelerators() } else { 1 };
         (0..ranks).map(of_rank).fold(0.0, f64::max) * 1e-6
     }
 
-    /// Returns whether ranks go through different steps.
+    /// Returns whether some ranks run different steps.
     pub fn is_concurrent(&self) -> bool {
         self.steps.iter().any(|s| s.only.is_some())
     }
 
-    /// Returns whether a rank goes through a step.
+    /// Returns whether a rank runs a step.
     pub fn runs(&self, step: &Step, rank: u32) -> bool {
         let Some(only) = &step.only else { return true };
         let inner = self.dimensions.iter().rev().take_while(|d| d.name != only.dimension);
@@ -264,7 +266,7 @@ impl Workload {
         if first >= size || every == 0 {
             return Err(WrongWorkload::Only { step: name, first, every, dimension, size });
         }
-        // A group goes through the step whole or not at all.
+        // A group must run the step as a whole or not at all.
         let is_over = |c: &&Communication| c.over.is_empty() || c.over.contains(&dimension);
         match step.communication.iter().find(is_over) {
             Some(c) => Err(WrongWorkload::OverOnly { step: name, collective: c.collective.name(), dimension }),
@@ -272,7 +274,7 @@ impl Workload {
         }
     }
 
-    /// Ranks of a group.
+    /// Returns the number of ranks in a group.
     pub fn group_size(&self, communication: &Communication) -> u32 {
         let of = |d: &&Dimension| communication.over.is_empty() || communication.over.contains(&d.name);
         self.dimensions.iter().filter(of).map(|d| d.size).product()

@@ -1,14 +1,13 @@
-//! A program of tasks over arrays, with the communication that discovery finds in it, as a program on a number of
-//! ranks.
+//! A program of tasks on arrays, with the communication that discovery finds in it, as a program for a number of ranks.
 //!
-//! Of each rank its commands are the nodes: a kernel computes, pushes and awaited pushes are messages between pairs, an
-//! operation is a collective of the ranks that take part. A command that waits for another one waits for its nodes.
-//! Collectives that neither a plan nor a library serves are messages. Unlike parts of a collective count as the
+//! The commands of a rank become nodes: a kernel computes, pushes and awaited pushes are messages between pairs, an
+//! operation is a collective of its participants. A command that waits for another command waits for its nodes.
+//! Collectives that neither a plan nor a library performs become messages. Parts of unequal lengths count as the
 //! largest.
 //!
-//! A kernel takes the operations that its task states for a point of its range, and reads or writes the regions of its
-//! accesses, those of updates twice. A fence takes no time of its own: it waits for everything before it on its rank,
-//! and everything after it waits for it, because the program waits for the contents.
+//! A kernel performs the operations that its task states for each point of its range, and reads or writes the regions
+//! of its accesses, those of updates twice. A fence takes no time: it waits for all earlier nodes of its rank, and all
+//! later nodes wait for it, because the program waits for the contents.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,8 +26,9 @@ use unisono_discover::{
 };
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// Bytes and steps of a node, with its name and what it waits for.
+/// The bytes of a node, with its name and the nodes that it waits for.
 const BYTES_EACH: u128 = 256;
+/// The elementary steps to make a node.
 const STEPS_EACH: u64 = 512;
 const NODES: &str = "the program of the tasks";
 
@@ -43,31 +43,32 @@ pub fn is_program_of_tasks(bytes: &[u8]) -> bool {
     bytes.trim_ascii_start().starts_with(b"{") && serde_json::from_slice::<Keys>(bytes).is_ok()
 }
 
-/// A program of tasks with the number of its ranks.
+/// A program of tasks, and the number of ranks that run it.
 pub struct TaskProgram<'a> {
     pub name: &'a str,
     pub tasks: &'a TaskList,
     pub ranks: u32,
-    /// The buffers that only messages reduce, with the bytes that go with each element.
+    /// The buffers that only messages reduce, with the extra bytes sent with each element.
     pub reduced: &'a HashMap<u32, u64>,
-    /// True if a task that does not state its operations is an error.
+    /// True if a task without stated operations is an error.
     pub strict: bool,
 }
 
-/// Discovers the communication of a program of tasks in JSON among ranks ([`TaskProgram::discovered`]).
+/// Finds the communication among ranks of a program of tasks in JSON ([`TaskProgram::discovered`]).
 ///
 /// # Errors
-/// A program that is not as expected, or whose nodes are too many; with `strict`, a task without operations.
+/// Returns an error for an invalid program or too many nodes, and with `strict` for a task without operations.
 pub fn discovered(text: &str, name: &str, ranks: u32, strict: bool) -> Result<WorkloadGraph, DiscoverError> {
     let tasks = Program::parse(text)?.list()?;
     TaskProgram { name, tasks: &tasks, ranks, reduced: &HashMap::new(), strict }.discovered()
 }
 
 impl TaskProgram<'_> {
-    /// Discovers the communication of the tasks.
+    /// Finds the communication of the tasks.
     ///
     /// # Errors
-    /// A task that discovery refuses, or too many nodes; with `strict`, a task without operations.
+    /// Returns an error if discovery refuses a task, there are too many nodes, or with `strict` a task has no
+    /// operations.
     pub fn discovered(&self) -> Result<WorkloadGraph, DiscoverError> {
         let Self { tasks, ranks, .. } = *self;
         let mut groups = GroupSets { ranks, sets: Vec::new(), known: FxHashMap::default() };
@@ -112,7 +113,7 @@ impl TaskProgram<'_> {
     }
 }
 
-/// Each distinct list of ranks that make a collective, once.
+/// The distinct lists of ranks that perform collectives, each stored once.
 struct GroupSets {
     ranks: u32,
     sets: Vec<Groups>,
@@ -129,13 +130,13 @@ impl GroupSets {
     }
 }
 
-/// Builds the nodes of one rank's class of a workload graph from the commands of the rank.
+/// A builder of the nodes of one rank in a workload graph, from the commands of the rank.
 struct Nodes<'a> {
     rank: u32,
     program: &'a TaskProgram<'a>,
     discovery: &'a Discovery,
     made: Vec<WorkNode>,
-    /// The number of messages so far from a rank to another.
+    /// The number of messages so far from one rank to another.
     tags: FxHashMap<(u32, u32), u32>,
 }
 
@@ -146,18 +147,18 @@ impl Nodes<'_> {
         groups: &mut GroupSets,
         unknown: &mut BTreeMap<String, u64>,
     ) -> Result<(), DiscoverError> {
-        // Of each command, its first node and the one behind its last.
+        // For each command, its first node and the node after its last.
         let mut of: FxHashMap<CommandId, [u32; 2]> = FxHashMap::default();
-        // Of each node, the first one that waits for it.
+        // For each node, the first node that waits for it.
         let mut awaited: Vec<u32> = Vec::new();
-        // The node of the last fence.
+        // The node of the latest fence.
         let mut fence: Option<u32> = None;
         for command in commands {
             let first = narrow::<u32>(self.made.len());
             let named = command.waits.on.iter().filter_map(|id| of.get(id)).flat_map(|&[begin, end]| begin..end);
             let mut after: Vec<u32> = named.collect();
             if let Some(until) = command.waits.all_until.and_then(|id| of.get(&id)).map(|range| range[1]) {
-                // Nodes for which another one of these waits are done before it.
+                // A node that another of these nodes waits for ends earlier and need not be listed.
                 after.extend((0..until).filter(|&node| awaited[node as usize] >= until));
             }
             let ends_fence = matches!(command.action, Action::Execute { .. })

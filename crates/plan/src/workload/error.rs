@@ -1,4 +1,4 @@
-//! Why a workload has no time.
+//! The reasons why a workload has no time.
 
 use unisono_base::limits::OverLimit;
 
@@ -61,7 +61,7 @@ pub enum WorkloadError {
     Step { step: String, message: String },
 }
 
-/// A description that does not close.
+/// The reasons why a workload description is invalid.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WrongWorkload {
     #[error("a workload has at least one dimension and one step")]

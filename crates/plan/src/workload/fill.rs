@@ -1,23 +1,24 @@
-//! Copies of a model that fill a machine.
+//! Workloads with as many copies of a model as a machine holds.
 //!
-//! One dimension of a workload may be data parallel: each of its members holds a copy of the model, and gradients are
-//! reduced over it. Its size is free, so a workload fills a machine with as many copies as fit there. The work of a
-//! rank stays the same, and the batch grows with the copies.
+//! One dimension of a workload may be data parallel: each member holds a copy of the model, and gradients are reduced
+//! across members. Its size is free, so the workload can fill a machine. The work of a rank stays the same, and the
+//! batch grows with the copies.
 
 use unisono_base::narrow;
 
 use super::{Dimension, Workload, WorkloadError, layout::places};
 
 impl Workload {
-    /// Returns the number of copies of the model, if the workload names the dimension of its copies.
+    /// Returns the number of copies of the model; `None` if no dimension is data parallel.
     pub fn copies(&self) -> Option<u32> {
         self.dimensions.iter().find(|d| d.data_parallel).map(|d| d.size)
     }
 
-    /// Returns the workload with the most copies of its model that fit on a machine of these extents.
+    /// Returns the workload with the most copies of its model that fit on a machine of the given extents.
     ///
     /// # Errors
-    /// No dimension is data parallel, one copy does not fit, or a step refers to a copy beyond the last one.
+    /// Returns an error if no dimension is data parallel, a single copy does not fit, or a step names a copy that does
+    /// not fit.
     pub fn filling(&self, machine: &str, extents: &[u32]) -> Result<Self, WorkloadError> {
         let Some(at) = self.dimensions.iter().position(|d| d.data_parallel) else {
             return Err(WorkloadError::NoCopies { name: self.name.clone(), machine: machine.to_owned() });
@@ -34,7 +35,7 @@ impl Workload {
                 let [tall, wide] = alone.sides();
                 let times =
                     |[r, c]: [u32; 2]| -> [u32; 2] { [narrow(u64::from(r) / tall), narrow(u64::from(c) / wide)] };
-                // The workload lies upright or turned.
+                // The workload is upright or turned by 90 degrees.
                 let [upright, turned] = [times([rows, cols]), times([cols, rows])];
                 let count = |[down, across]: [u32; 2]| u64::from(down) * u64::from(across);
                 let [down, across] = if count(upright) >= count(turned) { upright } else { turned };

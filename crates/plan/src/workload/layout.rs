@@ -1,8 +1,8 @@
 //! The places of a workload's ranks, and the groups in which they communicate.
 //!
-//! Rank r of a workload has the coordinates of r, row-major over its dimensions. On a network of rows and columns each
-//! dimension takes a rectangle of rectangles of the next one, so that what communicates over the last dimension lies
-//! together; elsewhere rank r is on accelerator r.
+//! The coordinates of a rank r are row-major in the workload's dimensions. On a network of rows and columns, each
+//! dimension takes a rectangle of the next dimension's rectangles, so that ranks which communicate in the last
+//! dimension are neighbors; elsewhere rank r is on accelerator r.
 
 use unisono_base::narrow;
 use unisono_machine::{
@@ -13,7 +13,7 @@ use unisono_workload::Groups;
 
 use super::{Communication, Dimension, Workload, WorkloadError};
 
-/// The groups of a communication of a workload.
+/// Returns the groups of a communication of a workload.
 pub fn groups(workload: &Workload, communication: &Communication) -> Groups {
     let ranks = workload.accelerators();
     let size = workload.group_size(communication);
@@ -37,11 +37,11 @@ pub fn groups(workload: &Workload, communication: &Communication) -> Groups {
     Groups::new(ranks, lists).expect("each rank has its own coordinates")
 }
 
-/// The rows and columns of a group, where it has them.
+/// Returns the rows and columns of a group; `None` if its ranks do not form a rectangle.
 pub(super) fn rectangle(workload: &Workload, communication: &Communication) -> Option<[u32; 2]> {
     let mut within = workload.dimensions.iter().filter(|d| d.size > 1 && is_inside(d, communication));
     match (within.next(), within.next()) {
-        // Of one dimension: its rectangle; of several, ranks do not lie row by row.
+        // A group of one dimension has its rectangle; the ranks of several dimensions are not row-major.
         (Some(d), None) => d.shape,
         _ => None,
     }
@@ -56,16 +56,16 @@ fn shape_of(d: &Dimension) -> [u32; 2] {
 }
 
 impl Workload {
-    /// Returns the rows and columns that the workload takes on a network of rows and columns.
+    /// Returns the numbers of rows and columns that the workload takes on a network of rows and columns.
     pub(super) fn sides(&self) -> [u64; 2] {
         [0, 1].map(|side| self.dimensions.iter().map(|d| u64::from(shape_of(d)[side])).product())
     }
 }
 
-/// The accelerator of each rank, on a machine of these extents.
+/// Returns the accelerator of each rank on a machine of the given extents.
 ///
 /// # Errors
-/// The workload does not fit.
+/// Returns an error if the workload does not fit.
 pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec<u32>, WorkloadError> {
     let ranks = workload.accelerators();
     let accelerators: u64 = extents.iter().map(|&e| u64::from(e)).product();
@@ -112,11 +112,11 @@ pub fn places(workload: &Workload, machine: &str, extents: &[u32]) -> Result<Vec
     Ok((0..ranks).map(place).collect())
 }
 
-/// The accelerator of each rank on a network of which accelerators may have failed. Ranks take a rectangle without a
-/// failed one; if there is none, rank r is on accelerator r, and the second result is a sentence that states this.
+/// Returns the accelerator of each rank on a network that may have failed accelerators. Ranks take a rectangle without
+/// failures; if there is none, rank r is on accelerator r, and the second result is a note on this.
 ///
 /// # Errors
-/// The workload does not fit.
+/// Returns an error if the workload does not fit.
 pub fn places_on(
     workload: &Workload,
     machine: &str,
@@ -128,7 +128,7 @@ pub fn places_on(
         return Ok((places(workload, machine, &topology.extents())?, None));
     };
     in_order()?;
-    // On the network without failures the workload fits, upright or turned.
+    // The workload must fit on the network without failures, upright or turned.
     places(workload, machine, &[rows, cols])?;
     let sides = workload.sides().map(narrow::<u32>);
     let healthy = |[tall, wide]: [u32; 2]| {

@@ -1,6 +1,6 @@
-//! Training workloads: compute and communication of one iteration, in time on a machine.
+//! Training workloads: the time of the compute and communication of one iteration on a machine.
 //!
-//! A workload of one's own is a TOML file; those that come along are the files of `workloads/`, built in.
+//! A user's workload is a TOML file; the files of `workloads/` are built in as presets.
 
 mod description;
 mod discovered;
@@ -24,7 +24,7 @@ pub struct Preset {
     pub toml: &'static str,
 }
 
-/// Sorted by name; one entry a file of `workloads/`.
+/// The built-in workloads, sorted by name; one for each file of `workloads/`.
 pub const WORKLOADS: &[Preset] = &[
     Preset { name: "cosmoflow", toml: include_str!("../../../../workloads/cosmoflow.toml") },
     Preset { name: "cosmoflow-artifact", toml: include_str!("../../../../workloads/cosmoflow-artifact.toml") },

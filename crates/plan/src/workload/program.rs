@@ -1,17 +1,17 @@
-//! A workload file as a program, for everything that is done with programs of other tools.
+//! Conversion of a workload file to a program, which is then treated like programs of other tools.
 //!
-//! Ranks that go through the same steps are one class. Groups with a choice of algorithm are a set of their own. A step
-//! is a node that computes, then its communication, each a node after it.
+//! Ranks that run the same steps form one class. Groups with different choices of algorithm are different sets. A step
+//! becomes a node that computes, followed by a node for each communication.
 
 use rustc_hash::FxHashMap;
 use unisono_workload::{Choice, Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
 use super::{Communication, Pattern, Step, Workload, groups, layout::rectangle};
 
-/// The format of programs that are workload files.
+/// The format name of programs made from workload files.
 pub(super) const WORKLOAD_FORMAT: &str = "workload";
 
-/// Tables of which each distinct one is stored once.
+/// Returns the index of a row in a table of distinct rows.
 fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
     let known = rows.iter().position(|other| *other == row).unwrap_or_else(|| {
         rows.push(row);
@@ -20,7 +20,7 @@ fn number<T: PartialEq>(rows: &mut Vec<T>, row: T) -> u32 {
     unisono_base::narrow(known)
 }
 
-/// The groups and the receivers of a program, while it is made.
+/// The groups and the receivers of a program under construction.
 #[derive(Default)]
 struct Tables {
     groups: Vec<(Groups, Choice)>,
@@ -28,7 +28,7 @@ struct Tables {
 }
 
 impl Workload {
-    /// The program of one iteration.
+    /// Returns the program of one iteration.
     pub fn program(&self) -> WorkloadGraph {
         let mut tables = Tables::default();
         let work: Vec<Vec<Option<Work>>> = self
@@ -57,7 +57,7 @@ impl Workload {
         }
     }
 
-    /// The ranks by the steps that they go through, in the order of their first ranks.
+    /// Returns the classes of ranks that run the same steps, in the order of their first ranks.
     fn classes(&self) -> Vec<(Vec<bool>, Vec<u32>)> {
         let ranks = self.accelerators();
         if !self.is_concurrent() {
@@ -78,7 +78,7 @@ impl Workload {
     /// Returns the nodes of a class of ranks.
     fn nodes(&self, work: &[Vec<Option<Work>>], runs: &[bool]) -> Vec<WorkNode> {
         let mut nodes = Vec::<WorkNode>::new();
-        // The last blocking communication, and the last of all.
+        // The latest blocking communication, and the latest communication of all.
         let (mut blocked, mut last) = (None, None);
         let steps = self.steps.iter().zip(work).zip(runs);
         for ((step, of_step), _) in steps.filter(|(_, runs)| **runs) {
@@ -98,17 +98,17 @@ impl Workload {
         nodes
     }
 
-    /// Returns the communication of all groups; `None` if groups have one rank each.
+    /// Returns the communication of all groups; `None` if each group has one rank.
     fn work(&self, step: &Step, c: &Communication, tables: &mut Tables) -> Option<Work> {
         if self.group_size(c) == 1 {
             return None;
         }
-        // A group goes through the step whole or not at all.
+        // A group runs the step as a whole or not at all.
         let all = groups(self, c);
         let of_step = all.iter().filter(|group| self.runs(step, group[0])).map(<[u32]>::to_vec);
         let groups = Groups::new(self.accelerators(), of_step).expect("some of the groups");
         let bytes = 4 * c.elements;
-        // Each rank sends to the one on another place of its group, if there is such a place.
+        // Each rank sends to the rank at another position of its group, if that position exists.
         let table = |place: &dyn Fn(u32) -> u32| -> Vec<u32> {
             let to = |rank: u32| {
                 let peer = groups.of(rank).and_then(|(group, own)| group.get(place(own) as usize));

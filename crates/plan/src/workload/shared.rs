@@ -1,7 +1,7 @@
-//! Collectives on a network while all groups of ranks make them at once and share its links.
+//! Collectives on a network that all groups of ranks perform at once, sharing links.
 //!
-//! Only the exchanges of an algorithm are timed: senders, receivers and bytes, extended from one group to all of them.
-//! Algorithms that state no exchanges in closed form, such as forests, are timed so where they are worth it
+//! Only the exchanges of an algorithm are timed: senders, receivers and bytes, extended from one group to all groups.
+//! Algorithms without exchanges in closed form, such as forests, are timed as schedules if that is worthwhile
 //! (`graph/apart.rs`).
 
 use std::{collections::BTreeMap, sync::Arc};
@@ -30,21 +30,21 @@ pub struct SharedNetwork {
     part: NetworkPart,
 }
 
-/// A collective that groups of one size make at the same time.
+/// A collective that groups of equal size perform at the same time.
 pub struct InGroups<'a> {
-    /// The case of one group.
+    /// The case of a single group.
     pub case: Case<'static>,
     pub groups: Arc<Groups>,
-    /// `None` takes the fastest.
+    /// The algorithm; `None` for the fastest.
     pub algorithm: Option<&'a str>,
     pub wanted: Params,
 }
 
 impl SharedNetwork {
-    /// Puts rank k on accelerator `places[k]`.
+    /// Places rank k on accelerator `places[k]`.
     ///
     /// # Errors
-    /// An accelerator that does not exist or has two ranks; a topology that does not close.
+    /// Returns an error if an accelerator does not exist or has two ranks, or the topology is invalid.
     pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, PlanError> {
         Ok(Self { part: NetworkPart::new(network, places, &[])? })
     }
@@ -53,37 +53,37 @@ impl SharedNetwork {
         self.part.model.places()
     }
 
-    /// The sums and copies that its switches make.
+    /// Returns the sums and copies that the network's switches make.
     pub fn computing(&self) -> &Switches {
         self.part.model.computing()
     }
 
-    /// Returns the charges of tasks besides messages and reductions.
+    /// Returns the costs of tasks besides messages and reductions.
     pub fn charges(&self) -> Charges {
         charges(&self.part.network)
     }
 
-    /// Seconds of a message that travels alone.
+    /// Returns the seconds of a message without other traffic.
     pub fn message_seconds(&self, from: u32, to: u32, bytes: u64) -> f64 {
         self.part.model.lone_message_ns(from, to, bytes) * 1e-9
     }
 
-    /// The links over which messages of a pair leave and arrive.
+    /// Returns the links by which messages of a pair leave and arrive.
     pub fn ports(&self, from: u32, to: u32) -> Ports {
         let [leaving, arriving] = self.part.model.ports_of_pair(from, to);
         Ports { leaving, arriving }
     }
 
-    /// The number of messages that a rank sends at a time; `None` where its links send for themselves.
+    /// Returns the number of messages that a rank sends at a time; `None` if each of its links sends independently.
     pub fn send_machines(&self) -> Option<u32> {
         let network = &self.part.network;
         (network.send_machines_per == MachinesPer::Accelerator).then_some(network.send_machines)
     }
 
-    /// The exchanges of an algorithm in one group, in closed form or from its schedule.
+    /// Returns the exchanges of an algorithm in one group, in closed form or from its schedule.
     ///
     /// # Errors
-    /// The schedule is too large, or not well-formed.
+    /// Returns an error if the schedule is too large or not well-formed.
     pub fn exchanges(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
         match algorithm.profile(case, params) {
             Some(Profile::Exchanges(exchanges)) => Ok(exchanges),
@@ -91,47 +91,47 @@ impl SharedNetwork {
         }
     }
 
-    /// The bound of all groups together; `None` of a kind without one.
+    /// Returns the bound of all groups together, if the collective has one.
     pub fn groups_bound(&self, collective: &Collective, groups: &Groups) -> Option<BoundReport> {
         groups_together(&self.part, collective, (0..groups.len()).map(|n| groups.group(n)))
             .map(|bound| bound_report(&self.part, bound))
     }
 
-    /// The bound of messages that are sent at the same time.
+    /// Returns the bound of messages that are sent at the same time.
     pub fn messages_bound(&self, bytes: u64, pairs: &[(u32, u32)]) -> BoundReport {
         bound_report(&self.part, messages_together(&self.part, bytes, pairs.iter().copied()))
     }
 
-    /// The links of all ways of messages between pairs of nodes on `places`.
+    /// Returns the links on all paths of messages between pairs of nodes on `places`.
     pub fn used_links(&self, pairs: &[(u32, u32)], places: &[u32]) -> UsedLinks {
         self.part.model.used_links(pairs, places)
     }
 
-    /// Seconds of the messages of a schedule whose nodes are on `places`; `None` if it does not run.
+    /// Returns the seconds of the messages of a schedule whose nodes are on `places`; `None` if it cannot run.
     pub fn schedule_seconds(&self, schedule: &Schedule, places: &[u32]) -> Option<f64> {
         self.part.model.schedule_ns(schedule, places).ok().map(|ns| ns * 1e-9)
     }
 
-    /// The load of each group.
+    /// Returns the load of each group on links.
     pub fn group_loads(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> Vec<GroupLoad> {
         let lists: Vec<&[u32]> = groups.iter().collect();
         self.part.model.group_loads(&in_groups(exchanges, groups), &lists, MOST_ROUTED)
     }
 
-    /// The rate of each link over the machine's own is in its loads, so every link has a bandwidth of 1.
+    /// Returns the number of links. Loads account for their rates, so each link counts with a bandwidth of 1.
     pub fn link_count(&self) -> usize {
         self.part.model.plane().links().len()
     }
 
-    /// Seconds of exchanges of every group.
+    /// Returns the seconds of exchanges that all groups perform at once.
     pub fn seconds(&self, exchanges: &[Exchange], groups: &Arc<Groups>) -> f64 {
         self.part.model.exchanges_within_ns(&in_groups(exchanges, groups), MOST_ROUTED) * 1e-9
     }
 
-    /// A collective of one group whose ranks lie by `extents`.
+    /// Returns a collective of one group whose ranks are arranged by `extents`.
     ///
     /// # Errors
-    /// It is larger than buffers can be, or the root is no rank.
+    /// Returns an error if the collective is larger than buffers can be, or the root is not a rank.
     pub fn case(
         &self,
         kind: Kind,
@@ -143,11 +143,11 @@ impl SharedNetwork {
         Ok(Case::on_ranks(collective, prices(&self.part, extents)))
     }
 
-    /// The fastest algorithm whose exchanges are known in closed form, or of all where there is none, or the one that
-    /// is named, with its time while all groups communicate.
+    /// Returns the named algorithm, or the fastest with exchanges in closed form, or the fastest of all if none has
+    /// them, with its time while all groups communicate.
     ///
     /// # Errors
-    /// An algorithm that is not known, or does not make the collective of such a group.
+    /// Returns an error if the algorithm is unknown, or cannot perform the collective in such a group.
     pub fn collective(&self, asked: &InGroups) -> Result<Taken, PlanError> {
         let InGroups { case, groups, wanted, .. } = asked;
         let taken = |algorithm: &dyn Algorithm, given: Params, exchanges: &[Exchange]| {
@@ -169,7 +169,7 @@ impl SharedNetwork {
         if let Some(best) = self.fastest(asked, &all) {
             return Ok(best);
         }
-        // Of a collective with a root no algorithm has all ranks do alike.
+        // With a root, no algorithm treats all ranks alike, so none has exchanges in closed form.
         let timed = all.iter().filter_map(|(algorithm, params)| built(*algorithm, params).ok());
         timed.min_by(|a, b| a.seconds.total_cmp(&b.seconds)).ok_or_else(|| PlanError::NoCandidate {
             kind: case.collective.kind.to_string(),
@@ -179,10 +179,10 @@ impl SharedNetwork {
         })
     }
 
-    /// The fastest of the candidates whose exchanges are known in closed form, the first of equal ones.
+    /// Returns the fastest candidate with exchanges in closed form; of equal ones, the first.
     ///
-    /// One group alone is at least as fast as all of them together, and costs little to time. Candidates are timed in
-    /// that order, until one group of the next one takes longer than all groups of the best one.
+    /// A single group is at least as fast as all groups together, and cheap to time. Candidates are timed in the order
+    /// of these times, until a single group of the next takes longer than all groups of the best.
     fn fastest(&self, asked: &InGroups, all: &[(&'static dyn Algorithm, Params)]) -> Option<Taken> {
         let first = Groups::new(asked.groups.ranks(), asked.groups.iter().take(1).map(<[u32]>::to_vec));
         let first = Arc::new(first.expect("one of the groups"));
@@ -212,13 +212,13 @@ impl SharedNetwork {
     }
 }
 
-/// Messages that are routed for one time; of more, some stand for others of the same bytes.
+/// The most messages that are routed for one time; of more, some represent others with the same bytes.
 const MOST_ROUTED: u64 = 1 << 17;
 
-/// A schedule of one group is built for its time if it has at most this many instructions.
+/// The most instructions of a schedule of one group that is built for its time.
 pub const MOST_BUILT: u64 = 1 << 18;
 
-/// The messages of a schedule as exchanges: each round is one, with a flow for the n-th message of each rank of equal
+/// Returns the messages of a schedule as exchanges: one a round, with a flow for the n-th message of each rank of equal
 /// length.
 fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Result<Vec<Exchange>, PlanError> {
     let refused = |reason| AlgorithmError::Unsupported { algorithm: algorithm.name(), reason };
@@ -244,11 +244,11 @@ fn of_schedule(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> Resul
     Ok(rounds.iter().map(exchange).collect())
 }
 
-/// Extends the exchanges of one group to all groups, which make them at the same time.
+/// Extends the exchanges of one group to all groups, which perform them at the same time.
 fn in_groups(exchanges: &[Exchange], groups: &Arc<Groups>) -> Vec<Exchange> {
     let flow = |flow: &Flow| {
         let (one, groups) = (flow.clone(), Arc::clone(groups));
-        // A rank that is in no group sends nothing.
+        // A rank outside all groups sends nothing.
         let to = move |rank| groups.of(rank).map_or(rank, |(group, place)| group[one.to(place) as usize]);
         Flow::new(flow.bytes, flow.repeat, to)
     };

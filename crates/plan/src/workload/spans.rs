@@ -1,4 +1,4 @@
-//! The time that intervals cover: time that several of them share counts once.
+//! The time that intervals cover: time that several intervals share counts once.
 
 use super::graph::Interval;
 
@@ -7,7 +7,8 @@ use super::graph::Interval;
 pub(super) struct Spans(Vec<Interval>);
 
 impl Spans {
-    /// Merges intervals that overlap. Intervals that only touch stay apart, so that a sum of lengths keeps its terms.
+    /// Merges intervals that overlap. Intervals that only touch stay separate, so that a sum of lengths keeps its
+    /// terms.
     pub fn new(intervals: impl IntoIterator<Item = Interval>) -> Self {
         let mut all: Vec<Interval> = intervals.into_iter().filter(|one| one.end > one.begin).collect();
         all.sort_by(|a, b| a.begin.total_cmp(&b.begin));
@@ -25,7 +26,7 @@ impl Spans {
         self.0.iter().fold(0.0, |sum, one| sum + (one.end - one.begin))
     }
 
-    /// Returns the seconds that both cover.
+    /// Returns the seconds that both sets of intervals cover.
     pub fn shared_with(&self, other: &Self) -> f64 {
         let (mut seconds, mut first) = (0.0, 0);
         for one in &self.0 {

@@ -1,4 +1,4 @@
-//! One iteration in time: phases of compute, each with the communication that begins after it.
+//! The timeline of one iteration: phases of compute, each with the communication that begins after it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use unisono_algorithms::Params;
 
 use super::{graph::Interval, spans::Spans};
 
-/// The time of one communication, and its algorithm.
+/// The algorithm of one communication, with its parameters and time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Taken {
     pub algorithm: String,
@@ -15,7 +15,7 @@ pub struct Taken {
     pub seconds: f64,
 }
 
-/// A communication in time.
+/// One communication with its begin and end, in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Communicated {
     pub collective: &'static str,
@@ -28,24 +28,24 @@ pub struct Communicated {
     pub end: f64,
 }
 
-/// A step in time; seconds.
+/// One step with its times, in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Phase {
     pub name: String,
     pub begin: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
-    /// Time from the end of the previous step's compute to the begin of this step, which waits for communication.
+    /// The time from the end of the previous compute to the begin of this step, which waits for communication.
     pub waited_seconds: f64,
-    /// The bytes of all communication.
+    /// The bytes of the step's communication.
     pub bytes: u64,
-    /// Operations of the forward pass, where the workload states them.
+    /// The operations of the forward pass, if the workload states them.
     pub forward_flops: Option<f64>,
     pub communication: Vec<Communicated>,
 }
 
 impl Phase {
-    /// A phase that begins, without compute or communication yet.
+    /// Returns a phase that begins, still without compute and communication.
     pub(super) fn begun(name: &str, begin: f64, waited_seconds: f64) -> Self {
         Self {
             name: name.to_owned(),
@@ -69,28 +69,28 @@ fn covered<'a>(communication: impl IntoIterator<Item = &'a Communicated>) -> Spa
     Spans::new(communication.into_iter().map(|one| Interval { begin: one.begin, end: one.end }))
 }
 
-/// One iteration. `seconds` is the sum of `compute_seconds`, `exposed_seconds` and `waiting_seconds`, and
-/// `communication_seconds` that of `exposed_seconds` and `hidden_seconds`. Time in which several messages or
+/// The times of one iteration. `seconds` is the sum of `compute_seconds`, `exposed_seconds` and `waiting_seconds`;
+/// `communication_seconds` is the sum of `exposed_seconds` and `hidden_seconds`. Time in which several messages or
 /// collectives are under way counts once.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Iteration {
     pub seconds: f64,
     pub compute_seconds: f64,
     pub communication_seconds: f64,
-    /// Communication that no compute hides.
+    /// The communication during which the rank does not compute.
     pub exposed_seconds: f64,
-    /// Communication that compute hides.
+    /// The communication during which the rank computes.
     pub hidden_seconds: f64,
-    /// Neither compute nor communication: the rank waits for others.
+    /// The time in which the rank only waits for other ranks.
     pub waiting_seconds: f64,
     pub phases: Vec<Phase>,
 }
 
-/// Less of an iteration is rounding, and no time in which a rank waits.
+/// The fraction of an iteration up to which waiting time is a rounding error.
 pub(super) const ROUNDING: f64 = 1e-9;
 
 impl Iteration {
-    /// Creates a timeline from phases whose compute begins when they do.
+    /// Creates a timeline from phases whose compute begins with the phase.
     pub(super) fn new(seconds: f64, compute_seconds: f64, mut phases: Vec<Phase>) -> Self {
         for phase in &mut phases {
             phase.communication_seconds = covered(&phase.communication).seconds();

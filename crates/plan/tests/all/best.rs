@@ -1,4 +1,4 @@
-//! Plans for the best candidate only choose the same candidate as full plans.
+//! Plans that need only the best candidate choose the same candidate as full plans.
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;

@@ -1,4 +1,4 @@
-//! Schedules as execution traces: a trace that is read back takes the same time as its schedule.
+//! Schedules written as execution traces: a trace that is read back takes the same time as its schedule.
 
 use crate::common;
 
@@ -40,7 +40,7 @@ fn schedules_that_are_read_back_take_the_same_time() {
     let mut cases = 0;
     every_rank_case(&[19], Operator::Sum, |algorithm, case, params| {
         cases += 1;
-        // Every second case is enough for a short run.
+        // Every second case suffices in the short run.
         if cases % 2 == 0 && !crate::soak::is_on() {
             return;
         }

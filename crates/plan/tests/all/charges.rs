@@ -1,5 +1,5 @@
-//! Costs of a collective beside messages and sums: the start of a kernel, signals, copies. Prediction and simulation
-//! add the same.
+//! Costs of a collective besides messages and sums: the start of a kernel, signals, and copies. Predictions and
+//! simulations add the same costs.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use unisono_collective::Kind;
 use unisono_machine::{Machine, network::Network};
 use unisono_plan::{Part, Problem, Request, plan as plan_of};
 
-/// Returns the nanoseconds of an algorithm, predicted and simulated.
+/// Returns the predicted and the simulated time of an algorithm, in nanoseconds.
 fn both(machine: &Machine, kind: Kind, name: &str, bytes: u64) -> [f64; 2] {
     [None, Some("packets")].map(|model| {
         let request = Request { model, ..Request::new(kind, machine, Part::All, bytes / 4) };
@@ -27,8 +27,8 @@ fn sheet(name: &str) -> Machine {
     Machine::preset(name).unwrap().get::<Network>().unwrap().data_sheet().into()
 }
 
-/// Each message of the longest chain has a signal. A sum that a GPU requests from a switch and stores is two steps: the
-/// operands are ready, and the sum is stored.
+/// Each message of the longest chain has a signal. A sum that a GPU requests from a switch and stores takes two steps:
+/// the operands become ready, and the sum is stored.
 #[test]
 fn signals_and_the_start_come_once_for_each_step() {
     let cases = [
@@ -51,8 +51,8 @@ fn signals_and_the_start_come_once_for_each_step() {
     }
 }
 
-/// A rank of an allgather copies its own block while that is on its way, so a slow copy counts from the start. Received
-/// blocks are written in place. With Bruck's algorithm, all 8 blocks are copied once more, into their order.
+/// A rank of an allgather copies its own block while that block is sent, so a slow copy counts from the start. Received
+/// blocks are written in place. With Bruck's algorithm, all 8 blocks are copied once more, to restore their order.
 #[test]
 fn copies_take_the_time_of_their_bytes() {
     let machine = with(&sheet("dgx-a100"), &[("copy_ns_per_byte", "0")]);
@@ -68,8 +68,8 @@ fn copies_take_the_time_of_their_bytes() {
     }
 }
 
-/// NCCL's example kernels state 3.5 us if each GPU requests the whole sum, and 5.6 us if each requests its share and
-/// stores it to all; the machine file has its values from these.
+/// NCCL's example kernels take 3.5 us if each GPU requests the whole sum, and 5.6 us if each requests a share and
+/// stores it to all GPUs. The machine file is derived from these times.
 #[test]
 fn the_preset_takes_the_published_floors() {
     let machine = Machine::preset("dgx-h100").unwrap();
@@ -84,8 +84,8 @@ fn the_preset_takes_the_published_floors() {
     assert!((plan.best().time.seconds * 1e9 - 5600.0).abs() < 1.0, "{}", plan.best().time.seconds);
 }
 
-/// A sum that a GPU requests and stores takes as long as a reduce to that GPU and a broadcast from it; without requests
-/// it takes the way to the switch and back.
+/// A sum that a GPU requests and stores takes as long as a reduce to that GPU and a broadcast from it. Without requests
+/// it takes the time to the switch and back.
 #[test]
 fn sums_that_a_gpu_stores_are_a_reduce_and_a_broadcast() {
     for seed in 0..20 {
@@ -114,7 +114,7 @@ fn sums_that_a_gpu_stores_are_a_reduce_and_a_broadcast() {
         let [reduce, broadcast, all] = [Kind::Reduce, Kind::Broadcast, Kind::Allreduce].map(|kind| times(true, kind));
         let forwarded = times(false, Kind::Allreduce);
         for at in 0..2 {
-            // A switch adds its latency once to a sum, and once to a copy.
+            // A switch adds its latency once to a sum and once to a copy.
             let expected = reduce[at] + broadcast[at] - (launch + of_switch) as f64;
             assert!((all[at] - expected).abs() < 1.0, "{seed}: {reduce:?} {broadcast:?} {all:?}");
             assert!((forwarded[at] - broadcast[at]).abs() < 1.0, "{seed}: {forwarded:?} {broadcast:?}");
@@ -122,7 +122,7 @@ fn sums_that_a_gpu_stores_are_a_reduce_and_a_broadcast() {
     }
 }
 
-/// Chunks are sent while the signals of earlier chunks are on the way.
+/// Chunks are sent while signals of earlier chunks are under way.
 #[test]
 fn trees_in_switches_do_not_wait_for_signals() {
     let machine = sheet("dgx-h100");

@@ -1,5 +1,4 @@
-//! The choice of the default model of networks, simulated, takes at most 5 % longer than the best candidate by
-//! simulation.
+//! The default model's choice on networks takes at most 5 % longer than the best candidate; both times are simulated.
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
@@ -9,7 +8,7 @@ use unisono_plan::{Part, Plan, Problem, Request, TimeSource, plan as plan_of};
 const KINDS: [Kind; 6] =
     [Kind::Allgather, Kind::Allreduce, Kind::Alltoall, Kind::Broadcast, Kind::Reduce, Kind::ReduceScatter];
 
-/// Presets, and the part of a large one: `benches/networks.py` has more, and all lengths.
+/// Presets, with the shape of a part of a large one: `benches/networks.py` has more presets, and all lengths.
 const MACHINES: [(&str, Option<[u32; 2]>); 10] = [
     ("dgx-a100", None),
     ("dgx-h100", None),
@@ -33,7 +32,8 @@ fn plan(machine: &Machine, shape: Option<[u32; 2]>, kind: Kind, bytes: u64, mode
     plan_of(Problem::new(&request).unwrap(), None, &Params::new()).unwrap()
 }
 
-/// The simulated time of the choice over that of the best, and the predicted time of the choice over the simulated one.
+/// Returns the simulated time of the choice divided by that of the best candidate, and the predicted time of the choice
+/// divided by its simulated time.
 fn ratios(machine: &Machine, shape: Option<[u32; 2]>, kind: Kind, bytes: u64) -> (f64, f64) {
     let chosen = plan(machine, shape, kind, bytes, None);
     let chosen = chosen.best();
@@ -76,8 +76,7 @@ fn are_near_the_best(turns: std::ops::Range<usize>) {
 }
 
 /// Packets of rings whose messages share two links to a switch get out of step, which timetables do not model. Dual
-/// rings and buckets are ranked first by prediction, but take 1.11 times as long. The simulator refutes them one after
-/// the other.
+/// rings and buckets have the shortest predictions, but take 1.11 times as long. The simulator refutes both.
 #[test]
 fn the_best_predictions_are_checked_by_packets() {
     let machine = Machine::preset("hyperx2d-small").unwrap();
@@ -91,7 +90,7 @@ fn the_best_predictions_are_checked_by_packets() {
     assert!((over_run - 1.0).abs() < 0.02, "{over_run}");
 }
 
-/// The closed form of exchanges spreads packets over ways that packets do not take. If it ranks a candidate first, the
+/// The closed form of exchanges spreads packets over paths that packets do not take. If it ranks a candidate first, the
 /// candidate is timed by its messages.
 #[test]
 fn the_best_closed_forms_are_checked_by_messages() {
@@ -103,7 +102,7 @@ fn the_best_closed_forms_are_checked_by_messages() {
     assert_ne!(plan.best().algorithm.name(), "swing");
 }
 
-/// A named candidate is checked like the best one of a plan: by packets, or by its messages if it has a closed form.
+/// A named candidate is checked like the best of a plan: by packets or, if it has a closed form, by its messages.
 #[test]
 fn named_candidates_are_checked_like_the_best() {
     let mesh = Machine::preset("hyperx2d-small").unwrap();
@@ -117,7 +116,7 @@ fn named_candidates_are_checked_like_the_best() {
         let [(source, predicted), (_, simulated)] =
             [None, Some("packets")].map(|model| named(&mesh, Part::Shape(Shape::line(16)), 17 << 20, name, model));
         assert!((predicted / simulated - 1.0).abs() < 0.02, "{name}: {predicted} {simulated}");
-        // Only the packet simulator models that these rings get out of step.
+        // Only the packet simulator shows that the packets of these rings get out of step.
         if ["dual-rings", "bucket"].contains(&name) {
             assert_eq!((source, predicted), (TimeSource::Simulated, simulated), "{name}");
         }
@@ -126,8 +125,8 @@ fn named_candidates_are_checked_like_the_best() {
     assert_eq!(named(&large, Part::All, 16 << 20, "swing", None).0, TimeSource::Messages);
 }
 
-/// A received message costs its host when it arrives, not when it is summed. Predictions for hosts with many waiting
-/// messages are up to 5 % short.
+/// A received message occupies its host when it arrives, not when it is summed. Predictions for hosts with many waiting
+/// messages are up to 5 % too short.
 #[test]
 fn hosts_receive_messages_as_they_come() {
     let machine = Machine::preset("hx2mesh-small").unwrap();
@@ -147,8 +146,8 @@ fn hosts_receive_messages_as_they_come() {
 }
 
 /// Forests of many short messages keep hosts as busy as links, so messages wait for hosts: reduce-scatters take 1.35
-/// times as long as by the links alone. Their timetable includes the work of hosts. It is not checked by packets here,
-/// because the schedules are large.
+/// times as long as from links alone. The timetable includes the work of hosts. Packets do not check it here, because
+/// the schedules are large.
 #[test]
 fn large_forests_regard_the_work_of_hosts() {
     regards_hosts(Kind::Allreduce, [16, 24], 384 << 10);

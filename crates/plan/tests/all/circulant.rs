@@ -1,4 +1,4 @@
-//! Circulant schedules on clusters: their closed form, the simulation and the plan.
+//! Circulant schedules on clusters: their closed form, simulation and plan.
 
 use unisono_algorithms::{Params, find};
 use unisono_base::mix;
@@ -13,8 +13,8 @@ fn cluster(model: &str, alpha_ns: f64, beta_ns_per_byte: f64) -> Machine {
     Machine::from_toml(&text, "test").unwrap()
 }
 
-/// Each round takes alpha and the time of a block, on any number of ranks: (S-1+q)(alpha + n/S beta) for a vector of
-/// one root.
+/// Each round takes alpha and the time of a block, on any number of ranks: (S-1+q)(alpha + n/S beta) for the vector of
+/// one root in S blocks.
 #[test]
 fn simulated_times_are_the_closed_form() {
     for ranks in [2_u32, 3, 5, 8, 17, 36, 60] {
@@ -31,15 +31,15 @@ fn simulated_times_are_the_closed_form() {
             let expected = (blocks - 1 + u64::from(q)) as f64 * (1000.0 + (drawn % 1000) as f64 + 0.25 * 4096.0);
             let found = planned.best().time.seconds * 1e9;
             assert_eq!(planned.best().source, TimeSource::Simulated);
-            // A rank receives several messages at once, so sums come together earlier.
+            // A rank receives several messages at once, so sums may be complete earlier.
             let is_right = (found / expected - 1.0).abs() < 1e-9 || kind == Kind::Reduce && found < expected;
             assert!(is_right, "{kind} of {ranks} ranks in {blocks} blocks: {found}, not {expected}");
         }
     }
 }
 
-/// The times of arXiv 2407.18004 for the best number of blocks, at 2 us and 10 GB/s. If a port takes one message at a
-/// time, a nearby number of blocks that disturbs no rank is as fast.
+/// The times of arXiv 2407.18004 with the best number of blocks, at 2 us and 10 GB/s. If a port takes one message at a
+/// time, a nearby number of blocks that delays no rank is as fast.
 #[test]
 fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
     for (model, ranks, us) in [
@@ -54,7 +54,7 @@ fn a_broadcast_of_any_number_of_ranks_is_as_fast_as_of_a_power_of_two() {
         let problem = Problem::new(&request).unwrap();
         let case = problem.target.case(problem.collective);
         let candidates = find("circulant").unwrap().candidates(&case);
-        // One number is enough if no rank disturbs others.
+        // One number of blocks suffices if no rank delays others.
         let tried = if model == "postal" { &candidates[candidates.len() / 2..][..1] } else { &candidates[..] };
         let seconds = |params: &Params| {
             let planned = plan(Problem::new(&request).unwrap(), Some("circulant"), params).unwrap();

@@ -1,5 +1,5 @@
-//! All-to-all, scatter and gather by concurrent flow on networks of every family and on graphs with unlike links:
-//! proved, never faster than their bounds, and near them for long messages.
+//! All-to-all, scatter and gather by concurrent flow on networks of every family and on graphs with different links:
+//! proved, never faster than their bounds, and near these for long messages.
 
 use proptest::prelude::*;
 use unisono_algorithms::Params;
@@ -17,7 +17,7 @@ fn network(topology: &str) -> Machine {
     Machine::from_toml(&text, "test").unwrap()
 }
 
-/// Proves the schedule and returns its predicted, its simulated and its least time in seconds.
+/// Proves the schedule. Returns its predicted time, its simulated time and its bound, in seconds.
 fn times(
     (kind, root): (Kind, u32),
     machine: &Machine,
@@ -61,14 +61,14 @@ fn flows_are_proved_on_every_family() {
             assert!(predicted >= flow * (1.0 - 1e-9), "{topology} {elements}: {predicted} {flow}");
             assert!(simulated >= flow * (1.0 - 1e-9), "{topology} {elements}: {simulated} {flow}");
         }
-        // The other accelerators of this part forward messages.
+        // The accelerators outside the list forward messages.
         for kind in kinds.map(|(kind, root)| (kind, root.min(2))) {
             times(kind, &machine, Part::Places(vec![3, 0, 2]), 100, 1, 2).unwrap();
         }
     }
 }
 
-/// Links of tori and cubes are busy from start to end, packet by packet. The blocks of one root are few, and each has
+/// Links of tori and cubes are busy from start to end in packet simulations. A single root has few blocks, so each has
 /// four chunks.
 #[test]
 fn long_messages_come_near_the_bound() {

@@ -1,5 +1,5 @@
-//! The planner's choices for CSL: they are emitted, and the emitted projects have the results of plain arithmetic in an
-//! interpreter of CSL that shares no code with the emitter.
+//! The planner's choices for CSL: the emitted projects compute the results of plain arithmetic in an interpreter of CSL
+//! that shares no code with the emitter.
 
 use crate::csl_interpreter;
 use unisono_collective::Kind;
@@ -31,12 +31,12 @@ fn project(plan: &Plan) -> Files {
     files.into_iter().map(|(name, contents)| (name, contents.text().unwrap().to_owned())).collect()
 }
 
-/// Small whole numbers, whose sums are exact.
+/// Returns a small whole number; sums of these are exact.
 fn value(rank: u32, element: u32) -> f32 {
     ((7 * rank + 3 * element) % 11) as f32
 }
 
-/// Checks the interpreter's results of the choice for one case.
+/// Compares the interpreter's results for the choice in one case with plain arithmetic.
 fn check(kind: Kind, side: u32, elements: u32) {
     check_on("wse2", kind, side, elements);
 }
@@ -71,7 +71,7 @@ fn check_lengths(kind: Kind) {
     }
 }
 
-/// Plans for the WSE-3 are emitted for it, and state the values that they assume.
+/// Plans for the WSE-3 are emitted for the WSE-3, and state the values that they assume.
 #[test]
 fn choices_for_the_wse_3_make_right_sums() {
     for (kind, elements) in [(Kind::Reduce, 32), (Kind::Allreduce, 16)] {
@@ -85,7 +85,7 @@ fn choices_for_the_wse_3_make_right_sums() {
     assert!(notes.iter().any(|note| note.contains(assumed)), "{notes:?}");
 }
 
-/// An operation that keeps and sends data is timed in its emitted form: 8 elements are kept, and then sent.
+/// An operation that keeps and sends data is timed as emitted: 8 elements are kept, and then sent.
 #[test]
 fn a_scan_is_timed_as_it_is_emitted() {
     let plan = planned(Kind::Scan, 4, 16);
@@ -100,8 +100,8 @@ fn a_scan_is_timed_as_it_is_emitted() {
     assert!(plan.best().time.cycles > ideal.best().time.cycles, "two operations an element take longer than one");
 }
 
-/// Four k-d trees are predicted to take 2 % longer than the best X-Y reduce, and take 2 % less. Four slack trees, which
-/// are chosen, take less still.
+/// Four k-d trees are predicted to take 2 % longer than the best X-Y reduce, but take 2 % less. The chosen four slack
+/// trees take still less.
 #[test]
 fn what_is_predicted_too_slow_is_simulated_too() {
     let plan = planned(Kind::Reduce, 16, 16);
@@ -133,7 +133,7 @@ fn short_choices_on_512x512_make_right_sums() {
     }
 }
 
-/// Predictions alone would choose two trees, which take 730 simulated cycles in this form, four 663.
+/// Predictions alone would choose two trees, which take 730 simulated cycles when emitted; four trees take 663.
 #[test]
 fn the_best_candidates_are_simulated_in_the_form_of_the_format() {
     let plan = planned(Kind::Reduce, 32, 256);
@@ -145,7 +145,7 @@ fn the_best_candidates_are_simulated_in_the_form_of_the_format() {
         simulated.iter().any(|c| c.params.get("trees") == Some("2")),
         "the other number of trees was not simulated"
     );
-    // No candidate without a simulation has a faster prediction.
+    // No candidate without a simulation has a shorter prediction.
     let best = plan.best().time.cycles.unwrap();
     assert!(plan.candidates.iter().all(|c| c.time.cycles.unwrap() >= best));
     let file = plan.file().unwrap();

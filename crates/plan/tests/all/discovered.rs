@@ -19,7 +19,7 @@ use unisono_workload::{Accelerator, Compute, Work, WorkloadGraph};
 
 const NBODY: &str = include_str!("../../../../examples/programs/nbody.json");
 
-/// Two steps of a stencil on a square that is split into tiles.
+/// Returns two steps of a stencil on a square that is divided into tiles.
 fn stencil() -> String {
     let access = |buffer: &str, mode: &str, mapper: &str| {
         format!("{{\"buffer\": \"{buffer}\", \"mode\": \"{mode}\", \"mapper\": {{\"kind\": {mapper}}}}}")
@@ -55,7 +55,7 @@ fn ranks_do_what_discovery_counts() {
                 for node in &class.nodes {
                     match node.work {
                         Work::Send { bytes: own, .. } => (sends, bytes) = (sends + 1, bytes + own),
-                        // All ranks of these programs take part in each collective.
+                        // All ranks of these programs take part in every collective.
                         Work::Collective(_) if class.ranks == [0] => collectives += 1,
                         _ => {}
                     }
@@ -66,8 +66,8 @@ fn ranks_do_what_discovery_counts() {
     }
 }
 
-/// The model and packets agree for ranks that compute and exchange the borders of their tiles, also if neighboring
-/// tiles are in other rows of the machine.
+/// The model and packets agree for ranks that compute and exchange the borders of their tiles, even if neighboring
+/// tiles are in different rows of the machine.
 #[test]
 fn the_model_is_near_packets() {
     for name in ["torus2d-small", "hx2mesh-small", "fattree-small"] {
@@ -93,7 +93,7 @@ fn tasks_without_operations_are_named() {
     assert!(!is_program_of_tasks(b"{\"traceEvents\": []}"));
 }
 
-/// A task that writes `A`, a fence of it, and a task that does not use it.
+/// Returns a task that writes `A`, a fence on `A`, and a task that does not use `A`.
 fn fenced() -> TaskList {
     let task = |name: &str, mode, mapper, buffer| ListedTask {
         name: name.to_owned(),
@@ -171,7 +171,7 @@ fn sums_that_no_library_makes_are_messages() {
     };
     assert_eq!(count(&of_list(&tasks, &HashMap::new())), (4, Vec::new()));
     let (collectives, bytes) = count(&of_list(&tasks, &HashMap::from([(0, 1)])));
-    // Ten elements of 9 bytes, from each of three ranks to one and back, or to all others.
+    // Ten elements of 9 bytes go from each of three ranks to one rank and back, or to both other ranks.
     assert_eq!(collectives, 0);
     assert!(!bytes.is_empty() && bytes.iter().all(|bytes| bytes % 9 == 0), "{bytes:?}");
 }

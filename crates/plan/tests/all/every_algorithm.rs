@@ -1,6 +1,6 @@
-//! Every registered algorithm, over lines of 1 to 17 PEs and grids, lengths that do not divide evenly, every distinct
-//! root and all candidate parameters: it is proved, it computes the right result at every granularity, and its
-//! closed-form terms are those of its schedule.
+//! Every registered algorithm on lines of 1 to 17 PEs and on grids, with lengths that do not divide evenly, every
+//! distinct root and all candidate parameters: it is proved, it computes the right result at every granularity, and its
+//! closed-form terms equal those of its schedule.
 
 use crate::{common, soak};
 

@@ -1,6 +1,6 @@
-//! Every registered algorithm among ranks, over 1 to 17 ranks and two larger numbers, lengths that do not divide evenly
-//! or are shorter than the number of ranks, every distinct root and all candidate parameters: it is proved, it computes
-//! the right result at every granularity, it is repeatable if it states so, and its rounds are those of its schedule.
+//! Every registered algorithm among 1 to 17 ranks and two larger numbers, with lengths that do not divide evenly or are
+//! shorter than the number of ranks, every distinct root and all candidate parameters: it is proved, it computes the
+//! right result at every granularity, it is repeatable if it promises so, and its rounds are those of its schedule.
 
 use crate::{common, soak};
 
@@ -15,10 +15,10 @@ use unisono_schedule::{
     verify::{Method, verify},
 };
 
-/// Returns whether the algorithm promises the same bits on all ranks.
+/// Returns whether the algorithm promises equal bits on all ranks.
 fn promises_equal_bits(algorithm: &dyn Algorithm, case: &Case, params: &Params) -> bool {
     let c = &case.collective;
-    // The results differ only if each rank starts a sum with its own operand.
+    // Results differ only if each rank starts a sum with its own operand.
     let own_first = algorithm.name() == "dissemination";
     let ways: u32 = params.get("ways").map_or(1, |w| w.parse().unwrap());
     !own_first || c.elements == 0 || c.ranks <= ways + 1
@@ -32,10 +32,10 @@ fn proves_and_computes(elements: u64) {
         let proof = verify(&schedule, Method::Exact);
         assert!(proof.holds() && proof.complete && proof.deadlock_free && proof.race_free, "{name}: {proof:?}");
         let c = schedule.collective();
-        // A barrier has no bits.
+        // A barrier has no result whose bits could differ.
         let is_repeatable = c.kind == Kind::Barrier || promises_equal_bits(algorithm, case, params);
         assert_eq!(proof.repeatable, is_repeatable, "{name}");
-        // Fingerprints cannot prove "at least once".
+        // Fingerprints cannot prove that a contribution occurs "at least once".
         if c.kind != Kind::Barrier {
             let by_fingerprint = verify(&schedule, Method::Fingerprint);
             assert!(
@@ -107,7 +107,7 @@ fn keeps_the_order_where_the_operator_does_not_commute() {
     assert!(!keep.iter().any(|k| k.starts_with("ring") || k.starts_with("pairwise")), "{keep:?}");
 }
 
-/// Returns the messages, the bytes sent and the bytes reduced of a rank.
+/// Returns the number of messages, the bytes sent and the bytes reduced of a rank.
 fn work(schedule: &Schedule, node: NodeId) -> [u64; 3] {
     let bytes = schedule.collective().dtype.bytes();
     let mut work = [0; 3];
@@ -124,7 +124,7 @@ fn work(schedule: &Schedule, node: NodeId) -> [u64; 3] {
 #[test]
 fn rounds_are_those_of_the_schedule() {
     let mut units = std::collections::BTreeSet::new();
-    // Multiples of the numbers of ranks, so that blocks are equal; only the second one is a multiple of 17.
+    // The lengths are multiples of the numbers of ranks, so that blocks are equal; only the second is a multiple of 17.
     every_rank_case(&[720_720, 12_240], Operator::Sum, |algorithm, case, params| {
         let c = case.collective;
         if u64::from(c.ranks) * u64::from(c.elements) * 2 > u64::from(u32::MAX) || c.elements % c.ranks > 0 {
@@ -132,11 +132,11 @@ fn rounds_are_those_of_the_schedule() {
         }
         let Some(Profile::Rounds(rounds)) = algorithm.profile(case, params) else { return };
         units.insert((algorithm.name(), c.kind.name()));
-        // The ranks do not all do the same on the way to or from one rank.
+        // On the path to or from a single rank, the ranks do not all do the same.
         if c.kind.has_root() || c.kind == Kind::Scan || algorithm.name() == "reduce-broadcast" {
             return;
         }
-        // Nor do they if ranks fold in pairs. Lanes have equal lengths only if their number divides the blocks.
+        // The same holds if ranks fold in pairs. Lanes have equal lengths only if their number divides the blocks.
         let folds =
             ["elimination", "rabenseifner", "recursive-doubling", "recursive-halving"].contains(&algorithm.name());
         let lanes = rounds.iter().any(|round| round.waits == Waits::Lanes);
@@ -160,7 +160,7 @@ fn rounds_are_those_of_the_schedule() {
     assert!(units.len() >= 14, "{units:?}");
 }
 
-/// Compares exchanges with the messages of the schedule.
+/// Compares the exchanges with the messages of the schedule.
 fn exchanges_match(algorithm: &dyn Algorithm, case: &Case, params: &Params, exchanges: &[Exchange]) {
     let c = case.collective;
     let name = label(algorithm, case, params);
@@ -186,11 +186,11 @@ fn exchanges_match(algorithm: &dyn Algorithm, case: &Case, params: &Params, exch
             }
         }
     }
-    // All messages of many ranks are too long to be printed.
+    // All messages of many ranks are too much text: only the first difference is printed.
     let differ = stated.iter().zip(&found).find(|(stated, found)| stated != found);
     assert!(differ.is_none() && stated.len() == found.len(), "{name}: {differ:?}");
     let reduced: u64 = exchanges.iter().map(|e| e.reduced).sum();
-    // The ranks do not all do the same on the way to one rank.
+    // On the path to a single rank, the ranks do not all do the same.
     let is_stated = |r: u32| {
         let found = work(&schedule, NodeId(r))[2];
         let is_rooted = c.kind.has_root() || algorithm.name() == "reduce-broadcast";
@@ -199,7 +199,7 @@ fn exchanges_match(algorithm: &dyn Algorithm, case: &Case, params: &Params, exch
     assert!((0..c.ranks).all(is_stated), "{name} reduces {reduced} bytes");
 }
 
-/// Schedules by halving are built where they are small, and their exchanges are those of large ones.
+/// The exchanges of large schedules by halving equal those of the schedules, which are built here.
 #[test]
 fn exchanges_of_large_schedules_are_those_of_the_schedule() {
     let ranks = 1 << 14;
@@ -211,7 +211,7 @@ fn exchanges_of_large_schedules_are_those_of_the_schedule() {
     ] {
         let params = if params.is_empty() { Params::new() } else { Params::new().with("allgather", params) };
         let case = among(kind, ranks, 2 * u64::from(ranks), if kind.has_root() { 1357 } else { 0 }, Operator::Sum);
-        // Exchanges are for networks, here one dimension of ranks.
+        // Exchanges are for networks; here the ranks form one dimension.
         let on_line = Ranks { extents: Extents::new(&[ranks]), ..case.ranks() };
         let case = Case::on_ranks(case.collective, on_line);
         let algorithm = find(name).unwrap();
@@ -232,7 +232,7 @@ fn exchanges_are_those_of_the_schedule() {
         if c.elements % pieces > 0 || whole > u64::from(u32::MAX) {
             return;
         }
-        // Exchanges are for networks, here one dimension of ranks.
+        // Exchanges are for networks; here the ranks form one dimension.
         let ranks = Ranks { extents: Extents::new(&[c.ranks]), ..case.ranks() };
         let case = &Case::on_ranks(c, ranks);
         if algorithm.supports(case, params).is_err() {
@@ -251,7 +251,7 @@ fn exchanges_are_those_of_the_schedule() {
 
 #[test]
 fn the_same_bits_as_recursive_doubling() {
-    // As measured in MPI libraries: Rabenseifner's allreduce adds in the order of recursive doubling.
+    // As measured in MPI libraries, Rabenseifner's allreduce adds in the order of recursive doubling.
     for ranks in [2, 3, 6, 8, 13, 16] {
         let case = among(Kind::Allreduce, ranks, 64, 0, Operator::Sum);
         let class = |name: &str| {
@@ -272,7 +272,7 @@ fn each_collective_is_made_among_ranks() {
     }
 }
 
-/// Returns the algorithm for a name with parameters among `ranks`, or the error.
+/// Returns the algorithm for a name with parameters among `ranks` ranks, or the error.
 fn said(name: &str, kind: Kind, ranks: u32, given: &[(&str, &str)]) -> String {
     let case = among(kind, ranks, 8, 0, Operator::Sum);
     let params = given.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();

@@ -1,5 +1,5 @@
-//! Forests on networks of every family and on graphs with unlike links: proved, never faster than the cut, and as fast
-//! in the packet simulator as in the model.
+//! Forests on networks of every family and on graphs with different links: proved, never faster than the cut, and as
+//! fast in the packet simulator as in the model.
 
 use proptest::prelude::*;
 use unisono_algorithms::Params;
@@ -26,8 +26,7 @@ fn problem(machine: &Machine, kind: Kind, part: Part, elements: u64) -> Result<P
     })
 }
 
-/// Proves the forest and returns its predicted, its simulated and its least time in seconds; the least is that of the
-/// bound `cut`.
+/// Proves the forest. Returns its predicted time, its simulated time and the bound `cut`, in seconds.
 fn times(machine: &Machine, kind: Kind, part: Part, elements: u64, params: &Params) -> Result<[f64; 3], PlanError> {
     let problem = problem(machine, kind, part, elements)?;
     let cut = bounds(&problem).iter().filter(|b| b.name == "cut").map(|b| b.seconds).fold(0.0, f64::max);
@@ -66,16 +65,16 @@ fn forests_are_proved_on_every_family() {
                 assert!(simulated >= cut * (1.0 - 1e-9), "{topology} {kind} {elements}: {simulated} {cut}");
             }
         }
-        // The other accelerators of this part forward messages.
+        // The accelerators outside the list forward messages.
         let part = Part::Places(vec![3, 0, 2]);
         times(&machine, Kind::Allgather, part, 100, &chunks(1)).unwrap();
     }
 }
 
-/// If every accelerator has links to its neighbors only, packets take the links that the model counts.
+/// If every accelerator has links only to its neighbors, packets use the links that the model counts.
 #[test]
 fn long_messages_take_what_the_model_says() {
-    // Forests of one root are packed by linear programs, which take 10 s on 64 accelerators.
+    // Forests of one root are packed by linear programs, which take 10 s for 64 accelerators.
     let large = [("name = 'torus'\ndims = [6, 6]", true), ("name = 'torus'\ndims = [8, 8]", false)];
     let small = [
         ("name = 'torus'\ndims = [4, 4]", true),
@@ -90,15 +89,15 @@ fn long_messages_take_what_the_model_says() {
             let [predicted, simulated, cut] =
                 times(&machine, kind, Part::All, elements, &chunks(if kind.has_root() { 64 } else { 4 })).unwrap();
             let ratio = simulated / predicted;
-            // With one root, trees that meet in another order than in the timetable leave links idle: ratios up to 1.35
-            // were measured.
+            // With one root, trees that meet in another order than in the timetable leave links idle: quotients up to
+            // 1.35 were measured.
             let near = if kind.has_root() { 0.75..1.5 } else { 0.9..1.1 };
             assert!(near.contains(&ratio), "{topology} {kind}: {ratio}, over the cut {}", simulated / cut);
         }
     }
 }
 
-/// Returns the time of a forest without given depth and chunks, over that of the best one that a plan lists.
+/// Returns the time of a forest without given depth and chunks, divided by that of the best forest that a plan lists.
 fn over_the_best_listed(machine: &Machine, kind: Kind, elements: u64) -> f64 {
     let named = plan_of(problem(machine, kind, Part::All, elements).unwrap(), Some("forest"), &Params::new()).unwrap();
     let all = plan_of(problem(machine, kind, Part::All, elements).unwrap(), None, &Params::new()).unwrap();
@@ -125,8 +124,8 @@ fn unnamed_parameters_regard_the_hosts() {
                     }
                     compared += 1;
                     let ratio = over_the_best_listed(&machine, kind, elements);
-                    // The planner builds and times the schedules of all candidates; the choice of parameters reads
-                    // timetables only.
+                    // The planner builds and times the schedules of all candidates; the choice of parameters reads only
+                    // timetables.
                     assert!(ratio < 1.25, "{topology} {overhead} ns {kind} of {elements}: {ratio}");
                 }
             }
@@ -135,7 +134,7 @@ fn unnamed_parameters_regard_the_hosts() {
     assert!(compared > crate::soak::cases(120), "{compared}");
 }
 
-/// A message of many packets keeps the machine that sends it until its last packet starts.
+/// A message of many packets occupies a send machine until its last packet starts.
 #[test]
 fn accelerators_with_fewer_send_machines_than_links_are_predicted() {
     for (topology, elements) in
@@ -154,7 +153,7 @@ fn accelerators_with_fewer_send_machines_than_links_are_predicted() {
     }
 }
 
-/// The simulator takes the way with the fewest packets, regardless of its latency.
+/// The simulator uses the path with the fewest packets, regardless of its latency.
 #[test]
 fn ways_of_unlike_latency_are_both_used() {
     let machine =
@@ -168,7 +167,7 @@ fn ways_of_unlike_latency_are_both_used() {
     }
 }
 
-/// With turns an allreduce takes no longer than its two ways one after the other, where both leave no link idle.
+/// With turns, an allreduce takes no longer than its two directions in sequence, if neither leaves links idle.
 #[test]
 fn turns_keep_the_two_ways_apart() {
     for name in ["ndv2", "mi250"] {

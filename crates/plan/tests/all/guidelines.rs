@@ -25,13 +25,13 @@ const LAWS: [(Kind, &[Kind]); 9] = [
     (Allreduce, &[ReduceScatter, Allgather]),
 ];
 
-/// The ratio up to which times count as equal, because one sum may mix closed forms, timetables and simulations.
+/// The quotient up to which times count as equal, because a sum may mix closed forms, timetables and simulations.
 const EQUAL: f64 = 1.05;
 
 /// The page with the table of exceptions.
 const PAGE: &str = include_str!("../../../../docs/guidelines.md");
 
-/// A law that does not hold on a part of a preset.
+/// A law that does not hold on a part of a preset, for vectors of `bytes`.
 struct Exception {
     machine: &'static str,
     shape: Shape,
@@ -40,7 +40,7 @@ struct Exception {
     ratio: f64,
 }
 
-/// Reads the exceptions: rows of a machine, a part, bytes, a law, the ratio of its sides and a reason.
+/// Reads the exceptions: rows of a machine, a part, bytes, a law, the quotient of its sides and a reason.
 fn exceptions() -> Vec<Exception> {
     let row = |line: &'static str| {
         let cells: Vec<&str> = line.trim_matches(['|', ' ']).split('|').map(str::trim).collect();
@@ -57,8 +57,8 @@ fn exceptions() -> Vec<Exception> {
     table.lines().filter(|line| line.starts_with("| `")).map(row).collect()
 }
 
-/// Returns the laws that do not hold on a preset by the table: those of all presets whose names differ in the last word
-/// only.
+/// Returns the laws that do not hold on a preset according to the table: those of all presets whose names differ only
+/// in the last word.
 fn known(name: &str) -> BTreeSet<&'static str> {
     fn stem(name: &str) -> &str {
         name.rsplit_once('-').map_or(name, |(stem, _)| stem)
@@ -66,7 +66,7 @@ fn known(name: &str) -> BTreeSet<&'static str> {
     exceptions().iter().filter(|row| stem(row.machine) == stem(name)).map(|row| row.law).collect()
 }
 
-/// Bytes of whole vectors.
+/// The bytes of whole vectors.
 const SIZES: [u64; 4] = [8, 1 << 12, 1 << 18, 1 << 24];
 
 fn law_name((kind, parts): &(Kind, &[Kind])) -> String {
@@ -74,7 +74,7 @@ fn law_name((kind, parts): &(Kind, &[Kind])) -> String {
     format!("{kind} <= {}", parts.join(" + "))
 }
 
-/// Returns the predicted seconds of a collective of a vector in which each rank has `each` elements.
+/// Returns the predicted time in seconds of a collective of a vector in which each rank has `each` elements.
 fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64> {
     let ranks = shape.grid.count();
     let elements = if [Broadcast, Reduce, Allreduce].contains(&kind) { each * ranks } else { each };
@@ -82,12 +82,12 @@ fn seconds(machine: &Machine, shape: Shape, kind: Kind, each: u64) -> Option<f64
     Some(plan_best(problem, None, &Params::new()).ok()?.best().time.seconds)
 }
 
-/// Returns the elements of a rank's block in a vector of `bytes`.
+/// Returns the number of elements of a rank's block in a vector of `bytes`.
 fn block(shape: Shape, bytes: u64) -> u64 {
     (bytes / 4 / shape.grid.count()).max(1)
 }
 
-/// Returns the laws that do not hold, with the largest ratio of each.
+/// Returns the laws that do not hold, each with its largest quotient.
 fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f64> {
     let mut found = BTreeMap::new();
     for &bytes in sizes {
@@ -107,8 +107,8 @@ fn broken(machine: &Machine, shape: Shape, sizes: &[u64]) -> BTreeMap<String, f6
     found
 }
 
-/// Checks that laws hold on some parts of a preset, except those of the table. Except in the long run, each part has
-/// one of the sizes.
+/// Checks that all laws except those of the table hold on some parts of a preset. In the short run, each part has one
+/// of the sizes.
 fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
     let machine = Machine::preset(name).unwrap();
     let sizes_of = |at: usize| {
@@ -121,7 +121,7 @@ fn hold_on(name: &str, shapes: &[Shape], sizes: &[u64]) {
     assert!(names.is_subset(&known(name)), "{name}: {found:#?}");
 }
 
-/// Every row of the table is a law that does not hold, by the ratio of the row.
+/// Every row of the table is a law that does not hold, by the quotient in the row.
 #[test]
 fn exceptions_of_the_page_are_found() {
     let rows = exceptions();
@@ -169,7 +169,7 @@ fn hold_on_trees_and_dragonflies() {
     }
 }
 
-/// A network of 1,024 accelerators that does not look alike from all of them, so that it has no forests.
+/// The network has 1,024 accelerators and does not look alike from all of them, so it has no forests.
 #[test]
 fn hold_on_a_whole_dragonfly() {
     let machine = Machine::preset("dragonfly-small").unwrap();
@@ -186,7 +186,7 @@ fn hold_on_wafers() {
     hold_on("wse2", &[Shape::line(16), Shape::rect(4, 4)], &SIZES[1..3]);
 }
 
-/// Returns a small part of a machine: some rows and columns where the machine has them, else a number of ranks near a
+/// Returns a small part of a machine: some rows and columns if the machine has them, otherwise a number of ranks near a
 /// power of two.
 fn drawn_part(name: &str, drawn: u64) -> Shape {
     let [one, other] = [8, 16].map(|bits| (drawn >> bits) as u32);
@@ -199,13 +199,13 @@ fn drawn_part(name: &str, drawn: u64) -> Shape {
     }
 }
 
-/// Parts have up to 17 ranks, and in the long run up to 65.
+/// Returns the exponent of 2 for the most ranks: up to 17, and in the long run 65.
 fn most_exponent() -> u32 {
     if crate::soak::is_on() { 6 } else { 4 }
 }
 
-/// The laws on drawn parts of all presets that are not large, and the vector's halves: two of them take at least as
-/// long as the whole.
+/// Laws hold on drawn parts of all presets that are not large, and two halves of a vector take at least as long as the
+/// whole.
 #[test]
 fn hold_on_drawn_parts_of_presets() {
     let large = ["-large", "1536"];
@@ -260,7 +260,7 @@ fn hold_on_random_clusters() {
 }
 
 /// Any number of ranks takes at most 1.2 times as long as the next power of two, if receives are free. Otherwise ranks
-/// of a circulant schedule that run ahead may disturb others.
+/// of a circulant schedule that run ahead may delay others.
 #[test]
 fn any_number_of_ranks_is_as_good_as_a_power_of_two() {
     for number in 0..crate::soak::cases(20) {

@@ -1,5 +1,5 @@
 //! Large proofs: exact up to P = 1024 for every algorithm and P = 4096 for trees in the long run, on smaller grids
-//! otherwise; by fingerprint on demand; the terms of large grids; the numbers of instructions among very many ranks.
+//! otherwise; by fingerprint on request; the terms of large grids; the numbers of instructions among very many ranks.
 
 use crate::{common, soak};
 
@@ -58,7 +58,7 @@ fn the_whole_wafer_by_fingerprint() {
 fn exact_proofs_among_many_ranks() {
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
         for &kind in algorithm.info().collectives {
-            // If ranks hold blocks of all others, so do the proofs.
+            // If ranks store the blocks of all other ranks, so do the proofs.
             let blocks = matches!(kind, Kind::Allgather | Kind::Alltoall | Kind::ReduceScatter);
             let sizes = match (soak::is_on(), blocks) {
                 (true, true) => [100, 128],
@@ -85,16 +85,16 @@ fn exact_proofs_among_many_ranks() {
 
 #[test]
 fn schedules_of_very_many_ranks_stay_small() {
-    // Powers of two; the counts are exact at any of them, and the long run has those of the largest machines.
+    // Exponents of 2. The counts are exact for any exponent; the long run has those of the largest machines.
     let (wide, deep, long, square) = if soak::is_on() { (20, 16, 14, 10) } else { (15, 11, 10, 8) };
     for (name, kind, log, most) in [
-        // Two for every second rank, one for the others, and no more.
+        // Exactly two for every second rank, and one for every other rank.
         ("binomial", Kind::Reduce, wide, 3 << (wide - 1)),
         ("binomial", Kind::Broadcast, wide, 1 << wide),
         ("binomial", Kind::Gather, wide, 5 << (wide - 1)),
         ("pipelined-chain", Kind::Reduce, wide, 1 << wide),
         ("linear", Kind::Scan, wide, 1 << wide),
-        // One a rank and round, and the first message.
+        // One for each rank and round, and the first message.
         ("dissemination", Kind::Barrier, deep, (deep + 1) << deep),
         ("recursive-doubling", Kind::Scan, deep, (deep + 1) << deep),
         ("rabenseifner", Kind::Allreduce, long, (4 * long) << long),

@@ -27,7 +27,7 @@ fn programs_stay_within_the_paper_s_colors() {
         let program = prove_and_lower(&placed, &wafer).unwrap_or_else(|e| panic!("{name}: {e}"));
         let colors = program.colors().len();
         let line = case.grid().is_line();
-        // The paper has no code for the ring; greedy coloring takes one more color for its folded mapping.
+        // The paper has no code for the ring; greedy coloring needs one more color for its folded mapping.
         let ring = algorithm.name() == "ring" || params.iter().any(|(_, v)| v == "ring");
         let ours = ["kd-tree", "quad-", "slack-tree", "two-way", "x-y-scan", "xy-yx"].iter().any(|n| name.contains(n));
         let limit = if line { 3 } else { 5 } + usize::from(ring) * if line { 1 } else { 4 };
@@ -52,7 +52,8 @@ fn programs_stay_within_the_paper_s_colors() {
     assert_eq!(most[&(false, "x-y")], 4);
 }
 
-/// The paper's code: in a tree only the last child of a PE sends a control wavelet, others advance their own router.
+/// As in the paper's code, only the last child of a PE in a tree sends a control wavelet; other children advance their
+/// own router.
 #[test]
 fn only_last_children_send_control_wavelets() {
     let mut case = case(Kind::Reduce, Grid::new(1, 64), 16, 0, Operator::Sum);
@@ -68,7 +69,7 @@ fn only_last_children_send_control_wavelets() {
     }
 }
 
-/// A PE of four trees has up to eight children at the ends of groups of several lines; the flood takes one queue more.
+/// A PE of four trees has up to eight children at the ends of groups of several lines; the flood needs one more queue.
 #[test]
 fn four_two_phase_trees_leave_a_queue_for_the_flood() {
     let wafer = wse2();

@@ -1,7 +1,7 @@
-//! Mutations of proven schedules: an instruction dropped, repeated, redirected, or two swapped.
+//! Mutations of proved schedules: one instruction is dropped, repeated or redirected, or two are swapped.
 //!
-//! The oracle is the interpreter: if a mutant stops or has a wrong result under some order and granularity, verify must
-//! refuse it. Dropping an instruction or pushing a stream twice is always wrong here, so it is always refused.
+//! The interpreter is the oracle: if a mutant stops or has a wrong result under some order and granularity, verify must
+//! refuse the mutant. Dropping an instruction or pushing a stream twice is always wrong here, so it must be refused.
 
 use crate::common;
 
@@ -21,8 +21,9 @@ use unisono_schedule::{
 /// An instruction that can be changed, with its node and lane.
 #[derive(Clone)]
 struct Raw {
-    /// Its id before any change, and the ids of the instructions for which it waits.
+    /// The instruction's id before any change.
     id: InstrId,
+    /// The instructions that it waits for.
     after: Vec<InstrId>,
     node: NodeId,
     lane: u32,
@@ -51,7 +52,7 @@ fn open(schedule: &Schedule) -> Vec<Raw> {
     all
 }
 
-/// Builds the schedule of these instructions, with the streams and memory of `like`.
+/// Builds the schedule of the given instructions, with the streams and memory of `like`.
 fn close(like: &Schedule, raws: &[Raw]) -> Schedule {
     let mut b = Builder::new(*like.collective());
     for node in like.all_nodes() {
@@ -81,7 +82,7 @@ fn works(schedule: &Schedule) -> bool {
     settings.iter().all(|&(chunk, seed)| run(schedule, &data, Options { chunk, seed }).is_ok_and(|out| out == want))
 }
 
-/// Judges a mutant; returns whether it was refused.
+/// Verifies a mutant, and compares with the interpreter; returns whether it was refused.
 fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
     let proof = verify(mutant, Method::Exact);
     let accepted = proof.holds();
@@ -95,7 +96,7 @@ fn judge(what: &str, mutant: &Schedule, always_wrong: bool) -> bool {
     !accepted
 }
 
-/// Among ranks: pairs, an even and an odd number with an inner root, and a power of two.
+/// Returns schedules of a pair, of an even and an odd number with an inner root, and of a power of two ranks.
 fn rank_subjects() -> Vec<(String, Schedule)> {
     let mut all = Vec::new();
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages)) {
@@ -179,7 +180,7 @@ fn swapped_and_redirected_instructions_are_refused_where_it_matters() {
                 continue;
             }
             for j in i + 1..raws.len().min(i + 4) {
-                // Within a lane the order changes; between nodes the programs do.
+                // Within a lane, the order changes; between nodes, the programs do.
                 let mut swapped = raws.clone();
                 swapped.swap(i, j);
                 let (a, b) = ((raws[i].node, raws[i].lane), (raws[j].node, raws[j].lane));

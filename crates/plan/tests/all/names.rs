@@ -1,4 +1,4 @@
-//! Algorithms of names and parameters, and refusals.
+//! Algorithms found by names and parameters, and refusals.
 
 use crate::common;
 

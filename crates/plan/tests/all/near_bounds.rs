@@ -1,5 +1,5 @@
-//! The planner's choice on networks of unlike cables: near its bound if any candidate is, and near the best candidate
-//! by the packet simulator.
+//! The planner's choice on networks with different cables: near its bound if any candidate is, and near the best
+//! candidate by the packet simulator.
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
@@ -10,16 +10,16 @@ use unisono_schedule::verify::Method;
 
 use crate::common::problems::{graph, of_two_classes};
 
-/// Bytes of a rank's vector. Packets are long, so that a block takes few of them.
+/// The bytes of a rank's vector. Packets are long, so that a block has few of them.
 const BYTES: u64 = 64 << 20;
 const COPIED: [Kind; 3] = [Kind::Broadcast, Kind::Allgather, Kind::Alltoall];
 const SUMMED: [Kind; 3] = [Kind::Allreduce, Kind::Reduce, Kind::ReduceScatter];
-/// `NEAR` is the ratio to the bound up to which a candidate is near it, `MOST` the largest ratio of the choice to the
-/// best.
+/// The quotient of a candidate's time and the bound up to which the candidate is near the bound.
 const NEAR: f64 = 1.1;
+/// The largest quotient of a choice's time and the best candidate's time.
 const MOST: f64 = 1.05;
 
-/// Networks of the long run.
+/// The number of networks in the long run.
 const SOAKED: u64 = 50;
 
 fn network(accelerators: u32, edges: &str) -> Machine {
@@ -45,7 +45,7 @@ fn bound(machine: &Machine, kind: Kind) -> f64 {
     bounds(&problem).iter().map(|bound| bound.seconds).fold(0.0, f64::max)
 }
 
-/// Checks the choice against all candidates, each simulated.
+/// Compares the choice with all candidates, each of which is simulated.
 fn check(seed: u64, kind: Kind, most: u64) {
     let (accelerators, edges) = graph(seed, most);
     let machine = network(accelerators, &edges);
@@ -68,8 +68,8 @@ fn check(seed: u64, kind: Kind, most: u64) {
     assert!(found <= NEAR * bound || least > NEAR * bound, "{what}; the bound is {bound}");
 }
 
-/// Checks one small network for each kind, from a seed on, and larger ones in the long run. An alltoall of more ranks
-/// has too many packets for a plan to simulate all of its best candidates.
+/// Checks one small network for each kind, starting from a seed, and larger networks in the long run. An alltoall of
+/// more ranks has too many packets to simulate all of its best candidates.
 fn check_all(kinds: [Kind; 3], first: u64) {
     if !crate::soak::is_on() {
         return kinds.into_iter().zip(first..).for_each(|(kind, seed)| check(seed, kind, 5));
@@ -89,7 +89,7 @@ fn the_choice_of_sums_is_near_the_best_simulated_candidate() {
     check_all(SUMMED, 4);
 }
 
-/// A forest over the fastest ways is no slower than the forest over the ways of the fewest cables.
+/// A forest of fastest paths is no slower than a forest of paths with the fewest cables.
 #[test]
 fn fast_ways_cost_no_more_than_those_of_the_fewest_cables() {
     for seed in 0..u64::from(crate::soak::cases(150) / 25) {
@@ -136,8 +136,8 @@ fn no_deeper_forest_is_much_faster() {
     }
 }
 
-/// One accelerator has cables of 450 Gb/s, all others more: its cables limit both directions, which an allreduce uses
-/// at once.
+/// One accelerator has cables of 450 Gb/s, all others have more: its cables limit both directions, which an allreduce
+/// uses at once.
 #[test]
 fn an_allreduce_runs_both_ways_where_a_leaf_limits() {
     let machine = network(5, "0 2 gbps=400\n0 4 gbps=50\n1 3 gbps=800\n1 4 gbps=800\n2 3 gbps=800\n");
@@ -151,7 +151,7 @@ fn an_allreduce_runs_both_ways_where_a_leaf_limits() {
     assert!((run.seconds / best.time.seconds - 1.0).abs() < 0.05, "{} {}", run.seconds, best.time.seconds);
 }
 
-/// Packets take the two cables of 800 Gb/s over the switch, and the way inside a box by its fast switch.
+/// Packets use the two cables of 800 Gb/s through the switch, and in a box the paths through its fast switch.
 #[test]
 fn slow_cables_beside_fast_ones_hold_nobody_up() {
     let boxes = "0 4 gbps=2966\n1 4 gbps=2966\n2 4 gbps=2966\n3 4 gbps=2966\n0 5 gbps=384\n1 5 gbps=384\n2 5 gbps=384\n\

@@ -1,5 +1,5 @@
-//! Plans on networks: the model has the formulas of the paper, no time is below a bound, closed forms agree with
-//! schedules, and the best algorithm changes with the length.
+//! Plans on networks: the model has the paper's formulas, no time is below a bound, closed forms agree with schedules,
+//! and the best algorithm changes with the length.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use unisono_plan::{
 };
 use unisono_schedule::verify::Method;
 
-/// A network of one plane whose hosts cost nothing: alpha = 80 ns, beta = 0.02 ns.
+/// Returns a network of one plane whose hosts cost nothing: alpha = 80 ns, beta = 0.02 ns per byte.
 fn network(topology: &str) -> Machine {
     let text = format!(
         "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
@@ -43,8 +43,7 @@ fn part(problem: &Problem) -> &NetworkPart {
     problem.cost().on().unwrap()
 }
 
-/// "HammingMesh", section 4, and the formulas of its artifact (parseAndPlotAllReduce.py), with 8 bits a byte at 400
-/// Gb/s.
+/// Formulas of "HammingMesh", section 4, and of its artifact (parseAndPlotAllReduce.py), at 400 Gb/s.
 #[test]
 fn the_formulas_of_the_paper_come_out() {
     let torus = network("name = 'torus'\ndims = [32, 32]");
@@ -56,8 +55,8 @@ fn the_formulas_of_the_paper_come_out() {
         close(ns(&torus, bytes, "dual-rings"), 2.0 * (p - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
         // "2DRev": 4(sqrt p - 1) alpha + (p-1)/p S/2 beta.
         close(ns(&torus, bytes, "bucket"), 4.0 * (f64::sqrt(p) - 1.0) * alpha + (p - 1.0) / p * s / 2.0 * beta);
-        // "05D": 2(p-1) [alpha + S/p beta]; the last of a row is two links from the first of the next, but that of the
-        // last row, and messages go over such an end in 62 to 64 of 2046 steps.
+        // "05D": 2(p-1) [alpha + S/p beta]. The last rank of each row except the last is two links from the first rank
+        // of the next row, and messages take such a path in 62 to 64 of 2046 steps.
         let rings = [(1.0, "bidirectional-ring", 0.5), (1.0, "ring", 1.0)];
         for (_, name, share) in rings {
             let found = ns(&torus, bytes, name) - 2.0 * (p - 1.0) * (alpha + s / p * share * beta);
@@ -67,7 +66,7 @@ fn the_formulas_of_the_paper_come_out() {
     }
 }
 
-/// Two boxes of three accelerators on a fast switch, and links of other speeds between the boxes and in one.
+/// Two boxes of three accelerators on a fast switch, with slower links between the boxes and within one box.
 const UNLIKE: &str = "name = 'graph'\naccelerators = 6\nedges = '''\n0 6 gbps=1600 ns=10\n1 6 gbps=1600 ns=10\n\
     2 6 gbps=1600 ns=10\n3 7 gbps=1600 ns=10\n4 7 gbps=1600 ns=10\n5 7 gbps=800 ns=10\n6 7 gbps=200 ns=250 count=2\n\
     6 7\n0 1 gbps=100\n'''";
@@ -109,7 +108,7 @@ fn no_time_is_below_a_bound() {
 }
 
 /// A candidate has about the same time by its exchanges and by the rounds of its schedule. The times differ for
-/// messages that share links in only one of them, if parts have unequal stages or no rank waits.
+/// messages that share links in only one of the two, if parts have unequal stages or no rank waits.
 #[test]
 fn closed_forms_agree_with_schedules() {
     let mut units = std::collections::BTreeSet::new();
@@ -144,8 +143,7 @@ fn closed_forms_agree_with_schedules() {
     assert!(units.len() >= 7, "{units:?}");
 }
 
-/// With the model of packets the best candidates have the times of their simulations, and no other is ranked before
-/// them.
+/// With the model `packets`, the best candidates have simulated times, and all others are ranked after them.
 #[test]
 fn the_model_of_packets_simulates_the_best_candidates() {
     let network = network("name = 'torus'\ndims = [4, 4]");
@@ -171,7 +169,7 @@ fn the_model_of_packets_simulates_the_best_candidates() {
         let alone = by(Some("packets"), kind, elements);
         let alone = plan_of(alone, Some(last.algorithm.name()), &last.params).unwrap();
         assert_eq!(alone.best().source, TimeSource::Simulated);
-        // The default is the model of links, and names its sources.
+        // The default is the model `links`, which simulates no candidate.
         let links = plan_of(by(None, kind, elements), None, &Params::new()).unwrap();
         assert!(links.candidates.iter().all(|c| c.source != TimeSource::Simulated));
         assert_eq!(links.problem.target.model(), "links");
@@ -183,12 +181,12 @@ fn the_model_of_packets_simulates_the_best_candidates() {
 
 #[test]
 fn the_best_algorithm_changes_with_the_length() {
-    // On a square bucket has the bandwidth of dual rings and fewer steps: there is no crossover.
+    // On a square, bucket has the bandwidth of dual rings and fewer steps, so dual rings are never faster.
     let square = network("name = 'torus'\ndims = [16, 16]");
     for bytes in [1 << 16, 1 << 20, 1 << 30] {
         assert!(ns(&square, bytes, "bucket") < ns(&square, bytes, "dual-rings"));
     }
-    // On a long torus its stages leave links idle.
+    // On a long torus the stages of bucket leave links idle.
     let long = network("name = 'torus'\ndims = [4, 24]");
     let best = |bytes: u64| {
         let plan = plan(&long, Kind::Allreduce, bytes, None, &Params::new());
@@ -202,8 +200,8 @@ fn the_best_algorithm_changes_with_the_length() {
     assert!(["bucket", "swing"].contains(&small), "{small}");
 }
 
-/// Rank 0 on a switch by 800 Gb/s, ranks 1 and 2 by 100, all with 100 ns to the switch and 40 ns a hop more; rank 3 by
-/// 400 and 10 ns.
+/// Returns a switch with four ranks: rank 0 at 800 Gb/s, ranks 1 and 2 at 100, each with 100 ns to the switch and 40 ns
+/// a hop more; rank 3 at 400 Gb/s and 10 ns.
 fn star() -> Machine {
     network(
         "name = 'graph'\naccelerators = 4\nedges = '''\n0 4 gbps=800 ns=100\n1 4 gbps=100 ns=100\n2 4 gbps=100 ns=100\n\
@@ -214,13 +212,13 @@ fn star() -> Machine {
 #[test]
 fn unlike_links_have_their_closed_forms() {
     let star = star();
-    // One message from accelerator 3 to 0: 50 + 140 ns of latency, and its bytes over the link of 400.
+    // One message from accelerator 3 to 0: 50 + 140 ns of latency, and its bytes on the link of 400 Gb/s.
     let pair = Request::new(Kind::Broadcast, &star, Part::Places(vec![3, 0]), 1 << 18);
     let message = plan_of(Problem::new(&pair).unwrap(), Some("binomial"), &Params::new()).unwrap();
     let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
     close(message.best().time.nanoseconds(), 190.0 + f64::from(1 << 20) * 8.0 / 400.0);
-    // The ring: 3 rounds of S bytes a rank, as slow as the links of 100, and the latency of the slowest chain: of the
-    // four ranks one each is 3's. 0 to 1, 1 to 2 and 2 to 3 take 280, 280 and 190 ns, 3 to 0 190 ns.
+    // The ring: 3 rounds of S bytes a rank at the rate of the links of 100 Gb/s, and the latency of the slowest chain.
+    // Of the four hops, 0 to 1 and 1 to 2 take 280 ns, 2 to 3 and 3 to 0 take 190 ns.
     let s = f64::from(1 << 20);
     let ring = plan(&star, Kind::Allgather, 1 << 20, Some("ring"), &Params::new()).best().time.nanoseconds();
     close(ring, (280.0 + 280.0 + 190.0) + 3.0 * s * 8.0 / 100.0);
@@ -235,30 +233,30 @@ fn unlike_accelerators_bound_what_they_must_send() {
     };
     let close = |found: f64, formula: f64| assert!((found / formula - 1.0).abs() < 1e-9, "{found} {formula}");
     let s = f64::from(1 << 20);
-    // Every rank receives the blocks of all others; the slowest takes longest. In a gather, rank 0 receives three
+    // Every rank receives the blocks of all others; the slowest rank takes longest. In a gather, rank 0 receives three
     // blocks, or the slowest rank sends one.
     close(bound(Kind::Allgather, "injection"), 3.0 * s * 0.08);
     close(bound(Kind::Gather, "injection"), (3.0 * s * 0.01).max(s * 0.08));
     close(bound(Kind::Broadcast, "injection"), s * 0.08);
-    // All ranks together send 6 vectors by 1400 Gb/s, and the slowest its own by 100.
+    // All ranks together send 6 vectors at 1400 Gb/s, and the slowest rank sends its own at 100 Gb/s.
     close(bound(Kind::Allreduce, "injection"), s * 0.08);
-    // The farthest rank: 140 ns to the switch and as much behind it.
+    // The farthest ranks have 140 ns to the switch and 140 ns behind it.
     close(bound(Kind::Allgather, "latency"), 280.0);
     close(bound(Kind::Message, "latency"), 190.0);
-    // Rank 1 receives three blocks over its link of 100 Gb/s. A graph states no cut into halves.
+    // Rank 1 receives three blocks on its link of 100 Gb/s. A graph states no cut into halves.
     close(bound(Kind::Alltoall, "flow"), 3.0 * s * 8.0 / 100.0);
     assert!(bounds(&problem(&star, Kind::Alltoall, 1 << 20)).iter().all(|b| b.name != "bisection"));
 }
 
-/// The farthest two ranks bound a collective in which all ranks have something, and the farthest from the root one that
-/// has a root.
+/// The two ranks that are farthest apart bound a collective in which all ranks have data; the rank farthest from the
+/// root bounds a collective with a root.
 #[test]
 fn the_latency_is_that_of_the_farthest_ranks() {
     let latency = |network: &Machine, places: Vec<u32>, kind| {
         let problem = Problem::new(&Request::new(kind, network, Part::Places(places), 1)).unwrap();
         bounds(&problem).into_iter().find(|bound| bound.name == "latency").unwrap().seconds * 1e9
     };
-    // A line of five, numbered from its middle outwards.
+    // A line of five accelerators, numbered from its middle outwards.
     let line = network("name = 'graph'\naccelerators = 5\nedges = '''\n4 1\n1 0\n0 2\n2 3\n'''");
     for (kind, links) in [
         (Kind::Allgather, 4.0),
@@ -275,14 +273,14 @@ fn the_latency_is_that_of_the_farthest_ranks() {
     // Any two ranks count, whichever is first.
     assert!((latency(&line, vec![0, 4, 3], Kind::Scan) - 320.0).abs() < 1e-6);
     assert!((latency(&line, vec![1, 4, 2], Kind::Scan) - 240.0).abs() < 1e-6);
-    // For many ranks, a search continues from the farthest rank: one that starts in the middle of a mesh finds its
-    // corners.
+    // For many ranks, the search continues from the farthest rank found, so a search from the middle of a mesh finds
+    // its corners.
     let mesh = network("name = 'mesh'\ndims = [40, 40]");
     let places = (0..1600).map(|rank| (rank + 820) % 1600).collect();
     assert!((latency(&mesh, places, Kind::Allgather) - 78.0 * 80.0).abs() < 1e-6);
 }
 
-/// Ways of equal length in cables count with their latencies, and the way of the least latency may have more cables.
+/// Paths with equally many cables count with their latencies, and the path of the least latency may have more cables.
 #[test]
 fn the_latency_bound_is_that_of_the_fastest_way() {
     let ring = network("name = 'graph'\naccelerators = 4\nedges = '''\n0 1 ns=1\n1 2 ns=2\n2 3 ns=3\n3 0 ns=400\n'''");
@@ -291,7 +289,7 @@ fn the_latency_bound_is_that_of_the_fastest_way() {
     assert!((latency - (1.0 + 2.0 + 3.0 + 3.0 * 40.0)).abs() < 1e-6, "{latency}");
 }
 
-/// The shares of "HammingMesh": small Hx2 26.6 %, Hx4 14.3 % of the injection for an alltoall.
+/// The shares in "HammingMesh": for an alltoall, small Hx2 has 26.6 % and Hx4 has 14.3 % of the injection.
 #[test]
 fn the_edges_of_boards_bound_an_alltoall() {
     for (name, share) in [("hx2mesh-small", 0.266), ("hx4mesh-small", 0.143), ("hyperx2d-small", 0.516)] {
@@ -326,10 +324,10 @@ fn parts_of_a_network() {
 }
 
 /// No schedule of 4,096 ranks is built for an algorithm with exchanges in closed form, and the best candidate is found
-/// without timing the messages of each.
+/// without timing the messages of each candidate.
 #[test]
 fn large_networks_are_planned_by_closed_forms() {
-    // On 128 x 128 accelerators the same takes eight times as long.
+    // The same takes eight times as long on 128 x 128 accelerators.
     let dims = if crate::soak::is_on() { [128, 128] } else { [64, 64] };
     let network = network(&format!("name = 'torus'\ndims = {dims:?}"));
     let closed = ["bucket", "dual-rings", "swing", "ring", "bidirectional-ring"];

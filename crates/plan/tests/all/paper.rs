@@ -1,4 +1,4 @@
-//! Numbers of "Near-Optimal Wafer-Scale Reduce", through the planner.
+//! Numbers of "Near-Optimal Wafer-Scale Reduce", as the planner computes them.
 
 use unisono_algorithms::Params;
 use unisono_collective::Kind;
@@ -49,7 +49,7 @@ fn the_plan_for_a_row_of_512() {
     let plan = plan(request, None, &Params::new()).unwrap();
     let report = plan.report().unwrap();
     assert_eq!((report.algorithm, report.model), ("auto-gen", "paper"));
-    // The plan is the optimum of Eq. 1; the ratio is to 256 + 511 + 5 cycles, which no schedule undercuts.
+    // The plan is the optimum of Eq. 1; the ratio is to the bound of 256 + 511 + 5 cycles, which no schedule undercuts.
     assert!((report.model_optimum.as_ref().unwrap().cycles.unwrap() / 1162.47 - 1.0).abs() < 5e-4);
     assert!((report.ratio.unwrap() - 1162.47 / 772.0).abs() < 5e-4);
     assert_eq!(report.fits_sram, Some(true));
@@ -65,7 +65,7 @@ fn plan_for(kind: Kind, shape: Shape, elements: u64) -> unisono_plan::Plan {
     plan(request(kind, shape, elements), None, &Params::new()).unwrap()
 }
 
-/// Lemma 5.1 to 5.3, 6.1, 4.1, 7.1 and section 7.3, evaluated from the formulas as printed.
+/// Lemmas 5.1 to 5.3, 6.1, 4.1, 7.1 and section 7.3, evaluated from the printed formulas.
 #[test]
 fn lemmas() {
     for pes in [2u32, 4, 8, 64, 256, 512] {
@@ -99,7 +99,8 @@ fn lemmas() {
     }
 }
 
-/// The letters of the winners for B = 1, 2, 4, ..., 32768; S star, T tree, 2 two-phase, C chain, R ring, N snake.
+/// The letters of the fastest algorithms for B = 1, 2, 4, ..., 32768: S star, T tree, 2 two-phase, C chain, R ring, N
+/// snake.
 const FIG_8: [(u32, &str); 8] = [
     (4, "SSSCCRRRRRRRRRRR"),
     (8, "SST22CCCRRRRRRRR"),
@@ -177,7 +178,7 @@ fn no_plan_goes_under_the_physical_bound() {
                 let bounds = bounds(&plan.problem);
                 let physical = bounds.iter().find(|b| b.name.starts_with("physical")).unwrap().cycles.unwrap();
                 let model = plan.problem.target.model();
-                // The improved star is the one time below Eq. 1, and it reaches the physical bound at one wavelet.
+                // The improved star is the only time below Eq. 1, and reaches the physical bound for one wavelet.
                 let least = plan.candidates.iter().filter_map(|c| c.time.cycles).fold(f64::INFINITY, f64::min);
                 assert!(least >= physical - 1e-9 || model == "paper", "{kind} {shape} {elements}");
                 if model == "paper" && elements > 0 && shape.grid.count() > 1 {

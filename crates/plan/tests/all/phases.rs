@@ -13,7 +13,7 @@ use unisono_lower::{File, Placed, parse, print};
 use unisono_machine::{Grid, Machine, Shape};
 use unisono_plan::{Part, Plan, Problem, Request, plan, predict};
 
-/// Returns the schedule with a new phase for each instruction, among `phases`.
+/// Returns the schedule with a new phase for each instruction; `phases` is the number of phases.
 fn relabelled(placed: &Placed, phases: u32, phase_of: impl Fn(u32) -> u32) -> Placed {
     let file =
         File { schedule: placed.schedule.clone(), placement: placed.placement.clone(), machine: None, blocks: None };
@@ -39,8 +39,8 @@ fn cycles(placed: &Placed, model: &'static dyn Model) -> f64 {
     model.cycles(&estimate, DEPTH_CYCLES).0
 }
 
-/// Returns the least time of any schedule: the physical bound of a reduction, or a message's time for collectives that
-/// only move data.
+/// Returns the least time of any schedule, in cycles: the physical bound of a reduction, or a message's time for
+/// collectives that only move data.
 fn least(case: &Case) -> f64 {
     let part = WaferPart { grid: case.grid(), depth_cycles: 5.0, clock_mhz: 850.0 };
     let problem = CostProblem { collective: case.collective, part: &part };
@@ -52,10 +52,10 @@ fn least(case: &Case) -> f64 {
 fn a_message_from_phase_to_phase_counts() {
     let case = case(Kind::Reduce, Grid::new(1, 8), 256, 0, Operator::Sum);
     let placed = find("chain").unwrap().build(&case, &Params::new()).unwrap();
-    // B = 512 wavelets: a chain takes B + 7 hops + 7 messages of 5 cycles.
+    // B = 512 wavelets: a chain takes B, 7 hops, and 5 cycles for each of 7 messages.
     let paper = find_model("paper").unwrap();
     assert_eq!(cycles(&placed, paper), 512.0 + 7.0 + 35.0);
-    // With instructions in two phases by turns, both phases take B and share hops and messages.
+    // If instructions alternate between two phases, both phases take B, and they share hops and messages.
     let odd = relabelled(&placed, 2, |i| i % 2);
     assert_eq!(cycles(&odd, paper), 2.0 * 512.0 + 7.0 + 35.0);
     // If data is sent in one phase and read in another, the sender's phase is empty.
@@ -90,7 +90,7 @@ fn no_labels_go_under_what_the_machine_allows() {
         let least = least(case);
         let scattered = |i: u32| (i.wrapping_mul(0x9e37_79b9) >> 16) % 3;
         for labels in [placed.clone(), relabelled(&placed, 2, |i| i % 2), relabelled(&placed, 3, scattered)] {
-            // Eq. 1 averages over links, which is a bound on a line only.
+            // Eq. 1 averages over links, which is a bound only on a line.
             for model in if case.grid().is_line() { &["paper", "links"][..] } else { &["links"][..] } {
                 let cycles = cycles(&labels, find_model(model).unwrap());
                 let name = label(algorithm, case, params);
@@ -106,7 +106,7 @@ fn a_report_says_what_was_searched_and_what_is_not_eq_1() {
     let searched = report(512, 256, "two-phase-searched");
     let phases = searched.predicted.phases.as_ref().unwrap();
     assert!(phases[0].note.as_ref().unwrap().starts_with("groups of "), "{searched:?}");
-    // B(P-1) + 5 is the paper's formula. For P = 2 it is one cycle under the least time of Eq. 1, B + P-1 + 5.
+    // B(P-1) + 5 is the paper's formula. For P = 2 it is one cycle below the least time of Eq. 1, B + P-1 + 5.
     let star = report(2, 100, "star");
     assert_eq!(star.predicted.cycles, Some(105.0));
     assert_eq!(star.model_optimum, None);

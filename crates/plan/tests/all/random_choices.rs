@@ -1,6 +1,6 @@
-//! Laws of choice over random problems of every kind of machine. The choice takes at most 5 %, or one cycle, longer
-//! than the best candidate by the simulator of the machine, or the plan notes that its candidates were not simulated.
-//! The choice takes as long as it is predicted to take.
+//! Laws of choice for random problems on every kind of machine. The choice takes at most 5 %, or one cycle, longer than
+//! the best candidate by the machine's simulator, or the plan notes that its candidates were not simulated. The
+//! simulated time of the choice equals its predicted time.
 
 use unisono_algorithms::Params;
 use unisono_lower::{File, Placed, VerifiedFile};
@@ -9,14 +9,14 @@ use unisono_schedule::verify::Method;
 
 use crate::common::problems::{Drawn, on_endpoints, on_networks, on_reducing_switches, on_wafers};
 
-/// The largest ratio of the choice to the best candidate.
+/// The largest quotient of the choice's time and the best candidate's.
 const MOST: f64 = 1.05;
-/// Candidates are simulated whose predictions are at most this many times the simulated time of the choice.
+/// The largest quotient of a prediction and the simulated time of the choice for which a candidate is simulated.
 const LOOKED_AT: f64 = 3.0;
-/// The most instructions of a candidate that is simulated.
+/// The most instructions of a simulated candidate.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 
-/// Returns the seconds of a candidate by the simulator of the machine.
+/// Returns the time of a candidate by the machine's simulator, in seconds.
 fn simulated(problem: &Problem, one: &Timed) -> Option<f64> {
     let Placed { schedule, placement } = problem.target.build(problem.collective, one).ok()?;
     if schedule.instr_count() > MOST_INSTRUCTIONS {
@@ -27,7 +27,7 @@ fn simulated(problem: &Problem, one: &Timed) -> Option<f64> {
     simulate(&proven, &RunOptions::default()).ok().map(|run| run.seconds)
 }
 
-/// Returns the fastest candidate by the simulator, and its seconds.
+/// Returns the time of the fastest candidate by the simulator in seconds, and the candidate.
 fn fastest(plan: &Plan, own: f64) -> (f64, &Timed) {
     let is_near = |one: &&Timed| plan.problem.target.simulates(one.algorithm) && one.time.seconds <= LOOKED_AT * own;
     let others = plan.candidates.iter().skip(1).filter(is_near);
@@ -40,15 +40,15 @@ fn says_why(plan: &Plan) -> bool {
     plan.report().unwrap().notes.iter().any(|note| note.contains("not simulated"))
 }
 
-/// The number of problems that were checked, and of those whose plans note why the choice may be slow.
+/// The number of checked problems, and of those whose plans note why the choice may be slow.
 #[derive(Default)]
 struct Looked {
     problems: u32,
     noted: u32,
 }
 
-/// Checks a few problems from a seed on, and 2,000 in the long run. `off` is the largest share by which a time that no
-/// simulation gave differs from the simulated one.
+/// Checks 16 problems from the seed `first`, or 2,000 in the long run. `off` is the largest relative difference of a
+/// predicted time from the simulated time.
 fn check_all(drawn: fn(u64) -> Drawn, first: u64, off: f64) {
     let seeds = if crate::soak::is_on() { 0..2000 } else { first..first + 16 };
     let many = seeds.end - seeds.start;
@@ -69,7 +69,7 @@ fn check_all(drawn: fn(u64) -> Drawn, first: u64, off: f64) {
         looked.problems += 1;
         let name = |one: &Timed| format!("{} {}", one.algorithm.name(), one.params);
         let (least, other) = fastest(&chosen, own);
-        // A cycle more is a tenth of the shortest times.
+        // One cycle is a tenth of the shortest times.
         let cycle = best.time.cycles.map_or(0.0, |cycles| best.time.seconds / cycles);
         let (is_slow, error) = (own > MOST * least + cycle, (best.time.seconds / own - 1.0).abs());
         let most = if best.source == TimeSource::Simulated { 1e-9 } else { off };

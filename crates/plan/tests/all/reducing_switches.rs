@@ -1,5 +1,5 @@
-//! Collectives over the switches of networks that copy and reduce: proved, saved, timed as they are simulated, never
-//! faster than a bound; and placements that switches cannot run.
+//! Collectives through switches of networks that copy and reduce: proved, saved, timed as simulated, never faster than
+//! a bound; and placements that switches cannot run.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use unisono_sim::endpoint::Noise;
 const KINDS: [Kind; 3] = [Kind::Allreduce, Kind::Broadcast, Kind::Reduce];
 const ALL: &str = "[[switches]]\nmulticast = true\noperators = ['sum', 'max']\n";
 
-/// A link carries 50 bytes in a nanosecond, and the head of a packet takes 80 ns over it.
+/// Returns a network whose links carry 50 bytes in a nanosecond; the head of a packet takes 80 ns on a link.
 fn network(topology: &str, switches: &str) -> Machine {
     let text = format!(
         "name = 'test'\nkind = 'network'\nplanes = 1\nlink_gbps = 400\nlink_latency_ns = 40\ninput_latency_ns = 20\n\
@@ -41,7 +41,7 @@ fn params(embeddings: u32, chunks: u32) -> Params {
     Params::new().with("embeddings", embeddings).with("chunks", chunks)
 }
 
-/// Returns the predicted and simulated nanoseconds of a plan, after a proof and a round trip through a file.
+/// Returns the predicted and simulated time of a plan in nanoseconds, after a proof and a round trip through a file.
 fn times(plan: &unisono_plan::Plan) -> [f64; 2] {
     let file = plan.file().unwrap();
     let proven = VerifiedFile::new(&file, Method::Auto).unwrap_or_else(|proof| panic!("{:?}", proof.diagnostics[0]));
@@ -55,7 +55,7 @@ fn times(plan: &unisono_plan::Plan) -> [f64; 2] {
     [plan.best().time.seconds * 1e9, run.nanoseconds]
 }
 
-/// Switches that copy and reduce do not support collectives in which ranks get unlike parts.
+/// Switches that copy and reduce do not support collectives in which ranks get different parts.
 #[test]
 fn other_collectives_are_refused_by_name() {
     let machine = star(4, ALL);
@@ -65,8 +65,8 @@ fn other_collectives_are_refused_by_name() {
     }
 }
 
-/// A vector of m bytes takes m/50 + 80 ns up and as much down. The switch reduces 100 bytes in a nanosecond, 35 ns
-/// later the result leaves. Of several chunks the last one waits for those before it on the way up only.
+/// A vector of m bytes takes m/50 + 80 ns up and as much down. The switch reduces 100 bytes in a nanosecond, and sends
+/// the result 35 ns later. Of several chunks, the last waits for the earlier chunks only on the path up.
 #[test]
 fn a_star_takes_its_closed_form() {
     let machine = star(6, "[[switches]]\nmulticast = true\noperators = ['sum']\nreduce_gbps = 800\nlatency_ns = 35\n");
@@ -82,7 +82,7 @@ fn a_star_takes_its_closed_form() {
     assert_eq!(times(&plan), [2.0 * (m / 50.0 + 80.0) + 35.0; 2]);
 }
 
-/// Two trees over one switch: with one engine the second reduction waits for the first, with two it does not.
+/// Two trees share one switch: with one engine the second reduction waits for the first, with two it does not.
 #[test]
 fn engines_reduce_side_by_side() {
     let of = |engines: u32| {
@@ -120,7 +120,7 @@ fn every_family_with_switches_reduces_in_them() {
     }
 }
 
-/// The best plan of a box whose switch reduces is in the switch; its bound is half of that of ranks that reduce.
+/// The best plan of a box whose switch reduces uses the switch; its bound is half of that of ranks that reduce.
 #[test]
 fn a_switch_that_reduces_lowers_the_bound_and_the_plan() {
     let plan = |switches: &str| {
@@ -188,7 +188,7 @@ fn wrong_placements_are_found() {
     }
 }
 
-/// A switch that does not copy passes a message on to one node only.
+/// A switch that cannot copy sends a message to one node only.
 #[test]
 fn switches_that_do_not_copy_have_one_receiver() {
     for ranks in 2..5 {
@@ -201,7 +201,7 @@ fn switches_that_do_not_copy_have_one_receiver() {
     }
 }
 
-/// A switch that keeps a vector in its memory is refused, though its schedule is right.
+/// A switch that keeps a vector in its memory is refused, although its schedule is right.
 #[test]
 fn switches_have_no_memory() {
     let good = File::clone(&in_network(&star(2, ALL), Kind::Reduce, 8, &params(1, 1)).unwrap().file().unwrap());
@@ -258,7 +258,7 @@ fn entries_of_boxes_name_nodes_of_a_box_and_shared_switches() {
     assert!(refused("outside = [1]\n").contains("lists shared switch 1 outside the boxes; accepted are 0 to 0"));
 }
 
-/// After a failure, the remaining switches keep their entries even if their numbers change.
+/// After a failure, the remaining switches keep their entries even if their indices change.
 #[test]
 fn failures_keep_the_entries_of_switches() {
     // Switches 4 and 5 join all ranks, and only 5 reduces.
@@ -296,7 +296,7 @@ fn a_run_states_times_of_ranks() {
     let message = run(&late).err().map(|e| e.to_string()).unwrap();
     assert!(message.contains("5") && message.contains("one for each of 4 ranks"), "{message}");
     assert!(matches!(&plain.finish, Finish::Nanoseconds(ends) if ends.len() == 4));
-    // At most 7 ns each lengthen a send, a receive and a reduction of ranks, one after the other.
+    // A send, a receive and a reduction of ranks in sequence are lengthened by at most 7 ns each.
     let noise = Some(Noise::Uniform { most: 7.0 });
     let noisy = run(&RunOptions { noise, ..RunOptions::default() }).unwrap();
     let more = noisy.nanoseconds - plain.nanoseconds;

@@ -8,11 +8,12 @@ use unisono_cost::endpoint::{LevelPrices, rounds_ns};
 use unisono_machine::{Machine, Shape};
 use unisono_plan::{Part, Problem, Request, TimeSource, plan};
 
-/// Algorithms without rounds: the parts of one have unlike prices, and it takes P log P instructions, so large cases
-/// are built; ranks of the other send and receive at once, and plans list it for few ranks only.
+/// Algorithms without rounds. The parts of `hierarchical` have different prices, and it takes P log P instructions, so
+/// large cases are built; ranks of `all-pairs` send and receive at once, and plans list it only for few ranks.
 const WITHOUT: [&str; 2] = ["all-pairs", "hierarchical"];
 
-/// The time from rounds over that of the simulation. If ranks do unlike work, more of it overlaps than in rounds.
+/// The time from rounds divided by that of the simulation. If ranks do different work, more of it overlaps than in
+/// rounds.
 const RATIOS: std::ops::RangeInclusive<f64> = 0.85..=1.25;
 
 #[test]
@@ -21,7 +22,7 @@ fn rounds_take_the_time_of_the_simulation() {
     let (mut with, mut without) = (BTreeSet::new(), BTreeSet::new());
     let among_ranks = || ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Messages));
     for machine in ["archer", "paper-sim"].map(|name| Machine::preset(name).unwrap()) {
-        // On eight ranks a round more or less is far off, so all of these cases run.
+        // On eight ranks, one round more or less makes a large difference, so all of these cases run.
         let few = [(8, 4096), (8, 1 << 20)];
         let many = [16, 60, 64, 100].into_iter().flat_map(|p| [8_u64, 4096, 1 << 20].map(|b| (p, b)));
         for (ranks, bytes) in few.into_iter().chain(many) {
@@ -65,7 +66,7 @@ fn rounds_take_the_time_of_the_simulation() {
     assert!(never.iter().all(|name| WITHOUT.contains(name)), "without rounds: {never:?}");
 }
 
-/// On 96 ranks three groups of 32 meet at the end, when a rank holds 1/32 of the vector: 2 n beta. A fold takes 4 n
+/// On 96 ranks, three groups of 32 meet at the end, when a rank has 1/32 of the vector: 2 n beta. A fold takes 4 n
 /// beta.
 #[test]
 fn halving_elimination_takes_half_the_time_of_a_fold() {

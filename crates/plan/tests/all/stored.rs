@@ -6,7 +6,7 @@ use unisono_machine::{Machine, Shape};
 use unisono_plan::{Part, Problem, Request, plan};
 
 /// A schedule is stored in as few blocks as its algorithm needs, because blocks cannot be cut: a ring on seven ranks
-/// has seven, whether or not the requested count is a multiple of seven.
+/// has seven blocks, whether or not the requested count is a multiple of seven.
 #[test]
 fn plans_are_stored_in_the_fewest_blocks() {
     let machine = Machine::preset("archer").unwrap();

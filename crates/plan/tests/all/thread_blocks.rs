@@ -16,8 +16,8 @@ use unisono_plan::{
 };
 use unisono_schedule::verify::Method;
 
-/// The all-pairs allgather of MSCCL on 8 GPUs: for each pair and instance a thread block at both ends, which sends its
-/// own chunk and then receives the other one.
+/// Returns the all-pairs allgather of MSCCL on 8 GPUs: each pair and instance has a thread block at both ends, which
+/// sends its own chunk and then receives the other.
 fn all_pairs(protocol: &str, instances: usize) -> String {
     let (n, k) = (8, instances);
     let mut text = format!(
@@ -44,7 +44,7 @@ fn all_pairs(protocol: &str, instances: usize) -> String {
     text + "</algo>\n"
 }
 
-/// Returns the simulated microseconds of an MSCCL text for an allgather to `bytes` bytes.
+/// Returns the simulated time of an MSCCL text in microseconds, for an allgather to `bytes` bytes.
 fn simulated(text: &str, machine: &Machine, bytes: u64) -> f64 {
     let importer = IMPORTERS.iter().find(|i| i.name() == "msccl-xml").unwrap();
     let facts = Facts { elements: Some(bytes / 4 / 8), ..Facts::default() };
@@ -60,7 +60,8 @@ fn time_of(file: File, machine: &Machine) -> f64 {
 
 const SIZES: [u64; 4] = [1 << 16, 1 << 20, 1 << 24, 1 << 28];
 
-/// Microseconds on 8 MI300X, in place, by instances and size: github.com/rouge3877/ns3-msccl-data, commit 76fd624.
+/// The measured microseconds on 8 MI300X, in place, by instances and size: github.com/rouge3877/ns3-msccl-data, commit
+/// 76fd624.
 const MEASURED: [(&str, [[f64; 4]; 4]); 2] = [
     (
         "Simple",
@@ -82,7 +83,7 @@ const MEASURED: [(&str, [[f64; 4]; 4]); 2] = [
     ),
 ];
 
-/// Returns the machine with longer packets for long vectors, which changes their times by less than a per cent.
+/// Returns the machine with longer packets for long vectors, which changes times by less than one per cent.
 fn coarse(machine: &Machine, bytes: u64) -> Machine {
     if bytes < 1 << 24 { machine.clone() } else { machine.with_value("packet_bytes", "65536").unwrap() }
 }
@@ -98,7 +99,7 @@ fn predicted(machine: &Machine) -> Vec<(f64, f64)> {
     pairs
 }
 
-/// Returns the ranks of values in ascending order, halves for ties.
+/// Returns the rank of each value in ascending order; equal values share the mean.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let below = |v: f64| values.iter().filter(|w| **w < v).count() as f64;
     let equal = |v: f64| values.iter().filter(|w| **w == v).count() as f64;
@@ -135,11 +136,11 @@ fn an_allgather_takes_the_measured_times_by_protocol_instances_and_size() {
     }
 }
 
-/// The measured bytes in a microsecond on a link of `mi300x`.
+/// The measured rate of a link of `mi300x`, in bytes per microsecond.
 const LINK: f64 = 48e3;
 
 /// A thread block sends its chunk and then receives one, each at twice the rate of both together; all blocks of a link
-/// share it. So a rate gives the time of long vectors, as long as the link is faster than its blocks.
+/// share the link. So the rate of blocks gives the time of long vectors, as long as the link is faster than its blocks.
 #[test]
 fn a_thread_block_moves_at_its_rate_and_shares_its_link() {
     let machine = Machine::preset("mi300x").unwrap();
@@ -150,7 +151,7 @@ fn a_thread_block_moves_at_its_rate_and_shares_its_link() {
         let closed = (1 << 21) as f64 / instances as f64 / rate / 1e3;
         assert!((us / closed - 1.0).abs() < 0.05, "{rate} GB/s, {instances} instances: {us} and {closed}");
     }
-    // Ten times the rate of the link: data moves at the rate of the link, and twice at that of the block.
+    // At ten times the rate of the link, data moves once at the rate of the link, and twice at that of the block.
     let machine =
         coarse(&machine.with_value("thread_block", "{ simple = { gb_per_second = 640.0 } }").unwrap(), 1 << 24);
     let us = simulated(&all_pairs("Simple", 1), &machine, 1 << 24);
@@ -164,7 +165,7 @@ fn protocols_have_their_own_rates_bytes_starts_and_messages() {
     let with = |block: &str| plain.with_value("thread_block", block).unwrap();
     let bytes = 1 << 20;
     let us = |protocol: &str, machine: &Machine| simulated(&all_pairs(protocol, 1), machine, bytes);
-    // Without rates only the flags of a protocol take time, on links.
+    // Without rates, only the flags of a protocol take time, on links.
     let [simple, ll, ll128] = ["Simple", "LL", "LL128"].map(|protocol| us(protocol, &plain));
     let wire = (bytes / 8) as f64 / LINK;
     assert!((ll - simple - wire).abs() < 0.1 * wire, "{simple} {ll}");
@@ -187,7 +188,7 @@ fn time_of_candidate(request: &Request<'_>, candidate: &Timed, format: &str) -> 
 }
 
 /// The time of a plan for a format is that of its file. The files of other candidates are not faster by more than a
-/// twentieth, those with predictions far above it excepted, of which there are too many.
+/// twentieth, except those with far longer predictions, which are too many to check.
 fn hold_the_law(machine: &Machine, kind: Kind, elements: u32, format: &str) {
     let (request, case) =
         (Request::new(kind, machine, Part::All, elements.into()), format!("{kind} {elements} {format}"));
@@ -205,7 +206,7 @@ fn hold_the_law(machine: &Machine, kind: Kind, elements: u32, format: &str) {
     for other in others.take(if crate::soak::is_on() { 24 } else { 8 }) {
         if let Some(seconds) = time_of_candidate(&request, other, format) {
             let name = other.algorithm.name();
-            // A time from a simulation is that of the file.
+            // A simulated time must be that of the file.
             let is_exact = other.source != TimeSource::Simulated || seconds == other.time.seconds;
             assert!(is_exact, "{case}: {name} {} takes {seconds}, not {:?}", other.params, other.time);
             assert!(
@@ -231,7 +232,7 @@ fn a_plan_for_a_format_has_the_time_of_the_file() {
     }
 }
 
-/// A few GPUs, each with a link to every other or to a switch that reduces, and rates of thread blocks.
+/// Returns a few GPUs, each with a link to every other GPU or to a switch that reduces, and rates of thread blocks.
 fn few_gpus(below: &mut impl FnMut(u64) -> u64) -> Machine {
     let gpus = below(3) + 2;
     let is_star = below(2) == 0;
@@ -277,7 +278,7 @@ fn plans_for_formats_have_the_times_of_their_files() {
     }
 }
 
-/// Switches take the slices in which thread blocks send.
+/// Switches process the slices in which thread blocks send.
 #[test]
 fn thread_blocks_send_long_vectors_to_switches() {
     let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "65536").unwrap();
@@ -285,16 +286,17 @@ fn thread_blocks_send_long_vectors_to_switches() {
     let params = Params::new().with("chunks", "1").with("embeddings", "1");
     let plan = plan(Problem::new(&request).unwrap(), Some("in-network"), &params).unwrap();
     let found = time_of_candidate(&request, plan.best(), "mscclpp").unwrap();
-    // 1 + 1/8 of the vector on each link, at 0.85 of 370.8 GB/s, up and down side by side in the best case.
+    // The least time is that of 1 + 1/8 of the vector on each link, at 0.85 of 370.8 GB/s, up and down at once.
     let links = (8 << 20) as f64 * 1.125 / (0.85 * 370.8e9);
     assert!((links..4.0 * links).contains(&found), "{found} {links}");
 }
 
-/// The bytes in a second on a link of `dgx-h100` in sums, and the seconds of a start and two steps.
+/// The rate of a link of `dgx-h100` in sums, in bytes per second.
 const NVLS_RATE: f64 = 0.85 * 370.8e9;
+/// The seconds of a start and two steps.
 const NVLS_STEPS: f64 = 5.6e-6;
 
-/// An allreduce in place by the switch of `n` GPUs: each of the first `leaders` asks for an equal part.
+/// Returns an allreduce in place by the switch of `n` GPUs: each of the first `leaders` GPUs requests an equal part.
 fn asked_by(n: usize, leaders: usize) -> String {
     let nop = json!({"name": "nop"});
     let all: Vec<usize> = (0..n - 1).collect();
@@ -326,12 +328,12 @@ fn asked_by(n: usize, leaders: usize) -> String {
     .to_string()
 }
 
-/// Every operand leaves its GPU once, and every sum reaches it once. The GPU that asks for a sum also gets it before
-/// the store, and sends it back, so that its part crosses its links twice.
+/// Every operand leaves its GPU once, and every sum reaches its GPU once. The GPU that requests a sum also gets it
+/// before the store and sends it back, so its part crosses its links twice.
 #[test]
 fn the_gpu_that_asks_for_a_sum_has_it_twice_on_its_links() {
     let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "16384").unwrap();
-    // Thread blocks that do not limit the rate.
+    // These thread blocks do not limit the rate.
     let machine = machine.with_value("thread_block", "{ simple = { gb_per_second = 1e6 } }").unwrap();
     let importer = IMPORTERS.iter().find(|i| i.name() == "mscclpp").unwrap();
     let bytes = 16 << 20;
@@ -343,8 +345,8 @@ fn the_gpu_that_asks_for_a_sum_has_it_twice_on_its_links() {
     }
 }
 
-/// A sum in the switches takes the time of two steps and of 1 + 1/n of the vector, as a schedule and as a file; thread
-/// blocks of the file also copy the vector to scratch memory and back, and load and store the sums.
+/// A sum in the switches takes the time of two steps and of 1 + 1/n of the vector, as a schedule and as a file. The
+/// thread blocks of the file also copy the vector to scratch memory and back, and load and store the sums.
 #[test]
 fn sums_in_switches_and_their_files_take_one_time() {
     let machine = Machine::preset("dgx-h100").unwrap().with_value("packet_bytes", "16384").unwrap();

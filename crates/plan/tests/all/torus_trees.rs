@@ -1,4 +1,4 @@
-//! Trees of tori and of meshes of boards: their closed form compared with packets.
+//! Trees of tori and of meshes of boards: their closed form, compared with packets.
 
 use unisono_algorithms::{Params, Profile, find};
 use unisono_collective::Kind;
@@ -33,8 +33,8 @@ fn ratio(topology: &str, kind: Kind, lines: &str) -> f64 {
     planned.best().time.seconds / of_form
 }
 
-/// Packets take the time of the closed form, on links that are in use all the time, in both directions: a reduce is a
-/// broadcast in reverse.
+/// Packets take the time of the closed form, on links that are always busy in both directions: a reduce is a broadcast
+/// in reverse.
 #[test]
 fn packets_take_the_time_of_the_closed_form() {
     for (topology, lines) in [(TORUS, "rings"), (MESH, "rings"), (MESH, "switches")] {

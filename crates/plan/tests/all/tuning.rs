@@ -1,4 +1,5 @@
-//! The choices of `unisono tune`, from made-up times: no cliffs along ranks, one boundary between two sizes.
+//! The choices of `unisono tune`, from invented times: no cliffs between numbers of ranks, one boundary between two
+//! sizes.
 
 mod proposals;
 
@@ -28,7 +29,7 @@ fn sure(name: &'static str, column: &[f64]) -> Times {
     [(Contender::Algorithm(name), column.iter().copied().map(Some).collect())].into()
 }
 
-/// Draws deciding times at one number of ranks.
+/// Draws the deciding times on one number of ranks.
 fn end() -> impl Strategy<Value = Times> {
     (vec(seconds(), SIZES), vec(vec(option::of(seconds()), SIZES), NAMES.len())).prop_map(|(library, columns)| {
         let others: Vec<_> = NAMES.iter().copied().zip(columns.iter().map(Vec::as_slice)).collect();
@@ -36,7 +37,7 @@ fn end() -> impl Strategy<Value = Times> {
     })
 }
 
-/// Deciding times on two numbers of ranks, and a model's times on all numbers from one to the other.
+/// Deciding times on two numbers of ranks, and a model's times on all numbers from the first to the last.
 #[derive(Clone, Debug)]
 struct Table {
     first: u32,
@@ -67,7 +68,7 @@ prop_compose! {
         more in 1_u32..=30,
         low in end(),
         high in end(),
-        // A model with steps, like those at powers of two.
+        // A model with steps, such as those at powers of two.
         steps in vec(vec(seconds(), 4), NAMES.len()),
     ) -> Table {
         let column = |n: u32, steps: &[f64]| {
@@ -82,7 +83,7 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(300)))]
 
-    /// At n + 1 ranks, the choice takes at most `CLEARLY` times as long as the choice of n does, if that one serves.
+    /// At n + 1 ranks, the choice takes at most `CLEARLY` times as long as the contender chosen for n, if that serves.
     #[test]
     fn no_cliff_between_neighbouring_numbers_of_ranks(table in tables()) {
         let times: BTreeMap<u32, Times> = (table.first..=table.last).map(|n| (n, table.times(n))).collect();
@@ -119,7 +120,7 @@ proptest! {
         for (size, &name) in chosen.iter().enumerate() {
             prop_assert!(time(name, size) <= CLEARLY * library[size].min(schedule[size]));
         }
-        // An island of one size gains more than the two changes cost.
+        // A contender chosen for one size only must gain more than two changes cost.
         for (size, around) in chosen.windows(3).enumerate() {
             if around[0] == around[2] && around[0] != around[1] {
                 prop_assert!(time(around[0], size + 1) >= time(around[1], size + 1) * CLEARLY * (1.0 - 1e-12));
@@ -138,7 +139,7 @@ proptest! {
 
 #[test]
 fn a_model_without_steps_bends_the_interpolation() {
-    // The measured time is twice the model's at 4 and equal to it at 16; 8 is the middle of the logarithms.
+    // The measured time is twice the model's at 4 and equals it at 16; 8 is the middle of the logarithms.
     let (low, high) = (times(&[9.0], &[("a", &[Some(2.0)])]), times(&[9.0], &[("a", &[Some(2.0)])]));
     let models = [1.0, 2.0, 5.0].map(|time| sure("a", &[time]));
     let found = between(8, (4, &low), (16, &high), models.each_ref());
@@ -164,11 +165,12 @@ fn the_library_stays_where_nothing_is_clearly_faster() {
 
 #[test]
 fn regions_meet_where_both_take_equally_long() {
-    // In logarithms one takes 1 and 4, the other 2 and 2: they cross after a third of the way from 4 to 256 bytes.
+    // In powers of ten, the first takes 1 and 4, the second 2 and 2: they cross at a third of the logarithmic distance
+    // from 4 to 256 bytes.
     assert_eq!(boundary((4, 256), (10.0, 10_000.0), (100.0, 100.0)), 16);
 }
 
-/// A measurement of an allreduce on 4 and 8 ranks, in which recursive doubling wins for short vectors and the library
+/// In a measurement of an allreduce on 4 and 8 ranks, recursive doubling is faster for short vectors and the library
 /// otherwise: each number of ranks from 4 to 8 has regions that cover all sizes once.
 #[test]
 fn regions_cover_all_sizes_of_each_number_of_ranks() {
@@ -197,10 +199,10 @@ fn regions_cover_all_sizes_of_each_number_of_ranks() {
         assert_eq!(of[0].plan.as_ref().unwrap().problem.collective.ranks, ranks);
         assert!(of.last().unwrap().plan.is_none());
     }
-    // The regions meet between the second and the third size.
+    // The boundary is between the second and the third size.
     let at = found[0].last_bytes.unwrap();
     assert!((4 * 256..4 << 18).contains(&at), "{at}");
-    // Without the first size, calls below the second one are the library's.
+    // Without the first size, calls below the second size are the library's.
     let longer = Family {
         counts: counts[1..].to_vec(),
         cells: family.cells.iter().map(|(&ranks, of)| (ranks, of[1..].to_vec())).collect(),

@@ -14,7 +14,7 @@ use unisono_plan::{
     },
 };
 
-/// One iteration by the model.
+/// Returns one iteration by the model.
 fn iteration(workload: &Workload, machine: &Machine, part: &Part, overlap: bool) -> Iteration {
     let graph = workload.program();
     let prices = Prices::new(&graph, machine, part).unwrap();
@@ -26,7 +26,7 @@ fn workload(text: &str) -> Workload {
     Workload::from_toml(&format!("{head}{text}"), "w.toml").unwrap()
 }
 
-/// Seconds of compute of an iteration ("HammingMesh", artifact; which states 108 ms and 2.90 ms).
+/// The compute time of an iteration in microseconds ("HammingMesh", artifact, which states 108 ms and 2.90 ms).
 #[test]
 fn presets_read_and_compute_so_long() {
     let compute: Vec<(&str, u32, f64)> = WORKLOADS
@@ -39,13 +39,13 @@ fn presets_read_and_compute_so_long() {
         .collect();
     let expected = [
         ("cosmoflow", 1024, 93_610.0),
-        // 18,067 forward and 26,270 backward, as the motif executes.
+        // 18,067 us forward and 26,270 us backward, as the motif executes them.
         ("cosmoflow-artifact", 1024, 44_337.0),
         ("dlrm", 128, 2_901.0),
         ("dlrm-artifact", 128, 2_901.0),
         ("dlrm-artifact-rings", 128, 2_901.0),
         ("gpt-3", 384, 47_745.0),
-        // Of stages that go backward.
+        // The time of stages that run the backward pass.
         ("gpt-3-artifact", 384, 31_830.0),
         ("gpt-3-moe", 1536, 74_843.0),
         ("gpt-3-moe-artifact", 1536, 49_896.0),
@@ -64,7 +64,7 @@ fn a_timeline_by_hand() {
              algorithm = \"recursive-doubling\"\n"
         )
     };
-    // Each communication takes 30 us: two rounds.
+    // Each communication takes 30 us, in two rounds.
     let machine = "name = 'm'\nkind = 'endpoint'\nmodel = 'hockney'\nalpha_ns = 15000\nbeta_ns_per_byte = 0\n\
                    gamma_ns_per_byte = 0\n";
     let machine = Machine::from_toml(machine, "m").unwrap();
@@ -77,18 +77,18 @@ fn a_timeline_by_hand() {
             .map(|s| (s * 1e6).round())
     };
     let free = step("a", 10, &reduce(false)) + &step("b", 20, &reduce(false)) + &step("c", 50, "");
-    // a 0..10, b 10..30, c 30..80; communication 10..40 and 40..70.
+    // In us: a 0..10, b 10..30, c 30..80; communication 10..40 and 40..70.
     assert_eq!(run(&free, true), [80.0, 80.0, 60.0, 0.0]);
     assert_eq!(run(&free, false), [140.0, 80.0, 60.0, 60.0]);
     let held = step("a", 10, &reduce(true)) + &step("b", 20, &reduce(false)) + &step("c", 5, "");
-    // b 40..60, c 60..65, communication 10..40 and 60..90.
+    // In us: b 40..60, c 60..65, communication 10..40 and 60..90.
     assert_eq!(run(&held, true), [90.0, 35.0, 60.0, 55.0]);
     let waits = step("a", 10, &reduce(false)) + &step("b", 20, "") + &step("c", 5, "waits = true");
-    // b 10..30, c 40..45.
+    // In us: b 10..30, c 40..45.
     assert_eq!(run(&waits, true), [45.0, 35.0, 30.0, 10.0]);
 }
 
-/// Returns a step of every second stage, which reduces 1,000 floats over its shards.
+/// Returns a step of every second stage, which reduces 1,000 floats among its shards.
 fn stage(name: &str, us: u32, first: u32) -> String {
     format!(
         "[[steps]]\nname = \"{name}\"\ncompute_us = {us}\nonly = {{ dimension = \"stage\", first = {first}, every = 2 }}\n\
@@ -96,8 +96,8 @@ fn stage(name: &str, us: u32, first: u32) -> String {
     )
 }
 
-/// Returns four stages of two shards. Stages 0 and 2 compute 10 us while 1 and 3 compute `odd_us`; then neighbors swap
-/// 4 MB.
+/// Returns four stages of two shards. Stages 0 and 2 compute for 10 us while 1 and 3 compute for `odd_us`; then
+/// neighbors swap 4 MB.
 fn stages(odd_us: u32) -> Workload {
     let head = "name = \"w\"\n[[dimensions]]\nname = \"stage\"\nsize = 4\n[[dimensions]]\nname = \"shard\"\nsize = 2\n";
     let swap = "[[steps]]\nname = \"swap\"\n[[steps.communication]]\ncollective = \"exchange\"\nelements = 1000000\n\
@@ -120,7 +120,8 @@ fn ranks_of_other_steps_are_other_classes() {
     assert_eq!(program.groups[1].iter().collect::<Vec<_>>(), [[2, 3], [6, 7]]);
 }
 
-/// At all levels, the time is that of the longer stage with its allreduce and then of the messages in both directions.
+/// At all levels, the time is that of the longer stage with its allreduce, plus that of the messages in both
+/// directions.
 #[test]
 fn concurrent_stages_take_as_long_as_the_longer_one() {
     let torus = Machine::preset("torus2d-small").unwrap();
@@ -131,8 +132,8 @@ fn concurrent_stages_take_as_long_as_the_longer_one() {
         let named = Level::named(level, "w").unwrap();
         let seconds =
             Step { prices, accelerator: None, overlap: true, level: named }.report().unwrap().iteration.seconds;
-        // Shards are neighbors, so both messages of a pair of stages share one link of each of four planes, 50 GB/s
-        // each. A few microseconds more reduce 4 KB.
+        // Shards are neighbors, so both messages of a pair of stages share one link of each of four planes, at 50 GB/s
+        // each. Reducing 4 KB takes a few microseconds more.
         let least = 300e-6 + 2.0 * 4e6 / 200e9;
         assert!(seconds > least && seconds < least + 3e-6, "{level}: {seconds}");
     }
@@ -155,7 +156,7 @@ fn groups_and_places() {
     assert_eq!(groups(&w, &over(&["operator"])).of(9), Some((&[8, 9, 10, 11][..], 1)));
     assert_eq!(groups(&w, &over(&["data"])).of(9), Some((&[1, 5, 9, 13, 17, 21][..], 2)));
     assert_eq!(groups(&w, &over(&[])).of(9), Some((&(0..24).collect::<Vec<_>>()[..], 9)));
-    // 6 x 4 accelerators, in 2x2 blocks; on a network of 4 rows the workload is turned.
+    // The workload takes 6 x 4 accelerators in 2x2 blocks; on a network of 4 rows it is turned by 90 degrees.
     let upright = places(&w, "m", &[8, 4]).unwrap();
     assert_eq!(upright[..5], [0, 1, 4, 5, 2]);
     let turned = places(&w, "m", &[4, 8]).unwrap();
@@ -170,7 +171,7 @@ fn groups_and_places() {
     assert!(refused(&[3, 100]).contains("which do not fit on the 3x100 of m"));
 }
 
-/// A workload whose model takes a rectangle, with one copy in its file.
+/// Returns a workload whose model takes a rectangle, with one copy in its file.
 fn one_copy([rows, cols]: [u32; 2]) -> Workload {
     let size = rows * cols;
     let text = format!(
@@ -181,7 +182,7 @@ fn one_copy([rows, cols]: [u32; 2]) -> Workload {
     Workload::from_toml(&text, "w.toml").unwrap()
 }
 
-/// All copies fit, and no grid of more copies does, upright or turned.
+/// All copies fit, and no grid of more copies fits, upright or turned.
 #[test]
 fn copies_fill_a_machine() {
     for model in [[1, 1], [2, 2], [1, 3], [4, 2], [3, 5]] {
@@ -267,8 +268,8 @@ fn mistakes_are_named() {
     );
 }
 
-/// A group lies in the rows and columns of its dimension, alone as beside others: by `bucket`, 5194816 floats go over
-/// four links of 4 x 50 GB/s, there and back, and 4 x 31 messages of 80 ns and twice 1 ns.
+/// A group has the rows and columns of its dimension, alone or beside others: with `bucket`, 5194816 floats cross four
+/// links of 4 x 50 GB/s, in both directions, with 4 x 31 messages of 80 ns and twice 1 ns.
 #[test]
 fn on_a_torus() {
     let torus = Machine::preset("torus2d-small").unwrap();
@@ -294,6 +295,6 @@ fn a_group_in_a_corner_has_rows_and_columns() {
         let part = Part::Places(places(&asked, "torus", &[32, 32]).unwrap());
         iteration(&asked, &torus, &part, true).seconds
     };
-    // 2 (7 + 3) rounds along the sides, and 2 x 31 in a row.
+    // There are 2 (7 + 3) rounds along the sides, and 2 x 31 in a row.
     assert!(bucket("[8, 4]") < 0.7 * bucket("[1, 32]"));
 }

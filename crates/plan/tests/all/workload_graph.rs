@@ -1,4 +1,4 @@
-//! Programs on the clock and on machines.
+//! Programs timed by the clock and on machines.
 
 use proptest::prelude::*;
 use unisono_collective::Kind;
@@ -42,8 +42,8 @@ fn graph(ranks: u32, groups: Vec<Groups>, classes: Vec<RankClass>) -> WorkloadGr
     }
 }
 
-/// Draws a program of several classes, with the lengths of their nodes. Node n of every class is of the same kind:
-/// compute, or an allreduce within or across classes.
+/// Draws a program of several classes, with the times of their nodes. Node n of every class has the same kind: compute,
+/// or an allreduce within or across classes.
 fn random() -> impl Strategy<Value = (WorkloadGraph, Vec<Vec<f64>>)> {
     (1_usize..4, 1_usize..24).prop_flat_map(|(classes, nodes)| {
         let kinds = prop::collection::vec(0_u32..4, nodes);
@@ -51,7 +51,7 @@ fn random() -> impl Strategy<Value = (WorkloadGraph, Vec<Vec<f64>>)> {
         let after = prop::collection::vec(prop::collection::vec((0_u32..32, 0_u32..32), nodes), classes);
         (kinds, lengths, after).prop_map(move |(kinds, lengths, after)| {
             let ranks = u32::try_from(2 * classes).unwrap();
-            // Within the classes, and across all of them.
+            // Groups within the classes, and across all of them.
             let within = Groups::new(ranks, (0..ranks / 2).map(|c| vec![2 * c, 2 * c + 1])).unwrap();
             let node = |class: usize, n: usize| {
                 let (a, b) = after[class][n];
@@ -74,8 +74,8 @@ fn random() -> impl Strategy<Value = (WorkloadGraph, Vec<Vec<f64>>)> {
     })
 }
 
-/// Returns the earliest times that satisfy all constraints, by raising them until nothing changes. Both sets of groups
-/// of [`random`] span all classes, so node n of each class meets node n of all others.
+/// Returns the earliest times that satisfy all constraints, by raising times until nothing changes. Both sets of groups
+/// of [`random`] span all classes, so node n of each class waits for node n of all others.
 fn relaxed(graph: &WorkloadGraph, lengths: &[Vec<f64>], overlap: bool) -> Vec<Vec<Interval>> {
     let classes = graph.classes.len();
     let mut times: Vec<Vec<Interval>> = lengths.iter().map(|of| vec![Interval::default(); of.len()]).collect();
@@ -132,14 +132,14 @@ fn the_steps_of_a_workload_hold_each_other_back() {
         Work::Compute(Compute::Measured { seconds }) => seconds,
         _ => 25e-6,
     };
-    // a 0..10, its communication to 35 and, blocking, to 60; b 60..130, its communication to 155 and 180; c 130..135; d
-    // waits for all, 180..185, and communicates to 210.
+    // In us: a 0..10, its communication to 35 and, blocking, to 60; b 60..130, its communication to 155 and 180; c
+    // 130..135; d waits for all, 180..185, and communicates to 210.
     let end = Clock::new(&program, true, seconds).unwrap().end(0);
     assert!((end - 210e-6).abs() < 1e-12, "{end}");
 }
 
-/// Messages to several partners are sent at once, in the workload and in its program: rank 0 of four sends 1 MB over
-/// each of two links in 20 us.
+/// Messages to several partners are sent at once, in the workload and in its program: rank 0 of four sends 1 MB on each
+/// of two links in 20 us.
 #[test]
 fn partners_exchange_at_once() {
     let text = "name = \"w\"\n[[dimensions]]\nname = \"d\"\nsize = 4\n[[steps]]\nname = \"s\"\n[[steps.communication]]\n\
@@ -157,7 +157,7 @@ fn partners_exchange_at_once() {
         assert!((seconds / 20e-6 - 1.0).abs() < 0.02, "{level:?}: {seconds}");
         assert_eq!((report.collectives[0].kind, report.collectives[0].groups), ("exchange", 8));
     }
-    // A rank of a machine without links sends one message at a time.
+    // On a machine without links, a rank sends one message at a time.
     let archer = Machine::preset("archer").unwrap();
     let seconds = |partners: &str| {
         let program = Workload::from_toml(&text.replace("[1, 2]", partners), "w.toml").unwrap().program();
@@ -199,7 +199,7 @@ fn task_graph(nodes: Vec<Vec<WorkNode>>) -> WorkloadGraph {
     WorkloadGraph { queues: Queues::AsReady, ..graph(ranks, Vec::new(), classes) }
 }
 
-/// Times a program: compute takes its seconds, a message one second a byte.
+/// Returns the begin and end of each node: compute takes its seconds, a message one second a byte.
 fn clocked(program: &WorkloadGraph, overlap: bool) -> Vec<Vec<(f64, f64)>> {
     let seconds = |class: usize, node: usize| match program.classes[class].nodes[node].work {
         Work::Compute(Compute::Measured { seconds }) => seconds,
@@ -212,7 +212,7 @@ fn clocked(program: &WorkloadGraph, overlap: bool) -> Vec<Vec<(f64, f64)>> {
 
 #[test]
 fn stages_of_a_pipeline_wait_for_messages() {
-    // Two microbatches: rank 0 computes 3 s each and sends 2 bytes, rank 1 computes 4 s on each.
+    // Two microbatches: rank 0 computes 3 s on each and sends 2 bytes, rank 1 computes 4 s on each.
     let first = vec![compute(3.0, &[]), send(1, 2, &[0]), compute(3.0, &[0]), send(1, 2, &[2])];
     let second = vec![receive(0, 2, &[]), compute(4.0, &[0]), receive(0, 2, &[]), compute(4.0, &[2])];
     let times = clocked(&task_graph(vec![first, second]), true);
@@ -236,7 +236,7 @@ fn a_node_may_wait_for_the_begin_of_another() {
     begun.begun = vec![0];
     let times = clocked(&task_graph(vec![vec![send(1, 9, &[]), begun], vec![receive(0, 9, &[])]]), true);
     assert_eq!(times[0], [(0.0, 9.0), (0.0, 1.0)]);
-    // Without overlap one queue does both.
+    // Without overlap, one queue does both.
     let mut begun = compute(1.0, &[]);
     begun.begun = vec![0];
     let times = clocked(&task_graph(vec![vec![send(1, 9, &[]), begun], vec![receive(0, 9, &[])]]), false);
@@ -251,7 +251,7 @@ fn messages_in_a_circle_are_named() {
     let begin =
         "rank 0 waits in node 0 ('message') for a message that rank 1 cannot send, because ranks wait for each other";
     assert!(message.starts_with(begin), "{message}");
-    // There is no circle if the sends wait for nothing, unless a queue works in program order.
+    // There is no cycle if the sends wait for nothing, unless a queue works in program order.
     let exchange = |other| vec![receive(other, 4, &[]), send(other, 4, &[])];
     let mut program = task_graph(vec![exchange(1), exchange(0)]);
     assert!(Clock::new(&program, true, |_, _| 1.0).is_ok());

@@ -1,7 +1,7 @@
-//! Arcs and ranks that are equivalent, so that one price applies to many arcs and one source to many ranks.
+//! Classes of equivalent arcs and ranks, so that one price applies to many arcs and one source represents many ranks.
 //!
-//! Nodes get colors by the arcs that leave and enter them, and arcs by the nodes that they join, until nothing changes.
-//! Classes are split further if shortest paths at equal prices load their arcs differently.
+//! Nodes are colored by the arcs that leave and enter them, and arcs by the nodes at their ends, until no color
+//! changes. Classes are split further if shortest paths at equal prices load their arcs differently.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{interrupt, narrow};
@@ -13,12 +13,12 @@ use crate::Graph;
 pub(super) struct Alike {
     pub(super) class: Vec<u32>,
     pub(super) classes: usize,
-    /// One rank of each class, with the number of ranks in it.
+    /// One rank of each class, with the number of ranks in the class.
     pub(super) sources: Vec<(u32, u64)>,
 }
 
 impl Alike {
-    /// Refines classes of arcs until nodes of one color have arcs of the same classes.
+    /// Refines classes of arcs until all nodes of a color have arcs of the same classes.
     pub(super) fn refine(graph: &Graph, entering: &Entering, start: Vec<u32>) -> Self {
         let mut color: Vec<u32> = (0..graph.nodes()).map(|node| u32::from(node >= graph.ranks())).collect();
         let mut class = start;
@@ -82,7 +82,8 @@ impl Alike {
     }
 }
 
-/// Gives equal items equal numbers, in the order of their first occurrence.
+/// Numbers items in the order of first occurrence, equal items alike; returns the numbers and the count of different
+/// items.
 pub(super) fn numbered<T: std::hash::Hash + Eq>(items: impl Iterator<Item = T>) -> (Vec<u32>, usize) {
     let mut known = FxHashMap::default();
     let of = items

@@ -1,16 +1,16 @@
-//! The concurrent flow of an all-to-all: prices of links that bound its time.
+//! The concurrent flow of an all-to-all: prices of links that bound its time from below.
 //!
-//! Every rank sends one unit to each other rank, along any paths, also over other ranks. Let every arc have a price p.
-//! A unit from s to t pays at least the distance d(s, t) at these prices, and all arcs together receive at most the sum
-//! of p x rate in every unit of time. So the time is at least
+//! Every rank sends one unit to each other rank, along any paths, also through other ranks. Let every arc have a price
+//! p. A unit from s to t pays at least the distance d(s, t) at these prices, and all arcs together receive at most the
+//! sum of p x rate in each unit of time. So the time is at least
 //!
 //!   (sum over pairs of d(s, t)) / (sum over arcs of p x rate).
 //!
 //! This holds for any prices. The largest ratio is the least time of the flow, by the duality of linear programs
-//! (maximum concurrent flow: Shahrokhi and Matula, 1990). Prices are found by cutting planes (Kelley, 1960): at any
-//! prices the loads of the shortest paths limit the sum of distances. Equivalent arcs get one price (refinement of
-//! colors; Grohe et al., 2014), which keeps the programs small. If too many arcs differ, weights of arcs are multiplied
-//! according to their loads instead (Plotkin, Shmoys and Tardos, 1995), which gives a bound near the largest.
+//! (maximum concurrent flow: Shahrokhi and Matula, 1990). Prices are found by cutting planes (Kelley, 1960): the loads
+//! of shortest paths at some prices limit the sum of distances at all prices. Equivalent arcs get one price (refinement
+//! of colors; Grohe et al., 2014), which keeps the programs small. If too many arcs differ, each arc's weight is
+//! multiplied according to its load instead (Plotkin, Shmoys and Tardos, 1995), which gives nearly the largest bound.
 //!
 //! Prices are whole numbers, and the bound is computed from them without rounding.
 
@@ -26,20 +26,20 @@ pub(crate) use self::router::{Entering, Search};
 use self::{alike::Alike, planes::Planes, router::Router};
 use crate::{Certificate, CertificateError, Fabric, Graph, fabric::size, translated::Steps};
 
-/// Prices of arcs and the time that they prove.
+/// Prices of arcs, and the least time that follows from them.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConcurrentFlow {
     /// The price of each arc of the graph.
     pub prices: Vec<u64>,
-    /// The sum of distances and the sum of price times rate; their ratio is the time of one unit from every rank to
-    /// each other rank.
+    /// The sum of distances and the sum of price times rate; their quotient is the least time of one unit from every
+    /// rank to each other rank.
     pub time: (u128, u128),
 }
 
-/// A cache of the flow of a graph; `None` if there is no flow.
+/// A cache of the flow of a graph, which holds `None` if there is no flow.
 pub(crate) type Known = OnceLock<Option<Shared<ConcurrentFlow>>>;
 
-/// The largest product of ranks and arcs for which the flow is computed, unless all ranks see the same network.
+/// The largest product of ranks and arcs for which the flow is computed, unless the network looks alike from all ranks.
 const MOST_PRICED: u64 = 1 << 23;
 
 impl Fabric {
@@ -55,7 +55,7 @@ impl Fabric {
 }
 
 impl ConcurrentFlow {
-    /// Returns the time of one unit from every rank to each other rank.
+    /// Returns the least time for one unit from every rank to each other rank.
     pub fn time(&self) -> f64 {
         self.time.0 as f64 / self.time.1 as f64
     }
@@ -70,17 +70,17 @@ impl Certificate {
         Self { prices }
     }
 
-    /// Returns the proved time of one unit from every rank to each other rank, as a fraction.
+    /// Returns the least time of one unit from every rank to each other rank as a fraction.
     ///
     /// # Errors
-    /// The prices do not fit the network, or a rank cannot be reached.
+    /// Returns an error if the prices do not fit the network, or a rank cannot be reached.
     pub fn flow_bound(&self, graph: &Graph) -> Result<(u128, u128), CertificateError> {
         let prices = self.of_arcs(graph)?;
         proved(graph, &prices, 0..graph.ranks()).ok_or(CertificateError::Unreachable)
     }
 }
 
-/// Returns the sum of distances from some ranks to all, and the sum of price times rate.
+/// Returns the sum of distances from the ranks `from` to all, and the sum of price times rate.
 pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) -> Option<(u128, u128)> {
     let capacity = graph.arcs().iter().zip(prices).map(|(arc, &p)| u128::from(arc.rate) * u128::from(p)).sum();
     let mut search = Search::new(graph);
@@ -95,14 +95,15 @@ pub fn proved(graph: &Graph, prices: &[u64], from: impl Iterator<Item = u32>) ->
     Some((sum, capacity))
 }
 
-/// The largest price; it keeps sums of prices along paths far from overflow.
+/// The largest price; sums of prices along paths stay far from overflow.
 const SCALE: f64 = (1 << 20) as f64;
 /// The largest product of classes of arcs and classes of ranks for which cutting planes are used.
 const MOST_EXACT: usize = 1 << 14;
-/// The number of times that classes are split by the loads at the best prices.
+/// The most rounds in which classes are split by the loads at the best prices.
 const MOST_SPLITS: usize = 3;
 
-/// On a network that all ranks see alike, ranks form one class, and so do the arcs of each step.
+/// Computes the flow of a network that looks alike from all ranks: ranks form one class, and so do the arcs of each
+/// step.
 fn of_steps(graph: &Graph, steps: &Steps) -> Option<ConcurrentFlow> {
     let alike = Alike {
         class: graph.arcs().iter().map(|arc| steps.step(arc.from, arc.to)).collect(),
@@ -148,11 +149,10 @@ pub fn of_graph(graph: &Graph) -> Option<ConcurrentFlow> {
 
 /// The number of rounds in which weights are multiplied.
 const MOST_MULTIPLIED: u32 = 120;
-/// The largest change of a weight's logarithm in the first round.
+/// The largest change of the logarithm of a weight in the first round.
 const FIRST_STEP: f64 = 0.5;
 
-/// Improves prices: multiplies the weight of every arc, its price times its rate, according to its load by shortest
-/// paths.
+/// Improves prices: multiplies the weight of every arc (price times rate) according to its load by shortest paths.
 pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<ConcurrentFlow> {
     let graph = router.graph;
     let arcs = graph.arcs();
@@ -175,7 +175,7 @@ pub fn multiplied(router: &mut Router, mut best: ConcurrentFlow) -> Option<Concu
         if found.time() > best.time() {
             best = found;
         }
-        // The mean of the busy times, by weight, is the bound.
+        // The mean of the busy times, by weight of arcs, is the bound.
         for (at, log) in logs.iter_mut().enumerate() {
             *log += step * (load[at] / rate(at) - time) / (busiest - time).max(time * 1e-6);
         }

@@ -1,8 +1,9 @@
 //! Prices of classes of arcs by cutting planes (Kelley, 1960).
 //!
-//! The loads L of the shortest paths from a source, at any prices, limit its sum of distances z at all prices p: z is
-//! at most the sum of L x p. The program maximizes the sum of all z over the planes found so far; the rates at their
-//! prices sum to 1. Prices are mixed with those of the best bound (Wentges, 1997), which takes fewer rounds.
+//! The loads L of the shortest paths from a source at some prices limit the source's sum of distances z at all prices
+//! p: z is at most the sum of L x p. The program maximizes the sum of all z under the planes found so far, with the sum
+//! of rate times price equal to 1. Prices are mixed with those of the best bound (Wentges, 1997), which takes fewer
+//! rounds.
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 use unisono_base::rounded;
@@ -10,21 +11,23 @@ use unisono_base::rounded;
 use super::{SCALE, alike::Alike, router::Router};
 use crate::Graph;
 
-/// The most rounds.
+/// The most rounds of adding planes.
 const MOST_ROUNDS: usize = 300;
-/// The weight of the prices of the best bound (Wentges, 1997).
+/// The weight of the best bound's prices in the mix, from 0 to 1.
 const SMOOTHING: f64 = 0.3;
-/// Relative differences that are ignored.
+/// The relative difference up to which a bound counts as optimal.
 const CLOSE: f64 = 1e-7;
 
-/// The linear program over the cutting planes found so far.
+/// The linear program of the cutting planes found so far.
 pub(super) struct Planes<'a> {
     alike: &'a Alike,
-    /// The rate of each class, divided by the largest.
+    /// The rate of each class of arcs, divided by the largest.
     rates: Vec<f64>,
-    /// For each plane, a class of ranks with its loads on classes of arcs.
+    /// For each plane, its class of ranks and its loads on classes of arcs.
     planes: Vec<(usize, Vec<(u32, f64)>)>,
+    /// The present price of each class of arcs.
     prices: Vec<f64>,
+    /// The present sum of distances of each class of ranks.
     values: Vec<f64>,
 }
 
@@ -64,7 +67,7 @@ impl<'a> Planes<'a> {
             exact = false;
             most = self.maximize()?;
         }
-        // Optimal prices are often small multiples of a common unit.
+        // Optimal prices are often multiples of a common unit, so whole prices can be exact.
         let least = self.prices.iter().copied().filter(|&p| p > 1e-6 * max(&self.prices)).fold(f64::INFINITY, f64::min);
         for times in 1..=24 {
             let scaled = |price: f64| price / least * f64::from(times);
@@ -83,7 +86,7 @@ impl<'a> Planes<'a> {
         Some(whole_best)
     }
 
-    /// Returns the bound at whole prices, and the number of new planes.
+    /// Returns the bound at whole prices, and the number of planes added (none unless `keep`).
     pub(super) fn price(&mut self, router: &mut Router, prices: &[u64], keep: bool) -> Option<(f64, usize)> {
         let of_arcs = self.alike.of_arcs(prices);
         let capacity: f64 = self.rates.iter().zip(prices).map(|(rate, &price)| rate * price as f64).sum();
@@ -103,7 +106,7 @@ impl<'a> Planes<'a> {
         Some((sum / capacity, found))
     }
 
-    /// Finds the prices at which the planes allow the largest sum of distances, and returns this sum.
+    /// Finds the prices at which the planes allow the largest sum of distances. Returns that sum.
     pub(super) fn maximize(&mut self) -> Option<f64> {
         let mut problem = Problem::new(OptimizationDirection::Maximize);
         let prices: Vec<_> = self.prices.iter().map(|_| problem.add_var(0.0, (0.0, f64::INFINITY))).collect();
@@ -127,7 +130,7 @@ pub(super) fn max(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::MIN_POSITIVE, f64::max)
 }
 
-/// Returns whole numbers in proportion to prices, the largest of which becomes `scale`.
+/// Returns prices scaled so that the largest becomes `scale`, and rounded to integers.
 pub(super) fn whole(prices: &[f64], scale: f64) -> Vec<u64> {
     let most = max(prices);
     prices.iter().map(|price| rounded((price / most * scale).round())).collect()

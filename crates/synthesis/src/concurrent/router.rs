@@ -1,4 +1,4 @@
-//! Shortest paths from one source at given prices, and the loads that they put on arcs.
+//! Shortest paths from a source at given prices, and the loads that they put on arcs.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -6,11 +6,11 @@ use unisono_base::{interrupt, narrow};
 
 use crate::Graph;
 
-/// The cheapest paths from one node to all (Dijkstra, 1959), with the fewest arcs among equal ones.
+/// The cheapest paths from one node to all (Dijkstra, 1959), with the fewest arcs among equally cheap paths.
 pub(crate) struct Search {
     pub(crate) price: Vec<u64>,
     hops: Vec<u32>,
-    /// The nodes in the order of their price.
+    /// The nodes that are reached, sorted by price.
     pub(crate) order: Vec<u32>,
     done: Vec<bool>,
     open: BinaryHeap<Reverse<(u64, u32, u32)>>,
@@ -76,12 +76,12 @@ impl Entering {
     }
 }
 
-/// Loads of shortest paths at given prices.
+/// The loads of arcs by shortest paths at given prices.
 pub struct Router<'a> {
     pub(super) graph: &'a Graph,
     pub(super) entering: Entering,
     search: Search,
-    /// The units that pass each node.
+    /// The units that reach each node.
     through: Vec<f64>,
 }
 
@@ -91,8 +91,8 @@ impl<'a> Router<'a> {
         Self { graph, entering: Entering::new(graph), search: Search::new(graph), through }
     }
 
-    /// Sends a unit from a rank to each other one, split evenly over the shortest paths, and calls `add` with each arc
-    /// and its load. Returns the sum of distances; `None` if a rank cannot be reached.
+    /// Sends a unit from a rank to each other rank, split in proportion to rates among the shortest paths, and calls
+    /// `add` with each arc and its load. Returns the sum of distances; `None` if a rank cannot be reached.
     pub(super) fn route(&mut self, prices: &[u64], from: u32, mut add: impl FnMut(u32, f64)) -> Option<u64> {
         interrupt::check();
         let Self { graph, entering, search, through } = self;

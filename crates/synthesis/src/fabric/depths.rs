@@ -1,4 +1,4 @@
-//! The depths of forests that a plan tries.
+//! Limits on the depth of forests that a plan tries.
 
 use unisono_base::interrupt::poll;
 
@@ -6,10 +6,10 @@ use super::{Fabric, NoForest, Roots, kept, sizes::MOST_QUICK};
 use crate::relaying::relay_depth;
 
 impl Fabric {
-    /// Returns the least depth of any forest.
+    /// Returns the least depth that any forest can have.
     ///
     /// # Errors
-    /// A rank is not connected, or there are too many.
+    /// Returns an error if a rank cannot be reached, or the network is too large.
     pub fn least_depth(&self, roots: Roots) -> Result<u32, NoForest> {
         if let Some(steps) = self.alike(roots) {
             return Ok(steps.depth());
@@ -17,7 +17,7 @@ impl Fabric {
         kept(&self.depths, roots, || self.depth_of_ways(roots))
     }
 
-    /// Returns the least depth of a forest whose messages go from rank to rank over relays only.
+    /// Returns the least depth of a forest each of whose messages passes relays only.
     fn depth_of_ways(&self, roots: Roots) -> Result<u32, NoForest> {
         let graph = self.packed(roots)?;
         let pairs: Vec<Vec<bool>> = (0..graph.ranks()).map(|rank| graph.reached(rank)).collect();
@@ -41,13 +41,13 @@ impl Fabric {
         if most == u32::MAX { Err(NoForest::Unreachable) } else { Ok(most) }
     }
 
-    /// Returns the default limit on the depth: the largest of [`Fabric::ladder`].
+    /// Returns the default limit on the depth: the largest of those in [`Fabric::ladder`].
     pub fn usual_depth(&self, roots: Roots, least: u32) -> u32 {
         *self.ladder(roots, least).last().expect("the least depth")
     }
 
-    /// Returns the limits on the depth that a plan tries: the least, and larger ones with times nearer to the cut. For
-    /// many ranks only the least and the largest are tried.
+    /// Returns the limits on the depth that a plan tries: the least, and larger limits with times nearer to the cut.
+    /// For many ranks only the least and the largest limit are tried.
     pub fn depths(&self, roots: Roots, least: u32) -> Vec<u32> {
         let mut depths = self.ladder(roots, least);
         if self.graph.ranks() > MOST_QUICK && depths.len() > 2 {
@@ -56,8 +56,8 @@ impl Fabric {
         depths
     }
 
-    /// Returns the least depth and 1, 2, 3, 4, 6, ... more until the time is near the cut, or near that of unlimited
-    /// depth. Depths that do not reduce the time are omitted.
+    /// Returns the least depth, and depths larger by 1, 2, 3, 4, 6, ... until the time is near the cut, or near that of
+    /// unlimited depth. Depths that do not reduce the time are omitted.
     fn ladder(&self, roots: Roots, least: u32) -> Vec<u32> {
         const NEAR: f64 = 1.02;
         let mut depths = vec![least];

@@ -1,4 +1,4 @@
-//! Forests of a fabric, from linear programs or grown.
+//! The forests of a fabric, from linear programs or grown.
 
 use std::sync::{Arc as Shared, PoisonError};
 
@@ -18,18 +18,18 @@ use crate::{
     tree_cache,
 };
 
-/// A block size at which the choice of trees ignores latencies.
+/// A chunk size in bytes at which the choice of trees ignores latencies.
 const LONG: u64 = 1 << 32;
-/// The largest product of trees of all roots and pairs of ranks for which forests are grown in time.
+/// The largest product of the trees of all roots and the pairs of ranks for which [`arrivals::grow`] is used.
 const MOST_TIMED: u64 = 1 << 19;
-/// The number of trees of one root in a packing over the trees of all ranks.
+/// The number of trees of one root in a packing composed of the trees of all ranks.
 const SPREAD_SHARES: u32 = 1 << 9;
 
 impl Fabric {
-    /// Returns a forest of whole chunks no deeper than `depth`, for blocks of `bytes`.
+    /// Returns a forest of whole chunks with at most `depth` edges on a path. A chunk has `bytes` bytes.
     ///
     /// # Errors
-    /// The ranks are too many or too far apart; the solver failed; the work is over a limit.
+    /// Returns an error if the ranks are too many or too far apart, the solver fails, or the work exceeds a limit.
     pub fn forest(
         &self,
         roots: Roots,
@@ -49,12 +49,12 @@ impl Fabric {
     }
 
     /// Returns the class of blocks for which latencies of links influence the choice of trees: the logarithm of their
-    /// bytes. None if all links have the same latency, and for long blocks, whose time the differences hardly change:
-    /// this halves the work, because trees are grown once, and not twice and then in time.
+    /// bytes. `None` if all links have the same latency, and for long blocks, whose time the differences hardly change:
+    /// this saves work, because trees are grown once, not twice and then once more by arrival times.
     pub(super) fn class(&self, roots: Roots, chunks: u32, bytes: u64) -> Option<u32> {
         const SMALL: f64 = 1e-3;
         const LEAST: f64 = 16.0;
-        // Chunks of one root that are spread over the trees of all ranks ignore latencies.
+        // Chunks of one root that are spread along the trees of all ranks ignore latencies.
         let is_spread = roots != Roots::All && self.spreads();
         if self.hops_ns.is_empty()
             || !self.grows()
@@ -71,8 +71,8 @@ impl Fabric {
         (longest > block.max(LEAST)).then(|| narrow(rounded(block.max(LEAST).log2().round())))
     }
 
-    /// Returns for each arc its latency above the least of all, in units of the time of blocks of a class. It is
-    /// limited to a fraction of the time of any forest, because otherwise all other arcs would seem free.
+    /// Returns for each arc how much its latency exceeds the least latency, in units of the time of blocks of a class,
+    /// limited to a fraction of the least time of a forest: beyond it, all other arcs would seem free.
     fn late(&self, roots: Roots, class: u32) -> Result<Vec<f64>, NoForest> {
         const MOST: f64 = 1.0 / 3.0;
         let most = MOST * self.cut(roots).time();
@@ -82,11 +82,11 @@ impl Fabric {
         Ok(all.into_iter().map(|latency| ((latency - least) * unit).min(most)).collect())
     }
 
-    /// Returns the nanoseconds of the busiest link in a packing for blocks of `bytes`: no forest of this depth that is
-    /// found ends earlier.
+    /// Returns the busy time of the busiest link in a packing for blocks of `bytes`, in nanoseconds, which no forest of
+    /// this depth from [`Fabric::forest`] beats.
     ///
     /// # Errors
-    /// As [`Fabric::forest`].
+    /// Returns the errors of [`Fabric::forest`].
     pub fn fluid_ns(&self, roots: Roots, depth: u32, bytes: u64) -> Result<f64, NoForest> {
         Ok(self.packing(roots, Some(depth))?.time * bytes as f64 / self.graph.bytes_per_ns())
     }
@@ -104,7 +104,7 @@ impl Fabric {
         };
         let of_grown = |grown| listed(Shared::clone(self.symmetry(roots)), self.representatives(roots), grown);
         if let Some(class) = class {
-            // Short blocks: of the forests grown with and without latencies, the one that ends first.
+            // Short blocks: the forest that ends first of those grown with and without latencies.
             let late = of_grown(self.grown(roots, depth, chunks, &self.late(roots, class)?)?);
             let other = self.make(roots, depth, chunks, None)?;
             let end = |forest: &Forest| self.times_of(forest, (1 << class) / u64::from(chunks), true, Runs::Down).end;
@@ -122,8 +122,8 @@ impl Fabric {
             Some(grown) if roots == Roots::All || self.spreads() => return Ok(grown),
             grown => grown,
         };
-        // A packing may give chunks unequal shares of its trees. For one root, either the packing or the grown forest
-        // may be better.
+        // A packing may use its trees for unequal numbers of chunks. For one root, the packing or the grown forest may
+        // be better.
         let list = roots.list(self.graph.ranks());
         let back = self.back(roots);
         let (trees, time) =
@@ -132,8 +132,8 @@ impl Fabric {
         Ok(grown.filter(|grown| grown.time <= time).unwrap_or_else(|| listed(none(), list, Growth { trees, time })))
     }
 
-    /// Returns a forest of all roots that is grown in time for blocks of a class, or none if it takes too much work.
-    /// `known` is a forest that ends at `end`. If there are many chunks, several of them share each tree of a forest of
+    /// Returns a forest of all roots from [`arrivals::grow`], for blocks of a class; `None` if it takes too much work.
+    /// `known` is a forest that ends at `end`. If there are many chunks, several of them use each tree of a forest of
     /// fewer chunks.
     fn timed(
         &self,
@@ -169,7 +169,7 @@ impl Fabric {
         Ok(Some(Forest::listed(ranks, chunks, RootTrees { symmetry, roots: list, of: trees }, time)))
     }
 
-    /// Returns the time of the busiest link if each tree carries one unit.
+    /// Returns the busy time of the busiest link if each tree carries one unit.
     fn busiest(&self, roots: Roots, trees: &[Vec<Shared<Tree>>]) -> f64 {
         let symmetry = self.symmetry(roots);
         let mut load = vec![0.0; symmetry.classes()];
@@ -179,8 +179,8 @@ impl Fabric {
         busy.fold(0.0, f64::max)
     }
 
-    /// Returns trees of whole chunks of each root, and the time of the busiest arc. Of many chunks, equal numbers share
-    /// each tree of a full set; a smaller set is grown for the remaining chunks.
+    /// Returns the tree of each chunk of each root, and the time of the busiest arc. Of many chunks, equal numbers use
+    /// each tree of a full set; a smaller set is grown for the rest.
     fn grown(&self, roots: Roots, depth: Option<u32>, chunks: u32, late: &[f64]) -> Result<Growth, NoForest> {
         let graph = self.packed(roots)?;
         if let Some(spread) = self.spread(roots, depth, chunks) {
@@ -201,7 +201,7 @@ impl Fabric {
         Ok(Growth { trees: of, time })
     }
 
-    /// Returns trees of one root over those of all ranks, if these exist and are no deeper than `depth`.
+    /// Returns trees of one root composed of those of all ranks, if they exist and are no deeper than `depth`.
     fn spread(&self, roots: Roots, depth: Option<u32>, chunks: u32) -> Option<Result<Growth, NoForest>> {
         let Roots::One(root) = roots else { return None };
         let over = self.spread_over(roots).filter(|over| depth.is_none_or(|most| most >= relay_depth(over)))?;
@@ -211,8 +211,8 @@ impl Fabric {
         Some(relay(graph, root, &own, chunks, self.cut(roots).time()).map_err(no_forest))
     }
 
-    /// Returns the forest of one chunk of each rank, over which the chunks of one root are spread if many ranks are
-    /// equivalent.
+    /// Returns the forest of one chunk of each rank, along which the chunks of one root are spread; `None` if they are
+    /// not.
     pub(super) fn spread_over(&self, roots: Roots) -> Option<Shared<Forest>> {
         let all = Roots::All;
         if roots == all || !self.spreads() {
@@ -222,13 +222,13 @@ impl Fabric {
         self.forest(all, Some(self.usual_depth(all, least)), 1, LONG).ok()
     }
 
-    /// Returns whether forests are grown instead of found by linear programs.
+    /// Returns whether forests are grown, not found by linear programs.
     pub(super) fn grows(&self) -> bool {
         self.graph.ranks() > MOST_QUICK
     }
 
-    /// Returns a time of packings that is near enough to the cut. Whole chunks of many ranks are farther from it in any
-    /// case, and the last steps towards it take longest.
+    /// Returns the time, near the cut, at which packings are good enough. Whole chunks of many ranks are farther from
+    /// the cut in any case, and the last steps towards it take longest.
     fn enough(&self, roots: Roots) -> f64 {
         let near = match self.graph.ranks() {
             0..=MOST_QUICK => 1.0,
@@ -238,10 +238,10 @@ impl Fabric {
         near * self.cut(roots).time()
     }
 
-    /// Returns the packing of a forest of many chunks.
+    /// Returns the packing that approximates a forest of many chunks.
     ///
     /// # Errors
-    /// As [`Fabric::forest`].
+    /// Returns the errors of [`Fabric::forest`].
     pub fn packing(&self, roots: Roots, depth: Option<u32>) -> Result<Shared<Packing>, NoForest> {
         let graph = self.packed(roots)?;
         let ranks = graph.ranks();
@@ -250,10 +250,9 @@ impl Fabric {
                 return self.grown_packing(roots, depth).map(Shared::new);
             }
             let list = roots.list(ranks);
-            // Measured: 45 rounds of pricing and of a linear program whose columns grow by the number of roots per
-            // round.
+            // Measured: 45 rounds, each with a search for trees and a linear program that gains a column for each root.
             admit(20_000, list.len(), ranks)?;
-            // For trees that run both ways, no cut is known that they always attain.
+            // For trees that are used in both directions, no bound is known that they always attain.
             let back = self.back(roots);
             let enough = if back.is_some() { 0.0 } else { self.enough(roots) };
             tree_cache::packing(graph, list, depth, (enough, back)).map_err(no_forest)
@@ -264,7 +263,7 @@ impl Fabric {
     fn grown_packing(&self, roots: Roots, depth: Option<u32>) -> Result<Packing, NoForest> {
         match roots {
             Roots::All => {
-                // If forests take long, the depth is chosen by a forest of one chunk.
+                // If forests take long, a forest of one chunk suffices to choose the depth.
                 let shares = if self.is_cheap(roots) { growth::SHARES } else { 1 };
                 Ok(self.growth(roots, depth, shares, &[])?.packing())
             }
@@ -290,7 +289,7 @@ impl Fabric {
     }
 }
 
-/// Checks the limit for `each` steps per root and pair of ranks.
+/// Returns an error if `each` steps for each root and pair of ranks exceed the limit of work.
 fn admit(each: u128, roots: usize, ranks: u32) -> Result<(), NoForest> {
     let work = each * roots as u128 * u128::from(ranks).pow(2);
     limits::admit("the packing of a forest", 0, work).map_err(NoForest::OverLimit)

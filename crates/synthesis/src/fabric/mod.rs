@@ -1,4 +1,4 @@
-//! The network of a group of ranks, with a cache of its cuts and forests.
+//! The network of a group of ranks, with a cache of its cuts, forests and other results.
 
 mod depths;
 mod forests;
@@ -26,13 +26,13 @@ use crate::{
     translated::Steps,
 };
 
-/// The ranks whose blocks are sent to all.
+/// The ranks whose blocks all ranks receive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Roots {
     All,
     One(u32),
-    /// The vector of all ranks is summed at one and spreads from it, chunk by chunk. Its trees run up and down at once,
-    /// so that a tree loads both directions of its cables.
+    /// The vectors of all ranks are summed at one rank, and the sum spreads from it, chunk by chunk. Its trees run up
+    /// and down at once, so each tree loads both directions of its links.
     Through(u32),
 }
 
@@ -50,7 +50,7 @@ impl Roots {
 pub enum Runs {
     /// Blocks travel from the roots to all ranks.
     Down,
-    /// Sums are computed on the way to the roots: the same trees backwards.
+    /// Sums are computed on the paths to the roots: the same trees backwards.
     Up,
 }
 
@@ -79,38 +79,41 @@ impl std::fmt::Display for NoForest {
 
 type Packed = Result<Shared<Packing>, NoForest>;
 
-/// The key of a forest: roots, limit on the depth, chunks, and the class of blocks ([`Fabric::class`]).
+/// The key of a forest: roots, limit on the depth, number of chunks, and the class of blocks ([`Fabric::class`]).
 type Key = (Roots, Option<u32>, u32, Option<u32>);
 
-/// The key of trees over switches: the role of each node, the root, and the number of trees.
+/// The key of trees through switches: the role of each node, the root, and the number of trees.
 type SpanningKey = (Vec<Role>, Option<u32>, u32);
 
-/// A graph with a cache of results about it, because a plan requests them many times.
+/// A graph with a cache of the results that a plan requests many times.
 pub struct Fabric {
     graph: Graph,
-    /// The part of the graph that messages between ranks use.
+    /// The arcs and relays that messages between ranks use ([`Graph::routed`]).
     routed: OnceLock<Graph>,
-    /// The fabric in which only near ranks exchange messages.
+    /// The fabric of [`Graph::near`].
     near: OnceLock<Option<Box<Fabric>>>,
-    /// The latency of a link in nanoseconds: the mean and, if links differ, one for each pair of nodes of the plane.
+    /// The mean latency of a link, in nanoseconds.
     hop_ns: f64,
+    /// The latency of the link between each pair of nodes in nanoseconds, if links differ.
     hops_ns: FxHashMap<(u32, u32), f64>,
-    /// True if a rank's messages over different links do not wait for each other.
+    /// True if messages that a rank sends on different links do not wait for each other.
     sends_by_link: bool,
-    /// The send machines of each rank, and the bytes of a packet of all planes; `None` if each link has its own
-    /// machine.
+    /// The number of send machines of each rank, and the bytes of one packet on each plane together; `None` if each
+    /// link has its own machine.
     machines: Option<(u32, u64)>,
-    /// The nanoseconds in which a host adds a byte to a sum, and the nanoseconds of its work on a message that it sends
-    /// or receives.
+    /// The time in which a host adds a byte to a sum, in nanoseconds.
     sum_ns_per_byte: f64,
+    /// The time of a host to send or receive a message, in nanoseconds.
     host_ns: f64,
-    /// The packets that fit into the buffer at the end of a link.
+    /// The number of packets that fit into the buffer at the end of a link.
     places: u64,
-    /// The steps of a network that all ranks see alike.
+    /// The steps of a network that looks alike from all ranks.
     steps: Option<Steps>,
-    /// The extents by which ranks are numbered; the shifts of the routed part; no shifts.
+    /// The extents of the coordinates by which ranks are numbered.
     dims: Vec<u32>,
+    /// The shifts of the routed graph.
     symmetry: OnceLock<Shared<Symmetry>>,
+    /// The symmetry without shifts.
     still: OnceLock<Shared<Symmetry>>,
     cuts: Mutex<FxHashMap<Roots, Shared<Cut>>>,
     parts: OnceLock<Vec<Parts>>,
@@ -147,7 +150,7 @@ fn kept<K: std::hash::Hash + Eq + Copy, V: Clone>(of: &Mutex<FxHashMap<K, V>>, k
 
 impl Fabric {
     /// Creates the fabric of a graph. `dims` are the extents by which ranks are numbered, row-major, or empty if
-    /// unknown; `hop_ns` is the latency of a link.
+    /// unknown; `hop_ns` is the latency of a link in nanoseconds.
     pub fn new(graph: Graph, dims: &[u32], hop_ns: f64) -> Self {
         let steps = Steps::find(&graph, dims);
         Self {
@@ -190,13 +193,14 @@ impl Fabric {
         &self.flow
     }
 
-    /// Sets whether every link of a rank sends messages independently.
+    /// Sets whether messages of a rank on different links do not wait for each other.
     #[must_use]
     pub fn sending_by_link(self, sends_by_link: bool) -> Self {
         Self { sends_by_link, ..self }
     }
 
-    /// Limits the messages that a rank sends at a time to `machines`, in packets of `packet_bytes` of all planes.
+    /// Limits the messages that a rank sends at a time to `machines`. One packet on each plane has `packet_bytes`
+    /// together.
     #[must_use]
     pub fn with_machines(self, machines: u32, packet_bytes: u64) -> Self {
         Self { machines: Some((machines, packet_bytes)), ..self }
@@ -208,7 +212,8 @@ impl Fabric {
         Self { sum_ns_per_byte, host_ns, ..self }
     }
 
-    /// Returns the work of hosts on messages, in units of the time of `bytes` on a link of rate 1, if there is any.
+    /// Returns the work of hosts on messages, in units of the time of `bytes` on a link of rate 1; `None` if it takes
+    /// no time.
     pub fn host_work(&self, bytes: u64) -> Option<HostWork> {
         let takes = self.host_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64;
         (takes > 0.0).then_some(HostWork { takes, sends_by_link: self.sends_by_link })
@@ -220,7 +225,7 @@ impl Fabric {
         Self { places, ..self }
     }
 
-    /// Sets the latencies of links: pairs of nodes of the plane, and nanoseconds.
+    /// Sets the latencies of links in nanoseconds, by pairs of nodes of the plane.
     #[must_use]
     pub fn with_latencies(self, links: impl IntoIterator<Item = ((u32, u32), f64)>) -> Self {
         Self { hops_ns: links.into_iter().collect(), ..self }
@@ -240,8 +245,8 @@ impl Fabric {
         &self.computing
     }
 
-    /// Returns trees that join all ranks over switches, for given roles of nodes, with a root or rooted in their
-    /// middle; `None` if some rank cannot be reached.
+    /// Returns `count` trees that join all ranks through switches, for given roles of nodes, with root `root` or rooted
+    /// in their middle; `None` if a rank cannot be reached.
     pub fn spanning(&self, roles: &[Role], root: Option<u32>, count: u32) -> Option<Shared<SpanningTrees>> {
         let key = (roles.to_vec(), root, count);
         let lock = || self.spanning.lock().unwrap_or_else(PoisonError::into_inner);
@@ -262,8 +267,7 @@ impl Fabric {
         self.routed.get_or_init(|| self.graph.routed())
     }
 
-    /// Returns the fabric in which only near ranks exchange messages ([`Graph::near`]); `None` if all that exchange
-    /// messages are near.
+    /// Returns the fabric in which only near ranks exchange messages ([`Graph::near`]); `None` if it would be the same.
     pub fn near(&self) -> Option<&Fabric> {
         let near = |graph| {
             let known = self.cuts.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -274,7 +278,7 @@ impl Fabric {
                 sum_ns_per_byte: self.sum_ns_per_byte,
                 host_ns: self.host_ns,
                 places: self.places,
-                // Cuts consider all ways, so they are the same.
+                // Cuts consider all paths, so they are the same.
                 cuts: Mutex::new(known),
                 ..Self::new(graph, &self.dims, self.hop_ns)
             })
@@ -287,20 +291,19 @@ impl Fabric {
         self.hop_ns * self.graph.bytes_per_ns() / bytes.max(1) as f64
     }
 
-    /// Returns the parts of the network that are joined by links faster than a given rate, for all rates, down to
-    /// single ranks.
+    /// Returns one partition for each rate of a link: the components joined by faster links, down to single ranks.
     pub fn parts(&self) -> &[Parts] {
         let computes = |node| self.computing.class(self.graph.place(node)).is_some();
         self.parts.get_or_init(|| Parts::by_rates(&self.graph, computes))
     }
 
-    /// Returns parts of the network that bound the time of any allreduce, if computing switches do not invalidate all
-    /// of them.
+    /// Returns the partition that bounds the time of any allreduce best; `None` if computing switches invalidate all of
+    /// them.
     pub fn partition(&self) -> Option<Partition> {
         partition::largest(self.parts())
     }
 
-    /// Returns whether all ranks see the same network, so that forests are found by counting.
+    /// Returns whether the network looks alike from all roots, so that forests are found by counting.
     pub fn is_alike(&self, roots: Roots) -> bool {
         self.alike(roots).is_some()
     }

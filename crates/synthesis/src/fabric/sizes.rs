@@ -1,4 +1,4 @@
-//! The sizes up to which bounds and forests of a fabric are computed, and the representatives of roots.
+//! The network sizes up to which bounds and forests of a fabric are computed, and the representatives of roots.
 
 use std::sync::Arc as Shared;
 
@@ -11,39 +11,41 @@ use crate::{
     symmetry::Symmetry,
 };
 
-/// The largest product of roots whose trees are found and arcs. The limit of work refuses forests of many chunks long
-/// before.
+/// The largest product of arcs and roots whose trees are computed. The limit of work refuses forests of many chunks at
+/// far smaller sizes.
 pub(super) const MOST_PACKED: u64 = 1 << 23;
-/// The most ranks for which trees are found, which takes time and memory for every pair of ranks.
+/// The most ranks for which trees are computed, which takes time and memory for every pair of ranks.
 pub(super) const MOST_DENSE: u32 = 1 << 10;
 /// The most ranks for which packings of all roots are exact, and a plan tries all depths.
 pub(super) const MOST_QUICK: u32 = 16;
-/// The largest product of representative ranks and arcs for which cuts are exact, because they need a flow to each of
-/// these ranks. For larger networks some ends are skipped, or only cuts around single ranks are used.
+/// The largest product of arcs and representative ranks for which cuts are exact, because they need a flow to each of
+/// these ranks. In larger networks some of these flows are skipped, or only cuts around single ranks are used.
 const MOST_CUT: u64 = 1 << 16;
-/// The largest products of roots and arcs, and of roots and pairs of ranks, for which every plan considers a forest.
-/// One root has more trees.
+/// The largest product of roots and arcs for which every plan tries a forest.
 const MOST_CHEAP: usize = 28_000;
+/// The largest product of roots and pairs of ranks for which plans always try a forest of all roots.
 const MOST_CHEAP_PAIRS: usize = 1 << 20;
+/// The same for a forest of one root.
 const MOST_CHEAP_PAIRS_OF_ONE: usize = 1 << 14;
+/// The same for a forest of one root spread along the trees of all ranks.
 const MOST_CHEAP_PAIRS_OF_SPREAD: usize = 1 << 16;
-/// The largest product of roots and pairs of ranks for which every plan considers a forest of one chunk.
+/// The largest product of roots and pairs of ranks for which every plan tries a forest of one chunk.
 const MOST_AFFORDABLE_PAIRS: usize = 1 << 24;
-/// The ranks from which distances are measured to estimate those of all pairs.
+/// The most ranks whose distances are measured to estimate the distances of all pairs.
 const SAMPLED: u32 = 16;
-/// If ranks are equivalent: the most ranks for which the trees of one root are grown, and the most for which they are
-/// spread over those of all ranks.
+/// The most ranks for which the trees of one root are grown although ranks are equivalent.
 const MOST_GROWN_OF_ONE: u32 = 64;
+/// The most ranks for which trees of one root are spread along those of all ranks, if ranks are equivalent.
 const MOST_SPREAD: u32 = 512;
 
 impl Fabric {
     /// Returns a cut that bounds the time of any forest: the best of all cuts among few ranks, otherwise the best of
-    /// those around one rank.
+    /// the cuts around one rank.
     pub fn cut(&self, roots: Roots) -> Shared<Cut> {
         kept(&self.cuts, roots, || {
             let list = roots.list(self.graph.ranks());
             let alike = self.steps.is_some() && roots == Roots::All;
-            // If ranks are equivalent, a forest of many chunks attains the cut around one rank.
+            // If all ranks see the network alike, a forest of many chunks attains the cut around one rank.
             if alike || self.graph.ranks() > MOST_DENSE {
                 return Shared::new(cut::simple(&self.graph, &list));
             }
@@ -51,7 +53,7 @@ impl Fabric {
                 Roots::All => Symmetry::find(&self.graph, &self.dims).representatives(),
                 Roots::One(_) | Roots::Through(_) => (0..self.graph.ranks()).collect(),
             };
-            // Cuts that lack only some of the ends are valid bounds.
+            // The search is limited to some ends, which still gives valid bounds.
             let few = MOST_CUT / (self.graph.arcs().len() as u64).max(1);
             let each = (ends.len() as u64).div_ceil(few.max(1));
             let ends: Vec<u32> = ends.into_iter().step_by(narrow(each)).collect();
@@ -59,8 +61,8 @@ impl Fabric {
         })
     }
 
-    /// Returns whether links wait for buffer space if `messages` messages of `bytes` are under way. A packet of any
-    /// length takes one place, and a full buffer holds fewer bytes than the slowest link sends until places become
+    /// Returns whether links wait for buffer space while `messages` messages of `bytes` are under way. Each packet, of
+    /// any length, takes one place, and a full buffer holds fewer bytes than the slowest link sends until places become
     /// free.
     pub fn is_crowded(&self, messages: u64, bytes: u64) -> bool {
         // WAYS is fitted, not derived: at 2, a channel with so few places is busy; at 8, the omitted forests are slower
@@ -74,9 +76,8 @@ impl Fabric {
         messages > self.places && (self.places as f64) * (bytes as f64) < sent
     }
 
-    /// Returns the least time of all links for equal messages between all pairs of ranks, over the time of the links of
-    /// ranks alone: below 1 if the network carries all pairs as fast as ranks send them. It is estimated from some
-    /// senders.
+    /// Estimates, from some senders, the least time of all links for equal messages between all pairs of ranks, divided
+    /// by the time of the links of ranks alone: below 1 if the network carries all pairs as fast as ranks send.
     pub fn stretch_of_pairs(&self) -> f64 {
         let (graph, ranks) = (&self.graph, self.graph.ranks());
         let senders: Vec<u32> = (0..ranks).step_by(narrow(ranks.div_ceil(SAMPLED).max(1))).collect();
@@ -88,7 +89,7 @@ impl Fabric {
         (links as f64 / pairs.max(1) as f64) * rate(&|from| from < ranks) as f64 / rate(&|_| true).max(1) as f64
     }
 
-    /// Returns whether a forest takes little work, so that every plan considers it.
+    /// Returns whether a forest takes so little work that every plan tries it.
     pub fn is_cheap(&self, roots: Roots) -> bool {
         if self.is_alike(roots) {
             return true;
@@ -104,14 +105,15 @@ impl Fabric {
         found * graph.arcs().len() <= MOST_CHEAP && found * ranks * ranks <= most
     }
 
-    /// Returns whether a forest of one chunk of every root takes little work, even if forests of several chunks do not.
+    /// Returns whether a forest of one chunk of every root takes little work, even if forests of several chunks take
+    /// much.
     pub fn is_affordable(&self, roots: Roots) -> bool {
         let Ok(graph) = self.packed(roots) else { return false };
         let pairs = self.representatives(roots).len() * (graph.ranks() as usize).pow(2);
         roots == Roots::All && pairs <= MOST_AFFORDABLE_PAIRS
     }
 
-    /// Returns whether the chunks of one root are spread over the trees of all ranks.
+    /// Returns whether the chunks of one root are spread along the trees of all ranks.
     pub(super) fn spreads(&self) -> bool {
         let ranks = self.graph.ranks();
         let all = Roots::All;
@@ -119,7 +121,7 @@ impl Fabric {
         is_between && !self.is_alike(all) && self.is_cheap(all) && self.symmetry(all).shifts() > 1
     }
 
-    /// Returns the shifts of the routed part of the network, by which roots are moved.
+    /// Returns the shifts of the routed graph that map roots to other roots.
     pub(super) fn symmetry(&self, roots: Roots) -> &Shared<Symmetry> {
         match roots {
             Roots::All => self.symmetry.get_or_init(|| Shared::new(Symmetry::find(self.routed(), &self.dims))),
@@ -127,12 +129,12 @@ impl Fabric {
         }
     }
 
-    /// Returns the number of roots whose trees are found; shifts move these trees to all others.
+    /// Returns the number of roots whose trees are computed; shifts map these trees to all other roots.
     pub fn unlike_roots(&self, roots: Roots) -> u32 {
         if self.is_alike(roots) { 1 } else { narrow(self.representatives(roots).len()) }
     }
 
-    /// Returns the roots whose trees are found; shifts map them to all others.
+    /// Returns the roots whose trees are computed; shifts map them to all other roots.
     pub(crate) fn representatives(&self, roots: Roots) -> Vec<u32> {
         match roots {
             Roots::All => self.symmetry(roots).representatives(),
@@ -140,7 +142,7 @@ impl Fabric {
         }
     }
 
-    /// Returns the graph of packings, unless it is too large.
+    /// Returns the graph of packings, or an error if it is too large.
     pub(super) fn packed(&self, roots: Roots) -> Result<&Graph, NoForest> {
         let (ranks, links) = (self.graph.ranks(), self.graph.arcs().len());
         let too_large = NoForest::TooLarge { ranks, links };

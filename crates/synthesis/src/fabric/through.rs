@@ -1,4 +1,4 @@
-//! Allreduces whose chunks are summed on the way to one rank and spread from it, up and down concurrently.
+//! Allreduces whose chunks are summed on their paths to one rank and spread from it, concurrently.
 
 use std::sync::Arc as Shared;
 
@@ -8,16 +8,17 @@ use super::{Fabric, NoForest, Roots, Runs};
 use crate::{Message, forest::Trees, packing::Tree};
 
 impl Fabric {
-    /// Returns the opposite arc of each arc if trees run up and down concurrently.
+    /// Returns the opposite arc of each arc, if trees are used in both directions at once.
     pub(super) fn back(&self, roots: Roots) -> Option<Vec<u32>> {
         matches!(roots, Roots::Through(_)).then(|| self.routed().back())
     }
 
-    /// Returns the messages of an allreduce through a rank, each with its direction, in an order that keeps every link
-    /// busy: while a chunk moves up or down by one level, the chunk before it takes its next step.
+    /// Returns the messages of an allreduce through rank `root`, each with its direction, in an order that keeps every
+    /// link busy: while a chunk moves up or down by one level, the next chunk takes the step before. [`Message::begin`]
+    /// counts steps.
     ///
     /// # Errors
-    /// As [`Fabric::forest`].
+    /// Returns the errors of [`Fabric::forest`].
     pub fn through(
         &self,
         root: u32,
@@ -42,11 +43,11 @@ impl Fabric {
         Ok(messages)
     }
 
-    /// Returns the nanoseconds of such an allreduce: a chunk takes one step up or down while the busiest link carries
+    /// Returns the time of such an allreduce in nanoseconds: each chunk moves one level while the busiest link carries
     /// one chunk.
     ///
     /// # Errors
-    /// As [`Fabric::forest`].
+    /// Returns the errors of [`Fabric::forest`].
     pub fn through_ns(&self, root: u32, depth: Option<u32>, chunks: u32, bytes: u64) -> Result<f64, NoForest> {
         let forest = self.forest(Roots::Through(root), depth, chunks, bytes)?;
         let (chunk_ns, steps) = (bytes as f64 / self.graph.bytes_per_ns(), f64::from(2 * forest.depth - 1));
@@ -54,7 +55,7 @@ impl Fabric {
     }
 }
 
-/// Returns the chunks of trees in an order that separates equal trees.
+/// Returns the indices of chunks in an order that separates equal trees.
 fn in_turn(trees: &[Shared<Tree>]) -> Vec<u32> {
     let mut place: Vec<(f64, u32)> = Vec::with_capacity(trees.len());
     for run in trees.chunk_by(Shared::ptr_eq) {

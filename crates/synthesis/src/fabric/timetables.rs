@@ -1,4 +1,4 @@
-//! The timetables of forests: the order in which their messages begin, and the time at which the last one ends.
+//! The timetables of forests: the begin of each message, and the end of the last.
 
 use std::sync::Arc as Shared;
 
@@ -6,11 +6,11 @@ use super::{Fabric, NoForest, Roots, Runs, kept};
 use crate::{Arc, Forest, Graph, Message, forest::Times, jobs::Sending};
 
 impl Fabric {
-    /// Returns the nanoseconds from the begin of a forest to its last message and sum, by its timetable, for blocks of
+    /// Returns the nanoseconds from the begin of a forest to its last message and sum, by its timetable, for chunks of
     /// `bytes`.
     ///
     /// # Errors
-    /// As [`Fabric::forest`].
+    /// Returns the errors of [`Fabric::forest`].
     pub fn end_ns(
         &self,
         roots: Roots,
@@ -23,11 +23,11 @@ impl Fabric {
         Ok(times.end * bytes as f64 / self.graph.bytes_per_ns())
     }
 
-    /// Returns the messages of a forest in the order in which they begin, for blocks of `bytes`. If the trees run up,
-    /// the order is that of the messages backwards.
+    /// Returns the messages of a forest, sorted by begin; a chunk has `bytes` bytes. With [`Runs::Up`], the edges keep
+    /// their direction, but the order is that of the reduction.
     ///
     /// # Errors
-    /// As [`Fabric::forest`].
+    /// Returns the errors of [`Fabric::forest`].
     pub fn messages(
         &self,
         roots: Roots,
@@ -54,7 +54,7 @@ impl Fabric {
         Ok(kept(&self.times, ((roots, depth, chunks, class), bytes, runs), times))
     }
 
-    /// Returns the timetable of a forest, by the latency of each link or by their mean.
+    /// Returns the timetable of a forest, with each link's latency if `by_link`, or else their mean.
     pub fn times_of(&self, forest: &Forest, bytes: u64, by_link: bool, runs: Runs) -> Times {
         let graph = self.routed();
         let unit = self.graph.bytes_per_ns() / bytes.max(1) as f64;
@@ -66,8 +66,8 @@ impl Fabric {
         forest.times(graph, self.hop(bytes), hops.as_deref(), self.sending(bytes), (runs, sums, work))
     }
 
-    /// Returns the parameters of sending messages of `bytes`, if they are longer than packets and send machines are
-    /// limited.
+    /// Returns the parameters of sending messages of `bytes`; `None` if they fit into packets or send machines are
+    /// unlimited.
     fn sending(&self, bytes: u64) -> Option<Sending> {
         let (machines, packet_bytes) = self.machines?;
         let held = 1.0 - packet_bytes as f64 / bytes.max(1) as f64;

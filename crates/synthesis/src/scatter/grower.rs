@@ -1,4 +1,4 @@
-//! Grows trees over links with little load.
+//! Growth of trees along links with little load.
 
 use std::{cmp::Reverse, collections::BinaryHeap, sync::Arc as Shared};
 
@@ -12,57 +12,58 @@ use crate::{
     translated::Steps,
 };
 
-/// The steepness of costs in each round.
+/// The steepness of costs in each round: a factor in the exponent.
 const STEEPNESS: [f64; 20] = [
     4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 40.0, 48.0, 64.0, 64.0, 80.0, 96.0, 128.0, 128.0, 160.0, 192.0, 256.0, 256.0,
     384.0, 512.0,
 ];
-/// The target time, as a fraction of the best so far.
+/// The next round's target time, divided by the best time so far.
 const AIM: f64 = 0.97;
-/// The largest product of trees and nodes for which costs with and without a floor are tried.
+/// The largest product of trees and nodes for which trees are grown with and without a floor of costs.
 const MOST_TWICE: usize = 1 << 16;
-/// The growth ends after this many rounds without a time better by this factor.
+/// The growth ends after this many rounds without a time below [`BETTER`] times the best.
 const MOST_STAYED: u32 = 4;
+/// A time below this factor of the best time is progress.
 const BETTER: f64 = 0.999;
-/// A time within this factor of the bound ends the growth.
+/// The growth ends once a time is within this factor of the bound.
 const NEAR: f64 = 1.001;
 /// No arc, or no node.
 const NONE: u32 = u32::MAX;
-/// The price of an arc without a price, as a fraction of the mean price.
+/// An addend to every price, as a fraction of the mean price: no arc is free.
 const LEAST_PRICE: f64 = 0.02;
-/// Relative differences of costs that are ignored.
+/// The relative difference up to which costs are equal.
 const SAME: f64 = 1e-9;
-/// The limit of exponents.
+/// The largest exponent in a cost, so that costs stay finite.
 const MOST_EXPONENT: f64 = 200.0;
 
 pub struct Grower<'a> {
     graph: &'a Graph,
     steps: Option<&'a Steps>,
     entering: Entering,
-    /// The index of each arc's load: one for each arc, or for each step.
+    /// The index of each arc's load: one for each arc or, with `steps`, each step.
     slot: Vec<u32>,
     rates: Vec<f64>,
     prices: Vec<f64>,
     load: Vec<f64>,
     cost: Vec<f64>,
     steepness: f64,
-    /// The part of costs that does not depend on loads.
+    /// The part of costs without loads, as a multiple of the price.
     floor: f64,
-    /// The time of one unit that no trees can beat, and the target time.
+    /// A lower bound on the time for blocks of one unit.
     least: f64,
+    /// The busy time above which a link's cost grows steeply.
     target: f64,
     chunks: u32,
-    /// The roots whose trees are grown. If all ranks see the same network, rank 0 represents them.
+    /// The roots whose trees are grown. With `steps`, rank 0 represents all roots.
     roots: Roots,
-    /// If all ranks see the same network: the nodes in the order of their distance from rank 0. Otherwise loads decide
-    /// the order.
+    /// With `steps`, the nodes sorted by their distance from rank 0. Otherwise loads decide the order.
     order: Option<Vec<u32>>,
-    /// For each distance, the number of nodes that each step reaches: all shortest paths to a node take the same steps,
-    /// in different orders.
+    /// With `steps`, the number of ranks at each distance that joined by each step. This number breaks ties, because
+    /// all shortest paths to a node take the same steps in different orders.
     reached_over: Vec<Vec<u32>>,
-    /// The length of the way from each rank to each node, if messages take the shortest ways.
+    /// The length of the path from rank r to node n at index `r * nodes + n`, if messages take shortest paths.
     links: Option<Vec<u64>>,
-    /// True if the network routes messages between each pair of ranks over relays only.
+    /// True if the network routes messages between two ranks through relays only ([`Graph::reached`]).
     reached: Vec<Vec<bool>>,
 }
 
@@ -121,15 +122,15 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Grows the trees of some roots only, without regard to the symmetry of the network.
+    /// Restricts the growth to the trees of some roots.
     pub fn of_roots(self, roots: Roots) -> Self {
         Self { roots, ..self }
     }
 
     pub fn scatter(mut self, chunks: u32) -> Result<Scatter, NoForest> {
         self.chunks = chunks;
-        // A cost of at least the price keeps blocks from ways that load more links than necessary. If many links have
-        // no price, costs by load alone find better trees.
+        // A cost of at least the price keeps blocks from paths with more links than necessary. If many links have no
+        // price, costs from loads alone give better trees.
         let mut best = self.rounds(1.0, AIM)?;
         let work = best.1.len() * self.graph.nodes() as usize;
         if best.0 > NEAR * self.least * f64::from(chunks) && work <= MOST_TWICE {
@@ -141,7 +142,7 @@ impl<'a> Grower<'a> {
         Ok(self.finish(best.0 / f64::from(chunks), best.1))
     }
 
-    /// Grows all trees in rounds, and returns the best time of chunks with its trees.
+    /// Grows all trees in rounds. Returns the least time for one unit a chunk, with its trees.
     fn rounds(&mut self, floor: f64, aim: f64) -> Result<(f64, Vec<Shared<ScatterTree>>), NoForest> {
         let roots = if self.steps.is_some() { vec![0] } else { self.roots.list(self.graph.ranks()) };
         let chunks = self.chunks;
@@ -155,7 +156,7 @@ impl<'a> Grower<'a> {
             self.steepness = steepness;
             let levels = if self.steps.is_some() { self.graph.ranks() as usize } else { 0 };
             self.reached_over = vec![vec![0; self.rates.len()]; levels];
-            // Chunks are the outer loop, so that roots take turns.
+            // Chunks are the outer loop, so that the roots take turns.
             for chunk in 0..chunks {
                 for (turn, &root) in roots.iter().enumerate() {
                     interrupt::check();
@@ -174,7 +175,7 @@ impl<'a> Grower<'a> {
                 best = Some((time, trees.clone()));
             }
             let found = best.as_ref().map_or(least, |best| best.0);
-            // Costs hardly differ far from the target.
+            // Far from the target, costs hardly differ.
             self.target = least.max(found * aim);
             if found <= least * NEAR || (floor > 0.0 && stayed == MOST_STAYED) {
                 break;
@@ -200,7 +201,7 @@ impl<'a> Grower<'a> {
             held[tree.root as usize] += ranks as u64 - 1;
         }
         let most = |of: &[u64]| match self.steps {
-            // By symmetry every rank has the sum over all places.
+            // By symmetry, every rank has the sum of all positions in the tree.
             Some(_) => of.iter().sum(),
             None => of.iter().copied().max().unwrap_or(0),
         };
@@ -212,7 +213,7 @@ impl<'a> Grower<'a> {
         Scatter { roots: self.roots, chunks: self.chunks, depth: deepest, time, most_held, most_messages, trees }
     }
 
-    /// Returns the time of the busiest arc.
+    /// Returns the busy time of the busiest arc.
     fn time(&self) -> f64 {
         self.load.iter().zip(&self.rates).map(|(load, rate)| load / rate).fold(0.0, f64::max)
     }
@@ -230,7 +231,7 @@ impl<'a> Grower<'a> {
         self.cost[slot] = self.prices[slot] * (self.floor + (self.steepness * (busy - 1.0)).min(MOST_EXPONENT).exp());
     }
 
-    /// Returns whether a message from a rank may reach a node over a way of this length.
+    /// Returns whether messages may take a path of this length from a rank to a node.
     fn is_way(&self, from: u32, to: u32, length: u64) -> bool {
         let nodes = self.graph.nodes() as usize;
         let Some(of) = &self.links else { return true };
@@ -238,12 +239,12 @@ impl<'a> Grower<'a> {
         of[from as usize * nodes + to as usize] == length && (!is_rank || self.reached[from as usize][to as usize])
     }
 
-    /// Returns the nodes in the order of their distance at the present costs.
+    /// Returns the nodes sorted by their distance from the root at the present costs.
     fn nearest_first(&self, root: u32) -> Vec<u32> {
         let nodes = self.graph.nodes() as usize;
         let (mut least, mut order) = (vec![f64::INFINITY; nodes], Vec::with_capacity(nodes));
         least[root as usize] = 0.0;
-        // Costs are not negative, so the order of their bits is their order.
+        // Costs are not negative, so comparing the bits of two costs compares the costs.
         let mut open = BinaryHeap::from([Reverse((0_u64, root))]);
         while let Some(Reverse((bits, at))) = open.pop() {
             if bits > least[at as usize].to_bits() {
@@ -262,7 +263,7 @@ impl<'a> Grower<'a> {
         order
     }
 
-    /// Grows a tree of a root, and adds its load.
+    /// Grows the tree of a root and adds its load.
     fn grow(&mut self, root: u32) -> Result<ScatterTree, NoForest> {
         let order = self.order.clone().unwrap_or_else(|| self.nearest_first(root));
         let mut growth = Growth::new(self.graph, &order);
@@ -289,7 +290,7 @@ impl<'a> Grower<'a> {
             let relays: Vec<u32> = edge.way[1..].iter().map(|&arc| self.graph.arcs()[arc as usize].from).collect();
             growth.edges[at as usize] = Some(edge);
             self.load_path(&growth.edges, at);
-            // After the new load, other ways to the relays may be cheaper for later ranks.
+            // With the new load, other paths to these relays may be cheaper for later ranks.
             for relay in relays {
                 if let Some((arc, _)) = self.cheapest(&growth, relay) {
                     growth.by[relay as usize] = arc;
@@ -301,7 +302,7 @@ impl<'a> Grower<'a> {
         Ok(preorder(root, edges))
     }
 
-    /// Returns the cheapest arc over which a node can join, and the distance of the rank before it.
+    /// Returns the cheapest arc by which a node can join, and the distance of the last rank before it.
     fn cheapest(&self, growth: &Growth, at: u32) -> Option<(u32, u32)> {
         let graph = self.graph;
         let mut best: Option<(f64, u32, u32)> = None;
@@ -313,7 +314,7 @@ impl<'a> Grower<'a> {
             }
             let slot = self.slot[arc as usize] as usize;
             let most = best.map_or(f64::INFINITY, |best| best.0 * (1.0 + SAME));
-            // The way over relays to the last rank, and on over ranks to the root.
+            // The path leads through relays to the last rank, and from there through ranks to the root.
             let (mut cost, mut up, mut length) = (self.cost[slot], from, graph.lengths()[arc as usize]);
             while up >= graph.ranks() {
                 let arc = growth.by[up as usize] as usize;
@@ -338,7 +339,7 @@ impl<'a> Grower<'a> {
         best.map(|(_, arc, distance)| (arc, distance))
     }
 
-    /// Adds the block of a rank to all links between it and the root.
+    /// Adds one block to the load of each link between the root and a rank.
     fn load_path(&mut self, edges: &[Option<Edge>], rank: u32) {
         let mut up = rank;
         while let Some(edge) = &edges[up as usize] {
@@ -351,8 +352,7 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// Joins the remaining ranks, which allowed ways at these prices do not reach, each to the nearest rank of the
-    /// tree.
+    /// Joins the remaining ranks, to which no allowed path leads at these costs, each to the nearest rank of the tree.
     fn join(&mut self, edges: &mut [Option<Edge>], left: &[u32]) -> Result<(), NoForest> {
         if left.is_empty() {
             return Ok(());
@@ -360,7 +360,7 @@ impl<'a> Grower<'a> {
         let links = self.links.take().ok_or(NoForest::Unreachable)?;
         let nodes = self.graph.nodes() as usize;
         let far = |from: u32, to: u32| links[from as usize * nodes + to as usize];
-        // The nearest rank of the tree to each remaining rank.
+        // For each remaining rank: its distance from the tree, the nearest rank there, and itself.
         let mut near: Vec<(u64, u32, u32)> = left
             .iter()
             .map(|&to| {
@@ -371,7 +371,7 @@ impl<'a> Grower<'a> {
         while let Some(at) = (0..near.len()).min_by_key(|&at| near[at]) {
             interrupt::poll();
             let (_, from, to) = near.swap_remove(at);
-            // A rank in between would be nearer, so there are only relays.
+            // A rank in between would be nearer, so the path contains only relays.
             let (mut way, mut here) = (Vec::new(), to);
             while here != from {
                 let (graph, end) = (self.graph, far(from, here));
@@ -396,14 +396,14 @@ impl<'a> Grower<'a> {
 }
 
 struct Growth {
-    /// The position of each node in the order of joining.
+    /// The order in which nodes are visited, by node.
     place: Vec<u32>,
     is_joined: Vec<bool>,
-    /// The present arc to each node; ranks keep theirs.
+    /// The present arc to each node; that of ranks is fixed.
     by: Vec<u32>,
-    /// The messages that reach ranks.
+    /// The message that reaches each rank.
     edges: Vec<Option<Edge>>,
-    /// If all ranks see the same network: the number of links from the root to each rank.
+    /// With `steps`, the number of links from the root to each rank.
     distance: Vec<u32>,
 }
 
@@ -417,7 +417,7 @@ impl Growth {
         Self { place, is_joined, by: vec![NONE; nodes], edges: vec![None; ranks], distance: vec![0; ranks] }
     }
 
-    /// Returns the message that reaches a rank over the relays before it.
+    /// Returns the message that reaches a rank, along the relays before it.
     fn edge(&self, graph: &Graph, to: u32) -> Edge {
         let mut way = vec![self.by[to as usize]];
         let mut from = graph.arcs()[way[0] as usize].from;
@@ -430,14 +430,14 @@ impl Growth {
     }
 }
 
-/// Orders the messages of a tree so that the ranks below a rank follow the message that reaches it.
+/// Sorts the messages of a tree so that the descendants of a rank directly follow the message to it.
 fn preorder(root: u32, edges: Vec<Option<Edge>>) -> ScatterTree {
     let mut below = vec![Vec::new(); edges.len()];
     for edge in edges.iter().flatten() {
         below[edge.from as usize].push(edge.to);
     }
     let (mut edges, mut hops) = (edges, Vec::with_capacity(below.len() - 1));
-    // Ranks to visit or, with `Err`, the hop whose ranks are all listed.
+    // `Ok`: a rank to visit. `Err`: a hop all of whose descendants are listed.
     let mut open: Vec<Result<u32, usize>> = below[root as usize].iter().rev().map(|&rank| Ok(rank)).collect();
     while let Some(next) = open.pop() {
         match next {

@@ -1,12 +1,12 @@
-//! Trees along which all ranks scatter their blocks at once, so that the busiest link ends early: an all-to-all. The
-//! trees of one root are those of a scatter.
+//! All-to-alls: trees along which all ranks scatter their blocks at once, so that the busiest link ends early. The
+//! trees of a single root form a scatter.
 //!
 //! The flow of one source is a mixture of flows along trees, because those are the vertices of its polyhedron. So the
-//! time of whole chunks, each on one tree, approaches the least time as chunks become smaller. A message from a rank
-//! carries the blocks of all ranks at and below the next one. A tree grows rank by rank, in the order of distances at
-//! the prices of the concurrent flow ([`crate::concurrent`]): every rank joins at the place with the least sum of link
-//! costs. The cost of a link is its price times an exponential of its load. The trees of all ranks are grown again in
-//! turn, with steeper costs each time. The prices of one root are the times of a unit on the arcs.
+//! time of whole chunks, each on one tree, approaches the least time as chunks become smaller. A message carries the
+//! blocks of its receiver and of all ranks below the receiver in the tree. A tree grows rank by rank, in the order of
+//! distances at the prices of the concurrent flow ([`crate::concurrent`]): each rank joins where the sum of link costs
+//! is least. The cost of a link is its price times an exponential of its load. The trees are grown again one after
+//! another, in rounds of steeper costs. For a single root, the price of an arc is the time of one unit on it.
 
 pub(crate) mod grower;
 
@@ -25,26 +25,26 @@ use crate::{
     translated::Steps,
 };
 
-/// One message of a tree, from one rank to the next.
+/// One message of a tree, from a rank to a child.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Hop {
     pub edge: Edge,
-    /// The number of ranks at and below the receiver, whose blocks it carries.
+    /// The number of blocks carried: those of the receiver and of its descendants.
     pub blocks: u32,
 }
 
-/// A message of a tree without its way.
+/// A message of a tree without its path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Passed {
     pub from: u32,
     pub to: u32,
-    /// The first link on its way, as a number that differs for different links of the sender.
+    /// The first link of the path, as a number that differs for different links of the sender.
     pub link: u32,
     pub blocks: u32,
 }
 
-/// A tree of messages from a root to all ranks. The ranks below the receiver of a hop are those of the next hops;
-/// `blocks` counts them and the receiver.
+/// A tree of messages from a root to all ranks. The descendants of a hop's receiver are the receivers of the next
+/// `blocks - 1` hops.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScatterTree {
     pub root: u32,
@@ -54,53 +54,53 @@ pub struct ScatterTree {
 /// One tree for each chunk of each root.
 #[derive(Clone, Debug)]
 pub struct Scatter {
-    /// The ranks that have blocks for all others.
+    /// The ranks that send a block to every other rank.
     pub roots: Roots,
-    /// The number of chunks of the block of every pair of ranks.
+    /// The number of chunks into which each block is cut.
     pub chunks: u32,
     /// The most messages from a root to a rank.
     pub depth: u32,
-    /// The time that the busiest arc needs, if the block of each rank has one unit.
+    /// The busy time of the busiest arc, if each block has one unit.
     pub time: f64,
-    /// The most chunks that a rank holds for others or packs.
+    /// The most chunks that a rank forwards or, as a root, packs.
     pub most_held: u64,
-    /// The most messages that a rank sends and receives.
+    /// The most messages that a rank sends and receives in total.
     pub most_messages: u64,
     pub trees: Trees,
 }
 
 #[derive(Clone, Debug)]
 pub enum Trees {
-    /// The trees of each root, chunk by chunk.
+    /// The trees of each root in turn, one for each chunk.
     RootTrees(Vec<Shared<ScatterTree>>),
-    /// Every root has the trees of rank 0, moved.
+    /// The trees of rank 0, one a chunk; other roots have images.
     Moved { steps: Steps, of: Vec<Shared<ScatterTree>> },
 }
 
-/// One message: the blocks of some ranks over one hop of a tree.
+/// One message: the blocks of some ranks, sent along one hop of a tree.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ScatterMessage {
-    /// The begin, in units of [`Scatter::time`] for one chunk.
+    /// The begin, as a multiple of the time of one block's chunk on an arc of rate 1.
     pub begin: f64,
     pub root: u32,
     pub chunk: u32,
     pub hop: u32,
-    /// The hop that reaches the first rank whose block it carries; the blocks of the next hops follow.
+    /// The index of the hop to the first rank whose block the message carries; blocks of the next hops follow.
     pub first: u32,
     pub blocks: u32,
 }
 
-/// The largest product of ranks and arcs for which every plan considers trees of a few chunks.
+/// The largest product of ranks and arcs for which every plan tries all-to-alls of a few chunks.
 const MOST_QUICK: u64 = 10_000;
-/// The largest products of ranks and arcs, and of ranks and nodes if there are relays, for which every plan considers
-/// the trees of one root.
+/// The largest product of ranks and arcs for which every plan tries the trees of one root.
 const MOST_QUICK_OF_ONE: u64 = 1 << 26;
+/// With relays, the largest product of ranks and nodes for which plans always try trees of one root.
 const MOST_QUICK_PAIRS: u64 = 1 << 21;
 /// The largest product of roots, nodes and chunks for which trees are grown.
 const MOST_GROWN: u64 = 1 << 26;
 
 impl Scatter {
-    /// Returns the messages of a tree without their ways, in the order of [`ScatterTree::hops`].
+    /// Returns the messages of a tree without their paths, in the order of [`ScatterTree::hops`].
     pub fn hops(&self, root: u32, chunk: u32) -> Vec<Passed> {
         let passed =
             |Hop { edge, blocks }: &Hop| Passed { from: edge.from, to: edge.to, link: edge.way[0], blocks: *blocks };
@@ -120,13 +120,13 @@ impl Scatter {
         }
     }
 
-    /// Returns the position of a root in the list of roots.
+    /// Returns the index of a root in the list of roots.
     fn turn(&self, root: u32) -> u32 {
         if self.roots == Roots::All { root } else { 0 }
     }
 
-    /// Returns the last arrival and the number of messages. A chunk is one unit, a link has the latency `hop`, messages
-    /// have at most `batch` blocks, and hosts do `work` for each.
+    /// Returns the last arrival and the number of messages. A chunk has one unit, a link has the latency `hop`, a
+    /// message has at most `batch` blocks, and hosts do `work` for each.
     pub fn end(&self, graph: &Graph, batch: u32, hop: f64, runs: Runs, work: Option<HostWork>) -> (f64, u64) {
         let (jobs, rates) = self.jobs(graph, batch);
         let hops = vec![hop; rates.len()];
@@ -134,8 +134,8 @@ impl Scatter {
         (jobs.end(&begins, (&rates, &hops), runs, work), jobs.count() as u64)
     }
 
-    /// Returns the messages of all roots in the order in which they begin, for links with the latency `hop` for a
-    /// message of one unit. Upward, the root gathers the blocks.
+    /// Returns the messages of all roots, sorted by begin. A chunk has one unit, and a link has the latency `hop`. With
+    /// [`Runs::Up`], the root gathers the blocks.
     pub fn timetable(&self, graph: &Graph, batch: u32, hop: f64, runs: Runs) -> Vec<ScatterMessage> {
         let (jobs, rates) = self.jobs(graph, batch);
         let begins = begins(&jobs, &rates, &vec![hop; rates.len()], runs);
@@ -161,31 +161,32 @@ impl Scatter {
         messages
     }
 
-    /// Returns the number of roots whose messages [`Scatter::end`] counts: one if all ranks see the same network.
+    /// Returns the number of roots whose messages [`Scatter::end`] counts: one if the network looks alike from all
+    /// ranks.
     pub fn listed_roots(&self) -> u64 {
         self.listed().len() as u64 / u64::from(self.chunks)
     }
 
-    /// Returns the trees of all roots, or of rank 0.
+    /// Returns the trees of all roots or, for [`Trees::Moved`], of rank 0.
     fn listed(&self) -> &[Shared<ScatterTree>] {
         match &self.trees {
             Trees::RootTrees(of) | Trees::Moved { of, .. } => of,
         }
     }
 
-    /// Returns the messages in the order of roots, chunks and hops, and the rates of their links; only those of rank 0
-    /// if roots are equivalent. A message waits for the one that brings the same blocks to its sender.
+    /// Returns the messages in the order of roots, chunks and hops, and the rates of their links; for [`Trees::Moved`],
+    /// only those of rank 0. A message waits for the message that brings the same blocks to its sender.
     fn jobs(&self, graph: &Graph, batch: u32) -> (Jobs, Vec<f64>) {
         let mut jobs = Jobs::default();
         let (rates, steps) = match &self.trees {
             Trees::RootTrees(_) => (graph.arcs().iter().map(|arc| arc.rate as f64).collect(), None),
             Trees::Moved { steps, .. } => (steps.rates(), Some(steps)),
         };
-        // Classes of messages of one length over the same links.
+        // Messages of one length over the same links form a class.
         let mut classes: FxHashMap<(&[u32], u32), u32> = FxHashMap::default();
         let mut step_classes: FxHashMap<(u32, u32), u32> = FxHashMap::default();
         for tree in self.listed() {
-            // The first message to each rank, and its index among the batches of the tree.
+            // For each rank, the first message to it, and the index of its batch in the tree.
             let mut brings: Vec<Option<(u32, u32)>> = vec![None; graph.ranks() as usize];
             for (hop, Hop { edge, blocks }) in (0..).zip(&tree.hops) {
                 interrupt::poll();
@@ -222,8 +223,8 @@ fn begins(jobs: &Jobs, rates: &[f64], hops: &[f64], runs: Runs) -> Vec<f64> {
     if runs == Runs::Down { down } else { jobs.begins_backwards(&down, rates, hops) }
 }
 
-/// Returns the messages of a hop with `blocks` blocks, as first hop and number. The list of all blocks of the tree is
-/// cut after every `batch` of them.
+/// Returns the messages of a hop with `blocks` blocks: the hop of the first block, and the number of blocks. All blocks
+/// of the tree are cut after every `batch`.
 pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, u32)> {
     let end = hop + blocks;
     (hop / batch..=(end - 1) / batch).map(move |place| {
@@ -233,7 +234,7 @@ pub fn batches(hop: u32, blocks: u32, batch: u32) -> impl Iterator<Item = (u32, 
 }
 
 impl Fabric {
-    /// Returns whether every plan considers such trees.
+    /// Returns whether every plan tries such trees.
     pub fn scatters_quickly(&self, roots: Roots) -> bool {
         let graph = self.graph();
         if roots == Roots::All {
@@ -243,10 +244,10 @@ impl Fabric {
         size(graph) <= MOST_QUICK_OF_ONE && (graph.nodes() == graph.ranks() || pairs <= MOST_QUICK_PAIRS)
     }
 
-    /// Returns trees for the chunks of the roots, and caches them.
+    /// Returns the trees of all chunks of the roots, and caches them.
     ///
     /// # Errors
-    /// A rank that cannot be reached; too many ranks.
+    /// Returns an error if a rank cannot be reached, or the network is too large.
     pub fn scatter(&self, roots: Roots, chunks: u32) -> Result<Shared<Scatter>, NoForest> {
         let lock = || self.known_scatters().lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(found) = lock().get(&(roots, chunks)) {
@@ -272,7 +273,7 @@ impl Fabric {
     }
 }
 
-/// Returns the prices of arcs for one root, the times of a unit on them, and a time that no trees beat: all blocks
+/// Returns, for one root, the price of each arc (the time of one unit on it), and a lower bound on the time: all blocks
 /// leave the root.
 fn of_one(graph: &Graph, roots: Roots) -> (Vec<u64>, f64) {
     const UNIT: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use unisono_synthesis::arborescence::{NONE, Prices, cheapest, depths, nearest, price_of, shallow, shortened};
 
-/// Returns the least price over all choices of parents.
+/// Returns the least price of all choices of parents; `None` if none reaches all nodes.
 fn by_hand(prices: &Prices, root: usize) -> Option<f64> {
     let n = prices.nodes();
     let mut best: Option<f64> = None;
@@ -36,7 +36,7 @@ proptest! {
         for from in 0..n {
             for to in (0..n).filter(|&to| to != from) {
                 let price = of[from * 6 + to];
-                // One price in nine means no arc.
+                // One price in nine means that there is no arc.
                 if price < 8 {
                     prices.set(from, to, f64::from(price));
                 }
@@ -55,7 +55,7 @@ proptest! {
                 prop_assert!(depths(parent, root).into_iter().all(|d| d <= most));
             }
             prop_assert!(shortened.is_none() || tree.is_some());
-            // No tree is cheaper than the cheapest, and with unlimited depth the search finds it.
+            // No tree is cheaper than the cheapest, and with unlimited depth the search finds the cheapest.
             for parent in tree.iter().chain(&shortened) {
                 prop_assert!(price_of(&prices, parent) >= found.unwrap());
             }

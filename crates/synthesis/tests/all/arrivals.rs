@@ -11,7 +11,7 @@ use unisono_synthesis::{
     packing::Tree,
 };
 
-/// Returns forests grown in time, from trees that consider loads alone.
+/// Returns forests grown by arrival times, from trees grown by loads alone.
 fn grown(graph: &Graph, hops: &[f64], depth: Option<u32>, chunks: u32) -> Vec<Vec<Shared<Tree>>> {
     let all: Vec<u32> = (0..graph.ranks()).collect();
     let (still, bound) = (Symmetry::none(graph), cut::largest(graph, &all, &all).time());
@@ -20,8 +20,8 @@ fn grown(graph: &Graph, hops: &[f64], depth: Option<u32>, chunks: u32) -> Vec<Ve
     grow(&links, hops, &all, depth, &known, 4.0 * bound * f64::from(chunks))
 }
 
-/// Two boxes of two ranks with a fast link each, and a slow link from each rank to the other box. A slow link is idle
-/// until the block of the other rank of the box could arrive.
+/// Two boxes of two ranks, with a fast link in each box and a slow link from each rank to the other box. A slow link is
+/// idle until the block of the other rank of its box could arrive.
 #[test]
 fn a_block_crosses_over_the_link_of_its_rank() {
     let cables = [(0, 1, 10), (2, 3, 10), (0, 2, 1), (1, 3, 1)];

@@ -10,7 +10,7 @@ use unisono_synthesis::{
     internals::router::Router,
 };
 
-/// Returns the least time of the flow, by a linear program with a variable for every arc and source.
+/// Returns the least time of the flow, from a linear program with a variable for every arc and source.
 fn by_program(graph: &Graph) -> f64 {
     let mut problem = Problem::new(OptimizationDirection::Minimize);
     let time = problem.add_var(1.0, (0.0, f64::INFINITY));
@@ -37,10 +37,10 @@ fn by_program(graph: &Graph) -> f64 {
 fn tori_are_bound_by_their_longest_dimension() {
     for dims in [&[4_u32, 4][..], &[8, 4], &[5, 7], &[2, 4, 8], &[8, 8, 8], &[16, 16]] {
         let graph = torus(dims);
-        // The units on an arc of a ring of k among n ranks: n times the mean distance, over two directions.
+        // The units on an arc of a ring of k ranks among n: n times the mean distance, divided by two directions.
         let of = |&k: &u32| {
             let mean = (0..k).map(|d| f64::from(d.min(k - d))).sum::<f64>() / f64::from(k);
-            // A ring of two has one arc of twice the rate in each direction.
+            // A ring of two ranks has one arc of twice the rate in each direction.
             f64::from(graph.ranks()) * mean / 2.0
         };
         let least = dims.iter().map(of).fold(0.0, f64::max);
@@ -78,7 +78,7 @@ proptest! {
         symmetric in any::<bool>(),
     ) {
         let nodes = ranks + relays;
-        // A ring, so that every rank is reached.
+        // A ring of all nodes, so that every rank is reached.
         let ring = (0..nodes).map(|n| Arc { from: n, to: (n + 1) % nodes, rate: 1 + u64::from(n % 3) });
         let more = arcs.into_iter().flat_map(|(a, b, rate)| {
             let (a, b) = (a % nodes, b % nodes);

@@ -6,7 +6,7 @@ use unisono_synthesis::{
     cut::{Cut, largest},
 };
 
-/// Returns the best of all sets of nodes that lack a rank.
+/// Returns the best cut of all sets of nodes that do not contain all ranks.
 pub(crate) fn by_hand(graph: &Graph, roots: &[u32]) -> Cut {
     let nodes = graph.nodes();
     let sets = (0_u32..1 << nodes).filter(|set| (0..graph.ranks()).any(|rank| set >> rank & 1 == 0));
@@ -24,7 +24,7 @@ proptest! {
         some in any::<u16>(),
     ) {
         let nodes = (ranks + relays).min(12);
-        // A ring, so that every rank is reached.
+        // A ring of all nodes, so that every rank is reached.
         let ring = (0..nodes).map(|n| Arc { from: n, to: (n + 1) % nodes, rate: 1 + u64::from(n % 3) });
         let more = arcs.into_iter().map(|(a, b, rate)| Arc { from: a % nodes, to: b % nodes, rate });
         let graph = Graph::new(ranks, nodes, ring.chain(more));

@@ -6,8 +6,8 @@ fn torus(dims: &[u32]) -> Fabric {
     Fabric::new(crate::common::torus(dims), dims, 0.0)
 }
 
-/// Checks that every chunk of every root reaches every rank, over links, in an order that can run, and that the time is
-/// that of the busiest arc.
+/// Checks that every chunk of every root reaches every rank, along links, in an order that can run, and that the time
+/// is that of the busiest arc.
 fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
     let graph = fabric.graph();
     let ranks = graph.ranks();
@@ -32,7 +32,7 @@ fn check(fabric: &Fabric, forest: &Forest, chunks: u32) {
     assert!((busiest / f64::from(chunks) - forest.time).abs() < 1e-9, "{busiest} {}", forest.time);
 }
 
-/// Checks that every chunk of every root reaches every rank over links, and that the time is that of the busiest link.
+/// Checks that every chunk of every root reaches every rank along links, and that the time is that of the busiest link.
 fn check_ways(fabric: &Fabric, roots: Roots, forest: &Forest) {
     let graph = fabric.routed();
     let rates: std::collections::BTreeMap<(u32, u32), u64> =
@@ -112,7 +112,7 @@ fn chunks_of_one_root_are_spread_over_the_trees_of_all() {
             let cut = fabric.cut(roots).time();
             assert!(forest.depth <= 4 && forest.time >= cut * (1.0 - 1e-9));
             assert!(forest.time <= cut * 2.0, "{boxes} {each} {} {cut}", forest.time);
-            // Less depth than the spread needs.
+            // A smaller depth than the spread needs.
             let shallow = fabric.forest(roots, Some(2), 4, 1 << 20).unwrap();
             check_ways(&fabric, roots, &shallow);
             assert!(shallow.depth <= 2);
@@ -136,7 +136,7 @@ fn tori_reach_their_cut_at_their_diameter() {
         assert!(forest.time <= bound * 1.05, "{dims:?} {} {bound}", forest.time);
         assert_eq!(Ok(forest.depth), fabric.least_depth(Roots::All));
         check(&fabric, &forest, chunks);
-        // The same without the symmetry.
+        // The same forest, found without the symmetry.
         if ranks(&fabric) > 16 {
             continue;
         }
@@ -148,8 +148,8 @@ fn tori_reach_their_cut_at_their_diameter() {
     }
 }
 
-/// A torus with one cable at a part of its rate does not look alike from every rank: its bound and its forest are those
-/// of the same network whose dimensions are not given.
+/// A torus with one cable at a fraction of its rate does not look alike from every rank: its bound and its forest are
+/// those of the same network without given dimensions.
 #[test]
 fn one_slow_cable_counts_on_a_torus() {
     for (dims, slow) in [(&[4_u32, 4][..], (0, 1)), (&[3, 5], (6, 7)), (&[8], (0, 7))] {

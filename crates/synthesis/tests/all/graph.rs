@@ -37,14 +37,14 @@ fn cables(of: &[(u32, u32, u64)]) -> impl Iterator<Item = Arc> {
     of.iter().flat_map(|&(a, b, rate)| [Arc { from: a, to: b, rate }, Arc { from: b, to: a, rate }])
 }
 
-/// Ranks 0, 1 and 2 in a line, a relay between 0 and 2, and a longer way from 0 to 2 over two more relays.
+/// Returns ranks 0, 1 and 2 in a line, a relay between 0 and 2, and a longer path from 0 to 2 through two more relays.
 fn line_and_relays() -> Graph {
     Graph::new(3, 6, cables(&[(0, 1, 6), (1, 2, 6), (0, 3, 4), (3, 2, 4), (0, 4, 2), (4, 5, 2), (5, 2, 2)]))
 }
 
 #[test]
 fn ways_that_a_rank_shares_are_not_of_relays_alone() {
-    // From 0 to 2 the way over rank 1 is as short as that over relay 3.
+    // From 0 to 2, the path through rank 1 is as short as that through relay 3.
     assert_eq!(line_and_relays().reached(0), [false, true, false]);
     let graph = Graph::new(2, 4, cables(&[(0, 2, 1), (2, 1, 1), (0, 3, 1), (3, 1, 1)]));
     assert_eq!(graph.reached(0), [false, true]);
@@ -54,7 +54,7 @@ fn ways_that_a_rank_shares_are_not_of_relays_alone() {
 fn without_relays_all_arcs_are_used() {
     let graph = Graph::new(4, 4, cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2)]));
     assert_eq!(graph.routed(), graph);
-    // An additional relay without a connection to the ranks, so that the ways are searched.
+    // An additional relay without a connection to the ranks, so that paths are searched.
     let arcs = cables(&[(0, 1, 6), (1, 2, 2), (0, 2, 4), (2, 3, 2), (4, 5, 2)]);
     let routed = Graph::new(4, 6, arcs).routed();
     assert_eq!((routed.nodes(), routed.arcs()), (4, graph.arcs()));

@@ -13,7 +13,7 @@ use unisono_synthesis::{
 };
 
 proptest! {
-    /// Compared with all ways to share the units among three arcs.
+    /// The least time is compared with all divisions of the units among three arcs.
     #[test]
     fn whole_units_take_the_least_time(rates in prop::array::uniform3(1_u64..9), units in 0_u64..20) {
         let ends = |shared: [u64; 3]| (0..3).map(|at| shared[at] as f64 / rates[at] as f64).fold(0.0, f64::max);
@@ -38,7 +38,7 @@ proptest! {
         for (depth, roots) in [(None, &all[..]), (Some(ranks - 1), &all), (Some(2), &all), (None, &all[..1])] {
             let bound = if roots.len() == 1 { cut::largest(&graph, roots, &all).time() } else { bound };
             let found = grow(&Links { graph: &graph, symmetry: &still, late: &[] }, roots, Ways::Any, depth, 64, bound);
-            // Trees of small depth may not exist, or take longer.
+            // Trees of small depth may not exist, or may take longer.
             let Ok(found) = found else {
                 prop_assert_eq!(depth, Some(2));
                 continue;

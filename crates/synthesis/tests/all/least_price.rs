@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use unisono_synthesis::internals::least_price::{NONE, Table, least_price};
 
-/// Returns the least price over all choices of parents.
+/// Returns the least price of all choices of parents; `None` if none reaches all nodes.
 fn by_hand(table: &Table, root: usize) -> Option<u128> {
     let n = table.nodes;
     let choices = n.pow(u32::try_from(n).unwrap());
@@ -29,7 +29,7 @@ proptest! {
         let mut table = Table::new(n);
         for from in 0..n {
             for to in (0..n).filter(|&to| to != from) {
-                // One price in nine means no arc; small prices make many trees equal.
+                // One price in nine means that there is no arc; small prices make many trees equally cheap.
                 let price = of[from * 5 + to];
                 if price < 8 {
                     table.add(from, to, price % most);
@@ -50,6 +50,6 @@ fn circles_within_circles_are_joined_one_by_one() {
         table.add(k + 1, k, k as u128);
     }
     table.add(0, n, 1_000_000);
-    // From the root to the end of the line, and back over all cables.
+    // The tree leads from the root to the end of the line, and back along all cables.
     assert_eq!(least_price(&table, 0), Some(1_000_000 + (n * (n - 1) / 2) as u128));
 }

@@ -6,7 +6,7 @@ use unisono_synthesis::{
     packing::{Packing, pack},
 };
 
-/// Checks that every tree brings its share of its root's block to all ranks over ways of arcs, and that no arc is
+/// Checks that every tree brings its share of its root's block to all ranks along paths of arcs, and that no arc is
 /// busier than the time.
 pub(crate) fn check(graph: &Graph, roots: &[u32], packing: &Packing) {
     let mut load = vec![0.0; graph.arcs().len()];
@@ -35,7 +35,7 @@ pub(crate) fn check(graph: &Graph, roots: &[u32], packing: &Packing) {
     }
 }
 
-/// Returns a switch that joins all ranks with links of one rate.
+/// Returns a switch that joins all ranks by links of one rate.
 fn box_of(ranks: u32) -> Graph {
     let arcs = (0..ranks).flat_map(|r| [(r, ranks), (ranks, r)]);
     Graph::new(ranks, ranks + 1, arcs.map(|(from, to)| Arc { from, to, rate: 300 }))
@@ -46,7 +46,7 @@ fn a_box_with_a_switch_needs_one_message_a_rank() {
     let graph = box_of(8);
     let all: Vec<u32> = (0..8).collect();
     let packing = pack(&graph, &all, Ways::Shortest, Some(1), 0.0).unwrap();
-    // Rates are whole numbers without a common factor.
+    // The graph divides all rates by their common factor, so they become 1.
     assert!((packing.time - 7.0).abs() < 1e-6, "{}", packing.time);
     assert!(packing.trees.iter().all(|(tree, _)| tree.depth == 1));
 }

@@ -11,7 +11,7 @@ fn largest_of(graph: &Graph, computes: impl Fn(u32) -> bool) -> Option<Partition
 
 #[test]
 fn boxes_that_slow_links_join_are_parts() {
-    // Three boxes of four ranks, each with a fast relay, and a slow link from every box to a relay between the boxes.
+    // Three boxes of four ranks, each with a fast relay, and a slow link from each box to a relay between the boxes.
     let mut arcs = Vec::new();
     for node in 0..3 {
         let ranks = (0..4).map(|rank| (4 * node + rank, 12 + node, 100));
@@ -22,7 +22,7 @@ fn boxes_that_slow_links_join_are_parts() {
     let graph = Graph::new(12, 16, arcs);
     // Rates are in units of 10.
     assert_eq!(largest_of(&graph, |_| false), Some(Partition { parts: 3, rate: 3 }));
-    // Switches of boxes may sum, and the one between boxes may not.
+    // The switches of boxes may compute sums, the switch between boxes may not.
     assert_eq!(largest_of(&graph, |relay| relay < 15), Some(Partition { parts: 3, rate: 3 }));
     assert_eq!(largest_of(&graph, |relay| relay == 15), None);
 }

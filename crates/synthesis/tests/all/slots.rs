@@ -5,15 +5,15 @@ use unisono_synthesis::internals::slots::{Reservation, SLOTS, Slots};
 
 #[test]
 fn messages_take_the_time_that_is_left() {
-    // Slots of one unit.
+    // Each slot lasts one unit of time.
     let mut slots = Slots::new(vec![1.0, 2.0], SLOTS as f64);
     let (mut first, mut second) = (Reservation::default(), Reservation::default());
     assert_eq!(slots.fit(&[0], 0.5, &mut first), 1.5);
     slots.take(&[0], &first, 1.0);
-    // Half of slot 0 and half of slot 1 are left.
+    // Half of slot 0 and half of slot 1 are free.
     assert_eq!(slots.fit(&[0], 0.0, &mut second), 2.0);
     slots.take(&[0], &second, 1.0);
-    // Both are full. Link 1 is twice as fast, and waits for link 0.
+    // Both slots are full. Link 1 is twice as fast, but waits for link 0.
     assert_eq!(slots.fit(&[1], 0.0, &mut Reservation::default()), 0.5);
     assert_eq!(slots.fit(&[0, 1], 0.0, &mut Reservation::default()), 3.0);
     slots.take(&[0], &first, -1.0);

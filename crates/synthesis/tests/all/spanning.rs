@@ -11,7 +11,7 @@ fn roles(graph: &Graph, relays: Role) -> Vec<Role> {
     (0..graph.nodes()).map(|node| if node < graph.ranks() { Role::Rank } else { relays }).collect()
 }
 
-/// Checks that all ranks are in each tree, every edge is an arc, and nodes that only forward join two links.
+/// Checks that each tree contains all ranks, every edge is an arc, and nodes that only forward have two links.
 fn check(graph: &Graph, roles: &[Role], found: &SpanningTrees) {
     let mut load = vec![0.0; graph.arcs().len()];
     for tree in &found.trees {
@@ -64,7 +64,7 @@ fn trees_share_equal_switches_evenly() {
 
 #[test]
 fn switches_that_only_forward_join_two_links() {
-    // Ranks 0 to 3 reach each other only over forwarding switches; a chain exists.
+    // Ranks 0 to 3 reach each other only through forwarding switches; a chain exists.
     let graph = Graph::new(4, 7, cables(&[(0, 4, 1), (4, 1, 1), (1, 5, 1), (5, 2, 1), (2, 6, 1), (6, 3, 1)]));
     let roles = roles(&graph, Role::Forwards);
     let found = spanning(&graph, &roles, None, 1).unwrap();
@@ -105,7 +105,7 @@ fn random_networks_have_valid_trees() {
     assert!(found > 300, "{found}");
 }
 
-/// Ranks 0 and 1 are at switch 4. Switch 3 has more links, to accelerators that are in no tree.
+/// Ranks 0 and 1 are at switch 4. Switch 3 has more links, but to accelerators that are in no tree.
 #[test]
 fn trees_begin_at_a_switch_of_the_ranks() {
     let others = [(5, 3, 1), (6, 3, 1), (7, 3, 1), (7, 4, 1)];

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 use unisono_synthesis::{Graph, internals::symmetry::Symmetry};
 
-/// Checks that every shift keeps every arc with its rate and its class, and that shifts of representatives are all
+/// Checks that every shift keeps the rate and the class of every arc, and that representatives under all shifts are all
 /// ranks.
 fn check(graph: &Graph, found: &Symmetry) {
     let known: FxHashMap<(u32, u32), (u32, u64)> =

@@ -12,16 +12,16 @@ fn begins_and_end(jobs: &Jobs, rates: &[f64], hops: &[f64]) -> (Vec<f64>, f64) {
 fn the_longest_chain_goes_first() {
     let mut jobs = Jobs::default();
     let [first, second] = [[0], [1]].map(|links| jobs.class(&links));
-    // Two messages over link 0; the second one is followed by one over link 1.
+    // Two messages use link 0; the second is followed by a message on link 1.
     jobs.add(None, first);
     let before = jobs.add(None, first);
     jobs.add(Some(before), second);
     assert_eq!(begins_and_end(&jobs, &[1.0, 0.5], &[0.25; 2]), (vec![1.0, 0.0, 1.25], 3.5));
 }
 
-/// Two trees with four chunks each leave over link 0; each continues over a link of its own, which is half as fast.
-/// With turns both of these are always busy. If all chunks of one tree went first, the last one of the other would end
-/// at 12.
+/// Two trees with four chunks each leave on link 0; each continues on a separate link, which is half as fast. With
+/// turns, both of these links are always busy. If all chunks of one tree went first, the last chunk of the other would
+/// end at 12.
 #[test]
 fn trees_take_turns() {
     let mut jobs = Jobs::default();
@@ -37,7 +37,7 @@ fn trees_take_turns() {
     assert_eq!(begins_and_end(&jobs, &[1.0, 0.5, 0.5], &[0.0; 3]).1, 10.0);
 }
 
-/// A message over link 1 follows the first one over link 0, whose data arrives at 1 and is expected at 3. In that order
+/// A message on link 1 follows the first message on link 0, whose data arrives at 1 and is expected at 3. In that order
 /// all messages end by 2.
 #[test]
 fn data_is_expected_late() {
@@ -49,7 +49,8 @@ fn data_is_expected_late() {
     assert_eq!(begins_and_end(&jobs, &[1.0; 2], &[0.0; 2]), (vec![0.0, 3.0, 1.0], 2.0));
 }
 
-/// A rank with one machine sends over two links. Each message holds the machine until its last of four packets starts.
+/// A rank with one send machine sends on two links. Each message occupies the machine until its last of four packets
+/// starts.
 #[test]
 fn messages_wait_for_a_machine_of_their_rank() {
     let mut jobs = Jobs::default();
@@ -60,11 +61,11 @@ fn messages_wait_for_a_machine_of_their_rank() {
         jobs.add(None, class);
     }
     let (begins, end) = begins_and_end(&jobs, &[1.0, 0.5], &[0.0; 2]);
-    // The message over the slower link goes first, and takes 2.
+    // The message on the slower link goes first, and takes 2.
     assert_eq!((begins, end), (vec![1.5, 0.0], 2.5));
 }
 
-/// Every sender has a message for every receiver: the links are never idle if each round matches all of them.
+/// Every sender has a message for every receiver: links are never idle if each round matches all senders and receivers.
 #[test]
 fn senders_and_receivers_are_matched() {
     const SIDE: u32 = 8;

@@ -1,4 +1,4 @@
-//! Tests of `recent`.
+//! Tests of `tree_cache`.
 
 use std::sync::Arc as Shared;
 
@@ -12,7 +12,7 @@ use unisono_synthesis::{
 
 fn line(ranks: u32, rate: u64) -> Graph {
     let arcs = (1..ranks).flat_map(|r| [(r - 1, r), (r, r - 1)]);
-    // Only the ratio of the first link to the others depends on `rate`, because graphs divide rates by a common factor.
+    // Only the ratio of the first link to all others depends on `rate`, because graphs divide rates by a common factor.
     Graph::new(ranks, ranks, arcs.map(|(from, to)| Arc { from, to, rate: if from + to == 1 { 2 * rate } else { 1 } }))
 }
 

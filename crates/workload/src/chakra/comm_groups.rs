@@ -7,7 +7,7 @@ use unisono_base::excerpt;
 
 use crate::{Groups, ReadError, SourceFile, error::Wrong};
 
-/// The file of groups, and the ranks of each named group in order.
+/// The name of the file of groups, and the ranks of each named group in order.
 pub struct CommGroups<'a> {
     pub origin: &'a str,
     pub ranks: BTreeMap<String, Vec<u32>>,
@@ -18,11 +18,11 @@ pub fn is_json(file: &SourceFile) -> bool {
     file.0.ends_with(".json") && !super::json::is_it(&file.1)
 }
 
-/// Reads the file of groups among files that are not traces: all its values are lists of numbers, or it has a key that
-/// traces name. JSON of another form, such as a system file, is ignored.
+/// Reads the file of groups among files that are not traces: a JSON object that has only lists of numbers, or a key
+/// that traces name. Other JSON, such as a system file, is ignored.
 ///
 /// # Errors
-/// Damaged JSON, two files of groups, or ranks that do not exist or occur twice.
+/// Returns an error for damaged JSON, two files of groups, or ranks that do not exist or occur twice.
 pub fn read<'a>(
     files: impl Iterator<Item = &'a SourceFile>,
     ranks: u32,

@@ -1,7 +1,7 @@
 //! The JSON form of a trace: `{"workload_graph": [node, ...]}`, as the feeder of Chakra reads it.
 //!
 //! A node has `Id`, `Name`, `NodeType`, `data_deps` and `runtime` in microseconds; its other keys are the attributes of
-//! the other form. Source: `src/feeder/json_node.cpp` (github.com/mlcommons/chakra).
+//! the Protobuf form. Source: `src/feeder/json_node.cpp` (github.com/mlcommons/chakra).
 
 use std::fmt;
 
@@ -68,7 +68,7 @@ struct JsonNode {
     attributes: Map<String, serde_json::Value>,
 }
 
-/// Returns whether a file begins in this form.
+/// Returns whether a file begins like the JSON form of a trace.
 pub fn is_it(begin: &[u8]) -> bool {
     let begin = String::from_utf8_lossy(begin);
     let key = begin.trim_start().strip_prefix('{').map(str::trim_start);
@@ -78,7 +78,7 @@ pub fn is_it(begin: &[u8]) -> bool {
 /// Returns the nodes of a trace.
 ///
 /// # Errors
-/// Damaged JSON, or a node without a required key.
+/// Returns an error for damaged JSON, or a node without a required key.
 pub fn nodes(bytes: &[u8]) -> Result<Vec<Node>, String> {
     let trace: Trace = keyed::json(bytes).map_err(|e| format!("the JSON form of a trace is damaged: {e}"))?;
     Ok(trace.workload_graph)

@@ -1,4 +1,4 @@
-//! The messages of Chakra execution traces, and their frames: a length as a varint, then the message.
+//! The Protobuf messages of Chakra execution traces, and their frames: a length as a varint, then the message.
 //!
 //! Source: `schema/protobuf/et_def.proto` (github.com/mlcommons/chakra). Fields that are not read are left out.
 
@@ -14,7 +14,7 @@ pub struct GlobalMetadata {
     pub attributes: Vec<Attribute>,
 }
 
-/// The attribute of the head that states the total number of ranks. Only this project writes it.
+/// The attribute of the head that states the number of ranks of the program. Only this project writes it.
 const RANKS: &str = "ranks";
 
 impl GlobalMetadata {
@@ -23,7 +23,7 @@ impl GlobalMetadata {
         Self { version: "1.0.0".to_owned(), attributes: vec![attribute] }
     }
 
-    /// Returns the number of ranks, if the file states it.
+    /// Returns the number of ranks of the program, if the file states it.
     pub fn ranks(&self) -> Option<u32> {
         let stated = self.attributes.iter().find(|attribute| attribute.name == RANKS)?;
         match stated.value {
@@ -123,8 +123,8 @@ impl Node {
         self.attributes.iter().find(|attribute| attribute.name == name)?.value.as_ref()
     }
 
-    /// Returns a number from any of the numeric fields, because writers use different ones. Negative numbers are
-    /// refused.
+    /// Returns a number from any of the numeric fields, because writers use different ones; a negative number is an
+    /// error.
     pub fn number(&self, name: &str) -> Result<Option<u64>, String> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match *value {
@@ -140,7 +140,7 @@ impl Node {
         number.map(Some).ok_or_else(|| format!("{name} is not a number of at least 0"))
     }
 
-    /// Returns a time, which must be finite and not negative.
+    /// Returns a time in seconds, which must be finite and not negative.
     pub fn seconds(&self, name: &str) -> Result<Option<f64>, String> {
         match self.value(name) {
             None => Ok(None),
@@ -157,7 +157,7 @@ impl Node {
         }
     }
 
-    /// Returns a truth value, or whether a number is above 0.
+    /// Returns a truth value, or for a number whether it is above 0.
     pub fn is_set(&self, name: &str) -> Result<bool, String> {
         match self.value(name) {
             Some(Value::Bool(set)) => Ok(*set),
@@ -171,10 +171,10 @@ impl Node {
     }
 }
 
-/// Returns the next frame of a file, and the bytes after it.
+/// Returns the next frame's message, and the bytes after it.
 ///
 /// # Errors
-/// The file ends inside the frame.
+/// Returns an error if the file ends inside the frame.
 pub fn frame(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     let mut rest = bytes;
     let length =

@@ -1,4 +1,4 @@
-//! The order in which a rank executes its nodes: the order of the file, except that a node follows its dependencies.
+//! The order in which a rank executes its nodes: that of the file, except that a node follows its dependencies.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use super::{messages::Node, rank::BEGUN};
 
-/// The reason why nodes have no order, and the id of a node.
+/// The reason why nodes have no order, and the id of a node that shows it.
 pub struct NoOrder {
     pub node: u64,
     pub reason: String,
@@ -25,7 +25,7 @@ pub fn order(nodes: &[Node]) -> Result<(Vec<usize>, Vec<Vec<usize>>), NoOrder> {
     let mut open = vec![0_usize; nodes.len()];
     for (number, node) in nodes.iter().enumerate() {
         let mut needed = Vec::new();
-        // If a node names begun ones, its control dependencies follow from these and are only for other readers.
+        // If a node has `BEGUN`, its control dependencies follow from it and are only for other readers.
         let controls = if node.has(BEGUN) { &[] } else { &node.ctrl_deps[..] };
         for id in controls.iter().chain(&node.data_deps) {
             let found = numbers.get(id).copied();

@@ -1,4 +1,4 @@
-//! The trace of one rank.
+//! The reader of the trace of one rank.
 
 use prost::Message;
 use rustc_hash::FxHashMap;
@@ -17,9 +17,9 @@ use crate::{
 };
 
 pub const MOST_NODES: usize = 1 << 20;
-/// The largest node in bytes. An attribute of two bytes takes fifty times as many in memory.
+/// The most bytes of a node. An attribute of two bytes takes fifty times as many in memory.
 const MOST_NODE_BYTES: usize = 1 << 22;
-/// The most dependencies, if all are kept. Dependencies of nodes that take no time pass to later nodes.
+/// The most dependencies, if all are kept. Dependencies of nodes that take no time pass on to later nodes.
 const MOST_DEPENDENCIES: usize = 1 << 24;
 pub const READ: [&str; 13] = [
     BEGUN,
@@ -38,16 +38,16 @@ pub const READ: [&str; 13] = [
 ];
 /// The attribute with the ids of nodes that must have begun, separated by spaces. Other readers ignore it.
 pub const BEGUN: &str = "unisono_begun";
-/// The attribute with a time that is not a whole number of microseconds.
+/// The attribute with a time in seconds that is not a whole number of microseconds.
 pub const SECONDS: &str = "unisono_seconds";
-/// The attribute of a reduction of a schedule, whose time the machine states.
+/// The attribute of a reduction in a schedule, for which the machine has a price.
 pub const REDUCES: &str = "unisono_reduces";
 
-/// The operation of a node. A collective names its process group.
+/// The operation of a node on the device. A collective names its process group.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Step {
     Compute(Compute),
-    /// The bytes of the input.
+    /// `bytes` is the size of the input.
     Collective {
         kind: Kind,
         bytes: u64,
@@ -72,7 +72,7 @@ impl Step {
     }
 }
 
-/// A node that takes time, the earlier nodes for which it waits, and those that must have begun.
+/// A node that takes time: the earlier nodes that must have ended, and those that must have begun.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timed {
     pub id: u64,
@@ -82,7 +82,7 @@ pub struct Timed {
     pub begun: Vec<u32>,
 }
 
-/// The nodes of a rank that take time, and the names of nodes of unknown kinds.
+/// The nodes of a rank that take time, and the names of unknown operations.
 pub struct RankTrace {
     pub nodes: Vec<Timed>,
     pub unknown: Vec<String>,
@@ -90,7 +90,7 @@ pub struct RankTrace {
     pub ranks: Option<u32>,
 }
 
-/// The dependencies of a node to keep.
+/// The dependencies of a node that are kept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     /// Those on the last compute and the last communication, which suffice if queues work in program order.
@@ -105,7 +105,7 @@ pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTra
     let of_node = |node: u64, message| Wrong { place: Place::Node { rank, node }, message };
     let (order, before) = order(&nodes).map_err(|e| of_node(e.node, e.reason))?;
     let mut trace = RankTrace { nodes: Vec::new(), unknown: Vec::new(), ranks };
-    // For each node of the file, the timed nodes for which its successors wait.
+    // For each node of the file, the timed nodes that its successors must wait for.
     let mut needs: Vec<Vec<u32>> = vec![Vec::new(); nodes.len()];
     let mut numbers: FxHashMap<u64, u32> = FxHashMap::default();
     let mut kept_all = 0;
@@ -145,7 +145,7 @@ pub fn read(bytes: &[u8], rank: u32, kept: Kept, strict: bool) -> Result<RankTra
     Ok(trace)
 }
 
-/// Returns the last compute and the last communication among ascending nodes.
+/// Returns the last compute and the last communication of the given nodes, which are ascending.
 fn last_of_queues(nodes: &[u32], timed: &[Timed]) -> Vec<u32> {
     let last = |computes: bool| {
         let of_queue = |&&n: &&u32| matches!(timed[n as usize].step, Step::Compute(_)) == computes;
@@ -154,7 +154,7 @@ fn last_of_queues(nodes: &[u32], timed: &[Timed]) -> Vec<u32> {
     [last(true), last(false)].into_iter().flatten().collect()
 }
 
-/// Returns the earlier nodes that a node names as begun. [`super::write`] writes them for schedules.
+/// Returns the earlier nodes that must have begun before a node. [`super::write`] writes them for schedules.
 fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String> {
     let Some(text) = node.text(BEGUN)? else { return Ok(Vec::new()) };
     let number = |id: &str| {
@@ -165,7 +165,7 @@ fn begun(node: &Node, numbers: &FxHashMap<u64, u32>) -> Result<Vec<u32>, String>
     text.split_whitespace().map(number).collect()
 }
 
-/// Returns the nodes of a file, with the number of ranks that it states.
+/// Returns the number of ranks that a file states, and its nodes.
 fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     if json::is_it(bytes) {
         return Ok((None, json::nodes(bytes)?));
@@ -200,7 +200,7 @@ fn nodes(bytes: &[u8]) -> Result<(Option<u32>, Vec<Node>), String> {
     Ok((head.ranks(), nodes))
 }
 
-/// Returns the name of a node whose operation is not known.
+/// Returns the name of a node's operation if it is unknown.
 fn unknown(node: &Node) -> Result<Option<String>, String> {
     if !(kind::INVALID..=kind::COLLECTIVE).contains(&node.kind) {
         return Ok(Some(format!("node type {}", node.kind)));
@@ -252,8 +252,8 @@ fn step(node: &Node, rank: u32) -> Result<Option<Step>, String> {
     })
 }
 
-/// Returns the other rank of a message, its bytes and its tag. `names` are the attributes of the other rank and of this
-/// one.
+/// Returns the other rank of a message, its bytes and its tag. `names` are the attributes with the other rank and with
+/// this rank.
 fn message(node: &Node, rank: u32, names: [&str; 2]) -> Result<(u32, u64, u32), String> {
     let [other, own] = names;
     let needed = |name| node.number(name)?.ok_or_else(|| format!("a message has no {name}"));
@@ -265,7 +265,7 @@ fn message(node: &Node, rank: u32, names: [&str; 2]) -> Result<(u32, u64, u32), 
     Ok((narrow(other, needed(other)?)?, needed("comm_size")?, narrow("comm_tag", tag)?))
 }
 
-/// The kinds of collectives by their numbers in traces.
+/// The kinds of collectives, at the numbers that traces use.
 pub const COLLECTIVES: [Kind; 10] = [
     Kind::Allreduce,
     Kind::Reduce,

@@ -25,13 +25,13 @@ use crate::{
 
 /// The most nodes of all ranks together.
 const MOST_NODES: usize = 1 << 22;
-/// The most distinct sets of groups, times ranks.
+/// The most distinct sets of groups, times the number of ranks.
 const MOST_PLACES: usize = 1 << 26;
 
 /// Returns whether a file begins like a trace: with its head, or with the key of the JSON form.
 pub fn is_it(bytes: &[u8]) -> bool {
     let is_head = |head: &[u8]| {
-        // The tag of the version, or of the first attribute.
+        // The head begins with the tag of the version, or of the first attribute.
         head.first().is_none_or(|tag| [0x0a, 0x12].contains(tag))
             && <GlobalMetadata as prost::Message>::decode(head).is_ok()
     };
@@ -39,15 +39,15 @@ pub fn is_it(bytes: &[u8]) -> bool {
     if super::json::is_it(&begin) {
         return true;
     }
-    // A compressed file that cannot be unpacked at all is a damaged trace.
+    // A compressed file of which nothing can be unpacked is a damaged trace.
     begin.is_empty() && !bytes.is_empty() || frame(&begin).is_ok_and(|(head, _)| is_head(head))
 }
 
 /// Reads the traces of all ranks. With `strict`, a node of an unknown kind is an error.
 ///
 /// # Errors
-/// A name without a rank, a rank twice or missing, a damaged file, dependencies without an order, messages that are
-/// sent but not received, or groups that do not fit together.
+/// Returns an error for a name without a rank, a rank that occurs twice or not at all, a damaged file, dependencies
+/// without an order, messages that are sent but not received, or groups that do not fit together.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut by_rank: BTreeMap<u32, &SourceFile> = BTreeMap::new();
     for file in files.iter().filter(|file| !comm_groups::is_json(file)) {
@@ -141,7 +141,7 @@ fn traces(by_rank: &BTreeMap<u32, &SourceFile>, kept: Kept, strict: bool) -> Res
     Ok(traces)
 }
 
-/// Returns the rank in `NAME.RANK.et`.
+/// Returns the rank in a name of the form `NAME.RANK.et`.
 fn rank_of(origin: &str) -> Result<u32, Wrong> {
     let name = origin.rsplit('/').next().unwrap_or(origin);
     let parts = name.rsplit('.').filter(|part| !matches!(*part, "et" | "json" | "gz" | "chakra"));
@@ -196,9 +196,9 @@ struct Program {
     traces: Vec<RankTrace>,
     members: BTreeMap<String, Vec<u32>>,
     groups: Distinct<Groups>,
-    /// The set of each named group, if ranks differ.
+    /// For each named group, the index of its set of groups, if ranks differ.
     numbers: BTreeMap<Option<String>, u32>,
-    /// The bytes of inputs and the numbers of ranks that do not divide them.
+    /// The bytes of inputs, each with the number of ranks that does not divide them.
     rounded: BTreeSet<(u64, u64)>,
 }
 
@@ -218,8 +218,8 @@ impl Program {
         }
     }
 
-    /// Returns the nodes of all ranks as one class; `None` if the groups of a node overlap, or share an input in unlike
-    /// parts.
+    /// Returns the nodes of all ranks as one class; `None` if the groups of a node overlap, or divide an input into
+    /// parts of different numbers.
     fn one_class(&mut self, ranks: u32) -> Option<Vec<WorkNode>> {
         let mut nodes = Vec::with_capacity(self.traces[0].nodes.len());
         let mut known: BTreeMap<Vec<Option<&str>>, u32> = BTreeMap::new();
@@ -249,7 +249,7 @@ impl Program {
                     }
                     collected(*kind, *bytes, *root, (groups, self.groups.row(groups)), &mut self.rounded)
                 }
-                // A rank with messages needs its own class.
+                // A rank with messages needs a class of its own.
                 Step::Send { .. } | Step::Receive { .. } => return None,
             };
             nodes.push(made(node, work));
@@ -315,13 +315,13 @@ fn is_alike(a: &Timed, b: &Timed) -> bool {
     same && a.after == b.after && a.begun == b.begun
 }
 
-/// True if the input of a collective is the parts of all ranks.
+/// Returns whether the input of a collective consists of a part for each rank.
 fn is_split(kind: Kind) -> bool {
     matches!(kind, Kind::ReduceScatter | Kind::Alltoall | Kind::Scatter)
 }
 
-/// Makes a collective of groups of one size from the bytes of its input, as a trace counts them. The result counts
-/// bytes as MPI does.
+/// Makes a collective of groups of one size. `input` is the bytes of the input, as a trace counts them; the result
+/// counts bytes as in MPI.
 fn collected(kind: Kind, input: u64, root: u32, of: (u32, &Groups), rounded: &mut BTreeSet<(u64, u64)>) -> Work {
     let (groups, list) = of;
     let size = u64::from(list.sizes().last().copied().unwrap_or(1));

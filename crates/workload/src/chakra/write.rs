@@ -1,4 +1,4 @@
-//! Writes a program as Chakra traces, one file for each rank.
+//! The writer of programs as Chakra traces, one file for each rank.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use super::{
 };
 use crate::{Compute, Work, WorkNode, WorkloadGraph};
 
-/// Returns the files by name. Groups are named by numbers, `SET-GROUP`.
+/// Returns the name and the bytes of each file. Groups are named by indices, `SET-GROUP`.
 ///
 /// # Errors
-/// A permutation, since traces only have messages between pairs, or a collective that traces do not have.
+/// Returns an error for a permutation, because traces have only messages between pairs, or an unknown collective.
 pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut files = Vec::with_capacity(graph.ranks as usize);
     for class in &graph.classes {
@@ -34,8 +34,7 @@ pub fn write(graph: &WorkloadGraph) -> Result<Vec<(String, Vec<u8>)>, String> {
     Ok(files)
 }
 
-/// Adds the nodes that must have begun, for which the format has no field. For other readers it adds their
-/// dependencies.
+/// Adds the nodes that must have begun, for which the format has no field. For other readers, adds their dependencies.
 fn with_begun(node: Node, begun: &[u32], before: &[BTreeSet<u32>]) -> Node {
     if begun.is_empty() {
         return node;
@@ -46,7 +45,7 @@ fn with_begun(node: Node, begun: &[u32], before: &[BTreeSet<u32>]) -> Node {
     Node { ctrl_deps, ..node }.with(BEGUN, Value::String(ids.join(" ")))
 }
 
-/// Returns, for each node, the nodes that are done when it begins, except those that follow from these.
+/// Returns, for each node, the nodes that have ended when it begins, without those that follow from these.
 fn done_before(nodes: &[WorkNode]) -> Vec<BTreeSet<u32>> {
     let mut before: Vec<BTreeSet<u32>> = Vec::with_capacity(nodes.len());
     for node in nodes {

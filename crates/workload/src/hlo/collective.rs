@@ -1,4 +1,4 @@
-//! Collective instructions of HLO: kind, bytes and groups.
+//! Collective instructions of HLO: kinds, bytes and groups.
 //!
 //! Meaning of the numbers in `replica_groups` (source: "Operation Semantics" of XLA, and `collective_ops_utils.h`):
 //!
@@ -23,18 +23,18 @@ pub struct Devices {
     partitions: u32,
 }
 
-/// The text of the groups or the pairs of an instruction, and the meaning of its numbers.
+/// The text of the groups or pairs of an instruction, and the meaning of the numbers in it.
 pub type ListText<'a> = (Option<&'a str>, Numbers);
 
-/// The communication of an operation.
+/// The communication pattern of an operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Pattern {
     Collective(Kind),
     Permute,
 }
 
-/// Returns the pattern of an instruction. The first half of an asynchronous pair begins the communication. A `send`
-/// between devices is a permutation; its other end is a `recv` with the same pairs.
+/// Returns the pattern of an instruction; for an asynchronous pair, that of its first half, which begins the
+/// communication. A `send` between devices is a permutation; its other end is a `recv` with the same pairs.
 pub fn pattern(i: &Instruction) -> Option<Pattern> {
     if i.half == Half::Rest {
         return None;
@@ -86,7 +86,7 @@ impl Devices {
         replica * self.partitions + partition
     }
 
-    /// Returns the groups of an instruction, as devices.
+    /// Returns the groups of an instruction as groups of devices.
     pub fn groups(self, i: &Instruction) -> Result<Groups, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
         let listed = i.attribute("replica_groups").map_or(Ok(Vec::new()), groups).map_err(wrong)?;
@@ -115,7 +115,7 @@ impl Devices {
         Groups::new(self.count(), lists).map_err(|e| wrong(e.to_string()))
     }
 
-    /// Returns the text of an instruction's list. Equal texts list the same devices.
+    /// Returns the text of an instruction's list. Equal results list the same devices.
     pub fn list_text<'a>(self, i: &Instruction<'a>) -> ListText<'a> {
         let pairs = || i.attribute("source_target_pairs").or_else(|| sent_pairs(i));
         (i.attribute("replica_groups").or_else(pairs), self.numbers(i))
@@ -127,7 +127,7 @@ impl Devices {
             "all-to-all" | "ragged-all-to-all" | "collective-permute" | "collective-broadcast" | "send"
         );
         match (i.attribute("channel_id").is_some(), i.attribute("use_global_device_ids") == Some("true")) {
-            // If there is only one replica or one partition, the numbers of the others are those of devices.
+            // With one replica and one partition there is one device, whatever the numbers mean.
             _ if self.replicas == 1 && self.partitions == 1 => Numbers::Devices,
             (true, true) => Numbers::Devices,
             (true, false) if across => Numbers::Partitions,
@@ -136,7 +136,7 @@ impl Devices {
         }
     }
 
-    /// Returns the receiver of each device of a permutation. A device that sends nothing has itself.
+    /// Returns the receiver of each device in a permutation; a device that sends nothing has itself.
     pub fn receivers(self, i: &Instruction) -> Result<Vec<u32>, Wrong> {
         let wrong = |message: String| Wrong::line(i.line, message);
         let listed = pairs_of(i).map_err(wrong)?;
@@ -166,7 +166,7 @@ impl Devices {
     }
 }
 
-/// The meaning of the numbers in a list of groups.
+/// The meaning of the numbers in a list of groups or pairs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Numbers {
     Devices,
@@ -209,10 +209,10 @@ fn named(module: &Module) -> Result<u32, Wrong> {
     Ok(most + 1)
 }
 
-/// Returns the bytes of a collective as MPI counts them, and the bytes of an element.
+/// Returns the bytes of a collective, counted as in MPI, and the bytes of an element.
 pub fn bytes(i: &Instruction, within: &Computation, kind: Kind, size: u32) -> Result<(u64, u32), Wrong> {
     let count = match i.opcode {
-        // The other operands are the output, offsets and sizes; a token; or a root that is known at run time.
+        // The other operands are the output, offsets and sizes; a token; or a root that is known only at run time.
         "ragged-all-to-all" | "send" => 1,
         _ if i.attribute("has_dynamic_root") == Some("true") => i.operands.len().saturating_sub(1),
         _ => i.operands.len(),

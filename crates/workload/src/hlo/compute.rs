@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{Compute, error::Wrong};
 
-/// The arithmetic of each computation, including the computations that it calls.
+/// For each computation, its arithmetic operations, including those of the computations that it calls.
 pub struct Arithmetic(Vec<f64>);
 
 impl Arithmetic {
@@ -67,7 +67,7 @@ impl Arithmetic {
         }
     }
 
-    /// Returns the cost of an instruction that neither communicates nor only names values.
+    /// Returns the cost of an instruction that neither communicates nor only renames values.
     pub fn compute(&self, module: &Module, at: usize, i: &Instruction) -> Result<Compute, Wrong> {
         let within = &module.computations[at];
         let operations = self.operations(module, at, within, i)?;
@@ -83,8 +83,8 @@ impl Arithmetic {
     }
 }
 
-/// Returns the number of parts into which a ragged dot cuts the contracted dimension. The first extent of its result is
-/// this number, as each result sums one part.
+/// Returns the number of parts into which a ragged dot cuts the contracted dimension: the first extent of its result,
+/// because each result sums one part.
 fn ragged_parts(i: &Instruction, contracted: &[u64]) -> f64 {
     let ragged = i.attribute("lhs_ragged_dims").and_then(|text| numbers(bracketed(text)?.0));
     let is_cut = ragged.is_some_and(|ragged| ragged.iter().any(|dim| contracted.contains(dim)));
@@ -105,8 +105,8 @@ fn first_of_tuple(i: &Instruction) -> f64 {
     }
 }
 
-/// Returns, for each instruction of a fusion, the bytes that slices and updates read of it; `None` if another operation
-/// reads it.
+/// Returns, for each instruction of a fusion, the bytes of its result that slices and updates read; `None` if another
+/// operation reads the result.
 pub fn sliced(fused: &Computation) -> Vec<Option<u64>> {
     let mut read: Vec<Option<u64>> = vec![Some(0); fused.instructions.len()];
     for user in &fused.instructions {
@@ -139,7 +139,7 @@ fn border(fused: &Computation, i: &Instruction, operand: &dyn Fn(usize) -> u64) 
     reads + float(written)
 }
 
-/// Returns the product of the extents of some dimensions.
+/// Returns the product of the extents of dimensions; `None` if one does not exist.
 fn products(dims: &[u64], listed: &[u64]) -> Option<f64> {
     let extent = |&dim: &u64| dims.get(usize::try_from(dim).ok()?).map(|&extent| float(extent));
     listed.iter().map(extent).product()

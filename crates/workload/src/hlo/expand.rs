@@ -1,8 +1,8 @@
-//! Expands loops and calls of a module into the nodes that it executes.
+//! The expansion of loops and calls of a module into the nodes that it executes.
 //!
 //! A value depends on the last compute and the last communication that it needs. These include earlier ones, because
 //! each queue works in program order. A loop with an unknown number of iterations is expanded once. For a conditional,
-//! the branch with the most nodes is chosen.
+//! the branch with the most instructions is chosen.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -19,15 +19,16 @@ use super::{
 };
 use crate::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph, error::Wrong, graph::Distinct};
 
-/// The most nodes, and the most visits of instructions.
+/// The most nodes.
 const MOST_NODES: usize = 1 << 20;
+/// The most visits of instructions and loop iterations.
 const MOST_VISITS: u64 = 1 << 24;
-/// The most distinct lists of groups and of pairs, times devices.
+/// The most distinct lists of groups or pairs, times the number of devices.
 const MOST_PLACES: u64 = 1 << 25;
 /// The deepest nesting of calls, and of tuples.
 const MOST_DEPTH: u32 = 32;
 
-/// The nodes for which a value waits: the last of each queue, plus 1; 0 if there is none.
+/// The last node of each queue that a value waits for, plus 1; 0 for none.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 struct Needs {
     computed: u32,
@@ -40,7 +41,7 @@ impl Needs {
     }
 }
 
-/// A value, with its elements if it is a tuple.
+/// A value with its needs and, if it is a tuple, its elements.
 #[derive(Clone, Default)]
 struct Value {
     needs: Needs,
@@ -53,7 +54,7 @@ impl Value {
         Self { needs, ..Self::default() }
     }
 
-    /// Makes a tuple. Tuples nested deeper than any compiler produces lose their elements.
+    /// Makes a tuple. Tuples nested more deeply than compilers produce lose their elements.
     fn tuple(elements: Vec<Value>) -> Self {
         let needs = elements.iter().fold(Needs::default(), |all, value| all.and(value.needs));
         let depth = 1 + elements.iter().map(|value| value.depth).max().unwrap_or(0);
@@ -66,10 +67,10 @@ impl Value {
     }
 }
 
-/// The communication of an instruction, which is read once.
+/// The communication of an instruction; `None` if its groups have one rank.
 type Read = Option<Work>;
 
-/// The list of a communication: whether it lists groups, and its text.
+/// The list of a communication: true for groups, false for pairs; and its text.
 type Listed<'a> = (bool, ListText<'a>);
 
 pub struct Expansion<'a> {
@@ -80,22 +81,24 @@ pub struct Expansion<'a> {
     nodes: Vec<WorkNode>,
     groups: Distinct<Groups>,
     receivers: Distinct<Vec<Vec<u32>>>,
-    /// The set of groups or the tables of receivers of each text, and their devices in total.
+    /// For each text of a list, the index of its set of groups or tables of receivers.
     texts: rustc_hash::FxHashMap<Listed<'a>, u32>,
+    /// The devices in all distinct lists.
     places: u64,
     communication: rustc_hash::FxHashMap<(usize, usize), Read>,
-    /// The findings by the place of the instruction.
+    /// The findings, by computation and instruction.
     findings: BTreeMap<(usize, usize), Finding>,
-    /// Computations whose collectives were checked.
+    /// The computations whose collectives were checked.
     judged: rustc_hash::FxHashSet<usize>,
-    /// For each computation, whether its result depends only on its parameters.
+    /// For each computation, true if its result depends only on its parameters.
     are_pure: Vec<bool>,
     unknown: BTreeMap<String, u64>,
-    /// The last `send` of each list of pairs, and the pairs of the last `recv` of each channel.
+    /// For each list of pairs, the needs of its last `send`.
     sent: rustc_hash::FxHashMap<&'a str, Needs>,
+    /// The pairs of the last `recv` of each channel.
     receives: rustc_hash::FxHashMap<&'a str, &'a str>,
     visits: u64,
-    /// Conditionals for which a branch was chosen.
+    /// The conditionals for which a branch was chosen.
     branches: u64,
 }
 
@@ -147,7 +150,7 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// Executes a computation and returns its root.
+    /// Executes a computation and returns its root's value.
     fn computation(&mut self, at: usize, arguments: &[Value], depth: u32) -> Result<Value, Wrong> {
         let computation = &self.module.computations[at];
         if depth > MOST_DEPTH {
@@ -235,14 +238,14 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Returns the last message of the pairs of a receive, which is found by its channel. The text has the message
-    /// before the end of the receive.
+    /// Returns the last message of the pairs of a receive, found by its channel. In the text, the message comes before
+    /// the end of the receive.
     fn arrived(&self, i: &Instruction) -> Needs {
         let pairs = i.attribute("channel_id").and_then(|channel| self.receives.get(channel));
         pairs.and_then(|pairs| self.sent.get(pairs)).copied().unwrap_or_default()
     }
 
-    /// Adds a node and returns its number plus 1.
+    /// Adds a node and returns its index plus 1.
     fn node(&mut self, i: &Instruction, work: Work, needs: Needs) -> u32 {
         let after = [needs.computed, needs.communicated].into_iter().filter_map(|node| node.checked_sub(1)).collect();
         self.nodes.push(WorkNode::new(i.name, work, after));
@@ -251,7 +254,7 @@ impl<'a> Expansion<'a> {
 
     fn communicate(&mut self, at: usize, n: usize, needs: Needs) -> Result<Needs, Wrong> {
         let i = &self.module.computations[at].instructions[n];
-        // A group of one rank has no communication.
+        // In groups of one rank there is no communication.
         let Some(work) = self.communication[&(at, n)] else { return Ok(needs) };
         if i.opcode == "ragged-all-to-all" {
             self.unknown(i, "ragged-all-to-all of unknown lengths, taken as equal parts of the input")?;
@@ -317,8 +320,8 @@ impl<'a> Expansion<'a> {
         })
     }
 
-    /// Returns the number of the groups of a collective, or of the tables of receivers of a permutation. Equal texts
-    /// are read once.
+    /// Returns the index of the groups of a collective, or of the tables of receivers of a permutation. Equal texts are
+    /// read once.
     fn listed(&mut self, i: &Instruction<'a>, groups: bool) -> Result<u32, Wrong> {
         let key = (groups, self.devices.list_text(i));
         if let Some(&number) = self.texts.get(&key) {
@@ -381,7 +384,7 @@ impl<'a> Expansion<'a> {
         Ok(Value { needs: value.needs.and(chosen), ..value })
     }
 
-    /// Counts an operation whose time is not known.
+    /// Counts an operation of unknown time, or refuses it if `strict`.
     fn unknown(&mut self, i: &Instruction, what: &str) -> Result<(), Wrong> {
         let target = i.attribute("custom_call_target").map(|target| excerpt(target.trim_matches('"')));
         let name = target.map_or_else(|| excerpt(what), |target| format!("{} {target}", excerpt(what)));

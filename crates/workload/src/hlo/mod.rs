@@ -1,7 +1,7 @@
-//! Reads the text of compiled HLO modules of XLA, as `jit(step).lower(...).compile().as_text()` returns it.
+//! The reader of compiled XLA modules in HLO text, as `jit(step).lower(...).compile().as_text()` returns it.
 //!
-//! All devices of a module execute the same program, so it has one class of ranks. Rank r is device r of the device
-//! assignment: replica r / partitions, partition r mod partitions.
+//! All devices of a module execute the same program, so the program has one class of ranks. Rank r is device r of the
+//! device assignment: replica r / partitions, partition r mod partitions.
 
 mod collective;
 mod compute;
@@ -28,10 +28,11 @@ pub fn is_it(bytes: &[u8]) -> bool {
     code.next().is_some_and(|line| line.starts_with(b"HloModule"))
 }
 
-/// Reads a module. `origin` is named in errors. With `strict`, an operation whose time is not known is an error.
+/// Reads a module. `origin` is the name of the file in errors. With `strict`, an operation of unknown time is an error.
 ///
 /// # Errors
-/// A text that is not an HLO module or is cut off, wrong groups, or an operation that is not known, if `strict`.
+/// Returns an error if the text is not an HLO module or is cut off, has invalid groups or, with `strict`, an unknown
+/// operation.
 pub fn read(text: &str, origin: &str, strict: bool) -> Result<WorkloadGraph, ReadError> {
     let graph = || -> Result<WorkloadGraph, Wrong> {
         let module = Module::read(text)?;

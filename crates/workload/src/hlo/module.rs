@@ -1,4 +1,4 @@
-//! The text of an HLO module: computations, each a list of instructions in the order of execution.
+//! The text of an HLO module: computations, each a list of instructions in execution order.
 //!
 //! ```text
 //! HloModule NAME, is_scheduled=true, ..., num_partitions=256
@@ -26,10 +26,11 @@ const MOST_INSTRUCTIONS: usize = 1 << 22;
 
 pub struct Module<'a> {
     pub name: &'a str,
-    /// `None` if the head does not state them.
+    /// The number of partitions, if the head states it.
     pub partitions: Option<u32>,
+    /// The number of replicas, if the head states it.
     pub replicas: Option<u32>,
-    /// The computations in the order of the text.
+    /// The computations, in the order of the text.
     pub computations: Vec<Computation<'a>>,
     pub entry: usize,
     names: FxHashMap<&'a str, usize>,
@@ -43,13 +44,13 @@ pub struct Computation<'a> {
     pub parameters: Vec<Option<usize>>,
 }
 
-/// The part of an operation that an instruction represents.
+/// The part of an asynchronous operation that an instruction represents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Half {
     Whole,
-    /// The first half of an asynchronous operation, `OPCODE-start`.
+    /// The first half, `OPCODE-start`.
     Start,
-    /// A later half, `OPCODE-update` or `OPCODE-done`, which takes no time of its own.
+    /// A later half, `OPCODE-update` or `OPCODE-done`, which takes no time.
     Rest,
 }
 
@@ -57,10 +58,10 @@ pub struct Instruction<'a> {
     pub line: u32,
     pub name: &'a str,
     shape: Shape,
-    /// Without the suffix of a half.
+    /// The operation, without the suffix of a half.
     pub opcode: &'a str,
     pub half: Half,
-    /// Instructions of the same computation.
+    /// The indices of instructions of the same computation.
     pub operands: Vec<usize>,
     pub parameter: Option<usize>,
     attributes: &'a str,
@@ -95,8 +96,8 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// Splits the name of an operation into the name of the whole operation and the half. `async` stands for the operation
-/// of a computation, and keeps its name.
+/// Splits the name of an operation into the name of the whole operation and the half. `async` denotes the operation of
+/// a computation, and keeps its name.
 fn half(opcode: &str) -> (&str, Half) {
     let endings = [("-start", Half::Start), ("-update", Half::Rest), ("-done", Half::Rest)];
     let found = endings.into_iter().find_map(|(ending, half)| Some((opcode.strip_suffix(ending)?, half)));
@@ -113,7 +114,8 @@ impl<'a> Module<'a> {
         reader.finish()
     }
 
-    /// Returns the computation that an attribute of an instruction names. It must precede computation `of` in the text.
+    /// Returns the index of the computation that an attribute of an instruction names, which must precede computation
+    /// `of`.
     pub fn called(&self, instruction: &Instruction<'a>, of: usize, key: &str) -> Result<usize, Wrong> {
         let wrong = |message: String| Wrong::line(instruction.line, message);
         let name = instruction.attribute(key).ok_or_else(|| {

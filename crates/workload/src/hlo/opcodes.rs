@@ -1,4 +1,4 @@
-//! The operations of HLO by their costs.
+//! The operations of HLO, by their costs.
 //!
 //! Source: `hlo_opcode.h` of XLA (github.com/openxla/xla).
 
@@ -126,7 +126,7 @@ pub enum Cost {
     Unknown,
 }
 
-/// Returns the kind of cost of an operation that neither communicates nor calls.
+/// Returns the cost of an operation that neither communicates nor calls computations.
 pub fn cost(opcode: &str) -> Cost {
     if FREE.contains(&opcode) {
         Cost::Free

@@ -1,12 +1,12 @@
-//! Finds collectives that a cheaper one could replace because each rank uses only its own part, or that are not needed
-//! because ranks already have the result (`redundant.rs`).
+//! The search for collectives that a cheaper one could replace because each rank uses only its own part, or that are
+//! not needed because ranks already have the result (`redundant.rs`).
 //!
 //! * An all-reduce of B bytes of which each of n ranks reads at most B / n is a reduce-scatter.
 //! * An all-gather of B bytes of which each of n ranks reads at most B / n is an all-to-all with blocks of B / n^2.
 //!
-//! A rank reads a part if every use is a slice whose offset depends on the number of the device. The text does not show
-//! whether the slices of a group are disjoint. They are if offsets follow from the index in the group, as those of
-//! partitioners do.
+//! A rank reads only a part if every use is a slice whose offset depends on the device's number. The text does not show
+//! whether the slices of a group are disjoint. They are if offsets follow from the index in the group, as partitioners
+//! compute them.
 
 use unisono_collective::Kind;
 
@@ -17,12 +17,12 @@ use super::{
 };
 use crate::{Collected, Work};
 
-/// The most renamings through which values are followed, and the most instructions for offsets.
+/// The most renamings that values, and the most instructions that offsets, are followed through.
 const MOST_DEPTH: usize = 64;
-/// The most instructions that are examined for one collective. Collectives with more uses have no finding.
+/// The most instructions that are examined for one collective; a collective with more uses has no finding.
 const MOST_STEPS: usize = 1 << 16;
 
-/// A finding of the reader about a communication: how often it is executed, and its cheaper replacement.
+/// A communication that a cheaper one could replace, with the number of its executions.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
     pub name: String,
@@ -34,12 +34,13 @@ pub struct Finding {
 /// The cheaper replacement of a communication.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Sufficient {
-    /// Each rank uses one part of the result, and this collective moves no more than these parts.
+    /// A collective that moves only the part of the result that each rank uses.
     Part(Collected),
+    /// Ranks already have the result.
     Nothing(Redundancy),
 }
 
-/// Returns the instructions that use each instruction of a computation.
+/// Returns the users of each instruction of a computation.
 pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     let mut users = vec![Vec::new(); computation.instructions.len()];
     for (user, i) in computation.instructions.iter().enumerate() {
@@ -52,7 +53,7 @@ pub fn users(computation: &Computation) -> Vec<Vec<usize>> {
     users
 }
 
-/// Returns the collective that suffices instead of instruction `n`, with groups of `size` ranks.
+/// Returns the cheaper collective, if any, that suffices instead of instruction `n`, with groups of `size` ranks.
 pub fn suffices(
     module: &Module,
     at: usize,
@@ -83,7 +84,7 @@ struct Uses<'a> {
 }
 
 impl Uses<'_> {
-    /// Returns the bytes of a value that are read by slices; `None` if another operation reads it, or nothing does.
+    /// Returns the bytes of a value that slices read; `None` if another operation reads the value, or none does.
     fn read(&mut self, n: usize, depth: usize) -> Option<u64> {
         if n == self.within.root || depth > MOST_DEPTH {
             return None;
@@ -115,7 +116,7 @@ impl Uses<'_> {
         if has_number { parameters.map(read).sum() } else { None }
     }
 
-    /// Returns whether an operand depends on the number of the device.
+    /// Returns whether an operand depends on the device's number.
     fn follows_device(&self, i: &Instruction) -> bool {
         let (mut open, mut steps) = (i.operands.clone(), 0);
         while let Some(n) = open.pop() {

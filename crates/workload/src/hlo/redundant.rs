@@ -1,4 +1,4 @@
-//! Finds collectives whose result a rank already has.
+//! The search for collectives whose result a rank already has.
 //!
 //! * A collective that repeats an earlier one: the same operands, groups and dimensions.
 //! * A collective that undoes an earlier one: an all-to-all of the result of the same all-to-all, or a permutation of
@@ -7,8 +7,8 @@
 //!   the result of an all-gather, an all-reduce or a broadcast among them, a constant, or a value computed only from
 //!   these.
 //!
-//! Collectives of one computation are compared. Values are followed through copies, renamings that keep the shape, and
-//! barriers of the optimizer.
+//! Only collectives of the same computation are compared. Values are followed through copies, renamings that keep the
+//! shape, and barriers of the optimizer.
 
 use rustc_hash::FxHashMap;
 use unisono_collective::Kind;
@@ -23,18 +23,18 @@ use crate::{Groups, Work};
 /// The reason why a rank already has the result of a collective.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Redundancy {
-    /// The result is that of the collective with this name.
+    /// The result equals that of the collective with this name.
     Repeats(String),
-    /// The result is the operand of the collective with this name.
+    /// The result equals the operand of the collective with this name.
     Undoes(String),
-    /// The result follows from the operand, which is equal on all ranks of a group.
+    /// The result follows from the operand, because the operand is equal on all ranks of a group.
     Uniform,
 }
 
 /// The ranks on which a value is known to be equal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Equal {
-    /// The ranks of each group in a set of groups, given by number.
+    /// The ranks of each group in the set of groups with this index.
     Within(u32),
     Everywhere,
 }
@@ -48,40 +48,40 @@ impl Equal {
     }
 }
 
-/// A collective's operation and operands.
+/// A collective's operation and operands, which identify repetitions.
 #[derive(PartialEq, Eq, Hash)]
 struct Made<'a> {
     opcode: &'a str,
     attributes: [Option<&'a str>; 2],
     operands: Vec<usize>,
-    /// True if the set contains groups, and the number of the set.
+    /// True for a set of groups, false for tables of receivers; and its index.
     among: (bool, u32),
 }
 
-/// The known properties of the values of a computation so far.
+/// The known properties of a computation's values so far.
 pub struct Known<'a, 'm> {
     module: &'m Module<'a>,
     at: usize,
     within: &'m Computation<'a>,
-    /// For each computation, whether its result depends only on its parameters.
+    /// For each computation, true if its result depends only on its parameters.
     are_pure: &'m [bool],
     equal: Vec<Option<Equal>>,
-    /// The value that each value renames, or itself.
+    /// For each value, the value that it renames, or itself.
     sources: Vec<usize>,
-    /// The elements of tuples: the first value that represents each.
+    /// For each tuple and index, the first value that represents the element.
     elements: FxHashMap<(usize, usize), usize>,
     made: FxHashMap<Made<'a>, usize>,
     works: FxHashMap<usize, Work>,
 }
 
-/// The sets of groups and the tables of receivers of a module.
+/// The sets of groups and the tables of receivers of a module, by index.
 pub struct Among<'m> {
     pub groups: &'m dyn Fn(u32) -> &'m Groups,
     /// Returns the receiver of each rank.
     pub receivers: &'m dyn Fn(u32) -> &'m [u32],
 }
 
-/// Returns, for each computation, whether its result depends only on its parameters.
+/// Returns for each computation whether its result depends only on its parameters.
 pub fn pure_computations(module: &Module) -> Vec<bool> {
     let mut pure: Vec<bool> = Vec::with_capacity(module.computations.len());
     for at in 0..module.computations.len() {
@@ -119,7 +119,7 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// Adds the next instruction with its communication. Returns the reason if the communication is redundant.
+    /// Adds the next instruction with its communication, and returns the reason if the communication is redundant.
     pub fn add(&mut self, work: Option<Work>, among: &Among) -> Option<Redundancy> {
         let n = self.sources.len();
         let i = &self.within.instructions[n];
@@ -192,7 +192,7 @@ impl<'a, 'm> Known<'a, 'm> {
         (is_equal && kinds.contains(&c.kind)).then_some(Redundancy::Uniform)
     }
 
-    /// Returns the instruction whose result or element a value is.
+    /// Returns the instruction whose result contains a value.
     fn first_of(&self, value: usize) -> usize {
         let i = &self.within.instructions[value];
         match (i.opcode, i.operands.first()) {
@@ -201,7 +201,8 @@ impl<'a, 'm> Known<'a, 'm> {
         }
     }
 
-    /// Returns the earlier communication that this one undoes: its results are the operands of this one.
+    /// Returns the earlier communication whose effect this communication reverses, because its operands are the earlier
+    /// results.
     fn undoes(&self, operands: &[usize], i: &Instruction, work: &Work, among: &Among) -> Option<usize> {
         let first = self.first_of(*operands.first()?);
         let (before, earlier) = (self.within.instructions.get(first)?, self.works.get(&first)?);
@@ -223,7 +224,8 @@ impl<'a, 'm> Known<'a, 'm> {
             }
             (Work::Permute { receivers: a, bytes: sent }, Work::Permute { receivers: b, bytes }) => {
                 let (a, b) = ((among.receivers)(a), (among.receivers)(b));
-                // If every rank sends to another rank and the second permutation returns the data, no rank gets zeros.
+                // If every rank sends to another rank and the second permutation returns the data, no rank receives
+                // zeros.
                 let returns = |(rank, &to): (usize, &u32)| to as usize != rank && b[to as usize] as usize == rank;
                 sent == bytes && first == operands[0] && a.iter().enumerate().all(returns)
             }
@@ -233,7 +235,7 @@ impl<'a, 'm> Known<'a, 'm> {
     }
 }
 
-/// Returns whether all ranks of each group are in one of the outer groups.
+/// Returns whether each group is contained in one of the outer groups.
 fn is_within(groups: &Groups, outer: &Groups) -> bool {
     let together = |group: &[u32]| {
         let first = outer.number_of(group[0]);

@@ -2,8 +2,9 @@
 //! `mesh['a'=2,'b'=2] {'a'}`, `mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'a'}`.
 //!
 //! Source: `replica_group.cc`, `mesh_and_axis.cc` and `tile_assignment.cc` of XLA (github.com/openxla/xla). The second
-//! form numbers the devices row by row, transposes, and cuts the sequence into rows. In the last two, ranks that differ
-//! only in the listed axes form a group. `'a':(p)s` is the part of size s of an axis, after parts with product p.
+//! and third forms number the devices row by row, transpose, and cut the sequence into rows. In the last two, devices
+//! that differ only in the listed axes form a group. `'a':(p)s` is the part of size s of an axis, after parts with
+//! product p.
 
 use unisono_base::{excerpt, narrow};
 
@@ -11,7 +12,7 @@ use super::text::{bracketed, numbers, parts};
 
 pub const MOST_DEVICES: u64 = 1 << 22;
 
-/// Reads groups. `{}` gives no groups, which means all devices.
+/// Reads groups of devices; `{}` gives an empty list, which means all devices.
 pub fn groups(text: &str) -> Result<Vec<Vec<u32>>, String> {
     let wrong = || format!("'{}' is not a list of groups", excerpt(text));
     if let Some(rest) = text.strip_prefix("mesh") {
@@ -46,13 +47,13 @@ fn small(text: &str) -> Option<Vec<u32>> {
     Some(numbers.into_iter().map(narrow).collect())
 }
 
-/// Returns the number of devices of a grid.
+/// Returns the devices of a grid; `None` for 0 or too many.
 fn product(dims: &[u64]) -> Option<u64> {
     let all = dims.iter().try_fold(1_u64, |all, &dim| all.checked_mul(dim))?;
     (all > 0 && all <= MOST_DEVICES && dims.len() <= 64).then_some(all)
 }
 
-/// Returns the devices of a grid of `dims`, row by row after its axes were put into the order `axes`.
+/// Returns the devices of a grid of extents `dims`, row by row after its axes are put into the order `axes`.
 fn transposed(dims: &[u64], axes: &[usize]) -> Vec<u32> {
     let all: u64 = dims.iter().product();
     let mut strides = vec![1_u64; dims.len()];
@@ -70,14 +71,15 @@ fn transposed(dims: &[u64], axes: &[usize]) -> Vec<u32> {
     (0..all).map(device).collect()
 }
 
-/// Reads `[groups,size]<=[dims]` with an optional `T(axes)`: the first brackets, and the devices in order.
+/// Reads `[groups,size]<=[dims]` with an optional `T(axes)`. Returns the extents in the first brackets, and the
+/// devices.
 fn iota(text: &str) -> Option<(Vec<u64>, Vec<u32>)> {
     let (shape, rest) = bracketed(text)?;
     let (shape, devices) = (numbers(shape)?, grid(rest.strip_prefix("<=")?)?);
     (product(&shape)? == devices.len() as u64).then_some((shape, devices))
 }
 
-/// Reads `[dims]` with an optional `T(axes)`: the devices in order.
+/// Reads `[dims]` with an optional `T(axes)`. Returns the devices in order.
 fn grid(text: &str) -> Option<Vec<u32>> {
     let (dims, rest) = bracketed(text)?;
     let dims = numbers(dims)?;
@@ -96,13 +98,13 @@ fn grid(text: &str) -> Option<Vec<u32>> {
     Some(transposed(&dims, &axes))
 }
 
-/// Cuts devices into rows of the last extent.
+/// Cuts devices into rows as long as the last extent.
 fn rows(shape: &[u64], devices: &[u32]) -> Option<Vec<Vec<u32>>> {
     let size = narrow::<usize>(*shape.last()?);
     Some(devices.chunks(size).map(<[u32]>::to_vec).collect())
 }
 
-/// Reads `['a'=2,'b'=2] {'a'}`, with an optional `, device_ids=(...)` before the list of axes.
+/// Reads `['a'=2,'b'=2] {'a'}`, with an optional `, device_ids=(...)` before the list of axes. Returns the groups.
 fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
     let (inside, rest) = bracketed(text.trim())?;
     let (ids, rest) = match rest.trim().strip_prefix(',') {
@@ -119,7 +121,7 @@ fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
         .collect::<Option<_>>()?;
     let all = product(&axes.iter().map(|&(_, size)| size).collect::<Vec<_>>())?;
     let listed: Vec<Listed> = parts(listed).into_iter().map(|part| Listed::read(part, &axes)).collect::<Option<_>>()?;
-    // Each axis as factors, cut at the begin and the end of each listed part.
+    // Each axis is split into factors at the begin and the end of each listed part.
     let (mut dims, mut factors) = (Vec::new(), Vec::new());
     for (axis, &(_, size)) in axes.iter().enumerate() {
         let of_axis = listed.iter().filter(|part| part.axis == axis);
@@ -151,14 +153,14 @@ fn mesh(text: &str) -> Option<Vec<Vec<u32>>> {
     rows(&[size], &devices)
 }
 
-/// Reads `([2,2]T(1,0)) rest` or `(0,1,2,3) rest`: the devices in the order of the mesh, and the rest.
+/// Reads `([2,2]T(1,0)) rest` or `(0,1,2,3) rest`. Returns the devices in the order of the mesh, and the rest.
 fn device_ids(text: &str) -> Option<(Vec<u32>, &str)> {
     let (inside, rest) = bracketed(text)?;
     let ids = if inside.starts_with('[') { grid(inside)? } else { small(inside)? };
     Some((ids, rest))
 }
 
-/// An axis of a mesh, or a part of one.
+/// An axis of a mesh or a part of one: its size, and the product of parts before it.
 struct Listed {
     axis: usize,
     before: u64,

@@ -1,10 +1,10 @@
-//! Shapes of HLO: `f32[2,3]{1,0}`, `token[]`, and tuples of shapes.
+//! Shapes in HLO: `f32[2,3]{1,0}`, `token[]`, and tuples of shapes.
 
 use super::text::{bracketed, parts};
 
 /// The deepest nesting of tuples.
 const MOST_DEPTH: usize = 16;
-/// The largest plausible array.
+/// The most bits of a plausible array.
 const MOST_BITS: u64 = 1 << 56;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -14,7 +14,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Reads the shape at the begin of a text, and returns the rest of the text.
+    /// Reads the shape at the begin of a text. Also returns the rest of the text.
     pub fn read(text: &str) -> Result<(Self, &str), String> {
         Self::read_at(text, 0)
     }
@@ -52,7 +52,7 @@ impl Shape {
         }
     }
 
-    /// Returns the extents of an array; none for a tuple.
+    /// Returns the extents of an array; empty for a tuple.
     pub fn dims(&self) -> &[u64] {
         match self {
             Self::Array { dims, .. } => dims,
@@ -60,7 +60,7 @@ impl Shape {
         }
     }
 
-    /// Returns the elements of an array, or of all arrays of a tuple.
+    /// Returns the number of elements of an array, or of all arrays in a tuple.
     #[expect(clippy::cast_precision_loss, reason = "counts of operations are floating point")]
     pub fn elements(&self) -> f64 {
         match self {
@@ -69,7 +69,7 @@ impl Shape {
         }
     }
 
-    /// Returns the bytes of one element, at least 1. For a tuple, of its first array.
+    /// Returns the bytes of an element, at least 1; for a tuple, of its first array.
     pub fn element_bytes(&self) -> u32 {
         match self {
             Self::Array { bits, dims } => {
@@ -81,7 +81,7 @@ impl Shape {
     }
 }
 
-/// Returns the bits of an element type: the number in its name, such as 8 in `f8e4m3fn`.
+/// Returns the bits of an element type, which are the number in its name, such as 8 in `f8e4m3fn`.
 fn bits(name: &str) -> Option<u64> {
     match name {
         "pred" => return Some(8),

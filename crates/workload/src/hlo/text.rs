@@ -1,7 +1,7 @@
-//! Splitting of HLO text at separators that are outside of brackets and strings.
+//! Functions that split HLO text at separators outside of brackets and strings.
 
-/// Calls `at` for every byte outside of brackets and strings. A bracket that opens or closes at depth 0 is outside.
-/// Stops at the first byte for which `at` returns true, and returns its position.
+/// Calls `at` with the position and value of each byte outside of brackets and strings; a bracket that opens or closes
+/// at depth 0 is outside. Returns the first position for which `at` returns true.
 fn outside(text: &str, mut at: impl FnMut(usize, u8) -> bool) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     for (n, byte) in text.bytes().enumerate() {
@@ -44,7 +44,7 @@ fn without_comment(text: &str) -> &str {
     comment.map_or(text, |(_, rest)| rest.trim())
 }
 
-/// Splits `(inside) rest`, with any of the three brackets.
+/// Splits `(inside) rest`, with brackets of any of the three sorts.
 pub fn bracketed(text: &str) -> Option<(&str, &str)> {
     let closing = match text.as_bytes().first()? {
         b'(' => b')',
@@ -60,8 +60,8 @@ pub fn numbers(text: &str) -> Option<Vec<u64>> {
     parts(text).into_iter().map(|part| part.parse().ok()).collect()
 }
 
-/// Returns the value of `key=value` among parts. A part that begins with `device_ids=` belongs to the value before it:
-/// XLA writes the devices of a mesh after its axes, separated by a comma.
+/// Returns the value of `key=value` among the parts. A part that begins with `device_ids=` belongs to the value before
+/// it: XLA writes the devices of a mesh after its axes, separated by a comma.
 pub fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     let parts = parts(text);
     let value = |part: &'a str| part.strip_prefix(key)?.strip_prefix('=');

@@ -1,4 +1,4 @@
-//! The parts of a trace that are read. All other keys are ignored.
+//! The parts of a trace that are read; all other keys are ignored.
 
 use std::{borrow::Cow, fmt};
 
@@ -13,14 +13,14 @@ use unisono_base::{excerpt, interrupt::poll};
 pub struct Trace<'a> {
     #[serde(rename = "distributedInfo")]
     pub distributed: Option<Distributed>,
-    /// Events that take time on a device, with their number in the file.
+    /// The events that take time on a device, each with its index in the file.
     #[serde(rename = "traceEvents", borrow, deserialize_with = "on_device")]
     pub events: Vec<(u64, Event<'a>)>,
 }
 
 const MOST_EVENTS: usize = 1 << 20;
 
-/// Reads events one by one, so that events of the host take no memory.
+/// Reads events one by one and drops those of the host, so that they take no memory.
 fn on_device<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<(u64, Event<'de>)>, D::Error> {
     struct OnDevice;
     impl<'de> Visitor<'de> for OnDevice {
@@ -53,16 +53,16 @@ fn on_device<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<(u64, Event<'de>)
 pub struct Distributed {
     pub rank: Option<u32>,
     pub world_size: Option<u32>,
-    /// The process groups of the rank.
+    /// The list of the rank's process groups, as JSON.
     #[serde(default)]
     pg_config: Value,
 }
 
 impl Distributed {
-    /// Returns the ranks of a process group, if the trace lists its groups.
+    /// Returns the ranks of a process group; `None` if the trace does not list them.
     ///
     /// # Errors
-    /// An invalid list of groups, or of the ranks of this group.
+    /// Returns an error if the list of groups, or of the ranks of this group, is invalid.
     pub fn ranks_of(&self, name: &str) -> Result<Option<Vec<u32>>, String> {
         if self.pg_config.is_null() {
             return Ok(None);
@@ -97,7 +97,7 @@ pub struct Event<'a> {
     pub cat: Cow<'a, str>,
     #[serde(borrow, default)]
     pub name: Cow<'a, str>,
-    /// Microseconds.
+    /// Begin in microseconds; `dur` is the duration.
     #[serde(default)]
     ts: Value,
     #[serde(default)]
@@ -132,7 +132,7 @@ pub struct Arguments {
     destination: Value,
 }
 
-/// Returns a number, which may be written as text.
+/// Returns a finite number, which may be written as text.
 fn number(value: &Value) -> Option<f64> {
     let found = match value {
         Value::Number(number) => number.as_f64(),
@@ -172,14 +172,14 @@ impl Event<'_> {
 }
 
 impl Arguments {
-    /// Returns the numbers of input and output elements.
+    /// Returns the numbers of input and of output elements.
     pub fn elements(&self) -> Result<(Option<u64>, Option<u64>), String> {
         Ok((count("In msg nelems", &self.input)?, count("Out msg nelems", &self.output)?))
     }
 
-    /// Returns whether an exchange has parts of unlike sizes: its input has another size than its output, or a list of
-    /// the elements for, or from, each rank is not of equal numbers. The profiler writes an empty list for equal parts,
-    /// and may cut off the end of a long one.
+    /// Returns whether an exchange has parts of unequal sizes: its input and its output differ in size, or the elements
+    /// for, or from, each rank are listed with different numbers. The profiler writes an empty list for equal parts,
+    /// and may cut off the end of a long list.
     pub fn has_unequal_parts(&self) -> Result<bool, String> {
         let (input, output) = self.elements()?;
         if let (Some(input), Some(output)) = (input, output)
@@ -210,7 +210,7 @@ impl Arguments {
         count("Group size", &self.size)
     }
 
-    /// Returns the name of the group, or its number as text; empty without a group.
+    /// Returns the name of the group, or its number as text; empty if there is no group.
     pub fn group_name(&self) -> Result<String, String> {
         match &self.group {
             Value::Null => Ok(String::new()),
@@ -219,15 +219,15 @@ impl Arguments {
         }
     }
 
-    /// Returns the receiver of a message, or else its sender.
+    /// Returns the receiver of a message if `sends`, otherwise its sender.
     pub fn peer(&self, sends: bool) -> Result<u32, String> {
         let (name, value) = if sends { ("Dst Rank", &self.destination) } else { ("Src Rank", &self.source) };
         let found = count(name, value)?.ok_or_else(|| format!("a message has no '{name}'"))?;
         u32::try_from(found).map_err(|_| format!("'{name}' is {found}; accepted is the number of a rank"))
     }
 
-    /// Returns the ranks of the group: a list, or a list as text, whose end the profiler may have cut off. Returns
-    /// `None` if they are missing.
+    /// Returns the ranks of the group: a list, or a list as text, whose end the profiler may have cut off; `None` if
+    /// there is no list.
     pub fn group_ranks(&self) -> Result<Option<Vec<u32>>, String> {
         let wrong = || format!("'Process Group Ranks' is {}; accepted is a list of all ranks", shown(&self.ranks));
         let list = |list: &[Value]| list.iter().map(rank_of).collect::<Option<Vec<u32>>>().ok_or_else(wrong);
@@ -255,17 +255,17 @@ impl Arguments {
     }
 }
 
-/// The largest group whose list is continued.
+/// The most ranks of a group whose list is completed.
 const MOST_CONTINUED: u64 = 1 << 22;
 
-/// Returns the numbers of a list as text, up to `...` where its end was cut off.
+/// Returns the numbers of a list as text, up to a `...` at which its end was cut off.
 fn listed_before_cut(text: &str) -> Option<Vec<u64>> {
     let parts = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim);
     parts.take_while(|&part| part != "...").filter(|part| !part.is_empty()).map(|part| part.parse().ok()).collect()
 }
 
-/// Returns the `size` ranks of a list that ends with `...`, or with `...` and the last rank. The first ranks determine
-/// the distance. Returns `None` if they are not at equal distances.
+/// Completes a list that ends with `...`, or with `...` and the last rank, to `size` ranks. The first ranks determine
+/// the distance. Returns `None` if the ranks do not have equal distances.
 fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     let parts: Vec<&str> = text.trim().strip_prefix('[')?.strip_suffix(']')?.split(',').map(str::trim).collect();
     let cut = parts.iter().position(|&part| part == "...")?;
@@ -286,7 +286,7 @@ fn continued(text: &str, size: u64) -> Option<Vec<u32>> {
     (begins && ends).then_some(all)
 }
 
-/// Returns the bytes of an element by the name of its type in PyTorch.
+/// Returns the bytes of an element from PyTorch's name of its type.
 pub fn element_bytes(dtype: &str) -> Option<u32> {
     Some(match dtype.to_ascii_lowercase().as_str() {
         "byte" | "char" | "bool" | "uint8" | "int8" => 1,

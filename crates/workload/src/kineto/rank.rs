@@ -1,4 +1,4 @@
-//! The trace of one rank: its kernels in time order, and the nodes that represent them.
+//! The trace of one rank: its kernels sorted by time, and the nodes that represent them.
 
 use unisono_base::{excerpt, interrupt::poll, keyed, narrow};
 use unisono_collective::Kind;
@@ -9,13 +9,13 @@ use crate::{
     error::{Place, Wrong},
 };
 
-/// A collective of a trace, with the name of its group and, if the trace has them, the ranks.
+/// A collective of a trace, with the name of its group and, if the trace lists them, the group's ranks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Met {
     pub kind: Kind,
-    /// Bytes, counted as MPI does.
+    /// The number of bytes, counted as in MPI.
     pub bytes: u64,
-    /// The bytes of an input and the number of ranks that do not divide it.
+    /// The bytes of the input and the number of ranks, if that does not divide the bytes.
     pub rounded: Option<(u64, u64)>,
     pub element_bytes: u32,
     pub group: String,
@@ -26,7 +26,7 @@ pub struct Met {
 pub enum Step {
     Compute(Compute),
     Collective(Met),
-    /// A message to another rank if `sends`, or else from it.
+    /// A message: to rank `peer` if `sends`, otherwise from it.
     Message {
         sends: bool,
         peer: u32,
@@ -35,7 +35,7 @@ pub enum Step {
 }
 
 pub struct Node {
-    /// The number of its event in the file.
+    /// The index of the event in the file.
     pub event: u64,
     pub name: String,
     pub step: Step,
@@ -44,19 +44,19 @@ pub struct Node {
 
 pub struct RankTrace {
     pub rank: u32,
-    /// The number of ranks, if the trace states it.
+    /// The number of ranks of the program, if the trace states it.
     pub world: Option<u32>,
     pub nodes: Vec<Node>,
     pub unknown: Vec<String>,
 }
 
-/// A kernel in microseconds.
+/// A kernel with its begin and end in microseconds.
 struct Kernel {
     event: u64,
     name: String,
     begin: f64,
     end: f64,
-    /// The collective or the message of the kernel.
+    /// The collective or the message; `None` for compute.
     communicates: Option<Step>,
 }
 
@@ -81,7 +81,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
         let (begin, end) = event.times().map_err(wrong)?;
         let communicates = match met_name(event) {
             None if is_of_nccl(&event.name) => {
-                // The kernel communicates, but its collective is unknown.
+                // The kernel communicates, but without metadata its collective is unknown.
                 let name = format!("{} without metadata", excerpt(event.name.split('(').next().unwrap_or_default()));
                 if strict {
                     return Err(wrong(format!("'{name}' is not known; without --strict it is counted and left out")));
@@ -122,7 +122,7 @@ pub fn read(bytes: &[u8], strict: bool) -> Result<RankTrace, Wrong> {
     Ok(read)
 }
 
-/// Returns whether a kernel is one of NCCL or of RCCL.
+/// Returns whether a kernel belongs to NCCL or RCCL.
 fn is_of_nccl(name: &str) -> bool {
     let begins = |prefix: &str| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
     begins("nccl") || begins("rccl")
@@ -133,7 +133,7 @@ fn met_name<'a>(event: &'a Event) -> Option<(&'a str, &'a Arguments)> {
     Some((arguments.collective.as_deref()?, arguments))
 }
 
-/// Returns the collective of a name, such as `allreduce`, `_allgather_base` or `reduce_scatter_tensor_coalesced`.
+/// Returns the collective with a name such as `allreduce`, `_allgather_base` or `reduce_scatter_tensor_coalesced`.
 fn kind(name: &str) -> Option<Kind> {
     let letters: String = name.chars().filter(char::is_ascii_alphabetic).collect::<String>().to_ascii_lowercase();
     let kinds = [
@@ -182,7 +182,7 @@ fn met(kind: Kind, arguments: &Arguments, info: Option<&Distributed>) -> Result<
     Ok(Met { kind, bytes, rounded, element_bytes, group, ranks })
 }
 
-/// Returns the bytes of elements, and of one element.
+/// Returns the bytes of all elements, and of one element.
 fn bytes(arguments: &Arguments, elements: u64) -> Result<(u64, u32), String> {
     let dtype = arguments.dtype.as_deref().unwrap_or("Byte");
     let each = element_bytes(dtype).ok_or_else(|| format!("dtype '{}' is not known", excerpt(dtype)))?;
@@ -197,11 +197,11 @@ fn message(sends: bool, arguments: &Arguments) -> Result<Step, String> {
     Ok(Step::Message { sends, peer: arguments.peer(sends)?, bytes: bytes(arguments, elements)?.0 })
 }
 
-/// Returns the nodes of the trace for the kernels, which must be sorted by their start times: one for each kernel, and
-/// one for each gap in which the host was late. A node lists the nodes that it waits for.
+/// Returns the nodes for kernels, which must be sorted by begin: a node for each kernel, and a node for each gap in
+/// which the host was late. A node lists the nodes that it waits for.
 fn nodes(kernels: Vec<Kernel>) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::with_capacity(kernels.len());
-    // The ends of computes and of collectives so far, ascending, with their nodes.
+    // The ends of computes and of collectives so far, ascending, each with its node.
     let mut computed: Vec<(f64, u32)> = Vec::new();
     let mut communicated: Vec<(f64, u32)> = Vec::new();
     let Some(first) = kernels.first().map(|kernel| kernel.begin) else { return nodes };
@@ -231,7 +231,7 @@ fn nodes(kernels: Vec<Kernel>) -> Vec<Node> {
             let late = Step::Compute(seconds(late_from, begin));
             nodes.push(Node { event, name: "host".to_owned(), step: late, after: std::mem::take(&mut after) });
         }
-        // A kernel that ends before an earlier one adds no time.
+        // A kernel that ends before an earlier kernel adds no time.
         let step = Step::Compute(seconds(begin.max(idle_from), end));
         computed.push((end.max(idle_from), next(&nodes)));
         nodes.push(Node { event, name, step, after });

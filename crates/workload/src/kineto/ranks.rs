@@ -1,5 +1,5 @@
-//! Combines the traces of ranks into one program. The trace of one rank represents all ranks, if its groups determine
-//! the groups of the others.
+//! Combines the traces of ranks into one program. The trace of a single rank represents all ranks if its groups
+//! determine the groups of the other ranks.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use crate::{
 };
 
 const MOST_RANKS: u32 = 1 << 22;
-/// The most distinct sets of groups, times ranks.
+/// The most distinct sets of groups, times the number of ranks.
 const MOST_PLACES: usize = 1 << 24;
 
-/// Returns whether a file begins like JSON, the format of Kineto.
+/// Returns whether a file begins like JSON, in which Kineto traces are written.
 pub fn is_it(bytes: &[u8]) -> bool {
     beginning(bytes).trim_ascii_start().starts_with(b"{")
 }
 
-/// Reads the traces of all ranks, or of one. With `strict`, an unknown collective is an error.
+/// Reads the traces of all ranks, or of one rank. With `strict`, an unknown collective is an error.
 ///
 /// # Errors
-/// A damaged file, a rank twice or missing, ranks that list a group differently, or groups that do not determine the
-/// groups of the ranks whose traces are missing.
+/// Returns an error for a damaged file, a rank that occurs twice or not at all, ranks that list a group differently, or
+/// groups that do not determine the groups of ranks without a trace.
 pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadError> {
     let mut traces: BTreeMap<u32, (&str, RankTrace)> = BTreeMap::new();
     for (origin, bytes) in files {
@@ -43,7 +43,7 @@ pub fn read(files: &[SourceFile], strict: bool) -> Result<WorkloadGraph, ReadErr
     program.graph(&traces)
 }
 
-/// Returns the number of ranks: the number that the traces state, but at least the ranks that are present or named.
+/// Returns the number of ranks: the number that the traces state, but at least one more than the largest rank in them.
 fn world(traces: &BTreeMap<u32, (&str, RankTrace)>) -> Result<u32, ReadError> {
     let (&last, &(origin, _)) = traces.last_key_value().expect("a caller gives a file");
     let of_trace = |trace: &RankTrace| {
@@ -72,9 +72,9 @@ fn world(traces: &BTreeMap<u32, (&str, RankTrace)>) -> Result<u32, ReadError> {
 
 struct Program<'a> {
     groups: Distinct<Groups>,
-    /// The ranks of each named group, and the rank that listed them first.
+    /// For each named group, its ranks, and the rank that listed them first.
     named: BTreeMap<&'a str, (&'a [u32], u32)>,
-    /// The set of each named group in which a rank was found.
+    /// For each group name and rank, the index of its set of groups.
     numbers: BTreeMap<(&'a str, u32), u32>,
     ranks: u32,
 }
@@ -130,7 +130,7 @@ impl<'a> Program<'a> {
             groups: self.groups.into_rows(),
             receivers: Vec::new(),
             classes,
-            // NCCL sends messages of different pairs on separate streams. The edges of compute nodes keep them in
+            // NCCL sends messages of different pairs on separate streams. The edges of compute nodes keep these in
             // sequence.
             queues: if has_messages { Queues::AsReady } else { Queues::InOrder },
             choices: Vec::new(),
@@ -139,7 +139,7 @@ impl<'a> Program<'a> {
         };
         let node_of = |rank: u32, node: usize| traces.get(&rank).and_then(|(_, trace)| trace.nodes.get(node));
         let file_and_node = |rank, node| (traces[&rank].0, node_of(rank, node).map_or(0, |node| node.event));
-        // Kernels of several process groups run on several streams, so the order of their begins implies nothing.
+        // Kernels of several process groups run on several streams, so names of groups are not compared.
         graph
             .check_messages()
             .and_then(|()| graph.check_collectives(|_, _| None))
@@ -156,7 +156,7 @@ impl<'a> Program<'a> {
         let known = self.named.get(&*met.group).copied();
         let Met { kind, bytes, element_bytes, .. } = *met;
         let of = |groups| Work::Collective(Collected { kind, bytes, element_bytes, root: 0, groups });
-        // A rank has the same list at every node; a different list is compared.
+        // A rank has the same list at every node; a list that differs is an error.
         let is_same = known.is_some_and(|(others, _)| met.ranks.as_ref().is_none_or(|ranks| ranks[..] == *others));
         if let Some(&groups) = self.numbers.get(&(&*met.group, rank)).filter(|_| is_same) {
             return Ok(of(groups));
@@ -205,8 +205,8 @@ fn listed(ranks: &[u32]) -> String {
     excerpt(&format!("ranks {ranks:?}"))
 }
 
-/// Returns all groups of a grid of ranks along the dimension of one group: ranks with equal distances, aligned to the
-/// product of size and distance. Returns `None` if a group is not of that form.
+/// Returns all groups of a grid of ranks in the dimension of the given group: ranks at equal distances, aligned to the
+/// product of size and distance. Returns `None` if the group does not have this structure.
 fn alike(group: &[u32], ranks: u32) -> Option<Vec<Vec<u32>>> {
     let size = u32::try_from(group.len()).ok()?;
     let (&first, distance) = (group.first()?, group.get(1).map_or(Some(1), |second| second.checked_sub(group[0]))?);

@@ -10,7 +10,7 @@ use unisono_workload::{
 
 const TRANSFORMER: &str = include_str!("../../../../examples/programs/transformer.hlo");
 
-/// A message of protobuf, field by field, without a library.
+/// A Protobuf message, built field by field without a library.
 #[derive(Default)]
 struct Raw(Vec<u8>);
 
@@ -34,7 +34,7 @@ impl Raw {
         raw
     }
 
-    /// An attribute whose value is a varint in a field of the oneof.
+    /// Adds an attribute whose value is a varint in field `tag` of the oneof.
     fn attribute(self, name: &str, tag: u64, number: u64) -> Self {
         let attribute = Raw::default().bytes(1, name.as_bytes()).number(tag, number);
         self.bytes(10, &attribute.0)
@@ -121,7 +121,8 @@ fn every_collective_keeps_its_bytes() {
     assert_eq!(read(&chakra::write(&graph).unwrap(), true).unwrap(), graph);
 }
 
-/// A part that is no whole number of bytes is rounded up with a note. Groups of unlike sizes have parts of their own.
+/// A part that is not a whole number of bytes is rounded up with a note. Groups of different sizes have different
+/// parts.
 #[test]
 fn inputs_are_split_among_the_ranks_of_a_group() {
     let of = |kind: u64, bytes: u64, group: &str| {
@@ -152,7 +153,7 @@ fn inputs_are_split_among_the_ranks_of_a_group() {
 
 #[test]
 fn sizes_are_read_from_any_numeric_field() {
-    // int32, int64, uint32, uint64, and text.
+    // The fields int32, int64, uint32 and uint64.
     for field in [7, 9, 11, 13] {
         let one = node(0, COLLECTIVE, &[]).attribute("comm_type", field, 0).attribute("comm_size", field, 4096);
         let graph = read(&ranks(2, |_| file(&[Raw(one.0.clone())])), true).unwrap();
@@ -167,7 +168,7 @@ fn sizes_are_read_from_any_numeric_field() {
 
 #[test]
 fn nodes_follow_their_dependencies() {
-    // Compute 5 of 20 us waits for metadata that waits for the allreduce, which follows later in the file.
+    // Compute 5 of 20 us waits for metadata that waits for the allreduce, which comes later in the file.
     let of = |_| {
         let host = node(9, COMPUTE, &[]).number(7, 1000).attribute("is_cpu_op", 27, 1);
         let computed = node(5, COMPUTE, &[7]).number(7, 20);
@@ -193,7 +194,7 @@ fn ranks_that_differ_are_classes() {
     assert_eq!(graph.classes.len(), 4);
     let lists: Vec<Vec<&[u32]>> = graph.groups.iter().map(|groups| groups.iter().collect()).collect();
     assert_eq!(lists, [vec![&[0, 1][..]], vec![&[0, 1, 2, 3]], vec![&[2, 3]]]);
-    // The same nodes with equal compute form one class, whose groups communicate concurrently.
+    // Equal nodes on all ranks form one class, whose groups communicate concurrently.
     let alike = |rank: u32| {
         let group = if rank < 2 { "a" } else { "b" };
         file(&[node(0, COMPUTE, &[]).number(7, 5), allreduce(1, &[0]).text("pg_name", group)])
@@ -257,7 +258,7 @@ fn mistakes_are_named_with_rank_and_node() {
     assert_eq!(refused(&files), "t.0.et, rank 0: the compressed file is damaged or cut off");
 }
 
-/// Ranks of a group make the same collectives. Only sums must be equally long on all of them.
+/// Ranks of a group perform the same collectives. Only sums must have the same length on all of them.
 #[test]
 fn groups_agree_between_ranks() {
     let of = |kind: u64, bytes: u64, root: u64| {
@@ -296,7 +297,7 @@ fn groups_agree_between_ranks() {
     read(&ranks(3, |rank| file(&[of(6, 64 * u64::from(rank + 1), 0)])), true).unwrap();
 }
 
-/// A short file unpacks or decodes to at most some hundred megabytes.
+/// A short file must not unpack or decode to more than some hundred megabytes.
 #[test]
 fn short_files_of_long_traces_are_refused() {
     let packed = |begin: &[u8], repeated: &[u8], times: usize| {
@@ -309,7 +310,7 @@ fn short_files_of_long_traces_are_refused() {
     let node_of = |bytes: usize| [&head[..], &Raw::default().varint(bytes as u64).0].concat();
     let most = 1 << 22;
     let message = format!("t.0.et, rank 0: message 1 has {} bytes; accepted are nodes of at most {most}", most + 2);
-    // An attribute without a name, and dependencies on a node.
+    // The repeated bytes are an attribute without a name, and dependencies on a node.
     assert_eq!(packed(&node_of(most + 2), &[0x52, 0], most / 2 + 1), message);
     let three = [&Raw::default().varint(1 << 20).0[..], &Raw::default().bytes(5, &vec![2; (1 << 20) - 4]).0].concat();
     assert_eq!(packed(&head, &three, 17), "t.0.et, rank 0: the trace has more than 16777216 dependencies");
@@ -329,7 +330,7 @@ fn every_beginning_of_a_trace_is_refused_or_read() {
     }
 }
 
-/// A send (5) or a receive (6) between two ranks.
+/// Returns a send (kind 5) or a receive (6) between two ranks.
 fn message(id: u64, kind: u64, from: u64, to: u64, bytes: u64) -> Raw {
     let raw = node(id, kind, &[]).attribute("comm_src", 7, from).attribute("comm_dst", 7, to);
     raw.attribute("comm_tag", 7, 3).attribute("comm_size", 9, bytes)
@@ -421,7 +422,7 @@ fn a_file_lists_process_groups() {
     assert_eq!(refused(&files), "b.json: 'a.json' lists process groups too; accepted is one such file");
 }
 
-/// The JSON form of a rank's trace: compute of 40 us, an allreduce and a message to the other rank.
+/// Returns the JSON form of a rank's trace: compute of 40 us, an allreduce and a message to the other rank.
 fn json(rank: u32) -> String {
     let (kind, other) = (5 + rank, 1 - rank);
     format!(
@@ -468,7 +469,7 @@ fn the_json_form_is_the_same_trace() {
         graph.classes.iter().map(|class| class.nodes.iter().map(node).collect::<Vec<_>>()).collect::<Vec<_>>()
     };
     assert_eq!(format!("{:?}", works(&read_json)), format!("{:?}", works(&expected)));
-    // A file of process groups among them is not read as a trace.
+    // A file of process groups among the files is not read as a trace.
     let mut files = named("json", &|rank| json(rank).into_bytes());
     files.push(("traces/zz-groups.json".to_owned(), br#"{"all": [0, 1]}"#.to_vec()));
     assert!(read(&files, true).is_ok());

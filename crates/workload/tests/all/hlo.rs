@@ -8,7 +8,7 @@ use unisono_workload::{
 
 const TRANSFORMER: &str = include_str!("../../../../examples/programs/transformer.hlo");
 
-/// Builds a module for 8 devices, with the computations `before` and the lines of the entry.
+/// Returns a module for 8 devices, with the computations `before` and the lines of the entry.
 fn module(before: &str, entry: &str) -> String {
     let head = "HloModule m, is_scheduled=true, num_partitions=8";
     format!(
@@ -49,15 +49,15 @@ fn a_transformer_computes_and_communicates_what_its_shapes_say() {
     let nodes = &graph.classes[0].nodes;
     let operations: f64 = nodes.iter().map(counted).sum();
     // A device has 2 sequences of 2048 tokens, and an eighth of each product and of the heads. The forward pass of a
-    // layer takes 2 operations for each token and each of its 12 w^2 / 8 weights, and two products of scores for each
-    // of 4 heads of width 128. The backward pass takes twice as much, without the gradient of the input of the first
+    // layer takes 2 operations for each token and each of the 12 w^2 / 8 weights, and two products of scores for each
+    // of 4 heads of width 128. The backward pass takes twice as much, except for the gradient of the input of the first
     // layer's first product.
     let (tokens, width) = (2.0 * 2048.0, 4096.0_f64);
     let weights = 2.0 * tokens * 12.0 * width * width / 8.0;
     let scores = 2.0 * (2.0 * 2.0 * 4.0 * 2048.0 * 2048.0 * 128.0);
     let first = 2.0 * tokens * 3.0 * width * width / 8.0;
     assert_eq!(operations, 4.0 * 3.0 * (weights + scores) - first);
-    // Weights are gathered from 32 parts: of 128 rows, w / 8 columns of each product.
+    // Weights are gathered from 32 parts, which have 128 rows and w / 8 columns of each product.
     let sizes = |kind: Kind| -> Vec<u64> {
         let of = |node: &WorkNode| match node.work {
             Work::Collective(c) if c.kind == kind => Some(c.bytes),
@@ -69,8 +69,8 @@ fn a_transformer_computes_and_communicates_what_its_shapes_say() {
     gathered.sort_unstable();
     let part = |columns: u64| 4 * 128 * columns;
     assert_eq!(gathered, [[part(512); 4], [part(1536); 4], [part(2048); 4], [part(2048); 4]].concat());
-    // Activations are summed after two products of each layer, forwards and backwards, except the last gradient; then
-    // all gradients of the weights at once.
+    // Activations are summed after two products of each layer, forwards and backwards, except for the last gradient;
+    // then the gradients of all weights at once.
     let mut summed = sizes(Kind::Allreduce);
     assert_eq!(summed.pop(), Some(4 * 4 * 12 * 4096 * 4096 / 8));
     assert_eq!(summed, [4 * 2 * 2048 * 4096; 15]);
@@ -87,7 +87,7 @@ fn slopes_that_are_summed_and_sliced_are_a_reduce_scatter() {
     assert_eq!(bytes * 32, found.bytes);
 }
 
-/// Returns the collective of a part that suffices.
+/// Returns the kind and bytes of the collective that suffices.
 fn part(finding: &Finding) -> (Kind, u64) {
     match finding.suffices {
         Sufficient::Part(part) => (part.kind, part.bytes),
@@ -107,7 +107,7 @@ fn parts_that_a_device_takes_decide_what_suffices() {
         format!("  {name} = f32[{elements}]{{0}} dynamic-slice(%g, {offset}), dynamic_slice_sizes={{{elements}}}\n")
     };
     assert_eq!(found(&slice("ROOT %s", 64, "%o")), [(Kind::Alltoall, 32)]);
-    // More than a part, twice a part, an offset that is the same on all devices, and another use.
+    // More than a part, twice a part, an offset that is equal on all devices, and another use.
     assert_eq!(found(&slice("ROOT %s", 65, "%o")), []);
     assert_eq!(found(&(slice("%s", 64, "%o") + &slice("ROOT %t", 64, "%o"))), []);
     assert_eq!(found(&("  %c = s32[] constant(3)\n".to_owned() + &slice("ROOT %s", 64, "%c"))), []);
@@ -125,7 +125,7 @@ fn values_wait_for_what_they_need() {
     );
     let nodes = nodes(&text);
     let after: Vec<(&str, &[u32])> = nodes.iter().map(|node| (&*node.name, &node.after[..])).collect();
-    // The exponential reads only the negated value, and does not wait for the sum over the devices.
+    // The exponential reads only the negated value, so it does not wait for the sum among the devices.
     assert_eq!(after, [("r", &[][..]), ("n", &[]), ("e", &[1]), ("s", &[2, 0])]);
 }
 
@@ -153,7 +153,7 @@ fn halves_of_asynchronous_pairs_are_one_communication() {
     assert_eq!(scattered[1].after, [0]);
 }
 
-/// Lists the name, the kind and the bytes of each collective, and the operations and bytes of other nodes.
+/// Returns the name, kind and bytes of each collective, and the operations and bytes of each other node.
 fn shown(nodes: &[WorkNode]) -> Vec<String> {
     let one = |node: &WorkNode| match node.work {
         Work::Collective(c) => format!("{}: {} of {}", node.name, c.kind, c.bytes),
@@ -164,7 +164,7 @@ fn shown(nodes: &[WorkNode]) -> Vec<String> {
     nodes.iter().map(one).collect()
 }
 
-/// The printer of XLA names the halves of any asynchronous operation after the operation itself.
+/// XLA's printer names the halves of any asynchronous operation after the operation.
 #[test]
 fn halves_named_after_their_operation_take_no_time_of_their_own() {
     let groups = "channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true";
@@ -178,7 +178,7 @@ fn halves_named_after_their_operation_take_no_time_of_their_own() {
     let found = nodes(&module(SUM, &scattered));
     assert_eq!(shown(&found), ["s: reduce-scatter of 32", "n: 0, 512", "a: alltoall of 32", "c: 0, 768"]);
     assert_eq!(found.iter().map(|node| node.after.clone()).collect::<Vec<_>>(), [vec![], vec![], vec![1], vec![2]]);
-    // A copy states its result first, a fusion its operands; both read and write 256 bytes.
+    // A copy states its result first, a fusion states its operands first; both read and write 256 bytes.
     let local = "  %s = (f32[64]{0}, f32[64]{0:S(5)}, u32[]) copy-start(%x)\n  %d = f32[64]{0} copy-done(%s)\n  \
                  %f = ((f32[64]{0}), f32[64]{0}, s32[]) fusion-start(%d), kind=kLoop, calls=%fused\n  \
                  ROOT %e = f32[64]{0} fusion-done(%f)\n";
@@ -202,7 +202,7 @@ fn sends_and_receives_are_permutations() {
     let found = &graph.classes[0].nodes;
     assert_eq!(shown(found), ["s: permute of 256", "n: 0, 512", "c: 0, 768"]);
     assert_eq!(found[2].after, [1, 0]);
-    // The time of data from the host is not known.
+    // The time of data from the host is unknown.
     let host = "  %t = token[] after-all()\n  %r = (f32[64]{0}, u32[], token[]) recv(%t), channel_id=2, \
                 is_host_transfer=true\n  %e = (f32[64]{0}, token[]) recv-done(%r), channel_id=2\n  \
                 ROOT %g = f32[64]{0} get-tuple-element(%e), index=0\n";
@@ -266,7 +266,7 @@ fn costs_follow_from_shapes() {
                rhs_batch_dims={0}, rhs_contracting_dims={1}\n";
     let bytes = 2 * 3 * 5 * 7 + 2 * 3 * 7 * 11 + 4 * 3 * 5 * 11;
     assert_eq!(counted("", &format!("{a}{dot}")), (2.0 * (3 * 5 * 11 * 7) as f64, f64::from(bytes)));
-    // 4 images of 8 x 8 with 6 features to 10 features, by a kernel of 3 x 3.
+    // 4 images of 8 x 8 with 6 features are mapped to 10 features by a kernel of 3 x 3.
     let images = "  %a = f32[4,8,8,6]{3,2,1,0} reshape(%x)\n  %k = f32[3,3,6,10]{3,2,1,0} reshape(%x)\n";
     let convolution = "  ROOT %c = f32[4,8,8,10]{3,2,1,0} convolution(%a, %k), window={size=3x3 pad=1_1x1_1}, \
                        dim_labels=b01f_01io->b01f\n";
@@ -278,7 +278,7 @@ fn costs_follow_from_shapes() {
     let entry = "  %l = f32[1000]{0} broadcast(%x), dimensions={}\n  %q = s32[] partition-id()\n  \
                  ROOT %f = f32[8]{0} fusion(%l, %q), kind=kLoop, calls=%fused\n";
     assert_eq!(counted(fused, entry), (0.0, 32.0 + 4.0 + 32.0));
-    // Operations on a part of a large array read and write that part alone.
+    // Operations on a part of a large array read and write only that part.
     let part = "  %l = f32[1000]{0} broadcast(%x), dimensions={}\n  %p = f32[8]{0} reshape(%x)\n  %q = s32[] partition-id()\n  \
                 ROOT %d = ";
     for operation in [
@@ -288,7 +288,7 @@ fn costs_follow_from_shapes() {
     ] {
         assert_eq!(counted(SUM, &format!("{part}{operation}\n")), (0.0, 2.0 * 32.0), "{operation}");
     }
-    // Rows of 5 in parts of unknown lengths by 2 matrices; and 2 sums over parts of 7 rows.
+    // The product of 5 rows, in parts of unknown lengths, with 2 matrices; and 2 sums over parts of 7 rows.
     let parts = "  %a = f32[5,7]{1,0} reshape(%x)\n  %b = f32[2,7,11]{2,1,0} reshape(%x)\n  %l = s32[2]{0} reshape(%x)\n  \
                  ROOT %d = f32[5,11]{1,0} ragged-dot(%a, %b, %l), lhs_contracting_dims={1}, rhs_contracting_dims={1}, \
                  lhs_ragged_dims={0}, rhs_group_dims={0}\n";

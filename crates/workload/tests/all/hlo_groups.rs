@@ -16,7 +16,7 @@ const DEVICES: &str = "channel_id=1, use_global_device_ids=true, replica_groups=
 
 #[test]
 fn rows_of_transposed_grids() {
-    // All orders of three axes, and all ways to cut 24 devices into rows.
+    // All orders of three axes, and all sizes of rows into which 24 devices can be cut.
     let dims = [2_u32, 3, 4];
     let strides = [12, 4, 1];
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
@@ -45,12 +45,12 @@ fn axes_of_meshes() {
     assert_eq!(with("'b'"), iota("[8,3]<=[2,3,4]T(0,2,1)"));
     assert_eq!(with("'c'"), iota("[6,4]<=[24]"));
     assert_eq!(with("'c','a'"), iota("[3,8]<=[2,3,4]T(1,2,0)"));
-    // Halves of the axis of 4: the one whose members are 2 apart, and the one whose members are adjacent.
+    // Halves of the axis of 4: groups whose members are 2 apart, and groups whose members are adjacent.
     assert_eq!(with("'c':(1)2"), iota("[12,2]<=[6,2,2]T(0,2,1)"));
     assert_eq!(with("'c':(2)2"), iota("[12,2]<=[24]"));
 }
 
-/// XLA writes the unordered devices of a mesh after its axes, and other attributes follow.
+/// XLA writes the unordered devices of a mesh after its axes; other attributes follow.
 #[test]
 fn meshes_with_listed_devices() {
     let with = |ids: &str, axes: &str| {
@@ -76,7 +76,7 @@ fn numbers_of_replicas_and_partitions() {
         groups(head, "channel_id=1, use_global_device_ids=true, replica_groups={{0,4},{1,5}}"),
         [[0, 4], [1, 5]]
     );
-    // Without a head, the devices are those that groups name.
+    // Without counts in the head, the devices are those that groups name.
     assert_eq!(groups("", &format!("{DEVICES}{{{{3,1}}}}")), [[3, 1]]);
 }
 

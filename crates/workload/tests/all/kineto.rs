@@ -9,7 +9,7 @@ fn kernel(begin: f64, end: f64) -> Value {
            "args": {"stream": 7}})
 }
 
-/// A collective with 1000 elements of bf16 as input, and as many as output.
+/// Returns a collective with 1000 elements of bf16 as input and as output.
 fn collective(name: &str, begin: f64, end: f64, ranks: &str) -> Value {
     let size = ranks.split(',').count();
     json!({"ph": "X", "cat": "kernel", "name": "ncclDevKernel", "ts": begin, "dur": end - begin, "args": {
@@ -37,13 +37,13 @@ fn seconds(graph: &WorkloadGraph, class: usize) -> Vec<(&str, f64, &[u32])> {
 fn gaps_wait_for_collectives_or_for_the_host() {
     let events = [
         kernel(10.0, 20.0),
-        // Half of it overlaps the first, on another stream.
+        // Half of this kernel overlaps the first, on another stream.
         kernel(15.0, 25.0),
         collective("allreduce", 21.0, 60.0, "[0, 1]"),
         kernel(25.0, 40.0),
-        // 20 us for the collective, then 2 us for the host.
+        // The gap before this kernel is 20 us for the collective, then 2 us for the host.
         kernel(62.0, 70.0),
-        // 5 us for the host alone.
+        // The gap before this kernel is 5 us for the host.
         kernel(75.0, 80.0),
         kernel(76.0, 79.0),
     ];
@@ -65,7 +65,7 @@ fn gaps_wait_for_collectives_or_for_the_host() {
     assert_eq!((met.kind, met.bytes, met.element_bytes), (Kind::Allreduce, 2000, 2));
 }
 
-/// Lists of parts as the profiler writes them: empty for equal parts, and cut off if long.
+/// The profiler lists parts: empty for equal parts, and cut off if long.
 #[test]
 fn exchanges_of_unequal_parts_are_listed_as_unknown() {
     let exchange = |input: Value, output: Value, received: u64| {
@@ -249,7 +249,7 @@ fn kernels_without_metadata_are_counted() {
     );
 }
 
-/// Ranks of a group make the same collectives in the same order.
+/// Ranks of a group perform the same collectives in the same order.
 #[test]
 fn groups_agree_between_ranks() {
     let of = |rank, names: &[&str]| {
@@ -263,7 +263,7 @@ fn groups_agree_between_ranks() {
     assert!(message.contains("which rank 1 of the same group does not make; accepted are traces"), "{message}");
 }
 
-/// Events of the host take no memory, and those of a device are limited.
+/// Events of the host take no memory, and events of a device are limited.
 #[test]
 fn events_are_limited() {
     let list = |event: &str, count: usize| {
@@ -275,7 +275,7 @@ fn events_are_limited() {
     assert!(message.ends_with("profiler: more than 1048576 device events"), "{message}");
 }
 
-/// A message of 1000 elements of bf16 with a rank.
+/// Returns a message of 1000 elements of bf16 to or from rank `peer`.
 fn message(name: &str, begin: f64, end: f64, peer: u32) -> Value {
     let key = if name == "send" { "Dst Rank" } else { "Src Rank" };
     json!({"ph": "X", "cat": "kernel", "name": "ncclDevKernel_SendRecv", "ts": begin, "dur": end - begin, "args": {
@@ -294,7 +294,7 @@ fn sends_and_receives_are_messages() {
     let expected: [(Work, &[u32]); 2] =
         [(Work::Send { to: 1, bytes: 2000, tag: 0 }, &[0]), (Work::Receive { from: 1, bytes: 2000, tag: 0 }, &[2])];
     assert_eq!(messages, expected);
-    // Compute nodes run one after the other.
+    // Compute nodes run in sequence.
     assert_eq!(works(0).nth(2).unwrap().1, [0]);
     let received: Vec<_> = works(1).collect();
     assert_eq!(received[0], (Work::Receive { from: 0, bytes: 2000, tag: 0 }, &[][..]));
@@ -333,7 +333,7 @@ fn cut_lists_of_ranks_are_continued() {
             "{found}"
         );
     }
-    // The trace itself lists its groups completely.
+    // The trace itself lists the whole group.
     let mut file: Value = serde_json::from_slice(&trace(0, 4, &[group("[0, 1, 3, ...]", 4)]).1).unwrap();
     file["distributedInfo"]["pg_config"] = json!([{"pg_name": "[0, 1, 3, ...]", "pg_size": 4, "ranks": [0, 1, 2, 3]}]);
     let graph = read(&[("step.0.json".to_owned(), file.to_string().into_bytes())], true).unwrap();

@@ -1,9 +1,9 @@
-//! Programs that never end, because ranks make collectives and messages in incompatible orders.
+//! Programs that never end, because ranks perform collectives and messages in incompatible orders.
 
 use serde_json::{Value, json};
 use unisono_workload::{SourceFile, read};
 
-/// Builds a trace of each rank from its nodes, without the common keys.
+/// Returns a trace for each rank from its nodes.
 fn traces(of: &[Vec<Value>]) -> Vec<SourceFile> {
     let one = |(rank, nodes): (usize, &Vec<Value>)| {
         let text = json!({ "workload_graph": nodes }).to_string();
@@ -48,7 +48,8 @@ fn two_ranks_in_different_orders() {
     );
 }
 
-/// Every rank of a ring begins with the group that it shares with the next rank. A message does not name all six ranks.
+/// Every rank of a ring begins with the group that it shares with the next rank. The message does not name all six
+/// ranks.
 #[test]
 fn a_ring_of_ranks() {
     let ring = |ranks: u64| -> Vec<Vec<Value>> {
@@ -72,7 +73,7 @@ fn a_ring_of_ranks() {
     assert!(six.contains(", and so on along 6 ranks; accepted"), "{six}");
 }
 
-/// Two process groups with the same ranks: their collectives are equal, but still two different ones.
+/// Two process groups with the same ranks: their collectives are equal, but must not be mixed up.
 #[test]
 fn groups_of_the_same_ranks() {
     let good = [
@@ -96,7 +97,7 @@ fn groups_of_the_same_ranks() {
     assert!(read(&files, true).is_ok());
 }
 
-/// Rank 0 sends after the allreduce, which rank 1 makes after it received.
+/// Rank 0 sends after the allreduce, which rank 1 performs after it has received.
 #[test]
 fn a_collective_and_a_message() {
     let nodes = |first: &[u64], second: &[u64]| {
@@ -115,7 +116,7 @@ fn a_collective_and_a_message() {
     );
 }
 
-/// A profiler records kernels of two streams. On one queue of communication they would never end.
+/// A profiler records kernels of two streams. In a single communication queue they would never end.
 #[test]
 fn traces_of_a_profiler() {
     let kernel = |group: &[u32], begin: u32| {

@@ -7,7 +7,7 @@ const SUM: &str = "%sum (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(
 const ALL: &str = "channel_id=1, replica_groups=[1,8]<=[8], use_global_device_ids=true";
 const PAIRS: &str = "channel_id=1, replica_groups=[4,2]<=[8], use_global_device_ids=true";
 
-/// Returns the redundant communications of the lines before the last one, which uses `%r`.
+/// Returns the redundant communications in the lines; the last line of the module uses `%r`.
 fn found(lines: &str) -> Vec<(String, Redundancy)> {
     let text = format!(
         "HloModule m, num_partitions=8\n\n{SUM}\n\nENTRY %main (x: f32[64]) -> f32[64] {{\n  %x = f32[64]{{0}} \
@@ -77,12 +77,12 @@ fn what_undoes_an_exchange_returns_its_operand() {
 #[test]
 fn equal_values_need_no_collective() {
     let uniform = [("r".to_owned(), Redundancy::Uniform)];
-    // The groups of the second are within those of the first.
+    // The groups of the second collective are contained in those of the first.
     let doubled = "  %c = f32[] constant(2)\n  %b = f32[64]{0} broadcast(%c), dimensions={}\n  \
                    %d = f32[64]{0} multiply(%a, %b)\n";
     assert_eq!(found(&(reduced("a", "x", ALL) + doubled + &reduced("r", "d", PAIRS))), uniform);
     assert_eq!(found(&(reduced("a", "x", PAIRS) + doubled + &reduced("r", "d", ALL))), []);
-    // The value depends on one of the rank's own.
+    // The value depends on a value that differs between ranks.
     let mixed = "  %d = f32[64]{0} multiply(%a, %x)\n";
     assert_eq!(found(&(reduced("a", "x", ALL) + mixed + &reduced("r", "d", PAIRS))), []);
     let numbered =

@@ -18,8 +18,7 @@ use crate::{
 };
 
 /// Places a schedule by the first rule that applies: on the given places, in the part that a shape names, on its
-/// current places on this machine, in the part with the shape that it has on another machine, on the first
-/// accelerators.
+/// present places on this machine, in the part with its shape on another machine, on the first accelerators.
 pub(super) fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     let machine = placing.machine;
     let network: &Network = machine.get().expect("the kind of the machine");
@@ -47,7 +46,7 @@ pub(super) fn place(placing: &Placing) -> Result<Option<Placement>, PlanError> {
     Ok(Some(Placement::Nodes(nodes)))
 }
 
-/// Keeps the places of a schedule with nodes on switches. A switch has fixed neighbors, so the ranks cannot move.
+/// Keeps the places of a schedule with nodes on switches. A switch has fixed neighbors, so ranks cannot move.
 fn place_with_switches(
     placing: &Placing,
     network: &Network,
@@ -76,9 +75,8 @@ fn place_with_switches(
     Ok(None)
 }
 
-/// Places a schedule that has no places yet, such as one read from a plan for GPUs. Ranks take the requested
-/// accelerators or the first ones. Each other node takes a switch that computes and has links to all neighbors of the
-/// node.
+/// Places a schedule without places, such as one read from a plan for GPUs. Ranks take the requested or the first
+/// accelerators. Every other node takes a switch that computes and has links to all neighbors of the node.
 fn on_own_switches(
     placing: &Placing,
     network: &Network,
@@ -120,8 +118,8 @@ fn on_own_switches(
     Ok(Some(Placement::Nodes(places)))
 }
 
-/// Returns whether accelerators have the same numbers as on the machine before. They do if both machines differ at most
-/// in failed links and switches.
+/// Returns whether accelerators have the same indices as on the machine before, which differs at most in failed links
+/// and switches then.
 fn keeps_places(before: Option<&Machine>, network: &Network, topology: &dyn Topology) -> Result<bool, PlanError> {
     let Some(before) = before.and_then(Machine::get::<Network>) else { return Ok(false) };
     if before == network {
@@ -145,19 +143,19 @@ pub(super) fn part(part: AcceleratorGrid) -> (Vec<u32>, Extents) {
     (part.nodes, extents)
 }
 
-/// Returns the extents of ranks in a row. A part without ranks is refused when the collective is made.
+/// Returns the extents of a row of ranks. A part without ranks is refused when the collective is made.
 pub(super) fn line(ranks: usize) -> Extents {
     Extents::new(&[narrow(ranks.max(1))]).expect("one dimension with a rank")
 }
 
-/// Returns how the ranks of a collective are spread over boxes of GPUs; `None` if the machine is no network or states
-/// no boxes.
+/// Returns how the ranks of a collective are spread over boxes of GPUs; `None` if the machine is not a network of
+/// boxes.
 pub(crate) fn spread(problem: &Problem) -> Option<Spread> {
     let part: &NetworkPart = problem.target.part().downcast_ref()?;
     let network = &part.network;
     let whole = network.whole_topology(&network.name).ok()?;
     let numbers = whole.numbers_of_boxes()?;
-    // Accelerators are numbered anew where some failed.
+    // Accelerators are renumbered if some have failed.
     let kept = part.topology.kept();
     let of = |&node: &u32| kept.map_or(node, |kept| kept[node as usize]) / numbers.accelerators;
     let boxes = part.model.places().iter().map(of).collect::<BTreeSet<u32>>();

@@ -1,4 +1,4 @@
-//! Runs of schedules packet by packet, and what their tasks are charged.
+//! Simulations of schedules in packets, and the costs of tasks besides messages.
 
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use crate::{Run, RunError, RunOptions, targets::machine_of};
 const ONE_MODEL: &str =
     "queue_depth and noop_probability are a wafer's, and the only model of packets to choose is data-sheet; drop them";
 
-/// Packet by packet, where the schedule is placed.
+/// Simulates a schedule in packets on its nodes.
 pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Run, RunError> {
     let model = options.model.as_deref();
     if options.for_wafers() || model.is_some_and(|model| model != DATA_SHEET) {
@@ -42,7 +42,7 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
             let charges = Charges { launch: rounded(start_ns * TICKS_PER_NS), ..charges(network) };
             let graph = with_thread_blocks(proven.verified(), on, charges, passes)?;
             interconnect.timing.signal_ps += rounded(most(|rate| rate.message_ns) * TICKS_PER_NS);
-            // A thread block is held up until its data is on the link.
+            // A thread block waits until its data is on the link.
             let all = (0..graph.task_count()).map(|task| TaskId(narrow(task)));
             hosts.leaving = all.filter(|&task| graph.task(task).kind == Kind::Send).collect();
             graph
@@ -53,7 +53,7 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
         if hosts.start.len() != ranks {
             return Err(not_of_each_rank(hosts.start.len(), ranks).into());
         }
-        // Switches are ready from the beginning.
+        // Switches are ready from the start.
         hosts.start.resize(graph.rank_count() as usize, 0);
     }
     let options = packets::Options { hosts, places, ..packets::Options::default() };
@@ -62,7 +62,7 @@ pub(super) fn simulate(proven: &VerifiedFile, options: &RunOptions) -> Result<Ru
     Ok(Run::on_network(run, TICKS_PER_NS, network.working_planes(), begin.elapsed().as_secs_f64()))
 }
 
-/// Sentences on what the simulated times of a file leave out beside the notes of its machine.
+/// Returns sentences on costs that the simulated times of a file leave out, besides the notes of its machine.
 pub fn notes(file: &File) -> Vec<String> {
     let Some(blocks) = &file.blocks else { return Vec::new() };
     let unserved = blocks.unserved().map(str::to_owned);
@@ -81,7 +81,7 @@ pub fn notes(file: &File) -> Vec<String> {
     unserved.into_iter().chain(bare.map(note)).collect()
 }
 
-/// Returns the charges of tasks in picoseconds.
+/// Returns the costs of tasks in picoseconds.
 pub(crate) fn charges(network: &Network) -> Charges {
     let copy_per_byte = network.copy_ns_per_byte * TICKS_PER_NS;
     Charges { launch: rounded(network.launch_ns * TICKS_PER_NS), copy_per_byte }

@@ -1,9 +1,9 @@
-//! The times of candidates: from closed forms, by the timetable of messages, or by packets.
+//! The times of candidates: from closed forms, from the timetable of messages, or from packets.
 //!
-//! The default model runs packets only to check its choice. A time that is too short puts a candidate first, so the
-//! best candidate is timed again by the next finer model until the best one is one that was. Candidates that are not
-//! the best keep their times. Under the model `packets`, candidates that were not simulated rank last, because a
-//! prediction and a simulation do not compare.
+//! The default model simulates packets only to check its choice. A candidate whose time is too short is ranked first,
+//! so the best candidate is timed again by the next finer model until no finer model changes it. All other candidates
+//! keep their times. With the model `packets`, candidates without a simulation rank last, because predictions and
+//! simulations are not comparable.
 
 use unisono_algorithms::{Algorithm, Params, Profile, Ranks, ranks::Extents};
 use unisono_base::Diagnostics;
@@ -16,23 +16,21 @@ use unisono_sim::network::{self as packets, Interconnect, SimError};
 use super::{MOST_STEPS, OnNetwork, simulation::charges};
 use crate::{PlanError, Target, TimeSource, Timed, candidates::build};
 
-/// The most instructions of a ranked candidate without a closed form. They take part of a second to time.
+/// The most instructions of a ranked candidate without a closed form, which takes part of a second to time.
 pub(super) const MOST_RANKED: u64 = 1 << 18;
 
-/// The most instructions of a ranked candidate that reduces in switches. Its messages are cheaper to time, because each
-/// goes over one link.
+/// The same for a candidate that reduces in switches: its messages are cheaper to time, because each uses one link.
 pub(super) const MOST_RANKED_IN_SWITCHES: u64 = 5 << 17;
 
-/// A candidate with exchanges in closed form is timed by the messages of its schedule if it has at most this many
-/// instructions.
+/// The most instructions with which a candidate that has exchanges in closed form is timed by its messages.
 const MOST_BY_TIMETABLE: u64 = 1 << 15;
 
-/// The most instructions with which trees are timed by messages; their closed form does not count packets in buffers.
+/// The most instructions with which trees are timed by messages; their closed form ignores packets in buffers.
 const MOST_TREES_BY_TIMETABLE: u64 = 1 << 18;
 
-/// Returns prices of messages for ranks arranged by `extents`. Algorithms choose their shape by them.
+/// Returns prices of messages for ranks arranged by `extents`, by which algorithms choose their shape.
 pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
-    // A message is taken to go half of the longest way.
+    // A message is assumed to use half of the longest path.
     let hops = f64::from(part.topology.diameter().max(2)) / 2.0;
     Ranks {
         latency_ns: hops * part.model.speeds().mean_ns() + part.model.overhead_ns / 2.0 + part.model.signal_ns,
@@ -47,7 +45,7 @@ pub(crate) fn prices(part: &NetworkPart, extents: Extents) -> Ranks {
 }
 
 impl OnNetwork {
-    /// Times a schedule by the packet simulator; `None` if that takes more steps than are left.
+    /// Times a schedule by the packet simulator; `None` if that takes more steps than `left`.
     pub(super) fn simulated(
         &self,
         interconnect: &Interconnect,
@@ -75,14 +73,14 @@ impl OnNetwork {
         Ok(Some(Time::from_ns(run.hosts.makespan as f64 / TICKS_PER_NS)))
     }
 
-    /// Returns the network node of each schedule node: those of the placement if it includes switches, else those of
-    /// the part.
+    /// Returns the network node of each schedule node: from the placement if it contains switches, otherwise from the
+    /// part.
     pub(super) fn places<'a>(&'a self, placement: Option<&'a Placement>) -> &'a [u32] {
         let ranks = self.part.model.places();
         placement.and_then(Placement::nodes).filter(|nodes| nodes.len() > ranks.len()).unwrap_or(ranks)
     }
 
-    /// Checks the placement of a schedule of any origin that has nodes on switches.
+    /// Checks the placement of a schedule from any source that has nodes on switches.
     pub(super) fn check_switches(&self, schedule: &Schedule, placement: Option<&Placement>) -> Result<(), PlanError> {
         let machine = self.machine();
         let Err(found) = schedule.check_ranks_only() else { return Ok(()) };
@@ -126,8 +124,8 @@ impl OnNetwork {
         })
     }
 
-    /// Times a candidate by its exchanges or trees in closed form, or by the messages of its schedule; `None` if the
-    /// messages take longer than `most_ns`.
+    /// Times a candidate by its exchanges or trees in closed form, or by the messages of its schedule; `None` if these
+    /// take longer than `most_ns`.
     pub(super) fn timed_within(
         &self,
         collective: Collective,

@@ -1,16 +1,15 @@
-//! Groups that make a collective by schedules that state no exchanges in closed form: forests, and switches that
-//! compute.
+//! Collectives of several groups by schedules without exchanges in closed form: forests, and switches that compute.
 //!
-//! The candidates of the first group are timed alone. All groups together take at least as long, so there is nothing to
-//! gain where none is faster than the best algorithm in closed form of all groups, or where that is near the bound.
+//! The candidates of the first group are timed alone. All groups together take at least as long, so no candidate helps
+//! if none is faster than the best algorithm in closed form of all groups, or if that is near the bound.
 //!
-//! * A schedule of ranks alone is that of the first group for every group: its messages go between the ranks of the
-//!   same places. Each group takes the time of its own messages, which is that of the first group where its ways have the
-//!   same shape; groups of unlike times take no such schedule. If messages of two groups may meet on a link, the time
-//!   grows by the time for which the busiest link is busy with all groups and not with one.
-//! * A schedule in switches is planned for each group, because a rank has other switches. No link may carry messages of
-//!   two groups, and no switch with a rate of its own may reduce for two; one that reduces as fast as messages arrive
-//!   serves groups on links of their own side by side.
+//! * A schedule of ranks alone serves every group: its messages go between ranks at the same positions. Each group
+//! takes the time of its own messages, which equals that of the first group if their paths have the same shape; if the
+//! times of groups differ, no such schedule is used. If messages of two groups may share a link, the time grows by the
+//! time for which the busiest link is busy with all groups but not with one.
+//! * A schedule in switches is planned for each group, because their ranks have different switches. No link may carry
+//! messages of two groups, and no switch that limits the rate of sums may reduce for two; a switch that reduces as fast
+//! as messages arrive may serve groups on different links.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -32,13 +31,13 @@ use super::{
 };
 use crate::{Plan, PlanError, Problem, Timed, candidates::candidates_among, plan_best};
 
-/// A candidate that is found needs a plan of its own, so it is taken only where it gains 5 %.
+/// The factor by which a schedule must be faster to be used, because it needs a plan of its own.
 pub(super) const WORTH: f64 = 1.05;
 
-/// Groups whose times differ by no more than this share count as equal.
+/// The relative difference up to which the times of groups count as equal.
 const ALIKE: f64 = 0.01;
 
-/// The plans of all groups.
+/// Plans of all groups for a collective.
 pub(super) struct Apart {
     pub chosen: Vec<Chosen>,
     /// The best candidate, with the time of the slowest group.
@@ -46,9 +45,9 @@ pub(super) struct Apart {
 }
 
 impl Prices<'_> {
-    /// The groups by schedules without a closed form; `None` if these gain nothing over `seconds`, groups that
-    /// reduce in switches meet, or there are too many ranks. No group is faster than `bound_seconds`. `problem` is the
-    /// collective of a group.
+    /// Returns plans of groups by schedules without a closed form; `None` if none is much faster than `seconds`, groups
+    /// that reduce in switches share links, or ranks are too many. No group beats `bound_seconds`. `problem` returns
+    /// the collective of a group.
     pub(super) fn apart(
         &self,
         groups: &Arc<Groups>,
@@ -62,7 +61,7 @@ impl Prices<'_> {
         let forest = Groves { shared, groups, problem: &first, bound_seconds }.best(most_seconds);
         let least = forest.as_ref().map_or(most_seconds, |forest| forest.time.seconds);
         let other = best_of_others(&first, least);
-        // The faster one first.
+        // The faster candidate is first.
         [other, forest].into_iter().flatten().find_map(|best| {
             let planned = plan_best(first.clone(), Some(best.algorithm.name()), &best.params).ok()?;
             if planned.schedule().ok()?.check_ranks_only().is_ok() {
@@ -74,8 +73,8 @@ impl Prices<'_> {
     }
 }
 
-/// The fastest candidate of a group alone that is no forest, without exchanges in closed form, and takes at most so
-/// many seconds.
+/// Returns the fastest candidate of a single group that is not a forest, has no exchanges in closed form, and takes at
+/// most `most_seconds`.
 fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
     let (target, collective) = (&problem.target, problem.collective);
     let case = target.case(collective);
@@ -97,14 +96,14 @@ fn best_of_others(problem: &Problem, most_seconds: f64) -> Option<Timed> {
     best
 }
 
-/// Every group by the schedule of the first one.
+/// Returns the plan in which every group uses the first group's schedule.
 fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_seconds: f64) -> Option<Apart> {
     let mut slowest = planned.best().clone();
     let schedule = planned.schedule().ok()?;
     let pairs = message_pairs(schedule);
     let places = |group: &[u32]| -> Vec<u32> { group.iter().map(|&rank| shared.places()[rank as usize]).collect() };
     let (mut links, mut meet) = (FxHashSet::default(), false);
-    // The first group of each shape.
+    // The index of the first group of each shape.
     let mut shapes = BTreeMap::new();
     for (n, group) in groups.iter().enumerate() {
         check();
@@ -136,7 +135,7 @@ fn alike(shared: &SharedNetwork, planned: Plan, groups: &Arc<Groups>, most_secon
     is_worth.then(|| Apart { chosen: vec![Chosen::planned(planned, Arc::clone(groups))], slowest })
 }
 
-/// The seconds by which the busiest link of all groups together is busy for longer than that of one group.
+/// Returns the seconds for which the busiest link of all groups together is busy beyond the busiest link of one group.
 pub(super) fn shared_seconds(loads: &[GroupLoad]) -> f64 {
     let mut all = FxHashMap::<u32, f64>::default();
     let mut own: f64 = 0.0;
@@ -147,7 +146,7 @@ pub(super) fn shared_seconds(loads: &[GroupLoad]) -> f64 {
     (all.into_values().fold(0.0, f64::max) - own) * 1e-9
 }
 
-/// A plan of each group, where these meet neither on links nor in switches.
+/// Returns a plan for each group; `None` if groups share links or switches with a limited rate.
 fn in_switches(
     shared: &SharedNetwork,
     first: Plan,
@@ -162,7 +161,7 @@ fn in_switches(
         check();
         let planned = match first.take() {
             Some(planned) => planned,
-            // Groups of equal times have the same best algorithm.
+            // Groups with equal times have the same best algorithm.
             None => plan_best(problem(group).ok()?, Some(slowest.algorithm.name()), &slowest.params).ok()?,
         };
         let best = planned.best().clone();
@@ -170,7 +169,7 @@ fn in_switches(
             return None;
         }
         let places = planned.built().ok()?.placement.as_ref().and_then(Placement::nodes)?;
-        // A switch may be several nodes of a schedule.
+        // A switch may run several nodes of a schedule.
         let on_switches = places.get(group.len()..).unwrap_or_default().iter().copied();
         let computing = shared.computing();
         let reducing: FxHashSet<u32> = on_switches.filter(|&at| computing.reduce_ns_per_byte(at) > 0.0).collect();

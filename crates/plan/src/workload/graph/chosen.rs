@@ -1,4 +1,4 @@
-//! The algorithm by which groups of one size make a collective, and its schedule.
+//! The algorithm by which groups of one size perform a collective, and its schedule.
 
 use std::sync::Arc;
 
@@ -17,9 +17,9 @@ pub struct Chosen {
 }
 
 enum By {
-    /// The plan of the only group.
+    /// The plan of one group, which serves all.
     Plan(Box<Plan>),
-    /// An algorithm among the ranks of each group.
+    /// An algorithm among the ranks of each group, by name.
     Name { case: Case<'static>, algorithm: String, given: Params },
 }
 
@@ -33,7 +33,7 @@ impl Chosen {
         Self { groups, by: By::Name { case, algorithm, given } }
     }
 
-    /// The exchanges of one group; `None` where switches take part or the schedule is large.
+    /// Returns the exchanges of one group; `None` if switches reduce or the schedule is too large.
     pub fn exchanges(&self) -> Option<Vec<Exchange>> {
         match &self.by {
             By::Plan(plan) => {
@@ -49,8 +49,8 @@ impl Chosen {
         }
     }
 
-    /// Returns the name of the algorithm, and the most instructions that the schedule of one group may have; `None` if
-    /// the schedule has to be built to count them.
+    /// Returns the name of the algorithm, and the most instructions of one group's schedule; `None` if only building
+    /// the schedule tells their number.
     pub fn size(&self) -> (&str, Option<u64>) {
         match &self.by {
             By::Plan(plan) => {
@@ -65,7 +65,7 @@ impl Chosen {
         }
     }
 
-    /// The seconds of the plan of the only group.
+    /// Returns the seconds of the plan; `None` for an algorithm by name.
     pub fn planned_seconds(&self) -> Option<f64> {
         match &self.by {
             By::Plan(plan) => Some(plan.best().time.seconds),
@@ -73,10 +73,10 @@ impl Chosen {
         }
     }
 
-    /// Builds and proves the schedule of one group. Returns it with the places of the switches that are its last nodes.
+    /// Builds and proves the schedule of one group. Also returns the places of the switches, which are its last nodes.
     ///
     /// # Errors
-    /// The schedule is too large, or its proof fails.
+    /// Returns an error if the schedule is too large, or its proof fails.
     pub fn schedule(&self) -> Result<(Verified<'static>, Vec<u32>), PlanError> {
         match &self.by {
             By::Plan(plan) => {

@@ -1,4 +1,4 @@
-//! A class of equal ranks on the clock: its nodes, their order, and its queues.
+//! A class of equal ranks in the simulation: its nodes, their states, and its queues.
 
 use std::{
     cmp::Reverse,
@@ -10,14 +10,15 @@ use unisono_workload::{Queues, RankClass, Work, WorkloadGraph};
 
 use super::Interval;
 
-/// A communication that several classes make together: what it is, and how many like it came before.
+/// The identity of a communication among classes: the table of groups or receivers, and the count of such
+/// communications.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Meeting {
     Groups(u32, usize),
     Receivers(u32, usize),
 }
 
-/// The progress of a node.
+/// The state of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Waits,
@@ -26,40 +27,40 @@ pub(super) enum State {
     Done,
 }
 
-/// Nodes with the time from which they are ready, in the order in which a queue takes them.
+/// Nodes with the bits of the time at which they became ready; the earliest is first.
 pub(super) type ReadyNodes = BinaryHeap<Reverse<(u64, u32)>>;
 
 #[derive(Default)]
 pub(super) struct Queue {
     pub free: f64,
-    /// All nodes, where the queue works in program order.
+    /// Nodes that have not begun, if the queue works in program order.
     pub in_order: VecDeque<u32>,
-    /// Ready nodes, where it takes these.
+    /// Ready nodes, if the queue takes nodes as they become ready.
     pub ready: ReadyNodes,
 }
 
 pub(super) struct Class {
-    /// The number of nodes that each node waits for.
+    /// For each node, the number of nodes it still waits for.
     pub open: Vec<u32>,
-    /// The nodes that wait for ends, and those that wait for begins.
+    /// For each node, the nodes that wait for its end, and for its begin.
     pub waiting: [Waiting; 2],
-    /// The meeting of each node.
+    /// The meeting of each node, if it has one.
     pub meetings: Vec<Option<Meeting>>,
     pub states: Vec<State>,
-    /// The queues of compute and of communication; without overlap the first serves both.
+    /// The queues of compute and of communication; without overlap, the first serves both.
     pub queues: [Queue; 2],
     pub times: Vec<Interval>,
-    /// The time at which the port that receives is free, if there is one.
+    /// The time from which the receiving port is free, if the rank has one port.
     pub port: f64,
-    /// The times at which the host is free to begin a message, and to end one.
+    /// The times from which the host is free to begin a message, and to end one.
     pub hosts: [f64; 2],
-    /// The times at which the busy send machines are free again.
+    /// The times at which busy send machines become free, as bits.
     pub sending: BinaryHeap<Reverse<u64>>,
 }
 
-/// The nodes that wait for each node.
+/// The nodes that wait for each node, in one list.
 pub(super) struct Waiting {
-    /// The end of those of each node in `nodes`.
+    /// For each node, the end of its part of `nodes`.
     ends: Vec<u32>,
     pub nodes: Vec<u32>,
 }
@@ -78,9 +79,9 @@ impl Class {
             hosts: [0.0; 2],
             sending: BinaryHeap::new(),
         };
-        // Pairs of a node and one that waits for it.
+        // Pairs of a node and one that waits for its end, and for its begin.
         let mut pairs: [Vec<(u32, u32)>; 2] = [Vec::new(), Vec::new()];
-        // The communications of each set of groups so far, and the last of all.
+        // The number of communications of each table so far, and the latest communication.
         let (mut counts, mut last): (FxHashMap<(bool, u32), usize>, Option<u32>) = (FxHashMap::default(), None);
         for (number, node) in (0_u32..).zip(nodes) {
             for (pairs, before) in pairs.iter_mut().zip([&node.after, &node.begun]) {
@@ -115,7 +116,7 @@ impl Class {
 }
 
 impl Waiting {
-    /// Makes the list from pairs of a node and one that waits for it.
+    /// Makes the lists from pairs of a node and a node that waits for it.
     fn new(nodes: usize, mut pairs: Vec<(u32, u32)>) -> Self {
         pairs.sort_unstable();
         let mut ends = vec![0; nodes];
@@ -136,12 +137,12 @@ impl Waiting {
     }
 }
 
-/// The number of a node's queue.
+/// Returns the index of a node's queue.
 pub(super) fn queue_of(work: &Work, overlap: bool) -> usize {
     usize::from(overlap && !work.is_compute())
 }
 
-/// The class of each rank.
+/// Returns the index of each rank's class.
 pub(super) fn classes_of_ranks(graph: &WorkloadGraph) -> Vec<usize> {
     let mut of = vec![0; graph.ranks as usize];
     for (number, class) in graph.classes.iter().enumerate() {

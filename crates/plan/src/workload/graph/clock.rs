@@ -1,4 +1,4 @@
-//! The times of all nodes of a program.
+//! The begin and end of each node of a program.
 
 use super::{Messages, OnePort, events::Simulation};
 use unisono_workload::WorkloadGraph;
@@ -10,11 +10,11 @@ pub struct Interval {
     pub end: f64,
 }
 
-/// The times of all nodes: of each class, of each of its nodes. Of a message that is received, the time on its way.
+/// The times of all nodes, by class and node. A received message counts from its sending to its arrival.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Clock(pub Vec<Vec<Interval>>);
 
-/// Classes wait for each other in a circle, or for a class that does not take part.
+/// Classes wait for each other in a cycle, or for a class that does not take part.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ClockError {
     #[error(
@@ -30,10 +30,11 @@ pub enum ClockError {
 }
 
 impl Clock {
-    /// Puts a program on the clock. `seconds` is the time of a node, of a class and its number there.
+    /// Computes the times of a program without messages between pairs. `seconds` returns the time of a node, given the
+    /// indices of class and node.
     ///
     /// # Errors
-    /// Classes wait for each other in a circle.
+    /// Returns an error if classes wait for each other in a cycle.
     pub fn new(
         graph: &WorkloadGraph,
         overlap: bool,
@@ -42,10 +43,10 @@ impl Clock {
         Self::with_messages(graph, overlap, seconds, &OnePort)
     }
 
-    /// Puts a program with messages between pairs on the clock; `messages` returns their times.
+    /// Computes the times of a program with messages between pairs, whose times `messages` returns.
     ///
     /// # Errors
-    /// As [`Clock::new`].
+    /// Returns the errors of [`Clock::new`].
     pub fn with_messages(
         graph: &WorkloadGraph,
         overlap: bool,
@@ -55,7 +56,7 @@ impl Clock {
         Simulation::new(graph, overlap, seconds, messages).run().map(Self)
     }
 
-    /// The end of the last node of a class.
+    /// Returns the end of the last node of a class.
     pub fn end(&self, class: usize) -> f64 {
         self.0[class].iter().map(|node| node.end).fold(0.0, f64::max)
     }

@@ -1,11 +1,11 @@
-//! The clock of programs: a simulation by events.
+//! The times of a program's nodes, by a simulation of events.
 //!
-//! Every class of ranks has one queue of compute and one of communication; without overlap one for both. A node begins
-//! when its queue is free and takes it ([`Queues`]), and the nodes that it names are done. A communication begins on
-//! all classes that take part at the same time. A message between a pair is done when it has left, and what waits for
-//! its begin goes on when it is posted. It holds a machine that sends and the ports over which it leaves, and then,
-//! after its latency, the ports over which it arrives, whether its receiver waits for it or not. A queue in program
-//! order, and one queue for everything, send one message at a time.
+//! Every class of ranks has one queue for compute and one for communication; without overlap one for both. A node
+//! begins when its queue is free and takes it ([`Queues`]), and the nodes that it names have ended. A communication
+//! begins at the same time on all classes that take part. A message between a pair ends for its sender when it has
+//! left; nodes that wait for its begin continue when it is posted. It occupies a send machine and the ports by which it
+//! leaves and, after its latency, the ports by which it arrives, even if its receiver is not waiting yet. A queue in
+//! program order, and a queue for both, send one message at a time.
 
 use std::{
     cmp::Reverse,
@@ -22,30 +22,31 @@ use super::{
     ports::Links,
 };
 
-/// An event at a time.
+/// An event, which belongs to a time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// The head of a message comes to the port of its receiver.
+    /// The head of a message reaches the port of its receiver.
     Arrives(usize),
-    /// A node of a class begins, and those that wait for that are let go.
+    /// A node of a class begins, which releases the nodes that wait for its begin.
     Begun(usize, u32),
     Done(usize, u32),
-    /// Queues of a class may take nodes. This comes last, so that a queue sees all nodes that are ready at a time.
+    /// The queues of a class may take nodes. Last in the order, so that a queue sees all nodes that are ready at a
+    /// time.
     Take(usize),
 }
 
-/// The messages of a pair with one tag: those that arrive, and the receives that wait, with the times at which they
-/// were posted.
+/// The messages of a pair with one tag: those that arrive, and the waiting receives with the times at which they were
+/// posted.
 #[derive(Default)]
 struct Channel {
     arrivals: VecDeque<Interval>,
     receives: VecDeque<(u32, f64)>,
 }
 
-/// A message on its way.
+/// A message that is under way.
 struct UnderWay {
     channel: (u32, u32, u32),
-    /// The class and the node of its send.
+    /// The class and the node of the send.
     send: (usize, u32),
     begin: f64,
     held: f64,
@@ -54,29 +55,29 @@ struct UnderWay {
 pub(super) struct Simulation<'a, F, M> {
     graph: &'a WorkloadGraph,
     overlap: bool,
-    /// True if a rank sends one message at a time, whatever its machines.
+    /// True if a rank sends one message at a time, regardless of its send machines.
     sends_one: bool,
     seconds: F,
     messages: &'a M,
     links: Links,
     class_of: Vec<usize>,
     classes: Vec<Class>,
-    /// Classes that came to a meeting so far.
+    /// The classes, with their nodes, that have reached each meeting.
     arrived: FxHashMap<Meeting, Vec<(usize, u32)>>,
-    /// The number of classes that take part.
+    /// The number of classes in communications of each table.
     together: FxHashMap<(bool, u32), usize>,
     channels: FxHashMap<(u32, u32, u32), Channel>,
     under_way: Vec<UnderWay>,
     events: BinaryHeap<Reverse<(u64, Event)>>,
 }
 
-/// Times are not negative, so their order is that of their bits.
+/// Times are not negative, so comparing their bits compares the times.
 fn key(time: f64) -> u64 {
     time.to_bits()
 }
 
 impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
-    /// `seconds` is the time of a node, of a class and its number there.
+    /// `seconds` returns the time of a node from the indices of its class and itself.
     pub fn new(graph: &'a WorkloadGraph, overlap: bool, seconds: F, messages: &'a M) -> Self {
         Self {
             graph,
@@ -95,10 +96,10 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         }
     }
 
-    /// Returns the times of all nodes, by class.
+    /// Returns the times of all nodes, by class and node.
     ///
     /// # Errors
-    /// Classes wait for each other in a circle.
+    /// Returns an error if classes wait for each other in a cycle.
     pub fn run(mut self) -> Result<Vec<Vec<Interval>>, ClockError> {
         for class in 0..self.classes.len() {
             for node in 0..narrow(self.classes[class].open.len()) {
@@ -135,7 +136,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.graph.classes[class].ranks.first().copied().unwrap_or(0)
     }
 
-    /// Lets go of the nodes that wait for the end (0) or the begin (1) of a node.
+    /// Releases the nodes that wait for the end (`kind` 0) or the begin (1) of a node.
     fn release(&mut self, class: usize, node: u32, kind: usize, now: f64) {
         for at in self.classes[class].waiting[kind].of(node) {
             let next = self.classes[class].waiting[kind].nodes[at];
@@ -147,7 +148,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.events.push(Reverse((key(now), Event::Take(class))));
     }
 
-    /// The nodes that a node names are done. Where queues take what is ready, it comes to its queue.
+    /// Handles a node whose predecessors have ended: queues that take ready nodes get it.
     fn ready(&mut self, class: usize, node: u32, now: f64) {
         if self.graph.queues == Queues::InOrder {
             return;
@@ -198,7 +199,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         }
     }
 
-    /// Gives a node its time. Its queue is free at its end.
+    /// Sets the times of a node, and those at which its queue is free.
     fn begin(&mut self, class: usize, node: u32, time: Interval) {
         let work = self.work(class, node);
         let of = &mut self.classes[class];
@@ -232,12 +233,12 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         self.events.push(Reverse((key(time.end), Event::Done(class, node))));
     }
 
-    /// Returns whether messages are posted when they are ready, and wait for send machines afterwards.
+    /// Returns whether messages are posted as soon as they are ready, and wait for send machines afterwards.
     fn are_posted(&self) -> bool {
         !self.sends_one && self.messages.are_posted()
     }
 
-    /// A class comes to a communication, which begins when all have come and their queues are free.
+    /// Handles a class that reaches a communication, which begins when all classes have come and their queues are free.
     fn meet(&mut self, class: usize, node: u32, now: f64) {
         let meeting =
             self.classes[class].meetings[node as usize].expect("a communication of several ranks is a meeting");
@@ -272,14 +273,14 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         let posted = *host;
         let ports = self.messages.ports(class, node as usize);
         let begin = ports.map_or(posted, |ports| self.links.leave(ports, posted, held));
-        // A message is under way from when its host begins it.
+        // A message is under way once its host begins it.
         let begun = begin - overhead;
         self.events.push(Reverse((key(begun + latency), Event::Arrives(self.under_way.len()))));
         self.under_way.push(UnderWay { channel: (from, to, tag), send: (class, node), begin: begun, held });
         self.begin(class, node, Interval { begin: now, end: begin + held });
     }
 
-    /// Messages pass the port of a receiver in the order in which they come to it.
+    /// Handles a message that reaches its receiver's port; messages pass the port in the order of these times.
     fn arrive(&mut self, message: usize, now: f64) {
         let UnderWay { channel, send: (class, node), begin, held } = self.under_way[message];
         let receiver = self.class_of[channel.1 as usize];
@@ -294,7 +295,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         let host = &mut self.classes[receiver].hosts[1];
         let end = end.max(*host + self.messages.overhead_seconds(class, node as usize)[1]);
         *host = end;
-        // A message that waits for the port takes as long as one that travels alone.
+        // The interval is that of a message without other traffic, even after a wait for the port.
         let begin = begin + (end - now - held).max(0.0);
         self.channels.entry(channel).or_default().arrivals.push_back(Interval { begin, end });
         self.matched(receiver, channel, now);
@@ -322,7 +323,8 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
         }
     }
 
-    /// The first rank that is not done, in the node in which it waits: all nodes before it are done.
+    /// Returns the error for the first node that has not ended, which waits although all earlier nodes of its rank have
+    /// ended.
     fn stopped(&self) -> Option<ClockError> {
         let first =
             |(class, of): (usize, &Class)| Some((class, of.states.iter().position(|&state| state != State::Done)?));
@@ -335,7 +337,7 @@ impl<'a, F: Fn(usize, usize) -> f64, M: Messages> Simulation<'a, F, M> {
     }
 }
 
-/// The number of classes with a rank in the groups, or in a pair of a sender and a receiver.
+/// Returns the number of classes that have a rank in the groups, or in a pair of a sender and a receiver.
 fn taking_part(graph: &WorkloadGraph, class_of: &[usize], (groups, table): (bool, u32)) -> usize {
     let mut takes = vec![false; graph.classes.len()];
     if groups {

@@ -1,9 +1,9 @@
-//! A program by flows: every group of every collective is one flow over the links that its messages use.
+//! The times of a program by flows: each group of each collective is a flow on the links that its messages use.
 //!
-//! A group alone takes what the model says for it, and keeps each link busy for a part of that time. Groups that are
-//! under way at the same time share links max-min fairly: each proceeds at a rate of at most 1, and the busy parts on a
-//! link add up to at most 1. A group begins when its last rank comes to the collective. Unlike in the model, groups of
-//! a collective do not wait for each other, and those of different collectives share links.
+//! A single group takes the time of the model, and keeps each link busy for a fraction of it. Groups that are under way
+//! at the same time share links max-min fairly: each proceeds at a rate of at most 1, and the busy fractions on a link,
+//! times the rates, add up to at most 1. A group begins when its last rank reaches the collective. Unlike in the model,
+//! the groups of a collective do not wait for each other, and groups of different collectives share links.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -22,23 +22,24 @@ use super::{
 };
 use crate::PlanError;
 
-/// Groups that end within so much of the time until the next end get their own times, but free their links together.
+/// Groups that end within this multiple of the time until the next end get their own times, but free their links
+/// together.
 const TOGETHER: f64 = 1.02;
-/// Bytes of the tables of a rank and a node.
+/// The bytes of the tables for each node of each rank.
 const BYTES_OF_NODE: u128 = 64;
 
-/// A group under way.
+/// A group that is under way.
 struct Active {
     row: usize,
     group: usize,
     node_of: Occurrence,
     begin: f64,
-    /// Seconds that the rest of its communication takes alone.
+    /// The seconds of the remaining communication without other traffic.
     left: f64,
     rate: f64,
 }
 
-/// The end of a node of a rank, as an event.
+/// The end of a node as an event: the bits of its time, rank and node.
 type End = (u64, u32, u32);
 
 struct Run<'a, S> {
@@ -49,15 +50,15 @@ struct Run<'a, S> {
     overlap: bool,
     /// The groups of each row.
     groups: Vec<Vec<Group>>,
-    /// The group of each rank, for each row.
+    /// For each row, the index of each rank's group.
     of_rank: Vec<Vec<Option<u32>>>,
-    /// The busy parts of all active groups on each link.
+    /// The sum of the busy fractions of active groups on each link.
     loads: Vec<f64>,
-    /// True if groups began or ended since rates were shared.
+    /// True if a group began or ended since rates were computed.
     changed: bool,
     times: Vec<Vec<Interval>>,
     done: Vec<Vec<bool>>,
-    /// The next node of each queue of each rank; without overlap both are the same.
+    /// For each rank, the next node of each queue; without overlap only the first queue is used.
     next: Vec<[u32; 2]>,
     /// True if the next node is under way.
     busy: Vec<[bool; 2]>,
@@ -67,11 +68,11 @@ struct Run<'a, S> {
     events: u64,
 }
 
-/// Times a program by flows. `rows` is the number of each node's communication in the prices, by class; `seconds` is
-/// the time of a node that computes.
+/// Times a program by flows. `rows` holds the row in the prices of each node's communication, by class; `seconds`
+/// returns the time of a node that computes.
 ///
 /// # Errors
-/// A program of messages between pairs, or more groups than a limit admits.
+/// Returns an error if the program has messages between pairs, or more nodes than a limit admits.
 pub(super) fn flow(
     prices: &Prices,
     rows: &[Vec<Option<usize>>],
@@ -117,7 +118,7 @@ pub(super) fn flow(
     Ok(run.run())
 }
 
-/// Returns the bits of a time as a key. Times are not negative, so keys have the order of the times.
+/// Returns the bits of a time. Times are not negative, so bits have the order of the times.
 fn key(time: f64) -> u64 {
     time.to_bits()
 }
@@ -153,7 +154,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
             for (row, group, occurrence, time) in ended {
                 self.end_group(row, group, occurrence, time);
             }
-            // All that ends now, so that rates are shared once.
+            // All nodes that end at this time come before new rates.
             while let Some(&Reverse((bits, rank, node))) = self.ends.peek().filter(|Reverse(end)| end.0 <= key(now)) {
                 self.ends.pop();
                 self.end(rank, node, f64::from_bits(bits));
@@ -173,7 +174,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
         }
     }
 
-    /// Gives each active group its rate.
+    /// Computes the rate of each active group.
     fn share(&mut self) {
         if !std::mem::take(&mut self.changed) {
             return;
@@ -187,7 +188,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
             self.active.iter_mut().for_each(|one| one.rate = 1.0);
             return;
         }
-        // A link of its own keeps each group at a rate of at most 1.
+        // An extra link for each group limits its rate to 1.
         let mut flows = Flows::new(vec![1.0; self.loads.len() + self.active.len()]);
         let mut shares = Vec::new();
         for (n, one) in self.active.iter().enumerate() {
@@ -204,7 +205,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
         usize::from(self.overlap && !work.is_compute())
     }
 
-    /// Begins the next nodes of a rank whose queues are free and whose operands are ready.
+    /// Begins the next nodes of a rank whose queues are free and whose predecessors have ended.
     fn advance(&mut self, rank: u32, now: f64) {
         let class = self.occurrences.class_of[rank as usize];
         let nodes = &self.graph.classes[class].nodes;
@@ -231,7 +232,7 @@ impl<S: Fn(usize, usize) -> f64> Run<'_, S> {
         }
     }
 
-    /// A rank comes to a communication, which begins when all ranks of its group have come.
+    /// Handles a rank that reaches a communication, which begins when all ranks of its group have come.
     fn come(&mut self, rank: u32, row: usize, occurrence: Occurrence, now: f64) {
         let Some(group) = self.of_rank[row][rank as usize] else {
             let class = self.occurrences.class_of[rank as usize];

@@ -1,7 +1,7 @@
-//! The forest of the first of several groups, for all of them.
+//! The forest of the first of several groups, for use by all groups.
 //!
-//! Forests of more chunks are tried while each gains 5 %. None is searched for where the links would be busy for too
-//! long with one of few chunks in all groups: chunks change little of what all groups together put on a link.
+//! Forests of more chunks are tried while each is 5 % faster. None is searched for if a forest of few chunks in all
+//! groups keeps links busy for too long: more chunks hardly change the load that all groups put on a link.
 
 use std::sync::Arc;
 
@@ -18,28 +18,28 @@ use crate::{Problem, Timed};
 
 pub(super) const FOREST: &str = "forest";
 
-/// Instructions of the forests of all groups, which a simulation holds at once.
+/// The most instructions of the forests of all groups in one simulation.
 const MOST_OF_ALL: u64 = 1 << 21;
 
-/// Trees of a forest whose loads of links stand for the loads of all trees.
+/// The number of trees of a forest whose loads stand for those of all trees.
 const TELLING: u32 = 16;
 
-/// The links of forests of more chunks are expected to be busy for at least this share of the time of one of few
-/// chunks; measured were 1.0 to 1.11 (benches/results/forests.csv).
+/// The least expected quotient of the busy times of links with a forest of many and of few chunks; measured were 1.0 to
+/// 1.11 (benches/results/forests.csv).
 const OF_MORE: f64 = 0.9;
 
-/// Forests of groups of equal size.
+/// A search for forests of groups of equal size.
 pub(super) struct Groves<'a> {
     pub shared: &'a SharedNetwork,
     pub groups: &'a Arc<Groups>,
     /// The collective of the first group.
     pub problem: &'a Problem,
-    /// A lower bound of the seconds of each group.
+    /// A lower bound of the time of each group, in seconds.
     pub bound_seconds: f64,
 }
 
 impl Groves<'_> {
-    /// Returns the fastest forest of the first group alone, if it may take at most `most_seconds`.
+    /// Returns the fastest forest of the first group alone, if it takes at most `most_seconds`.
     pub fn best(&self, most_seconds: f64) -> Option<Timed> {
         let (target, collective) = (&self.problem.target, self.problem.collective);
         let case = target.case(collective);
@@ -70,7 +70,7 @@ impl Groves<'_> {
         best
     }
 
-    /// The seconds that no forest of all groups is expected to beat.
+    /// Returns the time in seconds below which no forest of all groups is expected.
     fn least_seconds(&self, case: &Case) -> f64 {
         let c = &case.collective;
         let trees = if c.kind.has_root() { 1 } else { c.ranks };

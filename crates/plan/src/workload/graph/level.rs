@@ -1,15 +1,15 @@
-//! The levels of detail at which communication is simulated.
+//! The levels of detail at which communication is timed.
 
 use super::super::WorkloadError;
 
-/// The source of the time of communication.
+/// The method that times communication.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Level {
-    /// Each collective takes what the model of plans predicts for it.
+    /// Each collective takes the time that the model of plans predicts.
     Model,
-    /// Every group of every collective is a flow, and flows share the links.
+    /// Each group of each collective is a flow, and flows share links.
     Flow,
-    /// Every message is simulated, on a network every packet.
+    /// Each message is simulated, on a network each packet.
     Packet,
 }
 
@@ -24,10 +24,10 @@ impl Level {
         }
     }
 
-    /// The level of a name; `origin` is the program, for the message.
+    /// Returns the level with a name. `origin` is the program that the error names.
     ///
     /// # Errors
-    /// A name that no level has.
+    /// Returns an error if no level has the name.
     pub fn named(name: &str, origin: &str) -> Result<Self, WorkloadError> {
         let unknown = || WorkloadError::Level {
             origin: origin.to_owned(),

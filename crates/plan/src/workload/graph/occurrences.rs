@@ -1,12 +1,12 @@
-//! The communications of a program in which several ranks take part, told apart by their number.
+//! The communications of a program among several ranks, identified by their number.
 
 use rustc_hash::FxHashMap;
 use unisono_workload::{Work, WorkloadGraph};
 
 use super::class::classes_of_ranks;
 
-/// One communication: its groups, its table of receivers, or its pair with a tag, and the number of such communications
-/// before it.
+/// One communication: the table of its groups or receivers, or its pair with a tag, and the number of equal ones before
+/// it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Occurrence {
     Groups(u32, usize),
@@ -14,14 +14,14 @@ pub enum Occurrence {
     Pair { from: u32, to: u32, tag: u32, before: usize },
 }
 
-/// The communications of a program.
+/// The communications of all classes of a program.
 #[derive(Debug)]
 pub struct Occurrences {
     /// The class of each rank.
     pub class_of: Vec<usize>,
-    /// The communication of each class and node; `None` for compute.
+    /// For each class and node, the communication; `None` for compute.
     pub of: Vec<Vec<Option<Occurrence>>>,
-    /// The node of a communication in each class. Both ends of a message have the same communication.
+    /// For each class, the node of each communication. Both ends of a message have the same communication.
     pub nodes: Vec<FxHashMap<Occurrence, usize>>,
 }
 
@@ -55,7 +55,7 @@ impl Occurrences {
 }
 
 impl Occurrence {
-    /// Returns the communication of the same ranks that follows `before` others of them.
+    /// Returns the communication of the same ranks after `before` earlier ones.
     fn after(self, before: usize) -> Self {
         match self {
             Self::Groups(table, _) => Self::Groups(table, before),

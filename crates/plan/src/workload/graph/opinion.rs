@@ -1,5 +1,5 @@
-//! The second opinion on a program: communications that a cheaper one could replace, or that the program does not need,
-//! with the time and bytes saved.
+//! The second opinion on a program: communications that the program does not need or that a cheaper communication could
+//! replace, with the time and bytes saved.
 
 use serde::Serialize;
 use unisono_collective::Kind;
@@ -11,14 +11,14 @@ use unisono_workload::{
 use super::{Prices, prices::Communication};
 use crate::PlanError;
 
-/// A communication of a program, and the cheaper communication that could replace it.
+/// A communication of a program, and the cheaper communication that suffices.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct OpinionRow {
     pub name: String,
     pub kind: &'static str,
     /// The kind of the cheaper collective, or `nothing` if the program does not need the communication.
     pub suffices: &'static str,
-    /// Why it suffices.
+    /// The reason why it suffices.
     pub reason: String,
     pub group: u32,
     pub count: u64,
@@ -26,13 +26,13 @@ pub struct OpinionRow {
     pub suffices_bytes: u64,
     pub seconds: f64,
     pub suffices_seconds: f64,
-    /// The time saved over all executions.
+    /// The seconds saved by all executions in a step.
     pub saved_seconds: f64,
-    /// The bytes that a rank of a group of that size no longer sends in a step.
+    /// The bytes that a rank sends less in a step, in a group of this size.
     pub saved_bytes: u64,
 }
 
-/// Returns the findings of the reader that save time, the largest saving first.
+/// Returns the findings of the reader that save time; the largest saving is first.
 pub(super) fn second_opinion(graph: &WorkloadGraph, prices: &mut Prices) -> Result<Vec<OpinionRow>, PlanError> {
     let mut rows = Vec::new();
     for finding in &graph.findings {
@@ -83,8 +83,8 @@ fn reason(suffices: &Sufficient) -> String {
     }
 }
 
-/// The least bytes that a rank sends, of an equal share of the traffic: each of n ranks sends its parts to n - 1
-/// others, and an allreduce is a reduce-scatter and an allgather of parts.
+/// Returns the least bytes that each of n ranks sends if traffic is shared equally: parts to n - 1 others, and for an
+/// allreduce a reduce-scatter and an allgather of parts.
 fn sent(work: Work, ranks: u32) -> u64 {
     let others = u64::from(ranks.saturating_sub(1));
     match work {

@@ -1,10 +1,10 @@
 //! The time of each distinct communication of a program on a machine.
 //!
-//! A collective of one group is planned like any other. If several groups communicate at once on a network, or the
+//! A collective of one group is planned like a request. If several groups communicate at once on a network, or the
 //! group is large, algorithms are timed by their exchanges in all groups together ([`SharedNetwork`]). A collective of
-//! a workload file is timed by exchanges first, and planned if it can matter ([`Prices::settle`]). The lower bound is
-//! the larger one of the first group alone, which holds for all groups together too, and of the links that all groups
-//! share; of a collective that is not worth a plan only the latter is computed.
+//! a workload file is timed by exchanges first, and planned if its time matters ([`Prices::settle`]). The lower bound
+//! is the larger of two: that of the first group alone, which also holds for all groups together, and that of the links
+//! that all groups share. Without a plan only the second is computed.
 
 mod messages;
 mod worth;
@@ -45,14 +45,14 @@ use crate::{
     targets::require,
 };
 
-/// A group of more ranks is timed by exchanges in closed form alone.
+/// The most ranks of a planned group; larger groups use exchanges in closed form.
 pub(super) const MOST_PLANNED: u32 = 1024;
 
 /// A distinct communication with its time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Communication {
     pub kind: &'static str,
-    /// Ranks of a group; of groups of several sizes, the slowest one's.
+    /// The number of ranks in a group; of groups of several sizes, in the slowest.
     pub ranks: u32,
     pub groups: usize,
     pub bytes: u64,
@@ -60,9 +60,9 @@ pub struct Communication {
     pub params: BTreeMap<String, String>,
     pub seconds: f64,
     pub bound: Option<BoundReport>,
-    /// The part of the time of messages between pairs that does not depend on their length.
+    /// For messages between pairs, the part of the time that does not depend on their length.
     pub latency_seconds: f64,
-    /// The parts of the latency of messages between pairs in the hosts of the sender and of the receiver.
+    /// For messages between pairs, the parts of the latency in the hosts of sender and receiver.
     pub overhead_seconds: [f64; 2],
 }
 
@@ -71,27 +71,27 @@ pub struct Prices<'a> {
     graph: &'a WorkloadGraph,
     machine: &'a Machine,
     target: Arc<dyn Target>,
-    /// The targets of groups of ranks, which keep forests of earlier collectives.
+    /// The targets of groups, by their ranks, which cache forests of earlier collectives.
     targets: Mutex<FxHashMap<Vec<u32>, Arc<dyn Target>>>,
-    /// The shared links of a network.
+    /// The links that groups share, if the machine is a network.
     shared: Option<SharedNetwork>,
-    /// The algorithm of each kind of collective; without one the fastest is taken.
+    /// The algorithm requested for each kind of collective; other kinds use the fastest.
     algorithms: BTreeMap<&'static str, String>,
     /// The collectives of a workload file that are planned.
     settled: FxHashSet<Collected>,
     known: FxHashMap<Key, usize>,
-    /// Collectives that were timed ahead of their row.
+    /// The collectives that were timed before their row was requested.
     ahead: FxHashMap<Collected, Result<(Communication, Vec<Chosen>), PlanError>>,
     rows: Vec<Communication>,
-    /// The algorithms that the groups of each row use: one entry for each size of groups.
+    /// For each row, the algorithms that its groups use: one entry for each size of groups.
     chosen: Vec<Vec<Chosen>>,
-    /// The row of each length and time of messages between pairs.
+    /// For each length and time of messages between pairs, their row.
     messages: FxHashMap<(u64, Option<u64>), usize>,
-    /// The ports of each pair of a sender and a receiver on a network.
+    /// For each sender and receiver on a network, the ports.
     ports: FxHashMap<(u32, u32), Ports>,
 }
 
-/// The messages of a program by their prices. `rows` is the number of each node's communication, by class.
+/// The messages of a program with their prices. `rows` holds the row of each node's communication, by class.
 pub(super) struct PricedMessages<'a> {
     pub prices: &'a Prices<'a>,
     pub rows: &'a [Vec<Option<usize>>],
@@ -112,7 +112,7 @@ impl Messages for PricedMessages<'_> {
         self.prices.ports.get(&(*class.ranks.first()?, to))
     }
 
-    /// Returns true on a network, whose hosts hand messages to an interface.
+    /// Returns true on a network, because hosts post messages to an interface.
     fn are_posted(&self) -> bool {
         self.prices.shared.is_some()
     }
@@ -130,10 +130,10 @@ enum Key {
 }
 
 impl<'a> Prices<'a> {
-    /// Puts the ranks of a program on the first ranks of a machine, or on `part` of it, which has as many.
+    /// Places the ranks of a program on the first ranks of a machine, or on `part`, which must have as many ranks.
     ///
     /// # Errors
-    /// The machine is too small, its ranks do not exchange messages, or it states no prices of messages.
+    /// Returns an error if the machine is too small, its ranks exchange no messages, or it has no prices of messages.
     pub fn new(graph: &'a WorkloadGraph, machine: &'a Machine, part: &Part) -> Result<Self, PlanError> {
         require(machine, Means::Messages, "programs are timed on")?;
         let line = Part::Shape(Shape::line(graph.ranks));
@@ -171,18 +171,18 @@ impl<'a> Prices<'a> {
         Ok(prices)
     }
 
-    /// Names the algorithm of every collective of a kind.
+    /// Sets the algorithms that collectives of the given kinds use.
     #[must_use]
     pub fn by(self, algorithms: BTreeMap<&'static str, String>) -> Self {
         Self { algorithms, ..self }
     }
 
-    /// The accelerator of each rank, on a network.
+    /// Returns the accelerator of each rank on a network, or nothing.
     pub fn places(&self) -> &[u32] {
         self.shared.as_ref().map_or(&[], SharedNetwork::places)
     }
 
-    /// The sums and copies that the switches of a network make.
+    /// Returns the sums and copies that the switches of a network make.
     pub fn computing(&self) -> Switches {
         self.shared.as_ref().map_or_else(Switches::default, |shared| shared.computing().clone())
     }
@@ -191,7 +191,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref().map_or_else(Charges::default, SharedNetwork::charges)
     }
 
-    /// The links of a plane of a network.
+    /// Returns the links of a network's plane; 0 on other machines.
     pub fn link_count(&self) -> usize {
         self.shared.as_ref().map_or(0, SharedNetwork::link_count)
     }
@@ -200,7 +200,7 @@ impl<'a> Prices<'a> {
         self.shared.as_ref()
     }
 
-    /// The tables of receivers of a row that is messages at once.
+    /// Returns the index of a row's tables of receivers, if the row consists of messages sent at once.
     pub(super) fn receivers_of(&self, row: usize) -> Option<u32> {
         self.known.iter().find_map(|(key, &known)| match *key {
             Key::Permute { receivers, .. } if known == row => Some(receivers),
@@ -208,17 +208,17 @@ impl<'a> Prices<'a> {
         })
     }
 
-    /// The prices of messages on a machine that is not a network.
+    /// Returns the prices of messages on a machine that is not a network.
     ///
     /// # Errors
-    /// The machine states none.
+    /// Returns an error if the machine has none.
     pub(super) fn of_messages(&self) -> Result<&dyn MessagePrices, PlanError> {
         let (machine, kind) = (self.machine.name(), self.machine.kind());
         let missing = || WorkloadError::NoPrices { machine: machine.to_owned(), kind }.into();
         self.prices().ok_or_else(missing)
     }
 
-    /// The prices of messages; `None` if the machine states none, or if messages share links.
+    /// Returns the prices of messages; `None` if the machine has none, or messages share links.
     pub(super) fn prices(&self) -> Option<&dyn MessagePrices> {
         self.target.part().downcast_ref().map(|prices: &LevelPrices| prices as &dyn MessagePrices)
     }
@@ -231,11 +231,11 @@ impl<'a> Prices<'a> {
         self.graph
     }
 
-    /// Checks that the program makes every kind of collective for which an algorithm is named. All of its nodes have
+    /// Checks that the program has every kind of collective for which an algorithm is named. All of its nodes must have
     /// rows.
     ///
     /// # Errors
-    /// A kind that it does not make.
+    /// Returns an error if the program lacks a kind.
     pub(super) fn check_names(&self) -> Result<(), PlanError> {
         let made: BTreeSet<&str> = self
             .known
@@ -251,12 +251,12 @@ impl<'a> Prices<'a> {
         Err(WorkloadError::Unused { program: self.graph.name.clone(), kind: (*kind).to_owned(), made }.into())
     }
 
-    /// The time of a sum in a rank.
+    /// Returns the time of a sum on a rank.
     pub(super) fn reduction(&self) -> Reduction {
         Reduction::new(self.network(), self.prices())
     }
 
-    /// The name of the model by which communications are timed.
+    /// Returns the name of the model that times communications.
     pub fn model(&self) -> &'static str {
         self.target.model()
     }
@@ -265,20 +265,20 @@ impl<'a> Prices<'a> {
         self.machine
     }
 
-    /// The distinct communications, in the order in which they were first asked for.
+    /// Returns the distinct communications, in the order in which they were first requested.
     pub fn rows(&self) -> &[Communication] {
         &self.rows
     }
 
-    /// Returns the algorithms that the groups of each row of [`Prices::rows`] use. Messages have no entry.
+    /// Returns the algorithms that the groups of each row of [`Prices::rows`] use; empty for messages.
     pub fn chosen(&self) -> &[Vec<Chosen>] {
         &self.chosen
     }
 
-    /// The number of the communication of a rank's node in [`Prices::rows`]; `None` of compute.
+    /// Returns the index in [`Prices::rows`] of the communication of a rank's node; `None` for compute.
     ///
     /// # Errors
-    /// A collective that no algorithm makes on the machine.
+    /// Returns an error if no algorithm performs the collective on the machine.
     pub fn row(&mut self, rank: u32, node: &WorkNode) -> Result<Option<usize>, PlanError> {
         let key = match node.work {
             Work::Compute(_) => return Ok(None),
@@ -290,10 +290,10 @@ impl<'a> Prices<'a> {
         self.numbered(key).map(Some)
     }
 
-    /// A communication of the program's groups, whether a node makes it or not; `None` of compute.
+    /// Returns a communication of the program's groups, even if no node has it; `None` for compute.
     ///
     /// # Errors
-    /// No algorithm makes it on the machine.
+    /// Returns an error if no algorithm performs it on the machine.
     pub fn of(&mut self, work: Work) -> Result<Option<Communication>, PlanError> {
         let row = self.row(0, &WorkNode::new("", work, Vec::new()))?;
         Ok(row.map(|row| self.rows[row].clone()))
@@ -315,8 +315,7 @@ impl<'a> Prices<'a> {
         Ok(self.keep(key, priced, chosen))
     }
 
-    /// Times the collectives of all nodes on all cores, for [`Prices::row`]. It times no collective after one that
-    /// fails.
+    /// Times the collectives of all nodes in parallel, for [`Prices::row`], up to the first that fails.
     pub(super) fn look_ahead(&mut self) {
         let mut distinct = FxHashSet::default();
         let nodes = self.graph.classes.iter().flat_map(|class| &class.nodes);
@@ -349,7 +348,7 @@ impl<'a> Prices<'a> {
         Ok((slowest.unwrap_or_else(|| Communication::nothing(collected.kind, collected.bytes)), all))
     }
 
-    /// A collective of a group, on its target.
+    /// Returns the collective of a group, on the group's target.
     fn problem(&self, group: &[u32], request: &Request) -> Result<Problem, PlanError> {
         let mut targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(target) = targets.get(group) {
@@ -360,7 +359,7 @@ impl<'a> Prices<'a> {
         Ok(problem)
     }
 
-    /// Groups of one size.
+    /// Times a collective of groups of one size.
     fn among(
         &self,
         collected: &Collected,
@@ -373,7 +372,7 @@ impl<'a> Prices<'a> {
         }
         let element_bytes = u64::from(collected.element_bytes.max(1));
         let (dtype, elements) = whole_elements(element_bytes, collected.bytes.div_ceil(element_bytes));
-        // A root outside a smaller group is its first rank.
+        // A root outside a smaller group is replaced by its first rank.
         let root = if collected.root < size { u64::from(collected.root) } else { 0 };
         let problem = |group: &[u32]| {
             let request = Request::new(collected.kind, self.machine, self.target.among(group).0, elements);
@@ -405,17 +404,17 @@ impl<'a> Prices<'a> {
         let extents = sides.map_or_else(|| Extents::new(&[size]), |sides| Extents::new(&sides));
         let extents = extents.expect("a group has a rank");
         let case = shared.case(collected.kind, root, (dtype, elements), extents)?;
-        // The bounds of a group alone may take as long as its plan.
+        // The bounds of a single group may take as long to compute as its plan.
         let alone = if is_open { None } else { tightest_report(&first()?) };
         let bound_seconds = alone.as_ref().map_or(0.0, |bound| bound.seconds);
         let bound = larger(alone, shared.groups_bound(&case.collective, groups));
         let request = InGroups { case, groups: Arc::clone(groups), algorithm: named, wanted: wanted.clone() };
         let taken = match shared.collective(&request) {
-            // Only plans have algorithms in switches.
+            // Only plans use algorithms in switches.
             Err(_) if is_open => return planned(),
             taken => taken?,
         };
-        // Workloads of files have groups that lie as they state, and algorithms in closed form.
+        // Workload files state how groups are arranged, and use algorithms in closed form.
         let is_free = named.is_none() && choice.is_none();
         let apart = if is_free { self.apart(groups, [taken.seconds, bound_seconds], problem) } else { None };
         let common = Communication { bound, ..common.clone() };
@@ -428,7 +427,7 @@ impl<'a> Prices<'a> {
     }
 }
 
-/// The bound with the longer time.
+/// Returns the bound with the longer time.
 fn larger(a: Option<BoundReport>, b: Option<BoundReport>) -> Option<BoundReport> {
     match (a, b) {
         (Some(a), Some(b)) => Some(if b.seconds > a.seconds { b } else { a }),
@@ -452,13 +451,13 @@ impl Communication {
         }
     }
 
-    /// The time of a candidate.
+    /// Sets the algorithm and time of a candidate.
     fn by(self, best: &Timed) -> Self {
         let (algorithm, seconds) = (best.algorithm.name().to_owned(), best.time.seconds);
         Self { algorithm, params: map(&best.params), seconds, ..self }
     }
 
-    /// A time divided by the bound; `None` where there is no bound above 0.
+    /// Returns a time divided by the bound; `None` if there is no bound above 0.
     pub fn ratio(&self, seconds: f64) -> Option<f64> {
         self.bound.as_ref().filter(|bound| bound.seconds > 0.0).map(|bound| seconds / bound.seconds)
     }

@@ -1,20 +1,20 @@
-//! The time in which a rank reduces, for the sums that the traces of a schedule list.
+//! The time for which a rank computes the sums that traces of a schedule list.
 
 use unisono_cost::endpoint::Prices;
 use unisono_machine::network::Network;
 
-/// A constant, and the time of a byte.
+/// The time of a sum: a constant, and a time for each byte.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Reduction {
     seconds: f64,
     seconds_per_byte: f64,
 }
 
-/// Bytes of which the time of one follows.
+/// The bytes whose time determines that of one byte.
 const MANY: u64 = 1 << 30;
 
 impl Reduction {
-    /// Creates prices from `gamma_ns_per_byte` of a network, or from those of another machine.
+    /// Creates the prices from `gamma_ns_per_byte` of a network, or from `prices` of another machine.
     pub fn new(network: Option<&Network>, prices: Option<&dyn Prices>) -> Self {
         if let Some(network) = network {
             let seconds_per_byte = network.gamma_ns_per_byte * 1e-9 / f64::from(network.working_planes().max(1));

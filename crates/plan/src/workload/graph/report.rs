@@ -21,50 +21,51 @@ use super::{
 };
 use crate::{BoundReport, PlanError, RunError};
 
-/// One distinct collective.
+/// One distinct collective, with its times in seconds.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct CollectiveRow {
     pub kind: &'static str,
-    /// Ranks of a group.
+    /// The number of ranks in a group.
     pub group: u32,
-    /// Groups that make it at the same time.
+    /// The number of groups that perform the collective at once.
     pub groups: usize,
     pub bytes: u64,
-    /// The number of times that a rank makes it in a step.
+    /// The number of times that a rank performs the collective in a step.
     pub count: u64,
     pub algorithm: String,
     pub params: BTreeMap<String, String>,
-    /// The mean time of one. A send takes until its message has left, a receive until it has arrived.
+    /// The mean time of one execution. A send lasts until its message has left, a receive until its message has
+    /// arrived.
     pub seconds: f64,
-    /// The time of the slowest one.
+    /// The time of the slowest execution.
     pub slowest_seconds: f64,
-    /// The time during which at least one is under way.
+    /// The time during which at least one execution is under way.
     pub total_seconds: f64,
-    /// The part of the total during which no compute runs.
+    /// The part of `total_seconds` during which no compute runs.
     pub exposed_seconds: f64,
-    /// The total divided by the time of the step.
+    /// `total_seconds` divided by the time of the step.
     pub share: f64,
     pub bound: Option<f64>,
     pub lower_bound: Option<BoundReport>,
     pub ratio: Option<f64>,
 }
 
-/// One step of a program, seen from a rank that ends last.
+/// One step of a program, on a rank of those that end last.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct GraphReport {
     pub workload: String,
     pub machine: String,
     pub accelerators: u32,
-    /// The source that a workload file states.
+    /// The source that a workload file names.
     pub reference: String,
     pub level: &'static str,
     pub overlap: bool,
-    /// The images of a node, for workloads on switches that reduce.
+    /// The number of images on a node, for workloads on switches that reduce.
     pub minibatch: Option<u32>,
     pub algorithm: Option<&'static str>,
     pub format: &'static str,
     pub classes: usize,
-    /// The rank whose times these are.
+    /// The rank whose times are reported.
     pub rank: u32,
     pub model: &'static str,
     #[serde(flatten)]
@@ -72,11 +73,11 @@ pub struct GraphReport {
     /// The collectives by total time, longest first.
     pub collectives: Vec<CollectiveRow>,
     pub second_opinion: Vec<OpinionRow>,
-    /// Operations whose time the reader does not know, with their number.
+    /// The operations of unknown time, with their numbers of occurrences.
     pub unknown: BTreeMap<String, u64>,
-    /// Sentences on the values that the reader assumed and the costs that times leave out.
+    /// Sentences on values that the reader assumed, and on costs that the times leave out.
     pub notes: Vec<String>,
-    /// The packets, at levels that simulate.
+    /// The simulated packets; `None` at levels without packets.
     pub packets: Option<u64>,
     pub events: Option<u64>,
 }
@@ -85,29 +86,29 @@ pub struct GraphReport {
 pub(super) struct Timed {
     pub rank: u32,
     pub class: usize,
-    /// The intervals of communication. By packets, a communication begins when the last rank of its group comes to it.
+    /// The begin and end of each node. With packets, a communication begins when the last rank of its group reaches it.
     pub times: Vec<Interval>,
     /// The end of the program.
     pub seconds: f64,
-    /// The packets of one plane of a network, if packets are simulated.
+    /// The number of packets on one plane of a network, if packets are simulated.
     pub packets: Option<u64>,
-    /// The events, at levels that simulate.
+    /// The simulated events; `None` at the level of the model.
     pub events: Option<u64>,
 }
 
-/// The compute time of each rank of a class. `seconds` is the time of a node that computes, of a class and its number
-/// there.
+/// Returns the compute time of each rank of a class. `seconds` returns the time of a node that computes from the
+/// indices of its class and itself.
 pub(super) fn computed_seconds(graph: &WorkloadGraph, class: usize, seconds: impl Fn(usize, usize) -> f64) -> f64 {
     let nodes = graph.classes[class].nodes.iter().enumerate();
     nodes.filter(|(_, node)| node.work.is_compute()).map(|(n, _)| seconds(class, n)).sum()
 }
 
-/// The options of one step: prices of the machine, its accelerator, overlap and the level of detail.
+/// The options for timing one step: prices, accelerator, overlap and level of detail.
 pub struct Step<'a> {
     pub prices: Prices<'a>,
-    /// Needed if the program counts operations.
+    /// The accelerator's rates, for programs with counted operations.
     pub accelerator: Option<Accelerator>,
-    /// True if compute and communication have queues of their own.
+    /// True if compute and communication have separate queues.
     pub overlap: bool,
     pub level: Level,
 }
@@ -115,7 +116,7 @@ pub struct Step<'a> {
 /// Times one step of a program by the model.
 ///
 /// # Errors
-/// As [`Step::report`].
+/// Returns the errors of [`Step::report`].
 pub fn graph_report(prices: Prices, accelerator: Option<Accelerator>, overlap: bool) -> Result<GraphReport, RunError> {
     Step { prices, accelerator, overlap, level: Level::Model }.report()
 }
@@ -124,8 +125,8 @@ impl Step<'_> {
     /// Times the step.
     ///
     /// # Errors
-    /// A collective that no algorithm makes, ranks that wait in a circle, no accelerator for counted operations, a
-    /// level that takes more memory or time than a limit.
+    /// Returns an error if no algorithm performs a collective, ranks wait in a cycle, counted operations have no
+    /// accelerator, or the level takes more memory or time than a limit.
     pub fn report(self) -> Result<GraphReport, RunError> {
         let Self { mut prices, accelerator, overlap, level } = self;
         let graph = prices.graph();
@@ -148,7 +149,7 @@ impl Step<'_> {
             (None, Work::Compute(compute)) => accelerator.map_or(0.0, |accelerator| accelerator.seconds(&compute)),
             (None, _) => 0.0,
         };
-        // Classes that wait in a circle are found by the clock before anything is simulated.
+        // The clock finds classes that wait in a cycle before anything is simulated.
         let clock = Clock::with_messages(graph, overlap, seconds, &PricedMessages { prices: &prices, rows: &rows })
             .map_err(|e| PlanError::from(WorkloadError::Waits(graph.name.clone(), e)))?;
         let Timed { rank, class, times, seconds: end, packets, events } = match level {
@@ -162,8 +163,8 @@ impl Step<'_> {
             Level::Flow => flow(&prices, &rows, overlap, seconds)?,
             Level::Packet => simulate(&prices, &rows, overlap, seconds)?,
         };
-        // A send is over before its message arrives, and a receive waits for it, so the price of the message is
-        // neither.
+        // A send ends before its message arrives, and a receive waits for it, so neither takes the price of the
+        // message.
         let lengths = graph.classes[class].nodes.iter().enumerate().map(|(number, node)| match rows[class][number] {
             Some(_) if level != Level::Model || node.work.is_message() => times[number].end - times[number].begin,
             _ => seconds(class, number),
@@ -199,12 +200,12 @@ impl Step<'_> {
     }
 }
 
-/// The nodes of one class of ranks, with the begin and the end of each.
+/// The nodes of the reported class, with the begin and the end of each.
 struct Seen<'a> {
     graph: &'a WorkloadGraph,
     class: usize,
     times: &'a [Interval],
-    /// Seconds of each node; the differences of its times are rounded.
+    /// The exact seconds of each node; differences of times are rounded.
     lengths: Vec<f64>,
     rows: &'a [Option<usize>],
     priced: &'a [PricedCommunication],
@@ -212,8 +213,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Compute without gaps, and the communication that begins after it in program order, are one phase. The steps of a
-    /// workload file are phases as they are.
+    /// Returns the iteration. Compute without gaps, and the communication that begins after it in program order, form a
+    /// phase; in a workload file each step is a phase.
     fn iteration(&self, seconds: f64) -> Iteration {
         let nodes = &self.graph.classes[self.class].nodes;
         let exposed = self.exposed();
@@ -255,7 +256,7 @@ impl Seen<'_> {
         Iteration::new(seconds, computed, phases)
     }
 
-    /// The nodes in program order, in which queues take them, or else in the order in which they begin.
+    /// Returns the nodes in program order, if queues take them in that order, otherwise in the order of their begins.
     fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.times.len()).collect();
         if self.graph.queues == Queues::AsReady {
@@ -264,14 +265,14 @@ impl Seen<'_> {
         order
     }
 
-    /// Returns the seconds of each node's communication during which nothing is computed.
+    /// Returns the seconds of each node's communication during which the rank does not compute.
     fn exposed(&self) -> Vec<f64> {
         let order = self.order();
         let computed: Vec<Interval> =
             order.iter().filter(|&&n| self.rows[n].is_none()).map(|&n| self.times[n]).collect();
         let mut first = 0;
         let mut exposed = vec![0.0; self.times.len()];
-        // Both lists are in the order of time.
+        // Both lists are sorted by time.
         for n in order.into_iter().filter(|&n| self.rows[n].is_some()) {
             let time = self.times[n];
             while computed.get(first).is_some_and(|compute| compute.end <= time.begin) {
@@ -285,7 +286,7 @@ impl Seen<'_> {
     }
 
     fn collectives(&self, step_seconds: f64) -> Vec<CollectiveRow> {
-        // A message has two rows: its times at its sender, and those at its receiver.
+        // A message has two rows: one for sends, one for receives.
         let mut of_rows: Vec<[Vec<usize>; 2]> = vec![Default::default(); self.priced.len()];
         let nodes = &self.graph.classes[self.class].nodes;
         for (node, row) in self.rows.iter().enumerate() {
@@ -301,7 +302,7 @@ impl Seen<'_> {
                 Work::Receive { .. } => "receive",
                 _ => priced.kind,
             };
-            // By the model all lengths of collectives of a row are the same, and their sum is rounded.
+            // By the model, all executions of a row take the same time, so no rounded mean is needed.
             let count = of.len() as f64;
             let lengths = || of.iter().map(|&node| self.lengths[node]);
             let [seconds, slowest_seconds] = if self.is_simulated || nodes[of[0]].work.is_message() {
@@ -310,10 +311,10 @@ impl Seen<'_> {
                 [priced.seconds; 2]
             };
             let covered = spans(&mut of.iter().copied());
-            // The sum of intervals is rounded too.
+            // The sum of intervals is rounded too, so the product is used if they agree.
             let is_sum = (covered.seconds() - seconds * count).abs() <= ROUNDING * covered.seconds();
             let total_seconds = if is_sum { seconds * count } else { covered.seconds() };
-            // The bound of a message is that of its arrival. A receive may begin when its message is on its way.
+            // The bound of a message is for its arrival, and a receive may begin when its message is already under way.
             let ratio = priced.ratio(seconds).filter(|&ratio| match kind {
                 "send" => false,
                 "receive" => ratio >= 1.0 - ROUNDING,

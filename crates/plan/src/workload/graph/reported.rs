@@ -1,11 +1,11 @@
-//! The rank whose times a report shows: of those that end last the one that computes longest, of these the first.
+//! The rank that a report shows: among ranks that end last, the first of those that compute longest.
 //!
-//! Ranks that end together in a collective differ by rounding, so ends that differ by less than a millionth are equal.
+//! Ranks that end together in a collective differ by rounding, so ends within a millionth count as equal.
 
-/// Ends of two ranks that differ by less of the later one are equal.
+/// The fraction of the latest end up to which ends count as equal.
 const EQUAL: f64 = 1e-6;
 
-/// Returns the place of the reported end. `computed` is the compute time of the rank or class of each place.
+/// Returns the index of the reported end. `computed` returns the compute time of the rank or class with an index.
 pub fn reported(ends: &[f64], computed: impl Fn(usize) -> f64) -> usize {
     let latest = ends.iter().copied().fold(0.0, f64::max) * (1.0 - EQUAL);
     let ties = (0..ends.len()).filter(|&at| ends[at] >= latest);

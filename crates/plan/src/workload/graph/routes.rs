@@ -1,4 +1,4 @@
-//! The groups of each communication of a program, with their times alone and the links that they use.
+//! The groups of each communication of a program, with their times without other traffic and the links that they use.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use unisono_workload::Groups;
 use super::{Prices, prices::Communication};
 use crate::PlanError;
 
-/// The ranks that make a communication together.
+/// The ranks that perform a communication together.
 pub(super) struct Group {
     pub ranks: Vec<u32>,
-    /// The time if no other group communicates.
+    /// The time in seconds if no other group communicates.
     pub seconds: f64,
-    /// The part of this time for which each link is busy.
+    /// Each link with the fraction of this time for which it is busy.
     pub links: Vec<(u32, f64)>,
 }
 
-/// The groups of each row of the prices.
+/// Returns the groups of each row of the prices.
 ///
 /// # Errors
-/// The schedule of an algorithm without a closed form is too large.
+/// Returns an error if the schedule of an algorithm without a closed form is too large.
 pub(super) fn routes(prices: &Prices) -> Result<Vec<Vec<Group>>, PlanError> {
     prices.rows().iter().enumerate().map(|(row, priced)| of_row(prices, row, priced)).collect()
 }
@@ -51,7 +51,7 @@ fn of_row(prices: &Prices, row: usize, priced: &Communication) -> Result<Vec<Gro
     Ok(groups)
 }
 
-/// The messages of tables of receivers, which are sent at once.
+/// Returns the messages of tables of receivers, all of which are sent at once.
 pub(super) fn messages_at_once(tables: &[Vec<u32>], bytes: u64) -> Exchange {
     let flow = |table: &Vec<u32>| {
         let to: Arc<[u32]> = table.as_slice().into();
@@ -61,7 +61,7 @@ pub(super) fn messages_at_once(tables: &[Vec<u32>], bytes: u64) -> Exchange {
 }
 
 impl Group {
-    /// `busy_ns` is the time for which each link is busy. No link is busy for longer than the group takes.
+    /// Creates a group. `busy_ns` is the time for which each link is busy, limited to the time of the group.
     fn new(ranks: Vec<u32>, seconds: f64, busy_ns: Vec<(u32, f64)>) -> Self {
         let part = |(link, ns): (u32, f64)| (link, if seconds > 0.0 { (ns * 1e-9 / seconds).min(1.0) } else { 0.0 });
         Self { ranks, seconds, links: busy_ns.into_iter().map(part).collect() }

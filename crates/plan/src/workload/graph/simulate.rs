@@ -1,4 +1,4 @@
-//! A program with every message simulated: as packets on a network, at the prices of the model among ranks.
+//! The times of a program whose messages are all simulated: as packets on a network, otherwise at prices among ranks.
 
 use unisono_base::narrow;
 use unisono_sim::{
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::RunError;
 
-/// Simulates every message of a program. `rows` is the number of each node's communication in the prices, by class;
-/// `seconds` is the time of a node that computes.
+/// Simulates all messages of a program. `rows` holds the row in the prices of each node's communication, by class;
+/// `seconds` returns the time of a node that computes.
 ///
 /// # Errors
-/// As [`program_tasks`]; a run that gets stuck.
+/// Returns the errors of [`program_tasks`], or an error if the run gets stuck.
 pub(super) fn simulate(
     prices: &Prices,
     rows: &[Vec<Option<usize>>],
@@ -76,7 +76,8 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// The times of the nodes of a rank. A send takes from the moment when its sender works on it until it has left.
+    /// Returns the times of the nodes of a rank. A send lasts from the time at which its host begins it until it has
+    /// left.
     fn times(&self, rank: u32) -> Vec<Interval> {
         let class = self.occurrences.class_of[rank as usize];
         let mut sent = self.hosts.sent.iter().skip(self.tasks.first_leaving(rank));
@@ -98,9 +99,9 @@ impl Seen<'_> {
         nodes.map(time).collect()
     }
 
-    /// Returns the time of a communication of which a rank's part ends at `end`. It begins when the last of the ranks
-    /// that communicate with the rank comes to it. A collective ends with the last rank of its group: a root whose part
-    /// is to send is done as soon as its messages are handed over.
+    /// Returns the time of a communication whose part on a rank ends at `end`. It begins when the last of the ranks
+    /// that communicate with this rank reaches it. A collective ends with the last rank of its group, because a root
+    /// that only sends ends as soon as its messages are handed over.
     fn met(&self, work: &Work, rank: u32, occurrence: Occurrence, end: u64) -> (u64, u64) {
         let group = |groups: u32| self.graph.groups[groups as usize].of(rank).map_or(&[][..], |(group, _)| group);
         let others: Vec<u32> = match *work {

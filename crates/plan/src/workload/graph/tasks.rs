@@ -1,8 +1,7 @@
-//! A program as one task graph with every message of every collective, for the simulators of messages.
+//! A program as one task graph with all messages of all collectives, for the simulators of messages.
 //!
-//! A rank communicates on its first CPU and computes on a second one, because switches that reduce answer on the first.
-//! Each CPU works in program order, which is the rule of the two queues; without overlap a node waits for the node
-//! before it.
+//! A rank communicates on its first CPU and computes on its second, because switches that reduce answer on the first.
+//! Each CPU works in program order, as the two queues do; without overlap a node waits for the node before it.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -23,41 +22,43 @@ use crate::PlanError;
 const COMMUNICATES: u8 = 0;
 const COMPUTES: u8 = 1;
 const TICKS_PER_SECOND: f64 = 1e12;
-/// The estimated bytes of memory of each instruction or stream in the task graph.
+/// The estimated bytes of memory for each instruction or stream in the task graph.
 const BYTES_EACH: u128 = 96;
+/// The estimated elementary steps for each instruction or stream.
 const STEPS_EACH: u128 = 128;
-/// Tags of messages are below the number that stands for any tag.
+/// The most tags of messages, below the value that stands for any tag.
 const MOST_TAGS: u64 = 1 << 31;
 
-/// The graph, and the tasks whose ends are the times of the nodes.
+/// The task graph, and the tasks whose ends are the times of nodes.
 pub struct ProgramTasks {
     pub graph: TaskGraph,
-    /// The place on the network of each rank of the graph: those of the program, then switches.
+    /// The place on the network of each rank of the graph: the ranks of the program, then switches.
     pub places: Vec<u32>,
-    /// The tasks that are watched for each rank and node: the end of compute; the begin and the end of communication.
+    /// The watched tasks of each rank and node: the end of compute, or the begin and the end of communication.
     pub watch: Vec<TaskId>,
-    /// The sends of messages between pairs, of each rank in the order of its nodes. They are done when they have left.
+    /// The sends of messages between pairs, for each rank in the order of its nodes. They end when the message has
+    /// left.
     pub leaving: Vec<TaskId>,
-    /// The first watched task of each rank, and its first message that leaves.
+    /// For each rank, its first watched task in `watch`, and its first send in `leaving`.
     first: Vec<[usize; 2]>,
-    /// The place of each node's tasks among those of its ranks, for each class.
+    /// For each class, the index of each node's first watched task among those of its rank.
     offsets: Vec<Vec<usize>>,
 }
 
-/// The schedule by which groups of one size make a collective.
+/// The proved schedule by which groups of one size perform a collective.
 struct Made<'a> {
     chosen: &'a Chosen,
     proven: Verified<'static>,
-    /// The ranks of the graph for the switches that are its last nodes.
+    /// The ranks of the graph for the switches, the last nodes of the schedule.
     switches: Vec<u32>,
 }
 
-/// A program whose communications have schedules, on a machine.
+/// A program whose communications have algorithms, on a machine.
 pub struct Scheduled<'a> {
     pub graph: &'a WorkloadGraph,
-    /// The algorithms that the groups of each row use: one entry for each size of groups. Messages have none.
+    /// For each row, the algorithms that its groups use: one entry for each size of groups; empty for messages.
     pub chosen: &'a [Vec<Chosen>],
-    /// The row of the communication of each class and node.
+    /// For each class and node, the row of its communication.
     pub rows: &'a [Vec<Option<usize>>],
     /// The place of each rank on a network.
     pub places: &'a [u32],
@@ -67,36 +68,36 @@ pub struct Scheduled<'a> {
     pub overlap: bool,
 }
 
-/// The data that all ranks of a program share while their tasks are made.
+/// The data common to all ranks of a program while their tasks are made.
 struct Shared<'a> {
     graph: &'a WorkloadGraph,
     made: &'a [Vec<Made<'a>>],
     parts: &'a [Vec<Subgraph<'a>>],
-    /// The senders of each rank, by the set of tables of receivers.
+    /// For each table of receivers, the senders to each rank.
     senders: Vec<Vec<Vec<u32>>>,
-    /// The row and the first tag of each collective and permutation.
+    /// For each collective and permutation, its row and its first tag.
     tags: FxHashMap<Occurrence, (usize, u32)>,
-    /// The tag of messages between pairs for each tag of the program.
+    /// The tag of messages between pairs in the graph, for each tag of the program.
     of_pairs: FxHashMap<u32, u32>,
-    /// The time of a rank to begin to communicate, in ticks.
+    /// The time for which a rank starts a communication, in ticks.
     launch: u64,
     overlap: bool,
 }
 
-/// The tags of messages.
+/// The tags of all messages.
 #[derive(Default)]
 struct Tags {
     tags: FxHashMap<Occurrence, (usize, u32)>,
-    /// The row and the first tag of each collective, in the order of the program.
+    /// The row and the first tag of each collective, in program order.
     order: Vec<(usize, u32)>,
     of_pairs: FxHashMap<u32, u32>,
 }
 
-/// Makes the task graph of a program. `seconds` is the time of a node that computes.
+/// Makes the task graph of a program. `seconds` returns the time of a node that computes.
 ///
 /// # Errors
-/// A schedule that is too large or fails its proof, more messages than a limit admits, classes that make unlike
-/// collectives for the same groups.
+/// Returns an error if a schedule is too large or fails its proof, there are more messages than a limit admits, or
+/// classes perform different collectives in the same groups.
 pub fn program_tasks(
     on: &Scheduled,
     occurrences: &Occurrences,
@@ -151,7 +152,7 @@ fn check_size(on: &Scheduled, occurrences: &Occurrences) -> Result<(), PlanError
     let graph = on.graph;
     let all = occurrences.of.iter().zip(on.rows).zip(&graph.classes);
     let each = all.flat_map(|((of, rows), class)| of.iter().zip(rows).zip(&class.nodes));
-    // The row of each communication of several ranks, and its collective.
+    // The row of each collective, and a node that performs it.
     let mut known: FxHashMap<Occurrence, (usize, &WorkNode)> = FxHashMap::default();
     for ((occurrence, row), node) in each {
         if let (Some(occurrence), Some(row), Work::Collective(_)) = (occurrence, row, node.work) {
@@ -176,7 +177,7 @@ fn check_size(on: &Scheduled, occurrences: &Occurrences) -> Result<(), PlanError
     Err(WorkloadError::Large { program, over, kind, ranks, algorithm, tasks }.into())
 }
 
-/// Builds the schedules of all rows; also returns the places of all switches that take part, ascending.
+/// Builds the schedules of all rows. Also returns the places of all switches in them, ascending.
 fn make<'a>(on: &Scheduled<'a>) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanError> {
     let mut made = Vec::with_capacity(on.chosen.len());
     for of_row in on.chosen {
@@ -195,7 +196,7 @@ fn make<'a>(on: &Scheduled<'a>) -> Result<(Vec<Vec<Made<'a>>>, Vec<u32>), PlanEr
     Ok((made, all))
 }
 
-/// The place of each node's watched tasks.
+/// Returns the index of each node's first watched task.
 fn offsets<'a>(nodes: impl Iterator<Item = &'a Work>) -> Vec<usize> {
     let each = |next: &mut usize, work: &Work| {
         let at = *next;
@@ -205,7 +206,7 @@ fn offsets<'a>(nodes: impl Iterator<Item = &'a Work>) -> Vec<usize> {
     nodes.scan(0, each).collect()
 }
 
-/// Gives each collective tags of its own, in the order of the program, and admits the number of messages.
+/// Gives each collective different tags, in program order, and checks the number of messages against the limits.
 fn tags(
     graph: &WorkloadGraph,
     rows: &[Vec<Option<usize>>],
@@ -258,7 +259,7 @@ fn tags(
     Ok(Tags { tags, order, of_pairs })
 }
 
-/// The ranks that send to each rank.
+/// Returns for each rank the ranks that send to it.
 fn senders(graph: &WorkloadGraph, receivers: u32) -> Vec<Vec<u32>> {
     let mut senders = vec![Vec::new(); graph.ranks as usize];
     for (from, to) in graph.pairs(receivers) {
@@ -278,14 +279,14 @@ impl Shared<'_> {
     ) {
         let nodes = &self.graph.classes[class].nodes;
         let mut made: Vec<[TaskId; 2]> = Vec::with_capacity(nodes.len());
-        // Queues that take what is ready are the CPUs themselves.
+        // With queues that take ready nodes, the CPUs themselves are the queues.
         let one_queue = !self.overlap && self.graph.queues == Queues::AsReady;
-        // The last node of each queue, and the last collective.
+        // The latest node of each queue, and the latest collective.
         let (mut last, mut collective): ([Option<usize>; 2], Option<usize>) = ([None, None], None);
         for (number, node) in nodes.iter().enumerate() {
             let computes = usize::from(node.work.is_compute());
             let computed = || Task::calc(rounded(seconds(class, number) * TICKS_PER_SECOND));
-            // In one queue a compute follows a begin of its own, as sends do: so both are taken in the order of their
+            // In one queue, compute follows a separate begin as sends do, so that both are taken in the order of their
             // begins.
             let has_begin = computes == 0 || one_queue;
             let begin = b.task(if has_begin { Task::calc(0).on(COMMUNICATES, 0) } else { computed().on(COMPUTES, 0) });
@@ -305,7 +306,7 @@ impl Shared<'_> {
             {
                 b.requires(begin, made[before][1]);
             }
-            // A node that waits for the begin of a send waits until it is posted.
+            // A node that waits for the begin of a send waits until the send is posted.
             let mut started = begin;
             let end = match (node.work, occurrences[number]) {
                 (Work::Permute { bytes, receivers }, Some(occurrence)) => {
@@ -332,7 +333,7 @@ impl Shared<'_> {
         }
     }
 
-    /// The nodes whose ends a node waits for: those that it names, and those before it in its queue.
+    /// Returns the nodes whose ends a node waits for: those that it names, and the one before it in its queue.
     fn waits(&self, node: &WorkNode, last: [Option<usize>; 2], nodes: &[WorkNode]) -> Vec<usize> {
         let named = node.after.iter().map(|&before| before as usize);
         if self.graph.queues == Queues::AsReady {
@@ -341,13 +342,13 @@ impl Shared<'_> {
         if !self.overlap {
             return last.into_iter().flatten().collect();
         }
-        // Of nodes of one queue the last one is done last.
+        // In one queue, the last node ends last.
         let computes = node.work.is_compute();
         let other = named.filter(|&before| nodes[before].work.is_compute() != computes).max();
         last[usize::from(computes)].into_iter().chain(other).collect()
     }
 
-    /// Adds the part of a rank in a collective after `begin`; returns the task that is done last.
+    /// Adds a rank's part of a collective after `begin`. Returns the task that ends last.
     fn collective(&self, b: &mut Builder, rank: u32, (row, tag): (usize, u32), begin: TaskId) -> TaskId {
         let of_row = self.made[row].iter().zip(&self.parts[row]);
         for (m, part) in of_row {
@@ -374,7 +375,7 @@ impl Shared<'_> {
         end
     }
 
-    /// Adds a switch with its part of all collectives.
+    /// Adds a switch with its parts of all collectives.
     fn switch(&self, b: &mut Builder, (place, engines): (u32, u8), switches: &[u32], order: &[(usize, u32)]) {
         let own = self.graph.ranks + narrow::<u32>(switches.partition_point(|&other| other < place));
         for &(row, tag) in order {
@@ -390,7 +391,7 @@ impl Shared<'_> {
     }
 }
 
-/// A collective of a group as a part of the task graph. `switches` are the places of all switches.
+/// Returns a group's collective as a part of the task graph. `switches` holds the places of all switches.
 fn of_made<'a>(made: &'a Made<'_>, on: &Scheduled, switches: &[u32]) -> Result<Subgraph<'a>, TaskError> {
     let part = Subgraph::new(&made.proven, on.charges)?;
     if made.switches.is_empty() {
@@ -404,23 +405,23 @@ fn of_made<'a>(made: &'a Made<'_>, on: &Scheduled, switches: &[u32]) -> Result<S
     Ok(part.in_switches(on.computing, &places))
 }
 
-/// The rank in the graph of each node of a group's schedule.
+/// Returns the rank in the graph of each node of a group's schedule.
 fn among<'a>(group: &'a [u32], made: &Made<'_>) -> std::borrow::Cow<'a, [u32]> {
     if made.switches.is_empty() { group.into() } else { [group, &made.switches].concat().into() }
 }
 
-/// Adds one end of a message between a pair; returns its task, and the one that is done with it.
+/// Adds one end of a message between a pair. Returns its task, and a task that follows it at once.
 fn message(b: &mut Builder, task: Task, begin: TaskId) -> [TaskId; 2] {
     let task = after(b, task, begin);
     [task, nothing(b, task)]
 }
 
-/// A task that does nothing after another one.
+/// Adds a task without work after another task.
 fn nothing(b: &mut Builder, before: TaskId) -> TaskId {
     after(b, Task::calc(0), before)
 }
 
-/// Adds a task of the CPU that communicates, after another one.
+/// Adds a task on the communicating CPU after another task.
 fn after(b: &mut Builder, task: Task, before: TaskId) -> TaskId {
     let task = b.task(task.on(COMMUNICATES, 0));
     b.requires(task, before);
@@ -428,18 +429,18 @@ fn after(b: &mut Builder, task: Task, before: TaskId) -> TaskId {
 }
 
 impl ProgramTasks {
-    /// The watched tasks of a node: its begin and its end; of compute both are its end.
+    /// Returns the indices of a node's watched tasks: its begin and its end; for compute, both are its end.
     pub fn watched(&self, rank: u32, class: usize, node: usize, is_compute: bool) -> [usize; 2] {
         let at = self.first[rank as usize][0] + self.offsets[class][node];
         [at, if is_compute { at } else { at + 1 }]
     }
 
-    /// The place in [`Self::leaving`] of the first message that a rank sends.
+    /// Returns the index in [`Self::leaving`] of the first send of a rank.
     pub fn first_leaving(&self, rank: u32) -> usize {
         self.first[rank as usize][1]
     }
 
-    /// The ticks that a node computes.
+    /// Returns the ticks for which a node computes.
     pub fn ticks(&self, rank: u32, class: usize, node: usize) -> u64 {
         self.graph.task(self.watch[self.watched(rank, class, node, true)[0]]).amount
     }

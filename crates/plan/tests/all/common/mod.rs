@@ -1,4 +1,4 @@
-//! Helpers of the tests over all algorithms: cases, data and plain arithmetic.
+//! Helpers for tests of all algorithms: cases, data and plain arithmetic.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod problems;
@@ -17,7 +17,7 @@ pub fn case(kind: Kind, grid: Grid, elements: u64, root: u32, operator: Operator
     Case::on_grid(collective, grid, DEPTH_CYCLES)
 }
 
-/// Lines of 1 to 17 PEs lying and standing, and grids.
+/// Returns rows of 1 to 17 PEs, some columns, and some grids.
 pub fn grids() -> Vec<Grid> {
     let lines = (1..=17).map(|n| Grid::new(1, n)).chain([2, 5, 16].map(|n| Grid::new(n, 1)));
     lines.chain([(2, 2), (3, 4), (4, 4), (7, 5), (2, 9)].map(|(r, c)| Grid::new(r, c))).collect()
@@ -29,7 +29,7 @@ pub fn roots(kind: Kind, pes: u32) -> Vec<u32> {
     roots
 }
 
-/// Returns whether the next case of a sweep over these lengths runs ([`soak::runs_often`]).
+/// Returns a function for whether the next case over these lengths runs ([`soak::runs_often`]).
 fn thinned(elements: &[u64]) -> impl FnMut() -> bool {
     let mut number = elements.iter().sum::<u64>() << 32;
     move || {
@@ -38,7 +38,7 @@ fn thinned(elements: &[u64]) -> impl FnMut() -> bool {
     }
 }
 
-/// Calls `f` on every algorithm with every supported case of its collectives, all candidate parameters included.
+/// Calls `f` for every algorithm with every supported case of its collectives and all candidate parameters.
 pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'static dyn Algorithm, &Case, &Params)) {
     let mut runs = thinned(elements);
     for &algorithm in ALGORITHMS.iter().filter(|a| a.info().needs.contains(&Means::Grid)) {
@@ -64,25 +64,25 @@ pub fn every_case(elements: &[u64], operator: Operator, mut f: impl FnMut(&'stat
     }
 }
 
-/// Returns a case among ranks, with the costs of stages.
+/// Returns a case among ranks, with latencies.
 pub fn among(kind: Kind, ranks: u32, elements: u64, root: u32, operator: Operator) -> Case<'static> {
     let collective = Collective::new(kind, ranks, elements, u64::from(root), operator, Dtype::I64).unwrap();
     Case::on_ranks(collective, Ranks { latency_ns: 400.0, issue_ns: 100.0, ..Ranks::default() })
 }
 
-/// Returns the parameters of an algorithm among ranks that are worth a test in a case. It need not support them.
+/// Returns the parameters of an algorithm among ranks that are worth testing in a case; some may be unsupported.
 pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
     let mut settings = algorithm.candidates(case);
     settings.push(Params::new());
     for param in algorithm.info().params {
-        // Segments of one element, of some, and of a size that divides no element; ways beyond the number of ranks.
+        // Segments of one element, of several, and of a size that divides no element; more ways than ranks.
         let values: &[&str] = match param.name {
             "segment" => &["1", "40", "100"],
             "blocks" => &["1", "2", "7"],
             "ways" => &["1", "2", "3", "4", "40"],
             "root" => &["middle"],
             "order" => &["levels"],
-            // A candidate of long vectors only.
+            // This is a candidate for long vectors only.
             "protocol" => &["halving"],
             "broadcast" => &["binomial", "pipelined-chain", "scatter-allgather"],
             "node" => &["1", "2", "3", "5", "8"],
@@ -107,8 +107,8 @@ pub fn settings(algorithm: &dyn Algorithm, case: &Case) -> Vec<Params> {
     settings
 }
 
-/// Calls `f` on every algorithm among ranks with every supported case of its collectives, 1 to 17 ranks and two larger
-/// numbers, all candidate parameters included.
+/// Calls `f` for every algorithm among ranks with every supported case of its collectives, 1 to 17 ranks and two larger
+/// numbers, and all candidate parameters.
 pub fn every_rank_case(
     elements: &[u64],
     operator: Operator,
@@ -120,8 +120,7 @@ pub fn every_rank_case(
             for ranks in (1..=17).chain([32, 33]) {
                 for root in roots(kind, ranks) {
                     for &n in if kind == Kind::Barrier { &[1] } else { elements } {
-                        // A barrier has no data. Its element is a union of bits that shows which ranks have
-                        // contributed.
+                        // A barrier has no data. Its element is a set of bits that shows which ranks have contributed.
                         let operator = if kind == Kind::Barrier { Operator::Or } else { operator };
                         let case = among(kind, ranks, n, root, operator);
                         for params in settings(algorithm, &case) {
@@ -136,8 +135,8 @@ pub fn every_rank_case(
     }
 }
 
-/// Returns inputs that differ for every rank and element and, as affine maps, do not commute. For a barrier, one bit a
-/// rank.
+/// Returns inputs that differ for every rank and element and, as affine maps, do not commute. For a barrier, each rank
+/// has one bit.
 pub fn inputs(c: &Collective) -> Vec<Vec<i64>> {
     if c.kind == Kind::Barrier {
         return (0..c.ranks).map(|rank| vec![1 << rank]).collect();
@@ -147,10 +146,10 @@ pub fn inputs(c: &Collective) -> Vec<Vec<i64>> {
     (0..c.ranks).map(|r| (0..c.input_len(r)).map(|k| value(r, k)).collect()).collect()
 }
 
-/// Returns the outputs by plain arithmetic, from the definition of the collective.
+/// Returns the outputs, computed from the definition of the collective.
 pub fn expected(c: &Collective, inputs: &[Vec<i64>]) -> Vec<Vec<i64>> {
     let (n, root) = (c.elements as usize, c.root as usize);
-    // Combines element k of the inputs of the first ranks, in order.
+    // Combines element k of the inputs of the first `ranks` ranks, in order.
     let reduce = |ranks: usize, k: usize| {
         inputs[1..ranks].iter().fold(inputs[0][k], |sum, x| i64::combine(c.operator, sum, x[k]))
     };

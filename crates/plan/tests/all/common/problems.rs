@@ -5,7 +5,7 @@ use unisono_collective::Kind;
 use unisono_machine::{EndpointModel, Machine, Shape};
 use unisono_plan::{Part, PlanError, Problem, Request, Root};
 
-/// Random numbers of a seed.
+/// A generator of random numbers.
 pub struct Draws(u64);
 
 impl Draws {
@@ -22,16 +22,16 @@ impl Draws {
         values[self.below(values.len() as u64) as usize]
     }
 
-    /// A number of which each doubling is equally likely.
+    /// Returns a number whose logarithm is uniformly distributed.
     pub fn between(&mut self, least: f64, most: f64) -> f64 {
         least * (most / least).powf(self.below(1 << 20) as f64 / f64::from(1 << 20))
     }
 }
 
-/// The rates of the cables of one network, in Gb/s.
+/// The sets of rates of the cables of a network, in Gb/s.
 const RATES: [&[u64]; 5] = [&[50, 100, 400, 800], &[50, 400, 800], &[100, 400], &[400], &[37, 900]];
 
-/// Draws a tree over all nodes in random order, and some further cables. Returns the accelerators and the cables.
+/// Draws a tree of all nodes in random order, and further cables. Returns the number of accelerators, and the cables.
 pub fn graph(seed: u64, most: u64) -> (u32, String) {
     let mut draws = Draws(seed);
     let (accelerators, switches) = (3 + draws.below(most - 2), draws.below(4));
@@ -50,7 +50,8 @@ pub fn graph(seed: u64, most: u64) -> (u32, String) {
     (accelerators as u32, ends.into_iter().map(cable).collect())
 }
 
-/// Fast cables between accelerators, which join all of them, and a slower one from each to one of two switches.
+/// Draws fast cables that join all accelerators, and a slower cable from each accelerator to one of at most two
+/// switches.
 pub fn of_two_classes(seed: u64, most: u64) -> (u32, String) {
     let mut draws = Draws(seed);
     let (accelerators, switches) = (3 + draws.below(most - 2), 1 + draws.below(2));
@@ -72,7 +73,7 @@ pub fn of_two_classes(seed: u64, most: u64) -> (u32, String) {
     (accelerators as u32, lines.concat())
 }
 
-/// A random problem.
+/// A random problem and its machine.
 pub struct Drawn {
     pub machine: Machine,
     pub part: Part,
@@ -83,14 +84,14 @@ pub struct Drawn {
 
 impl Drawn {
     /// # Errors
-    /// The kind of machine does not serve the collective.
+    /// Returns an error if the kind of machine does not support the collective.
     pub fn problem(&self) -> Result<Problem, PlanError> {
         let request = Request::new(self.kind, &self.machine, self.part.clone(), self.elements);
         Problem::new(&Request { root: Root::Rank(self.root), ..request })
     }
 }
 
-/// A problem among `ranks` of a machine, of vectors with `bytes` bytes.
+/// Draws a problem among `ranks` ranks of a machine, with vectors of `bytes` bytes.
 fn drawn(draws: &mut Draws, (machine, part, ranks): (Machine, Part, u64), kinds: &[Kind], bytes: u64) -> Drawn {
     let kind = draws.of(kinds);
     let has_blocks =
@@ -108,7 +109,7 @@ fn collectives() -> Vec<Kind> {
     Kind::ALL.iter().copied().filter(|kind| *kind != Kind::Message).collect()
 }
 
-/// Ranks at random prices of a random model.
+/// Draws a problem among ranks at random prices of a random model.
 pub fn on_endpoints(seed: u64) -> Drawn {
     let mut draws = Draws(mix(seed));
     let model = draws.of(EndpointModel::ALL).name();
@@ -134,9 +135,9 @@ pub fn on_endpoints(seed: u64) -> Drawn {
     drawn(&mut draws, (machine, Part::Shape(Shape::line(ranks as u32)), ranks), &collectives(), bytes)
 }
 
-/// Random values of a network, in its file.
+/// Draws the values of a network, as text of its file.
 fn values(draws: &mut Draws, bytes: u64) -> String {
-    // Packets are long, so that vectors take few of them.
+    // Packets are long, so that vectors have few of them.
     let packet = (1 << (9 + draws.below(8))).max((bytes / 256).next_power_of_two());
     let signal = draws.of(&[0, 0, 500, 2000]);
     format!(
@@ -155,7 +156,7 @@ fn values(draws: &mut Draws, bytes: u64) -> String {
     )
 }
 
-/// Presets of GPUs and of networks of which a part is drawn.
+/// Presets of GPUs and networks from which a part is drawn.
 const PRESETS: [&str; 12] = [
     "dgx-a100",
     "dgx-h100",
@@ -171,7 +172,7 @@ const PRESETS: [&str; 12] = [
     "fattree-small-reducing",
 ];
 
-/// A random network: a graph, a small regular network, or a part of a preset.
+/// Draws a problem on a network: a graph, a small regular network, or a part of a preset.
 pub fn on_networks(seed: u64) -> Drawn {
     let mut draws = Draws(mix(seed));
     let bytes = draws.between(4.0, 67_108_864.0) as u64;
@@ -233,7 +234,7 @@ pub fn on_networks(seed: u64) -> Drawn {
     drawn(&mut draws, (machine, Part::All, ranks), &collectives(), bytes)
 }
 
-/// A row or a grid of PEs.
+/// Draws a problem on a row or a grid of PEs.
 pub fn on_wafers(seed: u64) -> Drawn {
     let mut draws = Draws(mix(seed));
     let shape = if draws.below(2) == 0 {
@@ -248,7 +249,7 @@ pub fn on_wafers(seed: u64) -> Drawn {
     drawn(&mut draws, (machine, Part::Shape(shape), shape.grid.count()), &kinds, bytes)
 }
 
-/// The first cores of a machine whose switches reduce.
+/// Draws a problem on the first cores of a machine whose switches reduce.
 pub fn on_reducing_switches(seed: u64) -> Drawn {
     let mut draws = Draws(mix(seed));
     let machine = Machine::preset(draws.of(&["piuma", "piuma-wide"])).unwrap();

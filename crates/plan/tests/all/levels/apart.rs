@@ -1,4 +1,4 @@
-//! Groups that perform a collective by forests or in switches, compared with each group alone.
+//! Groups that perform a collective by forests or in switches, compared with single groups.
 
 use unisono_collective::Kind;
 use unisono_machine::Machine;
@@ -8,7 +8,7 @@ use unisono_plan::{
 };
 use unisono_workload::{Collected, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// One collective of all groups.
+/// Returns a program with one collective of all groups.
 fn program(ranks: u32, groups: &[Vec<u32>], kind: Kind, bytes: u64) -> WorkloadGraph {
     let work = Work::Collective(Collected { kind, bytes, element_bytes: 4, root: 0, groups: 0 });
     WorkloadGraph {
@@ -36,7 +36,7 @@ fn every(first: u32, step: u32, count: u32) -> Vec<u32> {
     (0..count).map(|k| first + step * k).collect()
 }
 
-/// All groups together take as long as each alone, by the model and by packets.
+/// All groups together take as long as a single group, by the model and by packets.
 #[test]
 fn groups_apart_take_as_long_as_one() {
     let boxes: Vec<Vec<u32>> = (0..8).map(|n| every(8 * n, 1, 8)).collect();
@@ -50,7 +50,7 @@ fn groups_apart_take_as_long_as_one() {
     }
 }
 
-/// Every group takes the forest of the first one. Boxes do not share links, halves of a box do. The model agrees with
+/// Every group uses the forest of the first group. Boxes do not share links, halves of a box do. The model agrees with
 /// packets for both.
 #[test]
 fn groups_take_the_forest_of_the_first_one() {
@@ -69,27 +69,27 @@ fn groups_take_the_forest_of_the_first_one() {
     }
 }
 
-/// Groups whose messages meet are timed by exchanges of all groups, which share the links.
+/// Groups whose messages share links are timed by exchanges of all groups.
 #[test]
 fn groups_that_meet_share_links() {
     let machine = Machine::preset("dgx-h100-x8").unwrap();
-    // At all of their rate, switches gain on trees among 4 GPUs.
+    // Only at their full rate are switches faster than trees among 4 GPUs.
     let text = machine.to_toml().replace("measured_share = 0.85\n", "");
     let machine = Machine::from_toml(&text, "whole").unwrap();
-    // Two groups meet in the switch of each box. A switch with a reduction rate of its own serves one group at a time.
+    // Two groups meet in the switch of each box. A switch with a limited reduction rate serves one group at a time.
     let text = text.replace("pulls = true", "pulls = true\nreduce_gbps = 3600");
     let slow = Machine::from_toml(&text, "slow").unwrap();
     let halves: Vec<Vec<u32>> = (0..16).map(|n| every(n / 2 * 8 + n % 2, 2, 4)).collect();
     let program_of = |groups: &[Vec<u32>]| program(64, groups, Kind::Allreduce, 8 << 20);
     assert_ne!(timed(&slow, &program_of(&halves), Level::Model).0, "in-network");
-    // NVSwitches sum as fast as messages arrive, and their groups run side by side.
+    // NVSwitches sum as fast as messages arrive, so they serve both groups at once.
     for level in [Level::Model, Level::Packet] {
         let [(by, together), (_, alone)] =
             [&halves[..], &halves[..1]].map(|groups| timed(&machine, &program_of(groups), level));
         assert_eq!(by, "in-network");
         assert!((together / alone - 1.0).abs() < 1e-3, "{}: {together} s, one alone {alone} s", level.name());
     }
-    // Two groups that take turns in a row of a torus.
+    // Two groups whose ranks alternate in a row of a torus.
     let torus = Machine::preset("torus2d-small").unwrap();
     let groups = [every(0, 2, 8), every(1, 2, 8)];
     let level = Level::Model;

@@ -1,4 +1,4 @@
-//! Bounds of groups and of messages at the same time, compared with packets.
+//! Bounds of groups and messages that communicate at the same time, compared with packets.
 
 use unisono_collective::Kind;
 use unisono_machine::{Machine, network::Network};
@@ -10,7 +10,7 @@ use unisono_workload::{Collected, Groups, Queues, RankClass, Work, WorkNode, Wor
 
 use super::random::{Random, Style};
 
-/// A program of one node on each rank.
+/// Returns a program with one node on each rank.
 fn program(of: WorkloadGraph, work: Work) -> WorkloadGraph {
     let node = WorkNode::new("all", work, Vec::new());
     let classes = vec![RankClass { ranks: (0..of.ranks).collect(), nodes: vec![node] }];
@@ -22,7 +22,7 @@ fn report(machine: &Machine, program: &WorkloadGraph, level: Level) -> GraphRepo
     Step { prices, accelerator: None, overlap: true, level }.report().unwrap()
 }
 
-/// No collective or permutation is faster packet by packet than its bound, for any groups.
+/// No collective or permutation of any groups is faster by packets than its bound.
 #[test]
 fn packets_take_at_least_the_bound() {
     const KINDS: [Kind; 8] = [
@@ -37,7 +37,7 @@ fn packets_take_at_least_the_bound() {
     ];
     let style = Style { sides: &[2, 3, 4, 8], nodes: 1, bytes: 0..1, microseconds: 1, uneven: false };
     for name in ["dgx-h100-x8", "mi250-x2", "fattree-tapered75-small", "hx2mesh-small"] {
-        // Bounds use the data sheet, so these times do too.
+        // Bounds use the data sheet, so the times must use it too.
         let machine: Machine = Machine::preset(name).unwrap().get::<Network>().unwrap().data_sheet().into();
         let mut r = Random(7);
         let mut tight = 0;
@@ -62,13 +62,13 @@ fn packets_take_at_least_the_bound() {
             assert!(bound <= seconds * (1.0 + 1e-9), "{name}, {work:?}: bound {bound} s, packets {seconds} s");
             tight += u32::from(bound > seconds / 1.2);
         }
-        // Bounds far below all times would pass the check above.
+        // Bounds far below all times would also pass the check above.
         assert!(tight * 13 > draws, "{name}: {tight} of {draws} collectives are within 20 % of their bounds");
     }
 }
 
-/// Eight groups with a GPU in every box use one interface each: the bound of all is eight times that of one, which
-/// could send over all interfaces.
+/// Eight groups, each with one GPU in every box, use one interface each: the bound of all is eight times that of one
+/// group, which could use all interfaces.
 #[test]
 fn groups_across_boxes_share_their_interfaces() {
     let machine = Machine::preset("dgx-h100-x8").unwrap();
@@ -83,7 +83,7 @@ fn groups_across_boxes_share_their_interfaces() {
             let of = WorkloadGraph { groups, ..super::random::program(&mut r, &style) };
             report(&machine, &program(of, work), Level::Model).collectives[0].bound.unwrap()
         });
-        // 50 GB/s an interface; an allreduce sends 2 (8 - 1) vectors between 8 boxes.
+        // An interface has 50 GB/s; an allreduce sends 2 (8 - 1) vectors between 8 boxes.
         let expected = crossing * bytes as f64 / 50e9;
         assert!((all / expected - 1.0).abs() < 1e-9, "{kind}: {all} s, expected {expected} s");
         assert!(one < all / 7.0, "{kind}: {one} s for one group, {all} s for eight");

@@ -1,4 +1,4 @@
-//! Programs by flows: closed forms.
+//! Programs timed by flows, compared with closed forms.
 
 use unisono_collective::Kind;
 use unisono_machine::Machine;
@@ -8,7 +8,7 @@ use unisono_plan::{
 };
 use unisono_workload::{Collected, Compute, Groups, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// Accelerators in a row; 50 bytes a nanosecond, 80 ns a hop.
+/// Returns accelerators in a row, with links of 50 bytes a nanosecond and 80 ns.
 fn line(accelerators: u32) -> Machine {
     let edges: Vec<String> = (1..accelerators).map(|n| format!("[{}, {n}]", n - 1)).collect();
     let text = format!(
@@ -52,7 +52,7 @@ fn at(level: Level, program: &WorkloadGraph, machine: &Machine) -> GraphReport {
 
 const BYTES: u64 = 1_000_000;
 
-/// Ranks 0 and 1 send 1 MB to ranks 2 and 3 over the link in the middle. The bytes of each message take 20 us, so both
+/// Ranks 0 and 1 send 1 MB to ranks 2 and 3 on the link in the middle. A message alone takes 20 us there, so both
 /// together take 40 us.
 #[test]
 fn unlike_communications_share_a_link() {
@@ -61,7 +61,7 @@ fn unlike_communications_share_a_link() {
     let both = program(4, Vec::new(), tables, &[(&[0, 2], vec![send(0)]), (&[1, 3], vec![send(1)])]);
     let seconds = |level| at(level, &both, &line(4)).iteration.seconds;
     assert!((seconds(Level::Flow) / 40e-6 - 1.0).abs() < 1e-9, "{}", seconds(Level::Flow));
-    // The model times each message alone: 20 us and the latency of two hops.
+    // The model times each message alone: 20 us and the latency of two links.
     assert!((seconds(Level::Model) / 20.16e-6 - 1.0).abs() < 1e-9, "{}", seconds(Level::Model));
     assert!((seconds(Level::Flow) / seconds(Level::Packet) - 1.0).abs() < 0.02);
 }
@@ -75,7 +75,7 @@ fn rates_change_when_others_begin_and_end() {
     let mut both = program(4, Vec::new(), tables, &[(&[0, 2], vec![send(0)]), (&[1, 3], vec![wait, send(1)])]);
     both.classes[1].nodes[1].after = vec![0];
     let report = at(Level::Flow, &both, &line(4));
-    // Of 20.16 us alone 10.16 are left, in which the link is busy for 20 parts of 20.16, so both proceed at 0.504.
+    // Of 20.16 us alone, 10.16 us are left. The link is busy for 20 of 20.16 us, so both proceed at a rate of 0.504.
     let together = 10.16e-6 / 0.504;
     let alone = 20.16e-6 - 0.504 * together;
     assert!((report.iteration.seconds / (10e-6 + together + alone) - 1.0).abs() < 1e-9, "{}", report.iteration.seconds);
@@ -110,6 +110,6 @@ fn messages_between_pairs_are_no_flows() {
     let prices = Prices::new(&pair, &machine, &Part::All).unwrap();
     let step = Step { prices, accelerator: None, overlap: true, level: Level::Flow };
     assert!(step.report().unwrap_err().to_string().starts_with("w has messages between pairs of ranks"));
-    // 80 ns and 8 bytes at 50 bytes a nanosecond.
+    // The time is 80 ns, and 8 bytes at 50 bytes a nanosecond.
     assert_eq!(at(Level::Packet, &pair, &machine).iteration.seconds, 80.16e-9);
 }

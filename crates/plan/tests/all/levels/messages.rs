@@ -1,4 +1,4 @@
-//! Messages between pairs at the levels that time them, and identities of every report.
+//! Messages between pairs at the levels that time them, and identities in every report.
 
 use unisono_machine::Machine;
 use unisono_plan::{
@@ -40,13 +40,13 @@ fn receive(from: u32, bytes: u64, tag: u32) -> WorkNode {
     WorkNode::new("receive", Work::Receive { from, bytes, tag }, Vec::new())
 }
 
-/// Messages of random pairs, in rounds: every rank computes, sends and receives after random earlier nodes.
+/// Returns messages of random pairs, in rounds: every rank computes, sends and receives after random earlier nodes.
 fn pairs(r: &mut Random) -> WorkloadGraph {
     waiting_pairs(r, 1 << 18, 0)
 }
 
-/// As [`pairs`], with messages of at most `most_bytes` bytes. `waiting` of 4 nodes wait for the last node of their
-/// rank, mostly a send.
+/// Returns messages like [`pairs`], of at most `most_bytes` bytes. Of 4 nodes, `waiting` wait for the last node of
+/// their rank, mostly a send.
 fn waiting_pairs(r: &mut Random, most_bytes: u64, waiting: u64) -> WorkloadGraph {
     let ranks = 2 + r.below(7) as u32;
     let mut nodes: Vec<Vec<WorkNode>> = vec![Vec::new(); ranks as usize];
@@ -70,7 +70,7 @@ fn waiting_pairs(r: &mut Random, most_bytes: u64, waiting: u64) -> WorkloadGraph
     tasks(nodes)
 }
 
-/// Checks the sums of a report: each moment is compute, exposed communication or waiting, and counts once.
+/// Checks the sums in a report: each moment is compute, exposed communication or waiting, and counts once.
 fn check(report: &GraphReport) {
     let of = &report.iteration;
     let near = |a: f64, b: f64| assert!((a - b).abs() <= 1e-9 * of.seconds.max(1e-12), "{a} and {b} of {}", of.seconds);
@@ -89,7 +89,7 @@ fn check(report: &GraphReport) {
         assert!(row.total_seconds <= most);
         (total, exposed) = (total + row.total_seconds, exposed + row.exposed_seconds);
     }
-    // Rows may be under way at the same time, and all of them together cover all communication.
+    // Rows may be under way at the same time, and together they cover all communication.
     assert!(total >= of.communication_seconds - 1e-9 * of.seconds, "{total} {}", of.communication_seconds);
     assert!(exposed >= of.exposed_seconds - 1e-9 * of.seconds, "{exposed} {}", of.exposed_seconds);
 }
@@ -114,7 +114,7 @@ fn a_moment_counts_once() {
 
 #[test]
 fn a_send_takes_until_its_message_has_left() {
-    // 1 MB at 400 Gb/s takes 20 us on the only link between the two.
+    // 1 MB takes 20 us at 400 Gb/s on the only link between the two ranks.
     let program = tasks(vec![vec![send(1, 1_000_000, 0)], vec![receive(0, 1_000_000, 0)]]);
     let machine = pair("");
     let report = on(&machine, &program, Level::Packet, true);
@@ -133,8 +133,8 @@ fn a_send_takes_until_its_message_has_left() {
     }
 }
 
-/// Without overlap, a rank does nothing else until its message has left. Both computes run one after the other behind
-/// both messages, although they do not wait for them.
+/// Without overlap, a rank does nothing else until its message has left. Both computes run in sequence after both
+/// messages, although they do not wait for them.
 #[test]
 fn without_overlap_a_send_holds_its_rank() {
     let both = || vec![send(1, 1_000_000, 0), send(1, 1_000_000, 1), compute(15.0, Vec::new()), compute(5.0, vec![0])];
@@ -168,12 +168,12 @@ fn sends_and_receives_have_rows_of_their_own() {
     }
 }
 
-/// Returns two accelerators at the ends of one link; `more` adds lines to the file.
+/// Returns two accelerators joined by a link. `more` adds lines to the machine file.
 fn pair(more: &str) -> Machine {
     star(1, more)
 }
 
-/// Returns an accelerator with a link to each of the others.
+/// Returns an accelerator that has a link to each of `leaves` other accelerators.
 fn star(leaves: u32, more: &str) -> Machine {
     let edges: String = (1..=leaves).map(|leaf| format!("0 {leaf}\n")).collect();
     let text = format!(
@@ -187,7 +187,7 @@ fn star(leaves: u32, more: &str) -> Machine {
 
 #[test]
 fn links_send_at_the_same_time() {
-    // Rank 0 sends 1 MB to each of 6 ranks over a link of its own, then back.
+    // Rank 0 sends 1 MB to each of 6 ranks on separate links; then each sends 1 MB back.
     let spread = (1..7).map(|to| send(to, 1_000_000, 0)).collect();
     let leaves = (1..7).map(|_| vec![receive(0, 1_000_000, 0)]);
     let program = tasks(std::iter::once(spread).chain(leaves).collect());
@@ -210,8 +210,8 @@ fn links_send_at_the_same_time() {
     }
 }
 
-/// A host takes 2 us to send a message and 2 us to receive one; between them pass 81 ns. With n messages through the
-/// busiest host, the time is (n + 1) times 2 us and 81 ns.
+/// A host takes 2 us to send a message and 2 us to receive a message, with 81 ns between. With n messages through the
+/// busiest host, the time is (n + 1) times 2 us, plus 81 ns.
 #[test]
 fn short_messages_wait_for_hosts() {
     let machine = star(6, "host_overhead_ns = 2000\nsend_machines_per = 'link'");
@@ -229,7 +229,7 @@ fn short_messages_wait_for_hosts() {
     for program in [&spread, &gathered] {
         by_levels(program, &machine, 61.0 * 2e-6 + 81e-9);
     }
-    // Among ranks, by the machine's own overheads and gaps.
+    // Among ranks, the machine's own overheads and gaps count.
     let row = |rank: u32| (0..100).map(move |tag| if rank == 0 { send(1, 8, tag) } else { receive(0, 8, tag) });
     let program = tasks(vec![row(0).collect(), row(1).collect()]);
     let archer = Machine::preset("archer").unwrap();
@@ -237,7 +237,7 @@ fn short_messages_wait_for_hosts() {
     by_levels(&program, &archer, packets);
 }
 
-/// Returns the ratios of the model's time to that of packets for random messages, ascending.
+/// Returns for random messages the model's time divided by that of packets, ascending.
 fn ratios(seeds: u64, overlap: bool, program: impl Fn(&mut Random) -> WorkloadGraph) -> Vec<f64> {
     let machines = ["fattree-small", "hx2mesh-small", "torus2d-small", "dragonfly-small", "dgx-h100", "archer"]
         .map(|name| Machine::preset(name).unwrap());
@@ -253,7 +253,7 @@ fn ratios(seeds: u64, overlap: bool, program: impl Fn(&mut Random) -> WorkloadGr
     ratios
 }
 
-/// The model's time of random messages is within 15 % of that of packets for most programs, also if compute waits for
+/// The model's time of random messages is within 15 % of that of packets for most programs, even if compute waits for
 /// long sends.
 #[expect(clippy::print_stdout, reason = "the figures of the documentation")]
 #[test]
@@ -271,7 +271,7 @@ fn the_model_of_messages_is_near_packets() {
     }
 }
 
-/// Times a program of two ranks on a link by the model and by packets: 1 MB takes 20 us.
+/// Times a program of two ranks on a link by the model and by packets. 1 MB takes 20 us.
 fn by_levels(program: &WorkloadGraph, machine: &Machine, seconds: f64) -> [GraphReport; 2] {
     [Level::Model, Level::Packet].map(|level| {
         let report = on(machine, program, level, true);
@@ -291,7 +291,7 @@ fn compute_after_a_send_waits_until_its_message_has_left() {
     let one = vec![receive(0, 1_000_000, 0)];
     let program = tasks(vec![vec![send(1, 1_000_000, 0), compute(15.0, vec![0])], one.clone()]);
     by_levels(&program, &pair(""), 35e-6);
-    // A node that waits for the start of a send starts when the send is posted, even if the only send machine is busy.
+    // A node that waits for the begin of a send begins when the send is posted, even if the only send machine is busy.
     let begun = |before| WorkNode { begun: vec![before], ..compute(30.0, Vec::new()) };
     let program = tasks(vec![vec![send(1, 1_000_000, 0), begun(0)], one]);
     by_levels(&program, &pair(""), 30e-6);
@@ -300,7 +300,7 @@ fn compute_after_a_send_waits_until_its_message_has_left() {
     let program =
         tasks(vec![[both(), vec![WorkNode { begun: vec![1], ..compute(50.0, Vec::new()) }]].concat(), receives()]);
     by_levels(&program, &machine, 50e-6);
-    // A send starts when a send machine takes it, so each of the two takes 20 us.
+    // A send begins when a send machine takes it, so each of the two takes 20 us.
     let program = tasks(vec![[both(), vec![compute(50.0, vec![1])]].concat(), receives()]);
     for report in by_levels(&program, &machine, 90e-6) {
         assert_eq!(report.rank, 0);
@@ -309,7 +309,7 @@ fn compute_after_a_send_waits_until_its_message_has_left() {
     }
 }
 
-/// A send of a task graph is done when it starts, so compute after it overlaps with its message.
+/// A send in a task graph ends when it begins, so later compute overlaps with its message.
 #[test]
 fn sends_of_goal_are_done_when_they_start() {
     let text = "num_ranks 2\nrank 0 {\na: send 1000000b to 1 tag 0\nb: calc 15000\nb requires a\n}\n\

@@ -1,4 +1,4 @@
-//! The levels at which programs are timed, compared with each other and with straight simulations.
+//! The levels at which programs are timed, compared with each other and with direct simulations.
 
 mod apart;
 mod bounds;

@@ -1,4 +1,4 @@
-//! The model compared with packets.
+//! The times of the model, compared with packets.
 
 use unisono_machine::Machine;
 use unisono_plan::{
@@ -11,7 +11,7 @@ use super::random::{Random, Style, program};
 
 const STYLE: Style = Style { sides: &[2, 4, 4], nodes: 8, bytes: 10..19, microseconds: 50, uneven: false };
 
-/// Up to 64 ranks.
+/// The style of programs on up to 64 ranks.
 const WIDE: Style = Style { sides: &[2, 4, 8], ..STYLE };
 
 const MACHINES: [&str; 5] = ["fattree-small", "hx2mesh-small", "torus2d-small", "dragonfly-small", "dgx-h100-x8"];
@@ -22,7 +22,7 @@ fn seconds(program: &WorkloadGraph, machine: &Machine, level: Level) -> f64 {
     report.iteration.seconds
 }
 
-/// The number of random programs; `UNISONO_LEVELS_COUNT` sets it.
+/// Returns the number of random programs, which `UNISONO_LEVELS_COUNT` sets.
 fn count() -> u64 {
     std::env::var("UNISONO_LEVELS_COUNT")
         .ok()
@@ -30,7 +30,7 @@ fn count() -> u64 {
         .unwrap_or(crate::soak::cases(50).into())
 }
 
-/// The sizes of random programs; `UNISONO_LEVELS_WIDE=1` takes those on up to 64 ranks.
+/// Returns the style of random programs; `UNISONO_LEVELS_WIDE=1` selects up to 64 ranks.
 fn style() -> &'static Style {
     if std::env::var_os("UNISONO_LEVELS_WIDE").is_some() { &WIDE } else { &STYLE }
 }
@@ -39,13 +39,13 @@ fn is_near(ratio: f64) -> bool {
     (ratio - 1.0).abs() <= 0.15
 }
 
-/// The times of a step by the model and by flows are within 15 % of that of packets for at least 90 % of random
+/// The times of a step by the model and by flows are within 15 % of that by packets for at least 90 % of random
 /// programs.
 #[expect(clippy::print_stdout, reason = "the figures of the documentation")]
 #[test]
 fn the_model_and_flows_are_near_packets() {
     let machines = MACHINES.map(|name| Machine::preset(name).unwrap());
-    // The machine of each program, and the times of its step over that of packets.
+    // Each program's machine, and the times of its step by the model and by flows, divided by that of packets.
     let mut ratios: Vec<(usize, [f64; 2])> = Vec::new();
     for seed in 0..count() {
         let mut r = Random(seed);

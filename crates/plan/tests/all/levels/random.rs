@@ -1,5 +1,5 @@
-//! Random programs: a mesh of ranks, collectives of the groups along its axes, of all ranks and of random groups,
-//! messages to neighbors, and compute that differs by class.
+//! Random programs: a mesh of ranks with collectives of the groups along its axes, of all ranks and of random groups,
+//! messages to neighbors, and compute that differs between classes.
 
 use unisono_base::mix;
 use unisono_collective::Kind;
@@ -19,13 +19,13 @@ impl Random {
 }
 
 pub struct Style {
-    /// The sizes of a mesh of two axes.
+    /// The sizes from which both sides of the mesh are drawn.
     pub sides: &'static [u32],
     pub nodes: u64,
-    /// Powers of 2.
+    /// The range of the exponents of 2.
     pub bytes: std::ops::Range<u64>,
     pub microseconds: u64,
-    /// True if each rank is a class and no two compute equally long.
+    /// True if each rank is a class and no two nodes compute equally long.
     pub uneven: bool,
 }
 
@@ -45,7 +45,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         shuffled.chunks(b as usize).map(<[u32]>::to_vec).collect(),
     ];
     let groups = lists.map(|lists| Groups::new(ranks, lists).unwrap());
-    // The next rank along each axis, without and with the way back.
+    // The next rank along an axis; the last sends to the first only if `around`.
     let shifted = |step: u32, around: bool| -> Vec<u32> {
         let to = |rank: u32| {
             if rank + step < ranks {
@@ -78,7 +78,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
         let node = |(n, (work, after)): (usize, (&Work, &Vec<u32>))| {
             let work = match work {
                 Work::Compute(Compute::Measured { seconds }) => {
-                    // Picoseconds that no other node of any class has.
+                    // An addend in picoseconds that no other node of any class has.
                     let own = f64::from(class) * 1.009e-9 + n as f64 * 1.013e-12;
                     let own = if style.uneven { own } else { 0.2 * f64::from(class) * seconds };
                     Work::Compute(Compute::Measured { seconds: seconds + own })
@@ -87,7 +87,7 @@ pub fn program(r: &mut Random, style: &Style) -> WorkloadGraph {
             };
             WorkNode::new(format!("node {n}"), work, after.clone())
         };
-        // Halves of the ranks, or each rank alone.
+        // The ranks of a class: half of all ranks, or one rank.
         let ranks = (0..ranks).filter(|rank| rank * of_ranks / ranks == class).collect();
         RankClass { ranks, nodes: works.iter().zip(&after).enumerate().map(node).collect() }
     });

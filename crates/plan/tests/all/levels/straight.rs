@@ -1,10 +1,10 @@
-//! Programs by packets compared with a straight simulation of their definition.
+//! Programs simulated by packets, compared with a direct simulation of their definition.
 //!
-//! The straight simulation repeats two steps until nothing changes. It computes when each rank posts its messages from
-//! the times at which messages arrive, by the rules of the program: two queues in program order, a node after the nodes
-//! that it names, the tasks of a collective after the node begins. Then it computes when all posted messages arrive, by
-//! a direct transcription of the rules of packets. Hosts and sums take no time on the machines here, so that CPUs never
-//! wait.
+//! The direct simulation repeats two steps until nothing changes. First it computes, from the times at which messages
+//! arrive, when each rank posts its messages, by the rules of the program: two queues in program order, a node after
+//! the nodes that it names, the tasks of a collective after the begin of its node. Then it computes when all posted
+//! messages arrive, by a literal transcription of the rules of packets. Hosts and sums take no time on these machines,
+//! so CPUs never wait.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use super::{
     random::{Random, Style, program},
 };
 
-/// A connected graph of accelerators and switches, in which no two links have the same latency.
+/// Returns a connected graph of accelerators and switches in which all links have different latencies.
 fn topology(r: &mut Random) -> String {
     const ACCELERATORS: u64 = 9;
     let nodes = ACCELERATORS + r.below(4);
@@ -40,7 +40,7 @@ fn topology(r: &mut Random) -> String {
 
 const STYLE: Style = Style { sides: &[1, 2, 3], nodes: 6, bytes: 3..13, microseconds: 3, uneven: true };
 
-/// A task of a rank; it begins when all tasks that it waits for are done.
+/// A task of a rank, which begins when all tasks that it waits for have ended.
 struct Task {
     after: Vec<usize>,
     does: Does,
@@ -53,7 +53,8 @@ enum Does {
     Receive(usize),
 }
 
-/// A message, by the node's number, the ranks, the stream, and its number among those.
+/// The identity of a message: the index of its node, sender, receiver, stream, and its number among messages with
+/// these.
 type Message = (usize, u32, u32, u32, usize);
 
 #[derive(Default)]
@@ -73,7 +74,7 @@ impl Straight {
         self.messages.entry(key).or_insert((next, bytes)).0
     }
 
-    /// Adds all nodes of a rank. Ranks communicate at nodes of the same number.
+    /// Adds all nodes of a rank. Ranks communicate at nodes with the same index.
     fn rank(&mut self, graph: &WorkloadGraph, prices: &Prices, rows: &[Option<usize>], rank: u32) {
         let class = graph.classes.iter().find(|class| class.ranks.contains(&rank)).unwrap();
         let (mut ends, mut queues): (Vec<usize>, [Vec<usize>; 2]) = (Vec::new(), Default::default());
@@ -147,8 +148,8 @@ impl Straight {
         self.task(all, Does::Nothing)
     }
 
-    /// Returns the time at which each task ends; `None` for tasks that wait for messages. Each time has the number of
-    /// tasks that follow each other at it, because a rank posts messages of equal time in that order.
+    /// Returns the time at which each task ends; `None` for tasks that wait for messages. With each time comes the
+    /// number of tasks that end in sequence at it, because a rank posts messages of equal time in that order.
     fn times(&self, arrived: &[Option<u64>]) -> Vec<Option<(u64, u32)>> {
         let mut done: Vec<Option<(u64, u32)>> = vec![None; self.tasks.len()];
         loop {
@@ -183,7 +184,7 @@ impl Straight {
         streams.into_values().collect()
     }
 
-    /// Returns the end of the last task in picoseconds, and whether ranks post messages at the same time.
+    /// Returns the end of the last task in picoseconds, and whether several ranks post messages at the same time.
     fn run(&self, net: &Interconnect, messages: &[(u32, u32, u64)]) -> (u64, bool) {
         let mut arrived = vec![None; messages.len()];
         let mut posted_before = Vec::new();
@@ -207,7 +208,7 @@ impl Straight {
             for (&(.., message), time) in posted.iter().zip(found) {
                 arrived[message] = time;
             }
-            // Messages of a stream may overtake each other: a receive takes the first that is there.
+            // Messages of a stream may overtake each other: a receive gets the first that has arrived.
             for stream in self.streams() {
                 let mut times: Vec<Option<u64>> = stream.iter().map(|&message| arrived[message]).collect();
                 times.sort_by_key(|time| time.unwrap_or(u64::MAX));
@@ -243,7 +244,7 @@ impl Case {
         step.report().unwrap().iteration.seconds
     }
 
-    /// Returns the seconds of the step, and whether ranks post messages at the same time.
+    /// Returns the time of the step in seconds, and whether several ranks post messages at the same time.
     fn straight(&self) -> (f64, bool) {
         let mut prices = self.prices();
         let nodes = &self.program.classes[0].nodes;
@@ -266,7 +267,7 @@ fn programs_take_what_their_messages_take() {
     for seed in 0..u64::from(count) {
         let case = Case::new(seed);
         let (found, (expected, ties)) = (case.by_packets(), case.straight());
-        // If several ranks post messages in one picosecond, the order of the messages is not defined.
+        // If several ranks post messages in the same picosecond, the order of the messages is undefined.
         assert!(found == expected || ties, "seed {seed}: {found} s by packets, {expected} s straight");
         compared += u32::from(found == expected);
     }

@@ -33,7 +33,7 @@ fn proposals_are_the_first_candidates_whose_ranks_end_with_equal_bits() {
     }
 }
 
-/// Proposals for a measurement are those that a plan lists, at the same parameters and with the same time.
+/// Proposals for a measurement are those that a plan lists, with the same parameters and the same time.
 #[test]
 fn an_algorithm_is_proposed_as_a_plan_lists_it() {
     let mut apart = 0;
@@ -56,8 +56,8 @@ fn an_algorithm_is_proposed_as_a_plan_lists_it() {
     assert!(apart >= 4, "the best parameters are rarely those that a user gets who names none: {apart}");
 }
 
-/// Each algorithm comes at its best parameters before any comes at its second best, and at those of a user who names
-/// none; each number among equals is slower than the one before.
+/// Each algorithm has its best parameters before any has its second best, and the default parameters occur; with
+/// equally many earlier parameters, each algorithm is slower than the one before.
 #[test]
 fn settings_try_each_algorithm_before_they_vary_one() {
     let machine = Machine::preset("archer").unwrap();

@@ -2,8 +2,8 @@
 
 use unisono_synthesis::{Arc, Graph};
 
-/// Returns a line over all nodes, so that every rank is reached, with cables between nodes of any number. Cables have
-/// equal rates in both directions, so that relays can send all data that they receive.
+/// Returns a line of all nodes, so that every rank is reached, with additional cables. Cables have equal rates in both
+/// directions, so that relays can send all data that they receive.
 pub fn drawn(ranks: u32, relays: u32, cables: Vec<(u32, u32, u64)>) -> Graph {
     let nodes = ranks + relays;
     let line = (0..nodes - 1).map(|n| (n, n + 1, 2));
@@ -12,8 +12,8 @@ pub fn drawn(ranks: u32, relays: u32, cables: Vec<(u32, u32, u64)>) -> Graph {
     Graph::new(ranks, nodes, arcs)
 }
 
-/// Returns boxes of `each` ranks with a switch; interfaces of the ranks of a box lead to leaves, and these to two
-/// spines.
+/// Returns boxes of `each` ranks with a switch. The interfaces of the ranks of a box lead to leaf switches, and these
+/// to two spine switches.
 pub fn cluster(boxes: u32, each: u32) -> Graph {
     let ranks = boxes * each;
     let (switch, port, leaf) = (ranks, ranks + boxes, 2 * ranks + boxes);
@@ -31,7 +31,7 @@ pub fn cluster(boxes: u32, each: u32) -> Graph {
     Graph::new(ranks, leaf + each + 2, cables.into_iter().flat_map(arcs))
 }
 
-/// Returns a torus with links of one rate.
+/// Returns a torus whose links have the same rate.
 pub fn torus(dims: &[u32]) -> Graph {
     let ranks: u32 = dims.iter().product();
     let mut arcs = Vec::new();

@@ -1,4 +1,4 @@
-//! The time of messages between pairs, one at a time and many at once.
+//! The time of messages between pairs, one at a time or many at once.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,12 +15,12 @@ use super::{
 use crate::{PlanError, Problem, Request, plan_best, report::tightest_report};
 
 impl Prices<'_> {
-    /// A message between a pair. Those of one length that take equally long share a row.
+    /// Returns the row of a message between a pair. Messages of one length and time share a row.
     pub(super) fn message(&mut self, key: Key, [from, to]: [u32; 2], bytes: u64) -> Result<usize, PlanError> {
         if let Some(shared) = &self.shared {
             self.ports.entry((from, to)).or_insert_with(|| shared.ports(from, to));
         }
-        // Ranks of a machine without a network are alike. Of a network, those with equal times are alike.
+        // Without a network, all pairs share a row; on a network, pairs with equal times do.
         let shared = self.shared.as_ref().map(|shared| shared.message_seconds(from, to, bytes));
         let alike = (bytes, shared.map(f64::to_bits));
         if let Some(&row) = self.messages.get(&alike) {
@@ -46,7 +46,7 @@ impl Prices<'_> {
         Ok(row)
     }
 
-    /// The seconds of a message among ranks that share no links: those of a broadcast among two.
+    /// Returns the seconds of a message between ranks that share no links: those of a broadcast between two ranks.
     fn alone(&self, pair: &[u32; 2], bytes: u64) -> Result<f64, PlanError> {
         let (dtype, elements) = whole_elements(1, bytes.max(1));
         let part = self.target.among(pair).0;
@@ -54,8 +54,8 @@ impl Prices<'_> {
         Ok(plan_best(problem, None, &Params::new())?.best().time.seconds)
     }
 
-    /// The seconds for which a shortest message holds the hosts of a pair: their CPUs or, where these take longer,
-    /// their interfaces.
+    /// Returns the seconds for which the shortest message occupies the hosts of a pair: their CPUs or, if these take
+    /// longer, their interfaces.
     fn overhead_seconds(&self, [from, to]: [u32; 2]) -> [f64; 2] {
         let Some(prices) = self.prices() else {
             return [self.network().map_or(0.0, |network| network.host_overhead_ns * 1e-9); 2];
@@ -64,12 +64,12 @@ impl Prices<'_> {
         [send.cpu.max(send.nic), receive.cpu.max(receive.nic)].map(seconds)
     }
 
-    /// Every rank sends to its receivers at once.
+    /// Returns the row in which every rank sends to its receivers at once.
     pub(super) fn permute(&self, bytes: u64, receivers: u32) -> Result<Communication, PlanError> {
         let pairs: Vec<(u32, u32)> = self.graph.pairs(receivers).collect();
         let Some(&(from, to)) = pairs.first() else { return Ok(Communication::nothing(Kind::Message, bytes)) };
         let tables = &self.graph.receivers[receivers as usize];
-        // The bound of any pair holds for all, and that of the slowest is the largest.
+        // The bound of each pair holds for all together, and that of the slowest pair is the largest.
         let slowest = |shared: &SharedNetwork| {
             let seconds = pairs.iter().map(|&(from, to)| shared.message_seconds(from, to, bytes));
             let slowest = seconds.enumerate().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));

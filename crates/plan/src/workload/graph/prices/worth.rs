@@ -1,7 +1,7 @@
-//! The collectives of a workload file that are worth a plan.
+//! The choice of collectives of a workload file that are worth a plan.
 //!
-//! A plan takes up to a hundred times as long as the times of all algorithms in closed form. It shortens a step at most
-//! by the time of the collective in closed form.
+//! A plan takes up to a hundred times as long as timing all algorithms in closed form, and shortens a step at most by
+//! the time of the collective in closed form.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,15 @@ use unisono_workload::{Collected, Compute, RankClass, Work};
 use super::{MOST_PLANNED, Prices};
 use crate::PlanError;
 
-/// Collectives that together take at most this share of the work of a rank are not planned.
+/// The share of a rank's work up to which the shortest collectives, together, are not planned.
 const SHARE: f64 = 0.03;
 
 impl Prices<'_> {
-    /// Plans the collectives of a workload file that take more than a share of the work. `rows` is the number of each
-    /// node's communication, by class.
+    /// Plans the collectives of a workload file, except for the shortest. `rows` holds the row of each node's
+    /// communication, by class.
     ///
     /// # Errors
-    /// As [`Prices::row`].
+    /// Returns the errors of [`Prices::row`].
     pub(in super::super) fn settle(&mut self, rows: &[Vec<Option<usize>>]) -> Result<(), PlanError> {
         for (class, rows) in self.graph.classes.iter().zip(rows) {
             let seconds = |row: usize| self.rows[row].seconds;
@@ -37,7 +37,7 @@ impl Prices<'_> {
         Ok(())
     }
 
-    /// Returns whether a collective is one of a workload file that is timed by exchanges so far, and could be planned.
+    /// Returns whether a collective is one of a workload file that could be planned, but is timed by exchanges so far.
     pub(super) fn is_open(&self, collected: &Collected) -> bool {
         let table = collected.groups as usize;
         let groups = &self.graph.groups[table];
@@ -50,8 +50,8 @@ impl Prices<'_> {
     }
 }
 
-/// Returns the rows of the collectives of a class, except for the shortest ones, which together take at most [`SHARE`]
-/// of its work. `seconds` is the time of a row; collectives that `is_open` refuses are work alone.
+/// Returns the rows of the collectives of a class, except for the shortest, which together take at most [`SHARE`] of
+/// its work. `seconds` returns the time of a row; collectives that `is_open` refuses only count as work.
 fn longest(
     class: &RankClass,
     rows: &[Option<usize>],
