@@ -1,11 +1,11 @@
-//! The element types of the interpreter.
+//! The types of the elements that the interpreter computes with.
 
 use half::{bf16, f16};
 use unisono_collective::Operator;
 
 /// A value that operators combine. Integers wrap around, as in MPI libraries.
 pub trait Element: Copy + Default + PartialEq + std::fmt::Debug {
-    /// Returns whether the operator is defined for this type. [`Element::combine`] is called only if it is.
+    /// Returns true if the operator is defined for this type; otherwise [`Element::combine`] must not be called.
     fn knows(operator: Operator) -> bool;
     fn combine(operator: Operator, a: Self, b: Self) -> Self;
 }
@@ -58,7 +58,8 @@ macro_rules! integer {
 float!(f32, f64, f16, bf16);
 integer!(i32: |_, _| unreachable!("Element::knows was asked"), i64: compose);
 
-/// Composes affine maps `x -> (v >> 32) x + (v & 0xffff_ffff)` over the prime 2^31 - 1: first `f`, then `g`.
+/// Composes two affine maps over the prime 2^31 - 1, first `f`, then `g`; a value `v` is the map
+/// `x -> (v >> 32) x + (v & 0xffff_ffff)`.
 fn compose(f: i64, g: i64) -> i64 {
     const PRIME: u64 = (1 << 31) - 1;
     let parts = |v: i64| ((v.cast_unsigned() >> 32) % PRIME, (v.cast_unsigned() & 0xffff_ffff) % PRIME);
