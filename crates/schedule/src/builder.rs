@@ -39,8 +39,7 @@ pub struct Builder {
     instrs: Vec<Instr>,
     /// `(node, lane of the node)` of each instruction, in order of insertion.
     places: Vec<(NodeId, u32)>,
-    /// The instruction added before each one on its node; `last` is the last one of each node. [`NOTHING`] if there is
-    /// none.
+    /// The instruction added before each one on its node, or [`NOTHING`]; `last` is the last one of each node.
     previous: Vec<InstrId>,
     last: Vec<InstrId>,
     operands: Vec<PackedOperand>,
@@ -79,8 +78,8 @@ impl Builder {
     }
 
     /// Continues a finished schedule as part of another collective on the same ranks, such as the reduce of an
-    /// allreduce. If
-    /// a rank gains an output that its scratch memory fits into, its `Tmp` operands become `Out` operands.
+    /// allreduce. If a rank gains an output that its scratch memory fits into, its `Tmp` operands become `Out`
+    /// operands.
     pub fn resume(schedule: Schedule, collective: Collective) -> Self {
         let mut b = Self::new(collective);
         let mut to_output = vec![false; schedule.node_count()];
@@ -231,9 +230,8 @@ impl Builder {
     }
 
     /// Appends `combine(sources) -> sinks` over `len` elements to a lane, and returns its id. A length of 0 adds
-    /// nothing and
-    /// returns an id that [`Builder::after`] ignores. Ids count instructions in order of insertion; [`Builder::finish`]
-    /// renumbers them by node and lane.
+    /// nothing and returns an id that [`Builder::after`] ignores. Ids count instructions in order of insertion;
+    /// [`Builder::finish`] renumbers them by node and lane.
     pub fn combine(&mut self, node: NodeId, lane: u32, len: u32, sources: &[Operand], sinks: &[Operand]) -> InstrId {
         poll();
         if len == 0 || !self.check_node(node) {
@@ -315,8 +313,7 @@ impl Builder {
         ends
     }
 
-    /// Joins the lanes of each node: later instructions of a node start after all of its earlier instructions have
-    /// completed.
+    /// Joins the lanes of each node: later instructions of a node start after all earlier ones have completed.
     pub fn join_lanes(&mut self) {
         self.joins.push(InstrId::new(self.instrs.len()));
     }
@@ -327,8 +324,7 @@ impl Builder {
     }
 
     /// Adds the dependencies of the joins: the first instruction of each lane after a join waits for the last one
-    /// before
-    /// the join of every other lane of its node.
+    /// before the join of every other lane of its node.
     fn wait_at_joins(&mut self) {
         let mut ends: std::collections::BTreeMap<(NodeId, u32), InstrId> = std::collections::BTreeMap::new();
         let mut from = 0;

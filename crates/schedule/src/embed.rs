@@ -1,5 +1,4 @@
-//! Adds a finished schedule as a part of a larger one: the reduce of an allreduce, the stage of one level of a
-//! hierarchy.
+//! Adds a finished schedule as a part of a larger one: the reduce of an allreduce, the stage of a hierarchy's level.
 
 use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 
@@ -12,13 +11,10 @@ impl Builder {
     /// Adds all instructions of `part`, whose rank `k` becomes `nodes[k]`; switches of the part become new switches.
     ///
     /// `input` and `output` return where element 0 of the buffers of a rank of the part is placed; they are called only
-    /// for
-    /// buffers that the part accesses. Scratch memory is newly allocated. On each node the part starts after all
-    /// earlier
-    /// instructions of the node. Lanes keep their numbers and phases their names; later instructions are in the part's
-    /// last
-    /// phase until the caller names another one. Input and output may overlap if the proof of the whole schedule
-    /// accepts it.
+    /// for buffers that the part accesses. Scratch memory is newly allocated. On each node the part starts after all
+    /// earlier instructions of the node. Lanes keep their numbers and phases their names; later instructions are in the
+    /// part's last phase until the caller names another one. Input and output may overlap if the proof of the whole
+    /// schedule accepts it.
     pub fn embed(
         &mut self,
         part: &Schedule,

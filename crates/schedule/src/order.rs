@@ -2,14 +2,12 @@
 //!
 //! Edges of the constraint graph lead from an instruction to: the next one in its lane; each one that depends on it
 //! explicitly; each one that pops an element that it pushes; and, for a stream of capacity `c`, from the instruction
-//! that
-//! pops element `n - c` to the one that pushes element `n`.
+//! that pops element `n - c` to the one that pushes element `n`.
 //!
 //! **No cycle means no deadlock at any granularity.** At the coarsest granularity an instruction fires when all of its
 //! input is available and all of its output fits, so a run exists exactly if this graph has no cycle. At a finer
 //! granularity, chunk `j` of an instruction waits only for chunks of instructions that precede the instruction in the
-//! graph,
-//! or for its own chunk `j - 1`; a cycle of chunks would therefore imply a cycle in this graph.
+//! graph, or for its own chunk `j - 1`; a cycle of chunks would therefore imply a cycle in this graph.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId, interrupt};
 
@@ -50,14 +48,11 @@ pub fn topological_with(
 }
 
 /// Writes a topological order in which each lane runs as far as it can before another lane runs. Data is then mostly
-/// read
-/// soon after it was written, and streams hold few elements. If there is a cycle, the order ends before the cycle.
+/// read soon after it was written, and streams hold few elements. If there is a cycle, the order ends before the cycle.
 ///
 /// The order results from a run at the coarsest granularity, which needs a few numbers per lane and stream and stores
-/// no
-/// edges. Once an instruction can run, other lanes cannot block it again. So all instructions run exactly if there is
-/// no
-/// cycle, in whatever order lanes are chosen.
+/// no edges. Once an instruction can run, other lanes cannot block it again. So all instructions run exactly if there
+/// is no cycle, in whatever order lanes are chosen.
 pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
     let mut lanes = Lanes::new(schedule);
     let mut open: Vec<LaneId> = (0..schedule.lane_count()).map(LaneId::new).filter(|&l| lanes.can_run(l)).collect();
@@ -93,8 +88,7 @@ const NOBODY: u32 = u32::MAX;
 struct Next {
     instr: u32,
     /// Number of operands that are already available; [`AWAITS`] while the lane waits for an instruction. If the next
-    /// operand
-    /// is a stream with a capacity, `sinks` counts its sinks with enough room.
+    /// operand is a stream with a capacity, `sinks` counts its sinks with enough room.
     operands: u32,
     sinks: u32,
 }
@@ -111,9 +105,7 @@ struct Lanes<'a> {
     reader: Vec<u32>,
     writer: Vec<u32>,
     dependents: Dependents,
-    /// Lane of each instruction; `awaited` counts its dependencies that have not completed. Both are empty if there are
-    /// no
-    /// dependencies.
+    /// Lane of each instruction; `awaited` counts its uncompleted dependencies. Both are empty without dependencies.
     lane_of: Vec<LaneId>,
     awaited: Vec<u32>,
 }
@@ -143,8 +135,7 @@ impl<'a> Lanes<'a> {
     }
 
     /// Returns true if the next instruction of a lane can run. If not, registers the lane at the sink or instruction
-    /// that it
-    /// waits for.
+    /// that it waits for.
     fn can_run(&mut self, lane: LaneId) -> bool {
         let schedule = self.schedule;
         let next = &mut self.next[lane.index()];
@@ -302,8 +293,8 @@ pub fn successors(
     }
 }
 
-/// Returns the writers whose last element fits only after the pops of `span`: those whose end is in
-/// `span.start + capacity + 1 ..= span.end + capacity`.
+/// Returns the writers whose last element fits only after the pops of `span`: those whose end is in `span.start +
+/// capacity + 1 ..= span.end + capacity`.
 fn unblocked_writers<'a>(
     schedule: &'a Schedule,
     flow: &'a Flow,

@@ -347,9 +347,7 @@ impl Schedule {
         (row < rows.end && self.sinks[row] == sink).then_some(row)
     }
 
-    /// Returns the explicit dependencies of `id`: pairs `(id, earlier)`, where `earlier` must have completed before
-    /// `id`
-    /// starts.
+    /// Returns the dependencies of `id`: pairs `(id, earlier)`, where `earlier` must have completed before `id` starts.
     pub fn after(&self, id: InstrId) -> &[(InstrId, InstrId)] {
         if self.deps.is_empty() {
             return &[];

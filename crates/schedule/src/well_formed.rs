@@ -1,6 +1,5 @@
 //! The rules of well-formed schedules: spans inside buffers; streams with equal counts at both ends, and with one lane
-//! at
-//! each end; operands that exist and do not overlap.
+//! at each end; operands that exist and do not overlap.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::poll, parallel};
 
@@ -56,8 +55,7 @@ pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
 struct Ends {
     writers: Vec<End>,
     readers: Vec<End>,
-    /// Instructions that push to another node's stream; `not_sink` are those that pop a stream that does not lead to
-    /// their node.
+    /// Instructions that push to another node's stream; `not_sink` pop a stream that does not lead to their node.
     not_source: Vec<(StreamId, InstrId, NodeId)>,
     not_sink: Vec<(StreamId, InstrId, NodeId)>,
 }
@@ -199,8 +197,7 @@ fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagn
     check_overlaps(id, instr.len, sources, sinks, &mut say);
 }
 
-/// Reports overlaps within an instruction: an element may be read and written at the same position, but not at two
-/// different positions.
+/// Reports overlaps within an instruction: it may read and write an element at the same position only.
 fn check_overlaps(
     id: InstrId,
     len: u32,

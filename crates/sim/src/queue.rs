@@ -1,15 +1,12 @@
 //! The queue of events, ordered by (time, stamp): a radix heap.
 //!
 //! An event is in bucket b if bit b is the highest bit in which its time differs from the present time. When the events
-//! of
-//! the present time are used up, the lowest nonempty bucket is distributed over the lower buckets, so an event moves at
-//! most
-//! once for each bit, and mostly about twice, through memory that is read in order (Ahuja, Mehlhorn, Orlin, Tarjan,
-//! 1990).
-//! Buckets keep the order of insertion. Stamps increase with this order except for events that are queued again, so the
-//! events of one time are sorted only if they must be. Events in the past, which several CPUs of a rank or a message of
-//! 0
-//! bytes can cause, and events that are queued again for the present time, are in a separate heap.
+//! of the present time are used up, the lowest nonempty bucket is distributed over the lower buckets, so an event moves
+//! at most once for each bit, and mostly about twice, through memory that is read in order (Ahuja, Mehlhorn, Orlin,
+//! Tarjan, 1990). Buckets keep the order of insertion. Stamps increase with this order except for events that are
+//! queued again, so the events of one time are sorted only if they must be. Events in the past, which several CPUs of a
+//! rank or a message of 0 bytes can cause, and events that are queued again for the present time, are in a separate
+//! heap.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

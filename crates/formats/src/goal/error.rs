@@ -1,4 +1,4 @@
-//! Why a text is no GOAL.
+//! Reasons why a text is not GOAL.
 
 use unisono_lower::tasks::TaskError;
 

@@ -58,8 +58,7 @@ macro_rules! integer {
 float!(f32, f64, f16, bf16);
 integer!(i32: |_, _| unreachable!("Element::knows was asked"), i64: compose);
 
-/// Composes two affine maps over the prime 2^31 - 1, first `f`, then `g`; a value `v` is the map
-/// `x -> (v >> 32) x + (v & 0xffff_ffff)`.
+/// Composes affine maps `x -> (v >> 32) x + (v & 0xffff_ffff)` over the prime 2^31 - 1: first `f`, then `g`.
 fn compose(f: i64, g: i64) -> i64 {
     const PRIME: u64 = (1 << 31) - 1;
     let parts = |v: i64| ((v.cast_unsigned() >> 32) % PRIME, (v.cast_unsigned() & 0xffff_ffff) % PRIME);

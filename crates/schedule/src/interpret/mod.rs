@@ -1,10 +1,9 @@
 //! The reference interpreter, which pushes real data through a schedule.
 //!
 //! Lanes advance chunk by chunk, in an order drawn from a seed, as soon as their input is available and their output
-//! fits
-//! into the streams' capacities. So one interpreter covers every machine: chunks of one element behave like a wafer,
-//! chunks
-//! of a whole instruction like store-and-forward, and a schedule whose result depends on timing fails under some seed.
+//! fits into the streams' capacities. So one interpreter covers every machine: chunks of one element behave like a
+//! wafer, chunks of a whole instruction like store-and-forward, and a schedule whose result depends on timing fails
+//! under some seed.
 
 mod element;
 
@@ -18,8 +17,7 @@ use crate::{
 };
 
 /// The parameters of a run: `chunk` is the number of elements per step (`None`: all of an instruction), `seed`
-/// determines
-/// the order of lanes.
+/// determines the order of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     pub chunk: Option<u32>,

@@ -1,18 +1,14 @@
 //! The bitwise properties of the results of a table: `ranks`, `place`, `size` and `ranks-count`.
 //!
 //! A collective on a number of ranks has `size` if each of its rows has `place` and all rows have the same expression.
-//! A
-//! schedule over blocks computes each element count with the expressions of its blocks, so `place` of a row holds for
-//! every
-//! length that the row serves. The compared classes of expressions come from the proofs of the programs, not from the
-//! file.
-//! Calls that no row serves are left to the MPI library; nothing is known about the bits of their results, so they are
-//! listed.
+//! A schedule over blocks computes each element count with the expressions of its blocks, so `place` of a row holds for
+//! every length that the row serves. The compared classes of expressions come from the proofs of the programs, not from
+//! the file. Calls that no row serves are left to the MPI library; nothing is known about the bits of their results, so
+//! they are listed.
 //!
 //! A collective has `ranks-count` for a number of logical contributors if its expression, after replacing each rank by
 //! the sum of the rank's contributors, is the tree of all contributors ([`crate::verify::Expression`]). Tables for
-//! different
-//! numbers of ranks are compared with the same tree, so they may be in different files.
+//! different numbers of ranks are compared with the same tree, so they may be in different files.
 
 use std::collections::BTreeMap;
 

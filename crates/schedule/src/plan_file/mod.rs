@@ -7,13 +7,11 @@
 //! programs    one after the other
 //! ```
 //! Version 2 added the ranks per node of a row, and the flag that a schedule runs in place. In version 1 rows apply to
-//! any
-//! number of ranks per node, and schedules do not run in place. Numbers are little-endian; texts are preceded by their
-//! length in bytes. The header's checksum covers the programs' checksums. Checksums detect damage; a file that is
-//! damaged,
-//! truncated or newer is rejected as a whole. A program that reaches outside its buffers is rejected when it is
-//! decoded.
-//! [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them, and only proven programs run.
+//! any number of ranks per node, and schedules do not run in place. Numbers are little-endian; texts are preceded by
+//! their length in bytes. The header's checksum covers the programs' checksums. Checksums detect damage; a file that is
+//! damaged, truncated or newer is rejected as a whole. A program that reaches outside its buffers is rejected when it
+//! is decoded. [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them, and only proven
+//! programs run.
 
 mod bits;
 pub(crate) mod read;
@@ -114,10 +112,8 @@ impl PlanFile {
     }
 
     /// Proves the programs and the facts of a schedule, once, and returns the expressions of its elements. A checksum
-    /// shows
-    /// only that a file is undamaged, not that its programs are correct. One rank proves for all ranks; they then
-    /// compare their
-    /// digests.
+    /// shows only that a file is undamaged, not that its programs are correct. One rank proves for all ranks; they then
+    /// compare their digests.
     ///
     /// # Errors
     /// Returns the first property that does not hold.
@@ -147,8 +143,7 @@ impl PlanFile {
     }
 
     /// Proves schedules on all cores, in the order of the list, so that [`PlanFile::prove`] finds their results. Each
-    /// proof
-    /// in progress holds the programs of its schedule in memory.
+    /// proof in progress holds the programs of its schedule in memory.
     fn prove_at_once(&self, schedules: &[usize]) {
         let mut distinct = FxHashSet::default();
         let distinct: Vec<usize> = schedules.iter().copied().filter(|&schedule| distinct.insert(schedule)).collect();

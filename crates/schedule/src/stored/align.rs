@@ -1,6 +1,5 @@
 //! Checks that memory holds the input blocks that steps expect. Whole vectors are cut off at their end, and the
-//! alignment of
-//! a step (its first input block) determines where its blocks are cut off.
+//! alignment of a step (its first input block) determines where its blocks are cut off.
 
 use unisono_base::Span;
 

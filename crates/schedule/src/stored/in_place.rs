@@ -1,14 +1,11 @@
 //! Programs whose input and output may be the same memory, as with `MPI_IN_PLACE`.
 //!
 //! A proven schedule may write its output while it still reads its input. If both are the same memory, each such write
-//! must
-//! wait for the earlier reads: a step waits for the steps and departures that read the overwritten blocks, and a
-//! receive
-//! waits for them before it is posted. [`in_place`] adds these waits. If a read follows a write of its own lane, waits
-//! do
-//! not help, and the input must be copied. Ranks that do not run in place wait for less, so a mixture of both has a
-//! cycle
-//! only if all ranks in place have one. The proof checks programs with these waits like any others (`prove.rs`).
+//! must wait for the earlier reads: a step waits for the steps and departures that read the overwritten blocks, and a
+//! receive waits for them before it is posted. [`in_place`] adds these waits. If a read follows a write of its own
+//! lane, waits do not help, and the input must be copied. Ranks that do not run in place wait for less, so a mixture of
+//! both has a cycle only if all ranks in place have one. The proof checks programs with these waits like any others
+//! (`prove.rs`).
 
 use unisono_base::Span;
 use unisono_collective::{Collective, Kind};

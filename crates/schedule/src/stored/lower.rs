@@ -1,11 +1,9 @@
 //! Lowers instructions to steps: chooses the memory for messages, and the steps of each instruction. The head of
-//! [`super`]
-//! explains the result.
+//! [`super`] explains the result.
 //!
 //! Parts of instructions are lowered in an order in which the schedule may run, and [`super::rank`] adds waits between
 //! clashing accesses. So memory is accessed in the proven order, whether lanes, dependencies (within a node or between
-//! nodes)
-//! or streams imply this order.
+//! nodes) or streams imply this order.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, Span, StreamId, interrupt};
@@ -313,8 +311,8 @@ impl Lowering<'_> {
             for &sink in self.schedule.stream_sinks(stream) {
                 let (buffer, span) = region(place, part.len);
                 if buffer > 0 {
-                    // The last step read or wrote the place, so it has already waited for the accesses that clash with
-                    // this read.
+                    // The last step accessed the place, so it has already waited for the accesses that clash with this
+                    // read.
                     rank.touches[buffer - 1].read(span, Access::Departure(rank.departures.len() as u32), |_| {});
                 }
                 let tag = self.tags[&(stream, sink)];

@@ -4,35 +4,26 @@
 //! # One schedule for every count
 //! A stored schedule is proven over vectors of K *blocks*, and a block represents any number of elements. The proof
 //! remains valid: it is made element by element, every accepted combination aligns equal input blocks, and the ranks
-//! that
-//! contribute to an output block contribute to each of its elements. Two rules define the elements of a block:
+//! that contribute to an output block contribute to each of its elements. Two rules define the elements of a block:
 //!
 //! * [`Blocking::Any`]: of `n` elements, block `b` holds the elements `b m .. (b + 1) m` with `m = ceil(n / K)`, cut
-//!   off
-//!   at `n`. The last blocks may be short or empty. This requires whole vectors, and that every instruction uses blocks
-//!   of
-//!   one alignment.
+//!   off at `n`. The last blocks may be short or empty. This requires whole vectors, and that every instruction uses
+//!   blocks of one alignment.
 //! * [`Blocking::Equal`]: every block has `n / K` elements, and only multiples of K are served. All proven schedules
-//!   can
-//!   use this rule. Collectives with one piece per rank are stored with it, mostly with K = 1, which serves every
+//!   can use this rule. Collectives with one piece per rank are stored with it, mostly with K = 1, which serves every
 //!   count.
 //!
 //! # Messages
 //! Both ends of a stream are cut wherever one of them is cut, and each piece becomes one message. So an instruction is
-//! cut
-//! if another one would take only a part of its message; the proof holds at every granularity. Sums of three or more
-//! sources
-//! become chains of two. If nothing has accessed the destination of a copy before, the message is received there;
-//! otherwise
-//! it is received in a slot of scratch memory.
+//! cut if another one would take only a part of its message; the proof holds at every granularity. Sums of three or
+//! more sources become chains of two. If nothing has accessed the destination of a copy before, the message is received
+//! there; otherwise it is received in a slot of scratch memory.
 //!
 //! # No deadlock without buffers
 //! Streams can hold their whole length, but MPI may delay a message until its receive is posted. In the programs a send
 //! ends only after its receive was posted, memory is overwritten only after sends from it have ended, and a slot is
-//! reused
-//! only after its last use. Slots are added until this order has no cycle. With a slot for each message there is no
-//! cycle,
-//! because receives are then posted at the start, and everything else follows the proven order.
+//! reused only after its last use. Slots are added until this order has no cycle. With a slot for each message there is
+//! no cycle, because receives are then posted at the start, and everything else follows the proven order.
 //!
 //! # Proven again
 //! The proof of the schedule does not carry over to the programs. `prove.rs` proves the programs themselves, and only
@@ -169,9 +160,7 @@ impl Facts {
 /// Expressions of the elements of a result, as found by the proof of the programs. A file does not contain them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Elements {
-    /// Class of the expression that all elements have, for every count that the programs serve; `None` without the
-    /// property
-    /// `place`.
+    /// Class of the expression that all elements have, for every served count; `None` without the property `place`.
     pub class: Option<String>,
     /// The expression itself, if all results have the same one.
     pub expression: Option<Expression>,

@@ -1,14 +1,10 @@
 //! The order in which programs run if no message is buffered: steps, posted receives and ended sends of all ranks.
 //!
 //! Edges lead from a step to the next step of its lane, and from a receive to the next receive; from a step or a send
-//! to
-//! the events that wait for it; from a receive to the step that consumes its message, and from a step to its sends; and
-//! for
-//! each message from the sending step to the consuming step, and from the posted receive to the end of the send. This
-//! last
-//! edge models a rendezvous. A library that buffers some messages has fewer edges, so an order without a cycle is valid
-//! for
-//! every library.
+//! to the events that wait for it; from a receive to the step that consumes its message, and from a step to its sends;
+//! and for each message from the sending step to the consuming step, and from the posted receive to the end of the
+//! send. This last edge models a rendezvous. A library that buffers some messages has fewer edges, so an order without
+//! a cycle is valid for every library.
 
 use super::{RankProgram, Unsound, Wait};
 

@@ -1,4 +1,4 @@
-//! The proof of stored programs. Only this module creates a [`Stored`]; plan files, the runtime and MPI execute nothing
+//! The proof of stored programs. Only this module creates a [`Stored`]; plan files, runtime and MPI execute nothing
 //! else.
 //!
 //! The proof uses the programs alone, whether they come from a proven schedule or from a file. It proves, in this
@@ -6,16 +6,14 @@
 //!
 //! 1. **bounds**: no row is outside its table, no place outside its buffer;
 //! 2. **messages and order** ([`super::order`]): each message has one sender and one receiver with equal lengths, the
-//! library
-//!    keeps the order of messages, and there is no cycle of waits even if no message is buffered;
+//!    library keeps the order of messages, and there is no cycle of waits even if no message is buffered;
 //! 3. **memory** ([`super::windows`]): accesses of a rank that clash are ordered, whenever the library reads or writes
 //!    messages;
 //! 4. **alignment** ([`super::align`]): a vector's end cuts off the same blocks everywhere;
 //! 5. **contents** ([`super::raise`]): the programs, converted back to a schedule, are complete and free of races. This
 //!    proof also gives the repeatability and the method;
 //! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input precedes the write
-//! that
-//!    replaces it. So contents are those of 5, and ranks that run in place may be mixed with ranks that do not.
+//!    that replaces it. So contents are those of 5, and ranks that run in place may be mixed with ranks that do not.
 
 use std::{
     ops::Range,
@@ -86,8 +84,7 @@ pub fn class_of(c: &Collective) -> OperatorClass {
 
 impl Stored {
     /// Proves programs over the blocks of a collective, and derives their facts. `order` is the order of their events,
-    /// if
-    /// already known.
+    /// if already known.
     ///
     /// # Errors
     /// Returns the first property that does not hold.
@@ -111,8 +108,7 @@ impl Stored {
             Some(order) => order,
             None => order::order(&programs)?,
         };
-        // A plan serves all operators of its class. Of these, floating-point minima are the hardest for repeatable
-        // results.
+        // A plan serves all operators of its class, of which floating-point minima are the hardest to repeat.
         let strictest = match class_of(&c) {
             OperatorClass::Commutative => Collective { operator: Operator::Min, dtype: Dtype::F32, ..c },
             OperatorClass::None | OperatorClass::Ordered => c,

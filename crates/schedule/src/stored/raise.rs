@@ -1,10 +1,8 @@
 //! Converts programs to a schedule, so that the proof of schedules applies to them: order, completeness, repeatability.
 //!
 //! A message becomes a stream. One instruction pushes it directly after the step that sends it, and one instruction
-//! pops it
-//! directly before the step that consumes it. Both times are within the period in which the library may read or write
-//! the
-//! message; [`super::windows`] checks that nothing else accesses its memory in that period.
+//! pops it directly before the step that consumes it. Both times are within the period in which the library may read or
+//! write the message; [`super::windows`] checks that nothing else accesses its memory in that period.
 
 use unisono_base::{InstrId, NodeId, StreamId};
 use unisono_collective::Collective;

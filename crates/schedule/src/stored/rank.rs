@@ -2,8 +2,7 @@
 //!
 //! Each step, receive and send records the memory that it accesses, and waits for earlier accesses that clash with it.
 //! Steps of several lanes are added alternately, so accesses and waits name a lane and a row; [`Rank::finish`] numbers
-//! the
-//! steps of all lanes.
+//! the steps of all lanes.
 
 use unisono_base::{InstrId, LaneId, NodeId};
 
@@ -78,7 +77,7 @@ pub struct Sum {
 }
 
 impl Rank {
-    /// Creates a rank without steps, whose lanes may have `slots` slots for messages, or more if an instruction needs
+    /// Creates a rank without steps; its lanes may have `slots` slots for messages, or more if an instruction needs
     /// them.
     pub fn new(schedule: &Schedule, node: NodeId, slots: u32) -> Self {
         let lanes = schedule.lanes(node);

@@ -1,9 +1,8 @@
 //! Accesses to memory that clash: two accesses that overlap, at least one of which writes.
 //!
 //! Accesses are added in an order in which the program may run. Each is compared only with the latest accesses to the
-//! same
-//! blocks: the last write and, for a write, the reads since that write. If all of these pairs are ordered, all clashing
-//! pairs are, because each access was compared with its predecessors in turn.
+//! same blocks: the last write and, for a write, the reads since that write. If all of these pairs are ordered, all
+//! clashing pairs are, because each access was compared with its predecessors in turn.
 
 use unisono_base::Span;
 

@@ -1,12 +1,9 @@
 //! Checks the memory of one rank: overlapping accesses, at least one of which writes, must be ordered by the rank's own
-//! lanes
-//! and waits.
+//! lanes and waits.
 //!
 //! A step accesses its places while it runs. The library may write an arriving message at any time between the posting
-//! of
-//! its receive and the step that consumes it. It may read a departing message at any time between the step that sends
-//! it and
-//! the end of the send. A later access is ordered after
+//! of its receive and the step that consumes it. It may read a departing message at any time between the step that
+//! sends it and the end of the send. A later access is ordered after
 //!
 //! * a step, if this step comes before the access;
 //! * an arrival, if the step that consumes it comes before the access, or is the access itself;
@@ -15,8 +12,7 @@
 //!
 //! *Comes before* is the transitive closure of: lanes (steps in order, receives posted in order), waits, and receives
 //! before the steps that consume them. Messages between ranks are not used, so the result does not depend on the
-//! progress of
-//! other ranks.
+//! progress of other ranks.
 
 use unisono_base::{Span, interrupt};
 
@@ -37,8 +33,7 @@ enum Access {
 }
 
 /// Predecessors of each step and each receive. A row has, for each lane, the number of preceding steps, then likewise
-/// of
-/// preceding receives.
+/// of preceding receives.
 struct Clocks {
     lanes: usize,
     steps: usize,
@@ -121,8 +116,7 @@ impl Clocks {
 }
 
 /// Checks one rank. `events` is an order in which its events may happen. If `offset` is given, the input is in the
-/// output
-/// from this block on, and must be read before it is overwritten.
+/// output from this block on, and must be read before it is overwritten.
 ///
 /// # Errors
 /// Returns an error if two clashing accesses are not ordered.

@@ -64,8 +64,7 @@ impl<'a> Line<'a> {
     }
 
     /// Consumes `token` if it is next. On a line of a section, also consumes white space after the token; on an exact
-    /// line,
-    /// each space of the token matches one or more blanks.
+    /// line, each space of the token matches one or more blanks.
     pub fn take(&mut self, token: &str) -> bool {
         let mut rest = self.rest;
         for (n, word) in token.split(' ').enumerate() {

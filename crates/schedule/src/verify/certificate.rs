@@ -3,12 +3,10 @@
 //! is such a program.
 //!
 //! A certificate has a topological order of all instructions, and facts. A fact states "I is over when J starts" or "I
-//! is
-//! over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the rules of
-//! [`super::clock`]. Two
-//! lanes of a node may access the same slice only if a fact orders the accesses, and facts are written for exactly the
-//! pairs
-//! that need one. Contents need no evidence: with a given order they are computed without a search.
+//! is over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the rules of
+//! [`super::clock`]. Two lanes of a node may access the same slice only if a fact orders the accesses, and facts are
+//! written for exactly the pairs that need one. Contents need no evidence: with a given order they are computed without
+//! a search.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -28,8 +26,7 @@ use crate::{
 const LINE: usize = 100;
 
 /// Writes the certificate of a schedule whose proof holds, with the bitwise properties `bits`; `digest` is the SHA-256
-/// of
-/// the schedule's text form, in hexadecimal.
+/// of the schedule's text form, in hexadecimal.
 ///
 /// # Errors
 /// Returns an error if the schedule is not well-formed, can deadlock, or has a race. Contents are not examined.
@@ -92,11 +89,10 @@ struct Evidence<'a> {
     facts: Vec<Fact>,
     numbers: FxHashMap<(InstrId, InstrId, Reason), u32>,
     /// For a pair (first lane, second lane): the latest instruction of the second lane that is over before the next one
-    /// of the
-    /// first lane.
+    /// of the first lane.
     known: FxHashMap<(LaneId, LaneId), InstrId>,
     /// For each state, the last search that reached it; `before` is the state before it, and true if a lane connects
-    /// the two.
+    /// both.
     reached: Vec<u32>,
     before: Vec<(u32, bool)>,
     search: u32,
@@ -259,8 +255,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Returns the time that a stream implies for the instruction that pops, from time `over` of the instruction that
-/// pushes.
+/// Returns the time that a stream implies for the instruction that pops, from time `over` of the one that pushes.
 fn across(pushed: Span, popped: Span, over: Over) -> Option<Over> {
     let last = u64::from(popped.start) + 1 >= pushed.end();
     if last || over == Over::AtStart && popped.start >= pushed.start {

@@ -1,23 +1,18 @@
-//! Clocks of lanes, propagated through a topological order: for each instruction, the instructions that are over when
-//! it
-//! starts.
+//! Clocks of lanes, propagated through a topological order: the instructions that are over when an instruction starts.
 //!
 //! An instruction accesses memory from its start to its completion, at any granularity. `J` is ordered after `I` if the
 //! completion of `I` precedes the start of `J`. This follows from the closure of two rules. An instruction is `done`
-//! with
-//! respect to `I` if its end comes after the completion of `I`, and `whole` if its start does:
+//! with respect to `I` if its end comes after the completion of `I`, and `whole` if its start does:
 //!
 //! * the next instruction of a lane after a done one, and an instruction that waits for a done one, are whole;
 //! * an instruction that pops the last element that a done instruction pushes, or any element that a whole one pushes,
-//!   is
-//!   done. It is whole if this element is the first that it pops from the stream.
+//!   is done. It is whole if this element is the first that it pops from the stream.
 //!
 //! A lane runs in order, so the instructions of a lane that are over before `J` are all instructions up to one of them:
 //! the lane's clock at `J`. Each lane has one clock for the start of `J` (`whole`) and one for its end (`done`). A
-//! sweep
-//! propagates the clocks of [`LANES`] lanes at once to all instructions that they reach, and stores only the clocks of
-//! its
-//! front. For the idea of such clocks see Mattern, "Virtual Time and Global States of Distributed Systems" (1989).
+//! sweep propagates the clocks of [`LANES`] lanes at once to all instructions that they reach, and stores only the
+//! clocks of its front. For the idea of such clocks see Mattern, "Virtual Time and Global States of Distributed
+//! Systems" (1989).
 
 use unisono_base::{InstrId, LaneId, interrupt};
 
@@ -78,8 +73,7 @@ pub struct Clocks<'a> {
 
 impl<'a> Clocks<'a> {
     /// Creates the clocks for the instructions in `order`, whose ids are consecutive; `streams` selects whether streams
-    /// order
-    /// them too.
+    /// order them too.
     pub fn new(
         schedule: &'a Schedule,
         flow: &'a Flow,

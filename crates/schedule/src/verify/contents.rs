@@ -1,6 +1,5 @@
 //! Runs a schedule on symbolic contents. Buffers and streams hold segments of equal expression, and each instruction
-//! moves
-//! or combines segments, so the cost depends on the number of segments, not of elements.
+//! moves or combines segments, so the cost depends on the number of segments, not of elements.
 //!
 //! Every combination that a collective can require aligns equal input indices (element `i` with element `i`), so a
 //! segment is an expression over ranks and the input index of its first element.
@@ -45,8 +44,7 @@ pub enum Fault {
     OverBudget,
 }
 
-/// The required contents of an output span: a source that the collective defines, or the inputs of listed ranks, each
-/// exactly once.
+/// The required contents of an output span: a source that the collective defines, or the inputs of ranks, each once.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Wanted<'a> {
     Source(Source),
@@ -423,8 +421,7 @@ impl<C: Contributions> Machine<'_, C> {
     }
 
     /// Names the results that all ranks must have. Returns the name, and true if all later ranks have the same contents
-    /// and
-    /// the same requirements.
+    /// and the same requirements.
     fn name_and_compare(
         &self,
         name: Name,
@@ -448,8 +445,7 @@ impl<C: Contributions> Machine<'_, C> {
     }
 
     /// Compares the output of a rank with a requirement, and appends its expressions to `classes`. `alike` are the
-    /// expressions
-    /// of another rank whose output meets the same requirements.
+    /// expressions of another rank whose output meets the same requirements.
     fn compare(
         &mut self,
         node: NodeId,
@@ -529,8 +525,7 @@ fn write(memory: &mut Memory, span: Span, contents: &[Segment]) -> (usize, usize
 }
 
 /// Appends the segments of `start .. start + len`, with positions counted from `start`. Gaps get the value [`LOST`];
-/// the
-/// first gap is returned. Ends early after more than `most` segments.
+/// the first gap is returned. Ends early after more than `most` segments.
 #[inline]
 fn fill<'a>(
     segments: impl Iterator<Item = &'a Segment>,

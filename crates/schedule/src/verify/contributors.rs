@@ -1,15 +1,12 @@
 //! Expressions over logical contributors, which are independent of the number of ranks.
 //!
 //! `n` contributors are added by one tree that `n` alone defines. Let `f` be the least prime factor of `n`: groups of
-//! `f`
-//! neighbors are added, and the `n / f` sums are the contributors to which the rule applies again. Within a group,
-//! pairs of
-//! neighbors are added until one sum is left; an unpaired last one waits for the next round. So 4 contributors are
-//! `((0 + 1) + (2 + 3))`, and 6 are `(((0 + 1) + (2 + 3)) + (4 + 5))`.
+//! `f` neighbors are added, and the `n / f` sums are the contributors to which the rule applies again. Within a group,
+//! pairs of neighbors are added until one sum is left; an unpaired last one waits for the next round. So 4 contributors
+//! are `((0 + 1) + (2 + 3))`, and 6 are `(((0 + 1) + (2 + 3)) + (4 + 5))`.
 //!
 //! Let each of `P` ranks add its `n / P` consecutive contributors by the same rule. The ranks have the tree of all `n`
-//! if the
-//! expression of their collective, with these sums instead of the inputs, is that tree.
+//! if the expression of their collective, with these sums instead of the inputs, is that tree.
 
 use sha2::{Digest, Sha256};
 use unisono_base::narrow;
@@ -36,8 +33,8 @@ impl Expression {
         Self { words: tree(0, n) }
     }
 
-    /// Returns the operands of each combination of the tree: numbers below `n` are contributors, `n + k` is combination
-    /// `k`.
+    /// Returns the operands of each combination of the tree: `n + k` is combination `k`, lower numbers are
+    /// contributors.
     pub fn combinations_of(n: u32) -> Vec<(u32, u32)> {
         let (mut made, mut open) = (Vec::new(), Vec::new());
         for word in tree(0, n) {

@@ -1,12 +1,9 @@
 //! The property `place`: all elements of a result have the same expression, on each rank that holds them.
 //!
 //! A result is the vector of an allreduce or a reduce, the pieces of all ranks of a reduce-scatter, or the output of
-//! one
-//! rank of a scan. Collectives that move data copy each element and combine none, so they have the property. The class
-//! of
-//! such a result is the SHA-256 of its expression, without the lengths of buffers. So schedules of different lengths
-//! and
-//! collectives have the same class if their elements have the same expression.
+//! one rank of a scan. Collectives that move data copy each element and combine none, so they have the property. The
+//! class of such a result is the SHA-256 of its expression, without the lengths of buffers. So schedules of different
+//! lengths and collectives have the same class if their elements have the same expression.
 
 use unisono_base::Span;
 use unisono_collective::Kind;

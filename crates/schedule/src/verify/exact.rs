@@ -1,4 +1,4 @@
-//! Exact sets of the ranks in each expression, as sorted disjoint intervals, and whether they ascend from left to
+//! Exact sets of the ranks in expressions, as sorted disjoint intervals, and whether the ranks ascend from left to
 //! right.
 
 use unisono_collective::{Collective, Kind, Source};

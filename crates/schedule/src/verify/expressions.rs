@@ -1,16 +1,11 @@
 //! Expressions over ranks, each stored once: two expressions are the same exactly if their ids are equal.
 //!
 //! An expression is the input of a rank, whose id is the rank, or a combination of two expressions. Its id is its row;
-//! rows
-//! are found by their operands and compared with them (hash-consing), so equality is exact and does not depend on
-//! hashes.
-//! Most expressions are used in one combination, by instructions that soon follow: an expression's row links to its
-//! first
-//! combination, and only further combinations are found by the hash of their operands. If operands may be swapped
-//! without
-//! changing the result, the smaller id is first. A row whose second operand is at least [`END`] marks its first
-//! operand: the
-//! bits of its value differ from those of the plain combination ([`super::Rounding`]).
+//! rows are found by their operands and compared with them (hash-consing), so equality is exact and does not depend on
+//! hashes. Most expressions are used in one combination, by instructions that soon follow: an expression's row links to
+//! its first combination, and only further combinations are found by the hash of their operands. If operands may be
+//! swapped without changing the result, the smaller id is first. A row whose second operand is at least [`END`] marks
+//! its first operand: the bits of its value differ from those of the plain combination ([`super::Rounding`]).
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 
@@ -61,8 +56,7 @@ impl Expressions {
     }
 
     /// Returns the operands of a combination, or an expression and its mark, in the order of a text: operands that may
-    /// be
-    /// swapped are sorted by their lowest ranks.
+    /// be swapped are sorted by their lowest ranks.
     pub fn written(&self, id: u32) -> Option<(u32, u32)> {
         let (a, b) = self.operands(id)?;
         let lowest = |id: u32| self.rows[id as usize].lowest;

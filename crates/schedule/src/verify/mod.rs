@@ -3,24 +3,18 @@
 //!
 //! 1. **well-formed**: spans inside buffers, streams with equal counts at both ends, operands that exist;
 //! 2. **no deadlock** with the declared capacities at any granularity ([`crate::order`] has the argument), and **no
-//! race**
-//!    between lanes that access the same slice;
+//!    race** between lanes that access the same slice;
 //! 3. **complete**: each output element holds each required contribution exactly once, in an order the operator allows;
 //! 4. **repeatable**, a property that is not required: outputs that must be equal are the same expression up to
-//! swapping
-//!    the two operands of a commutative operator. So they are bit-identical in floating point, except for the bits of a
-//!    NaN.
-//!    A barrier has no outputs, so it is repeatable. `min` and `max` on floating point may return either of +0 and -0,
-//!    so
-//!    their operands may not be swapped. **place**, which is not required either: all elements of a result have the
-//!    same
-//!    expression ([`elements`]);
+//!    swapping the two operands of a commutative operator. So they are bit-identical in floating point, except for the
+//!    bits of a NaN. A barrier has no outputs, so it is repeatable. `min` and `max` on floating point may return either
+//!    of +0 and -0, so their operands may not be swapped. **place**, which is not required either: all elements of a
+//!    result have the same expression ([`elements`]);
 //! 5. **memory**: the scratch memory of the node that needs most.
 //!
 //! Each expression is stored once, and expressions are compared by their ids ([`expressions`]), so repeatability is
-//! exact.
-//! The ranks of an expression are exact sets ([`exact`]) as long as these need little memory, otherwise fingerprints
-//! ([`fingerprint`]); the proof records the method and the probability of a wrong result.
+//! exact. The ranks of an expression are exact sets ([`exact`]) as long as these need little memory, otherwise
+//! fingerprints ([`fingerprint`]); the proof records the method and the probability of a wrong result.
 
 pub(crate) mod allowance;
 pub mod certificate;
@@ -98,8 +92,7 @@ pub struct Proof {
     pub seed: Option<Seed>,
     pub scratch_bytes_max: Bytes,
     /// Digest, 128 bits, of the results' expressions: two schedules of one collective with the same class give the same
-    /// bits,
-    /// under the conditions of `repeatable`. `None` if the results are not proved, or have too many combinations.
+    /// bits, under the conditions of `repeatable`. `None` if the results are not proved, or have too many combinations.
     pub expression_class: Option<String>,
     /// The properties `ranks` (`repeatable`) and `place`, if they hold.
     pub bits: Vec<&'static str>,
@@ -120,10 +113,8 @@ impl Proof {
 }
 
 /// The required contents of an output span, if a collective does not define them: the inputs of some ranks combined,
-/// each
-/// exactly once and in an order that the operator allows. For a single rank this is its input, unchanged. Output
-/// element `k`
-/// of the span combines the input elements `input_start + k`.
+/// each exactly once and in an order that the operator allows. For a single rank this is its input, unchanged. Output
+/// element `k` of the span combines the input elements `input_start + k`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
     pub span: Span,
@@ -179,8 +170,7 @@ pub enum Rounding {
     /// The sum starts from +0, so a sum of -0 values alone is +0.
     FromZero,
     /// A foreign program defines the order of the additions. Results are equal only for equal operands and instructions
-    /// with
-    /// the same number, which is below 2^30.
+    /// with the same number, which is below 2^30.
     Own(u32),
 }
 

@@ -1,12 +1,10 @@
 //! The name of the results of a schedule: a digest of their expressions.
 //!
 //! The expressions of all outputs are written one after another, operands before their combination; an expression that
-//! was
-//! already written is replaced by its number. Operands that may be swapped are sorted by their lowest ranks, which
-//! differ
-//! because no rank is in both. So equal expressions have equal texts, and different expressions different texts. The
-//! name is
-//! the first half of the SHA-256 of the text; the class of elements ([`super::elements`]) is the whole SHA-256.
+//! was already written is replaced by its number. Operands that may be swapped are sorted by their lowest ranks, which
+//! differ because no rank is in both. So equal expressions have equal texts, and different expressions different texts.
+//! The name is the first half of the SHA-256 of the text; the class of elements ([`super::elements`]) is the whole
+//! SHA-256.
 
 use sha2::{Digest, Sha256};
 use unisono_base::{Span, interrupt};

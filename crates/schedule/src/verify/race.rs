@@ -1,16 +1,12 @@
 //! Checks that lanes do not race: if two lanes of a node access the same slice and one of them writes, one access must
-//! be
-//! ordered before the other.
+//! be ordered before the other.
 //!
 //! `clock.rs` finds the order of instructions. Lanes and dependencies of the node itself define most orders; the
-//! remaining
-//! pairs are searched across all nodes, for the lanes of several nodes at once.
+//! remaining pairs are searched across all nodes, for the lanes of several nodes at once.
 //!
 //! A read is compared with the last write before it; a write is compared with the reads since the last write, or with
-//! that
-//! write if there are no such reads. "Before" is transitive, so if all of these pairs are ordered, all pairs are. There
-//! are
-//! at most two comparisons for each access and interval, for any number of lanes.
+//! that write if there are no such reads. "Before" is transitive, so if all of these pairs are ordered, all pairs are.
+//! There are at most two comparisons for each access and interval, for any number of lanes.
 
 use std::collections::BTreeMap;
 
@@ -123,8 +119,7 @@ fn batches<'a>(flow: &Flow, clashes: &'a mut Vec<Clash>) -> Vec<&'a mut [Clash]>
     batches
 }
 
-/// Returns the pairs of accesses of a node that must be ordered. `ids` are the node's instructions in topological
-/// order.
+/// Returns the pairs of accesses of a node that must be ordered. `ids` are its instructions in topological order.
 fn clashes(
     schedule: &Schedule,
     flow: &Flow,
@@ -171,8 +166,7 @@ struct Touched(BTreeMap<u64, Stretch>);
 
 impl Touched {
     /// Adds an access that follows all earlier ones, and adds the clashes to be compared. Returns its cost, which is
-    /// the same
-    /// number in units of 8 bytes and in steps.
+    /// the same number in units of 8 bytes and in steps.
     fn note(&mut self, a: &Access, clashes: &mut Vec<Clash>) -> u64 {
         let (start, end) = (u64::from(a.span.start), a.span.end());
         let mut spent = self.cut(start) + self.cut(end);
@@ -216,8 +210,7 @@ impl Touched {
         spent
     }
 
-    /// Cuts the interval that contains `at` in two; the second one starts at `at`. Returns the memory in units of 8
-    /// bytes.
+    /// Cuts the interval that contains `at` in two; the second one starts there. Returns memory in units of 8 bytes.
     fn cut(&mut self, at: u64) -> u64 {
         if let Some((_, stretch)) = self.0.range_mut(..at).next_back()
             && stretch.end > at

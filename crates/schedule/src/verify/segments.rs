@@ -104,8 +104,7 @@ impl Memory {
     }
 
     /// Replaces the contents of `span` by `contents`, whose positions are relative to the start of the span. Returns
-    /// the
-    /// number of segments that were read or written.
+    /// the number of segments that were read or written.
     #[inline]
     pub fn overwrite(&mut self, span: Span, contents: &[Segment]) -> u64 {
         if let [one] = contents

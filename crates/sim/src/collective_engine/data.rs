@@ -302,7 +302,7 @@ impl<'a, T: Sample> Flow<'a, T> {
 
 /// The output of every rank that receives a result.
 struct Expected<T> {
-    /// The reduction in rank order, in the datatype itself; `real` holds it in double precision, with the sum of
+    /// The reduction in rank order, in the datatype itself; `real` is its double-precision value with the sum of
     /// magnitudes.
     values: Vec<T>,
     real: Vec<(f64, f64)>,

@@ -3,12 +3,10 @@
 //!
 //! A *unit* is one of two units of a switch: its engine, or the copying of responses. A unit waits for a packet at all
 //! of its inputs, reduces these packets in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and
-//! sends
-//! the result when all of its outputs have a credit; then the input slots are free again. Packets cut through. The
-//! identifiers of a link share the link in fixed time slots, and so do embeddings that share a memory; a core that
-//! reads
-//! and writes gives half of its memory's bandwidth to each. With `exclusive_switches` a switch executes one collective
-//! after another, in the order of the argument, and no slots are shared.
+//! sends the result when all of its outputs have a credit; then the input slots are free again. Packets cut through.
+//! The identifiers of a link share the link in fixed time slots, and so do embeddings that share a memory; a core that
+//! reads and writes gives half of its memory's bandwidth to each. With `exclusive_switches` a switch executes one
+//! collective after another, in the order of the argument, and no slots are shared.
 //!
 //! Thus the time at which packet `k` leaves a unit is a maximum of sums of times of the packets `k`, `k - 1` and `k -
 //! buffers`. No event queue is needed: packets are swept one by one over the units in their order (`sweep.rs`). Such a

@@ -114,8 +114,7 @@ impl State<'_> {
     }
 
     /// Moves one packet through all units; `size` is 0 for a full packet, 1 for the last packet. Returns the constant
-    /// by
-    /// which all times moved since the previous packet, if there is one.
+    /// by which all times moved since the previous packet, if there is one.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn packet(&mut self, size: usize) -> Option<u64> {
         let count = self.units.count();

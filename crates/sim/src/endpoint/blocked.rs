@@ -2,20 +2,16 @@
 //!
 //! By the rule of LogGOPSim such an event is queued again, with its old stamp, for the time at which its resources are
 //! expected to be free. If other events keep the resources busy, it is queued again and again, which is quadratic in
-//! the
-//! number of waiting events. Events of one rank that wait for the same resources in the same way form a *class*. The
-//! rule
-//! would examine all of them at the same times, the lowest stamp first. As long as the times at which resources are
-//! free
-//! never decrease, no other event of the class can start before the event with the lowest stamp. So only this event,
-//! the
-//! head of its class, is in the queue; the rest are in a heap by stamp, at a logarithmic cost for each.
+//! the number of waiting events. Events of one rank that wait for the same resources in the same way form a *class*.
+//! The rule would examine all of them at the same times, the lowest stamp first. As long as the times at which
+//! resources are free never decrease, no other event of the class can start before the event with the lowest stamp. So
+//! only this event, the head of its class, is in the queue; the rest are in a heap by stamp, at a logarithmic cost for
+//! each.
 //!
 //! (Proof: let e be examined at time t while e' of its class with a lower stamp waits. e' is due at some t' > t, or it
 //! would have been examined first; t' is the time at which the resources were free when e' was last examined; the
 //! resources cannot have become free earlier, so they are busy at t.) If such a time does decrease, the engine falls
-//! back
-//! to the rule.
+//! back to the rule.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
@@ -114,8 +110,7 @@ impl Blocked {
     }
 
     /// Returns true if the event with this time and stamp is the head. A head that was replaced by an event with a
-    /// lower
-    /// stamp leaves a stale event in the queue.
+    /// lower stamp leaves a stale event in the queue.
     pub fn is_head(&mut self, key: ClassKey, time: u64, stamp: u32) -> bool {
         let class = self.class(key);
         class.head != 0 && (class.time, class.stamp) == (time, stamp)
@@ -126,8 +121,7 @@ impl Blocked {
         self.class(key).time = time;
     }
 
-    /// Replaces the head, which has started, by the event with the next stamp, due at `time`; returns its stamp and
-    /// task.
+    /// Replaces the head, which has started, by the event with the next stamp, due at `time`; returns stamp and task.
     pub fn next(&mut self, key: ClassKey, time: u64) -> Option<(u32, u32)> {
         let root = self.class(key).others;
         if root == 0 {

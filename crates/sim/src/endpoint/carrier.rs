@@ -17,13 +17,10 @@ pub(crate) trait Carrier {
     /// True if the engine itself computes arrivals from prices, so that the carrier reports nothing.
     const PRICED: bool;
 
-    /// Accepts message `id`, which leaves its sender at `time`. `time` is not before the `until` of any earlier
-    /// `report`.
+    /// Accepts message `id`, which leaves its sender at `time`, not before the `until` of any earlier `report`.
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64);
 
-    /// Returns the next event of a message, with its time and message id. Arrivals up to `until` are reported, in order
-    /// of
-    /// time.
+    /// Returns the next event of a message, with time and message id. Reports arrivals up to `until`, in order of time.
     fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)>;
 
     /// Records that a rank began and that this used `made` stamps.

@@ -84,8 +84,7 @@ pub(crate) fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError
 /// The reason why a run ends early.
 pub(super) enum Halt {
     /// A clock decreased, so classes are not valid. Only negative prices cause this: in LogGOPSim's arithmetic a
-    /// message of
-    /// 0 bytes has one.
+    /// message of 0 bytes has one.
     Fell,
     Failed(SimError),
 }
@@ -111,8 +110,7 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) stamp: u32,
     /// Tasks that the current event made free, at its own rank and at the rank at the other end of the message.
     pub(super) freed: [Vec<u32>; 2],
-    /// Earliest start of each task, given by tasks on other CPUs; empty if there is one CPU, or if CPUs are
-    /// independent.
+    /// Earliest start of each task, given by tasks on other CPUs; empty with one CPU, or with independent CPUs.
     pub(super) due: Vec<u64>,
     /// Time at which the task or message of the current event ends.
     pub(super) until: u64,
@@ -228,8 +226,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
     }
 
     /// Runs all events up to the time `last`. Arrivals and departures up to the time of the ranks' next event are
-    /// executed
-    /// before that event.
+    /// executed before that event.
     pub(super) fn run_carried(&mut self, last: u64) -> Result<(), Halt> {
         loop {
             let next = self.queue.peek().map_or(u64::MAX, |event| event.time);

@@ -4,10 +4,8 @@
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// Flags in the upper bits, a number in the lower ones. Until the task is free, the number counts the tasks that it
-    /// waits
-    /// for. Afterwards it links the task to the next task in a list of `Matching`, as 1 + that task's id, or 0. A
-    /// waiting task
-    /// is in no list.
+    /// waits for. Afterwards it links the task to the next task in a list of `Matching`, as 1 + that task's id, or 0. A
+    /// waiting task is in no list.
     state: u32,
     pub owner: u32,
 }

@@ -1,10 +1,8 @@
 //! Matches receives and messages: first come, first served, by source and tag.
 //!
 //! Each rank has a list of waiting receives and a list of waiting messages, searched from the start. A list whose
-//! search
-//! once took long gets an index by (source, tag), so that a rank with very many receives does not take quadratic time.
-//! In
-//! an indexed list, matched tasks are only marked; a later search that reaches them removes them.
+//! search once took long gets an index by (source, tag), so that a rank with very many receives does not take quadratic
+//! time. In an indexed list, matched tasks are only marked; a later search that reaches them removes them.
 
 use rustc_hash::FxHashMap;
 use unisono_lower::tasks::ANY;

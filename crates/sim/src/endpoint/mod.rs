@@ -6,24 +6,20 @@
 //! simulator keeps the time at which it is free.
 //!
 //! * Events are ordered by (time, stamp). A task gets its stamp when it becomes free, a message when its send starts.
-//!   An
-//!   event that must wait is queued again for a later time with its old stamp.
+//!   An event that must wait is queued again for a later time with its old stamp.
 //! * All ranks begin with the tasks that wait for no other task. Tasks of a rank that become free together are stamped
 //!   in the order: sends, receives, others; within each kind, in the order in which they became free. A task is due
-//!   when
-//!   its CPU is free; a send also waits for its interface.
+//!   when its CPU is free; a send also waits for its interface.
 //! * A calc, a reduce, a send and a message wait until their CPU is free, sends and messages also for their interface;
 //!   then they occupy both for their prices. A message waits at its receiver for the CPU and the interface *whose
-//!   numbers
-//!   its send named*.
+//!   numbers its send named*.
 //! * A receive waits for no CPU. It takes the first arrived message that matches, or waits in a list; a message takes
 //!   the first waiting receive that matches, or waits in a list.
 //! * A send is done when it starts, unless its message is longer than the model's eager limit: then it is done when it
 //!   is matched (whichever of message and receive comes second compares its own size with the limit), and CPU and
 //!   interface of the sender are busy until then. Eager sends of [`Options::leaving`] are done when their message has
 //!   left; their CPU and interface are free as for other sends. With [`Options::blocking`], the CPU of such a send
-//!   begins
-//!   no work that takes time until the message has left; it still takes arriving messages.
+//!   begins no work that takes time until the message has left; it still takes arriving messages.
 //! * Under LogfP an interface may run ahead of its gaps: it is free as soon as its remaining gap is at most the slack.
 //! * The finish of a rank is the time at which its last CPU is free.
 //! * A task that waits for a task on another CPU of its rank starts when that task is over. (LogGOPSim, whose CPUs have

@@ -41,8 +41,7 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
     }
 
     /// Returns the results of these ranks, the number of tasks that are done, and the carrier. Values for the ranks of
-    /// other
-    /// parts are incomplete: each is at most the value in the results of its own part.
+    /// other parts are incomplete: each is at most the value in the results of its own part.
     pub fn results(self) -> (Run, u64, C) {
         let done = self.0.done;
         let (run, carrier) = self.0.results();

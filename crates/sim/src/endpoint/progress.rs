@@ -22,10 +22,8 @@ const FEW: usize = 4;
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     /// Reads the table entries that the next events of the present time need, and returns the number of events after
-    /// which
-    /// to call this again. An event finds its entry in one table through another table; here the reads of several
-    /// events
-    /// overlap.
+    /// which to call this again. An event finds its entry in one table through another table; here the reads of several
+    /// events overlap.
     pub(super) fn read_ahead(&self) -> usize {
         let events = self.queue.present();
         let events = &events[..events.len().min(AHEAD)];

@@ -1,15 +1,12 @@
-//! Runs programs that rarely repeat, block by block, so that the state of a block's PEs stays in a core's own cache for
-//! several cycles.
+//! Runs programs that rarely repeat, block by block, so that a block's PEs stay in a core's own cache for several
+//! cycles.
 //!
 //! In cycle t a PE reads and changes its own state and the queues that it shares with its neighbors. All orders of the
 //! PEs within a cycle give the same result ([`super::queue`] stamps wavelets and free slots with their cycle). So a PE
-//! may
-//! run cycle t when all of its neighbors have run cycle t - 1 and none has run cycle t + 1. A block is the set of all
-//! `(row, column, t)` with `row + t` and `column + t` in ranges of [`SIDE`]: each cycle it moves by one row and one
-//! column
-//! against the order of the blocks. A neighbor's cycle t - 1 is then in the same or an earlier block, and its cycle t +
-//! 1
-//! later in the same block, or in a later one ("time skewing": Wolfe, "More iteration space tiling", 1989).
+//! may run cycle t when all of its neighbors have run cycle t - 1 and none has run cycle t + 1. A block is the set of
+//! all `(row, column, t)` with `row + t` and `column + t` in ranges of [`SIDE`]: each cycle it moves by one row and one
+//! column against the order of the blocks. A neighbor's cycle t - 1 is then in the same or an earlier block, and its
+//! cycle t + 1 later in the same block, or in a later one ("time skewing": Wolfe, "More iteration space tiling", 1989).
 //!
 //! If the program allows it, the state is packed into bit masks first ([`super::packed`]).
 //!
@@ -36,8 +33,7 @@ const TRIAL: u32 = 24;
 /// Consecutive restless trials required to continue in blocks: of a run that can be packed, and of any other run.
 const PACKED_TRIALS: u32 = 2;
 const PLAIN_TRIALS: u32 = 20;
-/// Consecutive busy trials required: many PEs sleep, but visiting all PEs packed costs less than visiting the awake PEs
-/// unpacked.
+/// Consecutive busy trials required: many PEs sleep, but all PEs packed cost less than the awake PEs unpacked.
 const BUSY_TRIALS: u32 = 20;
 /// The fewest PEs for which a run that can be packed continues in blocks.
 const PACKED_FROM: u32 = 64;
@@ -56,8 +52,7 @@ pub(super) struct Trial {
 
 /// Least mean number of colors of a router, times two, for which a program that can be packed starts in blocks, if most
 /// PEs have several threads. Such programs hardly repeat: on 48 x 40 and 64 x 64 PEs the programs of all algorithms
-/// either
-/// have a value of 7 or more and continue in blocks sooner or later, or of 6 or less and never do.
+/// either have a value of 7 or more and continue in blocks sooner or later, or of 6 or less and never do.
 const MANY_COLORS: usize = 7;
 
 impl Machine<'_> {
@@ -132,8 +127,7 @@ impl Machine<'_> {
     }
 }
 
-/// Visits all PEs in each of [`CYCLES`] cycles from `now`, block by block; `visit` gets a cycle and a range of PEs of a
-/// row.
+/// Visits all PEs in each of [`CYCLES`] cycles from `now`, by blocks; `visit` gets a cycle and a range of PEs of a row.
 pub(super) fn sweep<E>(grid: Grid, now: u32, mut visit: impl FnMut(u32, Range<u32>) -> Result<(), E>) -> Result<(), E> {
     let (rows, cols) = (grid.rows, grid.cols);
     for row in (0..rows + CYCLES).step_by(SIDE as usize) {

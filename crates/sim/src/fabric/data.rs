@@ -13,9 +13,7 @@ pub struct Data {
     float: bool,
     /// Number of ranks with each value of `a`.
     counts: Vec<u64>,
-    /// `a` of each rank; `by_element` holds `b` of each element. Stored because the hot loop reads every element of
-    /// every
-    /// rank.
+    /// `a` of each rank; `by_element` has `b` of each element. The hot loop reads every element of every rank.
     by_rank: Vec<u16>,
     by_element: Vec<u16>,
 }

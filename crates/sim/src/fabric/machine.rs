@@ -110,8 +110,7 @@ pub struct Machine<'a> {
     pub(super) tables: Tables,
     pub(super) threads: Vec<Thread>,
     pub(super) pe_threads: Vec<u32>,
-    /// Index of the PE's thread that is tried first in its next visit; `router_turn` is the same for the rows of its
-    /// router.
+    /// Index of the PE's thread that its next visit tries first; `router_turn` is the index of its router's first row.
     pub(super) thread_turn: Vec<u8>,
     pub(super) router_turn: Vec<u8>,
     /// One bit for each row of a router, set if a wavelet waits in the row.
@@ -131,8 +130,7 @@ pub struct Machine<'a> {
     /// Tile of each PE, in a table because a division would take longer than the rest of noting a visit.
     tile_of: Vec<u32>,
     /// Bit `n` is set if the PE is in bucket `n` of its tile or, in a run of blocks, must be visited in the cycle that
-    /// is
-    /// `n` modulo the horizon.
+    /// is `n` modulo the horizon.
     pub(super) noted: Vec<u64>,
     /// True if the run continues in blocks, so that tiles list no visits.
     in_blocks: bool,
@@ -464,8 +462,7 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     let moved: u128 = (0..program.op_count()).map(|op| u128::from(program.op(op).len)).sum();
     let bytes = 4 * elements + 8 * u128::from(inputs) + BYTES_A_PE * pes.len() as u128 + BYTES_AN_OP * ops;
     // Each operation begins and ends in the run, and its elements are computed afterwards. A PE that idles in a
-    // fraction p
-    // of its cycles is visited 1 / (1 - p) times for every element.
+    // fraction p of its cycles is visited 1 / (1 - p) times for every element.
     let p = options.noop_probability;
     let each = if p > 0.0 { STEPS_A_VISIT * u128::from(rounded(1.0 / (1.0 - p)).max(1)) } else { 1 };
     let visits = each.saturating_mul(moved);

@@ -1,11 +1,11 @@
 //! The paper's measurement of a collective on PEs without a common clock ("Near-Optimal Wafer-Scale Reduce", section
 //! 8.3), on the simulated fabric.
 //!
-//! PE (0, 0) broadcasts a trigger; PE (i, j) samples its clock, T_R, when the trigger arrives. The PE then does
-//! alpha (M + N - i - j) writes, samples T_S, runs the collective and samples T_E. Without no-ops, alpha = 1 makes all
-//! PEs start together, because the trigger takes i + j cycles to reach PE (i, j). With no-ops of probability p a write
-//! takes 1 / (1 - p) cycles, and alpha is adjusted until the starts are close together. The measured time is
-//! max T_E' - min T_S'; the prime converts a sample to the clock of the trigger:
+//! PE (0, 0) broadcasts a trigger; PE (i, j) samples its clock, T_R, when the trigger arrives. The PE then does alpha
+//! (M + N - i - j) writes, samples T_S, runs the collective and samples T_E. Without no-ops, alpha = 1 makes all PEs
+//! start together, because the trigger takes i + j cycles to reach PE (i, j). With no-ops of probability p a write
+//! takes 1 / (1 - p) cycles, and alpha is adjusted until the starts are close together. The measured time is max T_E' -
+//! min T_S'; the prime converts a sample to the clock of the trigger:
 //!
 //! ```text
 //! T' = T - (T_R - arrival(i, j))
@@ -31,8 +31,7 @@ pub struct Calibration {
     /// Greatest difference of two clocks, in cycles.
     pub clock_skew: u32,
     /// The calibration ends when all starts are within fewer cycles than this; the default is the paper's: 57 in a row
-    /// of
-    /// PEs, 129 on a grid.
+    /// of PEs, 129 on a grid.
     pub wanted_spread: Option<u32>,
     /// Greatest number of calibration runs; the run with the closest starts is used.
     pub most_runs: u32,

@@ -4,8 +4,8 @@
 //! [`Options`] may vary):
 //!
 //! * A router has five ports. A link carries one wavelet a cycle in each direction, over all colors together; a hop
-//!   takes
-//!   one cycle (P 2.2). The ramp between a router and its PE takes T_R cycles each way and one wavelet a cycle (P 2.2).
+//!   takes one cycle (P 2.2). The ramp between a router and its PE takes T_R cycles each way and one wavelet a cycle (P
+//!   2.2).
 //! * Each input port has a queue of finite depth for each color (M). A wavelet moves if the next queue had room at the
 //!   start of the cycle, so a queue of two keeps the full rate. A stalled color does not stall another.
 //! * A wavelet that is multicast moves to all of its ports in one cycle, or waits (M).
@@ -16,21 +16,18 @@
 //!   PE.
 //! * A PE does one element operation a cycle; its threads take turns. An operation with n sources takes max(1, n - 1)
 //!   cycles an element, and combines the sources in the order written. With a chunk, the operation does one step for
-//!   all
-//!   elements of the chunk before the next step; taking a chunk of a first source from the fabric is then a step too.
+//!   all elements of the chunk before the next step; taking a chunk of a first source from the fabric is then a step
+//!   too.
 //!
 //! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is `h`
 //! hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
 //! The simulator's cost depends on events: a PE is visited only in cycles in which one of its wavelets or operations
-//! may
-//! move, and not while it repeats the moves of its previous period (`steady`). Runs that hardly repeat continue block
-//! by
-//! block (`blocks`), with their state packed into bit masks if the program allows it (`packed`). No decision depends on
-//! values, so the simulation moves no values: they are computed afterwards, operation by operation, from the recorded
-//! moves
-//! (`moves`, `values`).
+//! may move, and not while it repeats the moves of its previous period (`steady`). Runs that hardly repeat continue
+//! block by block (`blocks`), with their state packed into bit masks if the program allows it (`packed`). No decision
+//! depends on values, so the simulation moves no values: they are computed afterwards, operation by operation, from the
+//! recorded moves (`moves`, `values`).
 
 mod blocks;
 mod data;
@@ -66,13 +63,11 @@ pub struct Options {
     pub start: Vec<u32>,
     pub seed: u64,
     /// Cycles after which the state of a PE is expected to repeat, so that the PE can be skipped; 0 disables this.
-    /// Results do
-    /// not depend on it.
+    /// Results do not depend on it.
     pub period: u32,
     /// Fewest PEs for which a run that rarely repeats continues in blocks of PEs. If its state can be packed, 64 PEs
     /// suffice, and blocks are used from the start if the program looks suitable. 0 runs every program in blocks from
-    /// the
-    /// start, `u32::MAX` none. Results do not depend on it.
+    /// the start, `u32::MAX` none. Results do not depend on it.
     pub blocks_from: u32,
     pub trace: TraceRequest,
 }

@@ -2,8 +2,7 @@
 //! each ramp the operations that sent or took wavelets. The log stores the order and counts, not the times.
 //!
 //! As all queues are first in, first out, this determines for every wavelet that an operation takes the operation and
-//! the
-//! element from which it came ([`sources`]).
+//! the element from which it came ([`sources`]).
 
 use std::collections::VecDeque;
 

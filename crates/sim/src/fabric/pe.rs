@@ -22,8 +22,7 @@ pub struct Thread {
     /// Number of elements of the operation; `element` is the index of the next one.
     len: u32,
     element: u32,
-    /// Number of elements that each step processes before the next step begins; `chunk_start` is the index of the first
-    /// one.
+    /// Number of elements that each step does before the next step begins; `chunk_start` is the first of them.
     chunk: u32,
     chunk_start: u32,
     /// Number of completed steps of the chunk; `work` is the number of all its steps. Each step takes one more source.
@@ -34,8 +33,7 @@ pub struct Thread {
     /// sources the first step takes one too.
     pairs: bool,
     /// 2 if the operation ends with a control wavelet that switches its color at all routers on the path, 1 if it
-    /// switches
-    /// the color at its own router, else 0.
+    /// switches the color at its own router, else 0.
     switches: u8,
     pace: u16,
     started: bool,
@@ -157,8 +155,7 @@ impl Thread {
         self.op == self.end
     }
 
-    /// Returns the number of elements that must be done before operation `op` of this thread can start, one a cycle at
-    /// most.
+    /// Returns the number of elements to do before operation `op` of this thread can start, at most one a cycle.
     pub fn elements_before(&self, program: &WaferProgram, op: usize) -> u64 {
         if op <= self.op as usize {
             return 0;
@@ -255,8 +252,7 @@ impl Thread {
 
     /// Returns the least number of cycles from a regular step to the next one.
     pub fn pace_after(&self, step: u8) -> u32 {
-        // Only the first step of an element must wait; in a chunk of several steps no regular step precedes a first
-        // one.
+        // Only the first step of an element waits; in a chunk of several steps no regular step precedes one.
         let is_followed_by_first = step + 1 == self.work && (self.work == 1 || self.chunk == 1);
         if is_followed_by_first { u32::from(self.pace) } else { 1 }
     }

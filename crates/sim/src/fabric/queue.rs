@@ -1,6 +1,5 @@
 //! All queues of the machine in flat tables: fixed slots, first in, first out. A wavelet is stored only as the cycle
-//! from
-//! which it may move; its data follow from the recorded moves (`moves`).
+//! from which it may move; its data follow from the recorded moves (`moves`).
 
 use unisono_base::narrow;
 
@@ -42,8 +41,7 @@ impl Wavelet {
     }
 }
 
-/// Pushes and pops of a queue between two routers in the last period: one bit for each cycle modulo the period. Used by
-/// `steady`.
+/// Pushes and pops of a queue between two routers in the last period: a bit for each cycle modulo it, for `steady`.
 #[derive(Clone, Copy, Default)]
 pub struct Ring {
     pub push: u16,
@@ -67,8 +65,7 @@ struct Head {
     first: u8,
     len: u8,
     capacity: u8,
-    /// Router row of the queue, relative to the first row of its PE; `feeder` is the row of the neighbor that sends,
-    /// likewise.
+    /// Router row of the queue, relative to its PE's first row; `feeder` is likewise the row of the sending neighbor.
     row: u8,
     feeder: u8,
     ring: Ring,

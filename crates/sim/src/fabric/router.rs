@@ -13,8 +13,7 @@ use super::{
 
 impl Machine<'_> {
     /// Moves at most one wavelet over each outgoing link; rows take turns as the first. `still` are the ports whose
-    /// neighbors
-    /// sleep ([`super::steady`]).
+    /// neighbors sleep ([`super::steady`]).
     #[inline]
     pub(super) fn visit_router(&mut self, pe: u32, still: u8, wakes: &mut Wakes) -> Result<(), SimError> {
         let arrived = std::mem::take(&mut self.arriving[pe as usize][(self.cycle % SOON) as usize]);
@@ -113,8 +112,7 @@ impl Machine<'_> {
             };
             if !room {
                 // The PE or router that pops from that queue marks this row as pending again, unless it popped in this
-                // cycle
-                // already; a sleeping neighbor does not mark it.
+                // cycle already; a sleeping neighbor does not mark it.
                 if still == 0 && !self.tables.queues.popped_in(outputs[out], cycle) {
                     self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
                 }
@@ -161,8 +159,7 @@ impl Machine<'_> {
         if !wavelet.is_control() {
             self.router_log.add(row, router_key(port, position), cycle);
         }
-        // The upstream neighbor can use the freed slot in the next cycle, in which this router may move its next
-        // wavelet.
+        // The upstream neighbor can use the freed slot in the next cycle; this router can move its next wavelet then.
         wakes.next();
         // If the queue was not full, the neighbor did not wait for this slot.
         if port != RAMP && still >> port & 1 == 0 && full {

@@ -1,25 +1,17 @@
 //! Skips repeated runs of cycles, PE by PE.
 //!
 //! A PE and its router are a state machine: their state at the end of a cycle follows from their state at its
-//! beginning,
-//! from the wavelets that neighbors send during the cycle, and from the neighbors' queues that had room when it began.
-//! The
-//! *state* consists of everything that decides their moves: queues with the times of their wavelets relative to the
-//! present
-//! cycle, the lengths of the neighbors' queues that they send to, router positions, turns, and the step of each thread
-//! in
-//! its operation, but not the number of elements that threads have done.
+//! beginning, from the wavelets that neighbors send during the cycle, and from the neighbors' queues that had room when
+//! it began. The *state* consists of everything that decides their moves: queues with the times of their wavelets
+//! relative to the present cycle, the lengths of the neighbors' queues that they send to, router positions, turns, and
+//! the step of each thread in its operation, but not the number of elements that threads have done.
 //!
 //! If a PE's state at cycle t equals its state one *period* before, the PE repeats the last period for as long as its
 //! neighbors do the same at their common queues as a period before. The PE then *sleeps*: it is not visited. Two
-//! neighbors
-//! that sleep repeat their common moves, because the period is the same for all PEs. A PE that is awake next to a
-//! sleeper
-//! compares its pushes to and pops from the sleeper, cycle by cycle, with those of a period before, which the [`Ring`]
-//! of
-//! each queue stores. At the first difference the sleeper wakes in the next cycle, because a push or a pop has its
-//! effect
-//! then. A sleeper also wakes before one of its operations ends.
+//! neighbors that sleep repeat their common moves, because the period is the same for all PEs. A PE that is awake next
+//! to a sleeper compares its pushes to and pops from the sleeper, cycle by cycle, with those of a period before, which
+//! the [`Ring`] of each queue stores. At the first difference the sleeper wakes in the next cycle, because a push or a
+//! pop has its effect then. A sleeper also wakes before one of its operations ends.
 //!
 //! A PE that wakes first accounts for whole periods (counts grow, times shift), then repeats the cycles of the last,
 //! incomplete period alone, with the rings instead of the neighbors. So nothing is approximated: all cycles, moves and
@@ -174,8 +166,7 @@ fn forget(bits: &mut u16, last: u32, cycle: u32, period: u32) {
 }
 
 impl Machine<'_> {
-    /// At the beginning of a cycle, wakes a PE or sends it to sleep. Adds to `visits` the neighbors that must be
-    /// visited too.
+    /// At the beginning of a cycle, wakes a PE or sends it to sleep; adds neighbors that must be visited to `visits`.
     pub(super) fn look(&mut self, pe: u32, visits: &mut Vec<u32>) -> Result<(), SimError> {
         let period = self.steady.period;
         if period == 0 {
@@ -249,8 +240,7 @@ impl Machine<'_> {
     }
 
     /// Returns the number of periods for which a PE can sleep, or `None` if its state is not that of a period before.
-    /// Fewer
-    /// than two periods do not pay.
+    /// Fewer than two periods do not pay.
     fn repeats(&self, pe: u32) -> Option<u32> {
         let s = &self.steady;
         let (then, period) = (s.naps[pe as usize].copied, s.period);
@@ -431,8 +421,7 @@ impl Machine<'_> {
         tally.last += cycles;
     }
 
-    /// Repeats the pushes that neighbors made a period before; `still` are the ports of these neighbors, which are not
-    /// visited.
+    /// Repeats the pushes that the neighbors at the ports `still`, which are not visited, made a period before.
     pub(super) fn feed(&mut self, pe: u32, still: u8) {
         let bit = self.steady.bit(self.cycle);
         let [_, rows, _] = self.pe_ranges(pe);

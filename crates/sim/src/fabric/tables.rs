@@ -98,8 +98,7 @@ impl Tables {
     }
 
     /// Adds the queues of one color at one router; `depths` are those of links, of the ramp into the router and of the
-    /// ramp
-    /// out of the router.
+    /// ramp out of the router.
     fn row(&mut self, route: &ColorRoute, row: u8, [depth, up, down]: [u32; 3]) -> Row {
         let positions = route.positions();
         let (mut rx, mut tx) = ([0; 4], [0; 4]);

@@ -1,14 +1,10 @@
 //! Values of a run: every operation is computed over its whole vector, from the elements that arrived in the run.
 //!
 //! The pairing of elements does not depend on values, so the simulation moves no values. Afterwards each operation
-//! takes
-//! the elements that arrived at its PE, as recorded, and reduces them in the order written, element by element: the
-//! same
-//! expressions as in the simulated run. An operation is computed when another operation needs the elements that it
-//! sent;
-//! operations of one PE are computed in the order of their times. Operations of two threads that access the same memory
-//! of
-//! a PE at the same time have no order, which is an error.
+//! takes the elements that arrived at its PE, as recorded, and reduces them in the order written, element by element:
+//! the same expressions as in the simulated run. An operation is computed when another operation needs the elements
+//! that it sent; operations of one PE are computed in the order of their times. Operations of two threads that access
+//! the same memory of a PE at the same time have no order, which is an error.
 
 use unisono_base::{interrupt::check, narrow};
 use unisono_lower::wafer::WaferProgram;
@@ -123,8 +119,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns a computation that must precede elements up to `end` of an operation and is not done, as
-    /// `(operation, end of its elements)`.
+    /// Returns a computation that must precede elements up to `end` of an operation and is not done, as `(operation,
+    /// end of its elements)`.
     fn needs(&self, op: u32, end: u32) -> Option<(u32, u32)> {
         let done = self.done[op as usize];
         if done == 0 {

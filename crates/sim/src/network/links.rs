@@ -13,8 +13,7 @@ pub(super) struct Wire {
     /// Index of the link among the inputs of `to`.
     input: u32,
     /// Index of the first of the link's queues. There are `inputs` queues for each virtual channel, one for each input
-    /// of the
-    /// node that the link leaves.
+    /// of the node that the link leaves.
     queues: u32,
     inputs: u32,
     /// Packets that wait for the link, plus packets that it sent whose buffer places are still occupied.
@@ -154,8 +153,7 @@ impl Packets<'_> {
     }
 
     /// Starts a packet on a link, or queues it for the link; returns true if it started. `from` is the link that
-    /// brought the
-    /// packet, `None` for packets of the node's own interface.
+    /// brought the packet, `None` for packets of the node's own interface.
     #[inline]
     pub(super) fn offer(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) -> bool {
         let at = hop.link as usize * usize::from(self.vcs) + usize::from(hop.vc);
@@ -319,8 +317,7 @@ impl Packets<'_> {
     }
 
     /// Reads the count of missing packets of an arriving packet's message, if the packet is at its destination, to load
-    /// it
-    /// into the cache.
+    /// it into the cache.
     #[inline]
     pub(super) fn read_arrival(&self, link: u32, packet: Packet) -> u32 {
         let is_there = self.wires[link as usize].to == packet.to;

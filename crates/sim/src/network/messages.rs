@@ -93,8 +93,7 @@ impl Messages {
         &mut self.sending[(at - self.base) as usize]
     }
 
-    /// Records that a packet's tail arrives at `time`; if it was the last missing packet, returns the message's arrival
-    /// time.
+    /// Records that a packet's tail arrives at `time`; after the last one, returns the message's arrival time.
     #[inline]
     pub fn arrive(&mut self, at: u32, time: u64) -> Option<u64> {
         let message = &mut self.arriving[(at - self.base) as usize];

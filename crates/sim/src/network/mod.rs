@@ -1,12 +1,9 @@
 //! Packets on a network: virtual cut-through with credits, driven by the same task graphs as [`crate::endpoint`].
 //!
 //! Ranks follow the rules of [`crate::endpoint`]. A message occupies its sender's CPU for the host overhead, is then
-//! posted
-//! to the sender's network interface, and occupies the receiver's CPU for the host overhead when its last packet has
-//! arrived
-//! completely. This module simulates a message between these two occupations. All times are picoseconds; events are
-//! ordered
-//! by (time, order of creation).
+//! posted to the sender's network interface, and occupies the receiver's CPU for the host overhead when its last packet
+//! has arrived completely. This module simulates a message between these two occupations. All times are picoseconds;
+//! events are ordered by (time, order of creation).
 //!
 //! * **Planes** are alike and independent, and every message is split evenly over them. One plane is simulated, with
 //!   ceil(bytes / planes) bytes of each message.
@@ -24,27 +21,23 @@
 //! * **Choice.** When its head arrives, a packet takes, of the hops that its routing allows, the one whose link has the
 //!   fewest packets ahead: those that wait for the link, and those that the link sent whose places are still occupied.
 //!   Between links of different speed, the time of these packets and one more, all of full length, decides. Packets
-//!   ahead
-//!   on a longer path count several times ([`unisono_machine::network::Routing::detour`]). The first of equal hops
-//!   wins.
+//!   ahead on a longer path count several times ([`unisono_machine::network::Routing::detour`]). The first of equal
+//!   hops wins.
 //! * **Order.** Packets that wait for a link form a queue for each input and each virtual channel of the link. When the
 //!   link is free, virtual channels with a packet and a credit take turns, and so do the inputs of one channel. No
 //!   packet waits behind a packet for another link.
 //! * **Interfaces.** An accelerator sends `send_machines` messages at a time, in the order in which they were posted;
 //!   each of these has one waiting packet, and makes the next packet when that one starts. So injection fills every
-//!   link
-//!   of the accelerator if it can, up to the bandwidth of its ports. If every link has its own machines, a message is
-//!   sent
-//!   by those of the first link that the routing names. Arriving packets are accepted at the rate of their link.
+//!   link of the accelerator if it can, up to the bandwidth of its ports. If every link has its own machines, a message
+//!   is sent by those of the first link that the routing names. Arriving packets are accepted at the rate of their
+//!   link.
 //! * A message has arrived when the tail of its last packet has arrived; packets may overtake each other. The receiving
 //!   rank notices this `signal_ns` later.
 //! * **Switches that compute** are ranks of the task graph after the accelerators' ranks. They have no host overhead. A
 //!   message that a switch receives or sends goes over a link between the two nodes, on virtual channel 0, and each
-//!   link
-//!   has its own send machines. A message is received completely, into unbounded memory, before it is reduced or
-//!   copied.
-//!   Results can leave after the latency of the switch. A sum that an accelerator requests and stores leaves later by a
-//!   signal plus the path to that accelerator and back (`stored.rs`).
+//!   link has its own send machines. A message is received completely, into unbounded memory, before it is reduced or
+//!   copied. Results can leave after the latency of the switch. A sum that an accelerator requests and stores leaves
+//!   later by a signal plus the path to that accelerator and back (`stored.rs`).
 //!
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
 
@@ -168,8 +161,7 @@ impl Interconnect {
     }
 
     /// Returns the network with each listed link slowed to a fraction of its rate, in every plane. The routing ignores
-    /// the
-    /// slow links. Returns `None` if the links then have too many different speeds.
+    /// the slow links. Returns `None` if the links then have too many different speeds.
     ///
     /// # Panics
     /// Panics if a link does not exist.
@@ -218,8 +210,7 @@ pub struct Run {
 
 impl Run {
     fn of_plane(hosts: endpoint::Run, packets: u64, hops: u64, link_packets: Vec<u64>) -> Self {
-        // A packet is made once, and each of its hops has three events: it starts, frees the link, and returns its
-        // credit.
+        // A packet is made once; each of its hops has three events: it starts, frees the link, and returns its credit.
         let events = hosts.events + packets + 3 * hops;
         Self { packets, hops, events, link_packets, hosts }
     }

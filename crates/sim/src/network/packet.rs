@@ -11,8 +11,7 @@ pub struct Packet {
     pub message: u32,
     pub to: u32,
     /// Packed fields, from the lowest bits: 6 bits for the virtual channel of arrival, 8 bits for the length class, 18
-    /// bits
-    /// for the choice that the source made.
+    /// bits for the choice that the source made.
     rest: u32,
 }
 
@@ -46,8 +45,7 @@ impl Packet {
     }
 }
 
-/// Time that a packet occupies a link, by the length class of the packet and the speed of the link. Class 0 is full
-/// packets.
+/// Time that a packet occupies a link, by the packet's length class and the link's speed. Class 0 is full packets.
 #[derive(Clone)]
 pub(super) struct Lengths {
     /// A row of 2^`shift` entries for each class; the first entries are the link speeds.

@@ -46,8 +46,7 @@ pub(super) struct Packets<'a> {
     pub(super) waiting: Waiting,
     pub(super) events: Events,
     pub(super) messages: Messages,
-    /// One interface for each accelerator, or for each link; if a rank of the graph is a switch, those of all links
-    /// follow.
+    /// One interface for each accelerator or link; if a rank of the graph is a switch, those of all links follow.
     pub(super) interfaces: Vec<Interface>,
     pub(super) per_link: bool,
     /// Latency of each node in picoseconds; empty unless a rank of the graph is a switch.

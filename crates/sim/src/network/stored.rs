@@ -1,6 +1,5 @@
 //! Sums of switches that an accelerator requests and stores to several nodes: the accelerator receives each sum and
-//! sends
-//! it back. In a task graph such a sum is a reduction followed by messages to several ranks.
+//! sends it back. In a task graph such a sum is a reduction followed by messages to several ranks.
 
 use unisono_base::TaskId;
 use unisono_lower::tasks::{Kind, TaskGraph};
@@ -8,8 +7,7 @@ use unisono_lower::tasks::{Kind, TaskGraph};
 use super::{Interconnect, Options};
 
 /// Returns the sends of such sums, in ascending order, with the additional delay of each in picoseconds: a signal plus
-/// the
-/// path from the switch to the accelerator and back.
+/// the path from the switch to the accelerator and back.
 pub(super) fn sends(graph: &TaskGraph, net: &Interconnect, options: &Options) -> Vec<(u32, u64)> {
     let Interconnect { plane, timing, computing, .. } = net;
     let mut found = Vec::new();

@@ -1,8 +1,7 @@
 //! Packets that wait for links: a queue for each link, virtual channel and input, and the turns of the inputs.
 //!
 //! Packets are stored in the queues by value, in linked chunks, so that a long queue is read in order. The nonempty
-//! queues
-//! of a channel form a ring; the first queue of the ring sends next.
+//! queues of a channel form a ring; the first queue of the ring sends next.
 
 use super::packet::Packet;
 

@@ -17,8 +17,7 @@ use super::{
 const MOST_COLORS: u32 = NO_COLOR.trailing_zeros();
 
 impl Packed {
-    /// Packs a machine at the beginning of a cycle in which no PE sleeps; returns `None` if the program cannot be
-    /// packed.
+    /// Packs a machine at the beginning of a cycle in which no PE sleeps; `None` if the program cannot be packed.
     pub fn new(m: &Machine<'_>, now: u32) -> Option<Self> {
         if !is_plain(m) {
             return None;

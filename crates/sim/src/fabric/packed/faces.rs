@@ -6,8 +6,7 @@ use super::{
 };
 
 /// Words of a PE: one for each port to a neighbor, with the colors that left by it; [`FULL`], with the colors whose
-/// queue
-/// is full; and [`NEARLY`], with the colors whose queue has one free slot.
+/// queue is full; and [`NEARLY`], with the colors whose queue has one free slot.
 const FIELDS: usize = 6;
 const FULL: usize = 4;
 const NEARLY: usize = 5;

@@ -90,8 +90,7 @@ pub struct Group {
     /// Room in the queues of the ramp from the PE to the router.
     pub ramp_room: Counters,
     /// Colors that go to each port; `several` are those that go to several ports, `from_ramp` those that come from the
-    /// PE,
-    /// and `present` all colors of a router.
+    /// PE, and `present` all colors of a router.
     pub rows_to: [Lanes; RAMP + 1],
     pub several: Lanes,
     pub from_ramp: Lanes,
@@ -113,8 +112,8 @@ pub struct Group {
     pub flips: u32,
     pub paced: u32,
     /// Number of consecutive cycles up to the present in which nothing happened and no wavelet waited at a router. If
-    /// it
-    /// exceeds [`AHEAD`], no wavelet is on a ramp either, and nothing happens before a wavelet arrives from a neighbor.
+    /// it exceeds [`AHEAD`], no wavelet is on a ramp either, and nothing happens before a wavelet arrives from a
+    /// neighbor.
     pub quiet: u32,
 }
 
@@ -133,8 +132,7 @@ pub struct Slot {
     pub flip_sends: Lanes,
     pub left: Lanes,
     /// First cycle in which the next step may be done; `pace` is the number of cycles from that step to the next one.
-    /// Read
-    /// only in slots that are [`Group::paced`].
+    /// Read only in slots that are [`Group::paced`].
     pub earliest: Lanes,
     pub pace: Lanes,
     pub flip_pace: Lanes,

@@ -3,20 +3,16 @@
 //!
 //! If every color of a router has one position and one input, no wavelet is stored: a queue is the number of its
 //! wavelets. This number changes by at most 1 up and down in a cycle, so the queues of all colors of a router are
-//! counted
-//! together ([`group::Counters`]). The colors that can move in a cycle are those that wait and whose next queue is not
-//! full. A bit is the same color at all routers. A PE reads the state that its neighbors published in the previous
-//! cycle
-//! ([`faces`]): the colors that left over each link, the queues that were full, and the queues that had one free slot,
-//! which the PE itself may have filled since. Its own moves are words that it reads in a later cycle: a wavelet arrives
-//! at
-//! the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R` cycles after it left the router.
+//! counted together ([`group::Counters`]). The colors that can move in a cycle are those that wait and whose next queue
+//! is not full. A bit is the same color at all routers. A PE reads the state that its neighbors published in the
+//! previous cycle ([`faces`]): the colors that left over each link, the queues that were full, and the queues that had
+//! one free slot, which the PE itself may have filled since. Its own moves are words that it reads in a later cycle: a
+//! wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R` cycles after it left the
+//! router.
 //!
 //! Operations do many steps with the same masks ([`group::Slot`]). The state of a thread is looked up when its
-//! operation
-//! begins, ends, or reaches the end of a chunk. A group of PEs in which nothing happens is skipped until a wavelet
-//! arrives
-//! from a neighbor ([`group::Group::quiet`]).
+//! operation begins, ends, or reaches the end of a chunk. A group of PEs in which nothing happens is skipped until a
+//! wavelet arrives from a neighbor ([`group::Group::quiet`]).
 //!
 //! The order of the wavelets is not recorded either. A router's color has one input, so its log is its number of moves,
 //! which equals the number of elements of the operations that sent on this color ([`unpack`]). If all operations on a
@@ -53,8 +49,7 @@ struct Packed {
     /// Bit of the color of each queue of a ramp.
     bit_of: Vec<u8>,
     /// Sum over moves of the cycle of the move minus the cycle from which it was possible, modulo 2^64. After a move
-    /// over a
-    /// link a wavelet counts as possible from the cycle of that move.
+    /// over a link a wavelet counts as possible from the cycle of that move.
     stalls: u64,
 }
 

@@ -1,8 +1,7 @@
 //! Computes the event counts of a packed run after its end.
 //!
 //! All wavelets that were sent have passed all routers on their paths, so the moves of a router's color are the
-//! elements
-//! of the operations that sent on this color.
+//! elements of the operations that sent on this color.
 
 use unisono_base::narrow;
 
@@ -20,8 +19,7 @@ use super::{
 
 impl Packed {
     /// Writes the counts of the whole run to the machine. Returns an error if a wavelet is left over; the caller then
-    /// runs
-    /// the program unpacked for an exact description.
+    /// runs the program unpacked for an exact description.
     pub fn unpack(self, m: &mut Machine<'_>) -> Result<(), SimError> {
         if let Some((pe, count)) = self.groups.iter().find_map(left_over) {
             let (row, col) = m.program.grid.row_col(pe);

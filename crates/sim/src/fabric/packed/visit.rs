@@ -21,8 +21,7 @@ use super::{
 pub struct Cycle {
     pub at: u32,
     /// Index of the word of [`Group::to_router`] with the wavelets that arrive now; `sent` is the index for wavelets
-    /// that
-    /// leave now. `handed` and `moved` are the same for [`Group::to_pe`].
+    /// that leave now. `handed` and `moved` are the same for [`Group::to_pe`].
     routed: usize,
     sent: usize,
     handed: usize,
@@ -84,8 +83,7 @@ impl Moves {
 #[expect(clippy::needless_range_loop, reason = "a lane has the same number in many arrays")]
 impl Group {
     /// Moves wavelets through the routers, at most one over each outgoing link. Returns the union of the bits of all
-    /// arrivals
-    /// and departures, and the colors that left the ramps to the routers.
+    /// arrivals and departures, and the colors that left the ramps to the routers.
     #[inline(always)]
     pub fn move_wavelets(
         &mut self,
@@ -98,8 +96,7 @@ impl Group {
         for n in 0..LANES {
             came[n] |= view.arrive[0][n] | view.arrive[1][n] | view.arrive[2][n] | view.arrive[3][n];
             for port in 0..RAMP {
-                // If the queue had one free slot, a wavelet that this router sent there in the last cycle has filled
-                // it.
+                // If the queue had one free slot, a wavelet that this router sent there in the last cycle filled it.
                 full[n] |= self.rows_to[port][n] & (view.full[port][n] | view.nearly[port][n] & view.left[port][n]);
             }
         }
@@ -211,8 +208,7 @@ impl Group {
     }
 
     /// Does one step of each chosen thread; `any` is the union of the threads' bits. Returns the lanes in which a
-    /// thread's
-    /// state must be looked up.
+    /// thread's state must be looked up.
     #[inline(always)]
     fn do_steps(
         &mut self,
@@ -286,9 +282,7 @@ fn any_of(lanes: &Lanes) -> u32 {
     lanes.iter().fold(0, |any, bits| any | bits)
 }
 
-/// Returns the first bit of `bits` at or after a position, or else its lowest bit; `from` has all bits from that
-/// position
-/// on.
+/// Returns the first bit of `bits` in `from`, which has all bits from a position on; else the lowest bit of `bits`.
 #[inline(always)]
 fn first_in_turn(bits: u32, from: u32) -> u32 {
     let later = bits & from;

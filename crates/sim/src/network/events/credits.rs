@@ -1,6 +1,5 @@
 //! Returning credits. While a link waits for credits, each return is an event; otherwise returns are only counted, when
-//! a
-//! credit count is read.
+//! a credit count is read.
 
 use super::{super::packets::LAST, CREDIT, Events, Lane, NEVER, Place, key};
 

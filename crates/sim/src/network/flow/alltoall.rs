@@ -1,35 +1,25 @@
-//! An alltoall by flows: every accelerator r sends a block to every other one, as message k to accelerator (r + k) mod
-//! N.
+//! An alltoall by flows: message k of each accelerator r is a block for accelerator (r + k) mod N.
 //!
 //! **Order.** Accelerators send their messages in the order of k, so all of them load the links to the same neighbors
-//! at
-//! the same time, and a link idles before its first messages are sent. The shifts k are cut into windows of consecutive
-//! shifts, and the load of each window on each link is summed over all pairs. Buffers are unbounded, so an accelerator
-//! sends
-//! a window as fast as its own links allow. From the begin of a window, a link works without pause on messages of this
-//! and
-//! later windows. The link ends at the maximum, over windows w, of begin(w) + load(w) + load(w + 1) + ... (Lindley,
-//! "The
-//! theory of queues with a single server", 1952).
+//! at the same time, and a link idles before its first messages are sent. The shifts k are cut into windows of
+//! consecutive shifts, and the load of each window on each link is summed over all pairs. Buffers are unbounded, so an
+//! accelerator sends a window as fast as its own links allow. From the begin of a window, a link works without pause on
+//! messages of this and later windows. The link ends at the maximum, over windows w, of begin(w) + load(w) + load(w +
+//! 1) + ... (Lindley, "The theory of queues with a single server", 1952).
 //!
 //! **Whole messages.** If accelerators forward messages of others and no switch does, accelerators get out of step. If
 //! there are few enough messages, they are simulated one by one (`whole.rs`), and only the busiest link is computed
-//! here.
-//! The rest of this text is about all other cases.
+//! here. The rest of this text is about all other cases.
 //!
 //! **Own links.** On a grid an accelerator's links also carry messages that it forwards. The queues of a link take
 //! turns, so the accelerator's own messages get at least their turn. The time of a window is the smaller of two: the
-//! load of
-//! its own messages plus the load that already waits for the link, or the load of its own messages times the number of
-//! turns
-//! in a round. The next window waits for the slowest of its links, because few messages are sent at a time; a window
-//! has at
-//! least as many shifts as an accelerator has sending machines.
+//! load of its own messages plus the load that already waits for the link, or the load of its own messages times the
+//! number of turns in a round. The next window waits for the slowest of its links, because few messages are sent at a
+//! time; a window has at least as many shifts as an accelerator has sending machines.
 //!
 //! **Choice.** If a routing offers several hops, packets take the link with the fewest packets ahead of them. Flows are
 //! first split evenly, and then by weights that decrease with the load of a link, so that alternative links become
-//! evenly
-//! loaded, as long as this reduces the load of the busiest link.
+//! evenly loaded, as long as this reduces the load of the busiest link.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{
@@ -50,8 +40,7 @@ const FEW_WINDOWS: u32 = 32;
 /// Number of times that flows are split again by the load of links; [`FEW_SPLITS`] for such large networks.
 const SPLITS: u32 = 6;
 const FEW_SPLITS: u32 = 2;
-/// Number of sampled accelerators whose own links are examined; [`WALKS`] is the number of random paths per
-/// accelerator.
+/// Number of sampled accelerators whose own links are examined; [`WALKS`] is the number of random paths from each.
 const MOST_SAMPLED: u32 = 256;
 const WALKS: u32 = 64;
 /// Stands for an accelerator's own interface among the inputs of its links.
@@ -126,8 +115,7 @@ fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit>
 }
 
 /// Sets the weights that load alternative links most evenly: those of the split with the least load on the busiest
-/// link.
-/// Returns the latency of the longest path in picoseconds.
+/// link. Returns the latency of the longest path in picoseconds.
 fn weigh(net: &Interconnect, link_shares: &mut LinkShares, bandwidths: &[f64], splits: u32) -> u64 {
     let all = net.plane.accelerators();
     let (mut latency, mut least, mut best) = (0, f64::INFINITY, Vec::new());

@@ -1,6 +1,5 @@
 //! The load that flows to one accelerator put on each link, if every node splits them by the weights of the links to
-//! the
-//! next nodes.
+//! the next nodes.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop};
@@ -37,8 +36,7 @@ pub(super) struct LinkShares<'a> {
     /// States whose share is complete.
     ready: Vec<u32>,
     /// For each source and each choice of a route: the choice, the source, and the fraction of its flow that takes it.
-    /// Sorted
-    /// by choice.
+    /// Sorted by choice.
     sources: Vec<(u32, u32, f64)>,
     hops: Vec<Hop>,
 }
@@ -52,8 +50,7 @@ impl<'a> LinkShares<'a> {
         Self { net, vcs, weights, known, round: 0, states, edges, ready, sources, hops }
     }
 
-    /// Follows a flow of 1 from each source, and reports loads to `load`; returns the longest path's latency in
-    /// picoseconds.
+    /// Follows a flow of 1 from each source, and reports loads to `load`; returns the longest path's picoseconds.
     pub fn add(&mut self, to: u32, from: impl Iterator<Item = u32>, mut load: impl FnMut(u32, f64)) -> u64 {
         let mut sources = std::mem::take(&mut self.sources);
         sources.clear();

@@ -1,10 +1,8 @@
 //! Max-min fair rates of flows over links, by progressive filling.
 //!
 //! All rates rise together until a link is full; the flows over this link keep their rate, and the other rates continue
-//! to
-//! rise (Bertsekas, Gallager, "Data networks", section 6.5.2). A flow with rate r loads each of its links with r times
-//! its
-//! share on that link.
+//! to rise (Bertsekas, Gallager, "Data networks", section 6.5.2). A flow with rate r loads each of its links with r
+//! times its share on that link.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

@@ -1,15 +1,12 @@
 //! Models traffic as flows that share links, for networks that are too large for packets, and for comparison.
 //!
 //! A message is a flow. It is split over the hops that the routing offers at each node, and evenly over the choices of
-//! its
-//! source (ECMP). Buffers are unbounded and packets have no length. The latency of the longest path and the overheads
-//! of
-//! both hosts are added to the transfer time.
+//! its source (ECMP). Buffers are unbounded and packets have no length. The latency of the longest path and the
+//! overheads of both hosts are added to the transfer time.
 //!
 //! * [`alltoall`]: messages in the order in which they are posted.
 //! * [`permutation`]: all flows at once. Hops share a flow evenly, links are shared max-min fairly, and rates are found
-//!   by
-//!   progressive filling, which is repeated whenever flows have ended.
+//!   by progressive filling, which is repeated whenever flows have ended.
 
 mod alltoall;
 mod link_shares;
@@ -90,8 +87,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
     let all_ps = bytes * net.timing.links[0].ps_per_byte;
     // Remaining fraction of each flow. Times are in units of `all_ps`: the time of a whole flow on a link of the
-    // machine's
-    // own bandwidth.
+    // machine's own bandwidth.
     let mut left: Vec<f64> = to.iter().zip(0..).map(|(&to, from)| if to == from { 0.0 } else { 1.0 }).collect();
     let mut ended = vec![0.0; to.len()];
     let mut now = 0.0;

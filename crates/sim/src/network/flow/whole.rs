@@ -1,12 +1,9 @@
 //! An alltoall simulated by packets, with one packet for each message.
 //!
 //! If accelerators forward the messages of others, as on a mesh or a torus, accelerators in the middle forward more
-//! than
-//! those at the edge and fall behind with their own messages. Each accelerator then sends at its own pace, which
-//! windows
-//! common to all accelerators cannot represent. A packet's head continues before its tail arrives, so a message takes
-//! as
-//! long in one packet as in many.
+//! than those at the edge and fall behind with their own messages. Each accelerator then sends at its own pace, which
+//! windows common to all accelerators cannot represent. A packet's head continues before its tail arrives, so a message
+//! takes as long in one packet as in many.
 
 use std::sync::Arc;
 
@@ -19,8 +16,7 @@ use crate::network::{Interconnect, Options, Run, Timing, TrafficEstimate, run};
 const MOST_HOPS: f64 = 33_554_432.0;
 
 /// Simulates the messages one by one. Returns `None` if every accelerator sends all of its messages at the same time,
-/// if
-/// the network has switches, or if there are too many messages.
+/// if the network has switches, or if there are too many messages.
 pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     let all = net.plane.accelerators();
     let others = all.saturating_sub(1);

@@ -1,16 +1,11 @@
 //! Runs one simulation on several threads, with the results of one thread.
 //!
 //! The nodes of a plane are divided into regions ([`partition`]). A thread executes the events of one region, those of
-//! its
-//! ranks and of its packets, for a window of time. The window is not longer than the latency of any link between
-//! regions,
-//! so an event of another region has no effect in the same window (Chandy, Misra, "Distributed simulation", 1979).
-//! Between
-//! windows the threads synchronize. They compute the order in which one thread would have created the events
-//! ([`order`]),
-//! and take the events that other regions sent ([`border`]). So events of the same time happen in the same order as on
-//! one
-//! thread, and all results are equal.
+//! its ranks and of its packets, for a window of time. The window is not longer than the latency of any link between
+//! regions, so an event of another region has no effect in the same window (Chandy, Misra, "Distributed simulation",
+//! 1979). Between windows the threads synchronize. They compute the order in which one thread would have created the
+//! events ([`order`]), and take the events that other regions sent ([`border`]). So events of the same time happen in
+//! the same order as on one thread, and all results are equal.
 //!
 //! If a run fails or cannot be divided, one thread runs it and reports the reason. Every thread has tables of the whole
 //! plane, and of all ranks and tasks of the graph; estimates of memory count them for each.

@@ -1,13 +1,10 @@
 //! The order in which one thread would create all events, when regions create them concurrently.
 //!
 //! Events of the same time happen in the order in which they were created. Each region logs the events that happened in
-//! a
-//! window and created other events, with their keys. All logs merged by key are the order in which one thread executes
-//! these
-//! events, so the k-th event that they create gets stamp k, counted after the stamps of earlier windows. An event may
-//! precede an event of its region that was created earlier (ranks have events in the past); it is logged at the
-//! position at
-//! which the region executed it, so a log is merged by the greatest key up to each of its entries.
+//! a window and created other events, with their keys. All logs merged by key are the order in which one thread
+//! executes these events, so the k-th event that they create gets stamp k, counted after the stamps of earlier windows.
+//! An event may precede an event of its region that was created earlier (ranks have events in the past); it is logged
+//! at the position at which the region executed it, so a log is merged by the greatest key up to each of its entries.
 
 /// Flag of `Entry::order`: an event of ranks, which follows the packets' events of the same time.
 const OF_RANKS: u64 = 1 << 63;
@@ -83,8 +80,7 @@ impl Log {
 
 /// The order of the stamps that all regions made in a window.
 pub(in super::super) struct Order {
-    /// Number of stamps made before the window, for packets' and for ranks' events; `made` counts those made in the
-    /// window.
+    /// Number of stamps before the window, for packets' and for ranks' events; `made` counts those of the window.
     before: [u64; 2],
     made: [u32; 2],
     /// Position of each stamp among those of all regions, by region and by kind of event.
@@ -125,8 +121,7 @@ impl Order {
         let stamp = if entry.order & IN_WINDOW == 0 {
             number
         } else {
-            // Stamps of packets' events begin at 1. The entry that created this event precedes it, so it has been
-            // merged.
+            // Stamps of packets' events begin at 1. The entry that created this event was merged before it.
             let first = self.before[kind] + u64::from(kind == 0);
             first + u64::from(self.places[region][kind][number as usize])
         };

@@ -1,5 +1,4 @@
-//! Regions of a plane: each node is in one region, and links between regions have latency, so that regions can run
-//! ahead.
+//! Regions of a plane: each node is in one; links between regions have latency, so that regions can run ahead.
 
 use unisono_base::{TaskId, interrupt::poll, narrow};
 use unisono_lower::tasks::{Kind, TaskGraph};
@@ -25,10 +24,8 @@ pub(super) const MOST: usize = 1 << (30 - PLACE_BITS);
 
 impl Regions {
     /// Divides a plane among `count` threads. Returns `None` if the run cannot be divided: for fewer than two regions,
-    /// with
-    /// traces or reported departures, with switches that compute, with messages of very many lengths, or if links have
-    /// no
-    /// latency.
+    /// with traces or reported departures, with switches that compute, with messages of very many lengths, or if links
+    /// have no latency.
     pub fn new(graph: &TaskGraph, interconnect: &Interconnect, options: &Options, count: usize) -> Option<Self> {
         let Interconnect { plane, timing, .. } = interconnect;
         let count = super::most(interconnect, count);
@@ -53,8 +50,7 @@ impl Regions {
 }
 
 /// Returns the region of each node. Accelerators are divided into equal ranges of their numbers. A switch is in the
-/// region
-/// of most of its neighbors; among several such regions, in the one with the fewest switches.
+/// region of most of its neighbors; among several such regions, in the one with the fewest switches.
 #[expect(clippy::cast_possible_truncation, reason = "a region has 8 bits")]
 fn nodes(interconnect: &Interconnect, count: usize) -> Vec<u8> {
     const NONE: u8 = u8::MAX;
