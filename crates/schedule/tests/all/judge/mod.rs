@@ -1,12 +1,12 @@
-//! An independent judge of the proof: random tiny schedules, right and damaged, whose verdict comes from their
-//! interleavings and not from `verify`, with which this shares no code.
+//! An independent judge of the proof: random tiny schedules, right and damaged, whose verdict is computed from their
+//! interleavings. The judge shares no code with `verify`.
 //!
 //! # Right
 //! A schedule is right if, in every interleaving of its lanes and at every granularity (elements, whole instructions,
 //! any chunks between):
 //! 1. no lane waits forever;
 //! 2. nothing is read that was not written, even if the value is never used;
-//! 3. no two lanes touch one place in an undefined order, one of them writing;
+//! 3. no two lanes access the same place, at least one writing, in an undefined order;
 //! 4. at the end each required output element holds exactly the required contributions, once, of one input element, in
 //!    an order that the operator allows. A value that no output needs may be anything.
 //!
@@ -60,7 +60,7 @@ use unisono_schedule::{
     verify::{Method, Proof, verify},
 };
 
-/// The outcome of one schedule, in words that are counted.
+/// The outcome of one schedule; `words` is the key under which it is counted.
 pub struct Outcome {
     pub words: String,
     /// True if the two judges, or the two methods of the proof, contradict each other.
@@ -274,7 +274,7 @@ fn draw(r: &mut Random) -> Draft {
     }
 }
 
-// Two halves, for two cores.
+// The schedules are tested in two halves, for two cores.
 #[test]
 fn verify_agrees_with_all_interleavings() {
     agrees_with_all_interleavings(0);
