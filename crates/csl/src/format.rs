@@ -30,7 +30,7 @@ pub const CSL: Csl = Csl {
     write: emit,
 };
 
-/// The project of [`CSL`] with functions that measure the time.
+/// Project of [`CSL`] with functions that measure the time.
 pub const CSL_MEASURED: Csl = Csl {
     about: About {
         name: "csl-measured",
@@ -41,7 +41,7 @@ pub const CSL_MEASURED: Csl = Csl {
     write: emit_measured,
 };
 
-/// The collective as modules that a user's CSL program imports.
+/// Collective as modules that a user's CSL program imports.
 pub const CSL_MODULE: Csl = Csl {
     about: About {
         name: "csl-module",
@@ -67,7 +67,7 @@ fn adapted(file: &File, placement: &GridPlacement, target: &SdkTarget) -> Result
     target.needs.adapt(placed).map_err(|e| Refused::new(NAME, e))
 }
 
-/// Returns the wafer program that is emitted for a file, and the target for its wafer.
+/// Returns the wafer program emitted for a file, and the target for its wafer.
 fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> {
     let (wafer, placement) = on_wafer(proven.file())?;
     let target = SdkTarget::of(wafer.architecture);
@@ -94,7 +94,7 @@ impl Emitter for Csl {
         self.about
     }
 
-    /// The chunk of [`SdkTarget::needs`], so that models predict the time of the emitted program.
+    /// Chunk of [`SdkTarget::needs`], so that models predict the time of the emitted program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

@@ -8,7 +8,7 @@
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 
-/// Returns true if an operation takes elements of several fabric sources in turns, through memory: three or more
+/// Returns whether an operation takes elements of several fabric sources in turns, through memory: three or more
 /// sources do not fit into one vector operation, nor do two sources that are taken several elements at a time.
 pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();

@@ -6,10 +6,10 @@
 use unisono_lower::wafer::Needs;
 use unisono_machine::Architecture;
 
-/// The resources of a project. Ids are assigned in the order of these lists.
+/// Resources of a project. Ids are assigned in the order of these lists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
-    /// The SDK and the machine, as emitted files name them.
+    /// SDK and machine, as emitted files name them.
     pub name: &'static str,
     /// Name of the machine alone; `system` is the computer that contains it.
     pub wafer: &'static str,

@@ -6,7 +6,7 @@ use unisono_csl as csl;
 use unisono_formats::{Emitter, Importer, chakra, goal, registers};
 use unisono_gpu::{msccl, mscclpp};
 
-/// The formats that are written, sorted by name.
+/// Formats that are written, sorted by name.
 pub const EMITTERS: &[&dyn Emitter] = &[
     &chakra::AstraSim,
     &chakra::Chakra,
@@ -19,8 +19,8 @@ pub const EMITTERS: &[&dyn Emitter] = &[
     &registers::Registers,
 ];
 
-/// The formats of schedules that are read, sorted by name.
+/// Formats of schedules that are read, sorted by name.
 pub const IMPORTERS: &[&dyn Importer] = &[&msccl::MscclXml, &mscclpp::MscclPp, &registers::Registers];
 
-/// The formats of programs that are read here, in addition to those of [`unisono_workload::read`].
+/// Formats of programs read here, in addition to those of [`unisono_workload::read`].
 pub const PROGRAM_FORMATS: &[unisono_workload::Format] = &[goal::FORMAT];

@@ -14,7 +14,7 @@ use unisono_fabric::{Network, Topology};
 /// Greatest length of a request in bytes.
 const LONGEST: usize = 1000;
 
-/// The control socket and its clients.
+/// Control socket and its clients.
 pub struct Control {
     listener: UnixListener,
     clients: Vec<Client>,
@@ -45,12 +45,12 @@ impl Control {
         [self.listener.as_raw_fd()].into_iter().chain(clients)
     }
 
-    /// Returns true if a client has not read its whole answer yet.
+    /// Returns whether a client has not read its whole answer yet.
     pub fn is_busy(&self) -> bool {
         self.clients.iter().any(|client| client.answer.is_some())
     }
 
-    /// Reads requests and writes answers without waiting; returns true if a request ends the fabric.
+    /// Reads requests and writes answers without waiting; returns whether a request ends the fabric.
     pub fn serve(&mut self, topology: &Topology, network: &mut Network) -> bool {
         while let Ok((stream, _)) = self.listener.accept() {
             if stream.set_nonblocking(true).is_ok() {
@@ -79,7 +79,7 @@ impl Control {
 }
 
 impl Client {
-    /// Reads the available bytes; returns true if the request is complete, `None` if the client must be dropped.
+    /// Reads the available bytes; returns whether the request is complete, `None` if the client must be dropped.
     fn read(&mut self) -> Option<bool> {
         let mut part = [0; LONGEST];
         match self.stream.read(&mut part) {
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// Writes as many bytes as the socket accepts; returns true if bytes remain to be written.
+    /// Writes as many bytes as the socket accepts; returns whether bytes remain to be written.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         match self.stream.write(answer) {

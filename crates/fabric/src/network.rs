@@ -19,9 +19,9 @@ pub const FRAMING: usize = 38;
 /// One direction of a cable.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// The node that sends.
+    /// Node that sends.
     pub from: usize,
-    /// The node that receives.
+    /// Node that receives.
     pub to: usize,
     /// True if the port transfers packets; false while its cable is down.
     pub up: bool,
@@ -79,7 +79,7 @@ impl PartialEq for Arrival {
 
 impl Eq for Arrival {}
 
-/// The ports of a network, and the packets in transit.
+/// Ports of a network, and the packets in transit.
 pub struct Network {
     /// Two ports for each cable of the topology, in the order of cables.
     pub ports: Vec<Port>,

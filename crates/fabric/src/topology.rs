@@ -23,11 +23,11 @@ pub struct Cable {
 /// Nodes, hosts first, and the cables between them.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
-    /// The names of all nodes.
+    /// Names of all nodes.
     pub names: Vec<String>,
-    /// The number of hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// The cables; two nodes are joined by one cable at most.
+    /// Cables; two nodes are joined by one cable at most.
     pub cables: Vec<Cable>,
 }
 

@@ -34,7 +34,7 @@ impl Refused {
     }
 }
 
-/// The contents of a file.
+/// Contents of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Contents {
     Text(String),

@@ -2,7 +2,7 @@
 
 use crate::{Form, Random, plan_bytes};
 
-/// The seeds of a target, and the words that they contain.
+/// Seeds of a target, and the words that they contain.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
     pub seeds: Vec<Vec<u8>>,

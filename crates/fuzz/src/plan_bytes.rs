@@ -32,7 +32,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()))
 }
 
-/// The parts of a file; `rows` are the positions of the programs' rows in the header.
+/// Parts of a file; `rows` are the positions of the programs' rows in the header.
 pub struct Parts {
     preamble: Vec<u8>,
     header: Vec<u8>,

@@ -15,7 +15,7 @@ use crate::{
     mutate::Pool,
 };
 
-/// Number of inputs that are kept for each kind of fault.
+/// Number of inputs kept for each kind of fault.
 const KEPT_OF_A_KIND: u32 = 3;
 /// Greatest length of an input that becomes a seed.
 const LONGEST_SEED: usize = 16 << 10;
@@ -31,7 +31,7 @@ pub struct Tally {
     pub edges: (usize, usize),
 }
 
-/// The folders in which a session keeps its files.
+/// Folders in which a session keeps its files.
 pub struct Folders {
     root: PathBuf,
 }

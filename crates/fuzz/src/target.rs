@@ -1,6 +1,6 @@
 //! The description of a fuzz target.
 
-/// The kind of a target's inputs, which determines the changes to them.
+/// Kind of a target's inputs, which determines the changes to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Words, numbers and lines.
@@ -21,7 +21,7 @@ pub struct FuzzTarget {
     pub seeds: &'static [(&'static str, &'static str)],
     /// Number of changed inputs in a long run of the tests. A usual run takes a fifth of them.
     pub quick_runs: u32,
-    /// Runs one input; returns true if the input was accepted. Panics if a property is violated.
+    /// Runs one input; returns whether the input was accepted. Panics if a property is violated.
     pub run: fn(&[u8]) -> bool,
 }
 

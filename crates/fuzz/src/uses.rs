@@ -41,7 +41,7 @@ pub fn read<T>(outcome: Result<T, impl std::fmt::Display>) -> Option<T> {
         .ok()
 }
 
-/// Applies [`file`] to a file that was read; returns true if reading succeeded.
+/// Applies [`file`] to a file that was read; returns whether reading succeeded.
 pub fn read_file(outcome: Result<File, impl std::fmt::Display>) -> bool {
     read(outcome).inspect(file).is_some()
 }

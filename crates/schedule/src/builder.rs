@@ -32,14 +32,14 @@ pub struct Builder {
     collective: Collective,
     origin: String,
     phases: Vec<String>,
-    /// The index of each name in `phases`.
+    /// Index of each name in `phases`.
     phase_ids: FxHashMap<String, usize>,
     phase: u16,
     scratch: Vec<u32>,
     instrs: Vec<Instr>,
     /// `(node, lane of the node)` of each instruction, in order of insertion.
     places: Vec<(NodeId, u32)>,
-    /// The instruction added before each one on its node, or [`NOTHING`]; `last` is the last one of each node.
+    /// Instruction added before each one on its node, or [`NOTHING`]; `last` is the last one of each node.
     previous: Vec<InstrId>,
     last: Vec<InstrId>,
     operands: Vec<PackedOperand>,
@@ -47,7 +47,7 @@ pub struct Builder {
     bounded: Vec<(StreamId, u32)>,
     sinks: Vec<NodeId>,
     deps: Vec<(InstrId, InstrId)>,
-    /// The points in the instruction table at which all lanes of each node meet.
+    /// Points in the instruction table at which all lanes of each node meet.
     joins: Vec<InstrId>,
     error: Option<BuildError>,
     keeps_unused: bool,

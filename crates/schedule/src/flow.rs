@@ -12,7 +12,7 @@ use crate::{
     well_formed,
 };
 
-/// The range of a stream that one instruction pushes or pops; its length is that of the instruction.
+/// Range of a stream that one instruction pushes or pops; its length is that of the instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
     /// First element of the range, counted from the start of the stream.
@@ -198,8 +198,8 @@ fn rows(starts: &[u32], id: StreamId) -> Range<usize> {
     starts[id.index()] as usize..starts[id.index() + 1] as usize
 }
 
-/// The numbers of elements pushed to and popped from each stream, during a pass over a well-formed schedule in any
-/// order that keeps the order of each lane.
+/// Numbers of elements pushed to and popped from each stream, during a pass over a well-formed schedule in any order
+/// that keeps the order of each lane.
 pub(crate) struct Passed {
     /// Number of elements pushed to each stream.
     pub pushed: Vec<u32>,

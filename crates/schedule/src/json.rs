@@ -61,7 +61,7 @@ pub struct NodeProgram {
     lanes: Vec<Vec<Combine>>,
 }
 
-/// The whole document, with optional fields for a machine (TOML) and a placement `P`, which other crates interpret.
+/// Whole document, with optional fields for a machine (TOML) and a placement `P`, which other crates interpret.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document<P> {

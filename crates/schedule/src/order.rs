@@ -83,7 +83,7 @@ pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
 /// Entry of a sink at which no lane waits.
 const NOBODY: u32 = u32::MAX;
 
-/// The next instruction of a lane.
+/// Next instruction of a lane.
 #[derive(Clone, Copy)]
 struct Next {
     instr: u32,
@@ -95,7 +95,7 @@ struct Next {
 
 const AWAITS: u32 = u32::MAX;
 
-/// The lanes of a running schedule, and the lanes that wait at each sink.
+/// Lanes of a running schedule, and the lanes that wait at each sink.
 struct Lanes<'a> {
     schedule: &'a Schedule,
     node_of_lane: Vec<NodeId>,
@@ -134,7 +134,7 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Returns true if the next instruction of a lane can run. If not, registers the lane at the sink or instruction
+    /// Returns whether the next instruction of a lane can run. If not, registers the lane at the sink or instruction
     /// that it waits for.
     fn can_run(&mut self, lane: LaneId) -> bool {
         let schedule = self.schedule;
@@ -230,7 +230,7 @@ fn arrive(waiting: &mut [u32], next: InstrId) -> Option<InstrId> {
     (*count == 0).then_some(next)
 }
 
-/// The explicit dependencies reversed: for each instruction, the instructions that wait for it.
+/// Explicit dependencies reversed: for each instruction, the instructions that wait for it.
 pub struct Dependents {
     /// First row of each instruction, and the end of the last instruction's rows; empty if there are no rows.
     starts: Vec<u32>,

@@ -15,7 +15,7 @@ const PART: usize = 1 << 14;
 /// Interval at which a waiting reader checks whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The lane of a run and the index after its last instruction. The run starts at the end of the lane's previous run.
+/// Lane of a run and the index after its last instruction. The run starts at the end of the lane's previous run.
 type End = (LaneId, u32);
 
 #[derive(Default)]

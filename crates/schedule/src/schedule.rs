@@ -55,7 +55,7 @@ impl PackedOperand {
     }
 }
 
-/// The sources or the sinks of an instruction, in order.
+/// Sources or sinks of an instruction, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operands<'a>(&'a [PackedOperand]);
 
@@ -97,13 +97,13 @@ impl From<PhaseId16> for PhaseId {
     }
 }
 
-/// The instructions of a schedule, 8 bytes each. Instructions with the same numbers of operands, length and phase share
-/// one row of `shapes`.
+/// Instructions of a schedule, 8 bytes each. Instructions with the same numbers of operands, length and phase share one
+/// row of `shapes`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Instrs {
     /// First operand of each instruction, and its index in `shapes`.
     rows: Vec<(u32, u32)>,
-    /// The distinct instructions, with first operand 0, in the order of their first use.
+    /// Distinct instructions, with first operand 0, in the order of their first use.
     shapes: Vec<Instr>,
 }
 
@@ -154,7 +154,7 @@ pub struct Stream {
     pub(crate) first_sink: u32,
 }
 
-/// The error for a schedule with nodes that are not ranks.
+/// Error for a schedule with nodes that are not ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the schedule has {nodes} nodes for {ranks} ranks, the others being switches that reduce")]
 pub struct MoreNodes {
@@ -270,7 +270,7 @@ impl Schedule {
         Operands(&self.operands[self.operand_rows(id).1])
     }
 
-    /// Returns true if an instruction copies data within the memory of its node, unchanged.
+    /// Returns whether an instruction copies data within the memory of its node, unchanged.
     pub fn is_copy(&self, id: InstrId) -> bool {
         let is_local = |operand: Operand| !matches!(operand, Operand::Stream(_));
         self.sources(id).len() == 1 && self.sources(id).iter().all(is_local) && self.sinks(id).iter().any(is_local)

@@ -5,7 +5,7 @@ use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::po
 
 use crate::schedule::{Operand, Operands, Schedule};
 
-/// The state of one end of a stream during the check.
+/// State of one end of a stream during the check.
 #[derive(Clone)]
 struct End {
     passed: u64,
@@ -13,7 +13,7 @@ struct End {
 }
 
 impl End {
-    /// Adds an instruction that pushes or pops here; returns true if its lane differs from that of the previous one.
+    /// Adds an instruction that pushes or pops here; returns whether its lane differs from that of the previous one.
     fn pass(&mut self, lane: LaneId, len: u32) -> bool {
         self.passed += u64::from(len);
         self.lane.replace(lane).is_some_and(|before| before != lane)
@@ -51,7 +51,7 @@ pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
     check_deps(schedule, found);
 }
 
-/// The ends of all streams, and the instructions that use streams of other nodes.
+/// Ends of all streams, and the instructions that use streams of other nodes.
 struct Ends {
     writers: Vec<End>,
     readers: Vec<End>,

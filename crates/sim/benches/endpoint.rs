@@ -28,7 +28,7 @@ const CASES: &[Workload] = &[
     ("linear-alltoall-1024", pattern::linear_alltoall, 1024, MI, None),
 ];
 
-/// Further cases, by name, that do not run a pattern on LogGOPSim's default parameters alone.
+/// Cases other than a pattern on LogGOPSim's default parameters, by name.
 const OTHERS: &[(&str, fn())] =
     &[("goal-file", goal_file), ("machine-prices", machine_prices), ("schedule-binomial", schedule_binomial)];
 

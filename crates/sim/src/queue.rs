@@ -5,8 +5,7 @@
 //! at most once for each bit, and mostly about twice, through memory that is read in order (Ahuja, Mehlhorn, Orlin,
 //! Tarjan, 1990). Buckets keep the order of insertion. Stamps increase with this order except for events that are
 //! queued again, so the events of one time are sorted only if they must be. Events in the past, which several CPUs of a
-//! rank or a message of 0 bytes can cause, and events that are queued again for the present time, are in a separate
-//! heap.
+//! rank or a message of 0 bytes can cause, and events queued again for the present time, are in a separate heap.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -19,7 +18,7 @@ pub struct Event<S = u32> {
 }
 
 pub struct Queue<S = u32> {
-    /// The present time, which all events of `front` have.
+    /// Present time, which all events of `front` have.
     time: u64,
     front: Vec<Event<S>>,
     /// Number of events of `front` that are used up.

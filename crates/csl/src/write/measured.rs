@@ -16,8 +16,8 @@ use unisono_machine::Grid;
 use super::plan::{Class, Plan};
 use crate::SdkTarget;
 
-/// The additional colors, by name. Rows alternate between `barrier_0` and `barrier_1`; the first column alternates
-/// between `barrier_0` and, on a grid, `barrier_2`.
+/// Additional colors, by name. Rows alternate between `barrier_0` and `barrier_1`; the first column alternates between
+/// `barrier_0` and, on a grid, `barrier_2`.
 pub struct Measuring {
     grid: Grid,
     pub colors: Vec<(&'static str, u8)>,

@@ -94,7 +94,7 @@ fn emit_ping_pong(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
 /// Returns the modules of a wafer program, which a user's program imports.
 ///
 /// # Errors
-/// Returns the errors of [`emit`], and an error if there are too many kinds of PEs.
+/// Returns the errors of [`emit`], and an error for too many kinds of PEs.
 pub fn emit_module(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     module::files(&plan(program, target)?, target).map_err(|reason| Refused::new("csl-module", reason))
 }

@@ -28,7 +28,7 @@ const MOST_KINDS: usize = 8192;
 /// Returns the files of a module; their names begin with the collective and its length.
 ///
 /// # Errors
-/// Returns an error if there are too many kinds of PEs.
+/// Returns an error for too many kinds of PEs.
 pub fn files(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
     if plan.kinds.len() > MOST_KINDS {
         let found = plan.kinds.len();
@@ -198,7 +198,7 @@ fn given(plan: &Plan) -> String {
     given
 }
 
-/// Returns true if the example fits this collective: all ranks have inputs, and outputs, of equal nonzero length.
+/// Returns whether the example fits this collective: all ranks have inputs, and outputs, of equal nonzero length.
 fn has_example(plan: &Plan) -> bool {
     let c = &plan.collective;
     let alike = |len: &dyn Fn(u32) -> u32| len(0) > 0 && (0..c.ranks).all(|rank| len(rank) == len(0));

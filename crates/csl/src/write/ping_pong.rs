@@ -21,7 +21,7 @@ use crate::SdkTarget;
 /// Number of broadcasts there and back in one measurement.
 pub const ROUNDS: u32 = 10;
 
-/// The colors of the barrier.
+/// Colors of the barrier.
 const COLORS: [&str; 2] = ["barrier_0", "barrier_1"];
 
 /// Returns the broadcast there and back as one program. Returns `None` on a grid, with a root other than the first PE,

@@ -55,7 +55,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// Returns true if the operation is a loop over chunks, whose descriptors move.
+    /// Returns whether the operation is a loop over chunks, whose descriptors move.
     pub fn moves(&self) -> bool {
         self.mapped || self.in_turns() || self.onward.is_some()
     }
@@ -78,12 +78,12 @@ impl Operation {
         }
     }
 
-    /// Returns true if a source or the sink is on the fabric.
+    /// Returns whether a source or the sink is on the fabric.
     pub fn uses_fabric(&self) -> bool {
         self.sources.iter().chain([&self.sink]).any(|end| matches!(end, End::Fabric(_)))
     }
 
-    /// Returns true if several fabric sources are taken chunk by chunk; see [`super::turns`].
+    /// Returns whether several fabric sources are taken chunk by chunk; see [`super::turns`].
     pub fn in_turns(&self) -> bool {
         in_turns(&self.sources, self.chunk)
     }
@@ -167,12 +167,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Returns true if a program combines by `@map`.
+    /// Returns whether a program combines by `@map`.
     pub fn is_mapped(&self) -> bool {
         self.classes.iter().flat_map(|c| &c.key.threads).flatten().any(|o| o.mapped)
     }
 
-    /// Returns true if a router changes the position of a color.
+    /// Returns whether a router changes the position of a color.
     pub fn has_switches(&self) -> bool {
         self.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1)
     }

@@ -19,7 +19,7 @@ pub struct Step {
     pub operands: Vec<String>,
     pub descriptors: Vec<Descriptor>,
     pub fabric: bool,
-    /// The loop that ends with this step, if any.
+    /// Loop that ends with this step, if any.
     pub end_of: Option<Loop>,
 }
 
@@ -36,7 +36,7 @@ impl Step {
     }
 }
 
-/// The declaration of an operand.
+/// Declaration of an operand.
 pub struct Descriptor {
     pub name: String,
     pub value: String,

@@ -5,7 +5,7 @@ use unisono_lower::tasks::TaskError;
 #[derive(Debug, thiserror::Error)]
 #[error("{origin}, {problem}")]
 pub struct ReadError {
-    /// The file or the line that the text comes from.
+    /// File or line that the text comes from.
     pub origin: String,
     pub problem: Problem,
 }

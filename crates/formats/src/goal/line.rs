@@ -50,7 +50,7 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Skips everything up to the end of `token`; returns true if it was found.
+    /// Skips everything up to the end of `token`; returns whether it was found.
     pub fn skip_past(&mut self, token: &[u8]) -> bool {
         let at = self.rest.windows(token.len()).position(|w| w == token);
         self.rest = at.map_or(&[], |at| &self.rest[at + token.len()..]);
@@ -76,7 +76,7 @@ impl<'a> Line<'a> {
         if self.take(keyword) { Ok(()) } else { Err(self.wrong(&format!("'{}'", shown(keyword)))) }
     }
 
-    /// Takes a keyword, after blanks, if it is next; returns true if it is.
+    /// Takes a keyword, after blanks, if it is next; returns whether it is.
     #[inline(always)]
     pub fn option<const N: usize>(&mut self, keyword: &[u8; N]) -> bool {
         self.skip_blanks();

@@ -8,7 +8,7 @@ use crate::chakra::{Units, from_tasks};
 /// GOAL as a format of programs.
 pub const FORMAT: Format = Format { name: "GOAL", is_it, read: read_program };
 
-/// Returns true if a text begins with `num_ranks`, after comments.
+/// Returns whether a text begins with `num_ranks`, after comments.
 fn is_it(bytes: &[u8]) -> bool {
     let mut rest = bytes.trim_ascii_start();
     loop {

@@ -22,7 +22,7 @@ fn run(input: &[u8]) -> bool {
     true
 }
 
-/// A schedule that is being built, with the instructions added so far.
+/// A schedule being built, with the instructions added so far.
 struct Made<'a, 'b> {
     b: Builder,
     d: &'a mut Draws<'b>,

@@ -16,8 +16,8 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// The parameters of a run: `chunk` is the number of elements per step (`None`: all of an instruction), `seed`
-/// determines the order of lanes.
+/// Parameters of a run: `chunk` is the number of elements per step (`None`: all of an instruction), `seed` determines
+/// the order of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     pub chunk: Option<u32>,

@@ -20,18 +20,18 @@ use crate::{
     verify::{Expression, MOST_CONTRIBUTORS},
 };
 
-/// The properties of one collective on one number of ranks.
+/// Properties of one collective on one number of ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableBits {
     pub kind: Kind,
     pub ranks: u32,
-    /// The properties that hold, of `ranks`, `place`, `size` and `ranks-count`.
+    /// Properties that hold, of `ranks`, `place`, `size` and `ranks-count`.
     pub bits: Vec<&'static str>,
     /// Two elements or two sizes with different expressions, described for users; `None` if `size` holds.
     pub unlike: Option<String>,
     /// Reason why `ranks-count` does not hold, if the number of contributors is given.
     pub unlike_contributors: Option<String>,
-    /// The calls left to the MPI library, described for users.
+    /// Calls left to the MPI library, described for users.
     pub left: Vec<String>,
 }
 

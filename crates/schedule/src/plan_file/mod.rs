@@ -30,7 +30,7 @@ pub use bits::{TableBits, lacks_tree};
 pub use write::write;
 
 pub const MAGIC: &[u8; 8] = b"UNISPLAN";
-/// The version that [`write`] writes, and the latest one that [`PlanFile::read`] reads.
+/// Version that [`write`] writes, and the latest one that [`PlanFile::read`] reads.
 pub const VERSION: u32 = 2;
 pub const PREAMBLE_BYTES: usize = 32;
 
@@ -61,7 +61,7 @@ pub struct Plan {
     pub uses: Vec<Option<usize>>,
 }
 
-/// The position of a rank's program in the file.
+/// Position of a rank's program in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Section {
     start: u64,

@@ -8,7 +8,7 @@ use crate::{flow::Flow, schedule::Schedule};
 /// Number of parts that every schedule may have; a schedule of many instructions may have 64 for each instruction.
 const MOST_PARTS: u64 = 1 << 21;
 
-/// The cuts of instructions, and the order in which a proven schedule runs.
+/// Cuts of instructions, and the order in which a proven schedule runs.
 pub struct Cut {
     pub flow: Flow,
     pub order: Vec<InstrId>,

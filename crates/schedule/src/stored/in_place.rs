@@ -28,7 +28,7 @@ pub fn offset(c: &Collective, rank: u32) -> Option<u32> {
 
 #[derive(Clone, Copy)]
 struct Read {
-    /// The step that reads, or that precedes the departure that reads.
+    /// Step that reads, or that precedes the departure that reads.
     step: u32,
     departure: Option<u32>,
     span: Span,
@@ -98,7 +98,7 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
     Some(RankProgram { steps, arrivals, waits: rows, ..program.clone() })
 }
 
-/// Returns the reads of each range of the input, or `None` if there are too many.
+/// Returns the reads of each range of the input, or `None` if too many.
 fn reads(program: &RankProgram) -> Option<Runs<Vec<Read>>> {
     let mut reads: Runs<Vec<Read>> = Runs::default();
     let mut entries = 0;

@@ -52,7 +52,7 @@ pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, Stor
     })
 }
 
-/// Returns true if a collective has whole vectors, whose blocks may be cut off at any count.
+/// Returns whether a collective has whole vectors, whose blocks may be cut off at any count.
 pub fn serves_whole_vectors(kind: Kind) -> bool {
     matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Barrier)
 }
@@ -198,7 +198,7 @@ impl Lowering<'_> {
         align
     }
 
-    /// Returns true if `id` is the first instruction of its rank that accesses `place`, and no other lane accesses it.
+    /// Returns whether `id` is the first instruction of its rank that accesses `place`, and no other lane accesses it.
     fn is_fresh(&self, node: NodeId, id: InstrId, place: Place, len: u32) -> bool {
         let (buffer, span) = region(place, len);
         self.ranks[node.index()].first[buffer - 1].over(span).all(|(_, _, first)| !first.shared && first.instr == id.0)
@@ -304,7 +304,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Adds the messages that are sent from `place` after the lane's last step so far.
+    /// Adds the messages sent from `place` after the lane's last step so far.
     fn depart(&mut self, node: NodeId, part: &LanePiece, place: Place, streams: &[(StreamId, u32)]) {
         let rank = &mut self.ranks[node.index()];
         for &(stream, _) in streams {

@@ -109,7 +109,7 @@ pub struct Departure {
     pub align: u32,
 }
 
-/// The consecutive rows of the program's tables that belong to one lane.
+/// Consecutive rows of the program's tables that belong to one lane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lane {
     pub steps: Range<u32>,
@@ -151,7 +151,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns true if the schedule can run on `elements` elements of the collective.
+    /// Returns whether the schedule can run on `elements` elements of the collective.
     pub fn serves(&self, elements: u64) -> bool {
         self.blocking == Blocking::Any || elements.is_multiple_of(u64::from(self.collective.elements.max(1)))
     }

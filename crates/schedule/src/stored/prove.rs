@@ -35,7 +35,7 @@ use crate::verify::{Method, Proof, verify};
 /// Programs with at least this many steps have their memory checked concurrently with their contents.
 const LONG: usize = 1 << 12;
 
-/// The reasons for which programs are not proven.
+/// Reasons for which programs are not proven.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsound {
     #[error("there are programs for {found} ranks; the collective has {ranks}")]
@@ -208,7 +208,7 @@ pub fn used_scratch(p: &RankProgram) -> u32 {
     ends.max().unwrap_or(0)
 }
 
-/// Returns true if all ranks may have their input in their output. `events` are those of each rank, in order.
+/// Returns whether all ranks may have their input in their output. `events` are those of each rank, in order.
 fn runs_in_place(programs: &[RankProgram], events: &[Vec<Event>], c: &Collective) -> bool {
     let ranks: Vec<u32> = (0..c.ranks).collect();
     if ranks.iter().any(|&rank| offset(c, rank).is_none()) {
@@ -239,7 +239,7 @@ fn runs_in_place(programs: &[RankProgram], events: &[Vec<Event>], c: &Collective
     })
 }
 
-/// Returns true if each event of a rank follows the events that the program makes it wait for.
+/// Returns whether each event of a rank follows the events that the program makes it wait for.
 fn has_waits(events: &[Event], p: &RankProgram) -> bool {
     let (mut steps, mut departures) = (vec![false; p.steps.len()], vec![false; p.departures.len()]);
     events.iter().all(|&event| {

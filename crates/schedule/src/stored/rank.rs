@@ -13,7 +13,7 @@ use super::{
 };
 use crate::schedule::Schedule;
 
-/// The first instruction that accesses a block, its lane, and whether other lanes access the block too.
+/// First instruction that accesses a block, its lane, and whether other lanes access the block too.
 #[derive(Clone, Copy)]
 pub struct First {
     pub lane: u32,
@@ -39,7 +39,7 @@ pub enum Await {
     Departure(u32),
 }
 
-/// The rows that one lane has so far.
+/// Rows that one lane has so far.
 #[derive(Default)]
 pub struct LaneBuild {
     pub steps: Vec<Step>,
@@ -54,7 +54,7 @@ pub struct LaneBuild {
     pub largest: u32,
 }
 
-/// The rows of a rank so far, and the latest accesses to its memory.
+/// Rows of a rank so far, and the latest accesses to its memory.
 pub struct Rank {
     pub first_lane: u32,
     pub scratch: u32,

@@ -14,7 +14,7 @@ struct Touch<A> {
     reads: Vec<A>,
 }
 
-/// The latest accesses to the blocks of one buffer.
+/// Latest accesses to the blocks of one buffer.
 pub struct Touches<A>(Runs<Touch<A>>);
 
 impl<A> Default for Touches<A> {

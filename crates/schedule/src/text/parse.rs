@@ -10,7 +10,7 @@ use crate::{
 
 use super::line::{Line, ParseError};
 
-/// The text after the schedule: the sections of a placed schedule.
+/// Text after the schedule: the sections of a placed schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tail<'a> {
     /// Number of the first line of `text`, counted from 1 at the start of the file.
@@ -99,7 +99,7 @@ fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
 struct Reader {
     builder: Builder,
     phases: Vec<String>,
-    /// The node whose instructions are being read, with its current lane.
+    /// Node whose instructions are being read, with its current lane.
     node: Option<(NodeId, u32)>,
     ranks: u32,
     instrs: u32,

@@ -88,7 +88,7 @@ fn print_instr(schedule: &Schedule, id: InstrId, to: &mut impl Write) -> fmt::Re
     writeln!(to)
 }
 
-/// Prints an operand, and returns true if it is a slice, which implies the instruction's length.
+/// Prints an operand, and returns whether it is a slice, which implies the instruction's length.
 fn print_operand(operand: Operand, len: u32, to: &mut impl Write) -> Result<bool, fmt::Error> {
     let Some((buffer, span)) = operand.slice(len) else {
         if let Operand::Stream(s) = operand {

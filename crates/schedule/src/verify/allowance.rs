@@ -30,7 +30,7 @@ impl Allowance {
         Self { units, steps, instructions, short }
     }
 
-    /// Consumes `units` of 8 bytes and `steps`; returns true if enough were left.
+    /// Consumes `units` of 8 bytes and `steps`; returns whether enough were left.
     #[inline]
     #[must_use]
     pub fn take(&mut self, units: u64, steps: u64) -> bool {

@@ -51,24 +51,24 @@ pub fn certificate(schedule: &Schedule, bits: &[&str], digest: &str) -> Result<S
 /// A statement that `of` completes before the start or the end of `at`.
 struct Fact {
     at: InstrId,
-    /// The direct predecessor of `at` from which the fact follows.
+    /// Direct predecessor of `at` from which the fact follows.
     via: InstrId,
     reason: Reason,
     of: InstrId,
 }
 
-/// The instruction that is known to be over at the predecessor of a fact.
+/// Instruction that is known to be over at the predecessor of a fact.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Reason {
     /// The predecessor itself, at its end.
     End,
-    /// The instruction before the predecessor in its lane, at the predecessor's start.
+    /// Instruction before the predecessor in its lane, at the predecessor's start.
     Start,
-    /// The instruction `of` an earlier fact, whose `at` is the predecessor or an earlier instruction of its lane.
+    /// Instruction `of` an earlier fact, whose `at` is the predecessor or an earlier instruction of its lane.
     Fact(u32),
 }
 
-/// The time of an instruction, its start or its end, by which `of` is over.
+/// Time of an instruction, its start or its end, by which `of` is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Over {
     AtEnd,

@@ -11,8 +11,7 @@
 //! A lane runs in order, so the instructions of a lane that are over before `J` are all instructions up to one of them:
 //! the lane's clock at `J`. Each lane has one clock for the start of `J` (`whole`) and one for its end (`done`). A
 //! sweep propagates the clocks of [`LANES`] lanes at once to all instructions that they reach, and stores only the
-//! clocks of its front. For the idea of such clocks see Mattern, "Virtual Time and Global States of Distributed
-//! Systems" (1989).
+//! clocks of its front. See Mattern, "Virtual Time and Global States of Distributed Systems" (1989).
 
 use unisono_base::{InstrId, LaneId, interrupt};
 
@@ -49,7 +48,7 @@ struct Edge {
     done: Over,
 }
 
-/// The clock that an edge propagates: none, the clock at the start of the predecessor, or the clock at its end.
+/// Clock that an edge propagates: none, the clock at the start of the predecessor, or the clock at its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     Nothing,
@@ -63,7 +62,7 @@ pub struct OverAllowance;
 /// Instructions in topological order. Sweeps read them from front to back, so their data is contiguous.
 pub struct Clocks<'a> {
     flow: &'a Flow,
-    /// The lowest instruction id; `rank` has the position of each instruction in the order, from `first` on.
+    /// Lowest instruction id; `rank` has the position of each instruction in the order, from `first` on.
     first: usize,
     rank: Vec<u32>,
     steps: Vec<Step>,
@@ -182,7 +181,7 @@ fn raise(clock: &mut [u32], to: &[u32]) {
     clock.iter_mut().zip(to).for_each(|(mine, &other)| *mine = other.max(*mine));
 }
 
-/// The instructions that were reached and not visited yet, by their position, each with its clock.
+/// Instructions that were reached and not visited yet, by their position, each with its clock.
 struct Front {
     /// One bit for each position; `filled` has one bit for each word of `reached` that is not 0.
     reached: Vec<u64>,

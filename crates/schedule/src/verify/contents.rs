@@ -44,14 +44,14 @@ pub enum Fault {
     OverBudget,
 }
 
-/// The required contents of an output span: a source that the collective defines, or the inputs of ranks, each once.
+/// Required contents of an output span: a source that the collective defines, or the inputs of ranks, each once.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Wanted<'a> {
     Source(Source),
     Ranks(&'a [(u32, u32)]),
 }
 
-/// The required contents of one output span.
+/// Required contents of one output span.
 #[derive(PartialEq)]
 pub struct Demanded<'a> {
     span: Span,
@@ -73,7 +73,7 @@ impl<'a> From<&'a Expected> for Demanded<'a> {
     }
 }
 
-/// The ranks in each expression, added in the order in which expressions are created.
+/// Ranks in each expression, added in the order in which expressions are created.
 pub trait Contributions: Sync {
     const METHOD: &'static str;
 

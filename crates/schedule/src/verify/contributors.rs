@@ -16,7 +16,7 @@ use super::name::{COMBINE, OUTPUT, PREFIX, SPAN};
 /// Greatest number of contributors of an expression.
 pub const MOST_CONTRIBUTORS: u32 = 1 << 20;
 
-/// The expression of all elements of a result, in postfix order.
+/// Expression of all elements of a result, in postfix order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expression {
     /// Ranks and combinations, encoded as in [`super::name`].

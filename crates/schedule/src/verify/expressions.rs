@@ -19,7 +19,7 @@ const EMPTY: u32 = u32::MAX;
 struct Row {
     /// The two operands; [`EMPTY`] for the input of a rank.
     key: (u32, u32),
-    /// The lowest rank in the expression.
+    /// Lowest rank in the expression.
     lowest: u32,
     /// First combination in which this expression is the younger operand; [`EMPTY`] if there is none.
     first: u32,
@@ -29,7 +29,7 @@ pub struct Expressions {
     ranks: u32,
     /// True if `a, b` and `b, a` are the same expression.
     pub swaps: bool,
-    /// The inputs of the ranks, then the combinations.
+    /// Inputs of the ranks, then the combinations.
     rows: Vec<Row>,
     /// Hash table, with open addressing, of all combinations except the first one of each younger operand.
     table: Vec<u32>,

@@ -11,7 +11,7 @@
 //! below 2^-139. This holds for all multiplicities, if the schedule was fixed before the seed was drawn.
 //!
 //! The rest of the proof is exact: it compares copies and repeatability by the ids of expressions, and the order of
-//! ranks by the first and last rank of each expression.
+//! ranks by each expression's first and last rank.
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 use unisono_collective::{Collective, Source};

@@ -94,11 +94,11 @@ pub struct Proof {
     /// Digest, 128 bits, of the results' expressions: two schedules of one collective with the same class give the same
     /// bits, under the conditions of `repeatable`. `None` if the results are not proved, or have too many combinations.
     pub expression_class: Option<String>,
-    /// The properties `ranks` (`repeatable`) and `place`, if they hold.
+    /// Properties `ranks` (`repeatable`) and `place`, if they hold.
     pub bits: Vec<&'static str>,
     /// Digest, 256 bits, of the expression that all elements of a result have; `None` without `place`.
     pub element_class: Option<String>,
-    /// The expression of all elements; `None` without `place`, for a scan, and for collectives that combine nothing.
+    /// Expression of all elements; `None` without `place`, for a scan, and for collectives that combine nothing.
     #[serde(skip)]
     pub element_expression: Option<Expression>,
     /// Two elements with different expressions, described for users; `None` with `place`.
@@ -112,8 +112,8 @@ impl Proof {
     }
 }
 
-/// The required contents of an output span, if a collective does not define them: the inputs of some ranks combined,
-/// each exactly once and in an order that the operator allows. For a single rank this is its input, unchanged. Output
+/// Required contents of an output span, if a collective does not define them: the inputs of some ranks combined, each
+/// exactly once and in an order that the operator allows. For a single rank this is its input, unchanged. Output
 /// element `k` of the span combines the input elements `input_start + k`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
@@ -164,7 +164,7 @@ impl<'a> Verified<'a> {
     }
 }
 
-/// The rounding of an instruction that does not only add its sources from left to right.
+/// Rounding of an instruction that does not only add its sources from left to right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
     /// The sum starts from +0, so a sum of -0 values alone is +0.
@@ -184,7 +184,7 @@ impl Rounding {
     }
 }
 
-/// The instructions that have a special rounding; only floating-point sums have one.
+/// Instructions that have a special rounding; only floating-point sums have one.
 pub type Roundings = BTreeMap<InstrId, Rounding>;
 
 /// Proves a schedule and collects all findings. Checks that depend on a failed check are skipped. The operating system
@@ -307,7 +307,7 @@ struct Outcome {
     findings: Diagnostics,
     repeatable: bool,
     expression: Option<String>,
-    /// The class of the elements with their expression, or a description of two elements that differ.
+    /// Class of the elements with their expression, or a description of two elements that differ.
     elements: Result<Option<(String, Option<Expression>)>, String>,
     error_probability: Option<f64>,
 }
@@ -318,7 +318,7 @@ impl Outcome {
     }
 }
 
-/// Returns true if swapping the operands of a combination leaves the result unchanged, except for the bits of a NaN.
+/// Returns whether swapping the operands of a combination leaves the result unchanged, except for the bits of a NaN.
 fn swaps(c: &Collective) -> bool {
     let picks = matches!(c.operator, Operator::Min | Operator::Max) && !c.dtype.is_integer();
     c.operator.commutative() && !picks

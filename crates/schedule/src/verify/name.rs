@@ -26,7 +26,7 @@ pub const PREFIX: &[u8] = b"unisono-expression 1\n";
 
 #[derive(Clone)]
 pub struct Name {
-    /// SHA-256 so far; `None` if there are too many combinations.
+    /// SHA-256 so far; `None` for too many combinations.
     digest: Option<Sha256>,
     words: Vec<u8>,
     /// Number of each expression that was written; 0 for all others.
@@ -120,7 +120,7 @@ impl Name {
         Some(kept.get(2..kept.len().checked_sub(3)?)?.to_vec())
     }
 
-    /// Returns the first `bytes` bytes of the digest in hexadecimal; `None` if there are too many combinations.
+    /// Returns the first `bytes` bytes of the digest in hexadecimal; `None` for too many combinations.
     pub fn digest(self, bytes: usize) -> Option<String> {
         let mut digest = self.digest?;
         digest.update(&self.words);

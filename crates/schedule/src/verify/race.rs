@@ -25,7 +25,7 @@ struct Access {
     writes: bool,
 }
 
-/// Returns true if some node has several lanes; otherwise there is no race.
+/// Returns whether some node has several lanes; otherwise there is no race.
 pub fn has_two_lanes(schedule: &Schedule) -> bool {
     schedule.all_nodes().any(|node| schedule.lanes(node).len() > 1)
 }
@@ -149,7 +149,7 @@ fn clashes(
     Ok(clashes)
 }
 
-/// The latest accesses to an interval of a buffer.
+/// Latest accesses to an interval of a buffer.
 #[derive(Clone, Default)]
 struct Stretch {
     end: u64,

@@ -2,7 +2,7 @@
 
 use unisono_base::Span;
 
-/// The value of an element that was read before it was written, which is reported.
+/// Value of an element that was read before it was written, which is reported.
 pub const LOST: u32 = u32::MAX;
 
 /// The elements `start .. start + len` hold the expression `value` over the input elements `index .. index + len`.
@@ -50,7 +50,7 @@ pub fn push_merged(into: &mut Vec<Segment>, segment: Segment) {
     }
 }
 
-/// The segments of a buffer, in ascending order. The array has a gap at the position of the last write, so writes that
+/// Segments of a buffer, in ascending order. The array has a gap at the position of the last write, so writes that
 /// ascend or descend through a buffer cost one step each, for any number of segments.
 #[derive(Default)]
 pub struct Memory {
@@ -82,7 +82,7 @@ impl Memory {
         &self.segments[self.above..]
     }
 
-    /// Returns true if both buffers have the same segments.
+    /// Returns whether both buffers have the same segments.
     pub fn holds_as(&self, other: &Self) -> bool {
         self.below().iter().chain(self.above()).eq(other.below().iter().chain(other.above()))
     }
@@ -195,7 +195,7 @@ impl Memory {
     }
 }
 
-/// The segments of a stream. If the stream has only one sink, popped segments are dropped.
+/// Segments of a stream. If the stream has only one sink, popped segments are dropped.
 #[derive(Default)]
 pub struct Queue {
     segments: Vec<Segment>,

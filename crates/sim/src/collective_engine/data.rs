@@ -17,7 +17,7 @@ use unisono_schedule::interpret::Element;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataReport {
     pub result_correct: bool,
-    /// The first output that differs from plain arithmetic.
+    /// First output that differs from plain arithmetic.
     pub mismatch: Option<String>,
     /// Vector elements that were computed: all, except on very large machines. There, the first elements of each
     /// embedding stand for the rest.
@@ -38,7 +38,7 @@ const AT_ONCE: usize = 1 << 24;
 
 /// A value that switches reduce.
 pub trait Sample: Element {
-    /// The unit of rounding; 0 if values do not round.
+    /// Unit of rounding; 0 if values do not round.
     const EPSILON: f64;
     fn of(bits: u64, operator: Operator) -> Self;
     fn real(self) -> f64;
@@ -156,7 +156,7 @@ struct Flow<'a, T> {
     /// Switches in the order of responses; requests visit them in reverse. Unreached switches are at the end.
     switches: Vec<At>,
     reached: usize,
-    /// The inputs of each switch, in the order of ports, as indices of `switches`.
+    /// Inputs of each switch, in the order of ports, as indices of `switches`.
     inputs: Vec<u32>,
     requests: Vec<T>,
     responses: Vec<T>,
@@ -171,7 +171,7 @@ struct At {
     receives: bool,
 }
 
-/// The source of the responses of a switch.
+/// Source of the responses of a switch.
 enum Response {
     Nothing,
     Engine,
@@ -300,9 +300,9 @@ impl<'a, T: Sample> Flow<'a, T> {
     }
 }
 
-/// The output of every rank that receives a result.
+/// Output of every rank that receives a result.
 struct Expected<T> {
-    /// The reduction in rank order, in the datatype itself; `real` is its double-precision value with the sum of
+    /// Reduction in rank order, in the datatype itself; `real` is its double-precision value with the sum of
     /// magnitudes.
     values: Vec<T>,
     real: Vec<(f64, f64)>,

@@ -55,7 +55,7 @@ pub struct Run {
     pub link_loads: Vec<u64>,
     /// Number of trees that run at the same time, each with its own identifier.
     pub embeddings: usize,
-    /// The identifier of each tree.
+    /// Identifier of each tree.
     pub identifiers: Vec<u8>,
     pub data: DataReport,
 }

@@ -10,7 +10,7 @@ use unisono_machine::{
 /// Value of [`Edge::unit`] for the core's own memory.
 pub const TO_MEMORY: u32 = u32::MAX;
 
-/// The resources that embeddings share while they run at the same time.
+/// Resources that embeddings share while they run at the same time.
 pub struct Shared {
     loads: LinkLoads,
     /// For each core: the number of embeddings that read from its memory, write to its memory, and use its switch.
@@ -38,7 +38,7 @@ pub type Both = [u64; 2];
 /// An input or output of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// The unit at the other end, or [`TO_MEMORY`].
+    /// Unit at the other end, or [`TO_MEMORY`].
     pub unit: u32,
     pub latency: u64,
     pub serial: Both,

@@ -21,12 +21,12 @@ use unisono_base::narrow;
 pub(super) struct Waiter {
     task: u32,
     stamp: u32,
-    /// The next sibling in the heap, or the next free entry.
+    /// Next sibling in the heap, or the next free entry.
     next: u32,
     child: u32,
 }
 
-/// The use that an event makes of the resources of its rank.
+/// Use that an event makes of the resources of its rank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Use {
@@ -35,7 +35,7 @@ pub(super) enum Use {
     Arrive,
 }
 
-/// The rank and the resources of a class.
+/// Rank and the resources of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ClassKey {
     pub rank: u32,
@@ -82,7 +82,7 @@ impl Blocked {
         }
     }
 
-    /// Makes `task` wait until `time`; returns true if it becomes the head and must be queued.
+    /// Makes `task` wait until `time`; returns whether it becomes the head and must be queued.
     pub fn wait(&mut self, key: ClassKey, time: u64, stamp: u32, task: u32) -> bool {
         let class = self.class(key);
         let is_head = class.head == 0 || stamp < class.stamp;
@@ -109,7 +109,7 @@ impl Blocked {
         place
     }
 
-    /// Returns true if the event with this time and stamp is the head. A head that was replaced by an event with a
+    /// Returns whether the event with this time and stamp is the head. A head that was replaced by an event with a
     /// lower stamp leaves a stale event in the queue.
     pub fn is_head(&mut self, key: ClassKey, time: u64, stamp: u32) -> bool {
         let class = self.class(key);

@@ -12,7 +12,7 @@ pub(crate) enum Carried {
     Arrived,
 }
 
-/// The transport of messages between ranks.
+/// Transport of messages between ranks.
 pub(crate) trait Carrier {
     /// True if the engine itself computes arrivals from prices, so that the carrier reports nothing.
     const PRICED: bool;
@@ -33,7 +33,7 @@ pub(crate) trait Carrier {
     fn jam(&self) -> Option<SimError>;
 }
 
-/// The carrier for messages whose arrival follows from prices alone.
+/// Carrier for messages whose arrival follows from prices alone.
 pub(super) struct AsPriced;
 
 impl Carrier for AsPriced {

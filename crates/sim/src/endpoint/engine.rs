@@ -81,7 +81,7 @@ pub(crate) fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError
     Ok(())
 }
 
-/// The reason why a run ends early.
+/// Reason why a run ends early.
 pub(super) enum Halt {
     /// A clock decreased, so classes are not valid. Only negative prices cause this: in LogGOPSim's arithmetic a
     /// message of 0 bytes has one.
@@ -263,7 +263,7 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         }
     }
 
-    /// Records that a message has left, and ends its send if the message is not longer than the eager limit.
+    /// Records that a message has left, and ends its send if the message is eager.
     fn left(&mut self, time: u64, id: u32) {
         if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
             self.sent[at][1] = time;

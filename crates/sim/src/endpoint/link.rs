@@ -1,6 +1,6 @@
 //! The engine's state of a task, in 8 bytes.
 
-/// The state of a task, and its rank.
+/// State of a task, and its rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// Flags in the upper bits, a number in the lower ones. Until the task is free, the number counts the tasks that it
@@ -39,7 +39,7 @@ impl Link {
         self.state = (self.state & !FREE) + 1;
     }
 
-    /// Removes one task to wait for; returns true if none remains.
+    /// Removes one task to wait for; returns whether none remains.
     #[inline]
     pub fn let_go(&mut self) -> bool {
         self.state -= 1;

@@ -48,7 +48,7 @@ struct Index {
     lists: FxHashMap<(u32, Envelope), List>,
     /// Order of arrival of each task; `TAKEN` once it is matched.
     order: Vec<u32>,
-    /// The next task of the same chain, as 1 + its id; 0 at its end.
+    /// Next task of the same chain, as 1 + its id; 0 at its end.
     next: Vec<u32>,
     arrived: u32,
 }

@@ -70,12 +70,12 @@ pub struct Options {
     pub blocking: bool,
 }
 
-/// The results of a run. Times are ticks of the prices.
+/// Results of a run. Times are ticks of the prices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Time at which each rank's last CPU is free.
     pub finish: Vec<u64>,
-    /// The greatest entry of `finish`.
+    /// Greatest entry of `finish`.
     pub makespan: u64,
     /// Number of tasks, plus one message for each send.
     pub events: u64,
@@ -96,7 +96,7 @@ pub struct Run {
 /// Runs a task graph.
 ///
 /// # Errors
-/// Returns an error on a deadlock, with the tasks that are never done, or if the options do not fit the graph.
+/// Returns an error on a deadlock, with the tasks never done, or if the options do not fit the graph.
 pub fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
     engine::run(graph, prices, options)
 }

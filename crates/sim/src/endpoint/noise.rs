@@ -5,7 +5,7 @@
 
 use unisono_base::{mix, rounded};
 
-/// The distribution of the added ticks.
+/// Distribution of the added ticks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Noise {
     /// Uniform from 0 to `most`.

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::queue::Event;
 
-/// Most events that are read ahead at a time: more cache misses than a core handles concurrently.
+/// Most events read ahead at a time: more cache misses than a core handles concurrently.
 const AHEAD: usize = 16;
 /// The fewest events that are read ahead.
 const FEW: usize = 4;

@@ -15,7 +15,7 @@ use crate::queue::Event;
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub cpu: usize,
-    /// The interface, in the direction of the event.
+    /// Interface, in the direction of the event.
     pub nic: usize,
 }
 
@@ -35,7 +35,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Returns true if the event must wait for its clocks; then it is queued again.
+    /// Returns whether the event must wait for its clocks; then it is queued again.
     pub(super) fn waits(&mut self, event: Event, id: u32, key: ClassKey, at: At) -> bool {
         let waited = event.what & WAITED != 0;
         if waited && !self.blocked.is_head(key, event.time, event.stamp) {
@@ -56,7 +56,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         true
     }
 
-    /// Returns true if the CPU of the event waits for a message to leave; then the event is parked until that time.
+    /// Returns whether the CPU of the event waits for a message to leave; then the event is parked until that time.
     pub(super) fn is_parked(&mut self, event: Event, key: ClassKey, at: At) -> bool {
         let is_held = self.held.get(at.cpu).is_some_and(|&held| held);
         if is_held && self.is_current(event, key) {

@@ -56,7 +56,7 @@ pub(super) struct Trial {
 const MANY_COLORS: usize = 7;
 
 impl Machine<'_> {
-    /// Returns true if a run can be packed and is expected to end up in blocks, so that it starts in blocks.
+    /// Returns whether a run can be packed and is expected to end up in blocks, so that it starts in blocks.
     pub(super) fn will_be_restless(&self) -> bool {
         let pes = self.noted.len();
         let least = self.options.blocks_from;
@@ -68,7 +68,7 @@ impl Machine<'_> {
             && self.can_be_packed()
     }
 
-    /// Returns true if so few cycles before `now` were skipped that the run is to continue in blocks.
+    /// Returns whether so few cycles before `now` were skipped that the run is to continue in blocks.
     pub(super) fn is_restless(&mut self, now: u32) -> bool {
         let pes = self.noted.len() as u64;
         let least = self.options.blocks_from;

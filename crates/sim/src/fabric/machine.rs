@@ -61,7 +61,7 @@ pub(super) fn slot_of(cycle: u32) -> u32 {
     cycle % HORIZON
 }
 
-/// The visits of one tile.
+/// Visits of one tile.
 struct Tile {
     pes: Range<u32>,
     /// PEs to visit, by cycle modulo the horizon.

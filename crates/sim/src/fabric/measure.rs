@@ -50,11 +50,11 @@ pub struct Measurement {
     /// Number of calibration runs; `calibrated` is true if the starts of the best run are as close as wanted.
     pub runs: u32,
     pub calibrated: bool,
-    /// Cycles between the first and the last start if each PE started by its own clock; `trigger_spread` is the same if
+    /// Cycles between the first and last start if each PE started by its own clock; `trigger_spread` is the same if
     /// each PE started when the trigger arrives, without writes.
     pub clock_spread: u64,
     pub trigger_spread: u64,
-    /// Cycles between the first and the last start, computed from the samples; `true_start_spread` uses the true times.
+    /// Cycles between the first and last start, computed from the samples; `true_start_spread` uses the true times.
     pub start_spread: u64,
     pub true_start_spread: u64,
     /// max T_E' - min T_S'; `true_cycles` is the duration of the same run by a shared clock.

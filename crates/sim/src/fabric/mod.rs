@@ -90,7 +90,7 @@ impl Default for Options {
     }
 }
 
-/// The results of a run.
+/// Results of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     /// Cycle in which the last operation ends.
@@ -110,7 +110,7 @@ pub struct Run {
     pub trace: Vec<TraceEvent>,
 }
 
-/// Returns true if a PE inserts a no-op in a cycle.
+/// Returns whether a PE inserts a no-op in a cycle.
 fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
     if options.noop_probability <= 0.0 {
         return false;

@@ -50,7 +50,7 @@ impl Log {
         self.current[who as usize].count
     }
 
-    /// Returns true if the current key was already the key before `cycle`.
+    /// Returns whether the current key was already the key before `cycle`.
     pub fn is_steady(&self, who: u32, cycle: u32) -> bool {
         let e = &self.current[who as usize];
         e.key == NONE || e.since < cycle
@@ -98,7 +98,7 @@ pub fn router_key(port: usize, position: u8) -> u32 {
     u32::from(position) << 3 | port as u32
 }
 
-/// The elements `first .. first + count` of those that operation `op` sent.
+/// Elements `first .. first + count` of those that operation `op` sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SentRun {
     pub op: u32,

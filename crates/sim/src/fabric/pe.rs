@@ -14,7 +14,7 @@ use super::{
     trace::TraceEvent,
 };
 
-/// The state of a thread, with a copy of the data of its current operation for the hot loop.
+/// State of a thread, with a copy of the data of its current operation for the hot loop.
 #[derive(Clone)]
 pub struct Thread {
     op: u32,
@@ -32,8 +32,8 @@ pub struct Thread {
     /// True if the first step takes two sources. Each later step takes one; in an operation with chunks from two fabric
     /// sources the first step takes one too.
     pairs: bool,
-    /// 2 if the operation ends with a control wavelet that switches its color at all routers on the path, 1 if it
-    /// switches the color at its own router, else 0.
+    /// 2 if the operation ends with a control wavelet that switches its color at all routers on the path, 1 if at its
+    /// own router, else 0.
     switches: u8,
     pace: u16,
     started: bool,
@@ -55,7 +55,7 @@ pub struct Done {
     pub last: bool,
 }
 
-/// The reason why a step is not possible.
+/// Reason why a step is not possible.
 enum Blocked {
     Input(u32),
     Room(u32),
@@ -257,7 +257,7 @@ impl Thread {
         if is_followed_by_first { u32::from(self.pace) } else { 1 }
     }
 
-    /// Returns true if the operation must wait for other operations before its first step.
+    /// Returns whether the operation must wait for other operations before its first step.
     #[inline]
     pub fn has_to_wait(&self) -> bool {
         self.waits && !self.started
@@ -279,7 +279,7 @@ impl Thread {
     }
 }
 
-/// Returns true if the first step of an operation takes two sources.
+/// Returns whether the first step of an operation takes two sources.
 fn takes_pairs(program: &WaferProgram, op: usize) -> bool {
     program.op(op).chunk == 1 || !matches!(program.sources(op), [End::Fabric(_), End::Fabric(_), ..])
 }

@@ -30,7 +30,7 @@ impl Wavelet {
         self.0 & CONTROL != 0
     }
 
-    /// Returns true if the sender's router advances its color after this wavelet.
+    /// Returns whether the sender's router advances its color after this wavelet.
     pub fn advances(self) -> bool {
         self.0 & ADVANCE != 0
     }
@@ -52,7 +52,7 @@ pub struct Ring {
     pub control: u32,
 }
 
-/// The state of a queue without its slots, in half a cache line.
+/// State of a queue without its slots, in half a cache line.
 #[derive(Clone, Copy, Default)]
 struct Head {
     /// Cycle of the last pop: the popped slot is free from the next cycle on.
@@ -71,7 +71,7 @@ struct Head {
     ring: Ring,
 }
 
-/// The result of comparing a queue with its state one period before.
+/// Result of comparing a queue with its state one period before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// No wavelet arrived or left.
@@ -187,7 +187,7 @@ impl Queues {
         (0..self.heads[queue as usize].len).map(move |n| self.slots[self.slot(queue, n)])
     }
 
-    /// Removes the wavelet at the front, which must exist; returns true if the queue was full.
+    /// Removes the wavelet at the front, which must exist; returns whether the queue was full.
     #[inline]
     pub fn pop(&mut self, queue: u32, cycle: u32) -> bool {
         let head = &mut self.heads[queue as usize];
@@ -201,7 +201,7 @@ impl Queues {
         full
     }
 
-    /// Returns true if the queue had room for one more wavelet at the start of the cycle.
+    /// Returns whether the queue had room for one more wavelet at the start of the cycle.
     #[inline]
     pub fn has_room(&self, queue: u32, cycle: u32) -> bool {
         let head = &self.heads[queue as usize];

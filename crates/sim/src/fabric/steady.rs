@@ -36,7 +36,7 @@ struct Nap {
     again: u32,
     /// Cycle in which the state was copied; [`NONE`] without a copy.
     copied: u32,
-    /// The cycle at whose beginning the PE fell asleep; [`NONE`] if it is awake.
+    /// Cycle at whose beginning the PE fell asleep; [`NONE`] if it is awake.
     since: u32,
     /// Cycle in which the PE wakes; [`NONE`] if it wakes only when disturbed.
     until: u32,
@@ -57,7 +57,7 @@ pub struct Steady {
     still: Vec<u8>,
     /// True while a PE repeats cycles that its neighbors have already done.
     alone: bool,
-    /// Copies of the states to compare with: this field and the fields below it.
+    /// Copies of the states to compare with, like the fields below.
     threads: Vec<Thread>,
     positions: Vec<u8>,
     moved: Vec<u32>,
@@ -130,7 +130,7 @@ impl Steady {
         self.naps.iter().filter(|n| n.since != NONE).count() as u64
     }
 
-    /// Returns true if a sleeper must be visited in this cycle.
+    /// Returns whether a sleeper must be visited in this cycle.
     pub fn wakes_at(&self, pe: u32, cycle: u32) -> bool {
         self.naps[pe as usize].until == cycle
     }
@@ -267,7 +267,7 @@ impl Machine<'_> {
         steady.then_some(periods)
     }
 
-    /// Returns true if the neighbors' queues that a PE sends to are as full as a period before.
+    /// Returns whether the neighbors' queues that a PE sends to are as full as a period before.
     fn rooms_repeat(&self, pe: u32) -> bool {
         let [_, rows, _] = self.pe_ranges(pe);
         let s = &self.steady;

@@ -17,9 +17,9 @@ pub struct Row {
     /// Bit per port, for each position.
     pub rx: [u8; 4],
     pub tx: [u8; 4],
-    /// The queue of each input port that some position accepts; that of the ramp holds the PE's sends.
+    /// Queue of each input port that some position accepts; that of the ramp holds the PE's sends.
     pub inputs: [u32; 5],
-    /// The queue to which each port leads: the neighbor's, or the PE's for the ramp.
+    /// Queue to which each port leads: the neighbor's, or the PE's for the ramp.
     pub outputs: [u32; 5],
 }
 

@@ -26,7 +26,7 @@ pub struct Values<'a> {
     data: Data,
     /// First cycle of each operation, and the cycle after its last step.
     spans: &'a [(u32, u32)],
-    /// The elements that arrived at each place from the fabric; `part_starts` holds the start of each place's entries.
+    /// Elements that arrived at each place from the fabric; `part_starts` holds the start of each place's entries.
     parts: Vec<SentRun>,
     part_starts: Vec<u32>,
     pe_of: Vec<u32>,
@@ -272,7 +272,7 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// Returns true if one operation writes memory that the other operation reads or writes.
+    /// Returns whether one operation writes memory that the other operation reads or writes.
     fn meet(&self, one: u32, other: u32) -> bool {
         let (a, b) = (self.places(one), self.places(other));
         let lens = (self.program.op(one as usize).len, self.program.op(other as usize).len);
@@ -288,7 +288,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Returns true if an operation writes a buffer at another offset than it reads, so that it may read elements it wrote.
+/// Returns whether an operation writes a buffer at another offset than it reads, so that it may read elements it wrote.
 fn overlap(sources: &[Place], sinks: &[Place]) -> bool {
     let shifted = |x: &Place, y: &Place| match (x, y) {
         (Place::Out(x), Place::Out(y)) | (Place::Tmp(x), Place::Tmp(y)) => x != y,

@@ -89,7 +89,7 @@ fn tables(interconnect: &Interconnect) -> (u128, u128) {
     (bytes, STEPS_A_QUEUE * vcs * inputs)
 }
 
-/// The estimated size of traffic by packets, known before its task graph is built. `Display` prints a clause.
+/// Estimated size of traffic by packets, known before its task graph is built. `Display` prints a clause.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TrafficEstimate {
     /// Number of packets on one plane; the other fields also refer to one plane.

@@ -70,7 +70,7 @@ impl<E> Lane<E> {
         Self { delay, events: VecDeque::new(), head, ahead: 0 }
     }
 
-    /// Returns true if the next events should be read ahead; called after an event was taken.
+    /// Returns whether the next events should be read ahead; called after an event was taken.
     #[inline]
     fn is_due(&mut self) -> bool {
         if self.ahead > 0 {

@@ -46,7 +46,7 @@ impl Packets<'_> {
         first
     }
 
-    /// Returns true if a message goes over a single link, because a switch sends or receives it.
+    /// Returns whether a message goes over a single link, because a switch sends or receives it.
     pub(super) fn is_direct(&self, from: u32, to: u32) -> bool {
         from.max(to) >= self.plane.accelerators()
     }

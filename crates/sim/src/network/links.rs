@@ -152,7 +152,7 @@ impl Packets<'_> {
         best
     }
 
-    /// Starts a packet on a link, or queues it for the link; returns true if it started. `from` is the link that
+    /// Starts a packet on a link, or queues it for the link; returns whether it started. `from` is the link that
     /// brought the packet, `None` for packets of the node's own interface.
     #[inline]
     pub(super) fn offer(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) -> bool {

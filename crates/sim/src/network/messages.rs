@@ -5,14 +5,14 @@
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The fields of a message that the sender's interface reads and changes.
+/// Fields of a message that the sender's interface reads and changes.
 #[derive(Clone, Copy)]
 pub(super) struct Sending {
     /// Task id of the send.
     pub id: u32,
     pub from: u32,
     pub to: u32,
-    /// Number of packets that are not made yet.
+    /// Number of packets not made yet.
     pub unmade: u32,
     pub last_bytes: u32,
     /// Next message in the queue of the interface, or next unused entry.
@@ -21,11 +21,11 @@ pub(super) struct Sending {
     pub length: u8,
 }
 
-/// The fields of a message that arriving packets change.
+/// Fields of a message that arriving packets change.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Arriving {
-    /// The latest time at which the tail of a packet arrived.
+    /// Latest time at which the tail of a packet arrived.
     latest: u64,
     /// Number of packets that have not arrived.
     missing: u32,
@@ -58,7 +58,7 @@ impl Messages {
         Self { base: region << PLACE_BITS, ..Self::new() }
     }
 
-    /// Returns true if another region assigned this number.
+    /// Returns whether another region assigned this number.
     #[inline]
     pub fn is_foreign(&self, at: u32) -> bool {
         (at ^ self.base) >> PLACE_BITS != 0

@@ -137,7 +137,7 @@ pub struct Interconnect {
     /// Number of messages that an accelerator, or each of its links, sends at a time.
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
-    /// The computing capabilities of its switches.
+    /// Computing capabilities of its switches.
     pub computing: Switches,
 }
 
@@ -172,7 +172,7 @@ impl Interconnect {
     }
 }
 
-/// The options of a run.
+/// Options of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
     /// Options of the ranks; the seed also determines the random choices of routings.
@@ -193,7 +193,7 @@ impl Default for Options {
     }
 }
 
-/// The results of a run.
+/// Results of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Results of the ranks, in picoseconds.

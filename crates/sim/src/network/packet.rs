@@ -5,7 +5,7 @@ use unisono_machine::network::{Header, MOST_SIMULATED_CHANNELS};
 
 use super::Timing;
 
-/// The fields of a packet that every hop needs, so that hops read no table of messages.
+/// Fields of a packet that every hop needs, so that hops read no table of messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     pub message: u32,

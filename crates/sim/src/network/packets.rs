@@ -68,7 +68,7 @@ pub(super) struct Packets<'a> {
     pub(super) leaving: &'a [TaskId],
     /// Reports about messages that the ranks have not received yet.
     pub(super) news: Vec<(u64, u32, Carried)>,
-    /// The border of this region, if the run is divided into regions.
+    /// Border of this region, if the run is divided into regions.
     pub(super) border: Option<Border<'a>>,
 }
 

@@ -20,16 +20,16 @@ struct Chunk {
 struct Queue {
     first: u32,
     last: u32,
-    /// The next queue of the ring; stale for the last queue.
+    /// Next queue of the ring; stale for the last queue.
     next: u32,
-    /// The link that brings the packets; `NONE` for the interface of the node.
+    /// Link that brings the packets; `NONE` for the interface of the node.
     from: u32,
     /// Index of the first packet in its chunk; `end` is the index after the last packet in the last chunk.
     begin: u8,
     end: u8,
 }
 
-/// The nonempty queues of a channel, in the order in which they send.
+/// Nonempty queues of a channel, in the order in which they send.
 #[derive(Clone, Copy)]
 pub struct Ring {
     first: u32,

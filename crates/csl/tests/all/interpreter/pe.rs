@@ -317,7 +317,7 @@ impl Pe {
         }
     }
 
-    /// Runs one round. Returns true if a task, a statement of `compute`, or an element of an operation was executed.
+    /// Runs one round. Returns whether a task, a statement of `compute`, or an element of an operation was executed.
     pub(super) fn turn(&mut self, routers: &mut [Router], now: u64) -> bool {
         self.now = now;
         let mut moved = false;

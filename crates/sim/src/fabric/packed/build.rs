@@ -143,7 +143,7 @@ fn color_bits(m: &Machine<'_>) -> Option<[u8; 256]> {
     (next <= MOST_COLORS).then_some(bits)
 }
 
-/// Returns true if a program can be packed: each color has one position and one input at a router, threads share no
+/// Returns whether a program can be packed: each color has one position and one input at a router, threads share no
 /// queue, and queues hold no more wavelets than a counter can count.
 pub fn is_plain(m: &Machine<'_>) -> bool {
     let deepest = m.options.queue_depth.saturating_add(m.options.ramp_latency).saturating_add(2);
@@ -160,7 +160,7 @@ pub fn is_plain(m: &Machine<'_>) -> bool {
     })
 }
 
-/// Returns true if each queue of a ramp is used by one thread, for data only, and not twice by one operation.
+/// Returns whether each queue of a ramp is used by one thread, for data only, and not twice by one operation.
 fn has_own_queues(m: &Machine<'_>) -> bool {
     let mut users = vec![(NONE, NONE); m.tables.queues.count()];
     for thread in 0..m.threads.len() {

@@ -11,10 +11,10 @@ const FIELDS: usize = 6;
 const FULL: usize = 4;
 const NEARLY: usize = 5;
 
-/// The opposite of each port; ports are numbered north, south, west, east, ramp.
+/// Opposite of each port; ports are numbered north, south, west, east, ramp.
 const OPPOSITE: [usize; RAMP] = [1, 0, 3, 2];
 
-/// The state that a group of PEs publishes.
+/// State that a group of PEs publishes.
 pub struct Face {
     /// Colors that leave by each port, to the neighbors and to the PE.
     pub out: [Lanes; RAMP + 1],
@@ -35,7 +35,7 @@ impl Face {
     }
 }
 
-/// The state of its neighbors that a group of PEs reads, by port; `left` is the state that the group itself published.
+/// State of its neighbors that a group of PEs reads, by port; `left` is the state that the group itself published.
 pub struct View<'a> {
     pub arrive: [&'a Lanes; RAMP],
     pub full: [&'a Lanes; RAMP],
@@ -44,14 +44,14 @@ pub struct View<'a> {
 }
 
 impl View<'_> {
-    /// Returns true if no wavelet arrives from a neighbor.
+    /// Returns whether no wavelet arrives from a neighbor.
     #[inline(always)]
     pub fn is_quiet(&self) -> bool {
         self.arrive.iter().all(|lanes| lanes.iter().fold(0, |any, bits| any | bits) == 0)
     }
 }
 
-/// The state that all PEs publish in one cycle, with a border around the grid.
+/// State that all PEs publish in one cycle, with a border around the grid.
 #[derive(Clone)]
 pub struct Faces {
     words: Vec<u32>,

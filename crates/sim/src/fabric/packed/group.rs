@@ -117,7 +117,7 @@ pub struct Group {
     pub quiet: u32,
 }
 
-/// The next steps of one thread of each PE of a group.
+/// Next steps of one thread of each PE of a group.
 ///
 /// A thread does `left` more steps before its state is looked up. Each step changes the masks by the flips, because
 /// steps of two kinds may alternate.

@@ -96,7 +96,7 @@ impl pulp::WithSimd for Sweep<'_, '_> {
 }
 
 impl Packed {
-    /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]; returns true if anything
+    /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]; returns whether anything
     /// happened. The functions that run in most cycles are inlined, so that they are compiled for the vectors of the
     /// processor.
     #[inline(always)]

@@ -290,7 +290,7 @@ fn first_in_turn(bits: u32, from: u32) -> u32 {
 }
 
 impl Packed {
-    /// Runs one cycle of a group; returns true if anything happened.
+    /// Runs one cycle of a group; returns whether anything happened.
     #[inline(always)]
     pub fn visit(&mut self, m: &mut Machine<'_>, row: usize, at: usize, cycle: &Cycle, moves: &mut Moves) -> bool {
         let index = row * self.groups_in_row + at;
@@ -375,7 +375,7 @@ impl Packed {
         note(&mut group.paced, m.program.op(t.op()).pace > 1);
     }
 
-    /// Returns true if some PE continues after cycle `at` by the passage of time alone, when nothing else happens.
+    /// Returns whether some PE continues after cycle `at` by the passage of time alone, when nothing else happens.
     pub fn will_wake(&self, m: &Machine<'_>, at: u32) -> bool {
         let paused = |&earliest: &u32| earliest != NEVER && earliest > at;
         self.slots.iter().any(|slot| slot.earliest.iter().any(paused))
@@ -383,7 +383,7 @@ impl Packed {
     }
 }
 
-/// The colors that a step of an operation takes and sends, and its pace, as in [`Slot`].
+/// Colors that a step of an operation takes and sends, and its pace, as in [`Slot`].
 struct Step {
     takes: u32,
     sends: u32,

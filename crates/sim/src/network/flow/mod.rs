@@ -43,7 +43,7 @@ pub struct Fluid {
 const STEPS: u128 = 8;
 /// Approximate number of times that rates of a permutation are computed.
 const ROUNDS: u128 = 40;
-/// Number of a permutation's flows that are followed for an estimate.
+/// Number of a permutation's flows followed for an estimate.
 const SAMPLED: usize = 64;
 
 /// Returns the bytes of the tables of states and loads.

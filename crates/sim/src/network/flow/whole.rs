@@ -12,11 +12,11 @@ use unisono_lower::tasks::pattern;
 
 use crate::network::{Interconnect, Options, Run, Timing, TrafficEstimate, run};
 
-/// Greatest number of packet-hops that are simulated, about ten seconds on one core.
+/// Greatest number of packet-hops simulated, about ten seconds on one core.
 const MOST_HOPS: f64 = 33_554_432.0;
 
 /// Simulates the messages one by one. Returns `None` if every accelerator sends all of its messages at the same time,
-/// if the network has switches, or if there are too many messages.
+/// if the network has switches, or for too many messages.
 pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     let all = net.plane.accelerators();
     let others = all.saturating_sub(1);

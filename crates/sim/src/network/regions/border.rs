@@ -197,7 +197,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Returns true if one thread must repeat the run: to report an error, or because a region sent an event too late.
+    /// Returns whether one thread must repeat the run: to report an error, or because a region sent an event too late.
     pub(super) fn has_failed(&self) -> bool {
         self.fault.is_some() || self.late.is_some() || self.border.as_ref().is_some_and(|border| border.is_broken)
     }

@@ -21,7 +21,7 @@ impl Meeting {
         Self { threads, here: AtomicUsize::new(0), round: AtomicUsize::new(0), failed: AtomicBool::new(false) }
     }
 
-    /// Waits for all threads; returns true if none has failed. Not inlined, so that profiles show its name.
+    /// Waits for all threads; returns whether none has failed. Not inlined, so that profiles show its name.
     #[inline(never)]
     pub fn meet(&self) -> bool {
         let round = self.round.load(Ordering::Acquire);

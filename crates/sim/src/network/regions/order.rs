@@ -20,7 +20,7 @@ pub(in super::super) struct Entry {
     made: [u32; 2],
 }
 
-/// The entries of a region in a window.
+/// Entries of a region in a window.
 #[derive(Default)]
 pub(in super::super) struct Log {
     pub entries: Vec<Entry>,
@@ -78,7 +78,7 @@ impl Log {
     }
 }
 
-/// The order of the stamps that all regions made in a window.
+/// Order of the stamps that all regions made in a window.
 pub(in super::super) struct Order {
     /// Number of stamps before the window, for packets' and for ranks' events; `made` counts those of the window.
     before: [u64; 2],

@@ -7,7 +7,7 @@ use super::super::{Interconnect, Options, messages::PLACE_BITS, packet::Lengths}
 
 pub(in super::super) struct Regions {
     pub count: usize,
-    /// The region of each node.
+    /// Region of each node.
     pub of_node: Vec<u8>,
     /// Region at the start of each link; `to` is the region at its end, and `crosses` is true if these two differ.
     pub from: Vec<u8>,

@@ -11,7 +11,7 @@ use unisono_base::TaskId;
 use unisono_cost::endpoint::Goal;
 use unisono_lower::tasks::{ANY, Kind, Task, TaskGraph};
 
-/// Returns the finish time of each rank and the number of events, or the number of tasks that are never done.
+/// Returns the finish time of each rank and the number of events, or the number of tasks never done.
 pub fn simulate(graph: &TaskGraph, p: &Goal) -> Result<(Vec<u64>, u64), u64> {
     simulate_far(graph, p, |_, _, _| 0)
 }
