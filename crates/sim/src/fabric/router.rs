@@ -87,7 +87,7 @@ impl Machine<'_> {
         }
         let Some((port, queue, wavelet)) = head else {
             let empty = |p: usize| r.inputs[p] == NONE || self.tables.queues.len(r.inputs[p]) == 0;
-            // If a wavelet is not ready, its push noted the cycle in which it is.
+            // If a wavelet is not ready, its push noted the cycle in which it becomes ready.
             if !self.arrive_late || (0..5).all(|p| accepted >> p & 1 == 0 || empty(p)) {
                 self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
             }

@@ -146,7 +146,7 @@ fn allreduces_take_what_the_model_says() {
         let (square, adaptive) = (extents[0] == extents[1], topology.contains("hxmesh"));
         for (name, within) in [
             ("ring", if adaptive { 0.05 } else { 0.001 }),
-            // The messages from row to row have several paths, of which credits find worse ones than the model.
+            // The messages from row to row have several paths; credits choose worse ones than the model.
             ("bidirectional-ring", if adaptive { 0.5 } else { 0.001 }),
             ("dual-rings", 0.001),
             ("bucket", if square { 0.05 } else { 0.25 }),

@@ -17,9 +17,9 @@
 //!   or the granularity.
 //! * **Deadlock at any granularity.** A schedule that runs element by element and is stuck in whole instructions is
 //!   refused: machines choose their chunks.
-//! * **Instructions, not elements, are ordered.** Of two instructions that touch one place, one must complete before
-//!   the other starts, even if their common elements are ordered one by one: a machine may touch the places of an
-//!   instruction at any time during the instruction.
+//! * **Instructions, not elements, are ordered.** Of two instructions that access the same place, one must complete
+//!   before the other starts, even if their common elements are ordered one by one: a machine may access the places of
+//!   an instruction at any time during the instruction.
 //! * **Order passes the starts and the ends of instructions.** The proof does not follow an order through the middle of
 //!   a third instruction. It accepts such a schedule if its instructions are cut into elements, and the judge
 //!   recognises it by this (2 of 10^7 schedules).
@@ -32,8 +32,8 @@
 //! `explore.rs` walks through the interleavings of schedules with few states, and must agree.
 //!
 //! `cargo test` judges 40,000 schedules, and a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
-//! `UNISONO_JUDGE_SEED` set another number and another seed. If the two disagree on a schedule, the failing test prints
-//! a smaller one.
+//! `UNISONO_JUDGE_SEED` set another number and another seed. If judge and proof disagree on a schedule, the failing
+//! test prints a smaller one.
 
 mod damage;
 mod draft;
