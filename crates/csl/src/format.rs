@@ -1,4 +1,4 @@
-//! CSL as registered emitters: a schedule is lowered, and its wafer program is written in one of three forms.
+//! CSL as registered emitters: a schedule is lowered, and its wafer program is written as one of three sets of files.
 
 use unisono_collective::Collective;
 use unisono_formats::{About, Emitter, Files, Refused};
@@ -13,7 +13,7 @@ use crate::{
     write::{self, NAME, accepts, uncounted},
 };
 
-/// A form of the files of a wafer program.
+/// One way to write a wafer program as files.
 pub struct Csl {
     about: About,
     accepts: fn(&WaferProgram, &SdkTarget) -> Result<(), Refused>,
@@ -30,7 +30,7 @@ pub const CSL: Csl = Csl {
     write: emit,
 };
 
-/// The project of [`CSL`] with functions that measure the time.
+/// Project of [`CSL`] with functions that measure the time.
 pub const CSL_MEASURED: Csl = Csl {
     about: About {
         name: "csl-measured",
@@ -41,7 +41,7 @@ pub const CSL_MEASURED: Csl = Csl {
     write: emit_measured,
 };
 
-/// The collective as modules that a user's CSL program imports.
+/// Collective as modules that a user's CSL program imports.
 pub const CSL_MODULE: Csl = Csl {
     about: About {
         name: "csl-module",
@@ -52,7 +52,7 @@ pub const CSL_MODULE: Csl = Csl {
     write: emit_module,
 };
 
-/// The wafer of a file and its placement there.
+/// Returns the wafer of a file and the placement on it.
 fn on_wafer(file: &File) -> Result<(&Wafer, &GridPlacement), Refused> {
     let refused = |reason: String| Refused::new(NAME, reason);
     let machine = file.machine.as_ref();
@@ -67,7 +67,7 @@ fn adapted(file: &File, placement: &GridPlacement, target: &SdkTarget) -> Result
     target.needs.adapt(placed).map_err(|e| Refused::new(NAME, e))
 }
 
-/// The wafer program that is emitted for a file, and the target of its wafer.
+/// Returns the wafer program emitted for a file, and the target for its wafer.
 fn program(proven: &VerifiedFile) -> Result<(WaferProgram, SdkTarget), Refused> {
     let (wafer, placement) = on_wafer(proven.file())?;
     let target = SdkTarget::of(wafer.architecture);
@@ -94,7 +94,7 @@ impl Emitter for Csl {
         self.about
     }
 
-    /// The chunk of [`SdkTarget::needs`], so that models time the emitted program.
+    /// Chunk of [`SdkTarget::needs`], so that models predict the time of the emitted program.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[("chunk", "8")]
     }

@@ -1,4 +1,4 @@
-//! Units that the tests of this crate open. This is not an interface: it may change with any of them.
+//! Units that the tests of this crate use. They are not an interface, and may change at any time.
 
 pub mod order {
     pub use crate::order::Order;

@@ -1,21 +1,21 @@
-//! The form of a wafer program that CSL has a place for.
+//! The normal form of a wafer program: the properties that CSL can express.
 //!
-//! Dropped: the instruction that an operation stems from; the chunk, if no sources take turns; threads without
-//! operations; waits for an earlier operation of the same thread. A fabric source stands behind a memory source:
-//! `@fadds` takes them in that order, and all operators that are emitted commute. A fabric sink stands behind the
-//! memory sink from which it takes chunks.
+//! Dropped are: the instruction of an operation; the chunk, if no sources are taken in turns; threads without
+//! operations; waits for an earlier operation of the same thread. A fabric source is moved behind a memory source:
+//! `@fadds` requires this order, and all emitted operators commute. A fabric sink is moved behind the memory sink from
+//! which it takes chunks.
 
 use unisono_base::{InstrId, narrow};
 use unisono_lower::wafer::{End, PeProgram, WaferProgram};
 
-/// True if an operation takes elements of several fabric sources in turns, through memory: three sources and more are
-/// not one vector operation, and two that take turns of several elements are not either.
+/// Returns whether an operation takes elements of several fabric sources in turns, through memory: three or more
+/// sources do not fit into one vector operation, nor do two sources that are taken several elements at a time.
 pub(super) fn in_turns(sources: &[End], chunk: u32) -> bool {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     fabric > 1 && (sources.len() > 2 || chunk > 1)
 }
 
-/// The threads and waits of a PE in that form.
+/// Returns the threads and waits of a PE in normal form.
 pub(super) fn normalised_pe(program: &WaferProgram, pe: usize) -> PeProgram {
     let mut threads = Vec::new();
     let mut waits = Vec::new();

@@ -1,9 +1,9 @@
-//! The steps of a PE's threads that may run at the same time: those of different threads that no chain of program order
-//! and waits puts one after the other.
+//! The steps of a PE that may run at the same time: steps of different threads that program order and waits do not
+//! order.
 
 use unisono_base::narrow;
 
-/// Steps numbered over all threads; `before[a]` holds the steps that have completed when `a` starts.
+/// Steps are numbered over all threads; `before[a]` is the set of steps that have completed when `a` starts.
 pub struct Order {
     thread: Vec<u32>,
     words: usize,
@@ -11,8 +11,8 @@ pub struct Order {
 }
 
 impl Order {
-    /// Creates the order of steps. `lengths` are the steps of each thread, `waits` pairs `(step, step that must have
-    /// completed)`. Returns `None` if the waits form a cycle or name a step that does not exist.
+    /// Creates the order of steps. `lengths` is the number of steps of each thread, `waits` has pairs `(step, step that
+    /// must have completed)`. Returns `None` if the waits form a cycle or name a step that does not exist.
     pub fn new(lengths: &[usize], waits: &[(u32, u32)]) -> Option<Self> {
         let thread: Vec<u32> =
             lengths.iter().enumerate().flat_map(|(t, &n)| std::iter::repeat_n(narrow(t), n)).collect();

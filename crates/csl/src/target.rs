@@ -1,66 +1,65 @@
 //! Facts of the targets: Cerebras SDK 1.0 on a WSE-2 (CS-2), and SDK 2 on a WSE-3 (CS-3).
 //!
-//! All are parameters, because not all are in the public text. `code_bytes` is an estimate: no size of compiled code is
-//! public, one third party plans with 38 KiB of data in the 48 KiB of a PE.
+//! All facts are parameters, because not all are public. `code_bytes` is an estimate: no sizes of compiled code are
+//! public; one third party plans with 38 KiB of data in the 48 KiB of a PE.
 
 use unisono_lower::wafer::Needs;
 use unisono_machine::Architecture;
 
-/// The resources of a project. Ids are handed out in their order here.
+/// Resources of a project. Ids are assigned in the order of these lists.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SdkTarget {
-    /// The SDK and the machine, as emitted files name them.
+    /// SDK and machine, as emitted files name them.
     pub name: &'static str,
-    /// The machine alone, and the computer that has it.
+    /// Name of the machine alone; `system` is the computer that contains it.
     pub wafer: &'static str,
     pub system: &'static str,
-    /// The option `--arch` of the compiler; the compiler of SDK 1.0 has none.
+    /// Value of the compiler's option `--arch`; the compiler of SDK 1.0 does not have the option.
     pub arch: Option<&'static str>,
-    /// Columns and rows that remain beside the host link.
+    /// Number of columns available to a program; `height` is the number of rows. The host link takes the others.
     pub width: u32,
     pub height: u32,
-    /// Fabric columns and rows that the host link takes around the program.
+    /// Fabric columns that the host link takes around the program; `host_rows` are its rows.
     pub host_columns: u32,
     pub host_rows: u32,
-    /// The whole fabric, as the compiler wants it for a run on the machine.
+    /// Columns and rows of the whole fabric, which the compiler requires for a run on the machine.
     pub fabric: [u32; 2],
     /// Colors that a program may route.
     pub colors: &'static [u8],
     /// Colors that may have several positions.
     pub switched_colors: &'static [u8],
-    /// The color by which the host starts functions (SDK 1.0 only).
+    /// Color with which the host starts functions (SDK 1.0 only).
     pub launch: Option<u8>,
     /// Ids of local tasks.
     pub local_tasks: &'static [u8],
-    /// Ids of tasks share numbers with colors, so those of colors in use are passed over.
+    /// True if ids of tasks share numbers with colors, so that the numbers of used colors are skipped.
     pub tasks_share_colors: bool,
-    /// Queues 0 and 1 come last: the host link may use them too.
+    /// Ids of input queues. On the WSE-2, 0 and 1 are last in both lists of queues: the host link may use them too.
     pub input_queues: &'static [u8],
     pub output_queues: &'static [u8],
-    /// Every queue is bound to its color when compiled, also for output; an operand from the fabric names its queue
-    /// alone, and colors are not blocked.
+    /// True if every queue, also for output, is bound to its color at compile time; then an operand from the fabric
+    /// names only its queue, and colors are not blocked.
     pub binds_queues: bool,
-    /// Microthreads among which a program chooses one for each thread. If the list is empty, the queue of an operation
-    /// determines its microthread.
+    /// Ids of microthreads, one of which a program assigns to each thread. If the list is empty, the queue of an
+    /// operation determines its microthread.
     pub microthreads: &'static [u8],
-    /// Cycles that a wavelet takes from router to router, with which scripts align the clocks of PEs; `None` if they
-    /// are not published.
+    /// Cycles of a wavelet from router to router, with which scripts align the clocks of PEs; `None` if not published.
     pub hop_cycles: Option<u32>,
-    /// Positions of a color beside the first.
+    /// Number of positions that a color may have, besides the first one.
     pub extra_positions: usize,
-    /// The largest finite length of a vector operation; a length field of 0x7fff means endless.
+    /// Greatest finite length of a vector operation; a length field of 0x7fff means endless.
     pub extent: u32,
     pub sram_bytes: u64,
-    /// Memory of a PE kept for code, stack and the host link.
+    /// Bytes of a PE's memory reserved for code, stack and the host link.
     pub code_bytes: u64,
-    /// The task that a control wavelet names; 31 is none.
+    /// Task that a control wavelet names; 31 means none.
     pub control_task: u32,
-    /// The placements from which programs are emitted.
+    /// Restrictions of the placements that can be emitted.
     pub needs: Needs,
 }
 
 impl SdkTarget {
-    /// The target of an architecture.
+    /// Returns the target of an architecture.
     pub fn of(architecture: Architecture) -> Self {
         match architecture {
             Architecture::Wse2 => Self::WSE2_SDK_1_0,
@@ -96,8 +95,8 @@ impl SdkTarget {
         needs: Needs { chunk: 8, fabric_sources: 2, switches_both_sides: false },
     };
 
-    /// The public text has queues 0 and 1 taken by the host link both ways, which is assumed of microthreads 0 and 1
-    /// too.
+    /// The public text says that the host link uses queues 0 and 1 in both directions; the same is assumed of
+    /// microthreads 0 and 1.
     pub const WSE3_SDK_2: SdkTarget = SdkTarget {
         name: "Cerebras SDK 2 and the WSE-3",
         wafer: "WSE-3",
@@ -120,13 +119,13 @@ impl SdkTarget {
         ..Self::WSE2_SDK_1_0
     };
 
-    /// Payload of a control wavelet with the one command "advance the switch", not handed to any PE: command in bits 22
-    /// and 23, "not to the PE" in bit 24, task in bits 16 to 21.
+    /// Returns a control wavelet's payload with the single command "advance the switch", not delivered to any PE: bits
+    /// 22 and 23 are the command, bit 24 is "not to the PE", bits 16 to 21 are the task.
     pub fn advance_word(&self) -> u32 {
         1 << 22 | 1 << 24 | self.control_task << 16
     }
 
-    /// Bytes of a PE's memory that its vectors and the word of its control wavelets take.
+    /// Returns the bytes of a PE's memory for `elements` of its vectors and for the word of its control wavelets.
     pub fn data_bytes(&self, elements: u64) -> u64 {
         4 * elements + 4
     }

@@ -2,7 +2,7 @@
 //!
 //! A request is one line: `stats`, `fail A B`, `restore A B` or `down`. The answer of `stats` has a line for each port:
 //! `FROM TO up|down BYTES PACKETS DROPS PEAK_BYTES BUSY_NS`. The others answer `ok`, or a line that begins with `error`.
-//! No client keeps the fabric from its packets: a slow one is answered when it reads.
+//! A client that reads slowly does not delay packets: its answer is written as the client reads.
 
 use std::fmt::Write as _;
 use std::io::{ErrorKind, Read, Result, Write};
@@ -11,10 +11,10 @@ use std::os::unix::net::{UnixListener, UnixStream};
 
 use unisono_fabric::{Network, Topology};
 
-/// The most bytes of a request.
+/// Greatest length of a request in bytes.
 const LONGEST: usize = 1000;
 
-/// The control socket and its clients.
+/// Control socket and its clients.
 pub struct Control {
     listener: UnixListener,
     clients: Vec<Client>,
@@ -23,14 +23,14 @@ pub struct Control {
 struct Client {
     stream: UnixStream,
     request: Vec<u8>,
-    /// Bytes of the answer that are still to be written; `None` before the request is whole.
+    /// Bytes of the answer that are still to be written; `None` before the request is complete.
     answer: Option<Vec<u8>>,
 }
 
 impl Control {
-    /// Makes the socket of that name, which appears once it accepts connections.
+    /// Creates the control socket; its file appears once the socket accepts connections.
     pub fn new(name: &str) -> Result<Self> {
-        // The file of a socket exists before its socket listens, and a client between the two would be refused.
+        // A socket's file exists before the socket listens; a client that connects in between would be refused.
         let unready = format!("{name}.unready");
         let listener = UnixListener::bind(&unready)?;
         listener.set_nonblocking(true)?;
@@ -38,19 +38,19 @@ impl Control {
         Ok(Self { listener, clients: Vec::new() })
     }
 
-    /// Returns the descriptors on which requests arrive.
+    /// Returns the descriptors on which requests arrive; -1 for a client that gets its answer.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
         let clients =
             self.clients.iter().map(|client| if client.answer.is_none() { client.stream.as_raw_fd() } else { -1 });
         [self.listener.as_raw_fd()].into_iter().chain(clients)
     }
 
-    /// Returns whether a client has not read its answer yet.
+    /// Returns whether a client has not read its whole answer yet.
     pub fn is_busy(&self) -> bool {
         self.clients.iter().any(|client| client.answer.is_some())
     }
 
-    /// Reads and answers without waiting, and returns whether a request ends the fabric.
+    /// Reads requests and writes answers without waiting; returns whether a request ends the fabric.
     pub fn serve(&mut self, topology: &Topology, network: &mut Network) -> bool {
         while let Ok((stream, _)) = self.listener.accept() {
             if stream.set_nonblocking(true).is_ok() {
@@ -79,7 +79,7 @@ impl Control {
 }
 
 impl Client {
-    /// Reads what has arrived, and returns whether the request is whole; `None` if the client has gone.
+    /// Reads the available bytes; returns whether the request is complete, `None` if the client must be dropped.
     fn read(&mut self) -> Option<bool> {
         let mut part = [0; LONGEST];
         match self.stream.read(&mut part) {
@@ -93,7 +93,7 @@ impl Client {
         }
     }
 
-    /// Writes what the client has room for, and returns whether some is left.
+    /// Writes as many bytes as the socket accepts; returns whether bytes remain to be written.
     fn write(&mut self) -> bool {
         let Some(answer) = &mut self.answer else { return true };
         match self.stream.write(answer) {

@@ -1,12 +1,12 @@
-//! The program `unisono-fabric`: joins the network devices of namespaces by a network of switches.
+//! The program `unisono-fabric`: connects the network devices of namespaces by a network of switches.
 //!
-//! `unisono-fabric TOPOLOGY CONTROL-SOCKET SETUP`: for each host of the topology (`topology.rs`) it makes a network
-//! namespace with a device `eth0` (TUN, so packets of IP without Ethernet), and starts `sh SETUP NAME` in it, in mount,
-//! UTS and IPC namespaces of its own. SETUP prints a line when it is ready, and keeps the namespaces until it ends. The
-//! address of host i is 10.77.0.(i + 1).
+//! `unisono-fabric TOPOLOGY CONTROL-SOCKET SETUP`: for each host of the topology (`topology.rs`) the program makes a
+//! network namespace with a device `eth0` (TUN: IP packets without Ethernet), and starts `sh SETUP NAME` there, in
+//! separate mount, UTS and IPC namespaces. SETUP prints a line when the host is ready, and keeps the namespaces until
+//! it ends. The address of host i is 10.77.0.(i + 1).
 //!
-//! It is meant to be the first process of a process namespace: everything in the namespace ends with it. Errors are one
-//! line on standard error.
+//! The program should be the first process of a process namespace: all processes in the namespace then end with it.
+//! Errors are one line on standard error.
 
 mod control;
 mod system;
@@ -21,11 +21,11 @@ use control::Control;
 use unisono_fabric::network::MTU;
 use unisono_fabric::{Network, Topology};
 
-/// Packets that are read from one host before others get their turn.
+/// Number of packets read from one host before other hosts are read.
 const PACKETS_A_TURN: usize = 16;
-/// The longest wait, in nanoseconds.
+/// Longest wait in nanoseconds.
 const LONGEST_WAIT: i64 = 1_000_000_000;
-/// Nanoseconds until a client that does not read its answer gets more of it.
+/// Nanoseconds until more of an answer is written to a client that does not read it.
 const WAIT_FOR_CLIENT: i64 = 1_000_000;
 
 fn main() -> ExitCode {
@@ -57,7 +57,7 @@ fn hosts(topology: &Topology, setup: &str) -> Result<Vec<File>, String> {
     let mut devices = Vec::new();
     let mut outputs = Vec::new();
     for name in &topology.names[..topology.hosts] {
-        // The next process inherits this namespace, and the device stays in it.
+        // The child process inherits this namespace, and the device stays in it.
         system::new_network().map_err(|error| format!("no network namespace: {error}"))?;
         devices.push(system::device("eth0").map_err(|error| format!("no network device (/dev/net/tun): {error}"))?);
         let started = Command::new("unshare")
@@ -75,12 +75,12 @@ fn hosts(topology: &Topology, setup: &str) -> Result<Vec<File>, String> {
             return Err(format!("host {name} was not set up"));
         }
     }
-    // From here on processes that nobody waits for come to this one.
+    // From this point on, orphaned processes become children of this process, which does not wait for them.
     system::ignore_children();
     Ok(devices)
 }
 
-/// Carries packets between the devices until a request ends it.
+/// Transfers packets between the devices until a request ends the program.
 fn carry(topology: &Topology, devices: &[File], mut control: Control) -> Result<(), String> {
     let mut network = Network::new(topology);
     let begin = Instant::now();
@@ -119,7 +119,7 @@ fn carry(topology: &Topology, devices: &[File], mut control: Control) -> Result<
     }
 }
 
-/// Sends the packets of a host that its cable has room for; an error is that of a device whose namespace has ended.
+/// Sends the packets of a host as far as its cable has room; returns an error if the host's namespace has ended.
 fn read_host(network: &mut Network, host: usize, mut device: &File, clock: &impl Fn() -> i64) -> std::io::Result<()> {
     for _ in 0..PACKETS_A_TURN {
         let now = clock();
@@ -143,7 +143,7 @@ fn read_host(network: &mut Network, host: usize, mut device: &File, clock: &impl
     Ok(())
 }
 
-/// Returns the host to which a packet of IPv4 goes.
+/// Returns the index of the host that an IPv4 packet is addressed to.
 fn destination(packet: &[u8]) -> Option<usize> {
     match packet {
         [first, ..] if first >> 4 == 4 && packet.len() >= 20 && packet[16..19] == [10, 77, 0] => {

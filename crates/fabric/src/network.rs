@@ -3,15 +3,15 @@
 //! Each direction of a cable is an output port with a rate, a latency and a drop-tail buffer. Switches forward a packet
 //! when its head arrives (cut-through). Times are nanoseconds of the caller's clock.
 //!
-//! Routes are shortest by the number of cables that are up; of equal ones the number of the destination chooses. A host
-//! drops nothing that it sends: [`Network::free_at`] says when it may send again, as the queue of a network card does.
+//! Routes have the fewest cables that are up; among equal routes the index of the destination chooses. A host drops no
+//! packets of its own: [`Network::free_at`] returns when it may send again, as the queue of a network card does.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::Topology;
 
-/// The most bytes of a packet of IP.
+/// Greatest size of an IP packet in bytes.
 pub const MTU: usize = 9000;
 /// Bytes that Ethernet adds to a packet: preamble, header, checksum and gap.
 pub const FRAMING: usize = 38;
@@ -19,21 +19,21 @@ pub const FRAMING: usize = 38;
 /// One direction of a cable.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// The node that sends.
+    /// Node that sends.
     pub from: usize,
-    /// The node that receives.
+    /// Node that receives.
     pub to: usize,
-    /// The port carries packets; false while its cable is down.
+    /// True if the port transfers packets; false while its cable is down.
     pub up: bool,
-    /// Bytes of IP packets that were carried.
+    /// Bytes of transferred IP packets.
     pub bytes: u64,
-    /// Packets that were carried.
+    /// Number of transferred packets.
     pub packets: u64,
-    /// Packets that were dropped, by a full buffer or because the port was down.
+    /// Number of packets dropped because the buffer was full or the port was down.
     pub drops: u64,
-    /// The most bytes that waited.
+    /// Greatest number of bytes that waited at the same time.
     pub peak: u64,
-    /// Nanoseconds during which packets left.
+    /// Nanoseconds during which the port sent.
     pub busy: i64,
     ns_per_byte: f64,
     latency: i64,
@@ -47,10 +47,10 @@ impl Port {
     }
 }
 
-/// A packet on its way to a node: its head arrives before its tail does.
+/// A packet in transit to a node: its head arrives before its tail.
 struct Arrival {
     when: i64,
-    /// The tail; a host receives a packet only then.
+    /// Time at which the tail arrives; a host receives a packet at this time.
     tail: i64,
     order: u64,
     node: usize,
@@ -59,7 +59,7 @@ struct Arrival {
 }
 
 impl Ord for Arrival {
-    /// The earliest is the greatest, as a heap gives the greatest first.
+    /// Orders the earliest arrival as the greatest, because a heap returns the greatest first.
     fn cmp(&self, other: &Self) -> Ordering {
         (other.when, other.order).cmp(&(self.when, self.order))
     }
@@ -79,16 +79,16 @@ impl PartialEq for Arrival {
 
 impl Eq for Arrival {}
 
-/// The ports of a network, and the packets in it.
+/// Ports of a network, and the packets in transit.
 pub struct Network {
-    /// Two ports for each cable of the topology, in its order.
+    /// Two ports for each cable of the topology, in the order of cables.
     pub ports: Vec<Port>,
     hosts: usize,
-    /// The ports that leave each node.
+    /// Indices of the ports that leave each node.
     leaving: Vec<Vec<usize>>,
-    /// The port that a packet takes, by node and destination.
+    /// Port that a packet takes at each node, by destination.
     routes: Vec<Vec<Option<usize>>>,
-    /// The time from which on each host may send again.
+    /// Time from which each host may send again.
     free: Vec<i64>,
     under_way: BinaryHeap<Arrival>,
     order: u64,
@@ -134,7 +134,7 @@ impl Network {
         network
     }
 
-    /// Takes a cable down or up in both directions, and finds routes anew; false where no cable joins the two nodes.
+    /// Takes a cable down or up in both directions, and finds new routes; returns false if no cable joins the nodes.
     pub fn set_up(&mut self, a: usize, b: usize, up: bool) -> bool {
         let joins = |port: &&mut Port| [port.from, port.to] == [a, b] || [port.from, port.to] == [b, a];
         let found = self.ports.iter_mut().filter(joins).map(|port| port.up = up).count() > 0;
@@ -142,7 +142,7 @@ impl Network {
         found
     }
 
-    /// Returns the ports that a packet between two hosts passes, in order; none where no way is up.
+    /// Returns the ports of a packet's path between two hosts, in order; empty if no path is up.
     #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Vec<usize> {
         let mut path = Vec::new();
@@ -154,12 +154,12 @@ impl Network {
         path
     }
 
-    /// Returns a buffer for a packet, empty.
+    /// Returns an empty buffer for a packet.
     pub fn buffer(&mut self) -> Vec<u8> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Takes back a buffer that [`Network::buffer`] gave.
+    /// Takes back a buffer from [`Network::buffer`].
     pub fn give_back(&mut self, mut data: Vec<u8>) {
         data.clear();
         self.spare.push(data);
@@ -169,7 +169,7 @@ impl Network {
     pub fn send(&mut self, from: usize, to: usize, data: Vec<u8>, now: i64) {
         let packet = Arrival { when: now, tail: now, order: 0, node: from, to, data };
         if let Some(port) = self.forward(packet, true) {
-            // A host with one cable holds its own packets back; where others pass, they wait among those.
+            // A host with one cable delays its own packets; at a host with several, they queue among forwarded packets.
             let port = &self.ports[port];
             let held = if self.leaving[from].len() == 1 { 2 * MTU } else { port.buffer as usize / 2 };
             self.free[from] = self.free[from].max(port.next_free - port.wire(held));
@@ -194,7 +194,7 @@ impl Network {
         self.under_way.peek().map(|arrival| arrival.when)
     }
 
-    /// Carries packets up to a time, and calls a function for each that its host receives.
+    /// Transfers packets up to the time `now`, and calls `receive` for each packet that reaches its host.
     pub fn advance(&mut self, now: i64, mut receive: impl FnMut(usize, &[u8])) {
         while self.next().is_some_and(|when| when <= now) {
             let Some(arrival) = self.under_way.pop() else { break };
@@ -207,10 +207,10 @@ impl Network {
         }
     }
 
-    /// Puts a packet on the port towards its destination, and returns the port; `None` if the packet is dropped.
+    /// Puts a packet on the next port to its destination, and returns the port; `None` if the packet is dropped.
     fn forward(&mut self, mut packet: Arrival, own: bool) -> Option<usize> {
         let Some(at) = self.routes[packet.node][packet.to] else {
-            // All ways are down: the drop counts at the cable that would be taken.
+            // No path is up: the drop is counted at the first cable of the node.
             if let Some(&first) = self.leaving[packet.node].first() {
                 self.ports[first].drops += 1;
             }

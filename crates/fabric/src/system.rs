@@ -1,11 +1,11 @@
-//! Calls of the system that Rust's library lacks.
+//! System calls that Rust's standard library lacks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 
-/// The priority of the fabric among programs of real time.
+/// Real-time priority of the fabric.
 const PRIORITY: i32 = 50;
 
 /// Moves this process into a new network namespace.
@@ -14,7 +14,7 @@ pub fn new_network() -> Result<()> {
     check(unsafe { libc::unshare(libc::CLONE_NEWNET) })
 }
 
-/// Makes a network device of packets of IP in this process's network namespace.
+/// Creates a network device for IP packets in this process's network namespace.
 pub fn device(name: &str) -> Result<File> {
     let flags = libc::O_NONBLOCK;
     let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open("/dev/net/tun")?;
@@ -30,7 +30,7 @@ pub fn device(name: &str) -> Result<File> {
     Ok(file)
 }
 
-/// Asks for exact timers and a priority before other programs; without the right to a priority it goes without.
+/// Requests exact timers and a real-time priority; without the right to this priority, the process keeps its own.
 pub fn hurry() {
     // SAFETY: this option takes a number.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
@@ -45,15 +45,15 @@ pub fn ignore_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Waits for input or errors on descriptors, up to some nanoseconds, and returns which have some; negative ones have
-/// none.
+/// Waits for input or errors on descriptors, for at most `nanoseconds`, and returns true for each descriptor that has
+/// some; negative descriptors have none.
 pub fn wait(descriptors: &[RawFd], nanoseconds: i64) -> Result<Vec<bool>> {
     let entry = |&fd: &RawFd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = descriptors.iter().map(entry).collect();
     let limit = libc::timespec { tv_sec: nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000 };
     let count = entries.len() as libc::nfds_t;
-    // SAFETY: the entries and the limit live until the call returns, the count is that of the entries, and no mask of
-    // signals is given.
+    // SAFETY: the entries and the limit live until the call returns, `count` is the number of entries, and no signal
+    // mask is given.
     let found = unsafe { libc::ppoll(entries.as_mut_ptr(), count, &raw const limit, std::ptr::null()) };
     match check(found) {
         Err(error) if error.kind() != ErrorKind::Interrupted => Err(error),

@@ -1,6 +1,6 @@
 //! The text form of a network.
 //!
-//! One item a line, hosts before switches:
+//! One item per line, hosts before switches:
 //! ```text
 //! host c0
 //! switch s1
@@ -10,24 +10,24 @@
 /// A cable between two nodes, equal in both directions.
 #[derive(Clone, Debug)]
 pub struct Cable {
-    /// The numbers of its nodes.
+    /// Indices of its two nodes.
     pub ends: [usize; 2],
     /// Its rate in Mbit/s.
     pub mbit: f64,
     /// Its latency in microseconds.
     pub latency_us: f64,
-    /// The bytes that a port holds before it drops packets.
+    /// Number of bytes that wait at a port before it drops packets.
     pub buffer: u64,
 }
 
 /// Nodes, hosts first, and the cables between them.
 #[derive(Clone, Debug, Default)]
 pub struct Topology {
-    /// The names of all nodes.
+    /// Names of all nodes.
     pub names: Vec<String>,
-    /// The number of hosts.
+    /// Number of hosts.
     pub hosts: usize,
-    /// The cables, no two of which join the same nodes.
+    /// Cables; two nodes are joined by one cable at most.
     pub cables: Vec<Cable>,
 }
 
@@ -35,7 +35,7 @@ impl Topology {
     /// Reads the text form.
     ///
     /// # Errors
-    /// The first line that is none of the three kinds, with its number.
+    /// Returns an error for the first line that is not a host, switch or cable, with the line's number.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut found = Self::default();
         for (at, line) in text.lines().enumerate() {
@@ -45,7 +45,7 @@ impl Topology {
         Ok(found)
     }
 
-    /// Returns the number of the node of that name.
+    /// Returns the index of the node with that name.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)

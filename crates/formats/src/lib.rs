@@ -1,10 +1,10 @@
 //! The interfaces of formats, and the formats that are plain text of a schedule or of its tasks. An [`Emitter`] writes
-//! a proved schedule for another tool, or refuses it with the reason, and never alters its meaning; an [`Importer`]
-//! reads the schedule of another tool. A format is one folder here: GOAL, traces of Chakra, registers of switches.
-//! Formats with code of their own are the crates `csl` and `gpu`, and `emit` lists them all. Begin with [`Emitter`],
-//! then read [`registers`], which is written and read.
+//! a proved schedule for another tool without altering its meaning, or refuses it with the reason; an [`Importer`]
+//! reads the schedule of another tool. Each folder here is a format: GOAL, Chakra traces, registers of switches.
+//! Formats that contain code are the crates `csl` and `gpu`, and `emit` lists them all. Begin with [`Emitter`], then
+//! read [`registers`], which is written and read.
 
-// A number that does not fit is refused where it enters; see `unisono_base::narrow`.
+// A number that does not fit is rejected on input; see `unisono_base::narrow`.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 pub mod chakra;
@@ -20,7 +20,7 @@ use unisono_collective::{Collective, Dtype, Operator};
 use unisono_lower::{File, Placement, VerifiedFile};
 use unisono_schedule::Schedule;
 
-/// Why a target cannot express a schedule: what was found, and what the target accepts.
+/// Reason why a target cannot express a schedule: the fact found, and the accepted ones.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{target} cannot express this schedule: {reason}")]
 pub struct Refused {
@@ -34,7 +34,7 @@ impl Refused {
     }
 }
 
-/// The contents of a file.
+/// Contents of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Contents {
     Text(String),
@@ -48,7 +48,7 @@ impl From<String> for Contents {
 }
 
 impl Contents {
-    /// The text; `None` of bytes.
+    /// Returns the text; `None` for bytes.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -57,10 +57,10 @@ impl Contents {
     }
 }
 
-/// Files by relative path.
+/// Files, each with its relative path.
 pub type Files = Vec<(String, Contents)>;
 
-/// The name of a format, its source, and a sentence on it, as lists for users show them.
+/// Name of a format, its source, and a sentence about it, as lists for users show them.
 #[derive(Clone, Copy, Serialize)]
 pub struct About {
     pub name: &'static str,
@@ -68,7 +68,7 @@ pub struct About {
     pub summary: &'static str,
 }
 
-/// One output format.
+/// An output format.
 pub trait Emitter: Sync {
     fn about(&self) -> About;
 
@@ -76,51 +76,50 @@ pub trait Emitter: Sync {
         self.about().name
     }
 
-    /// Values of parameters that algorithms take for this target, where the user gives no others.
+    /// Returns the parameters that algorithms use for this target by default.
     fn params(&self) -> &'static [(&'static str, &'static str)] {
         &[]
     }
 
-    /// Returns a sentence on work of the target that the plan of a collective leaves out: work that predictions
-    /// do not count, or other bits.
+    /// Returns a sentence about work of the target that the plan of a collective omits: work that predictions do not
+    /// count, or different bits of results.
     fn note(&self, _collective: &Collective) -> Option<String> {
         None
     }
 
-    /// Returns the sentence of [`Self::note`] if it is true of the written files.
+    /// Returns the sentence of [`Self::note`] if it applies to the written files.
     fn note_of(&self, collective: &Collective, _texts: &[String]) -> Option<String> {
         self.note(collective)
     }
 
-    /// The placement in which the target has a schedule, if it is another one than the file's. The emitted code, its
-    /// simulation and its predicted time are those of this placement.
+    /// Returns the placement that the target requires for a schedule, if it differs from the file's. The emitted code,
+    /// its simulation and its predicted time use this placement.
     ///
     /// # Errors
-    /// The reason why the target has none.
+    /// Returns the reason why no placement is possible.
     fn adapt(&self, _file: &File) -> Result<Option<Placement>, Refused> {
         Ok(None)
     }
 
-    /// Returns whether the target can express a schedule, without writing files where that takes long.
+    /// Checks that the target can express a schedule, without writing files if that takes long.
     ///
     /// # Errors
-    /// The reason why it cannot.
+    /// Returns the reason why the target cannot.
     fn accepts(&self, proven: &VerifiedFile) -> Result<(), Refused> {
         self.emit(proven).map(drop)
     }
 
-    /// The files, or why there are none. What was written is checked before it is handed out. An emitter that adapts
-    /// placements adapts this one too.
+    /// Returns the checked files. An emitter that adapts placements adapts the placement here too.
     ///
     /// # Errors
-    /// The reason why the target cannot express the schedule.
+    /// Returns the reason why the target cannot express the schedule.
     fn emit(&self, proven: &VerifiedFile) -> Result<Files, Refused>;
 }
 
-/// Facts that an imported file leaves open; `None` takes the default of the file or of the format.
+/// Facts that an imported file does not state; `None` means the default of the file or of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Facts {
-    /// The elements, as MPI counts them.
+    /// Number of elements, as MPI counts them.
     pub elements: Option<u64>,
     pub dtype: Option<Dtype>,
     pub operator: Option<Operator>,
@@ -128,7 +127,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Asks for the collective of a schedule.
+    /// Returns the facts of a schedule's collective.
     pub fn of(schedule: &Schedule) -> Self {
         let c = schedule.collective();
         let root = c.kind.has_root().then(|| u64::from(c.root));
@@ -136,7 +135,7 @@ impl Facts {
     }
 }
 
-/// The fault of a file and its line; line 0 is the file as a whole.
+/// An error in a file, with its line; line 0 means the file as a whole.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}{message}", if *.line == 0 { String::new() } else { format!("line {}: ", .line) })]
 pub struct ImportError {
@@ -156,7 +155,7 @@ impl From<unisono_base::xml::XmlError> for ImportError {
     }
 }
 
-/// One input format.
+/// An input format.
 pub trait Importer: Sync {
     fn about(&self) -> About;
 
@@ -164,10 +163,10 @@ pub trait Importer: Sync {
         self.about().name
     }
 
-    /// The schedule that a file describes, with its placement and machine where the file has them; whether it is right
-    /// is for `verify`.
+    /// Returns the schedule that a file describes, with its placement and machine if the file has them; `verify`
+    /// decides whether it is correct.
     ///
     /// # Errors
-    /// One sentence, with the line.
+    /// Returns one sentence, with the line.
     fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError>;
 }

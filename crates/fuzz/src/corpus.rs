@@ -1,4 +1,4 @@
-//! Files of inputs.
+//! Files of the inputs of fuzz targets.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use unisono_base::mix;
 
 use crate::FuzzTarget;
 
-/// The largest seed from other folders of the repository, in bytes.
+/// Greatest size in bytes of a seed from another folder of the repository.
 const LONGEST_SEED: u64 = 8 << 10;
 
 /// Returns the folder of the corpus, which has one folder for each target.
@@ -32,8 +32,8 @@ pub fn inputs(target: &FuzzTarget) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Returns the seeds of a session: the corpus, short files of the repository, and inputs that an earlier session kept
-/// in `grown`.
+/// Returns the seeds of a session: the corpus, short files of the repository, and inputs in `grown`, which an earlier
+/// session found.
 pub fn seeds(target: &FuzzTarget, grown: Option<&Path>) -> Vec<Vec<u8>> {
     let mut seeds: Vec<Vec<u8>> = inputs(target).into_iter().map(|(_, input)| input).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

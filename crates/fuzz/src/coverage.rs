@@ -1,4 +1,4 @@
-//! The code that an input reaches, if the compiler counts edges (SanitizerCoverage, 8-bit counters inline).
+//! Measures the code that an input reaches, if the compiler counts edges (SanitizerCoverage, inline 8-bit counters).
 //!
 //! Instrumented code registers its counters through one C function, which is defined here. Without instrumentation
 //! there are no counters, and no input counts as new. `make fuzz` passes the options, which the stable compiler
@@ -14,7 +14,7 @@ use std::sync::Mutex;
 
 static REGIONS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
 
-/// Called once for each module before `main`, with the first counter and the end of its counters.
+/// Registers the counters of a module, `start..end`. Instrumented code calls this once per module before `main`.
 // SAFETY: the name belongs to LLVM's interface, and no other crate of this program defines it.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, end: *mut u8) {
@@ -25,14 +25,14 @@ extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, end: *mut u8) {
     }
 }
 
-/// The classes of counts that were seen at each edge.
+/// For each edge, the classes of counts that inputs have reached.
 #[derive(Default)]
 pub struct Coverage {
     seen: Vec<u8>,
 }
 
 impl Coverage {
-    /// Returns whether the compiler counts edges.
+    /// Returns whether the compiler inserted counters of edges.
     pub fn exists() -> bool {
         REGIONS.lock().is_ok_and(|regions| !regions.is_empty())
     }
@@ -50,7 +50,7 @@ impl Coverage {
             if seen.len() < first + counters.len() {
                 seen.resize(first + counters.len(), 0);
             }
-            // Most edges are not reached, so eight are compared at a time.
+            // Most edges are not reached, so eight counters are skipped at a time.
             for (at, eight) in counters.chunks(8).enumerate().filter(|(_, eight)| eight.iter().any(|&n| n != 0)) {
                 for (n, &count) in eight.iter().enumerate().filter(|(_, count)| **count != 0) {
                     let class = match count {
@@ -70,7 +70,7 @@ impl Coverage {
         new
     }
 
-    /// Returns the number of edges reached, and of all edges.
+    /// Returns the number of edges reached, and the number of all edges.
     pub fn edges(&self) -> (usize, usize) {
         let mut all = 0;
         Self::each(|_, counters| all += counters.len());

@@ -1,4 +1,4 @@
-//! An input read as a sequence of decisions. Bytes past its end are 0, so every input is a complete problem.
+//! Reads an input as a sequence of decisions. Bytes after its end are 0, so every input is a complete problem.
 
 pub struct Draws<'a> {
     bytes: &'a [u8],

@@ -1,6 +1,6 @@
-//! Runs an input under bounds of CPU time and memory.
+//! Runs an input under limits of CPU time and memory.
 //!
-//! A watchdog thread reads the CPU time of the process. Over the bound it interrupts the input
+//! A watchdog thread reads the CPU time of the process. If an input exceeds its limit, the watchdog interrupts it
 //! ([`unisono_base::interrupt`]). If the input does not stop within the same time again, the watchdog ends the process,
 //! which `unisono-fuzz` counts as a hang.
 
@@ -23,7 +23,7 @@ use crate::{FuzzTarget, memory};
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub cpu_seconds: u64,
-    /// Bytes that any input may use, and additional bytes for each byte of the input.
+    /// Bytes that any input may use; `factor` is the number of additional bytes for each byte of the input.
     pub base_bytes: usize,
     pub factor: usize,
 }
@@ -40,27 +40,27 @@ impl Bounds {
     }
 }
 
-/// The reason why an input failed. Faults of one kind have the same `kind`.
+/// Reason why an input failed. Similar faults have the same `kind`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Fault {
     pub kind: String,
     pub message: String,
 }
 
-/// The line on standard error after an input that did not stop.
+/// Line on standard error about an input that did not stop.
 pub const HANG: &str = "fuzz: the input does not stop";
 
 thread_local! {
-    /// Place and message of the last panic of this thread.
+    /// Source location and message of the last panic of this thread.
     static PANIC: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
 }
-/// Counts begins and ends of inputs, so it is odd while an input runs.
+/// Number of begins and ends of inputs, so it is odd while an input runs.
 static BEATS: AtomicU64 = AtomicU64::new(0);
 static BOUND_TICKS: AtomicU64 = AtomicU64::new(u64::MAX);
 static STOP: AtomicBool = AtomicBool::new(false);
 static STARTED: Once = Once::new();
 
-/// Linux reports CPU time in hundredths of a second.
+/// Linux counts CPU time in hundredths of a second.
 const TICKS_A_SECOND: u64 = 100;
 
 fn cpu_ticks() -> u64 {
@@ -90,8 +90,8 @@ fn watch() {
     }
 }
 
-/// Starts the watchdog, and stores panics for [`run`] instead of printing them. The library's limits are set to the
-/// bounds, because admitted work must stay inside them.
+/// Starts the watchdog, and stores panics for [`run`] instead of printing them. The library's limits are set by the
+/// bounds, because admitted work must stay within them.
 pub fn start(bounds: &Bounds) {
     BOUND_TICKS.store(bounds.cpu_seconds * TICKS_A_SECOND, Relaxed);
     limits::set(bounds.base_bytes as u64 / 2, 1 << 30);
@@ -112,12 +112,12 @@ pub fn start(bounds: &Bounds) {
 /// Runs one input.
 ///
 /// # Errors
-/// The input panicked, or exceeded its bound of CPU time or memory.
+/// Returns an error if the input panicked, or exceeded its limit of CPU time or memory.
 pub fn run(target: &FuzzTarget, input: &[u8], bounds: &Bounds) -> Result<bool, Fault> {
     STOP.store(false, Relaxed);
     let most = bounds.bytes(input);
     BEATS.fetch_add(1, Relaxed);
-    // The library's limits use estimates; the bound of the process also covers wrong estimates.
+    // The library's limits use estimates; the limit of the process also covers wrong estimates.
     let live = memory::start(most.saturating_mul(2));
     let stop = Box::new(|| STOP.load(Relaxed));
     let done = catch_unwind(AssertUnwindSafe(|| interrupt::watch(stop, || (target.run)(input))));
@@ -141,12 +141,12 @@ pub fn run(target: &FuzzTarget, input: &[u8], bounds: &Bounds) -> Result<bool, F
     }
 }
 
-/// Converts a text to a word for file names.
+/// Converts a text to a word that is usable in file names.
 fn plain(text: &str) -> String {
     let word: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
     word.trim_start_matches("crates-").to_owned()
 }
-/// Returns the message of a panic, if it is a text.
+/// Returns the message of a panic, if it is text.
 fn text_of(payload: &dyn std::any::Any) -> String {
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a payload without text").to_owned()

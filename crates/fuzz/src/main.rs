@@ -5,8 +5,8 @@
 //! unisono-fuzz one TARGET FILE...    runs files, and prints what fails
 //! unisono-fuzz list                  lists the targets
 //! ```
-//! Files go to FUZZ_FOLDER (`target/fuzz`): `artifacts/TARGET/` has inputs that fail, each beside a `.why`,
-//! `grown/TARGET/` inputs that reached new code. FUZZ_CPU_SECONDS (10) bounds one input.
+//! Files are in FUZZ_FOLDER (`target/fuzz`): `artifacts/TARGET/` has inputs that fail, each with a `.why` file;
+//! `grown/TARGET/` has inputs that reached new code. FUZZ_CPU_SECONDS (10) limits one input.
 
 use std::{
     env, fs,
@@ -22,11 +22,11 @@ use unisono_fuzz::{
     session::{self, Folders},
 };
 
-/// Seconds that a target runs before the next one.
+/// Seconds for which a target runs before the next target.
 const TURN: u64 = 120;
-/// An input that ends its process ends the run of a child. This number of them ends the turn.
+/// Number of inputs that may end a child process before the target's turn ends.
 const MOST_DEATHS: u32 = 8;
-/// The stack of a thread, as large as that of the interpreter's threads.
+/// Stack size of the thread that runs inputs, equal to that of the interpreter's threads.
 const STACK_BYTES: usize = 8 << 20;
 
 type Done<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -52,7 +52,7 @@ fn find(name: &str) -> Done<&'static FuzzTarget> {
     found.ok_or_else(|| format!("'{name}' is not a target; there are {}", names()).into())
 }
 
-/// Runs `work` in a thread with a stack of a known size.
+/// Runs `work` in a thread with a stack of [`STACK_BYTES`].
 fn in_thread(work: impl FnOnce() -> Done<ExitCode> + Send + 'static) -> Done<ExitCode> {
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(work)?;
     thread.join().map_err(|_| "the thread of the inputs panicked")?
@@ -92,7 +92,7 @@ fn one(name: &str, files: &[String]) -> Done<ExitCode> {
     })
 }
 
-/// Returns the reason why a child ended, from the last lines of its standard error.
+/// Returns the reason why a child ended, derived from the last lines of its standard error.
 fn death(status: &str, said: &str) -> Fault {
     let kinds = [(HANG, "hang"), (OVER, "memory"), ("has overflowed its stack", "stack")];
     let kind = kinds.iter().find(|(line, _)| said.contains(line)).map_or("died", |(_, kind)| kind);
@@ -100,7 +100,7 @@ fn death(status: &str, said: &str) -> Fault {
     Fault { kind: kind.to_owned(), message: format!("{status}; {}", last.join(" / ")) }
 }
 
-/// Runs one turn of a target and returns whether nothing failed.
+/// Runs a target for `seconds`; returns whether nothing failed.
 fn turn(target: &'static FuzzTarget, seconds: u64, seed: u64) -> Done<bool> {
     let (begin, folders) = (Instant::now(), Folders::new(&folder()));
     let mut sound = true;

@@ -1,8 +1,8 @@
-//! Counts the memory that an input uses, with an allocator.
+//! Counts, with an allocator, the memory that an input uses.
 //!
-//! The counts cover the whole process, which runs one input at a time. An allocation over the hard bound prints a line
-//! and ends the process: an allocator may not unwind, and the input could use up the machine's memory. Use between the
-//! two bounds is reported when the input is done.
+//! The counts cover the whole process, which runs one input at a time. An allocation beyond the hard limit prints a
+//! line and ends the process: an allocator may not unwind, and the input could use up the machine's memory. Use between
+//! the soft and the hard limit is reported after the input.
 #![allow(unsafe_code, reason = "an allocator is an unsafe trait")]
 
 use std::{
@@ -17,7 +17,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// The line on standard error after an input over the hard bound.
+/// Line on standard error about an input beyond the hard limit.
 pub const OVER: &str = "fuzz: memory is over the hard bound";
 
 fn count(bytes: usize) {
@@ -25,7 +25,7 @@ fn count(bytes: usize) {
     if live > PEAK.load(Relaxed) {
         PEAK.store(live, Relaxed);
     }
-    // Nothing may be allocated from here on.
+    // From here on nothing may be allocated.
     if live > MOST.load(Relaxed) {
         MOST.store(usize::MAX, Relaxed);
         let _ = std::io::stderr().write_all(OVER.as_bytes());
@@ -73,7 +73,7 @@ pub fn start(most: usize) -> usize {
     live
 }
 
-/// Removes the bound, and returns the largest number of live bytes beyond those at the start.
+/// Removes the limit, and returns the greatest number of live bytes in addition to those at the start.
 pub fn stop(live_at_start: usize) -> usize {
     MOST.store(usize::MAX, Relaxed);
     PEAK.load(Relaxed).saturating_sub(live_at_start)

@@ -2,14 +2,14 @@
 
 use crate::{Form, Random, plan_bytes};
 
-/// The seeds of a target, and the words in them.
+/// Seeds of a target, and the words that they contain.
 #[derive(Clone, Debug, Default)]
 pub struct Pool {
     pub seeds: Vec<Vec<u8>>,
     words: Vec<Vec<u8>>,
 }
 
-/// The longest input. Longer ones are cut, because shorter inputs show the same faults sooner.
+/// Greatest length of an input. Longer inputs are cut, because shorter ones show the same faults sooner.
 const LONGEST: usize = 64 << 10;
 const MOST_WORDS: usize = 4096;
 /// Numbers at the bounds of types, and texts that look like numbers.
@@ -99,7 +99,7 @@ impl Pool {
         self.seeds.push(seed);
     }
 
-    /// Returns a changed seed. One in ten joins the beginning of one seed and the end of another.
+    /// Returns a changed seed. One in ten combines the beginning of a seed with the end of another.
     pub fn next(&self, form: Form, random: &mut Random) -> Vec<u8> {
         // The seeds added last reach the newest code.
         let recent = self.seeds.len().saturating_sub(16);

@@ -2,8 +2,8 @@
 //! of programs.
 //!
 //! This module depends on three properties of the format: the preamble (see [`unisono_schedule::plan_file`]), the
-//! checksum, and that the header lists each program as offset, length and checksum. It finds these rows in the header
-//! by comparing checksums.
+//! checksum, and rows of the header with the offset, length and checksum of each program. The rows are found by their
+//! checksums.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ use crate::{
 const PREAMBLE: usize = 32;
 const ROW: usize = 24;
 
-/// Computes the checksum of [`unisono_schedule::plan_file`]; a test compares the two.
+/// Computes the checksum of [`unisono_schedule::plan_file`]; a test compares both.
 fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = mix(bytes.len() as u64 ^ 0x756e_6973_6f6e_6f00);
     for chunk in bytes.chunks(8) {
@@ -32,7 +32,7 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()))
 }
 
-/// The parts of a file, and the positions of the rows of programs in the header.
+/// Parts of a file; `rows` are the positions of the programs' rows in the header.
 pub struct Parts {
     preamble: Vec<u8>,
     header: Vec<u8>,
@@ -60,7 +60,7 @@ impl Parts {
         Some(parts)
     }
 
-    /// Returns the bytes that a row names, if they exist.
+    /// Returns the range of the program that a row describes, if it is inside the file.
     fn section(&self, row: usize) -> Option<Range<usize>> {
         let start = usize::try_from(number(&self.header, row)).ok()?;
         let len = usize::try_from(number(&self.header, row + 8)).ok()?;

@@ -25,7 +25,7 @@ impl Random {
         self.below(100) < percent
     }
 
-    /// Draws one of some values, of which there must be at least one.
+    /// Draws one of `from`, which must not be empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }

@@ -15,23 +15,23 @@ use crate::{
     mutate::Pool,
 };
 
-/// The number of inputs that are kept for each kind of fault.
+/// Number of inputs kept for each kind of fault.
 const KEPT_OF_A_KIND: u32 = 3;
-/// The longest input that becomes a seed.
+/// Greatest length of an input that becomes a seed.
 const LONGEST_SEED: usize = 16 << 10;
 
-/// The counts of a session.
+/// Counts of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
     pub runs: u64,
     pub accepted: u64,
     pub grown: u64,
     pub faults: u64,
-    /// Edges reached, and all edges; both 0 without instrumentation.
+    /// Number of edges reached, and of all edges; both are 0 without instrumentation.
     pub edges: (usize, usize),
 }
 
-/// The folders in which a session keeps its files.
+/// Folders in which a session keeps its files.
 pub struct Folders {
     root: PathBuf,
 }
@@ -50,10 +50,10 @@ impl Folders {
         self.root.join("grown").join(target.name)
     }
 
-    /// Keeps an input that failed, with a text that gives the reason, unless enough inputs of its kind are kept.
+    /// Keeps an input that failed, with its reason as text, unless enough inputs with this kind of fault are kept.
     ///
     /// # Errors
-    /// Errors of the file system.
+    /// Returns the errors of the file system.
     pub fn keep(&self, target: &FuzzTarget, input: &[u8], fault: &Fault) -> std::io::Result<bool> {
         let folder = self.root.join("artifacts").join(target.name);
         fs::create_dir_all(&folder)?;
@@ -72,10 +72,10 @@ impl Folders {
     }
 }
 
-/// Runs a target for some time, or for a number of inputs.
+/// Runs a target until `time` has passed, or `most_runs` inputs have run.
 ///
 /// # Errors
-/// Errors of the file system.
+/// Returns the errors of the file system.
 pub fn run(
     target: &FuzzTarget,
     folders: &Folders,

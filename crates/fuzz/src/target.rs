@@ -1,6 +1,6 @@
-//! A fuzz target.
+//! The description of a fuzz target.
 
-/// The way in which inputs of a target are changed.
+/// Kind of a target's inputs, which determines the changes to them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// Words, numbers and lines.
@@ -11,22 +11,22 @@ pub enum Form {
     Plan,
 }
 
-/// A function that runs inputs, and its properties for the harness.
+/// A function that runs inputs, and its properties.
 pub struct FuzzTarget {
-    /// The folder in `corpus/`.
+    /// Name of the target and of its folder in `corpus/`.
     pub name: &'static str,
     pub summary: &'static str,
     pub form: Form,
-    /// Folders of the repository with more seeds, and the suffixes of their files.
+    /// Folders of the repository with additional seeds, each with the suffix of their file names.
     pub seeds: &'static [(&'static str, &'static str)],
-    /// The number of changed inputs in a long run of the tests. A usual run takes a fifth of them.
+    /// Number of changed inputs in a long run of the tests. A usual run takes a fifth of them.
     pub quick_runs: u32,
-    /// Runs one input and returns whether it was accepted. A violated property is a panic.
+    /// Runs one input; returns whether the input was accepted. Panics if a property is violated.
     pub run: fn(&[u8]) -> bool,
 }
 
 impl FuzzTarget {
-    /// Makes a target over texts, without its own seeds.
+    /// Creates a target for texts, without its own seeds.
     pub const fn new(name: &'static str, summary: &'static str, run: fn(&[u8]) -> bool) -> Self {
         Self { name, summary, form: Form::Text, seeds: &[], quick_runs: 400, run }
     }

@@ -1,4 +1,4 @@
-//! Applies everything that a user may do with a schedule, and asserts the properties that must hold.
+//! Applies all operations that users have for schedules, and asserts the properties that must hold.
 
 use unisono_collective::{Collective, Kind};
 use unisono_cost::{endpoint::LevelPrices, wafer::measure};
@@ -23,9 +23,9 @@ use unisono_sim::{collective_engine, endpoint, fabric, network};
 const MOST_NODES: usize = 2_000;
 const MOST_INSTRUCTIONS: usize = 5_000;
 const MOST_ELEMENTS: u64 = 2_000;
-/// The most elements in all buffers of a stored schedule that is run.
+/// Greatest number of elements in all buffers of a stored schedule that is run.
 const MOST_RUN: u64 = 1 << 16;
-/// The most bytes of a task graph that is simulated.
+/// Greatest total size of the messages of a simulated task graph, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
 
 pub fn text(input: &[u8]) -> std::borrow::Cow<'_, str> {
@@ -41,7 +41,7 @@ pub fn read<T>(outcome: Result<T, impl std::fmt::Display>) -> Option<T> {
         .ok()
 }
 
-/// Applies [`file`] to a file that was read, and returns whether reading succeeded.
+/// Applies [`file`] to a file that was read; returns whether reading succeeded.
 pub fn read_file(outcome: Result<File, impl std::fmt::Display>) -> bool {
     read(outcome).inspect(file).is_some()
 }
@@ -76,7 +76,7 @@ pub fn file(file: &File) {
             assert!(!refused.reason.contains("please report it"), "{}: {}", refused.target, refused.reason);
         }
     }
-    // Every rank in its own box, with plans for one buffer and for two.
+    // Each rank is in its own box; plans use one buffer, or two.
     for in_place in [true, false] {
         let choices = Choices {
             in_place: Some(in_place),
@@ -117,8 +117,8 @@ fn on_wafer(proven: &VerifiedFile, wafer: &Wafer) {
     }
 }
 
-/// Asserts that a proved schedule gives right results in switches, and that its registers raise to a schedule with the
-/// same registers.
+/// Asserts that a proved schedule gives right results in switches, and that its registers, raised to a schedule and
+/// lowered again, stay the same.
 fn on_switches(proven: &VerifiedFile, machine: &InNetwork) {
     let Some(placement) = proven.file().placement.as_ref().and_then(Placement::switches) else { return };
     let layout = machine.layout();
@@ -133,7 +133,7 @@ fn on_switches(proven: &VerifiedFile, machine: &InNetwork) {
     }
 }
 
-/// Proves a schedule by all methods, runs it, and stores it and runs the result.
+/// Proves a schedule by all methods, runs it, and stores it and runs the stored programs.
 pub fn schedule(s: &Schedule) {
     let exact = verify(s, Method::Exact);
     let printed = verify(s, Method::Fingerprint);
@@ -163,13 +163,13 @@ pub fn schedule(s: &Schedule) {
     }
 }
 
-/// Returns distinct numbers for every rank and element. Sums of a barrier are not checked.
+/// Returns different numbers for all ranks and elements. Sums of a barrier are not checked.
 fn inputs(c: &Collective, of: impl Fn(u32) -> usize) -> Vec<Vec<i64>> {
     let value = |rank: u32, k: usize| (i64::from(rank) + 1) * 1_000_003 + k as i64 * 7919 + 5;
     (0..c.ranks).map(|rank| (0..of(rank)).map(|k| value(rank, k)).collect()).collect()
 }
 
-/// Asserts that a proved schedule ends in every order, with the same numbers.
+/// Asserts that a proved schedule ends in every order, with the same results.
 fn interpreted(s: &Schedule) {
     let c = s.collective();
     if c.kind == Kind::Barrier || !buffers_fit(c, 1) {

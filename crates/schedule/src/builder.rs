@@ -1,7 +1,7 @@
 //! Builds the tables of a schedule, in any order of nodes and lanes.
 //!
-//! The builder refuses only schedules that do not fit into the tables; [`crate::verify`] decides whether they are
-//! right.
+//! The builder rejects only schedules that do not fit into the tables; [`crate::verify`] decides whether they are
+//! correct.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, PhaseId, StreamId, interrupt::poll, narrow};
@@ -25,21 +25,21 @@ pub enum BuildError {
     PartPlace { found: StreamId },
 }
 
-/// The id of an instruction over zero elements, which is not added.
+/// Id of an instruction over zero elements, which is not added to the schedule.
 const NOTHING: InstrId = InstrId(u32::MAX);
 
 pub struct Builder {
     collective: Collective,
     origin: String,
     phases: Vec<String>,
-    /// The index of each name in `phases`.
+    /// Index of each name in `phases`.
     phase_ids: FxHashMap<String, usize>,
     phase: u16,
     scratch: Vec<u32>,
     instrs: Vec<Instr>,
     /// `(node, lane of the node)` of each instruction, in order of insertion.
     places: Vec<(NodeId, u32)>,
-    /// The instruction added before each one on its node, and the last one of each node; [`NOTHING`] if there is none.
+    /// Instruction added before each one on its node, or [`NOTHING`]; `last` is the last one of each node.
     previous: Vec<InstrId>,
     last: Vec<InstrId>,
     operands: Vec<PackedOperand>,
@@ -47,7 +47,7 @@ pub struct Builder {
     bounded: Vec<(StreamId, u32)>,
     sinks: Vec<NodeId>,
     deps: Vec<(InstrId, InstrId)>,
-    /// The points in the instruction table at which all lanes of each node meet.
+    /// Points in the instruction table at which all lanes of each node meet.
     joins: Vec<InstrId>,
     error: Option<BuildError>,
     keeps_unused: bool,
@@ -78,7 +78,8 @@ impl Builder {
     }
 
     /// Continues a finished schedule as part of another collective on the same ranks, such as the reduce of an
-    /// allreduce. If a rank gains an output that is large enough for its scratch memory, that memory moves there.
+    /// allreduce. If a rank gains an output that its scratch memory fits into, its `Tmp` operands become `Out`
+    /// operands.
     pub fn resume(schedule: Schedule, collective: Collective) -> Self {
         let mut b = Self::new(collective);
         let mut to_output = vec![false; schedule.node_count()];
@@ -130,12 +131,12 @@ impl Builder {
         self
     }
 
-    /// Keeps streams that no instruction names, with their ids, because a file may name them later.
+    /// Keeps streams that no instruction names, with their ids, because later lines of a file may name them.
     pub fn keep_unused_streams(&mut self) {
         self.keeps_unused = true;
     }
 
-    /// Reserves memory for a schedule of about this size.
+    /// Reserves memory for about `instrs` instructions and `streams` streams.
     pub fn reserve(&mut self, instrs: usize, streams: usize) {
         self.instrs.reserve(instrs);
         self.places.reserve(instrs);
@@ -179,7 +180,7 @@ impl Builder {
         PhaseId::new(at)
     }
 
-    /// Adds a stream from one node to others. Its length is the sum of its pushes.
+    /// Adds a stream from one node to others. Its length becomes the sum of the lengths pushed to it.
     pub fn stream(&mut self, source: NodeId, sinks: &[NodeId]) -> StreamId {
         if self.sinks.len() + sinks.len() >= u32::MAX as usize || self.streams.len() >= u32::MAX as usize - 1 {
             self.fail(BuildError::TooMany {
@@ -206,12 +207,12 @@ impl Builder {
         id
     }
 
-    /// Limits the elements of the stream that wait for a sink to `capacity`.
+    /// Limits the elements of the stream that wait at a sink to `capacity`.
     pub fn capacity(&mut self, stream: StreamId, capacity: u32) {
         self.bounded.push((stream, capacity));
     }
 
-    /// Allocates `elements` of the node's scratch memory and returns the index of the first.
+    /// Allocates `elements` of the node's scratch memory and returns the index of the first one.
     pub fn scratch(&mut self, node: NodeId, elements: u32) -> u32 {
         if !self.check_node(node) {
             return 0;
@@ -228,9 +229,9 @@ impl Builder {
         start
     }
 
-    /// Appends `combine(sources) -> sinks` over `len` elements to a lane. A length of 0 adds nothing and returns an id
-    /// that [`Builder::after`] ignores. Ids count instructions in order of insertion; [`Builder::finish`] renumbers
-    /// them by node and lane.
+    /// Appends `combine(sources) -> sinks` over `len` elements to a lane, and returns its id. A length of 0 adds
+    /// nothing and returns an id that [`Builder::after`] ignores. Ids count instructions in order of insertion;
+    /// [`Builder::finish`] renumbers them by node and lane.
     pub fn combine(&mut self, node: NodeId, lane: u32, len: u32, sources: &[Operand], sinks: &[Operand]) -> InstrId {
         poll();
         if len == 0 || !self.check_node(node) {
@@ -301,7 +302,7 @@ impl Builder {
         }
     }
 
-    /// Returns the lanes of a node, each with its last instruction so far.
+    /// Returns the last instruction so far of each lane of a node.
     pub(crate) fn ends(&self, node: NodeId) -> std::collections::BTreeMap<u32, InstrId> {
         let mut ends = std::collections::BTreeMap::new();
         let mut at = self.last.get(node.index()).copied().unwrap_or(NOTHING);
@@ -312,18 +313,18 @@ impl Builder {
         ends
     }
 
-    /// Joins the lanes of each node: later instructions of a node start after all its earlier ones have completed.
+    /// Joins the lanes of each node: later instructions of a node start after all earlier ones have completed.
     pub fn join_lanes(&mut self) {
         self.joins.push(InstrId::new(self.instrs.len()));
     }
 
-    /// Returns the last instruction so far of each lane of a node.
+    /// Returns the last instruction so far of each lane of a node, in the order of lanes.
     pub fn lane_ends(&self, node: NodeId) -> Vec<InstrId> {
         self.ends(node).into_values().collect()
     }
 
-    /// Adds the dependencies of the joins: the first instruction of each lane after a join waits for the last of each
-    /// other lane before it.
+    /// Adds the dependencies of the joins: the first instruction of each lane after a join waits for the last one
+    /// before the join of every other lane of its node.
     fn wait_at_joins(&mut self) {
         let mut ends: std::collections::BTreeMap<(NodeId, u32), InstrId> = std::collections::BTreeMap::new();
         let mut from = 0;
@@ -357,7 +358,7 @@ impl Builder {
     /// insertion.
     ///
     /// # Errors
-    /// The first entry that did not fit into the tables, or an id that does not exist.
+    /// Returns an error for the first entry that did not fit into the tables, or for an id that does not exist.
     pub fn finish(mut self) -> Result<Schedule, BuildError> {
         for &(instr, earlier) in &self.deps {
             for id in [instr, earlier] {
@@ -412,7 +413,7 @@ impl Builder {
         })
     }
 
-    /// Sorts one table after the other, so that only one of them exists twice.
+    /// Sorts one table after another, so that only one table exists twice at a time.
     fn sort(&mut self) {
         let mut order: Vec<u32> = (0..narrow::<u32>(self.instrs.len())).collect();
         order.sort_by_key(|&i| self.places[i as usize]);
@@ -439,7 +440,7 @@ impl Builder {
         }
     }
 
-    /// Removes streams that no instruction names (those of empty chunks).
+    /// Removes streams that no instruction names, such as those of empty chunks.
     fn drop_unused_streams(&mut self) {
         let mut used = vec![false; self.streams.len()];
         for s in self.operands.iter().filter_map(|o| o.get().stream()) {
@@ -489,7 +490,7 @@ impl Builder {
     }
 }
 
-/// Returns the text on one line, without `;` and control characters, as the text form requires.
+/// Returns the text on one line, with `;` and control characters replaced, as the text form requires.
 pub(crate) fn one_line(text: &str) -> String {
     let text = text.replace(';', ",").replace(char::is_control, " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! A finished schedule as a part of a larger one: the reduce of an allreduce, the stage of one level of a hierarchy.
+//! Adds a finished schedule as a part of a larger one: the reduce of an allreduce, the stage of a hierarchy's level.
 
 use unisono_base::{InstrId, LaneId, NodeId, StreamId, narrow};
 
@@ -10,10 +10,11 @@ use crate::{
 impl Builder {
     /// Adds all instructions of `part`, whose rank `k` becomes `nodes[k]`; switches of the part become new switches.
     ///
-    /// `input` and `output` return the place of element 0 of the buffers of a rank of the part; they are called only
-    /// for buffers that the part touches. Scratch memory is new. On each node the part starts after all earlier
-    /// instructions of the node. Lanes keep their numbers and phases their names; the caller names the phase of later
-    /// instructions. Input and output may overlap if the proof of the whole schedule accepts it.
+    /// `input` and `output` return where element 0 of the buffers of a rank of the part is placed; they are called only
+    /// for buffers that the part accesses. Scratch memory is newly allocated. On each node the part starts after all
+    /// earlier instructions of the node. Lanes keep their numbers and phases their names; later instructions are in the
+    /// part's last phase until the caller names another one. Input and output may overlap if the proof of the whole
+    /// schedule accepts it.
     pub fn embed(
         &mut self,
         part: &Schedule,
@@ -65,7 +66,7 @@ impl Builder {
                     let new = self.combine(here, lane, part.instr(id).len, &sources, &sinks);
                     renamed[id.index()] = new;
                     if n == 0 {
-                        // Instructions of one lane are ordered already.
+                        // Instructions of the same lane are already in order.
                         before.iter().filter(|(l, _)| **l != lane).for_each(|(_, &end)| self.after(new, end));
                     }
                 }
@@ -77,7 +78,7 @@ impl Builder {
     }
 }
 
-/// Returns the place `by` elements after `base`.
+/// Returns the operand that starts `by` elements after `base`.
 fn offset(base: Operand, by: u32) -> Result<Operand, BuildError> {
     let (start, make): (u32, fn(u32) -> Operand) = match base {
         Operand::In(start) => (start, Operand::In),

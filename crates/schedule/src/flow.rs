@@ -1,6 +1,6 @@
-//! The stream elements that each stream operand carries: the index that every pass over a schedule uses.
+//! The stream elements that each operand transfers: the index that every pass over a schedule uses.
 //!
-//! A stream is written by one lane of its source and read, at each sink, by one lane; FIFO order is program order.
+//! One lane of the source writes a stream, and one lane of each sink reads it; so its FIFO order is program order.
 //! [`well_formed::check`] enforces this.
 
 use std::ops::Range;
@@ -12,16 +12,16 @@ use crate::{
     well_formed,
 };
 
-/// A stretch of a stream that one instruction pushes or pops.
+/// Range of a stream that one instruction pushes or pops; its length is that of the instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Its first element, counted from the start of the stream.
+    /// First element of the range, counted from the start of the stream.
     pub start: u32,
     pub instr: InstrId,
 }
 
 pub struct Flow {
-    /// The first stream element of each operand row; 0 for slices.
+    /// First stream element of each operand row; 0 for slices of memory.
     position: Vec<u32>,
     lane_of: Vec<LaneId>,
     node_of_lane: Vec<NodeId>,
@@ -33,7 +33,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Indexes a schedule and reports violations of its form. The index is empty if there are any.
+    /// Indexes a schedule and reports violations of its form. The index is empty if there are violations.
     pub fn new(schedule: &Schedule, found: &mut Diagnostics) -> Self {
         well_formed::check(schedule, found);
         if found.is_empty() {
@@ -125,7 +125,7 @@ impl Flow {
         self.node_of_lane[self.lane_of[id.index()].index()]
     }
 
-    /// Returns the first stream element of operand row `row`.
+    /// Returns the first stream element that operand row `row` transfers.
     pub(crate) fn position(&self, row: usize) -> u32 {
         self.position[row]
     }
@@ -134,17 +134,17 @@ impl Flow {
         &self.writers[rows(&self.writer_rows, id)]
     }
 
-    /// Returns the instructions that pop a stream: by sink, each sink's in order.
+    /// Returns the instructions that pop a stream, sorted by sink, then by position.
     pub fn readers(&self, id: StreamId) -> &[Piece] {
         &self.readers[rows(&self.reader_rows, id)]
     }
 
-    /// Returns the streams among an instruction's sources, each with the elements popped.
+    /// Returns the streams among an instruction's sources, each with the range of elements popped.
     pub fn pops<'a>(&'a self, schedule: &'a Schedule, id: InstrId) -> impl Iterator<Item = (StreamId, Span)> + 'a {
         self.ends(schedule, id, schedule.operand_rows(id).0)
     }
 
-    /// Returns the streams among an instruction's sinks, each with the elements pushed.
+    /// Returns the streams among an instruction's sinks, each with the range of elements pushed.
     pub fn pushes<'a>(&'a self, schedule: &'a Schedule, id: InstrId) -> impl Iterator<Item = (StreamId, Span)> + 'a {
         self.ends(schedule, id, schedule.operand_rows(id).1)
     }
@@ -162,10 +162,10 @@ impl Flow {
         })
     }
 
-    /// Returns the pieces that touch `span`. `pieces` are those of one end of a stream: each ends at the start of the
-    /// next one.
+    /// Returns the pieces that overlap `span`. `pieces` must be those of one end of a stream: each ends at the start of
+    /// the next one.
     pub fn touching(pieces: &[Piece], span: Span) -> &[Piece] {
-        // Most streams are cut into pieces of about equal length, in the same way at both ends.
+        // Most streams are cut into pieces of about equal length, at the same elements at both ends.
         let guess = (span.start / span.len.max(1)) as usize;
         let from = match pieces.get(guess) {
             Some(p) if p.start == span.start => guess,
@@ -198,12 +198,12 @@ fn rows(starts: &[u32], id: StreamId) -> Range<usize> {
     starts[id.index()] as usize..starts[id.index() + 1] as usize
 }
 
-/// The elements that each stream has passed on, during a pass over a well-formed schedule in any order that keeps the
-/// order of each lane.
+/// Numbers of elements pushed to and popped from each stream, during a pass over a well-formed schedule in any order
+/// that keeps the order of each lane.
 pub(crate) struct Passed {
-    /// The elements pushed to each stream.
+    /// Number of elements pushed to each stream.
     pub pushed: Vec<u32>,
-    /// The elements popped at each row of the table of sinks.
+    /// Number of elements popped at each row of the table of sinks.
     pub popped: Vec<u32>,
 }
 
@@ -212,7 +212,7 @@ impl Passed {
         Self { pushed: vec![0; schedule.streams.len()], popped: vec![0; schedule.sinks.len()] }
     }
 
-    /// Adds elements at the source of a stream, and returns the position of the first of them in the stream.
+    /// Adds `len` elements at the source of a stream, and returns the position of the first one in the stream.
     #[inline]
     pub fn push(&mut self, stream: StreamId, len: u32) -> u32 {
         let pushed = &mut self.pushed[stream.index()];
@@ -220,7 +220,7 @@ impl Passed {
         *pushed - len
     }
 
-    /// Removes elements at the sink of this row, and returns the position of the first of them.
+    /// Removes `len` elements at the sink of this row, and returns the position of the first one in the stream.
     #[inline]
     pub fn pop(&mut self, sink_row: usize, len: u32) -> u32 {
         let popped = &mut self.popped[sink_row];

@@ -1,4 +1,4 @@
-//! The JSON form of a schedule, version 1: the same tables, with names, for other tools.
+//! The JSON form of a schedule, version 1: the tables of the schedule with named fields, for other tools.
 
 use serde::{Deserialize, Serialize};
 use unisono_base::{InstrId, LaneId, NodeId, StreamId, keyed, narrow};
@@ -47,7 +47,7 @@ pub struct Combine {
     phase: u32,
     sources: Vec<Place>,
     sinks: Vec<Place>,
-    /// The instructions that must have completed, numbered over the whole file.
+    /// Instructions that must have completed first, numbered over the whole file from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     after: Vec<u32>,
 }
@@ -61,7 +61,7 @@ pub struct NodeProgram {
     lanes: Vec<Vec<Combine>>,
 }
 
-/// The whole document, with optional fields for a machine (TOML) and a placement `P`, which other crates interpret.
+/// Whole document, with optional fields for a machine (TOML) and a placement `P`, which other crates interpret.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document<P> {
@@ -71,7 +71,7 @@ pub struct Document<P> {
     phases: Vec<String>,
     nodes: u32,
     streams: Vec<StreamRow>,
-    /// Ascending by node; nodes without instructions may be omitted.
+    /// In ascending order of nodes; nodes without instructions may be omitted.
     programs: Vec<NodeProgram>,
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
@@ -132,7 +132,7 @@ impl<P> Document<P> {
     }
 
     /// # Errors
-    /// An unknown version or name, or tables that do not fit together.
+    /// Returns an error if a version or name is unknown, or if the tables do not fit together.
     pub fn schedule(&self) -> Result<Schedule, JsonError> {
         if self.version != VERSION {
             return Err(JsonError(format!("version {} is not known; this program reads {VERSION}", self.version)));

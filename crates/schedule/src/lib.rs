@@ -13,9 +13,9 @@
 //! [`verify`] proves them, [`stored`] converts them to programs for message passing, and [`plan_file`] stores tables of
 //! those programs.
 //!
-//! Instructions are rows of compact tables, sorted by node, lane and program order: 8 bytes an instruction, since
-//! values that instructions share are stored once, 5 bytes an operand, 16 a stream. All operands of an instruction have
-//! its length, so an operand is only a position.
+//! Instructions are rows of compact tables, sorted by node, lane and program order: 8 bytes for an instruction, because
+//! values that instructions share are stored once, 5 bytes for an operand, 16 bytes for a stream. All operands of an
+//! instruction have its length, so an operand is only a position.
 
 // Numbers that do not fit are refused on input; see `unisono_base::narrow`.
 #[warn(clippy::cast_possible_truncation, clippy::cast_sign_loss)]

@@ -1,13 +1,13 @@
 //! An order in which a schedule can run, and the proof that it always can.
 //!
-//! Edges of the constraint graph lead from an instruction to the next one in its lane; to one that depends on it
-//! explicitly; from the instruction that pushes an element to each that pops it; and, for a stream of capacity `c`,
-//! from the instruction that pops element `n - c` to the one that pushes element `n`.
+//! Edges of the constraint graph lead from an instruction to: the next one in its lane; each one that depends on it
+//! explicitly; each one that pops an element that it pushes; and, for a stream of capacity `c`, from the instruction
+//! that pops element `n - c` to the one that pushes element `n`.
 //!
-//! **No cycle means no deadlock at any granularity.** At the coarsest granularity an instruction fires when all its
-//! input is available and all its output fits, so a run exists exactly if this graph has no cycle. At a finer
-//! granularity chunk `j` of an instruction waits only for chunks of instructions that precede it in the graph, or for
-//! its own chunk `j - 1`; a cycle of chunks would therefore project to a cycle here.
+//! **No cycle means no deadlock at any granularity.** At the coarsest granularity an instruction fires when all of its
+//! input is available and all of its output fits, so a run exists exactly if this graph has no cycle. At a finer
+//! granularity, chunk `j` of an instruction waits only for chunks of instructions that precede the instruction in the
+//! graph, or for its own chunk `j - 1`; a cycle of chunks would therefore imply a cycle in this graph.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, Span, StreamId, interrupt};
 
@@ -17,13 +17,13 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// Returns a topological order of all instructions. If there is a cycle, returns those that can run and reports the
-/// cycle.
+/// Returns a topological order of all instructions. If there is a cycle, reports the cycle and returns the instructions
+/// that can run.
 pub fn topological(schedule: &Schedule, flow: &Flow, found: &mut Diagnostics) -> Vec<InstrId> {
     topological_with(schedule, flow, &[], found)
 }
 
-/// Returns the order under additional dependencies `(instruction, earlier)`, such as those of a placement.
+/// Returns the order of [`topological`] under additional dependencies `(instruction, earlier)`, such as a placement's.
 pub fn topological_with(
     schedule: &Schedule,
     flow: &Flow,
@@ -47,8 +47,8 @@ pub fn topological_with(
     order
 }
 
-/// Writes a topological order in which each lane runs as far as it can before another one does. Data is then mostly
-/// read soon after it was written, and streams hold few elements. If there is a cycle, the order ends before it.
+/// Writes a topological order in which each lane runs as far as it can before another lane runs. Data is then mostly
+/// read soon after it was written, and streams hold few elements. If there is a cycle, the order ends before the cycle.
 ///
 /// The order results from a run at the coarsest granularity, which needs a few numbers per lane and stream and stores
 /// no edges. Once an instruction can run, other lanes cannot block it again. So all instructions run exactly if there
@@ -64,7 +64,7 @@ pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
             interrupt::poll();
             let top = open.len();
             lanes.run(lane, &mut open);
-            // Of the lanes woken together, the first continues first.
+            // Of the lanes woken together, the first one is to continue first.
             open[top..].reverse();
         }
         let end = lanes.next[lane.index()].instr;
@@ -80,33 +80,32 @@ pub fn depth_first(schedule: &Schedule, runs: &Runs, found: &mut Diagnostics) {
     }
 }
 
-/// The entry for no waiting lane.
+/// Entry of a sink at which no lane waits.
 const NOBODY: u32 = u32::MAX;
 
-/// The next instruction of a lane.
+/// Next instruction of a lane.
 #[derive(Clone, Copy)]
 struct Next {
     instr: u32,
-    /// The number of operands that are available already; [`AWAITS`] while the lane waits for an instruction. If the
-    /// next operand is a stream with a capacity, `sinks` counts the sinks with enough room.
+    /// Number of operands that are already available; [`AWAITS`] while the lane waits for an instruction. If the next
+    /// operand is a stream with a capacity, `sinks` counts its sinks with enough room.
     operands: u32,
     sinks: u32,
 }
 
 const AWAITS: u32 = u32::MAX;
 
-/// The lanes of a running schedule, and the lanes that wait at each sink.
+/// Lanes of a running schedule, and the lanes that wait at each sink.
 struct Lanes<'a> {
     schedule: &'a Schedule,
     node_of_lane: Vec<NodeId>,
     next: Vec<Next>,
     passed: Passed,
-    /// For each sink of a stream, the lane that waits for elements, and the lane that waits for room.
+    /// For each sink of a stream, the lane that waits for elements; `writer` is the lane that waits for room there.
     reader: Vec<u32>,
     writer: Vec<u32>,
     dependents: Dependents,
-    /// For each instruction, its lane and the number of its dependencies that have not completed; empty if there are no
-    /// dependencies.
+    /// Lane of each instruction; `awaited` counts its uncompleted dependencies. Both are empty without dependencies.
     lane_of: Vec<LaneId>,
     awaited: Vec<u32>,
 }
@@ -135,8 +134,8 @@ impl<'a> Lanes<'a> {
         }
     }
 
-    /// Returns whether the next instruction of a lane can run. If not, the lane is registered at the sink or
-    /// instruction for which it waits.
+    /// Returns whether the next instruction of a lane can run. If not, registers the lane at the sink or instruction
+    /// that it waits for.
     fn can_run(&mut self, lane: LaneId) -> bool {
         let schedule = self.schedule;
         let next = &mut self.next[lane.index()];
@@ -224,16 +223,16 @@ fn ready(waiting: &[u32]) -> impl Iterator<Item = InstrId> {
     waiting.iter().enumerate().filter(|&(_, &count)| count == 0).map(|(n, _)| InstrId::new(n))
 }
 
-/// Removes one edge to `next`, and returns `next` if it was the last one.
+/// Removes one edge to `next`, and returns `next` if no edge remains.
 fn arrive(waiting: &mut [u32], next: InstrId) -> Option<InstrId> {
     let count = &mut waiting[next.index()];
     *count -= 1;
     (*count == 0).then_some(next)
 }
 
-/// The explicit dependencies in reverse: the instructions that wait for each one.
+/// Explicit dependencies reversed: for each instruction, the instructions that wait for it.
 pub struct Dependents {
-    /// The first row of each instruction, and the end of the last; empty if there are no rows.
+    /// First row of each instruction, and the end of the last instruction's rows; empty if there are no rows.
     starts: Vec<u32>,
     rows: Vec<InstrId>,
 }
@@ -294,8 +293,8 @@ pub fn successors(
     }
 }
 
-/// Returns the writers whose last element fits only after the pops of `span`: those that end in
-/// `span.start + capacity + 1 ..= span.end + capacity`.
+/// Returns the writers whose last element fits only after the pops of `span`: those whose end is in `span.start +
+/// capacity + 1 ..= span.end + capacity`.
 fn unblocked_writers<'a>(
     schedule: &'a Schedule,
     flow: &'a Flow,
@@ -314,7 +313,7 @@ fn unblocked_writers<'a>(
 /// Reports a cycle: follows stuck instructions until one is visited twice.
 fn report_cycle(schedule: &Schedule, flow: &Flow, dependents: &Dependents, waiting: &[u32], found: &mut Diagnostics) {
     // Every stuck instruction has a stuck predecessor, but not every one has a stuck successor. So the search goes
-    // backwards, over a predecessor table of the stuck part.
+    // backwards, through a table of one stuck predecessor of each instruction.
     let mut before = vec![None; waiting.len()];
     for id in (0..waiting.len()).map(InstrId::new).filter(|i| waiting[i.index()] > 0) {
         successors(schedule, flow, dependents, id, |next| before[next.index()] = Some(id));

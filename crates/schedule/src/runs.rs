@@ -10,12 +10,12 @@ use unisono_base::{InstrId, LaneId, interrupt};
 
 use crate::schedule::Schedule;
 
-/// The runs that a reader gets at a time.
+/// Number of runs that a reader gets at a time.
 const PART: usize = 1 << 14;
-/// Time between two looks of a reader that waits, whether the user asked to stop.
+/// Interval at which a waiting reader checks whether the user asked to stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The lane of a run and the index after its last instruction. It starts at the end of the lane's previous run.
+/// Lane of a run and the index after its last instruction. The run starts at the end of the lane's previous run.
 type End = (LaneId, u32);
 
 #[derive(Default)]
@@ -35,13 +35,13 @@ impl Runs {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes the order anew, until the writer is dropped.
+    /// Starts a new order, which is complete when the writer is dropped.
     pub fn write(&self) -> Writer<'_> {
         *self.parts() = Parts::default();
         Writer { runs: self, part: Vec::new() }
     }
 
-    /// Returns part `at`, once there is one; `None` after the last one.
+    /// Returns part `at` of the order, waiting until it is written; `None` after the last part.
     fn part(&self, at: usize) -> Option<Arc<[End]>> {
         let mut parts = self.parts();
         while parts.full.len() == at && !parts.ended {
@@ -51,7 +51,7 @@ impl Runs {
         parts.full.get(at).cloned()
     }
 
-    /// Returns the lane and the instructions of each run, in order. Waits for those that are not written yet.
+    /// Returns the lane and the instructions of each run, in order. Waits for runs that are not written yet.
     pub fn iter<'a>(&'a self, schedule: &Schedule) -> impl Iterator<Item = (LaneId, Range<u32>)> + use<'a> {
         let mut next = schedule.lane_instrs.clone();
         let mut part = (0..).map_while(|at| self.part(at));

@@ -1,4 +1,4 @@
-//! The tables of a schedule. Rows are compact and sorted by node, lane and program order; ids index them.
+//! The tables of a schedule. Rows are compact and sorted by node, lane and program order; ids are indices of rows.
 
 use std::ops::Range;
 
@@ -10,8 +10,7 @@ use unisono_base::{
 };
 use unisono_collective::{Collective, Operator};
 
-/// The place that an instruction reads or writes. Buffer operands give the first element; the instruction gives the
-/// length.
+/// An operand of an instruction. Buffer operands name the first element; the length is that of the instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Operand {
     /// The rank's input, read-only.
@@ -23,7 +22,7 @@ pub enum Operand {
     Stream(StreamId),
 }
 
-/// An operand as stored in the table: 5 bytes without padding, instead of the 8 of [`Operand`].
+/// An operand as stored in the table: 5 bytes without padding, not 8 as [`Operand`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct PackedOperand {
     kind: u8,
@@ -56,7 +55,7 @@ impl PackedOperand {
     }
 }
 
-/// The sources or the sinks of an instruction, in order.
+/// Sources or sinks of an instruction, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operands<'a>(&'a [PackedOperand]);
 
@@ -78,7 +77,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// One `combine`. Its operands are rows of the schedule's operand table, sources first.
+/// One `combine` instruction. Its operands are consecutive rows of the schedule's operand table, sources first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Instr {
     pub(crate) first_operand: u32,
@@ -88,7 +87,7 @@ pub struct Instr {
     pub phase: PhaseId16,
 }
 
-/// A phase id as stored in instructions.
+/// A phase id in 16 bits, as stored in instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PhaseId16(pub(crate) u16);
 
@@ -98,13 +97,13 @@ impl From<PhaseId16> for PhaseId {
     }
 }
 
-/// The instructions of a schedule, in 8 bytes each. Instructions with equal numbers of operands, length and phase share
-/// one row of `shapes`.
+/// Instructions of a schedule, 8 bytes each. Instructions with the same numbers of operands, length and phase share one
+/// row of `shapes`.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Instrs {
-    /// The first operand of each instruction, and its row in `shapes`.
+    /// First operand of each instruction, and its index in `shapes`.
     rows: Vec<(u32, u32)>,
-    /// The distinct instructions, with first operand 0, in the order of their first use.
+    /// Distinct instructions, with first operand 0, in the order of their first use.
     shapes: Vec<Instr>,
 }
 
@@ -140,13 +139,13 @@ impl Instrs {
         (0..self.len()).map(|at| self.get(InstrId::new(at)))
     }
 
-    /// Returns the lengths of all shapes.
+    /// Returns the lengths of all shapes, to be changed.
     pub fn lens_mut(&mut self) -> impl Iterator<Item = &mut u32> {
         self.shapes.iter_mut().map(|shape| &mut shape.len)
     }
 }
 
-/// A FIFO from `source` to its sinks. `len` elements pass in total, and at most `capacity` of them wait for a sink.
+/// A FIFO from `source` to its sinks. `len` elements pass in total; at most `capacity` of them wait at a sink.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream {
     pub source: NodeId,
@@ -155,7 +154,7 @@ pub struct Stream {
     pub(crate) first_sink: u32,
 }
 
-/// The error for a schedule with nodes that are not ranks.
+/// Error for a schedule with nodes that are not ranks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the schedule has {nodes} nodes for {ranks} ranks, the others being switches that reduce")]
 pub struct MoreNodes {
@@ -166,14 +165,14 @@ pub struct MoreNodes {
 #[derive(PartialEq, Debug)]
 pub struct Schedule {
     pub(crate) collective: Collective,
-    /// The origin of the schedule, for readers: an algorithm and its parameters.
+    /// Origin of the schedule, shown to users: an algorithm and its parameters.
     pub(crate) origin: String,
     pub(crate) phases: Vec<String>,
-    /// The first lane of each node, and the end of the last.
+    /// First lane of each node, and the end of the last node's lanes.
     pub(crate) node_lanes: Vec<u32>,
-    /// The first instruction of each lane, and the end of the last.
+    /// First instruction of each lane, and the end of the last lane.
     pub(crate) lane_instrs: Vec<u32>,
-    /// The scratch elements of each node.
+    /// Number of scratch elements of each node.
     pub(crate) scratch: Vec<u32>,
     pub(crate) instrs: Instrs,
     pub(crate) operands: Vec<PackedOperand>,
@@ -220,10 +219,10 @@ impl Schedule {
         self.scratch.len()
     }
 
-    /// Checks that every node is a rank, for machines without switches that reduce.
+    /// Checks that every node is a rank; machines without switches that reduce require this.
     ///
     /// # Errors
-    /// The schedule has other nodes.
+    /// Returns an error if the schedule has nodes that are not ranks.
     pub fn check_ranks_only(&self) -> Result<(), MoreNodes> {
         let (nodes, ranks) = (self.node_count() as u64, self.collective.ranks);
         if nodes == u64::from(ranks) { Ok(()) } else { Err(MoreNodes { nodes, ranks }) }
@@ -282,7 +281,7 @@ impl Schedule {
         self.operands[row].get()
     }
 
-    /// Returns the row of the sink at which a well-formed schedule pops the stream.
+    /// Returns the row of the sink table at which `sink` pops a stream of a well-formed schedule.
     #[inline]
     pub(crate) fn row_of_sink(&self, id: StreamId, sink: NodeId) -> usize {
         self.sink_row(id, sink).unwrap_or_else(|| unreachable!("{id} does not lead to {sink}"))
@@ -340,7 +339,7 @@ impl Schedule {
         first..end
     }
 
-    /// Returns the row of one sink of a stream, if the stream leads to it.
+    /// Returns the row of the sink table for one sink of a stream, if the stream leads to it.
     #[inline]
     pub(crate) fn sink_row(&self, id: StreamId, sink: NodeId) -> Option<usize> {
         let rows = self.sink_rows(id);
@@ -348,8 +347,7 @@ impl Schedule {
         (row < rows.end && self.sinks[row] == sink).then_some(row)
     }
 
-    /// Returns the dependencies of `id`: the instructions that must have completed before it starts, except those of
-    /// its lane.
+    /// Returns the dependencies of `id`: pairs `(id, earlier)`, where `earlier` must have completed before `id` starts.
     pub fn after(&self, id: InstrId) -> &[(InstrId, InstrId)] {
         if self.deps.is_empty() {
             return &[];
@@ -377,7 +375,7 @@ impl Schedule {
         if node.0 < self.collective.ranks { self.collective.output_len(node.0) } else { 0 }
     }
 
-    /// Returns the elements of a node's input, output and scratch memory together.
+    /// Returns the number of elements of a node's input, output and scratch memory together.
     pub fn memory_elements(&self, node: NodeId) -> u64 {
         u64::from(self.input_len(node)) + u64::from(self.output_len(node)) + u64::from(self.scratch_elements(node))
     }
@@ -390,7 +388,7 @@ impl Schedule {
         (0..self.streams.len()).map(StreamId::new)
     }
 
-    /// Returns the same schedule with another operator, such as a commutative one.
+    /// Returns a copy of the schedule with another operator, such as a commutative one.
     pub fn with_operator(&self, operator: Operator) -> Self {
         let mut other = self.clone();
         other.collective.operator = operator;
@@ -404,7 +402,7 @@ impl Schedule {
 }
 
 impl Operand {
-    /// Returns the buffer (0 in, 1 out, 2 tmp) and the slice of `len` elements; `None` for a stream.
+    /// Returns the buffer (0 input, 1 output, 2 scratch) and the slice of `len` elements; `None` for a stream.
     pub(crate) fn slice(self, len: u32) -> Option<(usize, Span)> {
         match self {
             Operand::In(start) => Some((0, Span::new(start, len))),

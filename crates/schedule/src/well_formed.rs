@@ -1,11 +1,11 @@
-//! The rules of well-formed schedules: spans inside buffers, streams with equal counts at both ends and one lane at
-//! each, operands that exist and do not overlap.
+//! The rules of well-formed schedules: spans inside buffers; streams with equal counts at both ends, and with one lane
+//! at each end; operands that exist and do not overlap.
 
 use unisono_base::{Diagnostics, InstrId, LaneId, NodeId, StreamId, interrupt::poll, parallel};
 
 use crate::schedule::{Operand, Operands, Schedule};
 
-/// The state of one end of a stream during the check.
+/// State of one end of a stream during the check.
 #[derive(Clone)]
 struct End {
     passed: u64,
@@ -13,17 +13,17 @@ struct End {
 }
 
 impl End {
-    /// Adds an instruction that pushes or pops here, and returns whether its lane differs from the one before.
+    /// Adds an instruction that pushes or pops here; returns whether its lane differs from that of the previous one.
     fn pass(&mut self, lane: LaneId, len: u32) -> bool {
         self.passed += u64::from(len);
         self.lane.replace(lane).is_some_and(|before| before != lane)
     }
 }
 
-/// Schedules of at least as many instructions are checked by two threads.
+/// Schedules with at least this many instructions are checked by two threads.
 const LONG: usize = 1 << 14;
 
-/// Reports all violations of the form.
+/// Reports all violations of the rules.
 pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
     if schedule.instr_count() >= LONG {
         let (ends, instrs) = parallel::both(
@@ -44,24 +44,24 @@ pub(crate) fn check(schedule: &Schedule, found: &mut Diagnostics) {
             return;
         }
     }
-    // Findings are in this order.
+    // Repeats the checks one after another, so that findings are in a fixed order.
     let ends = Ends::count(schedule, found);
     check_instrs(schedule, found);
     ends.check(schedule, found);
     check_deps(schedule, found);
 }
 
-/// The ends of all streams, and the instructions that use other nodes' streams.
+/// Ends of all streams, and the instructions that use streams of other nodes.
 struct Ends {
     writers: Vec<End>,
     readers: Vec<End>,
-    /// Instructions that push to another node's stream, and those that pop a stream that does not lead to their node.
+    /// Instructions that push to another node's stream; `not_sink` pop a stream that does not lead to their node.
     not_source: Vec<(StreamId, InstrId, NodeId)>,
     not_sink: Vec<(StreamId, InstrId, NodeId)>,
 }
 
 impl Ends {
-    /// Counts the elements at each end, and reports ends with two lanes.
+    /// Counts the elements at each end, and reports ends that two lanes use.
     fn count(schedule: &Schedule, found: &mut Diagnostics) -> Self {
         let none = End { passed: 0, lane: None };
         let (mut writers, mut readers) = (vec![none.clone(); schedule.streams.len()], vec![none; schedule.sinks.len()]);
@@ -162,7 +162,7 @@ fn check_streams(
     }
 }
 
-/// Removes and returns the entries of a stream at the front of a list sorted by streams.
+/// Removes and returns the entries of stream `id` at the front of a list sorted by streams.
 fn split_off<'a>(rest: &mut &'a Stray, id: StreamId) -> &'a Stray {
     let (here, others) = rest.split_at(rest.iter().take_while(|entry| entry.0 == id).count());
     *rest = others;
@@ -197,8 +197,7 @@ fn check_instr(schedule: &Schedule, node: NodeId, id: InstrId, found: &mut Diagn
     check_overlaps(id, instr.len, sources, sinks, &mut say);
 }
 
-/// Reports overlaps within an instruction: element `k` may be read and written at the same place, but not at two
-/// places.
+/// Reports overlaps within an instruction: it may read and write an element at the same position only.
 fn check_overlaps(
     id: InstrId,
     len: u32,

@@ -14,7 +14,7 @@ use unisono_machine::{Endpoint, Machine};
 use unisono_schedule::verify::{Method, verify};
 use unisono_sim::endpoint::{Options, run};
 
-/// Name, pattern, ranks, bytes; LogGOPSim's CPU seconds, finish in ns, and memory in MB, if they were measured.
+/// Case name, pattern, ranks, bytes of a message; if measured, LogGOPSim's CPU seconds, finish in ns and memory in MB.
 type Workload = (&'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u32, u64, Option<(f64, u64, u32)>);
 
 const MI: u64 = 1 << 20;
@@ -28,7 +28,7 @@ const CASES: &[Workload] = &[
     ("linear-alltoall-1024", pattern::linear_alltoall, 1024, MI, None),
 ];
 
-/// Further cases, by name.
+/// Cases other than a pattern on LogGOPSim's default parameters, by name.
 const OTHERS: &[(&str, fn())] =
     &[("goal-file", goal_file), ("machine-prices", machine_prices), ("schedule-binomial", schedule_binomial)];
 
@@ -85,7 +85,7 @@ fn write_goal_file() {
     std::fs::write(GOAL_FILE, text).expect("the folder is there");
 }
 
-/// Runs the first case from its text; LogGOPSim needs 1.83 s after its text was converted.
+/// Reads the first case from a GOAL file and runs it; LogGOPSim needs 1.83 s, without the conversion of its text.
 fn goal_file() {
     let begin = cpu_seconds();
     let file = std::fs::File::open(GOAL_FILE).expect("just written");

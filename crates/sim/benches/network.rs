@@ -10,7 +10,7 @@ use unisono_lower::tasks::{TaskError, TaskGraph, pattern};
 use unisono_machine::Machine;
 use unisono_sim::network::{Interconnect, Options, flow, run};
 
-/// Name, machine, traffic, bytes of its messages on all planes.
+/// Case name, machine, traffic, and bytes of a message, summed over all planes.
 type Workload = (&'static str, &'static str, fn(u32, u64) -> Result<TaskGraph, TaskError>, u64);
 
 const KI: u64 = 1 << 10;
@@ -30,7 +30,7 @@ fn two_permutations(ranks: u32, bytes: u64) -> Result<TaskGraph, TaskError> {
     pattern::permutation(ranks, bytes, 2, 1)
 }
 
-/// Alltoalls and permutations of flows, by machine.
+/// Machines on which an alltoall and a permutation are computed as flows.
 const FLOWS: &[&str] = &["hx2mesh-small", "hx2mesh-large", "hx4mesh-large", "hyperx2d-large", "torus2d-large"];
 
 fn main() {

@@ -1,11 +1,11 @@
 //! The queue of events, ordered by (time, stamp): a radix heap.
 //!
-//! An event is in bucket b if the highest bit in which its time differs from the time of the last event is bit b. When
-//! the events of a time are used up, the lowest bucket is spread over those below it, so an event moves at most once a
-//! bit, and mostly about twice, through memory that is read in order (Ahuja, Mehlhorn, Orlin, Tarjan, 1990). Buckets
-//! keep the order in which events came. Stamps grow with it except for events that are queued again, so the events of
-//! one time are sorted only if they must be. Events in the past, which several CPUs of a rank or a message of 0 bytes
-//! can cause, and events that are queued again for the present time, go to a heap beside it.
+//! An event is in bucket b if bit b is the highest bit in which its time differs from the present time. When the events
+//! of the present time are used up, the lowest nonempty bucket is distributed over the lower buckets, so an event moves
+//! at most once for each bit, and mostly about twice, through memory that is read in order (Ahuja, Mehlhorn, Orlin,
+//! Tarjan, 1990). Buckets keep the order of insertion. Stamps increase with this order except for events that are
+//! queued again, so the events of one time are sorted only if they must be. Events in the past, which several CPUs of a
+//! rank or a message of 0 bytes can cause, and events queued again for the present time, are in a separate heap.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -13,19 +13,19 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 pub struct Event<S = u32> {
     pub time: u64,
     pub stamp: S,
-    /// Data of the engine about the event.
+    /// The engine's description of the event.
     pub what: u32,
 }
 
 pub struct Queue<S = u32> {
-    /// The present: events of `front` have this time.
+    /// Present time, which all events of `front` have.
     time: u64,
     front: Vec<Event<S>>,
-    /// The number of events of `front` that are used up.
+    /// Number of events of `front` that are used up.
     used: usize,
-    /// Bucket b holds later events that differ from `time` first in bit b.
+    /// Bucket b holds later events whose time differs from `time` in bit b and in no higher bit.
     buckets: [Vec<Event<S>>; 64],
-    /// Mask of the buckets that are not empty.
+    /// Bit mask of the nonempty buckets.
     filled: u64,
     beside: BinaryHeap<Reverse<Event<S>>>,
 }
@@ -75,7 +75,7 @@ impl<S: Copy + Ord> Queue<S> {
         event
     }
 
-    /// Returns the event that [`Queue::pop`] returns next.
+    /// Returns the event that [`Queue::pop`] would return.
     #[inline]
     pub fn peek(&mut self) -> Option<Event<S>> {
         self.fill_front();
@@ -83,13 +83,13 @@ impl<S: Copy + Ord> Queue<S> {
         self.front.get(self.used).copied().into_iter().chain(beside).min()
     }
 
-    /// Returns the next events of the present time; those of the heap may come between.
+    /// Returns the remaining events of `front`; events of the separate heap may happen between them.
     #[inline]
     pub fn present(&self) -> &[Event<S>] {
         &self.front[self.used..]
     }
 
-    /// Replaces the stamps of all events by others in the same order.
+    /// Replaces the stamps of all events; `stamp` must keep their order.
     pub fn restamp(&mut self, stamp: impl Fn(S) -> S) {
         let beside = std::mem::take(&mut self.beside).into_vec();
         let restamped = |Reverse(event): Reverse<Event<S>>| Reverse(Event { stamp: stamp(event.stamp), ..event });
@@ -109,7 +109,7 @@ impl<S: Copy + Ord> Queue<S> {
         }
     }
 
-    /// Advances to the next time, if there is one; `front` is empty.
+    /// Advances to the next time, if there is one; `front` must be empty.
     fn advance(&mut self) {
         if self.filled == 0 {
             return;

@@ -1,4 +1,4 @@
-//! The files for the host: the script that loads, starts, reads back and checks; the commands; the notes.
+//! Writes the files for the host: the script that loads, starts, reads back and checks; the commands; the notes.
 
 use unisono_collective::{Dtype, Kind, Operator};
 
@@ -9,7 +9,7 @@ const RUN: &str = include_str!("run.py.txt");
 const MEASURING: &str = include_str!("measure.py.txt");
 const PLAYING: &str = include_str!("ping_pong.py.txt");
 
-/// The command and the note that a project which measures has more.
+/// Additional command of a project that measures; [`MEASURED`] is its additional note.
 pub const MEASURE: &str = "cs_python measure.py --name out ${CMADDR:+--cmaddr \"$CMADDR\"}\n";
 pub const MEASURED: &str = "
 `measure.py` measures the time as section 8.3 of \"Near-Optimal Wafer-Scale Reduce\" does: it calibrates the starts of all PEs,
@@ -21,7 +21,7 @@ pub const PING_PONG: &str = "
 section 8.3 of \"Near-Optimal Wafer-Scale Reduce\" does, `--repeats` times. The clock of the first PE is read by the library `<time>`.
 ";
 
-/// The script that measures a broadcast by ping-pong.
+/// Returns the script that measures a broadcast by ping-pong.
 pub fn ping_pong_script(target: &SdkTarget) -> String {
     let fields = [
         ("<<head>>", head(target)),
@@ -31,7 +31,7 @@ pub fn ping_pong_script(target: &SdkTarget) -> String {
     fields.iter().fold(PLAYING.to_owned(), |text, (field, value)| text.replace(field, value))
 }
 
-/// The script that measures.
+/// Returns the script that measures a collective by calibrated starts.
 pub fn measure_script(plan: &Plan, target: &SdkTarget) -> String {
     let fields = [
         ("<<head>>", head(target)),
@@ -43,7 +43,7 @@ pub fn measure_script(plan: &Plan, target: &SdkTarget) -> String {
     fields.iter().fold(MEASURING.to_owned(), |text, (field, value)| text.replace(field, value))
 }
 
-/// Fills the template with the collective's numbers and the expected result of each rank.
+/// Returns the run script: the template with the collective's numbers and the expected result of each rank.
 pub fn run_script(plan: &Plan, target: &SdkTarget) -> String {
     let c = &plan.collective;
     let dtype = if c.dtype == Dtype::I32 { "int32" } else { "float32" };
@@ -73,7 +73,7 @@ pub fn run_script(plan: &Plan, target: &SdkTarget) -> String {
         Kind::Scatter => "data[0][rank * ELEMENTS : (rank + 1) * ELEMENTS]",
         Kind::Gather | Kind::Allgather => "data.reshape(-1)",
         Kind::Alltoall => "data[:, rank * ELEMENTS : (rank + 1) * ELEMENTS].reshape(-1)",
-        // A barrier has no result but that it ends.
+        // A barrier has no result; the script only shows that it ends.
         Kind::Barrier => "found",
     };
     let input = |r| c.input_len(r);

@@ -16,10 +16,10 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// PEs of one kind and role: rows and columns.
+/// PEs of one kind and role, each as (row, column).
 type Group = (u32, Role, Vec<(u32, u32)>);
 
-/// Prints the layout; `role` returns the parameters and routes of a PE beside those of its kind.
+/// Prints the layout; `role` returns the parameters and routes that a PE has in addition to those of its kind.
 pub fn print(plan: &Plan, target: &SdkTarget, role: impl Fn(u32, u32) -> Role) -> String {
     let (c, grid) = (&plan.collective, plan.grid);
     let mut text = format!(
@@ -112,7 +112,7 @@ fn place(text: &mut String, kind: &Kind, role: &Role, columns: Progression, rows
     }
 }
 
-/// The configuration of a color at a router.
+/// Returns the configuration of a color at a router.
 pub fn config(route: &ColorRoute) -> String {
     let positions = route.positions();
     let first = positions[0];
@@ -121,7 +121,7 @@ pub fn config(route: &ColorRoute) -> String {
     if positions.len() > 1 {
         text.push_str(", .switches = .{ ");
         for (n, w) in positions.windows(2).enumerate() {
-            // `limits` has checked that one direction changes; a repeated position names its input.
+            // `limits` has checked that the target allows the change; a repeated position names its input.
             let input = (w[0].rx != w[1].rx || w[0].tx == w[1].tx).then(|| format!(".rx = {}", directions(w[1].rx)));
             let output = (w[0].tx != w[1].tx).then(|| format!(".tx = {}", directions(w[1].tx)));
             let sides: Vec<String> = input.into_iter().chain(output).collect();

@@ -1,4 +1,4 @@
-//! The limits of the target, checked before anything is written. Each refusal names the number found and the limit.
+//! Checks the limits of the target before anything is written. Each refusal names the number found and the limit.
 
 use unisono_base::narrow;
 use unisono_collective::{Collective, Dtype, Kind};
@@ -60,8 +60,8 @@ fn whole(program: &WaferProgram, target: &SdkTarget) -> Check {
     Ok(())
 }
 
-/// Elements of a PE's vectors as declared. The host reads the output of a broadcast as one rectangle, so its root has
-/// one too; no vector is empty.
+/// Returns the declared lengths of a PE's input and output vectors. The host reads the output of a broadcast as one
+/// rectangle, so its root has an output too; no vector is empty.
 pub fn vectors(c: &Collective, rank: u32) -> (u32, u32) {
     let out = if c.kind == Kind::Broadcast { c.elements } else { c.output_len(rank) };
     (c.input_len(rank).max(1), out.max(1))
@@ -74,7 +74,7 @@ fn memory(program: &WaferProgram, pe: usize, target: &SdkTarget) -> Check {
     let partial = |op: usize| {
         let (o, sources) = (program.op(op), program.sources(op));
         if is_mapped && sources.len() > 1 {
-            // One part holds the partial result, the other one the operand that arrived.
+            // One buffer holds the partial result, another one the operand that arrived.
             2 * u64::from(mapped::chunk(sources, o.sinks_in_turn, o.chunk, o.len, target))
         } else if in_turns(sources, o.chunk) {
             u64::from(o.chunk.min(o.len))
@@ -252,7 +252,7 @@ fn switching(o: &Op, sink: End) -> Check {
     Ok(())
 }
 
-/// A slice lies in its vector; a color has a route here.
+/// Checks that a slice is inside its vector, and that a color has a route at the PE.
 fn place(program: &WaferProgram, pe: usize, end: End, len: u32) -> Check {
     let (input, output) = vectors(&program.collective, narrow(pe));
     let (name, start, size) = match end {

@@ -1,7 +1,7 @@
-//! Operations whose operator is no vector operation: chunk by chunk, each source from the fabric is received into
-//! memory, `@map` combines there, and results are sent from there.
+//! Operations whose operator is not a vector operation: chunk by chunk, each source from the fabric is received into
+//! memory, `@map` combines the sources in memory, and results are sent from memory.
 //!
-//! `@map` touches memory only, so it never waits for the fabric while other threads have work. Of each chunk the
+//! `@map` accesses only memory, so it never waits for the fabric while other threads have work. For each chunk, the
 //! thread's `partial_T` holds the partial result, and `arrived_T` the next operand. All whole chunks are one loop.
 
 use unisono_lower::wafer::End;
@@ -13,8 +13,8 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// Elements of a chunk. An operation with several sources from the fabric, or one that keeps and sends its result, has
-/// the chunk of the program.
+/// Returns the number of elements of a chunk. An operation with several sources from the fabric, or one that keeps and
+/// sends its result, has the chunk of the program; others have the target's.
 pub fn chunk(sources: &[End], is_kept: bool, chunk: u32, len: u32, target: &SdkTarget) -> u32 {
     let fabric = sources.iter().filter(|s| matches!(s, End::Fabric(_))).count();
     let wanted = if fabric > 1 || is_kept { chunk } else { target.needs.chunk };
@@ -24,7 +24,7 @@ pub fn chunk(sources: &[End], is_kept: bool, chunk: u32, len: u32, target: &SdkT
 pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
     let chunk = chunk(&o.sources, o.onward.is_some(), o.chunk, o.len, target);
     let whole = o.len / chunk;
-    // A switch advances behind the last chunk only, which is therefore not part of the loop.
+    // A switch advances only after the last chunk, which is therefore not part of the loop.
     let rounds = if o.advance && o.len.is_multiple_of(chunk) { whole - 1 } else { whole };
     let rest = o.len - rounds * chunk;
     let mut steps = Vec::new();
@@ -40,7 +40,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
     steps
 }
 
-/// The steps of one chunk of elements, `(first, count)`.
+/// Returns the steps of one chunk of elements, given as `(first, count)`.
 fn part(
     plan: &Plan,
     target: &SdkTarget,
@@ -59,7 +59,7 @@ fn part(
     let step = |builtin: &'static str, descriptors: Vec<Descriptor>, fabric: bool| {
         let mut step = Step::new((operation, o.phase), builtin, descriptors, fabric);
         if builtin == MAP {
-            // The destination is the last argument, behind the function and its arguments.
+            // The destination is the last argument, after the function and its arguments.
             step.operands.rotate_left(1);
             step.operands.insert(0, FUNCTION.to_owned());
         }

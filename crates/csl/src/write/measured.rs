@@ -1,11 +1,12 @@
-//! A project that measures as section 8.3 of "Near-Optimal Wafer-Scale Reduce": PEs have no common clock.
+//! A project that measures time as section 8.3 of "Near-Optimal Wafer-Scale Reduce" does: PEs have no common clock.
 //!
-//! `calibrate` and `measure` begin alike. One wavelet goes by chains along the rows and along the first column to PE
-//! (0, 0), a barrier. PE (0, 0) then floods a trigger, at which each PE samples its clock, does as many writes as the
-//! host gave it, and samples again. `measure` goes on with `compute` and samples at its end. The host chooses the
-//! writes such that all PEs start together, and takes the samples to one clock (`measure.py`).
+//! `calibrate` and `measure` begin in the same way. One wavelet travels by chains along the rows and along the first
+//! column to PE (0, 0): a barrier. PE (0, 0) then floods a trigger. When the trigger arrives, each PE samples its
+//! clock, does as many writes as the host set, and samples again. `measure` continues with `compute` and samples at its
+//! end. The host chooses the writes so that all PEs start together, and converts the samples to one clock
+//! (`measure.py`).
 //!
-//! The barrier and the trigger take colors and queues that the collective does not use, and no switches.
+//! The barrier and the trigger use colors and queues that the collective does not use, and no switches.
 
 use std::fmt::Write;
 
@@ -15,14 +16,14 @@ use unisono_machine::Grid;
 use super::plan::{Class, Plan};
 use crate::SdkTarget;
 
-/// The colors beside those of the collective, by name; rows alternate between two, the first column between the first
-/// of them and a third.
+/// Additional colors, by name. Rows alternate between `barrier_0` and `barrier_1`; the first column alternates between
+/// `barrier_0` and, on a grid, `barrier_2`.
 pub struct Measuring {
     grid: Grid,
     pub colors: Vec<(&'static str, u8)>,
 }
 
-/// The additions of one PE to the layout: parameters, and routes as color, input and outputs.
+/// Additions of one PE to the layout: parameters, and routes as (color, input, outputs).
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
 pub struct Role {
     pub params: String,
@@ -31,7 +32,7 @@ pub struct Role {
 
 impl Measuring {
     /// # Errors
-    /// A grid of one PE, or too few colors left.
+    /// Returns an error for a grid of one PE, or if too few colors are left.
     pub fn new(plan: &Plan, target: &SdkTarget) -> Result<Self, String> {
         let grid = plan.grid;
         if grid.count() < 2 {
@@ -55,7 +56,7 @@ impl Measuring {
         Ok(Self { grid, colors })
     }
 
-    /// The colors on which a PE of a chain receives and sends.
+    /// Returns the colors on which a PE of a chain receives and sends.
     fn pair(&self, place: u32, first_column: bool) -> [&'static str; 2] {
         let other = if first_column && !self.grid.is_line() { "barrier_2" } else { "barrier_1" };
         if place.is_multiple_of(2) { [other, "barrier_0"] } else { ["barrier_0", other] }
@@ -97,10 +98,10 @@ impl Measuring {
         role
     }
 
-    /// The program of a class with the functions that measure.
+    /// Returns the program of a class with the functions that measure.
     ///
     /// # Errors
-    /// Too few queues left.
+    /// Returns an error if too few queues are left.
     pub fn program(&self, plan: &Plan, number: usize, text: &str, target: &SdkTarget) -> Result<String, String> {
         let class = &plan.classes[number];
         let [row, column, trigger, out] = self.queues(plan, number, class, target)?;
@@ -130,7 +131,7 @@ impl Measuring {
         Ok(text.replace(link, &format!("{setup}{link}{EXPORTS}")))
     }
 
-    /// Queues that the operations of a class leave: for the row, the first column, the trigger, and to send.
+    /// Returns queues that a class does not use: to receive from row, first column and trigger, and to send.
     fn queues(&self, plan: &Plan, number: usize, class: &Class, target: &SdkTarget) -> Result<[u8; 4], String> {
         let mut inputs = target.input_queues.iter().copied().filter(|&q| !class.queues.input.contains(&Some(q)));
         let mut outputs = target.output_queues.iter().copied().filter(|&q| !class.queues.output.contains(&Some(q)));
@@ -138,7 +139,7 @@ impl Measuring {
         let in_column = |pe: usize| self.grid.row_col(narrow(pe)).1 == 0 && of_class(pe);
         let in_column = self.grid.rows > 1 && (0..plan.kind_of.len()).any(in_column);
         let (row, trigger) = (inputs.next(), inputs.next());
-        // Only the first column receives from below; elsewhere nothing is received by that queue.
+        // Only the first column receives from below; in other columns this queue receives nothing.
         let column = if in_column { inputs.next() } else { trigger };
         match (row, column, trigger, outputs.next()) {
             (Some(row), Some(column), Some(trigger), Some(out)) => Ok([row, column, trigger, out]),
@@ -151,13 +152,13 @@ impl Measuring {
         }
     }
 
-    /// Constants of the layout and names that the host uses.
+    /// Adds the constants of the layout and the names that the host uses.
     pub fn layout(&self, text: &str) -> String {
         with_colors(text, "The barrier and the trigger of measurements", &self.colors, "\nconst LAUNCH", NAMES)
     }
 }
 
-/// Adds colors in front of a constant of a layout, and names of symbols that the host uses.
+/// Adds colors before the constant `before` of a layout, and `names` of symbols that the host uses.
 pub fn with_colors(text: &str, what: &str, colors: &[(&str, u8)], before: &str, names: &str) -> String {
     let constant = |(name, number): &(&str, u8)| format!("const {name}: color = @get_color({number});\n");
     let constants: String = colors.iter().map(constant).collect();

@@ -1,4 +1,4 @@
-//! Writes a project: checks the limits, gathers PEs that run the same code, and prints.
+//! Writes a project: checks the limits, groups PEs that run the same code, and prints the files.
 
 mod host;
 mod layout;
@@ -25,29 +25,29 @@ use plan::Plan;
 
 pub use operator::uncounted;
 
-/// The name of the format, also in refusals of its other forms.
+/// Name of the format, also in refusals of its variants.
 pub const NAME: &str = "csl";
 
-/// Texts by relative path.
+/// Texts, each with its relative path.
 pub type Files = Vec<(String, String)>;
 
-/// The line at the head of every file that is emitted.
+/// Returns the line at the head of every emitted file.
 fn head(target: &SdkTarget) -> String {
     format!("Written for {}. It was not compiled with the vendor's SDK.", target.name)
 }
 
-/// The indefinite article of a collective's name.
+/// Returns the indefinite article of a collective's name.
 fn article(name: &str) -> &'static str {
     if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-/// Ids of tasks if colors are scarce: first those that no color has.
+/// Ids of tasks if colors are scarce: first the ids that no color has.
 const MEASURED_TASKS: &[u8] = &[26, 25, 24, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 7, 6, 5, 4, 3, 2, 1, 0];
 
-/// True if a wafer program has a CSL project.
+/// Checks that a wafer program can be written as a CSL project.
 ///
 /// # Errors
-/// As [`emit`].
+/// Returns the errors of [`emit`].
 pub fn accepts(program: &WaferProgram, target: &SdkTarget) -> Result<(), Refused> {
     plan(program, target).map(drop)
 }
@@ -58,10 +58,10 @@ fn plan(program: &WaferProgram, target: &SdkTarget) -> Result<Plan, Refused> {
     Plan::new(program, target).map_err(refused)
 }
 
-/// Files as [`emit`] writes them, with functions that measure the time, and `measure.py`, which calls them.
+/// Returns the files of [`emit`] with functions that measure the time, and `measure.py`, which calls them.
 ///
 /// # Errors
-/// As [`emit`], and too few colors or queues beside those of the program.
+/// Returns the errors of [`emit`], and an error if too few colors or queues are left.
 pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     let refused = |reason| Refused::new("csl-measured", reason);
     if let Some(both) = ping_pong::there_and_back(program) {
@@ -83,7 +83,7 @@ pub fn emit_measured(program: &WaferProgram, target: &SdkTarget) -> Result<Files
         .map_err(refused)
 }
 
-/// A broadcast there and back with the function that measures it, and `measure.py`, which calls it.
+/// Returns a broadcast there and back with the function that measures it, and `measure.py`, which calls it.
 fn emit_ping_pong(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
     let measuring = PingPong::new(plan, target)?;
     let layout = measuring.layout(&layout::print(plan, target, |row, col| measuring.role(row, col)));
@@ -91,29 +91,29 @@ fn emit_ping_pong(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
     project(plan, target, layout, of_class, Some((host::ping_pong_script(target), host::PING_PONG)))
 }
 
-/// The modules of a wafer program, which an own program imports.
+/// Returns the modules of a wafer program, which a user's program imports.
 ///
 /// # Errors
-/// As [`emit`], and too many kinds of PEs.
+/// Returns the errors of [`emit`], and an error for too many kinds of PEs.
 pub fn emit_module(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     module::files(&plan(program, target)?, target).map_err(|reason| Refused::new("csl-module", reason))
 }
 
-/// The CSL project of a wafer program.
+/// Returns the CSL project of a wafer program.
 ///
 /// # Errors
-/// The target cannot express the program; the message has the number found and the limit.
+/// Returns an error if the target cannot express the program; the message has the number found and the limit.
 pub fn emit(program: &WaferProgram, target: &SdkTarget) -> Result<Files, Refused> {
     let plan = plan(program, target)?;
     let layout = layout::print(&plan, target, |_, _| Role::default());
     project(&plan, target, layout, |_, text| Ok(text.to_owned()), None).map_err(|reason| Refused::new(NAME, reason))
 }
 
-/// The files of a project. `of_class` returns the program of a class from the one that does not measure; `measured` is
-/// the script that measures, and its paragraph of the description.
+/// Returns the files of a project. `of_class` converts the program of a class without measurement into the final
+/// program; `measured` is the script that measures, and its paragraph of the description.
 ///
 /// # Errors
-/// Those of `of_class`.
+/// Returns the errors of `of_class`.
 fn project(
     plan: &Plan,
     target: &SdkTarget,

@@ -1,13 +1,13 @@
-//! A collective as modules that an own program imports: the layout calls `get_params` of `NAME_layout.csl`, and each PE
-//! imports `NAME_pe.csl` with these parameters and the function that is called at the end.
+//! A collective as modules that a user's program imports: its layout calls `get_params` of `NAME_layout.csl`, and each
+//! PE imports `NAME_pe.csl` with these parameters and with the function that is called at the end.
 //!
-//! A kind of PEs is a file that sets the routes of its router and imports the program of its class. Colors and ids of
-//! tasks are parameters, because they must differ from those of the own program. `compute` sets counters and
-//! descriptors back first, so that a program without switches may call it again: routes do not change, each color at a
-//! router has one source, and so the wavelets of a later run stay behind those of the run before.
+//! Each kind of PE has a file that sets the routes of its router and imports the program of its class. Colors and ids
+//! of tasks are parameters, because they must differ from those of the user's program. `compute` first resets counters
+//! and descriptors, so that a program without switches may call it again: routes do not change, each color at a router
+//! has one source, and so the wavelets of a later run stay behind those of the previous run.
 //!
-//! The shape is that of the vendor's public benchmark libraries, which have a `layout.csl` with `get_params`, and a
-//! `pe.csl` that configures colors by `@set_local_color_config` and calls a function it was given.
+//! The files have the structure of the vendor's public benchmark libraries: a `layout.csl` with `get_params`, and a
+//! `pe.csl` that configures colors by `@set_local_color_config` and calls a function given as parameter.
 
 use std::fmt::Write;
 
@@ -22,13 +22,13 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// Kinds of PEs, each of which is a file.
+/// Greatest number of kinds of PEs, each of which is a file.
 const MOST_KINDS: usize = 8192;
 
-/// The files of a module; their names begin with the collective and its length.
+/// Returns the files of a module; their names begin with the collective and its length.
 ///
 /// # Errors
-/// Too many kinds of PEs.
+/// Returns an error for too many kinds of PEs.
 pub fn files(plan: &Plan, target: &SdkTarget) -> Result<Files, String> {
     if plan.kinds.len() > MOST_KINDS {
         let found = plan.kinds.len();
@@ -71,7 +71,7 @@ fn class_file(name: &str, class: usize) -> String {
     format!("{name}_program_{class}.csl")
 }
 
-/// The parameters that every file passes on, as declarations.
+/// Returns the declarations of the parameters that every file passes on.
 fn declared(plan: &Plan) -> String {
     let mut text = format!("param colors: [{}]color;\n", plan.colors.len());
     if !plan.tasks.is_empty() {
@@ -80,12 +80,12 @@ fn declared(plan: &Plan) -> String {
     text
 }
 
-/// The parameters that every file passes on, as fields of a structure.
+/// Returns the parameters that every file passes on, as fields of a structure.
 fn passed(plan: &Plan) -> &'static str {
     if plan.tasks.is_empty() { ".colors = colors" } else { ".colors = colors, .tasks = tasks" }
 }
 
-/// A constant array, 16 numbers a line.
+/// Returns a constant array with 16 numbers per line.
 fn table(name: &str, dtype: &str, numbers: &[u32]) -> String {
     let lines: Vec<String> =
         numbers.chunks(16).map(|line| line.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")).collect();
@@ -123,7 +123,7 @@ fn layout_module(plan: &Plan, head: &str) -> String {
     text
 }
 
-/// The functions of `imported`, under the same names.
+/// Returns functions that call those of `imported` with the same names.
 fn functions(plan: &Plan, imported: &str) -> String {
     let dtype = plan.collective.dtype;
     format!(
@@ -185,7 +185,7 @@ fn described(plan: &Plan) -> String {
     format!("{} of {} {} on {} PEs", c.kind, c.elements, c.dtype, plan.grid)
 }
 
-/// The colors and ids of tasks as arguments of the import in the layout.
+/// Returns the colors and ids of tasks as arguments of the import in the layout.
 fn given(plan: &Plan) -> String {
     let get =
         |name: &str, numbers: &[u8]| numbers.iter().map(|n| format!("@get_{name}({n})")).collect::<Vec<_>>().join(", ");
@@ -198,15 +198,14 @@ fn given(plan: &Plan) -> String {
     given
 }
 
-/// Returns whether the example is of this collective: every rank has an input and an output of the same length.
+/// Returns whether the example fits this collective: all ranks have inputs, and outputs, of equal nonzero length.
 fn has_example(plan: &Plan) -> bool {
     let c = &plan.collective;
     let alike = |len: &dyn Fn(u32) -> u32| len(0) > 0 && (0..c.ranks).all(|rank| len(rank) == len(0));
     alike(&|rank| c.input_len(rank)) && alike(&|rank| c.output_len(rank))
 }
 
-/// A whole program that calls the collective, in a folder of its own: its layout, the program of its PEs, its host's
-/// script and the commands.
+/// Returns a whole program that calls the collective, in its own folder: layout, PE program, host script, commands.
 fn example(plan: &Plan, name: &str, target: &SdkTarget) -> Files {
     let (c, grid, head) = (&plan.collective, plan.grid, head(target));
     let (inputs, outputs, dtype) = (c.input_len(0), c.output_len(0), c.dtype);

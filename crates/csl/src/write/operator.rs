@@ -1,12 +1,12 @@
-//! The combination of two vectors by an operator: a vector operation of the language, or `@map` with a function of
-//! `operator.csl`, an element at a time and in memory.
+//! Combines two vectors by an operator: a vector operation of the language, or `@map` with a function of
+//! `operator.csl`, one element at a time and in memory.
 
 use unisono_collective::{Collective, Dtype, Kind, Operator};
 
 use super::head;
 use crate::SdkTarget;
 
-/// The file with the function, its name in a program, and the builtin that applies it.
+/// File with the function; [`FUNCTION`] is its name in a program, [`MAP`] the builtin that applies it.
 pub const FILE: &str = "operator.csl";
 pub const FUNCTION: &str = "operator.combine";
 pub const MAP: &str = "@map";
@@ -21,7 +21,7 @@ pub fn vector_operation(c: &Collective) -> Option<&'static str> {
     }
 }
 
-/// The work that no prediction counts: the cycles of `@map`, which are not published.
+/// Describes the work that predictions do not count: the cycles of `@map`, which are not published.
 pub fn uncounted(c: &Collective) -> Option<String> {
     if !c.kind.reduces() || c.kind == Kind::Barrier || vector_operation(c).is_some() {
         return None;
@@ -44,7 +44,7 @@ pub fn module(c: &Collective, target: &SdkTarget) -> Option<String> {
         Operator::Or => "  return a | b;\n",
         Operator::Xor => "  return a ^ b;\n",
         Operator::Min => "  if (b < a) {\n    return b;\n  }\n  return a;\n",
-        // An operator that does not commute has 64 bits, which no wavelet carries.
+        // `Ordered` has elements of 64 bits, which no wavelet carries, so it does not occur here.
         Operator::Max | Operator::Ordered => "  if (a < b) {\n    return b;\n  }\n  return a;\n",
     };
     let t = c.dtype;

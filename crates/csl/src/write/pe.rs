@@ -1,11 +1,11 @@
 //! Prints the program file of a class of PEs.
 //!
-//! One thread: its vector operations run one after the other in `compute`. Several: each is a task that starts one
-//! asynchronous operation, which activates the task again when it ends; `step_N` is the next operation to start,
-//! `done_N` the number of ended operations if others wait for them, `round_N` counts the chunks of an operation in
-//! turns, and `running` how many threads are left. Tasks do not interrupt each other, so these need no lock. An
-//! operation takes the value that a descriptor has when it starts, so a descriptor may move on while the operation
-//! runs.
+//! With one thread, its vector operations run one after another in `compute`. With several, each thread is a task that
+//! starts one asynchronous operation, which activates the task again when it ends. `step_N` is the next operation to
+//! start, `done_N` the number of ended operations if other threads wait for them, `round_N` counts the chunks of an
+//! operation in turns, and `running` the threads that have not ended. Tasks do not interrupt each other, so these
+//! variables need no lock. An operation uses the value that a descriptor has when the operation starts, so descriptors
+//! may move while it runs.
 
 use std::fmt::Write;
 
@@ -16,24 +16,24 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// The place of a program file: in a whole project, or imported by an own program.
+/// Use of a program file: in a whole project, or imported by a user's program.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Form<'a> {
     Project,
-    /// A module, with the name of the operator's file.
+    /// A module; `operator` is the name of the operator's file.
     Module {
         operator: &'a str,
     },
 }
 
 impl Form<'_> {
-    /// The statement that ends the collective on a PE.
+    /// Returns the statement that ends the collective on a PE.
     fn end(self) -> &'static str {
         if self == Form::Project { "sys_mod.unblock_cmd_stream();" } else { "done();" }
     }
 }
 
-/// The parameter for the ids of tasks in a module.
+/// Returns the parameter for the ids of tasks in a module.
 pub fn tasks_param(plan: &Plan) -> String {
     format!("param tasks: [{}]local_task_id;", plan.tasks.len())
 }
@@ -138,7 +138,7 @@ fn descriptors(text: &mut String, class: &Class, threads: &[Vec<Step>]) {
     }
 }
 
-/// Statements that set the descriptors that loops move on back to their first chunk.
+/// Returns statements that reset the descriptors that loops move to their first chunk.
 fn moved_back(threads: &[Vec<Step>]) -> String {
     let mut seen = rustc_hash::FxHashSet::default();
     let all = threads.iter().flatten().flat_map(|s| &s.descriptors);
@@ -146,7 +146,7 @@ fn moved_back(threads: &[Vec<Step>]) -> String {
     moving.map(|d| format!("  {} = {};\n", d.name, d.value)).collect()
 }
 
-/// One thread, with equal operations in a row as a loop; `moved` sets descriptors back.
+/// Prints a single thread, with consecutive equal operations as a loop; `moved` resets descriptors.
 fn sequence(
     text: &mut String,
     plan: &Plan,
@@ -162,7 +162,7 @@ fn sequence(
     let mut at = 0;
     while at < groups.len() {
         let operation = &operations[at];
-        // Descriptors that move do so once.
+        // An operation with moving descriptors is not repeated.
         let repeated = || operations[at..].iter().take_while(|o| *o == operation).count();
         let same = if operation.moves() { 1 } else { repeated() };
         if operation.phase != phase {
@@ -173,7 +173,7 @@ fn sequence(
         if same > 1 {
             put!(text, "  for (@range(u16, {same})) |n| {{\n");
         }
-        // The loop over chunks, if there is one, is all steps up to its end.
+        // The loop over chunks, if there is one, consists of all steps up to its end.
         let chunks = groups[at].iter().find_map(|s| s.end_of.as_ref());
         let length = chunks.map_or(0, |l| l.length);
         if let Some(l) = chunks {
@@ -201,7 +201,7 @@ fn put_phase(text: &mut String, plan: &Plan, phase: u16, indent: &str) {
     }
 }
 
-/// Moves the descriptors of a loop on by a chunk.
+/// Prints statements that move the descriptors of a loop by a chunk.
 fn move_on(text: &mut String, plan: &Plan, l: &Loop, indent: &str) {
     for name in &l.moved {
         put!(text, "{indent}{name} = @increment_dsd_offset({name}, {}, {});\n", l.chunk, plan.collective.dtype);
@@ -266,7 +266,7 @@ fn tasks(
     text.push_str("}\n\n");
 }
 
-/// Tells the threads that wait for step `done - 1` of thread `t` that it has ended, once.
+/// Prints statements that activate the threads that wait until `done` steps of thread `t` have ended, once.
 fn signal(text: &mut String, waits: &steps::Waits, t: usize, done: usize) {
     let told = waits.told(t, done);
     if told.is_empty() {

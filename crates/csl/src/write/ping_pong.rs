@@ -1,13 +1,12 @@
-//! A project that measures a broadcast on a line by ping-pong, as section 8.3 of "Near-Optimal Wafer-Scale Reduce"
-//! does.
+//! A project that measures a broadcast on a line by ping-pong: section 8.3 of "Near-Optimal Wafer-Scale Reduce".
 //!
-//! A wavelet goes by a chain to the first PE, a barrier. The first PE samples its clock, broadcasts, and receives the
-//! broadcast of the last PE, which sends the received vector back; after [`ROUNDS`] such rounds it samples again. No
-//! other clock is read, and no program waits for a common start, so nothing is calibrated. A broadcast takes (end -
+//! A wavelet travels along a chain to the first PE: a barrier. The first PE samples its clock, broadcasts, and receives
+//! the broadcast of the last PE, which sends the received vector back; after [`ROUNDS`] such rounds it samples again.
+//! No other clock is read, and no program waits for a common start, so nothing is calibrated. A broadcast takes (end -
 //! start) / (2 rounds).
 //!
-//! The way back is the program mirrored, on colors of its own. The barrier takes two colors, an input and an output
-//! queue.
+//! The return path is the mirrored program, on additional colors. The barrier takes two colors, an input queue and an
+//! output queue.
 
 use unisono_base::narrow;
 use unisono_collective::Kind;
@@ -19,13 +18,13 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// Broadcasts there and back of one measurement.
+/// Number of broadcasts there and back in one measurement.
 pub const ROUNDS: u32 = 10;
 
-/// The colors of the barrier.
+/// Colors of the barrier.
 const COLORS: [&str; 2] = ["barrier_0", "barrier_1"];
 
-/// Returns the broadcast there and back as one program. Returns `None` on a grid, from another PE than the first,
+/// Returns the broadcast there and back as one program. Returns `None` on a grid, with a root other than the first PE,
 /// without elements, with several threads, and with switches.
 pub fn there_and_back(program: &WaferProgram) -> Option<WaferProgram> {
     let (c, pes) = (&program.collective, program.pe_count());
@@ -39,7 +38,7 @@ pub fn there_and_back(program: &WaferProgram) -> Option<WaferProgram> {
         return None;
     }
     let shift = program.colors().last()?.checked_add(1)?;
-    // A color above the largest number would wrap to the number of another one.
+    // A greater color would wrap around to the number of another color.
     shift.checked_mul(2)?;
     let there_and_back = (0..pes).map(|pe| {
         let back = pes - 1 - pe;
@@ -57,7 +56,7 @@ fn steps(program: &WaferProgram, pe: usize) -> impl Iterator<Item = Step> + '_ {
     ops.map(|op| (*program.op(op), program.sources(op).to_vec(), program.sinks(op).to_vec()))
 }
 
-/// The steps of the way back. Its first PE sends the received vector.
+/// Returns the steps of the return path, whose first PE sends the received vector.
 fn steps_back(program: &WaferProgram, pe: usize, shift: u8) -> impl Iterator<Item = Step> + '_ {
     let end = move |e: End| match e {
         End::Fabric(color) => End::Fabric(color + shift),
@@ -77,7 +76,7 @@ fn mirrored(route: &ColorRoute, shift: u8) -> ColorRoute {
 }
 
 pub struct PingPong {
-    /// The number of PEs of the line.
+    /// Number of PEs of the line.
     pes: u32,
     /// True if the line is a column, false if it is a row.
     is_column: bool,
@@ -86,7 +85,7 @@ pub struct PingPong {
 
 impl PingPong {
     /// # Errors
-    /// Too few colors beside those of both ways.
+    /// Returns an error if too few colors are left.
     pub fn new(plan: &Plan, target: &SdkTarget) -> Result<Self, String> {
         let taken = |c: &u8| plan.colors.iter().any(|p| p.1 == *c);
         let free = target.colors.iter().copied().filter(|c| !taken(c));
@@ -119,10 +118,10 @@ impl PingPong {
         Role { params, routes }
     }
 
-    /// The program of a class with the function that measures.
+    /// Returns the program of a class with the function that measures.
     ///
     /// # Errors
-    /// Too few queues left.
+    /// Returns an error if too few queues are left.
     pub fn program(&self, class: &Class, text: &str, target: &SdkTarget) -> Result<String, String> {
         let free = |all: &[u8], taken: &[Option<u8>]| all.iter().copied().find(|&q| !taken.contains(&Some(q)));
         let queues = (free(target.input_queues, &class.queues.input), free(target.output_queues, &class.queues.output));
@@ -148,7 +147,7 @@ impl PingPong {
         Ok(text.replace("  @export_symbol(compute);\n", &format!("{setup}  @export_symbol(compute);\n{EXPORTS}")))
     }
 
-    /// Constants of the layout and names that the host uses.
+    /// Adds the constants of the layout and the names that the host uses.
     pub fn layout(&self, text: &str) -> String {
         with_colors(text, "The barrier of measurements", &self.colors, "\nconst memcpy", NAMES)
     }

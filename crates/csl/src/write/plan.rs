@@ -1,5 +1,5 @@
-//! Gathers PEs: a *class* runs one program file, whose colors are parameters; a *kind* is a class with its colors and
-//! the routes of its router. A row of a chain has four kinds (both ends, even and odd), whatever its length.
+//! Groups PEs: a *class* runs one program file, whose colors are parameters; a *kind* is a class with its colors and
+//! the routes of its router. A row of a chain has four kinds (both ends, even and odd PEs), whatever its length.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use unisono_base::{interrupt::poll, narrow};
@@ -13,32 +13,32 @@ use crate::{
     normal::{in_turns, normalised_pe},
 };
 
-/// The contents of one program file. Colors of operations are numbers of parameters, in the order of their first use.
+/// Contents of one program file. Colors of operations are indices of parameters, in the order of their first use.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ClassKey {
     pub input: u32,
     pub output: u32,
     pub scratch: u32,
     pub colors: u8,
-    /// Operations with sources and sinks; the numbers of `Op` that matter here.
+    /// Operations of each thread, with sources and sinks and the fields of `Op` that matter here.
     pub threads: Vec<Vec<Operation>>,
     pub waits: Vec<(u32, u32)>,
 }
 
 impl ClassKey {
-    /// Elements of the memory that each thread keeps for the results of chunks, as far as they are.
+    /// Returns the elements of the memory that each thread keeps for the results of chunks; 0 if it needs none.
     pub fn partials(&self, target: &SdkTarget) -> Vec<u32> {
         self.threads.iter().map(|ops| ops.iter().map(|o| o.chunk_kept(target)).max().unwrap_or(0)).collect()
     }
 
-    /// Returns the elements of the buffer of each thread for the arrived operand of `@map`.
+    /// Returns the elements of each thread's buffer for an arrived operand of `@map`; 0 if it needs none.
     pub fn arrived(&self, target: &SdkTarget) -> Vec<u32> {
         let chunk = |o: &Operation| if o.mapped { o.chunk_kept(target) } else { 0 };
         self.threads.iter().map(|ops| ops.iter().map(chunk).max().unwrap_or(0)).collect()
     }
 }
 
-/// An operation that the target has: one sink, one or two sources; or several in turns.
+/// An operation that the target can express: one sink, and one or two sources, or several sources in turns.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Operation {
     pub len: u32,
@@ -46,21 +46,21 @@ pub struct Operation {
     pub phase: u16,
     pub sources: Vec<End>,
     pub sink: End,
-    /// The color on which the contents of the sink in memory are sent on, chunk by chunk.
+    /// Color on which the result is also sent, chunk by chunk, from the sink in memory.
     pub onward: Option<End>,
     pub advance: bool,
     pub control: bool,
-    /// Sources are combined by `@map`; see [`super::mapped`].
+    /// True if `@map` combines the sources; see [`super::mapped`].
     pub mapped: bool,
 }
 
 impl Operation {
-    /// True if the operation is a loop over chunks, whose descriptors move.
+    /// Returns whether the operation is a loop over chunks, whose descriptors move.
     pub fn moves(&self) -> bool {
         self.mapped || self.in_turns() || self.onward.is_some()
     }
 
-    /// The color that the operation sends on, if it sends.
+    /// Returns the color that the operation sends on, if it sends.
     pub fn sends(&self) -> Option<usize> {
         match self.onward.unwrap_or(self.sink) {
             End::Fabric(color) => Some(usize::from(color)),
@@ -78,17 +78,17 @@ impl Operation {
         }
     }
 
-    /// True if a source or the sink is on the fabric.
+    /// Returns whether a source or the sink is on the fabric.
     pub fn uses_fabric(&self) -> bool {
         self.sources.iter().chain([&self.sink]).any(|end| matches!(end, End::Fabric(_)))
     }
 
-    /// Several fabric sources are taken chunk by chunk; see [`super::turns`].
+    /// Returns whether several fabric sources are taken chunk by chunk; see [`super::turns`].
     pub fn in_turns(&self) -> bool {
         in_turns(&self.sources, self.chunk)
     }
 
-    /// The sources that the first of its vector operations takes.
+    /// Returns the number of sources that the first of its vector operations takes.
     pub fn first_taken(&self) -> usize {
         let alone = self.chunk > 1 && matches!(self.sources[..], [End::Fabric(_), End::Fabric(_), ..]);
         if alone { 1 } else { self.sources.len().min(2) }
@@ -104,7 +104,7 @@ pub struct Class {
 #[derive(PartialEq, Eq, Hash)]
 pub struct Kind {
     pub class: u32,
-    /// The program's color of each parameter.
+    /// Color of the program for each parameter.
     pub colors: Vec<Color>,
     pub routes: Vec<ColorRoute>,
 }
@@ -113,13 +113,13 @@ pub struct Plan {
     pub grid: Grid,
     pub collective: Collective,
     pub phases: Vec<String>,
-    /// The program's colors and the target's, ascending.
+    /// Each color of the program with its number on the target, in ascending order.
     pub colors: Vec<(Color, u8)>,
     /// One task id for each thread of the class with the most threads, if that class has several.
     pub tasks: Vec<u8>,
     pub classes: Vec<Class>,
     pub kinds: Vec<Kind>,
-    /// The kind of each PE.
+    /// Index of the kind of each PE.
     pub kind_of: Vec<u32>,
 }
 
@@ -167,12 +167,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// True if a program combines by `@map`.
+    /// Returns whether a program combines by `@map`.
     pub fn is_mapped(&self) -> bool {
         self.classes.iter().flat_map(|c| &c.key.threads).flatten().any(|o| o.mapped)
     }
 
-    /// True if a router changes the position of a color.
+    /// Returns whether a router changes the position of a color.
     pub fn has_switches(&self) -> bool {
         self.kinds.iter().flat_map(|k| &k.routes).any(|r| r.positions().len() > 1)
     }
@@ -196,7 +196,7 @@ impl Plan {
     }
 }
 
-/// The program's colors, ascending, with numbers of the target; those with switches have numbers that may have them.
+/// Assigns target numbers to the program's colors, ascending; colors with switches get numbers that allow them.
 fn numbered(program: &WaferProgram, target: &SdkTarget) -> Result<Vec<(Color, u8)>, String> {
     let colors = program.colors();
     let routes = (0..program.pe_count()).flat_map(|pe| program.routes(pe));
@@ -208,7 +208,7 @@ fn numbered(program: &WaferProgram, target: &SdkTarget) -> Result<Vec<(Color, u8
         let is_switched = switched.contains(&color);
         left -= usize::from(is_switched);
         let may_switch = |n: &u8| target.switched_colors.contains(n);
-        // One without switches leaves enough of the others.
+        // A color without switches takes such a number only if enough remain for the colors with switches.
         let spare = free.iter().filter(|n| may_switch(n)).count() > left;
         let at = free.iter().position(|n| if may_switch(n) { is_switched || spare } else { !is_switched });
         let at = at.ok_or_else(|| {
@@ -224,7 +224,7 @@ fn numbered(program: &WaferProgram, target: &SdkTarget) -> Result<Vec<(Color, u8
     Ok(numbers)
 }
 
-/// The class of a PE and its colors, in the order of their parameters.
+/// Returns the class of a PE, and its colors in the order of their parameters.
 fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
     let PeProgram { threads, waits, scratch, .. } = normalised_pe(program, pe);
     let mut colors: Vec<Color> = Vec::new();
@@ -248,7 +248,7 @@ fn key(program: &WaferProgram, pe: usize) -> (ClassKey, Vec<Color>) {
                 phase: op.phase,
                 mapped: is_mapped && sources.len() > 1,
                 sources: sources.into_iter().map(&mut local).collect(),
-                // Limits were checked: there is one sink, or one in memory and one on the fabric.
+                // `limits` has checked that there is one sink, or one in memory and one on the fabric.
                 sink: local(sinks.first().copied().unwrap_or(End::Out(0))),
                 onward: sinks.get(1).copied().map(&mut local),
                 advance: op.advance.is_some(),

@@ -1,15 +1,15 @@
-//! The queue of each color in a program file.
+//! Assigns a queue to each color of a program file.
 //!
-//! A queue serves one color. On the WSE-2 the microthread of an operation is the number of its output queue, or of its
-//! first input queue if it sends nothing; two operations that may run together share neither queue nor microthread.
-//! On the WSE-3 each thread has a microthread of its own, so queues have only to differ.
+//! A queue serves one color. On the WSE-2, an operation's microthread is the number of its output queue, or of its
+//! first input queue if the operation sends nothing; two operations that may run together must differ in queue and
+//! microthread. On the WSE-3, each thread has its own microthread, so only queues must differ.
 
 use unisono_lower::wafer::End;
 
 use super::plan::{ClassKey, Operation};
 use crate::{SdkTarget, order::Order};
 
-/// The queue of each color parameter that is received from or sent on.
+/// Queue of each color parameter; `None` if the color is not received from, or not sent on.
 pub struct Queues {
     pub input: Vec<Option<u8>>,
     pub output: Vec<Option<u8>>,
@@ -24,7 +24,8 @@ impl Queues {
         let colors = usize::from(key.colors);
         let mut queues = Queues { input: vec![None; colors], output: vec![None; colors] };
         queues.outputs(&ops, target)?;
-        // Numbers that an input queue must avoid, and the colors whose queue gives the microthread.
+        // Numbers that an input queue must avoid; `names_thread` marks colors whose input queue determines a
+        // microthread.
         let mut avoid = vec![0u32; colors];
         let mut names_thread = vec![false; colors];
         if key.threads.len() > 1 {
@@ -77,7 +78,7 @@ impl Queues {
         if all.len() > free.len() {
             return Err(too_many("receives on", all.len(), free.len(), "input"));
         }
-        // Those with a choice to make come first.
+        // The colors whose choice is restricted get their queues first.
         let (bound, rest): (Vec<usize>, Vec<usize>) = all.into_iter().partition(|&c| names_thread[c]);
         for c in bound.into_iter().chain(rest) {
             let at = free.iter().position(|&q| avoid[c] >> q & 1 == 0).ok_or(
@@ -118,8 +119,8 @@ fn sent(ops: &[&Operation]) -> usize {
     distinct(ops.iter().filter_map(|o| o.sends())).len()
 }
 
-/// The colors whose input queues name the microthreads of an operation: in turns, those of all vector operations that
-/// write memory.
+/// Returns the colors whose input queues determine the microthreads of an operation; in turns, those of all its vector
+/// operations that write memory.
 fn name_threads(op: &Operation) -> Vec<usize> {
     let sends = matches!(op.sink, End::Fabric(_));
     if op.mapped {
@@ -130,7 +131,7 @@ fn name_threads(op: &Operation) -> Vec<usize> {
     }
     let to_memory = op.sources.len() - usize::from(sends);
     let first = op.first_taken();
-    // Of two sources that one vector operation takes, the first from the fabric counts.
+    // If a vector operation takes two sources, the first one from the fabric determines its microthread.
     let named = fabric(&op.sources[..first]).take(1).collect::<Vec<_>>();
     named.into_iter().chain(fabric(&op.sources[first..to_memory.max(first)])).collect()
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use unisono_base::narrow;
 
-/// `start, start + step, ..`, `count` numbers.
+/// The `count` numbers `start, start + step, ...`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Progression {
     pub start: u32,
@@ -12,7 +12,7 @@ pub struct Progression {
     pub step: u32,
 }
 
-/// Greedy runs of an ascending list; fewer than three in a row stand alone.
+/// Splits an ascending list greedily into progressions of at least three numbers, and single numbers.
 fn progressions(sorted: &[u32]) -> Vec<Progression> {
     let mut runs = Vec::new();
     let mut at = 0;
@@ -29,7 +29,7 @@ fn progressions(sorted: &[u32]) -> Vec<Progression> {
     runs
 }
 
-/// Rectangles `(columns, rows)` that hold each of `cells`, given as ascending `(row, column)`, exactly once.
+/// Returns rectangles `(columns, rows)` that cover each of `cells`, ascending `(row, column)`, exactly once.
 pub fn rectangles(cells: &[(u32, u32)]) -> Vec<(Progression, Progression)> {
     let mut rows_of: BTreeMap<Progression, Vec<u32>> = BTreeMap::new();
     for row in cells.chunk_by(|a, b| a.0 == b.0) {

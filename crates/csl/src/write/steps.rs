@@ -1,4 +1,4 @@
-//! An operation as the vector operations it takes: parts of at most the target's length, then its control wavelet.
+//! Converts an operation into vector operations: parts of at most the target's length, then its control wavelet.
 
 use unisono_collective::Dtype;
 use unisono_lower::wafer::End;
@@ -12,19 +12,19 @@ use super::{
 use crate::SdkTarget;
 
 pub struct Step {
-    /// Number of the operation in its thread.
+    /// Index of the operation in its thread.
     pub operation: usize,
     pub phase: u16,
     pub builtin: &'static str,
     pub operands: Vec<String>,
     pub descriptors: Vec<Descriptor>,
     pub fabric: bool,
-    /// The step ends this loop.
+    /// Loop that ends with this step, if any.
     pub end_of: Option<Loop>,
 }
 
 impl Step {
-    /// A step of an operation on its operands, the destination first.
+    /// Creates a step of an operation; `descriptors` are its operands, the destination first.
     pub fn new(
         (operation, phase): (usize, u16),
         builtin: &'static str,
@@ -36,7 +36,7 @@ impl Step {
     }
 }
 
-/// An operand as it is declared.
+/// Declaration of an operand.
 pub struct Descriptor {
     pub name: String,
     pub value: String,
@@ -45,7 +45,7 @@ pub struct Descriptor {
 }
 
 impl Descriptor {
-    /// The first `len` elements of a buffer of a thread.
+    /// Returns the first `len` elements of a thread's buffer.
     pub fn buffer(name: &str, thread: usize, len: u32) -> Self {
         Self {
             name: format!("{name}_{thread}_{len}"),
@@ -54,8 +54,8 @@ impl Descriptor {
         }
     }
 
-    /// Returns the descriptor of an end. If the end is in memory and the operation is a loop, the descriptor is a
-    /// variable of the operation, which the loop moves.
+    /// Returns the descriptor for an end. If the end is in memory and the operation is a loop, the descriptor is a
+    /// variable of the operation that the loop moves.
     pub fn moving(self, end: End, is_loop: bool, thread: usize, operation: usize) -> Self {
         if !is_loop || matches!(end, End::Fabric(_)) {
             return self;
@@ -64,7 +64,7 @@ impl Descriptor {
     }
 }
 
-/// A loop that runs the last `length` steps `rounds` times. After each round the descriptors `moved` advance by `chunk`
+/// A loop that runs the last `length` steps `rounds` times. Each round moves the descriptors `moved` by `chunk`
 /// elements.
 pub struct Loop {
     pub length: usize,
@@ -73,7 +73,7 @@ pub struct Loop {
     pub moved: Vec<String>,
 }
 
-/// Makes all of these steps a loop over chunks of elements.
+/// Makes all of `steps` a loop over chunks of `chunk` elements.
 pub fn repeat(steps: &mut [Step], rounds: u32, chunk: u32) {
     let mut moved: Vec<String> = Vec::new();
     for d in steps.iter().flat_map(|s| &s.descriptors).filter(|d| d.moves) {
@@ -116,13 +116,13 @@ pub fn move_builtin(dtype: Dtype) -> &'static str {
     if dtype == Dtype::F32 { "@fmovs" } else { "@mov32" }
 }
 
-/// Returns the builtin for a destination and its sources, which moves one and combines several.
+/// Returns the builtin for a destination and its sources: one source is moved, several are combined.
 pub fn builtin(plan: &Plan, descriptors: &[Descriptor]) -> &'static str {
     let c = &plan.collective;
     if descriptors.len() == 2 { move_builtin(c.dtype) } else { vector_operation(c).unwrap_or(MAP) }
 }
 
-/// The operand for `len` elements of an end, without its first `skip`; a sink may advance its color after the last one.
+/// Returns the operand for `len` elements of an end, after the first `skip`; a sink may advance its color at the end.
 pub fn descriptor(target: &SdkTarget, end: End, len: u32, skip: u32, sink: bool, advance: bool) -> Descriptor {
     let c = match end {
         End::Fabric(c) => c,
@@ -151,7 +151,7 @@ fn slice(array: &str, start: u32, len: u32) -> Descriptor {
     }
 }
 
-/// Behind the data on the same queue, so that it cannot overtake them.
+/// Returns the control wavelet's step, on the queue of the data, which the wavelet therefore cannot overtake.
 fn control(operation: usize, phase: u16, c: u8) -> Step {
     let fixed = |name: &str, value: String| Descriptor { name: name.to_owned(), value, moves: false };
     let word = "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{1} -> advance_word[i] })".to_owned();
@@ -162,20 +162,20 @@ fn control(operation: usize, phase: u16, c: u8) -> Step {
     Step::new((operation, phase), "@mov32", descriptors, true)
 }
 
-/// The waits of a class, from operations to steps.
+/// Waits of a class between steps, derived from the waits between operations.
 pub struct Waits {
-    /// For each thread and step, `(thread, steps of it that must have ended)`.
+    /// For each thread and step, pairs (other thread, number of its steps that must have ended).
     of: Vec<Vec<Vec<(usize, usize)>>>,
 }
 
 impl Waits {
     pub fn new(key: &ClassKey, threads: &[Vec<Step>]) -> Self {
         let mut of: Vec<Vec<Vec<_>>> = threads.iter().map(|t| vec![Vec::new(); t.len()]).collect();
-        // Thread and number in it of each operation.
+        // Thread of each operation, and its index there.
         let place: Vec<(usize, usize)> =
             key.threads.iter().enumerate().flat_map(|(t, ops)| (0..ops.len()).map(move |n| (t, n))).collect();
         for &(op, earlier) in &key.waits {
-            // Assigning queues found every number to exist.
+            // The assignment of queues has checked that all these operations exist.
             let (Some(&(t, n)), Some(&(u, m))) = (place.get(op as usize), place.get(earlier as usize)) else {
                 continue;
             };
@@ -198,7 +198,7 @@ impl Waits {
         self.of.iter().flatten().flatten().any(|w| w.0 == thread)
     }
 
-    /// The threads that wait for `done` steps of `thread`.
+    /// Returns the threads that wait until `done` steps of `thread` have ended.
     pub fn told(&self, thread: usize, done: usize) -> Vec<usize> {
         let waits = |t: &usize| self.of[*t].iter().flatten().any(|&w| w == (thread, done));
         (0..self.of.len()).filter(waits).collect()

@@ -1,10 +1,10 @@
-//! Operations that take several fabric sources in turns of a chunk, as vector operations of two sources.
+//! Operations that take several fabric sources in turns of one chunk, as vector operations with at most two sources.
 //!
-//! Of each chunk the first operation writes memory of its thread, `partial_T`, from the first two sources, each next
-//! one adds a source to it, and the last one sends or stores the sum. All whole chunks are a loop, at whose end the
-//! descriptors of the operation's own vectors move on by a chunk; a shorter last chunk follows. Two sources from the
-//! fabric at the start are taken one after the other, as the fabric simulator takes them. An operation that keeps and
-//! sends its result writes it to memory chunk by chunk, and sends it from there.
+//! For each chunk, the first vector operation writes `partial_T`, memory of its thread, from the first two sources;
+//! each later one adds a source to it, and the last one sends or stores the sum. All whole chunks are a loop, at whose
+//! end the descriptors of the operation's own vectors move by a chunk; a shorter last chunk follows. Two sources from
+//! the fabric at the start are taken one after another, as in the fabric simulator. An operation that keeps and sends
+//! its result writes it to memory chunk by chunk, and sends it from there.
 
 use unisono_lower::wafer::End;
 
@@ -14,8 +14,7 @@ use super::{
 };
 use crate::SdkTarget;
 
-/// Returns the vector operations of an operation in turns, which has at least two sources from the fabric, or keeps the
-/// result that it sends.
+/// Returns the vector operations of an operation that has several fabric sources, or keeps the result that it sends.
 pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &SdkTarget) -> Vec<Step> {
     let chunk = o.chunk.clamp(1, o.len);
     let (rounds, rest) = (o.len / chunk, o.len % chunk);
@@ -29,7 +28,7 @@ pub fn of(plan: &Plan, thread: usize, operation: usize, o: &Operation, target: &
     steps
 }
 
-/// The steps of one chunk of elements, `(first, count)`.
+/// Returns the steps of one chunk of elements, given as `(first, count)`.
 fn round(
     plan: &Plan,
     target: &SdkTarget,
@@ -42,7 +41,7 @@ fn round(
     let partial = || Descriptor::buffer("partial", thread, len);
     let end =
         |end: End, sink: bool| descriptor(target, end, len, first, sink, false).moving(end, moves, thread, operation);
-    // The sources that the first step takes.
+    // Number of sources that the first step takes.
     let start = o.first_taken();
     let mut steps = Vec::new();
     let mut taken = 0;

@@ -1,4 +1,4 @@
-//! Every registered algorithm, lowered as the target needs it, is emitted.
+//! Every registered algorithm, in a placement adapted to the target, is emitted.
 
 use crate::{common, interpreter};
 
@@ -43,7 +43,7 @@ fn refusals() -> BTreeMap<&'static str, BTreeMap<String, u32>> {
                     let Some(program) = lowered(algorithm, kind, grid, root) else { continue };
                     match csl::emit(&program, &TARGET) {
                         Ok(files) => drop(interpreter::Wafer::load(&files, &inputs(&program.collective))),
-                        // The place and the numbers at the start of a reason differ.
+                        // Reasons begin with different locations and numbers.
                         Err(e) => *reasons.entry(e.reason.rsplit("; ").next().unwrap().to_owned()).or_default() += 1,
                     }
                 }

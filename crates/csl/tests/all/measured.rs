@@ -1,5 +1,5 @@
-//! Tests of projects that measure: the barrier, the trigger and the samples run in the interpreter of CSL, whose rounds
-//! count as cycles, and results stay right.
+//! Tests of projects that measure: barrier, trigger and samples run in the interpreter of CSL, whose rounds count as
+//! cycles, and results stay right.
 
 use crate::{
     common::{TARGET, program},
@@ -13,7 +13,7 @@ use unisono_lower::wafer::{PeProgram, WaferProgram, lower};
 use unisono_machine::{Grid, Machine};
 use unisono_schedule::verify::{Method, Verified};
 
-/// Starts and ends by the clock of the trigger, as `measure.py` computes them.
+/// Returns starts and ends by the clock of the trigger, as `measure.py` computes them.
 fn launch(wafer: &mut Wafer, grid: Grid, function: &str, alpha: f64) -> Vec<(i64, i64)> {
     let distance = |pe: usize| pe / grid.cols as usize + pe % grid.cols as usize;
     for pe in 0..wafer.pes.len() {
@@ -95,7 +95,7 @@ fn every_algorithm_is_measured_and_right() {
                         assert!((12..2000).contains(&cycles), "{name}: {cycles}");
                     }
                 }
-                // Only rank 0 has input in a broadcast.
+                // In a broadcast only rank 0 has input.
                 let wanted: f32 = inputs.iter().filter_map(|i| i.first()).sum();
                 let last = wafer.pes.swap_remove(if kind == Kind::Reduce { 0 } else { 3 }).output();
                 assert_eq!(last[..12], [wanted; 12], "{name}");
@@ -110,7 +110,7 @@ fn is_ping_pong(files: &Files) -> bool {
     files.iter().any(|f| f.1.contains("fn ping_pong() void {"))
 }
 
-/// Only the clock of the first PE counts: the time has the hops, the elements and a few rounds to start at both ends.
+/// The time depends only on the first PE's clock: the hops, the elements and a few rounds to start at both ends.
 #[test]
 fn broadcasts_on_lines_are_measured_by_ping_pong() {
     for (machine, target) in [("wse2", TARGET), ("wse3", SdkTarget::WSE3_SDK_2)] {
@@ -144,7 +144,7 @@ fn broadcasts_on_lines_are_measured_by_ping_pong() {
     }
 }
 
-/// Broadcasts on grids, from other PEs or of no elements are measured as reduces are, if the cycles of a hop are known.
+/// Broadcasts on grids, from other PEs or without elements are measured like reduces, if the cycles of a hop are known.
 #[test]
 fn other_broadcasts_are_measured_by_calibrated_starts() {
     for (rows, cols, root, elements) in [(3, 4, 0, 8), (1, 6, 2, 8), (1, 6, 0, 0)] {
@@ -168,7 +168,7 @@ fn a_ping_pong_takes_colors_and_queues_of_its_own() {
     assert!(queues.contains("a measurement takes 1 and 1 more"), "{queues}");
 }
 
-/// With half a write for each PE the starts are apart, which the calibration detects.
+/// With half a write for each PE the starts differ, which the calibration must detect.
 #[test]
 fn too_few_writes_are_seen() {
     let grid = Grid::new(1, 24);

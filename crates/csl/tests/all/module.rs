@@ -1,4 +1,4 @@
-//! Modules for own programs: an own layout and an own program import them, and run in the interpreter of CSL.
+//! Modules for users' programs: a layout and a program import them, and run in the interpreter of CSL.
 
 use crate::{
     common::TARGET,
@@ -12,14 +12,14 @@ use unisono_lower::wafer::lower;
 use unisono_machine::{Grid, Machine};
 use unisono_schedule::verify::{Method, Verified};
 
-/// The colors and ids of tasks that the readme proposes, as it writes them.
+/// Returns the arguments that the readme proposes: colors and ids of tasks.
 fn proposed(files: &Files) -> &str {
     let readme = &files.iter().find(|f| f.0 == "README.md").unwrap().1;
     let (_, from) = readme.split_once(".csl\", .{\n").unwrap();
     from.split_once("\n});").unwrap().0
 }
 
-/// An own program that doubles its input, calls the collective, and keeps the result in an array of its own.
+/// Returns a user's program that doubles its input, calls the collective, and copies the result to an array.
 fn own_program(c: &Collective, grid: Grid, module: Files) -> Files {
     let (name, n, t) = (format!("{}_{}", c.kind, c.elements), c.elements, c.dtype);
     let (given, Grid { rows, cols }) = (proposed(&module).to_owned(), grid);
@@ -94,20 +94,20 @@ fn own_programs_import_every_algorithm_and_call_it_again() {
     assert!(ran > 12 && again > 24, "{ran} programs, {again} calls again");
 }
 
-/// A module names its own colors, so two calls with other colors do not interfere.
+/// A module takes all colors and ids of tasks from its importer, so two calls with different colors do not interfere.
 #[test]
 fn colors_and_tasks_are_the_importers() {
     let grid = Grid::new(4, 4);
     let c = Collective::new(Kind::Reduce, 16, 24, 0, Operator::Sum, Dtype::F32).unwrap();
     let files = module("kd-tree", &c, grid).unwrap();
     assert!(proposed(&files).contains("@get_local_task_id("));
-    // The example is an importer.
+    // The example is not checked, because it is an importer.
     let sources = files.iter().filter(|f| f.0 != "README.md" && !f.0.starts_with("example/"));
     assert!(sources.clone().all(|f| !f.1.contains("@get_color(") && !f.1.contains("@get_local_task_id(")));
     assert!(sources.clone().all(|f| !f.1.contains("memcpy") && f.0.starts_with("reduce_24_")));
 }
 
-/// The example program that is emitted beside a module calls it and has right results.
+/// The emitted example program calls its module and has right results.
 #[test]
 fn the_example_runs() {
     for (rows, cols) in [(1, 5), (4, 4)] {
@@ -129,7 +129,7 @@ fn the_example_runs() {
             }
         }
     }
-    // Only the root of a reduce has a result, so the example is that of an allreduce.
+    // Only the root of a reduce has a result, so a reduce has no example.
     let c = Collective::new(Kind::Reduce, 16, 24, 0, Operator::Sum, Dtype::F32).unwrap();
     let files = module("kd-tree", &c, Grid::new(4, 4)).unwrap();
     assert!(files.iter().all(|f| !f.0.starts_with("example/")));

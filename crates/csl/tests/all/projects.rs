@@ -29,8 +29,8 @@ fn stars() {
 
 #[test]
 fn trees_with_controls() {
-    // A stream passes a router that has received on its color only if its receiver is two levels higher, so these trees
-    // have three levels or more.
+    // A stream passes a router that has received on its color only if the stream's receiver is two levels higher, so
+    // these trees have at least three levels.
     for parents in [vec![0, 1, 2, 0], vec![0, 1, 2, 0, 4, 5, 4, 0], vec![0, 1, 2, 3, 4, 2, 1, 0]] {
         let program = tree_row(&parents, 64);
         right(&program);
@@ -72,7 +72,7 @@ fn the_whole_wafer_is_a_small_project() {
     assert!(bytes < 40_000, "{bytes} bytes");
 }
 
-/// A relay moves more than a vector operation can, in parts.
+/// A relay moves more elements than one vector operation can, in several parts.
 #[test]
 fn long_relays_are_split() {
     use unisono_collective::Kind;
@@ -125,12 +125,12 @@ fn snapshot_of_a_small_project() {
     assert_eq!(root.1.trim_end(), include_str!("projects/two_threads.txt").trim_end());
 }
 
-/// Parents of a random tree in pre-order on a line: each PE's parent is on the way from the PE before to the root.
+/// Parents of a random pre-order tree on a line: each PE's parent is on the path from the previous PE to the root.
 fn pre_order(most: usize) -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(any::<u32>(), 1..most).prop_map(|choices| {
         let mut parents: Vec<usize> = Vec::new();
         for (v, choice) in choices.into_iter().enumerate() {
-            // PE v + 1 hangs below PE v or one of its ancestors.
+            // The parent of PE v + 1 is PE v or one of its ancestors.
             let mut way = vec![v];
             while let Some(&up) = way.last().filter(|&&u| u > 0) {
                 way.push(parents[up - 1]);

@@ -7,7 +7,7 @@ use unisono_collective::{Collective, Dtype, Kind, Operator};
 use unisono_lower::wafer::{End, PeProgram, Port, Position, Step, WaferProgram};
 use unisono_machine::Grid;
 
-/// One PE with these threads and routes.
+/// Returns a program of one PE.
 fn one(pe: PeProgram) -> WaferProgram {
     program(Kind::Allreduce, Grid::new(1, 1), 64, vec![pe])
 }
@@ -163,7 +163,7 @@ fn operations() {
 
 #[test]
 fn memory_is_a_hard_limit() {
-    // 38 KiB without the code are 9728 words, one of them for control wavelets: 4863 in, 4863 out and 1 more do not
+    // 38 KiB are 9728 words, one of which is for control wavelets: 4863 in, 4863 out and 2 of scratch memory do not
     // fit.
     let of = |elements, scratch| {
         let pe = PeProgram { scratch, ..PeProgram::default() };
@@ -189,13 +189,13 @@ fn queues() {
     emit(&receiving(vec![(0..8).map(receive).collect()], 8, vec![]));
     check(&receiving(vec![(0..9).map(receive).collect()], 9, vec![]), "receives on 9 colors; it has 8 input queues");
     check(&receiving(vec![(0..7).map(send).collect()], 7, vec![]), "sends on 7 colors; it has 6 output queues");
-    // Two threads may receive on one color only if one waits for the other.
+    // Two threads may receive on the same color only if one waits for the other.
     let twice = |waits| receiving(vec![vec![receive(0)], vec![receive(0)]], 1, waits);
     check(&twice(vec![]), "two threads receive on one color");
     emit(&twice(vec![(1, 0)]));
     check(&twice(vec![(1, 0), (0, 1)]), "wait for each other in a circle");
     check(&receiving(vec![vec![send(0)], vec![send(0)]], 1, vec![]), "two threads send on one color");
-    // Three senders hold microthreads 2, 3 and 4; five receivers have 5, 6, 7, 1 and 0.
+    // Three senders use microthreads 2, 3 and 4; five receivers use 5, 6, 7, 1 and 0.
     let crowd = |receivers: u8| {
         let threads = (0..3).map(|c| vec![send(c)]).chain((3..3 + receivers).map(|c| vec![receive(c)]));
         receiving(threads.collect(), 3 + receivers, vec![])
@@ -206,7 +206,7 @@ fn queues() {
 
 #[test]
 fn tasks_need_ids_that_no_color_has() {
-    // 23 ids, 20 of them colors in use.
+    // Of 23 ids, 20 are numbers of used colors.
     let send = |c| vec![step(4, &[End::In(0)], End::Fabric(c))];
     check(&receiving((0..4).map(send).collect(), 20, vec![]), "4 threads on a PE; beside 20 colors in use 3 ids");
     emit(&receiving((0..3).map(send).collect(), 20, vec![]));

@@ -1,5 +1,5 @@
-//! The interpreter stops a project that differs from a sound one in any of many places. So the tests that run projects
-//! find a fault of the emitter in these places.
+//! The interpreter stops a project that differs from a sound one at any of many places. So tests that run projects
+//! detect faults of the emitter there.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,7 +23,7 @@ impl Sound {
         Self { files: sound(program), collective: program.collective }
     }
 
-    /// Asserts that the interpreter stops the project, in one of some orders, if `to` replaces `from` at one place.
+    /// Asserts that the interpreter stops the project, in one of several orders, if `to` replaces `from` in a file.
     #[track_caller]
     fn stops(&self, name: &str, from: &str, to: &str) {
         let mut files = self.files.clone();
@@ -167,10 +167,10 @@ fn tasks() {
 #[test]
 fn what_moves() {
     let f = tree();
-    // The first PE's router stays at its ramp, so wavelets that pass it wait for ever.
+    // The first PE's router stays at its ramp, so wavelets that should pass it wait for ever.
     f.stops(f.with("@fadds(tx_c1_4_advance, input"), ", .advance_switch = true", "");
     f.stops(f.with("@mov32(control_c0"), "  @mov32(control_c0, advance_0_1);\n", "");
-    // The root receives once too often, or not often enough.
+    // The root receives once too often, or once too rarely.
     let twice = "  @fadds(output_0_4, output_0_4, rx_c0_4);\n";
     f.stops("pe_0.csl", twice, &twice.repeat(2));
     f.stops("pe_0.csl", twice, "");
@@ -196,7 +196,7 @@ fn the_wse_3() {
     f.stops(sender, "  @initialize_queue(oq_c", "  @initialize_queue(iq_c");
     f.stops(pe, "comptime {\n", "comptime {\n  @block(c0);\n");
     f.stops(pe, "comptime {\n", "comptime {\n  @rpc(@get_data_task_id(sys_mod.LAUNCH));\n");
-    // A project for the other machine breaks the rules of this one.
+    // A project that claims another machine breaks that machine's rules.
     let mut other = f.files.clone();
     other.iter_mut().for_each(|f| f.1 = f.1.replace("SDK 2 and the WSE-3", "SDK 1.0 and the WSE-2"));
     assert!(stopped(&other, &collective));

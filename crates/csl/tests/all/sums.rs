@@ -1,5 +1,5 @@
-//! Emitted projects, run by an interpreter of CSL, have the results of plain arithmetic, for every algorithm; and no
-//! project sends control wavelets.
+//! Emitted projects, run by an interpreter of CSL, have the results of plain arithmetic, for every algorithm, and send
+//! no control wavelets.
 
 use crate::common::{TARGET, check_outputs, emit};
 
@@ -10,7 +10,7 @@ use unisono_lower::wafer::lower;
 use unisono_machine::{Grid, Machine, Wafer};
 use unisono_schedule::verify::{Method, Verified};
 
-/// The project of an algorithm for a case, if it supports the case and wafers have the colors.
+/// Returns the project of an algorithm for a case, if the algorithm supports the case.
 fn project(algorithm: &dyn Algorithm, c: Collective, grid: Grid, params: &Params) -> Option<Files> {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
     let case = Case::on_grid(c, grid, 5.0);
@@ -21,7 +21,7 @@ fn project(algorithm: &dyn Algorithm, c: Collective, grid: Grid, params: &Params
     Some(emit(&lower(&proven, &adapted, &wafer).unwrap()))
 }
 
-/// Elements of blocks are fewer, as every rank has as many blocks as there are ranks.
+/// Blocks have few elements, because every rank has as many blocks as there are ranks.
 #[test]
 fn blocks_and_scans_by_every_operator_arrive_where_they_belong() {
     let mut ran = 0;
@@ -72,7 +72,7 @@ fn every_algorithm_makes_right_sums_without_control_wavelets() {
     assert!(ran > crate::soak::cases(140), "{ran} projects");
 }
 
-/// Chunks that end with a shorter one, chunks of the length and beyond, and one element.
+/// Lengths with a shorter last chunk, of one chunk, below one chunk, and of one element.
 #[test]
 fn chunks_of_any_length_make_right_sums() {
     let kd = unisono_algorithms::find("kd-tree").unwrap();
@@ -100,7 +100,7 @@ fn operators_without_a_vector_operation_make_right_results() {
                 if !algorithm.info().collectives.contains(&kind) {
                     continue;
                 }
-                // Every second shape for each operator.
+                // Each operator gets every second shape.
                 let shapes = [(1, 2), (1, 7), (1, 24), (6, 1), (4, 4), (7, 5)];
                 for &(rows, cols) in shapes.iter().skip(at % 2).step_by(2) {
                     let grid = Grid::new(rows, cols);
@@ -124,8 +124,8 @@ fn operators_without_a_vector_operation_make_right_results() {
     assert!(ran > crate::soak::cases(280), "{ran} projects");
 }
 
-/// The choices on grids up to 32x32, with the planner's vectors in the long run and otherwise shorter ones. Larger
-/// grids run by name, `-- --ignored`, in a minute.
+/// Returns choices of the planner on grids up to 32x32, with its vectors in a long run, otherwise with shorter ones.
+/// Larger grids run by name, `-- --ignored`, in a minute.
 fn choices() -> Vec<Choice<'static>> {
     let all: [Choice; 6] = [
         ("kd-tree", 16, 256, &[("trees", "2")]),

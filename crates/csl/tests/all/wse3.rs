@@ -1,4 +1,4 @@
-//! Projects for the WSE-3: the results are those of plain arithmetic in the interpreter of CSL by the rules of that
+//! Projects for the WSE-3: results are those of plain arithmetic, in the interpreter of CSL by the rules of that
 //! machine.
 
 use crate::common::check_outputs;
@@ -76,7 +76,7 @@ fn programs_are_written_for_sdk_2() {
     assert!(layout.contains("@get_color(8)"), "color 8 is free");
 }
 
-/// Routes with switches take first the colors that may have them.
+/// Colors with switches are assigned the numbers that allow switches.
 #[test]
 fn switches_have_colors_that_may_have_them() {
     let c = Collective::new(Kind::Reduce, 16, 24, 0, Operator::Sum, Dtype::F32).unwrap();
@@ -88,7 +88,7 @@ fn switches_have_colors_that_may_have_them() {
     assert!(refused.contains("1 colors with switches; on the WSE-3 0 may have them"), "{refused}");
 }
 
-/// Modules bind the same queues, and may be called again.
+/// Modules bind the same queues as projects.
 #[test]
 fn modules_bind_their_queues() {
     let c = Collective::new(Kind::Allreduce, 16, 21, 0, Operator::Sum, Dtype::F32).unwrap();

@@ -1,10 +1,10 @@
-//! The network of the fabric by a clock of the tests.
+//! Tests of the fabric's network, with times that the tests choose.
 
 use proptest::prelude::*;
 use unisono_fabric::network::FRAMING;
 use unisono_fabric::{Network, Topology};
 
-/// A graph of hosts and switches: each node after the first is joined to an earlier one, and some pairs more.
+/// Connected graphs of hosts and switches: a random tree of all nodes, and some additional cables.
 fn graphs() -> impl Strategy<Value = Topology> {
     (2usize..7, 1usize..7).prop_flat_map(|(hosts, switches)| {
         let nodes = hosts + switches;
@@ -28,7 +28,7 @@ fn graphs() -> impl Strategy<Value = Topology> {
     })
 }
 
-/// The number of cables between all nodes, by relaxing every cable as often as there are nodes.
+/// Returns the number of cables from each node to `to`, by relaxing every cable as often as there are nodes.
 fn distances(network: &Network, nodes: usize, to: usize) -> Vec<usize> {
     let mut distance = vec![usize::MAX; nodes];
     distance[to] = 0;
@@ -43,7 +43,7 @@ fn distances(network: &Network, nodes: usize, to: usize) -> Vec<usize> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Routes are shortest ways over cables that are up, and packets count on the ports of their route alone.
+    /// Routes are shortest paths over cables that are up, and packets count only on the ports of their route.
     #[test]
     fn packets_take_shortest_routes(topology in graphs(), failed in any::<prop::sample::Index>()) {
         let mut network = Network::new(&topology);
@@ -78,7 +78,7 @@ proptest! {
 
 const STAR: &str = "host a\nhost b\nhost c\nswitch s\ncable a s 8 10 5000\ncable b s 8 10 5000\ncable c s 8 10 5000\n";
 
-/// Packets of 962 bytes are 1000 with their framing, which take 1 ms at 8 Mbit/s; a cable adds 10 us. The switch
+/// Packets of 962 bytes are 1000 bytes with framing, which take 1 ms at 8 Mbit/s; a cable adds 10 us. The switch
 /// forwards at once, so the tail of packet k arrives at (k + 1) ms + 20 us.
 #[test]
 fn a_stream_has_the_rate_of_its_cables() {
@@ -86,7 +86,7 @@ fn a_stream_has_the_rate_of_its_cables() {
     for _ in 0..5 {
         network.send(0, 1, vec![0; 1000 - FRAMING], 0);
     }
-    // Two packets of the largest size may wait, which take 18 ms, and these five take 5 ms.
+    // Two packets of the largest size, which take 18 ms, may wait at a host; these five take 5 ms.
     assert_eq!(network.free_at(0), 0);
     let mut times = Vec::new();
     while let Some(now) = network.next() {
@@ -96,8 +96,8 @@ fn a_stream_has_the_rate_of_its_cables() {
     assert_eq!(network.ports.iter().map(|port| port.drops).sum::<u64>(), 0);
 }
 
-/// Two hosts send 20 packets of 1 ms each to a third at once. The switch holds 5000 bytes, so it drops some; hosts drop
-/// none of their own, and say when they may send again.
+/// Two hosts each send 20 packets of 1 ms to a third host. The switch buffers 5000 bytes, so it drops some; hosts drop
+/// none of their own packets, and report when they may send again.
 #[test]
 fn a_full_buffer_drops_and_a_host_waits() {
     let mut network = Network::new(&Topology::parse(STAR).unwrap());

@@ -1,4 +1,4 @@
-//! Execution traces as registered emitters.
+//! Chakra execution traces, and workloads of ASTRA-sim made of them, as registered emitters.
 
 use unisono_collective::Kind;
 use unisono_lower::{VerifiedFile, tasks::from_schedule};
@@ -7,13 +7,13 @@ use unisono_workload::chakra;
 use super::tasks::{Units, from_tasks};
 use crate::{About, Contents, Emitter, Files, Refused};
 
-/// Chakra's execution traces, one a rank.
+/// Chakra's execution traces, one for each rank.
 pub struct Chakra;
 
-/// A workload of ASTRA-sim: one Chakra trace a rank, with the key of the system file that names the traces.
+/// A workload of ASTRA-sim: one Chakra trace for each rank, and the key of the system file that names the traces.
 pub struct AstraSim;
 
-/// The collectives of ASTRA-sim by the key of their implementation.
+/// Collectives of ASTRA-sim, each with the key of its implementation.
 const KEYS: [(Kind, &str); 4] = [
     (Kind::Allgather, "all-gather"),
     (Kind::Allreduce, "all-reduce"),

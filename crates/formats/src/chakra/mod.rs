@@ -1,9 +1,9 @@
-//! Chakra execution traces of a schedule: one file a rank with its sends, receives and reductions.
+//! Chakra execution traces of a schedule: one file for each rank, with its sends, receives and reductions.
 //!
-//! A trace has no addresses and no operators. A send and a receive keep their bytes and the number of their stream as a
-//! tag; a reduction becomes a compute node with the bytes of its operands (`tensor_size`) and one operation an element
-//! (`num_ops`). Nodes are the tasks of [`unisono_lower::tasks::from_schedule`], so a trace that is read back has the
-//! same times.
+//! A trace has no addresses and no operators. A send and a receive have their bytes, and as tag the number of their
+//! stream; a reduction becomes a compute node with the bytes of its operands (`tensor_size`) and one operation for each
+//! element (`num_ops`). Nodes are the tasks of [`unisono_lower::tasks::from_schedule`], so a trace that is read back
+//! takes the same time.
 //!
 //! Source: `schema/protobuf/et_def.proto` (github.com/mlcommons/chakra); the keys of custom collectives are those of
 //! the system file of ASTRA-sim 2.

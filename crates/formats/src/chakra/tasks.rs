@@ -1,4 +1,4 @@
-//! Task graphs as programs, and back.
+//! Converts task graphs to programs, and programs to task graphs.
 
 use std::{
     cmp::Reverse,
@@ -9,11 +9,11 @@ use unisono_base::{TaskId, interrupt::poll, limits, narrow, rounded};
 use unisono_lower::tasks::{ANY, Builder, Kind, Task, TaskError, TaskGraph};
 use unisono_workload::{Compute, Queues, RankClass, Work, WorkNode, WorkloadGraph};
 
-/// Bytes and steps of a task or an edge: its node with its name, and its part of a trace.
+/// Estimated bytes of a task or an edge: its node with its name, and its part of a trace; [`STEPS_EACH`] are its steps.
 const BYTES_EACH: u128 = 320;
 const STEPS_EACH: u128 = 64;
 
-/// Why a task graph is not a program, or a program not a task graph.
+/// Reason why a task graph is not a program, or a program not a task graph.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NotTasks {
     #[error("rank {rank} has {found}; accepted are {accepted}")]
@@ -24,17 +24,17 @@ pub enum NotTasks {
     Tasks(#[from] TaskError),
 }
 
-/// The seconds of a calc of one tick, and the bytes of an element that is reduced.
+/// Seconds of a calc of one tick, and bytes of a reduced element.
 #[derive(Clone, Copy, Debug)]
 pub struct Units {
     pub seconds_per_tick: f64,
     pub element_bytes: u64,
 }
 
-/// A task graph as a program whose queues start the tasks that are ready.
+/// Returns a task graph as a program whose queues start tasks as soon as these are ready.
 ///
 /// # Errors
-/// A message from any rank or with any tag, tasks on several CPUs or network interfaces, tasks that wait in a circle.
+/// Returns an error for messages with any rank or tag, several CPUs or network interfaces, or cycles of waiting tasks.
 pub fn from_tasks(
     graph: &TaskGraph,
     (name, format): (&str, &'static str),
@@ -59,7 +59,7 @@ pub fn from_tasks(
     })
 }
 
-/// The tasks of a rank, each after those that it waits for, otherwise in their order.
+/// Returns the tasks of a rank: each after those that it waits for, otherwise in their order.
 fn nodes(graph: &TaskGraph, rank: u32, units: Units) -> Result<Vec<WorkNode>, NotTasks> {
     let tasks = graph.tasks(rank);
     let place = |task: TaskId| (task.0 - tasks.start) as usize;
@@ -120,11 +120,11 @@ fn work(rank: u32, task: Task, units: Units) -> Result<Work, NotTasks> {
     })
 }
 
-/// A program without collectives as a task graph. Compute with a time is a calc, counted compute is a reduction of its
-/// bytes.
+/// Returns a program without collectives as a task graph. Compute with a time is a calc; counted compute is a reduction
+/// of its bytes.
 ///
 /// # Errors
-/// A collective or a permutation, whose messages the program does not name; a graph that is too large.
+/// Returns an error for a collective or a permutation, which do not name their messages, or if the graph is too large.
 pub fn to_tasks(graph: &WorkloadGraph, seconds_per_tick: f64) -> Result<TaskGraph, NotTasks> {
     let mut of: Vec<&[WorkNode]> = vec![&[]; graph.ranks as usize];
     for class in &graph.classes {
@@ -136,7 +136,7 @@ pub fn to_tasks(graph: &WorkloadGraph, seconds_per_tick: f64) -> Result<TaskGrap
     for (rank, nodes) in (0..).zip(of) {
         builder.rank();
         let mut ids: Vec<TaskId> = Vec::with_capacity(nodes.len());
-        // The last node of each queue, if queues work in program order.
+        // The last node of each of the two queues, used if queues run in program order.
         let mut last: [Option<TaskId>; 2] = [None, None];
         for node in nodes {
             let task = match node.work {

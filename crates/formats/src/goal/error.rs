@@ -1,11 +1,11 @@
-//! Why a text is no GOAL.
+//! Reasons why a text is not GOAL.
 
 use unisono_lower::tasks::TaskError;
 
 #[derive(Debug, thiserror::Error)]
 #[error("{origin}, {problem}")]
 pub struct ReadError {
-    /// The file or the line that the text comes from.
+    /// File or line that the text comes from.
     pub origin: String,
     pub problem: Problem,
 }

@@ -1,24 +1,24 @@
-//! The labels of one rank.
+//! The labels of one rank, with their tasks.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{TaskId, narrow};
 
 use super::line::{Wrong, shown};
 
-/// Numbers of labels have no more digits than this.
+/// Greatest number of digits of a numbered label.
 const MOST_DIGITS: usize = 9;
-/// A table of numbered labels has no more free places than this, and three for each label.
+/// A table of numbered labels has at most this many free entries, plus three for each label.
 const MOST_FREE: usize = 1 << 10;
 
-/// The tasks by label; of two definitions of a label, the first counts.
+/// Tasks by label; of two definitions of a label, the first one counts.
 #[derive(Default)]
 pub struct Labels {
-    /// The letter of the labels that are one letter and a number, such as `l17`; 0 before the first.
+    /// First letter of the numbered labels, such as `l17`; 0 before the first label.
     letter: u8,
-    /// Those labels by number: 1 more than the task, 0 for none.
+    /// Tasks of the numbered labels, by number: 1 + the task id, or 0 for none.
     numbered: Vec<u32>,
     defined: usize,
-    /// Others of up to 16 bytes, as a number.
+    /// Tasks of other labels of at most 16 bytes, which are packed into a number.
     short: FxHashMap<u128, TaskId>,
     long: FxHashMap<Box<[u8]>, TaskId>,
 }
@@ -34,7 +34,7 @@ impl Labels {
             if number >= self.numbered.len() {
                 self.numbered.resize(number + 1, 0);
             }
-            // A number that was too large for the table at first is in the other one.
+            // A label whose number was too large for the table when it was defined is in the other table.
             if self.numbered[number] == 0 && (self.short.is_empty() || self.find_other(label).is_none()) {
                 self.numbered[number] = task.0 + 1;
             }
@@ -64,7 +64,7 @@ impl Labels {
         }
     }
 
-    /// A table that was large once is not cleared again and again.
+    /// Removes all labels. A table that was large once is freed, because clearing it takes time for every rank.
     pub fn clear(&mut self) {
         if self.short.capacity() > 8 * self.short.len() + 64 {
             self.short = FxHashMap::default();
@@ -76,7 +76,7 @@ impl Labels {
     }
 }
 
-/// The number of a label that is `letter` and a number without leading zeros.
+/// Returns the number of a label that is `letter` and a number without leading zeros.
 #[inline(always)]
 fn number(letter: u8, label: &[u8]) -> Option<usize> {
     let [first, digits @ ..] = label else { return None };

@@ -1,12 +1,12 @@
 //! One line of GOAL, token by token.
 
-/// The part that a line lacks; messages print it after the text that was found.
+/// Description of an error in a line; messages print it after the line's number.
 pub(super) type Wrong = String;
 
-/// The most digits of a number that surely fits in 64 bits.
+/// Greatest number of digits of a number that always fits into 64 bits.
 const MOST_DIGITS: usize = 19;
 
-/// The bytes of a word.
+/// True for the bytes that a word may contain.
 const IN_WORD: [bool; 256] = {
     let mut inside = [false; 256];
     let mut byte = 0_u8;
@@ -22,7 +22,7 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// A line without its end.
+    /// Creates a line from a text without its line end.
     pub fn new(text: &'a [u8]) -> Self {
         Self { rest: text }
     }
@@ -38,7 +38,7 @@ impl<'a> Line<'a> {
         self.rest.is_empty()
     }
 
-    /// Takes `token` if it comes next. Its length is constant, so that it is compared as a number.
+    /// Takes `token` if it is next. Its length is constant, so that the comparison is one of numbers.
     #[inline(always)]
     pub fn take<const N: usize>(&mut self, token: &[u8; N]) -> bool {
         match self.rest.split_first_chunk() {
@@ -50,14 +50,14 @@ impl<'a> Line<'a> {
         }
     }
 
-    /// Drops everything up to the end of `token`; whether there was one.
+    /// Skips everything up to the end of `token`; returns whether it was found.
     pub fn skip_past(&mut self, token: &[u8]) -> bool {
         let at = self.rest.windows(token.len()).position(|w| w == token);
         self.rest = at.map_or(&[], |at| &self.rest[at + token.len()..]);
         at.is_some()
     }
 
-    /// `[a-zA-Z][a-zA-Z0-9_]*`; empty if something else comes next.
+    /// Takes `[a-zA-Z][a-zA-Z0-9_]*`; returns an empty word if something else is next.
     #[inline(always)]
     pub fn word(&mut self) -> &'a [u8] {
         if !self.rest.first().is_some_and(u8::is_ascii_alphabetic) {
@@ -69,21 +69,21 @@ impl<'a> Line<'a> {
         word
     }
 
-    /// A keyword, after blanks.
+    /// Takes a keyword that must be next, after blanks.
     #[inline(always)]
     pub fn keyword<const N: usize>(&mut self, keyword: &[u8; N]) -> Result<(), Wrong> {
         self.skip_blanks();
         if self.take(keyword) { Ok(()) } else { Err(self.wrong(&format!("'{}'", shown(keyword)))) }
     }
 
-    /// A keyword that may be missing, after blanks.
+    /// Takes a keyword, after blanks, if it is next; returns whether it is.
     #[inline(always)]
     pub fn option<const N: usize>(&mut self, keyword: &[u8; N]) -> bool {
         self.skip_blanks();
         self.take(keyword)
     }
 
-    /// A number up to `most`, after blanks.
+    /// Takes a number of at most `most`, after blanks.
     #[inline(always)]
     pub fn number(&mut self, what: &str, most: u64) -> Result<u64, Wrong> {
         self.skip_blanks();
@@ -101,21 +101,21 @@ impl<'a> Line<'a> {
         if digits.len() <= MOST_DIGITS && value <= most { Ok(value) } else { large(digits, what, most) }
     }
 
-    /// A number up to `most`, or -1 for any.
+    /// Takes a number of at most `most`, after blanks; `None` for -1, which means any.
     #[inline(always)]
     pub fn number_or_any(&mut self, what: &str, most: u64) -> Result<Option<u64>, Wrong> {
         self.skip_blanks();
         if self.take(b"-1") { Ok(None) } else { self.number(what, most).map(Some) }
     }
 
-    /// Nothing more but blanks.
+    /// Checks that only blanks remain.
     #[inline]
     pub fn end(&mut self) -> Result<(), Wrong> {
         self.skip_blanks();
         if self.rest.is_empty() { Ok(()) } else { Err(self.wrong("the end of the line")) }
     }
 
-    /// Returns the error that the current place of the line needs a `what`.
+    /// Returns the error that `what` is expected at the current position of the line.
     #[cold]
     pub fn wrong(&self, what: &str) -> Wrong {
         if self.rest.is_empty() {
@@ -126,7 +126,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// A number of many digits, or one that is too large.
+/// Parses a number with many digits, or returns the error that a number is too large.
 #[cold]
 fn large(digits: &[u8], what: &str, most: u64) -> Result<u64, Wrong> {
     let add = |value: u64, digit: &u8| value.checked_mul(10)?.checked_add(u64::from(digit - b'0'));
@@ -134,7 +134,7 @@ fn large(digits: &[u8], what: &str, most: u64) -> Result<u64, Wrong> {
     value.ok_or_else(|| format!("{what} is {}; at most {most} fits", shown(digits)))
 }
 
-/// The start of a text, for people.
+/// Returns the start of a text, escaped for messages.
 pub(super) fn shown(text: &[u8]) -> String {
     const MOST: usize = 40;
     let start: String = String::from_utf8_lossy(&text[..text.len().min(MOST)]).escape_debug().collect();

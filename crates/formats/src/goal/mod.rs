@@ -1,4 +1,4 @@
-//! GOAL, the language of LogGOPSim: a task graph as text, and back.
+//! GOAL, the language of LogGOPSim: reads and writes a task graph as text.
 //!
 //! ```text
 //! num_ranks 2
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Source: "Group Operation Assembly Language - A Flexible Way to Express Collective Communication", Hoefler, Siebert,
-//! Lumsdaine, 2009, and the grammar of LogGOPSim's own reader. GOAL has no data: a reduction
-//! of a schedule becomes a calc of as many nanoseconds as its machine takes.
+//! Lumsdaine, 2009, and the grammar of LogGOPSim's own reader. GOAL has no data: a reduction of a schedule becomes a
+//! calc of as many nanoseconds as the reduction takes on the schedule's machine.
 
 mod error;
 mod format;

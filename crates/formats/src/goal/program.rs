@@ -1,14 +1,14 @@
-//! GOAL as a program that computes and communicates; its calcs are nanoseconds.
+//! Reads GOAL as a program that computes and communicates; its calcs are in nanoseconds.
 
 use unisono_workload::{Format, Place, ReadError, SourceFile, Unmatched, WorkloadGraph};
 
 use super::{error::Problem, read};
 use crate::chakra::{Units, from_tasks};
 
-/// The format of programs.
+/// GOAL as a format of programs.
 pub const FORMAT: Format = Format { name: "GOAL", is_it, read: read_program };
 
-/// Returns whether a text begins with comments and `num_ranks`.
+/// Returns whether a text begins with `num_ranks`, after comments.
 fn is_it(bytes: &[u8]) -> bool {
     let mut rest = bytes.trim_ascii_start();
     loop {

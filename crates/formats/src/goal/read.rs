@@ -1,4 +1,4 @@
-//! Reads GOAL line by line; of the text, one line at most is held.
+//! Reads GOAL line by line; memory holds at most one line of the text.
 //!
 //! ```text
 //! file    := "num_ranks" INT { rank }              ranks in ascending order from 0; text after the last is ignored
@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Blanks are allowed between all tokens; `//` and `/* */` comments at the start of a line. A label belongs to its rank
-//! and is defined before it is used; of two definitions, the first one counts.
+//! and must be defined before it is used; of two definitions, the first one counts.
 
 use std::io::{BufRead, Read};
 
@@ -23,7 +23,7 @@ use super::{
     line::{Line, Wrong, shown},
 };
 
-/// No line of GOAL needs more.
+/// Greatest length of a line in bytes.
 const LONGEST_LINE: u64 = 1 << 16;
 
 fn is_operation(word: &[u8]) -> bool {
@@ -34,10 +34,10 @@ fn is_keyword(word: &[u8]) -> bool {
     is_operation(word) || matches!(word, b"rank" | b"num_ranks" | b"requires" | b"irequires")
 }
 
-/// The task graph of a GOAL text; its calcs count nanoseconds. `origin` is named in errors.
+/// Returns the task graph of a GOAL text; its calcs are in nanoseconds. Errors name `origin`.
 ///
 /// # Errors
-/// The first thing that is no GOAL, with its line; a text that cannot be read.
+/// Returns an error for the first text that is not GOAL, with its line, or if the text cannot be read.
 pub fn read(text: impl BufRead, origin: &str) -> Result<TaskGraph, ReadError> {
     read_all(text).map_err(|problem| ReadError { origin: origin.to_owned(), problem })
 }
@@ -55,7 +55,7 @@ fn read_all(mut text: impl BufRead) -> Result<TaskGraph, Problem> {
     let mut copy = Vec::new();
     while !reader.ended() {
         poll();
-        // A line that is whole in the buffer is read without a copy.
+        // A line that is completely in the buffer is parsed without a copy.
         let buffer = text.fill_buf()?;
         if buffer.is_empty() {
             break;
@@ -78,11 +78,11 @@ fn read_all(mut text: impl BufRead) -> Result<TaskGraph, Problem> {
 struct Reader {
     builder: Builder,
     ranks: Option<u32>,
-    /// Ranks that have begun.
+    /// Number of ranks that have begun.
     begun: u32,
-    /// The line on which the rank in work began.
+    /// Line on which the current rank began; `None` between ranks.
     inside: Option<u64>,
-    /// The line on which the comment began that we are in.
+    /// Line on which the current comment began; `None` outside comments.
     comment: Option<u64>,
     number: u64,
     labels: Labels,
@@ -103,7 +103,7 @@ impl Reader {
         self.statements(Line::new(text.strip_suffix(b"\r").unwrap_or(text))).or_else(wrong)
     }
 
-    /// All that stands on a line; an operation or an edge ends it.
+    /// Reads all statements of a line; an operation or an edge is the last one.
     fn statements(&mut self, mut line: Line) -> Result<(), Wrong> {
         loop {
             if self.comment.is_some() {

@@ -1,16 +1,15 @@
-//! Writes GOAL: labels l1, l2, ... in each rank, a tag always, no indentation, which LogGOPSim's own reader does not
-//! take.
+//! Writes GOAL: labels l1, l2, ... in each rank, always a tag, no indentation, which LogGOPSim's own reader rejects.
 
 use std::fmt::{self, Write};
 
 use unisono_base::{TaskId, interrupt::poll};
 use unisono_lower::tasks::{ANY, Kind, Task, TaskGraph};
 
-/// `calc_ns` gives the nanoseconds of each calc and each reduce. Edges follow the tasks of their rank, in the order in
-/// which tasks are let go, so that reading gives the same graph.
+/// Writes a task graph. `calc_ns` returns the nanoseconds of each calc and each reduce. Edges follow the tasks of their
+/// rank, in the order of the earlier tasks, so that reading gives the same graph.
 ///
 /// # Errors
-/// Those of `out`.
+/// Returns the errors of `out`.
 pub fn write(graph: &TaskGraph, calc_ns: impl Fn(Task) -> u64, out: &mut impl Write) -> fmt::Result {
     writeln!(out, "num_ranks {}", graph.rank_count())?;
     for rank in 0..graph.rank_count() {

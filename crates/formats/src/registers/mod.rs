@@ -1,4 +1,4 @@
-//! Registers of switches that reduce, as a registered emitter and importer: `.registers` files.
+//! Registers of switches that reduce (`.registers` files), as a registered emitter and importer.
 
 mod text;
 
@@ -44,7 +44,7 @@ impl Importer for Registers {
         ABOUT
     }
 
-    /// The file states the whole collective, so options that state it are refused.
+    /// The file states the whole collective, so options that state it too are an error.
     fn import(&self, text: &str, facts: &Facts) -> Result<File, ImportError> {
         if *facts != Facts::default() {
             let message = "registers state their elements, dtype, operator and root; drop these options";

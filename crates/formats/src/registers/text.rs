@@ -1,4 +1,4 @@
-//! The text form of registers: one line a switch, the machine's description at the end.
+//! The text form of registers: one line for each switch, and the machine's description at the end.
 //!
 //! ```text
 //! unisono registers 1
@@ -11,8 +11,7 @@
 //! name = "..."
 //! ```
 //!
-//! `-` is an absent port, operator or list of ports; `engine` in place of the response's input is the result of the
-//! engine.
+//! `-` means no port, operator or list of ports; `engine` as the response's input means the result of the engine.
 
 use std::{fmt::Write, str::FromStr, sync::Arc};
 
@@ -93,7 +92,7 @@ fn ranges(ranks: &[u32]) -> String {
 /// Reads the output of [`print`]; [`unisono_lower::switches::raise`] and the proof check the registers.
 ///
 /// # Errors
-/// A line that has none of the forms, or a damaged machine; the message names the line.
+/// Returns an error for a line that matches no form, or a damaged machine; the message names the line.
 pub fn parse(text: &str) -> Result<(InNetwork, Configured), ImportError> {
     let wrong = |line: usize, message: String| ImportError::new(u32::try_from(line).unwrap_or(u32::MAX), message);
     let Some((lines, toml)) = text.split_once("\nmachine\n") else {
@@ -173,7 +172,7 @@ impl Reading {
     }
 }
 
-/// The words in the places of `{}` in a form, if the other words are those of the form.
+/// Returns the words at the positions of `{}` in `form`, if all other words match.
 fn filled<'a, const N: usize>(form: &str, words: &[&'a str]) -> Option<[&'a str; N]> {
     let pairs = || form.split(' ').zip(words.iter().copied());
     let fits = form.split(' ').count() == words.len() && pairs().all(|(place, word)| place == "{}" || place == word);

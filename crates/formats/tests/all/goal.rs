@@ -1,5 +1,5 @@
 //! Tests of GOAL: a written graph reads back as the same graph, errors name the line of a mistake, and no text makes
-//! the reader panic or reserve memory that the text does not fill.
+//! the reader panic or reserve more memory than the text fills.
 
 mod labels;
 
@@ -68,7 +68,8 @@ fn everything_that_the_language_has() {
     assert_eq!(graph.task(TaskId(0)), Task::send(1, 1024, 7).on(1, 2));
     assert_eq!(graph.task(TaskId(1)), Task::receive(ANY, 0, ANY));
     assert_eq!(graph.task(TaskId(2)), Task::calc(u64::MAX).on(3, 0));
-    // The first definition of a label counts, and tasks that wait for a start come before those that wait for an end.
+    // The first definition of a label counts, and tasks that wait for a start are listed before those that wait for an
+    // end.
     assert_eq!(
         graph.waiting(TaskId(0)).collect::<Vec<_>>(),
         [(TaskId(2), true), (TaskId(2), false), (TaskId(2), false)]
@@ -158,7 +159,7 @@ fn emitted_for_a_machine() {
     assert_eq!(emit(Some(machine)), format!("{head}{}{}", rank(0, 1), rank(1, 0)));
 }
 
-/// Every schedule among ranks becomes GOAL, and the text is its task graph with times for reductions.
+/// Every schedule among ranks becomes GOAL, which reads back as its task graph with calcs for reductions.
 #[test]
 fn schedules_among_ranks() {
     let mut emitted = 0;
@@ -226,7 +227,7 @@ proptest! {
         prop_assert_eq!(parse(&print(&graph)).unwrap(), graph);
     }
 
-    /// Damaged files are read or refused.
+    /// Damaged files are either read or refused.
     #[test]
     fn damaged_files(file in 0usize..8, damages in prop::collection::vec((any::<u16>(), any::<u8>(), 0u8..4), 1..6)) {
         let mut text = FILES[file].1.as_bytes().to_vec();

@@ -62,7 +62,7 @@ fn text_reads_back() {
 }
 
 proptest! {
-    /// Damaged text is imported or refused, and an imported schedule is checked: nothing panics.
+    /// Damaged text is either imported or refused, and an imported schedule is checked: nothing panics.
     #[test]
     fn damaged_text_is_no_panic(at in any::<usize>(), with in "[ 0-9a-z,.-]{0,4}") {
         let m = small(1);

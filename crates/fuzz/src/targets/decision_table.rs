@@ -1,4 +1,4 @@
-//! Decision tables from draws, written for every library and into a plan, and read back.
+//! Decision tables from draws, written for every library and as a plan, and read back.
 
 use unisono_algorithms::ALGORITHMS;
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};

@@ -15,7 +15,7 @@ pub const TARGET: FuzzTarget =
     FuzzTarget::new("goal", "reads a GOAL program, writes it, and simulates it under LogGOPS and on a network", run)
         .seeds(&[("tests/goal", ".goal")]);
 
-/// The most bytes of all messages for which packets are simulated.
+/// Greatest total size of a program's messages, in bytes, for a simulation by packets.
 const MOST_BYTES: u64 = 1 << 20;
 
 fn run(input: &[u8]) -> bool {

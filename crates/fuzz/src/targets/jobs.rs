@@ -1,4 +1,4 @@
-//! Files of jobs for boards.
+//! Files of jobs to be placed on boards.
 
 use unisono_machine::network::Network;
 use unisono_machine::{

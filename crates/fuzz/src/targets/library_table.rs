@@ -1,4 +1,4 @@
-//! The selection table of an MPICH library, from which a tuning file is made.
+//! The selection table of an MPICH library, which is used to write tuning files.
 
 use unisono_collective::{Choice, DecisionTable, Kind, OperatorClass, Row};
 use unisono_tables::{LibraryTable, TUNINGS};

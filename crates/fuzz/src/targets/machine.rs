@@ -1,6 +1,6 @@
 //! Machine descriptions of all kinds, with the files that they name.
 //!
-//! A line `=== NAME` ends the description. The text up to the next such line is that of the file NAME.
+//! A line `=== NAME` ends the description. The text from there to the next such line is the file NAME.
 
 use unisono_collective::Kind;
 use unisono_machine::{
@@ -19,7 +19,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 )
 .seeds(&[("machines", ".toml")]);
 
-/// The largest network that is also checked for deadlock and simulated.
+/// Size of the largest network that is also checked for deadlock and simulated.
 const MOST_ACCELERATORS: u32 = 64;
 
 fn run(input: &[u8]) -> bool {
@@ -60,7 +60,7 @@ fn is_small(machine: &Machine) -> bool {
     machine.shape(None).is_ok_and(|shape| shape.is_some_and(few))
 }
 
-/// Plans a collective of 100 elements, and reports it.
+/// Plans a collective of 100 elements, and makes its report.
 fn planned(machine: &Machine, part: Part, kind: Kind) -> Option<Plan> {
     let problem = Problem::new(&Request::new(kind, machine, part, 100)).ok()?;
     drop(bounds(&problem));

@@ -1,4 +1,4 @@
-//! Files of other programs that describe a machine.
+//! Files of other programs that describe machines.
 
 use unisono_machine::{
     Machine,

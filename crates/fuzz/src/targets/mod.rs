@@ -25,7 +25,7 @@ mod workload;
 
 use crate::FuzzTarget;
 
-/// Sorted by name.
+/// All targets, sorted by name.
 pub const TARGETS: &[&FuzzTarget] = &[
     &decision_table::TARGET,
     &discovered::TARGET,

@@ -1,4 +1,4 @@
-//! Schedules of recursive multiplying in the notation of users. The first line may be a number of ranks.
+//! Schedules of recursive multiplying in users' notation. The first line may be a number of ranks.
 
 use unisono_algorithms::{
     Case, Params, Ranks, find,

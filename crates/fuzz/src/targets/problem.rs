@@ -18,7 +18,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 .form(Form::Draws)
 .quick_runs(150);
 
-/// Values of parameters, accepted by some algorithm or by none.
+/// Values of parameters, some of which no algorithm accepts.
 const VALUES: &[&str] = &[
     "0",
     "1",
@@ -81,7 +81,7 @@ fn lists(algorithm: &Info, machine: &Machine) -> bool {
 fn run(input: &[u8]) -> bool {
     let mut d = Draws::new(input);
     let named = (!d.once_in(4)).then(|| d.pick(ALGORITHMS));
-    // A machine whose plans list the algorithm, or in one of eight draws any machine.
+    // A machine whose plans list the algorithm, or any machine in one of eight draws.
     let any = named.is_none() || d.once_in(8);
     let fits = |machine: &Machine| any || named.is_some_and(|a| lists(a.info(), machine));
     let machines: Vec<&Machine> = presets().iter().filter(|machine| fits(machine)).collect();
@@ -123,7 +123,7 @@ impl Drawn {
         drop(bounds(&problem));
         let plan = plan(problem, self.algorithm, &self.params)?;
         drop(plan.report());
-        // Operators that no MPI library has and collectives that no plan serves are refused.
+        // Plans refuse operators that no MPI library has, and collectives that MPI lacks.
         drop(plan.stored());
         if self.elements > 5000 {
             return Ok(());
@@ -135,7 +135,7 @@ impl Drawn {
     }
 }
 
-/// Draws the part of the machine for a problem, and returns the largest number of elements worth planning there.
+/// Draws the part of the machine for a problem, and returns the greatest number of elements worth planning there.
 fn sized(machine: &Machine, d: &mut Draws<'_>) -> (Machine, Part, u64) {
     let grid = |d: &mut Draws<'_>, most: u32| Shape::rect(1 + d.below(most), 1 + d.below(most));
     let ranks = |d: &mut Draws<'_>, most: u32| Part::Shape(Shape::line(1 + d.below(most)));

@@ -21,7 +21,7 @@ fn run(input: &[u8]) -> bool {
         Some((0..graph.classes.len()).map(|class| clock.end(class)).fold(0.0, f64::max))
     };
     let times = (end(true), end(false));
-    // Queues that run nodes as they become ready may choose a worse order.
+    // Queues that start nodes as soon as these are ready may choose a worse order.
     if let (Queues::InOrder, (Some(with), Some(without))) = (graph.queues, times) {
         assert!(with <= without, "overlap makes nothing later");
         assert!(without <= total(&graph), "no node waits where all follow each other");
@@ -36,7 +36,7 @@ fn run(input: &[u8]) -> bool {
     true
 }
 
-/// Returns the time of all nodes in sequence.
+/// Returns the time of all nodes one after another.
 fn total(graph: &WorkloadGraph) -> f64 {
     let of = |nodes: usize| (0..nodes).map(|node| 1.0 + (node % 3) as f64).sum::<f64>();
     graph.classes.iter().map(|class| of(class.nodes.len())).sum()

@@ -1,5 +1,5 @@
-//! Small schedules from draws. Most carry out their collective, with several lanes, streams with capacities,
-//! multicasts, several sinks, sums in place, and dependencies inside and between nodes. Some are then damaged.
+//! Small schedules from draws. Most perform their collective, with several lanes, streams with capacities, multicasts,
+//! several sinks, sums in place, and dependencies within and between nodes. Some are then damaged.
 
 use unisono_base::{InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -22,7 +22,7 @@ fn run(input: &[u8]) -> bool {
     true
 }
 
-/// A schedule under construction, with the instructions added so far.
+/// A schedule being built, with the instructions added so far.
 struct Made<'a, 'b> {
     b: Builder,
     d: &'a mut Draws<'b>,
@@ -33,7 +33,7 @@ struct Made<'a, 'b> {
 /// Draws a schedule.
 ///
 /// # Errors
-/// Damage that the builder refuses.
+/// Returns an error if the builder refuses the damage.
 pub fn draw(d: &mut Draws<'_>) -> Result<Schedule, BuildError> {
     let kind = d.pick(Kind::ALL);
     let (ranks, elements) = (1 + d.below(5), 1 + d.below(6));
@@ -82,7 +82,7 @@ impl Made<'_, '_> {
         Operand::Stream(stream)
     }
 
-    /// Draws the pieces of a vector.
+    /// Splits a vector into random pieces, returned as (start, length).
     fn chunks(&mut self, elements: u32) -> Vec<(u32, u32)> {
         let (mut chunks, mut start) = (Vec::new(), 0);
         while start < elements {
@@ -93,7 +93,7 @@ impl Made<'_, '_> {
         chunks
     }
 
-    /// Sends each piece up a tree and, if all ranks need the sum, down another.
+    /// Sends each piece up a tree and, if all ranks need the sum, down a tree.
     fn trees(&mut self, c: &Collective) {
         for (start, len) in self.chunks(c.elements) {
             let mut order: Vec<u32> = (0..c.ranks).collect();
@@ -187,7 +187,7 @@ impl Made<'_, '_> {
         }
     }
 
-    /// Adds an instruction or a dependency that no collective needs.
+    /// Adds an instruction or a dependency that the collective does not need.
     fn damage(&mut self, c: &Collective) {
         let node = NodeId(self.d.below(c.ranks));
         let (lane, len) = (self.lane(), 1 + self.d.below(3));

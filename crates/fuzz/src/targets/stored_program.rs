@@ -18,7 +18,7 @@ pub const TARGET: FuzzTarget = FuzzTarget::new(
 .form(Form::Draws)
 .quick_runs(3000);
 
-/// The most elements in all buffers of a program that is run.
+/// Greatest number of elements in all buffers of a program that is run.
 const MOST_RUN: u64 = 1 << 14;
 
 fn run(input: &[u8]) -> bool {
@@ -40,7 +40,7 @@ fn run(input: &[u8]) -> bool {
     true
 }
 
-/// Writes a plan with one row for any size.
+/// Writes a plan with one row, which serves all sizes.
 fn written(stored: Stored) -> Vec<u8> {
     let c = stored.facts().collective;
     let row = Row {
@@ -68,7 +68,7 @@ pub fn run_file(file: &PlanFile, schedule: usize) -> Option<Vec<Vec<i64>>> {
     outputs(facts, &programs.expect("the proof decoded them"))
 }
 
-/// Returns the outputs of proved programs, if they are small. No order of messages may stop them or change the results.
+/// Returns the outputs of proved programs, if these are small. No order of messages may stop them or change results.
 fn outputs(facts: &Facts, programs: &[RankProgram]) -> Option<Vec<Vec<i64>>> {
     let c = facts.collective;
     let sizes = (0..c.ranks)
@@ -107,7 +107,7 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
         0 => old.start = number(d, old.start),
         _ => old.end = number(d, old.end),
     };
-    // The fields at both ends of a message.
+    // Changes a field of an arrival or departure.
     let message = |d: &mut Draws<'_>, field, [peer, tag, len, align]: [&mut u32; 4], at: &mut Place| match field {
         0 => *peer = number(d, *peer),
         1 => *tag = number(d, *tag),
@@ -170,7 +170,7 @@ fn change(facts: &mut Facts, programs: &mut [RankProgram], d: &mut Draws<'_>) {
         _ => {
             let elements = number(d, facts.collective.elements);
             let c = facts.collective;
-            // A file with more elements than buffers can hold is refused before its programs are read.
+            // A file with more elements than buffers can have is refused before its programs are read.
             let (elements, root) = (u64::from(elements.max(1)), u64::from(c.root));
             facts.collective = Collective::new(c.kind, c.ranks, elements, root, c.operator, c.dtype).unwrap_or(c);
         }

@@ -13,11 +13,11 @@ use unisono_fuzz::{
     mutate::Pool,
 };
 
-/// The CPU time of an input depends on the machine, so the bound is far above that of any admitted work.
+/// CPU time depends on the machine, so this limit is far above that of any admitted work.
 const BOUNDS: Bounds = Bounds { cpu_seconds: 60, base_bytes: 512 << 20, factor: 1 << 10 };
 const SEED: u64 = 13;
 
-/// Memory and CPU time are counted for the whole process, so one input runs at a time.
+/// Lock for one input at a time, because memory and CPU time are counted for the whole process.
 static ALONE: Mutex<()> = Mutex::new(());
 
 pub fn in_turn<R: Send>(work: impl FnOnce() -> R + Send) -> R {
@@ -55,10 +55,10 @@ fn inputs_of_the_corpus_do_not_fail() {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// The variable with the part of the inputs for a process of [`changed_inputs_do_not_fail`], as `FIRST/STEP`.
+/// Variable with the inputs that a process of [`changed_inputs_do_not_fail`] runs, as `FIRST/STEP`.
 const PART: &str = "UNISONO_FUZZ_PART";
 
-/// Memory and CPU time are counted for each process, so every core runs its own process, with every n-th input.
+/// Memory and CPU time are counted for each process, so every core runs a process with every n-th input.
 #[test]
 fn changed_inputs_do_not_fail() {
     if let Ok(part) = std::env::var(PART) {

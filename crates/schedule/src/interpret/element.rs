@@ -1,11 +1,11 @@
-//! The element types of the interpreter.
+//! The types of the elements that the interpreter computes with.
 
 use half::{bf16, f16};
 use unisono_collective::Operator;
 
 /// A value that operators combine. Integers wrap around, as in MPI libraries.
 pub trait Element: Copy + Default + PartialEq + std::fmt::Debug {
-    /// Returns whether the operator is defined for this type. [`Element::combine`] is called only if it is.
+    /// Returns whether the operator is defined for this type; otherwise [`Element::combine`] must not be called.
     fn knows(operator: Operator) -> bool;
     fn combine(operator: Operator, a: Self, b: Self) -> Self;
 }

@@ -1,8 +1,9 @@
 //! The reference interpreter, which pushes real data through a schedule.
 //!
 //! Lanes advance chunk by chunk, in an order drawn from a seed, as soon as their input is available and their output
-//! fits the capacities. So one interpreter models every machine: a chunk of one element is a wafer, the whole span is
-//! store-and-forward, and a schedule whose result depends on timing fails under some seed.
+//! fits into the streams' capacities. So one interpreter covers every machine: chunks of one element behave like a
+//! wafer, chunks of a whole instruction like store-and-forward, and a schedule whose result depends on timing fails
+//! under some seed.
 
 mod element;
 
@@ -15,15 +16,15 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// The parameters of a run: elements per step (`None`: the whole span of each instruction), and the seed of the order
-/// of lanes.
+/// Parameters of a run: `chunk` is the number of elements per step (`None`: all of an instruction), `seed` determines
+/// the order of lanes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Options {
     pub chunk: Option<u32>,
     pub seed: u64,
 }
 
-/// The memory limit of a run, so that a damaged schedule does not end the process.
+/// Memory limit of a run in bytes, so that a damaged schedule does not exhaust the memory of the process.
 const MOST_BYTES: u64 = 8 << 30;
 
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -45,7 +46,8 @@ pub enum InterpretError {
 /// Runs the schedule on one input per rank and returns one output per rank (empty if a rank has none).
 ///
 /// # Errors
-/// Inputs that do not fit, a schedule that is not well-formed, or a deadlock, with the instructions that are stuck.
+/// Returns an error if inputs do not fit, if the schedule is not well-formed, or on a deadlock, with the stuck
+/// instructions.
 pub fn run<T: Element>(
     schedule: &Schedule,
     inputs: &[Vec<T>],
@@ -86,7 +88,7 @@ pub fn run<T: Element>(
 struct Channel<T> {
     data: Vec<T>,
     pushed: u32,
-    /// The elements that each sink has popped, in the order of the stream's sinks.
+    /// Number of elements that each sink has popped, in the order of the stream's sinks.
     popped: Vec<u32>,
 }
 
@@ -100,10 +102,10 @@ struct Machine<'a, T> {
     out: Vec<Vec<T>>,
     tmp: Vec<Vec<T>>,
     channels: Vec<Channel<T>>,
-    /// For each lane, the next instruction and the number of its elements that are done.
+    /// For each lane, the index of its next instruction and the number of that instruction's elements that are done.
     lanes: Vec<(usize, u32)>,
     done: Vec<bool>,
-    /// The lanes that may be able to advance, and for each lane whether it is among them.
+    /// Lanes that may be able to advance; `queued` is true for each lane that is in `ready`.
     ready: Vec<LaneId>,
     queued: Vec<bool>,
     buffer: Vec<T>,
@@ -139,7 +141,7 @@ impl<'a, T: Element> Machine<'a, T> {
 
     fn run(&mut self) {
         while !self.ready.is_empty() {
-            // SplitMix64: each seed gives a different order of lanes.
+            // SplitMix64 draws the lane, so each seed gives a different order of lanes.
             self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let pick = narrow(unisono_base::mix(self.random) % self.ready.len() as u64);
             let lane = self.ready.swap_remove(pick);
@@ -169,7 +171,7 @@ impl<'a, T: Element> Machine<'a, T> {
         self.lanes[lane.index()] = if finished { (at + 1, 0) } else { (at, progress + count) };
         self.done[at] = finished;
         self.wake(lane);
-        // Each end of a stream belongs to one lane.
+        // One lane uses each end of a stream, so only this lane is woken.
         for (stream, _) in self.flow.pushes(self.schedule, id) {
             for readers in self.flow.readers_by_sink(stream) {
                 self.wake(self.flow.lane_of(readers[0].instr));

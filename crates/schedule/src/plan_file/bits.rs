@@ -1,13 +1,14 @@
-//! The bits of the results of a table: the properties `ranks`, `place`, `size` and `ranks-count`.
+//! The bitwise properties of the results of a table: `ranks`, `place`, `size` and `ranks-count`.
 //!
-//! A collective on a number of ranks has `size` if each of its rows has `place` and all rows have one expression. A
-//! schedule over blocks serves each count with the expressions of its blocks, so `place` of a row is a statement about
-//! every length that the row serves. The classes that are compared come from the proofs of the programs, and not from
-//! the file. Calls that no row serves go to the library, and nothing is known about their bits: they are listed.
+//! A collective on a number of ranks has `size` if each of its rows has `place` and all rows have the same expression.
+//! A schedule over blocks computes each element count with the expressions of its blocks, so `place` of a row holds for
+//! every length that the row serves. The compared classes of expressions come from the proofs of the programs, not from
+//! the file. Calls that no row serves are left to the MPI library; nothing is known about the bits of their results, so
+//! they are listed.
 //!
-//! It has `ranks-count` for a number of logical contributors if its expression, with the sum of a rank's contributors
-//! in place of the rank, is the tree of all contributors ([`crate::verify::Expression`]). Tables of other numbers of
-//! ranks are compared with the same tree, so they may be in other files.
+//! A collective has `ranks-count` for a number of logical contributors if its expression, after replacing each rank by
+//! the sum of the rank's contributors, is the tree of all contributors ([`crate::verify::Expression`]). Tables for
+//! different numbers of ranks are compared with the same tree, so they may be in different files.
 
 use std::collections::BTreeMap;
 
@@ -19,27 +20,27 @@ use crate::{
     verify::{Expression, MOST_CONTRIBUTORS},
 };
 
-/// The properties of one collective on one number of ranks.
+/// Properties of one collective on one number of ranks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TableBits {
     pub kind: Kind,
     pub ranks: u32,
-    /// The properties that hold, of `ranks`, `place`, `size` and `ranks-count`.
+    /// Properties that hold, of `ranks`, `place`, `size` and `ranks-count`.
     pub bits: Vec<&'static str>,
-    /// Two elements or two sizes with different expressions, in words; `None` if `size` holds.
+    /// Two elements or two sizes with different expressions, described for users; `None` if `size` holds.
     pub unlike: Option<String>,
-    /// The reason why `ranks-count` does not hold, if a number of contributors is given.
+    /// Reason why `ranks-count` does not hold, if the number of contributors is given.
     pub unlike_contributors: Option<String>,
-    /// The calls that the library serves, in words.
+    /// Calls left to the MPI library, described for users.
     pub left: Vec<String>,
 }
 
 impl PlanFile {
-    /// Proves the schedules of all rows, and compares the expressions of their elements. The property `ranks-count` is
-    /// that of a number of logical contributors.
+    /// Proves the schedules of all rows, and compares the expressions of their elements. `ranks-count` is evaluated for
+    /// `contributors` logical contributors, if given.
     ///
     /// # Errors
-    /// The first failed proof.
+    /// Returns the first failed proof.
     pub fn bits(&self, contributors: Option<u32>) -> Result<Vec<TableBits>, PlanFileError> {
         let mut collectives: BTreeMap<(&str, u32), Vec<usize>> = BTreeMap::new();
         for (at, row) in self.table.rows().iter().enumerate() {
@@ -84,7 +85,7 @@ impl PlanFile {
         Ok(TableBits { kind, ranks, bits, unlike, unlike_contributors, left: self.left(rows) })
     }
 
-    /// Lists the calls of a collective on its number of ranks that the library serves.
+    /// Lists the calls of a collective on its number of ranks that are left to the MPI library.
     fn left(&self, rows: &[usize]) -> Vec<String> {
         let mut left = Vec::new();
         let mut groups: BTreeMap<_, Vec<(&Row, _)>> = BTreeMap::new();

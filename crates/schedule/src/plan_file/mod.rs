@@ -6,11 +6,12 @@
 //!             rank, offset, length and checksum of its program
 //! programs    one after the other
 //! ```
-//! Version 2 added the ranks per node of a row, and whether a schedule runs in place. In version 1 rows apply to any
-//! number of ranks per node, and schedules do not run in place. Numbers are little-endian; texts are preceded by their
-//! length. The header's checksum covers the programs' checksums. Checksums detect damage; a file that is damaged,
-//! truncated or newer is refused as a whole. A program that reaches outside its buffers is refused when it is decoded.
-//! [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them, and only proven programs run.
+//! Version 2 added the ranks per node of a row, and the flag that a schedule runs in place. In version 1 rows apply to
+//! any number of ranks per node, and schedules do not run in place. Numbers are little-endian; texts are preceded by
+//! their length in bytes. The header's checksum covers the programs' checksums. Checksums detect damage; a file that is
+//! damaged, truncated or newer is rejected as a whole. A program that reaches outside its buffers is rejected when it
+//! is decoded. [`PlanFile::prove`] proves the programs of all ranks together, whatever wrote them, and only proven
+//! programs run.
 
 mod bits;
 pub(crate) mod read;
@@ -29,7 +30,7 @@ pub use bits::{TableBits, lacks_tree};
 pub use write::write;
 
 pub const MAGIC: &[u8; 8] = b"UNISPLAN";
-/// The version that [`write`] writes, and the latest one that [`PlanFile::read`] reads.
+/// Version that [`write`] writes, and the latest one that [`PlanFile::read`] reads.
 pub const VERSION: u32 = 2;
 pub const PREAMBLE_BYTES: usize = 32;
 
@@ -51,8 +52,8 @@ pub enum PlanFileError {
     Table(#[from] CollectiveError),
 }
 
-/// A plan to be written: the table, and for each of its rows the schedule that serves it, or none for the library's own
-/// algorithm.
+/// A plan to be written: `uses` has, for each row of the table, the index of the schedule that serves it, or `None` for
+/// the library's own algorithm.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub table: DecisionTable,
@@ -60,7 +61,7 @@ pub struct Plan {
     pub uses: Vec<Option<usize>>,
 }
 
-/// The position of a rank's program in the file.
+/// Position of a rank's program in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Section {
     start: u64,
@@ -68,7 +69,7 @@ struct Section {
     checksum: u64,
 }
 
-/// A checked plan in memory; programs are decoded on demand.
+/// A checked plan file in memory; programs are decoded on demand.
 #[derive(Clone, Debug)]
 pub struct PlanFile {
     bytes: Vec<u8>,
@@ -76,13 +77,13 @@ pub struct PlanFile {
     table: DecisionTable,
     uses: Vec<Option<usize>>,
     schedules: Vec<(Facts, Vec<Section>)>,
-    /// For each schedule, the result of [`PlanFile::prove`] once it was called.
+    /// For each schedule, the result of [`PlanFile::prove`] after its first call.
     proofs: Vec<OnceLock<Result<Elements, PlanFileError>>>,
 }
 
 impl PlanFile {
     /// # Errors
-    /// The first defect of the file.
+    /// Returns the first defect of the file.
     pub fn read(bytes: Vec<u8>) -> Result<Self, PlanFileError> {
         read::read(bytes)
     }
@@ -97,7 +98,7 @@ impl PlanFile {
         &self.table
     }
 
-    /// Returns the schedule that serves a row, or none for the library's own algorithm.
+    /// Returns the index of the schedule that serves a row, or `None` for the library's own algorithm.
     pub fn schedule(&self, row: usize) -> Option<usize> {
         self.uses[row]
     }
@@ -111,11 +112,11 @@ impl PlanFile {
     }
 
     /// Proves the programs and the facts of a schedule, once, and returns the expressions of its elements. A checksum
-    /// shows only that a file is undamaged, not that it is right. One rank proves for all, which then compare their
-    /// digests.
+    /// shows only that a file is undamaged, not that its programs are correct. One rank proves for all ranks; they then
+    /// compare their digests.
     ///
     /// # Errors
-    /// The first property that does not hold.
+    /// Returns the first property that does not hold.
     pub fn prove(&self, schedule: usize) -> Result<&Elements, PlanFileError> {
         let proof = self.proofs[schedule].get_or_init(|| {
             let facts = self.facts(schedule);
@@ -132,7 +133,7 @@ impl PlanFile {
     /// Proves the schedules of all rows, or of the rows for one number of ranks.
     ///
     /// # Errors
-    /// The first failed proof.
+    /// Returns the first failed proof.
     pub fn prove_rows(&self, ranks: Option<u32>) -> Result<(), PlanFileError> {
         let rows = self.table.rows().iter().zip(&self.uses);
         let asked = rows.filter(|(row, _)| ranks.is_none_or(|ranks| row.ranks == ranks));
@@ -141,8 +142,8 @@ impl PlanFile {
         used.into_iter().try_for_each(|schedule| self.prove(schedule).map(|_| ()))
     }
 
-    /// Proves schedules on all cores, in the order of the list, so that [`PlanFile::prove`] has their results. Each
-    /// proof under way holds the programs of its schedule.
+    /// Proves schedules on all cores, in the order of the list, so that [`PlanFile::prove`] finds their results. Each
+    /// proof in progress holds the programs of its schedule in memory.
     fn prove_at_once(&self, schedules: &[usize]) {
         let mut distinct = FxHashSet::default();
         let distinct: Vec<usize> = schedules.iter().copied().filter(|&schedule| distinct.insert(schedule)).collect();
@@ -152,7 +153,7 @@ impl PlanFile {
     /// Decodes the program of `rank` in a schedule.
     ///
     /// # Errors
-    /// The program reaches outside its buffers or has an invalid row.
+    /// Returns an error if the program reaches outside its buffers or has an invalid row.
     pub fn program(&self, schedule: usize, rank: u32) -> Result<RankProgram, PlanFileError> {
         let (facts, sections) = &self.schedules[schedule];
         let section = sections[rank as usize];

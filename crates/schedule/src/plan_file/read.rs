@@ -1,4 +1,4 @@
-//! Reads a `.plan`: every number is checked before it is used.
+//! Reads a `.plan` file: every number is checked before it is used.
 
 use std::{ops::Range, sync::OnceLock};
 

@@ -1,4 +1,4 @@
-//! Little-endian numbers and texts, and a checksum.
+//! Encodes and decodes little-endian numbers and texts, and computes a checksum.
 
 use unisono_base::mix;
 
@@ -78,7 +78,7 @@ impl<'a> In<'a> {
         }
     }
 
-    /// Reads a number of rows of at least `row_bytes` each, and checks that the rest of the file can hold them.
+    /// Reads the number of rows, of `row_bytes` or more each, and checks that the rest of the file can hold them.
     pub fn count(&mut self, row_bytes: usize) -> Got<usize> {
         let count = self.u32()? as usize;
         if count.saturating_mul(row_bytes) > self.bytes.len() - self.at {
@@ -92,7 +92,7 @@ impl<'a> In<'a> {
     }
 }
 
-/// Returns 64 bits that change with any byte. They detect damage, not forgery.
+/// Returns a 64-bit checksum, never 0, that changes with any byte. It detects damage, not forgery.
 pub fn checksum(bytes: &[u8]) -> u64 {
     let mut sum = mix(bytes.len() as u64 ^ 0x756e_6973_6f6e_6f00);
     for chunk in bytes.chunks(8) {
@@ -100,6 +100,6 @@ pub fn checksum(bytes: &[u8]) -> u64 {
         word[..chunk.len()].copy_from_slice(chunk);
         sum = mix(sum ^ u64::from_le_bytes(word)).wrapping_add(sum.rotate_left(23));
     }
-    // Ranks use 0 for "no plan".
+    // Ranks use 0 to state that they have no plan.
     sum.max(1)
 }

@@ -1,4 +1,4 @@
-//! Writes a `.plan`.
+//! Writes a `.plan` file.
 
 use std::io;
 
@@ -10,18 +10,18 @@ use super::{
 };
 use crate::stored::{Blocking, Facts, Place, RankProgram, Wait};
 
-/// The library's own algorithm serves the row.
+/// Schedule number of a row that the library's own algorithm serves.
 pub(super) const LIBRARY: u32 = u32::MAX;
-/// The row applies to any number of ranks per node.
+/// Number of ranks per node of a row that applies to any such number.
 pub(super) const ANY_PER_NODE: u32 = 0;
-/// The step lacks this place.
+/// Buffer number of a place that a step does not have.
 pub(super) const NO_PLACE: u8 = 3;
 
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of the writer.
 ///
 /// # Panics
-/// If the plan has not one use per row.
+/// Panics if the plan does not have one use for each row.
 pub fn write(plan: &Plan, to: &mut impl io::Write) -> io::Result<()> {
     assert_eq!(plan.table.rows().len(), plan.uses.len(), "each row says which schedule serves it");
     let mut header = Out::default();

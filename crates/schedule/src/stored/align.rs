@@ -1,5 +1,5 @@
-//! Blocks of whole vectors are cut off at the end of the vector. So every place must hold the input blocks of its
-//! step's alignment.
+//! Checks that memory holds the input blocks that steps expect. Whole vectors are cut off at their end, and the
+//! alignment of a step (its first input block) determines where its blocks are cut off.
 
 use unisono_base::Span;
 
@@ -10,10 +10,10 @@ use super::{
     touches::region,
 };
 
-/// Tracks the input blocks through the memory of all ranks.
+/// Tracks which input blocks the memory of all ranks holds.
 ///
 /// # Errors
-/// A step or a message uses blocks that differ from its alignment.
+/// Returns an error if a step or a message uses blocks that differ from its alignment.
 pub fn check(programs: &[RankProgram], order: &Order) -> Result<(), Unsound> {
     let mut held: Vec<[Runs<i64>; 2]> = programs.iter().map(|_| Default::default()).collect();
     for &(rank, event) in &order.events {
@@ -30,7 +30,7 @@ pub fn check(programs: &[RankProgram], order: &Order) -> Result<(), Unsound> {
             (0, span) => span.start == align,
             (buffer, span) => alignment(&held[buffer - 1], span) == Some(align),
         };
-        // A message has the alignment of its sender, whose departure is checked in the same way.
+        // A message has the alignment of its sender, whose departure is checked likewise.
         for a in step.arrivals.clone() {
             let arrival = &p.arrivals[a as usize];
             put(held, arrival.place, arrival.len, arrival.align);
@@ -53,7 +53,7 @@ pub fn check(programs: &[RankProgram], order: &Order) -> Result<(), Unsound> {
     Ok(())
 }
 
-/// Returns the input block at the start of `span`, if its blocks are consecutive input blocks.
+/// Returns the input block at the start of `span`, if `span` holds consecutive input blocks.
 pub fn alignment(shifts: &Runs<i64>, span: Span) -> Option<u32> {
     let mut at = u64::from(span.start);
     let mut shift = None;

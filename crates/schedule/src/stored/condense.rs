@@ -1,4 +1,4 @@
-//! Converts a schedule over elements into one over blocks: the largest block that no instruction divides.
+//! Converts a schedule over elements into a schedule over blocks: the largest block that no instruction divides.
 
 use crate::schedule::{Operand, Schedule, Stream};
 
@@ -6,9 +6,9 @@ fn gcd(a: u32, b: u32) -> u32 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns the same schedule over blocks of as many elements as possible. It must be proved again.
+/// Returns a schedule over blocks of as many elements as possible. It must be proved again.
 ///
-/// Capacities are dropped: they limit only machines whose streams are queues.
+/// Capacities are dropped: they matter only to machines whose streams are hardware queues.
 pub fn condense(schedule: &Schedule) -> Schedule {
     let mut block = schedule.collective.elements;
     for i in schedule.instrs.iter() {
@@ -20,7 +20,7 @@ pub fn condense(schedule: &Schedule) -> Schedule {
         }
     }
     let mut small = schedule.clone();
-    // With zero elements the divisor is 0.
+    // The divisor would be 0 for a collective over zero elements.
     let block = block.max(1);
     small.collective.elements /= block;
     small.scratch.iter_mut().for_each(|s| *s = s.div_ceil(block));

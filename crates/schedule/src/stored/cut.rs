@@ -1,23 +1,23 @@
-//! Cuts instructions so that each end of a stream takes whole messages, and numbers these messages.
+//! Cuts instructions into parts so that each end of a stream transfers whole messages.
 
 use unisono_base::{InstrId, StreamId, interrupt};
 
 use super::StoreError;
 use crate::{flow::Flow, schedule::Schedule};
 
-/// The number of parts that every schedule may have; a schedule of many instructions may have 64 for each.
+/// Number of parts that every schedule may have; a schedule of many instructions may have 64 for each instruction.
 const MOST_PARTS: u64 = 1 << 21;
 
-/// The cuts of instructions, and the order in which a proven schedule runs.
+/// Cuts of instructions, and the order in which a proven schedule runs.
 pub struct Cut {
     pub flow: Flow,
     pub order: Vec<InstrId>,
-    /// The inner cuts of each instruction, ascending, in elements from its start.
+    /// Inner cuts of each instruction, in ascending order, in elements from the start of the instruction.
     inner: Vec<Vec<u32>>,
 }
 
 impl Cut {
-    /// Returns the parts of an instruction, `(start, len)` from its own start.
+    /// Returns the parts of an instruction as `(start, len)`; `start` counts from the start of the instruction.
     pub fn parts(&self, schedule: &Schedule, id: InstrId) -> impl Iterator<Item = (u32, u32)> + use<'_> {
         let len = schedule.instr(id).len;
         let cuts = &self.inner[id.index()];
@@ -29,7 +29,7 @@ impl Cut {
 }
 
 /// # Errors
-/// Too many parts for a schedule of this size.
+/// Returns an error if a schedule of this size would have too many parts.
 pub fn cut(schedule: &Schedule) -> Result<Cut, StoreError> {
     let mut none = unisono_base::Diagnostics::default();
     let flow = Flow::new(schedule, &mut none);
@@ -63,7 +63,7 @@ pub fn cut(schedule: &Schedule) -> Result<Cut, StoreError> {
                 return Err(StoreError::Parts { most });
             }
             inner[end.instr.index()] = places[from..to].iter().map(|p| p - end.start).collect();
-            // This also cuts the instruction's other streams.
+            // The new cuts also apply to the instruction's other streams.
             let touched = flow.pops(schedule, end.instr).chain(flow.pushes(schedule, end.instr));
             for (other, _) in touched.filter(|(other, _)| *other != stream) {
                 if !std::mem::replace(&mut queued[other.index()], true) {

@@ -1,20 +1,21 @@
 //! Programs whose input and output may be the same memory, as with `MPI_IN_PLACE`.
 //!
-//! A proven schedule may write its output while it still reads its input. If both are one memory, each such write has
-//! to wait for the reads before it: a step waits for the steps and departures that read the place, and a receive does
-//! so before it is posted. [`in_place`] adds these waits. If a read follows a write of its own lane, waits do not help,
-//! and the input has to be copied. Ranks that do not run in place wait for less, so a mixture has no cycle that all
-//! ranks in place do not have. The proof checks programs with these waits like any other (`prove.rs`).
+//! A proven schedule may write its output while it still reads its input. If both are the same memory, each such write
+//! must wait for the earlier reads: a step waits for the steps and departures that read the overwritten blocks, and a
+//! receive waits for them before it is posted. [`in_place`] adds these waits. If a read follows a write of its own
+//! lane, waits do not help, and the input must be copied. Ranks that do not run in place wait for less, so a mixture of
+//! both has a cycle only if all ranks in place have one. The proof checks programs with these waits like any others
+//! (`prove.rs`).
 
 use unisono_base::Span;
 use unisono_collective::{Collective, Kind};
 
 use super::{Arrival, Place, RankProgram, Step, Wait, runs::Runs, touches::region};
 
-/// The most table entries; beyond it the input is copied.
+/// Greatest number of table entries; a rank with more of them copies its input.
 const MOST_ENTRIES: usize = 1 << 22;
 
-/// Returns the output block in which the first input block lies, if the collective can be called in place.
+/// Returns the output block that holds the first input block, if the collective can be called in place.
 pub fn offset(c: &Collective, rank: u32) -> Option<u32> {
     match c.kind {
         Kind::Allgather => Some(rank * c.elements),
@@ -27,13 +28,13 @@ pub fn offset(c: &Collective, rank: u32) -> Option<u32> {
 
 #[derive(Clone, Copy)]
 struct Read {
-    /// The step that reads, or that sends the departure.
+    /// Step that reads, or that precedes the departure that reads.
     step: u32,
     departure: Option<u32>,
     span: Span,
 }
 
-/// Returns the program for a rank whose input is in its output, or none if the rank needs a copy.
+/// Returns the program for a rank whose input is in its output, or `None` if the rank needs a copy of its input.
 pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<RankProgram> {
     let offset = offset(c, rank)?;
     let reads = reads(program)?;
@@ -46,11 +47,11 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
     let mut entries = 0;
-    // Returns the waits of a write to `place` by step `by`, or by a message that the step consumes.
+    // Returns the waits of a write to `place` by step `by`, or by a message that step `by` consumes.
     let mut waits = |place: Place, len: u32, by: u32, as_step: bool| -> Option<Vec<Wait>> {
         let (1, span) = region(place, len) else { return Some(Vec::new()) };
         let mut waits = Vec::new();
-        // The part of the write that overlaps the input, in blocks of the input.
+        // The range of input blocks that the write overwrites.
         let start = u64::from(span.start).max(u64::from(offset)) - u64::from(offset);
         let end = span.end().saturating_sub(u64::from(offset));
         let over = Span::new(u32::try_from(start).ok()?, u32::try_from(end.saturating_sub(start)).ok()?);
@@ -60,7 +61,7 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
                 let same_lane = lanes[read.step as usize] == lanes[by as usize];
                 match read.departure {
                     None if as_step && read.step == by => {
-                        // Each element is read before it is written.
+                        // This step reads each element before it writes it, if both have the same position.
                         let moved = u64::from(read.span.start) + u64::from(offset);
                         if (moved, read.span.len) != (u64::from(span.start), len) {
                             return None;
@@ -97,7 +98,7 @@ pub fn in_place(program: &RankProgram, c: &Collective, rank: u32) -> Option<Rank
     Some(RankProgram { steps, arrivals, waits: rows, ..program.clone() })
 }
 
-/// Returns the reads of each part of the input.
+/// Returns the reads of each range of the input, or `None` if too many.
 fn reads(program: &RankProgram) -> Option<Runs<Vec<Read>>> {
     let mut reads: Runs<Vec<Read>> = Runs::default();
     let mut entries = 0;
@@ -110,7 +111,7 @@ fn reads(program: &RankProgram) -> Option<Runs<Vec<Read>>> {
         (entries <= MOST_ENTRIES).then_some(())
     };
     for (s, step) in (0u32..).zip(&program.steps) {
-        // A step without a target only sends.
+        // A step without a target only sends, so its source is not read here.
         if step.to.is_some() {
             for place in [Some(step.a), step.b].into_iter().flatten() {
                 add(place, step.len, s, None)?;

@@ -1,9 +1,9 @@
-//! Lowers instructions to steps: chooses the places of messages, and the steps of each instruction. See the head of
-//! [`super`].
+//! Lowers instructions to steps: chooses the memory for messages, and the steps of each instruction. The head of
+//! [`super`] explains the result.
 //!
-//! Parts of instructions are lowered in an order in which the schedule may run. [`super::rank`] adds the waits. So
-//! memory is accessed in the proven order, whether lanes, dependencies (of one node or of several) or streams defined
-//! it.
+//! Parts of instructions are lowered in an order in which the schedule may run, and [`super::rank`] adds waits between
+//! clashing accesses. So memory is accessed in the proven order, whether lanes, dependencies (within a node or between
+//! nodes) or streams imply this order.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{InstrId, NodeId, Span, StreamId, interrupt};
@@ -21,11 +21,11 @@ use crate::schedule::{Operand, Schedule};
 pub struct Lowered {
     pub blocking: Blocking,
     pub programs: Vec<RankProgram>,
-    /// The most messages that one lane receives.
+    /// Greatest number of messages that one lane receives.
     pub most_arrivals: u32,
 }
 
-/// Lowers a proven schedule with at most `slots` landing slots per lane.
+/// Lowers a proven schedule, with at most `slots` scratch slots per lane for arriving messages.
 pub fn lower(schedule: &Schedule, cut: &Cut, slots: u32) -> Result<Lowered, StoreError> {
     let whole = serves_whole_vectors(schedule.collective().kind);
     let mut lowering = Lowering {
@@ -57,7 +57,7 @@ pub fn serves_whole_vectors(kind: Kind) -> bool {
     matches!(kind, Kind::Broadcast | Kind::Reduce | Kind::Allreduce | Kind::Scan | Kind::Barrier)
 }
 
-/// Returns the tag of each stream at each sink: the streams from one rank to another are counted.
+/// Returns the tag of each stream at each sink: its index among the streams from the same rank to the same rank.
 fn tags(schedule: &Schedule) -> Result<FxHashMap<(StreamId, NodeId), u32>, StoreError> {
     let mut counts: FxHashMap<(NodeId, NodeId), u32> = FxHashMap::default();
     let mut tags = FxHashMap::default();
@@ -79,12 +79,12 @@ struct Lowering<'a> {
     schedule: &'a Schedule,
     cut: &'a Cut,
     tags: FxHashMap<(StreamId, NodeId), u32>,
-    /// True if every instruction so far used blocks of one alignment, and wrote outputs at their own place.
+    /// True if every instruction so far used blocks of one alignment and wrote output blocks at their own position.
     aligned: bool,
-    /// The first input block of each message, by its stream and first element, until its only sink takes it.
+    /// First input block of each message, by its stream and first element, until its only sink takes the message.
     messages: FxHashMap<(StreamId, u32), u32>,
     ranks: Vec<Rank>,
-    /// The row of each instruction's last step in its lane.
+    /// Row of each instruction's last step in its lane.
     last_step: Vec<u32>,
 }
 
@@ -119,7 +119,7 @@ impl Lowering<'_> {
                 Operand::Tmp(at) => Place::Tmp(at + start),
                 Operand::Stream(stream) => {
                     let direct = memory.iter().copied().find(|&sink| alone && self.is_fresh(node, id, sink, len));
-                    // The first step has the first two sources, each further step has one more.
+                    // The first step combines the first two sources; each later step adds one source.
                     let consumer = first_step + sources.len().saturating_sub(1) as u32;
                     let place = self.receive(node, &part, stream, direct, consumer)?;
                     if sources.len() < 2 {
@@ -130,7 +130,7 @@ impl Lowering<'_> {
             };
             sources.push(place);
         }
-        // A message received at a target place need not be copied there.
+        // A message received at a sink of the instruction need not be copied there.
         if let Some(at) = memory.iter().position(|sink| sources[0] == *sink) {
             memory.swap(0, at);
         }
@@ -157,7 +157,7 @@ impl Lowering<'_> {
         &mut self.ranks[node.index()].lanes[lane as usize]
     }
 
-    /// Returns the input block at the start of the part, and stores it for the places that the part writes.
+    /// Returns the input block at the start of the part, and stores it for the memory that the part writes.
     fn align(
         &mut self,
         node: NodeId,
@@ -192,19 +192,19 @@ impl Lowering<'_> {
             let (buffer, span) = region(sink, len);
             let shift = i64::from(align) - i64::from(span.start);
             self.ranks[node.index()].shift[buffer - 1].set(span, shift);
-            // Late blocks are cut off, so an output block must not hold an earlier input block.
+            // The last blocks are cut off, so an output block must not hold an earlier input block.
             self.aligned &= buffer == 2 || shift == 0;
         }
         align
     }
 
-    /// Returns whether `id` is the first instruction of its rank that touches `place`, and no other lane does.
+    /// Returns whether `id` is the first instruction of its rank that accesses `place`, and no other lane accesses it.
     fn is_fresh(&self, node: NodeId, id: InstrId, place: Place, len: u32) -> bool {
         let (buffer, span) = region(place, len);
         self.ranks[node.index()].first[buffer - 1].over(span).all(|(_, _, first)| !first.shared && first.instr == id.0)
     }
 
-    /// Adds the arrival of the next message of a stream and returns its place.
+    /// Adds the arrival of the next message of a stream, and returns the place where it is received.
     fn receive(
         &mut self,
         node: NodeId,
@@ -238,7 +238,7 @@ impl Lowering<'_> {
         Ok(place)
     }
 
-    /// Returns scratch memory in which the lane computes data that it only sends.
+    /// Returns the scratch memory in which a lane computes data that it only sends.
     fn staging(&mut self, node: NodeId, lane: u32) -> Result<Place, StoreError> {
         let rank = &mut self.ranks[node.index()];
         let (known, largest) = (rank.lanes[lane as usize].staging, rank.lanes[lane as usize].largest);
@@ -265,7 +265,7 @@ impl Lowering<'_> {
         let arrivals = first_arrival..self.lane(node, part.lane).arrivals.len() as u32;
         let mut first_wait = self.ranks[node.index()].waits.len();
         if first {
-            // A dependency on another node only orders memory, and the waits of accesses do that.
+            // A dependency on another node only orders memory accesses, and the waits of accesses already do that.
             for &(_, earlier) in self.schedule.after(id) {
                 let lane = self.cut.flow.lane_of(earlier).0.wrapping_sub(self.ranks[node.index()].first_lane);
                 if self.cut.flow.node_of(earlier) == node && lane != part.lane {
@@ -280,7 +280,7 @@ impl Lowering<'_> {
             return Ok(());
         }
         let target = target.expect("what is combined has a target");
-        // An earlier sum must not overwrite a source of a later step.
+        // An intermediate sum must not overwrite a source of a later step.
         let sum =
             if sources[2.min(sources.len())..].contains(&target) { self.staging(node, part.lane)? } else { target };
         let mut left = sources[0];
@@ -304,15 +304,15 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Adds the messages that are sent from `place` after the last step so far.
+    /// Adds the messages sent from `place` after the lane's last step so far.
     fn depart(&mut self, node: NodeId, part: &LanePiece, place: Place, streams: &[(StreamId, u32)]) {
         let rank = &mut self.ranks[node.index()];
         for &(stream, _) in streams {
             for &sink in self.schedule.stream_sinks(stream) {
                 let (buffer, span) = region(place, part.len);
                 if buffer > 0 {
-                    // The previous step read or wrote the place, so it has already waited for the accesses that clash
-                    // with this read.
+                    // The last step accessed the place, so it has already waited for the accesses that clash with this
+                    // read.
                     rank.touches[buffer - 1].read(span, Access::Departure(rank.departures.len() as u32), |_| {});
                 }
                 let tag = self.tags[&(stream, sink)];

@@ -1,33 +1,33 @@
 //! A proven schedule as programs for message passing: each rank has lanes of steps over memory. A step starts after its
-//! messages have arrived, and messages may leave after it.
+//! messages have arrived; other messages may leave after it.
 //!
 //! # One schedule for every count
-//! A stored schedule is proven over vectors of K *blocks*, and a block stands for any number of elements. The proof
-//! remains valid: it is made element by element, every accepted combination aligns equal input blocks, and the ranks in
-//! an output block are those of each element of the block. Two rules define the elements of a block:
+//! A stored schedule is proven over vectors of K *blocks*, and a block represents any number of elements. The proof
+//! remains valid: it is made element by element, every accepted combination aligns equal input blocks, and the ranks
+//! that contribute to an output block contribute to each of its elements. Two rules define the elements of a block:
 //!
-//! * [`Blocking::Any`]: of `n` elements block `b` holds `b m .. (b + 1) m`, with `m = ceil(n / K)`, cut off at `n`.
-//!   Late blocks may be short or empty. It requires whole vectors, and that every instruction uses blocks of one
-//!   alignment.
-//! * [`Blocking::Equal`]: every block has `n / K` elements, and only multiples of K are served. It is possible for all
-//!   proven schedules. Collectives of one piece per rank are stored in this way, mostly with K = 1, which serves every
+//! * [`Blocking::Any`]: of `n` elements, block `b` holds the elements `b m .. (b + 1) m` with `m = ceil(n / K)`, cut
+//!   off at `n`. The last blocks may be short or empty. This requires whole vectors, and that every instruction uses
+//!   blocks of one alignment.
+//! * [`Blocking::Equal`]: every block has `n / K` elements, and only multiples of K are served. All proven schedules
+//!   can use this rule. Collectives with one piece per rank are stored with it, mostly with K = 1, which serves every
 //!   count.
 //!
 //! # Messages
 //! Both ends of a stream are cut wherever one of them is cut, and each piece becomes one message. So an instruction is
-//! cut if another one would take only a part of its message; the proof holds at every granularity. Sums of three and
-//! more become chains of two. If nothing has used the destination of a copy before, the message is received there;
-//! otherwise it is received in a slot of scratch memory.
+//! cut if another one would take only a part of its message; the proof holds at every granularity. Sums of three or
+//! more sources become chains of two. If nothing has accessed the destination of a copy before, the message is received
+//! there; otherwise it is received in a slot of scratch memory.
 //!
 //! # No deadlock without buffers
 //! Streams can hold their whole length, but MPI may delay a message until its receive is posted. In the programs a send
-//! ends after its receive was posted, a place is overwritten after the send from it has ended, and a landing slot is
-//! posted again after its last use. Slots are added until this order has no cycle. With a slot for each message there
-//! is no cycle, because receives are then posted at the start, and the rest follows the proven order.
+//! ends only after its receive was posted, memory is overwritten only after sends from it have ended, and a slot is
+//! reused only after its last use. Slots are added until this order has no cycle. With a slot for each message there is
+//! no cycle, because receives are then posted at the start, and everything else follows the proven order.
 //!
 //! # Proven again
-//! The proof of the schedule is not carried over. `prove.rs` proves the programs themselves, and only proven programs
-//! become a [`Stored`]; [`Stored::check`] does the same for programs that are read from a file.
+//! The proof of the schedule does not carry over to the programs. `prove.rs` proves the programs themselves, and only
+//! proven programs become a [`Stored`]; [`Stored::check`] does the same for programs from a file.
 
 mod align;
 mod condense;
@@ -53,7 +53,7 @@ pub use in_place::{in_place, offset};
 use prove::used_scratch;
 pub use prove::{Unsound, bounds};
 
-/// A place in memory, in blocks.
+/// A position in a rank's memory, in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Place {
     In(u32),
@@ -61,30 +61,30 @@ pub enum Place {
     Tmp(u32),
 }
 
-/// One step of a lane. Without `b` it copies `a`; without `b` and `to` it only sends.
+/// One step of a lane: `to = a + b`. Without `b` the step copies `a`; without `b` and `to` it only sends.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// The number of blocks of every place of the step.
+    /// Number of blocks of each of the step's places.
     pub len: u32,
-    /// The input block of the first block; 0 if blocks are equal.
+    /// Input block of the first block; 0 for [`Blocking::Equal`].
     pub align: u32,
     pub a: Place,
     pub b: Option<Place>,
     pub to: Option<Place>,
-    /// The rows of [`RankProgram::arrivals`] that must have arrived.
+    /// Rows of [`RankProgram::arrivals`] that must have arrived before the step.
     pub arrivals: Range<u32>,
-    /// The rows of [`RankProgram::departures`] that are sent after the step.
+    /// Rows of [`RankProgram::departures`] that are sent after the step.
     pub departures: Range<u32>,
-    /// The rows of [`RankProgram::waits`].
+    /// Rows of [`RankProgram::waits`] that must have happened before the step.
     pub waits: Range<u32>,
 }
 
-/// An event that must have happened before.
+/// An event that another event waits for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Wait {
-    /// The step with this number has completed.
+    /// The step in this row has completed.
     Step(u32),
-    /// The message with this number has left its place.
+    /// The message in this row has left its place, which may be overwritten.
     Departure(u32),
 }
 
@@ -96,7 +96,7 @@ pub struct Arrival {
     pub place: Place,
     pub len: u32,
     pub align: u32,
-    /// The rows of [`RankProgram::waits`] before it is posted.
+    /// Rows of [`RankProgram::waits`] that must have happened before the receive is posted.
     pub waits: Range<u32>,
 }
 
@@ -109,7 +109,7 @@ pub struct Departure {
     pub align: u32,
 }
 
-/// The consecutive rows of the tables that belong to one lane.
+/// Consecutive rows of the program's tables that belong to one lane.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Lane {
     pub steps: Range<u32>,
@@ -126,14 +126,14 @@ pub struct RankProgram {
     pub waits: Vec<Wait>,
 }
 
-/// The rule for the elements of a block.
+/// Rule that determines the elements of a block; the head of this module defines both rules.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Blocking {
     Any,
     Equal,
 }
 
-/// The properties of a stored schedule beside its programs. `collective.elements` counts blocks.
+/// Properties of a stored schedule, without its programs. `collective.elements` counts blocks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Facts {
     pub collective: Collective,
@@ -141,31 +141,30 @@ pub struct Facts {
     pub class: OperatorClass,
     /// True if all ranks get the same bits, also in floating point.
     pub repeatable: bool,
-    /// True if the input may be in the output, in the way of [`in_place()`].
+    /// True if the input may be in the output, with the programs of [`in_place()`].
     pub in_place: bool,
-    /// The class of the results' expression, as the proof names it.
+    /// Class of the results' expression, as named by the proof.
     pub expression: String,
-    /// The method of the proof: `exact` or `fingerprint`.
+    /// Method of the proof: `exact` or `fingerprint`.
     pub method: String,
     pub origin: String,
 }
 
 impl Facts {
-    /// Returns whether it can run on `elements`, in the unit of the collective.
+    /// Returns whether the schedule can run on `elements` elements of the collective.
     pub fn serves(&self, elements: u64) -> bool {
         self.blocking == Blocking::Any || elements.is_multiple_of(u64::from(self.collective.elements.max(1)))
     }
 }
 
-/// The expressions of the elements of a result, as the proof of the programs finds them. A file does not state them.
+/// Expressions of the elements of a result, as found by the proof of the programs. A file does not contain them.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Elements {
-    /// The class of the expression that all elements have, for every number of elements that the programs serve; none
-    /// without the property `place`.
+    /// Class of the expression that all elements have, for every served count; `None` without the property `place`.
     pub class: Option<String>,
-    /// The expression itself, where all results have the same one.
+    /// The expression itself, if all results have the same one.
     pub expression: Option<Expression>,
-    /// Two elements with different expressions, in words. Elements are blocks.
+    /// Two elements (blocks) with different expressions, described for users.
     pub unlike: Option<String>,
 }
 
@@ -213,13 +212,13 @@ pub enum StoreError {
     NotProved(#[from] Unsound),
 }
 
-/// MPI guarantees tags up to 32767.
+/// Greatest tag that MPI guarantees.
 const MOST_TAGS: u32 = 32_767;
 
-/// Converts a proven schedule into programs of messages, and proves these.
+/// Converts a proven schedule into programs of messages, and proves these programs.
 ///
 /// # Errors
-/// Switches, collectives that no plan serves, or tables that exceed their limits.
+/// Returns an error for schedules with switches, for collectives that no plan serves, or if tables exceed their limits.
 pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let schedule = proven.schedule();
     let c = *schedule.collective();
@@ -236,7 +235,7 @@ pub fn store(proven: &Verified) -> Result<Stored, StoreError> {
     let mut slots = 2;
     loop {
         let mut lowered = lower::lower(schedule, &cut, slots)?;
-        // With a slot for each message, receives are posted at the start, and the rest follows the proven order.
+        // With a slot for each message, receives are posted at the start, and everything else follows the proven order.
         let endless = slots >= lowered.most_arrivals;
         let order = order::order(&lowered.programs);
         if endless || order.is_ok() {

@@ -1,23 +1,23 @@
-//! The order in which programs run if no message is buffered: steps, receives and sends of all ranks.
+//! The order in which programs run if no message is buffered: steps, posted receives and ended sends of all ranks.
 //!
-//! Edges lead from a step to the next one of its lane, and from a receive to the next; from a step or a send to the
-//! events that wait for it; from a receive to the step that consumes it and from a step to its sends; and for each
-//! message from the sending step to the consuming one, and from the receive to the end of the send. The last edge
-//! models a rendezvous. A library that buffers some messages has fewer edges, so an order without a cycle is valid for
-//! every library.
+//! Edges lead from a step to the next step of its lane, and from a receive to the next receive; from a step or a send
+//! to the events that wait for it; from a receive to the step that consumes its message, and from a step to its sends;
+//! and for each message from the sending step to the consuming step, and from the posted receive to the end of the
+//! send. This last edge models a rendezvous. A library that buffers some messages has fewer edges, so an order without
+//! a cycle is valid for every library.
 
 use super::{RankProgram, Unsound, Wait};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Event {
-    /// A step has completed and its messages are handed over.
+    /// A step has completed, and its messages are handed to the library.
     Step(u32),
     Posted(u32),
-    /// A send has ended: its place may be overwritten.
+    /// A send has ended: the memory that it sent may be overwritten.
     Ended(u32),
 }
 
-/// A message: the sender with its row of departures, and the receiver with its row of arrivals.
+/// A message: `departure` is its row at the sender, `arrival` its row at the receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Message {
     pub from: u32,
@@ -27,12 +27,12 @@ pub struct Message {
 }
 
 pub struct Order {
-    /// All events in order, with their ranks.
+    /// All events in order, each with its rank.
     pub events: Vec<(u32, Event)>,
     pub messages: Vec<Message>,
 }
 
-/// Numbers events: per rank its steps, then its receives, then its sends.
+/// Numbers all events: rank by rank, first its steps, then its receives, then its sends.
 struct Numbers {
     first: Vec<usize>,
 }
@@ -60,11 +60,11 @@ impl Numbers {
     }
 }
 
-/// An end of a message, with the key of sender, receiver and tag.
+/// One end of a message, with the key (sender, receiver, tag).
 struct End {
     key: (u32, u32, u32),
     lane: u32,
-    /// The row of the departure or arrival, and of the step that sends or consumes it.
+    /// Row of the departure or arrival; `step` is the row of the step that sends or consumes the message.
     row: u32,
     step: u32,
     len: (u32, u32),
@@ -73,7 +73,7 @@ struct End {
 /// Pairs the ends of messages and orders all events.
 ///
 /// # Errors
-/// A message without its other end, ends that differ, an order that is not defined, or a cycle.
+/// Returns an error for a message with only one end, ends that differ, an undefined order of messages, or a cycle.
 pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
     let numbers = Numbers::new(programs)?;
     let count = numbers.first[programs.len()];
@@ -157,8 +157,8 @@ pub fn order(programs: &[RankProgram]) -> Result<Order, Unsound> {
     Ok(Order { events: ordered, messages })
 }
 
-/// Pairs sends with receives as MPI does: those of one sender, receiver and tag in the order of posting. One lane must
-/// post them at each end, because otherwise that order is not defined.
+/// Pairs sends with receives as MPI does: messages of one sender, receiver and tag in the order of posting. At each end
+/// one lane must post them all, because otherwise this order is not defined.
 fn pair(
     mut senders: Vec<End>,
     mut receivers: Vec<End>,

@@ -1,19 +1,19 @@
-//! The proof of stored programs. Only this module creates a [`Stored`]; plan files, the runtime and MPI run nothing
+//! The proof of stored programs. Only this module creates a [`Stored`]; plan files, runtime and MPI execute nothing
 //! else.
 //!
-//! The proof starts from the programs alone, whether they come from a proven schedule or from a file. It proves, in
-//! this order:
+//! The proof uses the programs alone, whether they come from a proven schedule or from a file. It proves, in this
+//! order:
 //!
 //! 1. **bounds**: no row is outside its table, no place outside its buffer;
-//! 2. **messages and order** ([`super::order`]): each message has one sender and one receiver, of equal length, in an
-//!    order that the library keeps, and there is no cycle of waits even if no message is buffered;
-//! 3. **memory** ([`super::windows`]): accesses that clash are ordered on their rank, at whatever time messages are
-//!    read or written;
-//! 4. **alignment** ([`super::align`]): blocks are cut off equally in all places;
-//! 5. **contents** ([`super::raise`]): the programs, converted back to a schedule, are complete and free of races.
-//!    Repeatability and the method are those of this proof;
+//! 2. **messages and order** ([`super::order`]): each message has one sender and one receiver with equal lengths, the
+//!    library keeps the order of messages, and there is no cycle of waits even if no message is buffered;
+//! 3. **memory** ([`super::windows`]): accesses of a rank that clash are ordered, whenever the library reads or writes
+//!    messages;
+//! 4. **alignment** ([`super::align`]): a vector's end cuts off the same blocks everywhere;
+//! 5. **contents** ([`super::raise`]): the programs, converted back to a schedule, are complete and free of races. This
+//!    proof also gives the repeatability and the method;
 //! 6. **in place**: with the input in the output, 2 and 3 hold again, and every read of the input precedes the write
-//!    that replaces it. So contents are those of 5, and ranks that run in place and ranks that do not may be mixed.
+//!    that replaces it. So contents are those of 5, and ranks that run in place may be mixed with ranks that do not.
 
 use std::{
     ops::Range,
@@ -32,10 +32,10 @@ use super::{
 };
 use crate::verify::{Method, Proof, verify};
 
-/// The memory of programs of at least as many steps is checked while their contents are proved.
+/// Programs with at least this many steps have their memory checked concurrently with their contents.
 const LONG: usize = 1 << 12;
 
-/// The reasons for which programs are not proven.
+/// Reasons for which programs are not proven.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unsound {
     #[error("there are programs for {found} ranks; the collective has {ranks}")]
@@ -83,11 +83,11 @@ pub fn class_of(c: &Collective) -> OperatorClass {
 }
 
 impl Stored {
-    /// Proves programs over `blocks` of a collective, and derives their facts. `order` is that of their events, if it
-    /// is known.
+    /// Proves programs over the blocks of a collective, and derives their facts. `order` is the order of their events,
+    /// if already known.
     ///
     /// # Errors
-    /// The first property that does not hold.
+    /// Returns the first property that does not hold.
     pub(super) fn prove(
         c: Collective,
         blocking: Blocking,
@@ -108,7 +108,7 @@ impl Stored {
             Some(order) => order,
             None => order::order(&programs)?,
         };
-        // A plan serves all operators of its class. Floating-point minima are the hardest for repeatable results.
+        // A plan serves all operators of its class, of which floating-point minima are the hardest to repeat.
         let strictest = match class_of(&c) {
             OperatorClass::Commutative => Collective { operator: Operator::Min, dtype: Dtype::F32, ..c },
             OperatorClass::None | OperatorClass::Ordered => c,
@@ -157,7 +157,7 @@ impl Stored {
     /// Proves programs that claim `facts`, such as those of a file.
     ///
     /// # Errors
-    /// The first property that does not hold, or a claim beyond the proof.
+    /// Returns the first property that does not hold, or a claim that the proof does not confirm.
     pub fn check(facts: &Facts, programs: Vec<RankProgram>) -> Result<Self, Unsound> {
         let proven = Self::prove(facts.collective, facts.blocking, facts.origin.clone(), programs, None)?;
         let claims = [
@@ -185,7 +185,7 @@ fn by_rank(programs: &[RankProgram], order: &Order) -> Vec<Vec<Event>> {
     events
 }
 
-/// Checks the memory of every rank, with the input at `offset` of the output if it is given.
+/// Checks the memory accesses of every rank; if `offset` is given, with the input at this block of the output.
 fn check_windows(
     programs: &[RankProgram],
     events: &[Vec<Event>],
@@ -196,7 +196,7 @@ fn check_windows(
     parallel::map(&ranks, check).collect()
 }
 
-/// Returns the blocks of scratch memory up to the last one that a program touches.
+/// Returns the number of blocks of scratch memory up to the last one that a program accesses.
 pub fn used_scratch(p: &RankProgram) -> u32 {
     let steps = p.steps.iter().flat_map(|s| [Some(s.a), s.b, s.to].map(|place| (place, s.len)));
     let arrivals = p.arrivals.iter().map(|a| (Some(a.place), a.len));
@@ -216,7 +216,7 @@ fn runs_in_place(programs: &[RankProgram], events: &[Vec<Event>], c: &Collective
     }
     let in_place = |rank: u32| in_place(&programs[rank as usize], c, rank);
     let failed = AtomicBool::new(false);
-    // None if the order does not have the waits that are added.
+    // Returns `None` if the order of events does not satisfy the added waits.
     let check = |&rank: &u32| -> Option<bool> {
         let events = &events[rank as usize];
         let aliased = if failed.load(Relaxed) { None } else { in_place(rank) };
@@ -239,7 +239,7 @@ fn runs_in_place(programs: &[RankProgram], events: &[Vec<Event>], c: &Collective
     })
 }
 
-/// Returns whether each event of a rank is after those for which the program waits.
+/// Returns whether each event of a rank follows the events that the program makes it wait for.
 fn has_waits(events: &[Event], p: &RankProgram) -> bool {
     let (mut steps, mut departures) = (vec![false; p.steps.len()], vec![false; p.departures.len()]);
     events.iter().all(|&event| {
@@ -265,7 +265,7 @@ fn has_waits(events: &[Event], p: &RankProgram) -> bool {
 /// Checks that no number is outside its table or buffer.
 ///
 /// # Errors
-/// The rank whose program has such a number.
+/// Returns an error that names the rank, if its program has such a number.
 pub fn bounds(p: &RankProgram, c: &Collective, blocking: Blocking, rank: u32) -> Result<(), Unsound> {
     if blocking == Blocking::Any && !serves_whole_vectors(c.kind) {
         return Err(Unsound::Claim { what: "to serve any count, which needs whole vectors" });
@@ -276,7 +276,7 @@ pub fn bounds(p: &RankProgram, c: &Collective, blocking: Blocking, rank: u32) ->
             Place::Out(start) => (start, c.output_len(rank)),
             Place::Tmp(start) => (start, p.scratch_blocks),
         };
-        // If blocks are cut off with the vector, a block of the user's buffers must be at the place of its input block.
+        // If blocks are cut off with the vector, a block in a user's buffer must be at the position of its input block.
         let aligned = match (blocking, place) {
             (Blocking::Equal, _) => align == 0,
             (Blocking::Any, Place::Tmp(_)) => u64::from(align) + u64::from(len) <= u64::from(c.elements),

@@ -1,8 +1,8 @@
-//! Converts programs to a schedule, so that the proof of schedules covers them: order, completeness and repeatability.
+//! Converts programs to a schedule, so that the proof of schedules applies to them: order, completeness, repeatability.
 //!
-//! A message becomes a stream. One instruction pushes it directly after the step that sends it, and one pops it
-//! directly before the step that consumes it. Both moments are within the time in which the message may be read or
-//! written; [`super::windows`] checks that nothing else touches its place in that time.
+//! A message becomes a stream. One instruction pushes it directly after the step that sends it, and one instruction
+//! pops it directly before the step that consumes it. Both times are within the period in which the library may read or
+//! write the message; [`super::windows`] checks that nothing else accesses its memory in that period.
 
 use unisono_base::{InstrId, NodeId, StreamId};
 use unisono_collective::Collective;
@@ -22,18 +22,18 @@ fn operand(place: Place) -> Operand {
 }
 
 struct Raised {
-    /// The last instruction of each step.
+    /// Last instruction of each step.
     steps: Vec<InstrId>,
-    /// The push of each departure.
+    /// Instruction that pushes each departure.
     departures: Vec<InstrId>,
-    /// The instructions that wait, each with its rows of waits.
+    /// Instructions that wait, each with its rows of waits.
     waits: Vec<(InstrId, std::ops::Range<u32>)>,
 }
 
-/// Returns the schedule of programs with these messages.
+/// Returns the schedule that is equivalent to programs with these messages.
 ///
 /// # Errors
-/// More rows than a schedule can have.
+/// Returns an error if there are more rows than a schedule can have.
 pub fn raise(programs: &[RankProgram], c: &Collective, messages: &[Message]) -> Result<Schedule, Unsound> {
     let mut b = Builder::new(*c);
     let row = |count: usize| vec![StreamId(0); count];
@@ -105,7 +105,7 @@ impl Raised {
             main = main.or(Some(push));
             last = Some(push);
         }
-        // A step that neither writes nor sends keeps its place in the lane.
+        // A step that neither writes nor sends becomes a copy to unused memory, which keeps its position in the lane.
         let last = last.unwrap_or_else(|| {
             let nowhere = b.scratch(node, step.len);
             b.combine(node, lane, step.len, &[operand(step.a)], &[Operand::Tmp(nowhere)])

@@ -1,8 +1,8 @@
-//! The program of one rank under construction.
+//! The program of one rank while it is built.
 //!
-//! Each step, receive and send records the memory that it touches, and waits for earlier accesses that clash with it.
-//! Lanes grow side by side, so accesses and waits name a lane and a row; [`Rank::finish`] numbers the steps of all
-//! lanes.
+//! Each step, receive and send records the memory that it accesses, and waits for earlier accesses that clash with it.
+//! Steps of several lanes are added alternately, so accesses and waits name a lane and a row; [`Rank::finish`] numbers
+//! the steps of all lanes.
 
 use unisono_base::{InstrId, LaneId, NodeId};
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::schedule::Schedule;
 
-/// The first instruction that touches a block, its lane, and whether other lanes touch the block too.
+/// First instruction that accesses a block, its lane, and whether other lanes access the block too.
 #[derive(Clone, Copy)]
 pub struct First {
     pub lane: u32,
@@ -21,10 +21,10 @@ pub struct First {
     pub shared: bool,
 }
 
-/// An access to memory, before steps of all lanes are numbered.
+/// An access to memory, before the steps of all lanes are numbered.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Access {
-    /// Lane and row.
+    /// A step, by its lane and its row in the lane.
     Step(u32, u32),
     /// A received message, by the lane and row of the step that consumes it.
     Arrival(u32, u32),
@@ -32,40 +32,40 @@ pub enum Access {
     Departure(u32),
 }
 
-/// A wait as in [`Wait`], before steps of all lanes are numbered.
+/// A wait as in [`Wait`], before the steps of all lanes are numbered.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Await {
     Step(u32, u32),
     Departure(u32),
 }
 
-/// The rows of one lane so far.
+/// Rows that one lane has so far.
 #[derive(Default)]
 pub struct LaneBuild {
     pub steps: Vec<Step>,
     pub arrivals: Vec<Arrival>,
-    /// The first block of each landing slot.
+    /// First block of each slot for arriving messages.
     pub slots: Vec<u32>,
     pub next_slot: u32,
-    /// The number of slots, at least as many as one instruction needs.
+    /// Number of slots that the lane may have, at least as many as one instruction needs.
     pub most_slots: u32,
     pub staging: Option<u32>,
-    /// The blocks of the longest instruction.
+    /// Number of blocks of the longest instruction.
     pub largest: u32,
 }
 
-/// The rows so far, and the latest accesses to memory.
+/// Rows of a rank so far, and the latest accesses to its memory.
 pub struct Rank {
     pub first_lane: u32,
     pub scratch: u32,
     pub lanes: Vec<LaneBuild>,
     pub departures: Vec<Departure>,
     pub waits: Vec<Await>,
-    /// The accesses to `out` and `tmp` so far.
+    /// Latest accesses to the blocks of `out` and of `tmp`.
     pub touches: [Touches<Access>; 2],
-    /// The first instructions that touch `out` and `tmp`.
+    /// First instruction that accesses each block of `out` and of `tmp`.
     pub first: [Runs<First>; 2],
-    /// For each block of `out` and `tmp`, the input block in it minus its own index.
+    /// For each block of `out` and `tmp`: the index of the input block that it holds, minus its own index.
     pub shift: [Runs<i64>; 2],
 }
 
@@ -77,7 +77,8 @@ pub struct Sum {
 }
 
 impl Rank {
-    /// Creates a rank without steps, whose lanes have at least `slots` landing slots.
+    /// Creates a rank without steps; its lanes may have `slots` slots for messages, or more if an instruction needs
+    /// them.
     pub fn new(schedule: &Schedule, node: NodeId, slots: u32) -> Self {
         let lanes = schedule.lanes(node);
         let mut first: [Runs<First>; 2] = Default::default();
@@ -121,20 +122,20 @@ impl Rank {
         Ok(start)
     }
 
-    /// Adds a wait to the rows from `first`, unless it is among them.
+    /// Adds a wait to the rows from `first` on, unless these contain it.
     pub fn wait(&mut self, first: usize, wait: Await) {
         if !self.waits[first..].contains(&wait) {
             self.waits.push(wait);
         }
     }
 
-    /// Records that a message is written at `place`, and adds the waits before its receive is posted.
+    /// Records that a message is received at `place`, and adds the waits before its receive is posted.
     pub fn lands(&mut self, place: Place, len: u32, access: Access, first_wait: usize) {
         let mut found = Vec::new();
         let (buffer, span) = region(place, len);
         self.touches[buffer - 1].write(span, access, |earlier| found.push(earlier));
         for earlier in found {
-            // Receives are posted ahead of their lane, so they wait for steps of their own lane too.
+            // Receives are posted ahead of their lane's steps, so they wait for steps of their own lane too.
             let wait = match earlier {
                 Access::Step(lane, row) | Access::Arrival(lane, row) => Await::Step(lane, row),
                 Access::Departure(departure) => Await::Departure(departure),
@@ -160,7 +161,7 @@ impl Rank {
                 Access::Step(other, earlier) | Access::Arrival(other, earlier) if other != lane => {
                     self.wait(first_wait, Await::Step(other, earlier));
                 }
-                // The access precedes it in its own lane, or is a message that it consumes.
+                // The access precedes the step in its own lane, or is a message that the step consumes.
                 Access::Step(..) | Access::Arrival(..) => {}
                 Access::Departure(departure) => self.wait(first_wait, Await::Departure(departure)),
             }
@@ -183,8 +184,7 @@ impl Rank {
         self.lanes[part.lane as usize].steps.push(step);
     }
 
-    /// Returns the finished program: numbers the steps of all lanes, and clears alignments unless all parts are
-    /// aligned.
+    /// Returns the finished program, with the steps of all lanes numbered, and without alignments unless `aligned`.
     pub fn finish(mut self, aligned: bool) -> RankProgram {
         let mut program = RankProgram { scratch_blocks: self.scratch, ..RankProgram::default() };
         let mut first_step = Vec::new();
@@ -220,7 +220,7 @@ impl Rank {
     }
 }
 
-/// One part of an instruction on its node.
+/// One part of an instruction: its lane, its length, and its alignment, both in blocks.
 pub struct LanePiece {
     pub lane: u32,
     pub len: u32,

@@ -1,8 +1,8 @@
-//! Accesses to memory that clash: two that overlap, at least one of which writes.
+//! Accesses to memory that clash: two accesses that overlap, at least one of which writes.
 //!
-//! Accesses are added in an order in which the program may run. Each is compared only with the latest ones at its
-//! place: the last write and, for a write, the reads since. If all these pairs are ordered, all pairs are, because each
-//! access was compared with its predecessors in turn.
+//! Accesses are added in an order in which the program may run. Each is compared only with the latest accesses to the
+//! same blocks: the last write and, for a write, the reads since that write. If all of these pairs are ordered, all
+//! clashing pairs are, because each access was compared with its predecessors in turn.
 
 use unisono_base::Span;
 
@@ -14,7 +14,7 @@ struct Touch<A> {
     reads: Vec<A>,
 }
 
-/// The latest accesses of one buffer.
+/// Latest accesses to the blocks of one buffer.
 pub struct Touches<A>(Runs<Touch<A>>);
 
 impl<A> Default for Touches<A> {
@@ -24,7 +24,7 @@ impl<A> Default for Touches<A> {
 }
 
 impl<A: Copy + PartialEq> Touches<A> {
-    /// Adds a read, and calls `clash` with the writes that precede it.
+    /// Adds a read, and calls `clash` with the latest writes to its blocks.
     pub fn read(&mut self, span: Span, by: A, mut clash: impl FnMut(A)) {
         let empty = || Touch { write: None, reads: Vec::new() };
         self.0.update(span, empty, |touch| {
@@ -35,7 +35,7 @@ impl<A: Copy + PartialEq> Touches<A> {
         });
     }
 
-    /// Adds a write, and calls `clash` with the reads and writes that precede it.
+    /// Adds a write, and calls `clash` with the latest write to its blocks and the reads since then.
     pub fn write(&mut self, span: Span, by: A, mut clash: impl FnMut(A)) {
         if let Some(touch) = self.0.exactly(span) {
             touch.write.replace(by).into_iter().for_each(&mut clash);
@@ -50,7 +50,7 @@ impl<A: Copy + PartialEq> Touches<A> {
     }
 }
 
-/// Returns the buffer (0 `in`, 1 `out`, 2 `tmp`) and the blocks of a place.
+/// Returns the buffer (0 `in`, 1 `out`, 2 `tmp`) and the blocks that a place covers.
 pub fn region(place: Place, len: u32) -> (usize, Span) {
     match place {
         Place::In(start) => (0, Span::new(start, len)),

@@ -1,17 +1,18 @@
-//! Checks the memory of one rank: accesses that overlap, if one of them writes, must be ordered by the rank's own lanes
-//! and waits.
+//! Checks the memory of one rank: overlapping accesses, at least one of which writes, must be ordered by the rank's own
+//! lanes and waits.
 //!
-//! A step touches its places while it runs. A message may be written at any moment between the posting of its receive
-//! and the step that consumes it. A message may be read from its place at any moment between the step that sends it and
-//! the end of the send. A later access is ordered after
+//! A step accesses its places while it runs. The library may write an arriving message at any time between the posting
+//! of its receive and the step that consumes it. It may read a departing message at any time between the step that
+//! sends it and the end of the send. A later access is ordered after
 //!
-//! * a step, if that step comes before it;
-//! * an arrival, if the step that consumes it comes before it, or is the access itself;
-//! * a departure, if a step or receive that waits for its end comes before it, or is the access itself.
+//! * a step, if this step comes before the access;
+//! * an arrival, if the step that consumes it comes before the access, or is the access itself;
+//! * a departure, if a step or receive that waits for the end of the send comes before the access, or is the access
+//!   itself.
 //!
-//! *Comes before* is the closure of lanes (steps in order, receives posted in order), waits, and receives before the
-//! steps that consume them. Messages between ranks are not used, so the result does not depend on the progress of other
-//! ranks.
+//! *Comes before* is the transitive closure of: lanes (steps in order, receives posted in order), waits, and receives
+//! before the steps that consume them. Messages between ranks are not used, so the result does not depend on the
+//! progress of other ranks.
 
 use unisono_base::{Span, interrupt};
 
@@ -21,7 +22,7 @@ use super::{
     touches::{Touches, region},
 };
 
-/// The most entries in the clocks of one rank.
+/// Greatest number of entries in the clocks of one rank.
 const MOST_ENTRIES: usize = 1 << 27;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -31,7 +32,8 @@ enum Access {
     Departure(u32),
 }
 
-/// The predecessors of each step and each receive: per lane the number of its steps, then of its receives.
+/// Predecessors of each step and each receive. A row has, for each lane, the number of preceding steps, then likewise
+/// of preceding receives.
 struct Clocks {
     lanes: usize,
     steps: usize,
@@ -113,11 +115,11 @@ impl Clocks {
     }
 }
 
-/// Checks one rank. `events` is an order in which its events may happen. With `offset` the input is in the output from
-/// that block on, and must be read before it is overwritten.
+/// Checks one rank. `events` is an order in which its events may happen. If `offset` is given, the input is in the
+/// output from this block on, and must be read before it is overwritten.
 ///
 /// # Errors
-/// Two accesses that are not ordered.
+/// Returns an error if two clashing accesses are not ordered.
 pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) -> Result<(), Unsound> {
     let mut producers = vec![0u32; p.departures.len()];
     let mut consumers = vec![0u32; p.arrivals.len()];
@@ -126,7 +128,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
         step.arrivals.clone().for_each(|a| consumers[a as usize] = s);
     }
     let clocks = Clocks::new(p, rank, events, &producers)?;
-    // The steps and receives that wait for the end of each departure; receives are numbered after steps.
+    // Steps and receives that wait for the end of each departure; receives are numbered after all steps.
     let mut waiters: Vec<(u32, usize)> = Vec::new();
     let step_waits = p.steps.iter().map(|s| &s.waits);
     for (row, waits) in step_waits.chain(p.arrivals.iter().map(|a| &a.waits)).enumerate() {
@@ -161,7 +163,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
             }
         }
     };
-    // The places of a step; with `offset` the input is a part of the output.
+    // Memory of a place; if `offset` is given, the input is a range of the output.
     let place = |place: Place, len: u32| match (region(place, len), offset) {
         ((0, span), Some(offset)) => {
             let start = u64::from(span.start) + u64::from(offset);
@@ -191,7 +193,7 @@ pub fn check(p: &RankProgram, rank: u32, events: &[Event], offset: Option<u32>) 
                 if step.to.is_some() {
                     for source in [Some(step.a), step.b].into_iter().flatten() {
                         let (buffer, span) = place(source, step.len)?;
-                        // If both begin at one place, each element is read before it is written.
+                        // If source and target begin at the same place, each element is read before it is written.
                         if to.is_some_and(|(b, t)| b == buffer && t != span && t.overlaps(span)) {
                             return Err(Unsound::Shifted { rank, step: s });
                         }

@@ -1,4 +1,4 @@
-//! A line of the text form as a cursor, and the error that names the line.
+//! A line of the text form as a cursor, and the error that names the line's number.
 
 use std::str::FromStr;
 
@@ -9,17 +9,17 @@ pub struct ParseError {
     pub message: String,
 }
 
-/// One line without its comment, as a cursor over its characters.
+/// One line without its comment, read from left to right.
 pub struct Line<'a> {
     pub number: usize,
     rest: &'a str,
-    /// True if white space is required at each space of a token and forbidden elsewhere.
+    /// True if white space is required where a token has a space, and forbidden elsewhere.
     exact: bool,
 }
 
-/// The most digits of a number, including leading zeros.
+/// Greatest number of digits of a number, including leading zeros.
 const MOST_DIGITS: usize = 10;
-/// The white space of a schedule; a carriage return is allowed only at line ends.
+/// White space of a schedule; a carriage return is allowed only at line ends.
 const BLANKS: [char; 2] = [' ', '\t'];
 
 impl<'a> Line<'a> {
@@ -29,7 +29,7 @@ impl<'a> Line<'a> {
         Self { number, rest: code.trim(), exact: false }
     }
 
-    /// Returns a line of the schedule itself, whose white space is fixed so that all readers agree on it.
+    /// Returns a line of the schedule itself, where white space is fixed so that all readers agree.
     pub(super) fn exact(number: usize, text: &'a str) -> Result<Self, ParseError> {
         let code = text.split_once(';').map_or(text, |(code, _)| code);
         let line = Self { number, rest: code.trim_matches(BLANKS), exact: true };
@@ -63,8 +63,8 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// Consumes `token` if it is next. On a line of a section, also consumes white space after it; on an exact line,
-    /// each space of the token stands for any white space.
+    /// Consumes `token` if it is next. On a line of a section, also consumes white space after the token; on an exact
+    /// line, each space of the token matches one or more blanks.
     pub fn take(&mut self, token: &str) -> bool {
         let mut rest = self.rest;
         for (n, word) in token.split(' ').enumerate() {
@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
         if self.take(token) { Ok(()) } else { Err(self.expected(&format!("'{token}'"))) }
     }
 
-    /// Returns the next word, up to white space or one of `:,=`.
+    /// Returns the next word, which ends at white space or one of `:,=`.
     pub fn word(&mut self, what: &str) -> Result<&'a str, ParseError> {
         let end = self.rest.find(|c: char| c.is_whitespace() || ":,=".contains(c)).unwrap_or(self.rest.len());
         if end == 0 {

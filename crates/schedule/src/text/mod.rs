@@ -18,8 +18,8 @@
 //! ```
 //!
 //! An instruction whose operands are all streams states its length: `i4: s1 -> s2 len=8`. Ids count from 0 in the order
-//! of the file; nodes are in ascending order. `;` starts a comment. Sections `machine` and `placement` may follow; they
-//! belong to a placed schedule, whose reader parses them.
+//! of the file; nodes are in ascending order. `;` starts a comment. Sections `machine` and `placement` may follow; the
+//! reader of a placed schedule parses them.
 
 mod line;
 mod parse;

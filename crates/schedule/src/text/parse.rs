@@ -1,4 +1,4 @@
-//! Reads the text form. Every error names its line, the text found and the accepted text.
+//! Reads the text form. Every error names its line, the text found and the text accepted.
 
 use unisono_base::{InstrId, NodeId, StreamId};
 use unisono_collective::Collective;
@@ -10,10 +10,10 @@ use crate::{
 
 use super::line::{Line, ParseError};
 
-/// The text after the schedule: sections of a placed schedule.
+/// Text after the schedule: the sections of a placed schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tail<'a> {
-    /// The number of the first line of `text`, counted from 1.
+    /// Number of the first line of `text`, counted from 1 at the start of the file.
     pub line: usize,
     pub text: &'a str,
 }
@@ -21,7 +21,7 @@ pub struct Tail<'a> {
 /// Reads one schedule, and returns the text that follows it.
 ///
 /// # Errors
-/// The first line that does not fit the grammar of [`crate::text`].
+/// Returns an error for the first line that does not fit the grammar of [`crate::text`].
 pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
     check_characters(text)?;
     let (body, tail) = split(text);
@@ -54,8 +54,8 @@ pub fn parse(text: &str) -> Result<(Schedule, Option<Tail<'_>>), ParseError> {
     Ok((schedule, tail))
 }
 
-/// Refuses control characters, also in comments and sections, so that all readers split the text into the same lines:
-/// only tabs and line ends, `\n` or `\r\n`, are accepted.
+/// Rejects control characters, also in comments and sections, so that all readers split the text into the same lines.
+/// Only tabs and the line ends `\n` and `\r\n` are accepted.
 fn check_characters(text: &str) -> Result<(), ParseError> {
     let is_wrong = |at: usize, c: char| match c {
         '\n' | '\t' => false,
@@ -67,7 +67,7 @@ fn check_characters(text: &str) -> Result<(), ParseError> {
     Err(ParseError { line: text[..at].matches('\n').count() + 1, message })
 }
 
-/// Cuts the text before the first line that starts a `machine` or `placement` section.
+/// Splits the text before the first line that starts a `machine` or `placement` section.
 fn split(text: &str) -> (&str, Option<Tail<'_>>) {
     let mut at = 0;
     for (n, line) in text.split_inclusive('\n').enumerate() {
@@ -99,7 +99,7 @@ fn parse_collective(line: &mut Line<'_>) -> Result<Collective, ParseError> {
 struct Reader {
     builder: Builder,
     phases: Vec<String>,
-    /// The node whose instructions are being read, with its current lane.
+    /// Node whose instructions are being read, with its current lane.
     node: Option<(NodeId, u32)>,
     ranks: u32,
     instrs: u32,

@@ -1,4 +1,4 @@
-//! Prints a schedule.
+//! Prints a schedule in the text form.
 
 use std::fmt::{self, Write};
 
@@ -6,10 +6,10 @@ use unisono_base::{InstrId, LaneId, NodeId};
 
 use crate::schedule::{Operand, Schedule};
 
-/// Writes the text form.
+/// Writes a schedule in the text form.
 ///
 /// # Errors
-/// Those of the writer.
+/// Returns the errors of the writer.
 pub fn print(schedule: &Schedule, to: &mut impl Write) -> fmt::Result {
     let c = schedule.collective();
     writeln!(to, "unisono-schedule 1")?;
@@ -88,7 +88,7 @@ fn print_instr(schedule: &Schedule, id: InstrId, to: &mut impl Write) -> fmt::Re
     writeln!(to)
 }
 
-/// Prints an operand and returns whether it is a slice, which implies the length.
+/// Prints an operand, and returns whether it is a slice, which implies the instruction's length.
 fn print_operand(operand: Operand, len: u32, to: &mut impl Write) -> Result<bool, fmt::Error> {
     let Some((buffer, span)) = operand.slice(len) else {
         if let Operand::Stream(s) = operand {

@@ -1,14 +1,14 @@
-//! The limits of memory and steps of one proof.
+//! The memory and steps that one proof may use.
 //!
 //! A short schedule can have very large contents: thirty copies, each of twice the length, make a billion segments. So
-//! the contents are counted while they grow. A schedule of at most [`SHORT`] instructions, as in files under a
+//! the proof counts its memory while contents grow. A schedule of at most [`SHORT`] instructions, as in files below one
 //! megabyte, gets 0.67 GB of contents and about half a minute; longer schedules get the limits of the process.
 
 use unisono_base::limits;
 
-/// The most instructions of a short schedule.
+/// Greatest number of instructions of a short schedule.
 const SHORT: usize = 1 << 16;
-/// The limits of a short schedule, in units of 8 bytes and in steps of about 3 ns.
+/// Limit of a short schedule in units of 8 bytes; [`SHORT_STEPS`] is its limit in steps of about 3 ns.
 const SHORT_UNITS: u64 = 10 << 23;
 const SHORT_STEPS: u64 = 1 << 33;
 
@@ -30,7 +30,7 @@ impl Allowance {
         Self { units, steps, instructions, short }
     }
 
-    /// Consumes units of 8 bytes and steps, and returns whether enough were left.
+    /// Consumes `units` of 8 bytes and `steps`; returns whether enough were left.
     #[inline]
     #[must_use]
     pub fn take(&mut self, units: u64, steps: u64) -> bool {
@@ -49,7 +49,7 @@ impl Allowance {
         self.units = self.units.saturating_add(units);
     }
 
-    /// Returns the number of segments, of two units each, that may still be created.
+    /// Returns the number of segments, two units each, that may still be created.
     #[inline]
     pub fn segments(&self) -> usize {
         usize::try_from(self.units / 2).unwrap_or(usize::MAX)

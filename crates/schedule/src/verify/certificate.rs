@@ -2,10 +2,11 @@
 //! instructions. `docs/certificates.md` defines the format and the rules, and `python/unisono/certificate_checker.py`
 //! is such a program.
 //!
-//! A certificate has a topological order of all instructions and facts. A fact states "I is over when J starts" or "I
+//! A certificate has a topological order of all instructions, and facts. A fact states "I is over when J starts" or "I
 //! is over when J ends"; it follows from a direct predecessor of J and from an earlier fact by the rules of
-//! [`super::clock`]. Two lanes of a node may touch one slice only if a fact orders them, and facts are written for
-//! exactly the pairs that need one. Contents need no evidence: with a given order they are computed without a search.
+//! [`super::clock`]. Two lanes of a node may access the same slice only if a fact orders the accesses, and facts are
+//! written for exactly the pairs that need one. Contents need no evidence: with a given order they are computed without
+//! a search.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -21,14 +22,14 @@ use crate::{
     schedule::Schedule,
 };
 
-/// The number of characters after which a line of the order ends.
+/// Number of characters after which a line of the order ends.
 const LINE: usize = 100;
 
-/// Writes the certificate of a schedule whose proof holds, with the properties of its bits; `digest` is the SHA-256 of
-/// the text form, in hexadecimal.
+/// Writes the certificate of a schedule whose proof holds, with the bitwise properties `bits`; `digest` is the SHA-256
+/// of the schedule's text form, in hexadecimal.
 ///
 /// # Errors
-/// The schedule is not well-formed, can deadlock, or has a race. Contents are not examined.
+/// Returns an error if the schedule is not well-formed, can deadlock, or has a race. Contents are not examined.
 pub fn certificate(schedule: &Schedule, bits: &[&str], digest: &str) -> Result<String, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
@@ -50,31 +51,31 @@ pub fn certificate(schedule: &Schedule, bits: &[&str], digest: &str) -> Result<S
 /// A statement that `of` completes before the start or the end of `at`.
 struct Fact {
     at: InstrId,
-    /// The direct predecessor of `at` from which the fact follows.
+    /// Direct predecessor of `at` from which the fact follows.
     via: InstrId,
     reason: Reason,
     of: InstrId,
 }
 
-/// The completed instruction at the predecessor of a fact.
+/// Instruction that is known to be over at the predecessor of a fact.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Reason {
     /// The predecessor itself, at its end.
     End,
-    /// The instruction before the predecessor in its lane, at the predecessor's start.
+    /// Instruction before the predecessor in its lane, at the predecessor's start.
     Start,
-    /// The instruction of this fact, which is about the predecessor or an earlier instruction of its lane.
+    /// Instruction `of` an earlier fact, whose `at` is the predecessor or an earlier instruction of its lane.
     Fact(u32),
 }
 
-/// The moment of an instruction by which `of` is over.
+/// Time of an instruction, its start or its end, by which `of` is over.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Over {
     AtEnd,
     AtStart,
 }
 
-/// Returns the index of a search state in tables with two rows per instruction.
+/// Returns the index of a search state in tables with two rows for each instruction.
 fn state(id: InstrId, over: Over) -> usize {
     2 * id.index() + usize::from(over == Over::AtStart)
 }
@@ -83,13 +84,15 @@ struct Evidence<'a> {
     schedule: &'a Schedule,
     flow: &'a Flow,
     dependents: Dependents,
-    /// The position of each instruction in the order.
+    /// Position of each instruction in the order.
     rank: Vec<u32>,
     facts: Vec<Fact>,
     numbers: FxHashMap<(InstrId, InstrId, Reason), u32>,
-    /// For lanes (first, second): the latest instruction of the second that is over before the next one of the first.
+    /// For a pair (first lane, second lane): the latest instruction of the second lane that is over before the next one
+    /// of the first lane.
     known: FxHashMap<(LaneId, LaneId), InstrId>,
-    /// For each state: the last search that reached it, the state before it, and whether a lane leads from there to it.
+    /// For each state, the last search that reached it; `before` is the state before it, and true if a lane connects
+    /// both.
     reached: Vec<u32>,
     before: Vec<(u32, bool)>,
     search: u32,
@@ -151,9 +154,9 @@ impl<'a> Evidence<'a> {
         *known = over.max(*known);
     }
 
-    /// Finds facts that imply the completion of `earlier` before the start of `later`.
+    /// Finds facts that imply that `earlier` is over before the start of `later`.
     fn explain(&mut self, earlier: InstrId, later: InstrId) -> bool {
-        // Most orders result from the node alone, and the search within one node is short.
+        // Most orders follow from the node alone, and the search within one node is short.
         match self.find(earlier, later, false).or_else(|| self.find(earlier, later, true)) {
             Some(last) => {
                 self.keep(earlier, last);
@@ -163,7 +166,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Searches from the end of `earlier` for a state in the lane of `later` that precedes its start.
+    /// Searches, from the end of `earlier`, for a state in the lane of `later` that precedes or equals its start.
     fn find(&mut self, earlier: InstrId, later: InstrId, streams: bool) -> Option<usize> {
         let (schedule, flow) = (self.schedule, self.flow);
         self.reached.resize(2 * self.rank.len(), 0);
@@ -206,7 +209,7 @@ impl<'a> Evidence<'a> {
         None
     }
 
-    /// Converts the path to a state into facts.
+    /// Converts the path from `earlier` to the state `last` into facts.
     fn keep(&mut self, earlier: InstrId, last: usize) {
         let lane = self.flow.lane_of(earlier);
         let mut hops = Vec::new();
@@ -238,7 +241,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Returns the moment of `at` by which an instruction is over, if it is over at `over` of `via`.
+    /// Returns the time of `at` by which an instruction is over, if this instruction is over at time `over` of `via`.
     fn level(&self, via: InstrId, at: InstrId, over: Over) -> Option<Over> {
         if self.schedule.after(at).iter().any(|d| d.1 == via) {
             return Some(Over::AtStart);
@@ -252,7 +255,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Returns the moment that a stream implies, from an instruction that pushes a span to one that pops some of it.
+/// Returns the time that a stream implies for the instruction that pops, from time `over` of the one that pushes.
 fn across(pushed: Span, popped: Span, over: Over) -> Option<Over> {
     let last = u64::from(popped.start) + 1 >= pushed.end();
     if last || over == Over::AtStart && popped.start >= pushed.start {
@@ -264,8 +267,8 @@ fn across(pushed: Span, popped: Span, over: Over) -> Option<Over> {
     }
 }
 
-/// The accesses to a buffer so far: disjoint intervals by their start, each with its end and with the latest read and
-/// write of each lane.
+/// Accesses to a buffer so far: disjoint intervals by their start, each with its end and with the latest read and the
+/// latest write of each lane.
 #[derive(Default)]
 struct Touched(BTreeMap<u64, (u64, Vec<Touch>)>);
 
@@ -277,7 +280,7 @@ struct Touch {
 }
 
 impl Touched {
-    /// Adds an access, and returns the latest earlier one of each other lane that clashes with it.
+    /// Adds an access, and returns, for each other lane, its latest earlier access that clashes.
     fn touch(&mut self, lane: LaneId, id: InstrId, span: Span, writes: bool) -> Vec<InstrId> {
         let (start, end) = (u64::from(span.start), span.end());
         self.cut(start);
@@ -304,7 +307,7 @@ impl Touched {
         latest.into_values().collect()
     }
 
-    /// Cuts the interval that contains `at` in two, the second of which starts there.
+    /// Cuts the interval that contains `at` in two; the second one starts at `at`.
     fn cut(&mut self, at: u64) {
         if let Some((_, (end, touches))) = self.0.range_mut(..at).next_back()
             && *end > at
@@ -325,7 +328,7 @@ fn note(touches: &mut Vec<Touch>, lane: LaneId, id: InstrId, writes: bool) {
 
 fn print(evidence: &Evidence<'_>, order: &[InstrId], bits: &[&str], digest: &str) -> String {
     let facts = &evidence.facts;
-    // Facts are numbered as they are printed: by the position of their instruction in the order.
+    // Facts are numbered in the order in which they are printed: by the position of their instruction `at`.
     let mut printed: Vec<u32> = (0..facts.len() as u32).collect();
     printed.sort_by_key(|&n| evidence.rank[facts[n as usize].at.index()]);
     let mut number = vec![0; facts.len()];

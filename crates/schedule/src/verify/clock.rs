@@ -1,18 +1,17 @@
-//! Clocks of lanes, pushed forward through a topological order: the instructions that are over when an instruction
-//! starts.
+//! Clocks of lanes, propagated through a topological order: the instructions that are over when an instruction starts.
 //!
-//! An instruction touches memory from its start to its completion, at any granularity. `J` is ordered after `I` if the
-//! completion of `I` precedes the start of `J`. This follows from two rules, closed under each other. An instruction is
-//! `done` with respect to `I` if its end comes after the completion of `I`, and `whole` if its start does:
+//! An instruction accesses memory from its start to its completion, at any granularity. `J` is ordered after `I` if the
+//! completion of `I` precedes the start of `J`. This follows from the closure of two rules. An instruction is `done`
+//! with respect to `I` if its end comes after the completion of `I`, and `whole` if its start does:
 //!
-//! * the next instruction of a lane after a done one, and an instruction that waits for a done one, is whole;
-//! * an instruction that pops the last element of a done instruction's push, or any element of a whole one, is done. It
-//!   is whole if such an element is the first that it pops of the stream.
+//! * the next instruction of a lane after a done one, and an instruction that waits for a done one, are whole;
+//! * an instruction that pops the last element that a done instruction pushes, or any element that a whole one pushes,
+//!   is done. It is whole if this element is the first that it pops from the stream.
 //!
-//! A lane runs in order, so the instructions of a lane before `J` are all instructions up to one of them: the lane's
-//! clock at `J`. There is one clock for the start of `J` (`whole`) and one for its end (`done`). A sweep propagates the
-//! clocks of [`LANES`] lanes at once to all instructions that they reach, and stores only those of its front. The idea
-//! of the clocks: Mattern, "Virtual Time and Global States of Distributed Systems" (1989).
+//! A lane runs in order, so the instructions of a lane that are over before `J` are all instructions up to one of them:
+//! the lane's clock at `J`. Each lane has one clock for the start of `J` (`whole`) and one for its end (`done`). A
+//! sweep propagates the clocks of [`LANES`] lanes at once to all instructions that they reach, and stores only the
+//! clocks of its front. See Mattern, "Virtual Time and Global States of Distributed Systems" (1989).
 
 use unisono_base::{InstrId, LaneId, interrupt};
 
@@ -23,33 +22,33 @@ use crate::{
     schedule::Schedule,
 };
 
-/// The number of lanes whose clocks a sweep propagates.
+/// Number of lanes whose clocks one sweep propagates.
 pub const LANES: usize = 128;
 
-/// Two accesses that clash, the earlier one in the topological order first.
+/// Two accesses that clash; `earlier` is first in the topological order.
 pub struct Clash {
     pub earlier: InstrId,
     pub later: InstrId,
-    /// True if the completion of the earlier one is proved to precede the start of the later one.
+    /// True if the completion of `earlier` is proved to precede the start of `later`.
     pub ordered: bool,
 }
 
 struct Step {
     id: InstrId,
     lane: LaneId,
-    /// The first edge to its direct successors.
+    /// Index of the first edge to its direct successors.
     first_edge: u32,
 }
 
 struct Edge {
-    /// The successor's position in the order.
+    /// Position of the successor in the order.
     to: u32,
-    /// The predecessor's clock that applies at the start of the successor, and at its end.
+    /// The predecessor's clock that holds at the start of the successor; `done` is the one that holds at its end.
     whole: Over,
     done: Over,
 }
 
-/// The clock that an edge passes on: none, that at the start of the predecessor, or that at its end.
+/// Clock that an edge propagates: none, the clock at the start of the predecessor, or the clock at its end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     Nothing,
@@ -57,13 +56,13 @@ enum Over {
     Done,
 }
 
-/// The error of sweeps that exceed the limits of the proof.
+/// Error of a sweep that exceeds the limits of the proof.
 pub struct OverAllowance;
 
 /// Instructions in topological order. Sweeps read them from front to back, so their data is contiguous.
 pub struct Clocks<'a> {
     flow: &'a Flow,
-    /// The first instruction, and the position of each one from there in the order.
+    /// Lowest instruction id; `rank` has the position of each instruction in the order, from `first` on.
     first: usize,
     rank: Vec<u32>,
     steps: Vec<Step>,
@@ -72,8 +71,8 @@ pub struct Clocks<'a> {
 }
 
 impl<'a> Clocks<'a> {
-    /// Creates the clocks of all instructions from `first` on in `order`; `streams` selects whether streams order them
-    /// too.
+    /// Creates the clocks for the instructions in `order`, whose ids are consecutive; `streams` selects whether streams
+    /// order them too.
     pub fn new(
         schedule: &'a Schedule,
         flow: &'a Flow,
@@ -130,7 +129,7 @@ impl<'a> Clocks<'a> {
         self.rank[id.index() - self.first]
     }
 
-    /// Sets which clashes are ordered. The earlier accesses must be in at most [`LANES`] lanes.
+    /// Sets `ordered` of each clash. The earlier accesses must be in at most [`LANES`] lanes.
     pub fn settle(&mut self, clashes: &mut [Clash], allowance: &mut Allowance) -> Result<(), OverAllowance> {
         clashes.sort_unstable_by_key(|c| (self.rank(c.later), c.earlier));
         let Some(last) = clashes.last().map(|c| self.rank(c.later)) else { return Ok(()) };
@@ -173,7 +172,7 @@ impl<'a> Clocks<'a> {
                 }
             }
         }
-        // The front is empty in either case, so another sweep may follow.
+        // The front is empty in both cases, so another sweep may follow.
         if over { Err(OverAllowance) } else { Ok(()) }
     }
 }
@@ -182,14 +181,14 @@ fn raise(clock: &mut [u32], to: &[u32]) {
     clock.iter_mut().zip(to).for_each(|(mine, &other)| *mine = other.max(*mine));
 }
 
-/// The instructions that were reached and not visited yet, by their position, each with its clock.
+/// Instructions that were reached and not visited yet, by their position, each with its clock.
 struct Front {
-    /// One bit per position, and one bit per word of these.
+    /// One bit for each position; `filled` has one bit for each word of `reached` that is not 0.
     reached: Vec<u64>,
     filled: Vec<u64>,
-    /// All words of `filled` before this one are 0.
+    /// All words of `filled` before this index are 0.
     from: usize,
-    /// The place of each reached position's clock: `width` numbers, `whole` of each lane and then `done`.
+    /// Index of each reached position's clock in `clocks`: `width` numbers, first `whole` of each lane, then `done`.
     slot: Vec<u32>,
     width: usize,
     clocks: Vec<u32>,
@@ -209,14 +208,14 @@ impl Front {
         }
     }
 
-    /// Starts clocks of `lanes` lanes, with nothing reached.
+    /// Starts clocks of `lanes` lanes; no position is reached.
     fn start(&mut self, lanes: usize) {
         self.width = 2 * lanes;
         self.clocks.clear();
         self.free.clear();
     }
 
-    /// Returns the clock of a position, and marks it as reached.
+    /// Returns the clock of a position, and marks the position as reached.
     fn reach(&mut self, rank: u32) -> &mut [u32] {
         let (at, word) = (rank as usize, rank as usize / 64);
         if self.reached[word] >> (at % 64) & 1 == 0 {
@@ -236,7 +235,7 @@ impl Front {
         &mut self.clocks[self.slot[at] as usize * self.width..][..self.width]
     }
 
-    /// Removes the first reached position, and copies its clock to `into`.
+    /// Removes the first reached position and returns it; copies its clock to `into`.
     fn pop(&mut self, into: &mut [u32]) -> Option<u32> {
         let ahead = self.filled[self.from..].iter().position(|&w| w != 0);
         self.from = ahead.map_or(self.filled.len(), |ahead| self.from + ahead);

@@ -1,10 +1,10 @@
 //! Runs a schedule on symbolic contents. Buffers and streams hold segments of equal expression, and each instruction
-//! moves or combines segments, so the cost depends on the number of segments and not of elements.
+//! moves or combines segments, so the cost depends on the number of segments, not of elements.
 //!
 //! Every combination that a collective can require aligns equal input indices (element `i` with element `i`), so a
 //! segment is an expression over ranks and the input index of its first element.
 //!
-//! Any other combination is a fault. It is stored in place of a value, and reported if it reaches a required output.
+//! Any other combination is a fault. The fault is stored as the value, and reported if it reaches a required output.
 
 use unisono_base::{Diagnostics, InstrId, NodeId, Span, StreamId, interrupt, parallel};
 use unisono_collective::{Kind, Required, Source};
@@ -23,10 +23,10 @@ use crate::{
     schedule::{Operand, Schedule},
 };
 
-/// The bytes of the digest that name the results of a schedule.
+/// Number of bytes of the digest that names the results of a schedule.
 const NAME_BYTES: usize = 16;
 
-/// The expressions of a rank's output, ascending.
+/// Expressions of the spans of a rank's output, in ascending order of spans.
 type Classes = Vec<(Span, u32)>;
 
 pub enum Stopped {
@@ -34,25 +34,24 @@ pub enum Stopped {
     OverBudget(Diagnostics),
     /// The proof needs more memory or time than allowed.
     OverAllowance,
-    /// The order ends before the last instruction.
+    /// The order ends before the last instruction, so the schedule has a deadlock.
     NoOrder,
 }
 
 pub enum Fault {
-    /// A contribution of this rank is in both.
+    /// Both expressions contain a contribution of this rank.
     Twice(u32),
     OverBudget,
 }
 
-/// The required contents of an output span: a source that a collective states, or the inputs of listed ranks, each
-/// once.
+/// Required contents of an output span: a source that the collective defines, or the inputs of ranks, each once.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Wanted<'a> {
     Source(Source),
     Ranks(&'a [(u32, u32)]),
 }
 
-/// The required contents of one output span.
+/// Required contents of one output span.
 #[derive(PartialEq)]
 pub struct Demanded<'a> {
     span: Span,
@@ -74,13 +73,13 @@ impl<'a> From<&'a Expected> for Demanded<'a> {
     }
 }
 
-/// The ranks in expressions, in the order in which expressions are created.
+/// Ranks in each expression, added in the order in which expressions are created.
 pub trait Contributions: Sync {
     const METHOD: &'static str;
 
-    /// Adds a combination of two expressions, and returns the units of 8 bytes that it takes.
+    /// Adds a combination of two expressions, and returns its memory in units of 8 bytes.
     fn add(&mut self, a: u32, b: u32) -> Result<u64, Fault>;
-    /// Adds an expression with the ranks of another, and returns the units that it takes.
+    /// Adds an expression with the same ranks as `id`, and returns its memory in units of 8 bytes.
     fn again(&mut self, id: u32) -> Result<u64, Fault>;
     /// Compares an expression with the required contents; the error describes the difference.
     fn judge(&mut self, id: u32, wanted: Wanted<'_>) -> Result<(), String>;
@@ -88,12 +87,12 @@ pub trait Contributions: Sync {
     fn error_probability(&self) -> Option<f64>;
 }
 
-/// A value that is not an expression.
+/// A value that is not a valid expression.
 #[derive(Clone, Copy)]
 enum Wrong {
-    /// The instruction adds a rank to an element a second time.
+    /// The instruction adds the contribution of a rank to an element a second time.
     Twice { instr: InstrId, rank: u32, element: u32 },
-    /// The instruction combines two input elements.
+    /// The instruction combines two different input elements.
     Misaligned { instr: InstrId, elements: (u32, u32) },
 }
 
@@ -109,7 +108,7 @@ struct Machine<'a, C> {
     streams: Vec<Queue>,
     /// For each stream, the number of sinks that have not popped all of it. At 0 its contents are freed.
     waiting_sinks: Vec<u32>,
-    /// Values of at least `END` are rows of this table.
+    /// Faults, and whether each was reported. The value `END + k` is row `k`.
     wrong: Vec<(Wrong, bool)>,
     findings: Diagnostics,
 }
@@ -161,7 +160,7 @@ pub fn run<C: Contributions>(
             if let Some(own @ Rounding::Own(_)) = rounding {
                 machine.mark(&mut left, own.mark())?;
             }
-            // The temporary memory of an instruction.
+            // Accounts for the temporary memory of an instruction.
             machine.spend(2 * most as u64, 0)?;
             for row in sinks {
                 machine.write(node, row, len, &left)?;
@@ -176,8 +175,8 @@ pub fn run<C: Contributions>(
 }
 
 impl<C: Contributions> Machine<'_, C> {
-    /// Replaces `into` by the contents of a source, with places counted from 0; popped elements leave their stream.
-    /// Gaps get no value and are reported here, once.
+    /// Replaces `into` by the contents of a source, with positions counted from 0; popped elements leave their stream.
+    /// Elements without a value get the value [`LOST`] and are reported here, once.
     #[inline]
     fn read(
         &mut self,
@@ -230,14 +229,14 @@ impl<C: Contributions> Machine<'_, C> {
         into.clear();
         let most = self.allowance.segments();
         let (mut l, mut r, mut at) = (0, 0, 0);
-        // Faults of one kind in one instruction are one fault.
+        // Faults of the same type in one instruction are reported as one fault.
         let (mut twice, mut misaligned) = (None, None);
         while l < left.len() && r < right.len() && into.len() <= most {
             let (a, b) = (left[l], right[r]);
             let end = a.end().min(b.end());
             let (x, y) = (a.index.wrapping_add(at - a.start), b.index.wrapping_add(at - b.start));
             let value = if a.value >= END || b.value >= END {
-                // Lost values were reported already, so they take precedence over faults.
+                // Lost values were already reported, so they take precedence over faults.
                 if a.value >= END && (b.value < END || a.value >= b.value) { a.value } else { b.value }
             } else if x != y {
                 let wrong = Wrong::Misaligned { instr: id, elements: (x, y) };
@@ -285,13 +284,13 @@ impl<C: Contributions> Machine<'_, C> {
         self.expressions.add(key).ok_or(Stopped::OverAllowance)
     }
 
-    /// Returns the expression of a combination, or the rank that would be in it twice.
+    /// Returns the expression of a combination, or the rank that the combination would contain twice.
     #[inline]
     fn expression(&mut self, a: u32, b: u32) -> Result<Result<u32, u32>, Stopped> {
         if self.roundings.is_empty() {
             return self.plain(a, b);
         }
-        // (0 + a) + b has the bits of 0 + (a + b): both differ from a + b for two -0 only.
+        // (0 + a) + b has the bits of 0 + (a + b): both differ from a + b only if a and b are -0.
         let zero = Rounding::FromZero.mark();
         let ((a, of_a), (b, of_b)) = (self.expressions.unmarked(a, zero), self.expressions.unmarked(b, zero));
         match self.plain(a, b)? {
@@ -344,7 +343,7 @@ impl<C: Contributions> Machine<'_, C> {
         if self.allowance.take(units, steps) { Ok(()) } else { Err(Stopped::OverAllowance) }
     }
 
-    /// Drops the elements that no sink of a stream will read, after one of them has popped some.
+    /// Frees the elements of a stream that no sink will read, after the sink in row `sink` has popped some.
     #[inline]
     fn popped(&mut self, stream: StreamId, sink: usize) {
         let (queue, popped) = (&mut self.streams[stream.index()], self.passed.popped[sink]);
@@ -399,7 +398,7 @@ impl<C: Contributions> Machine<'_, C> {
             match &first {
                 Some(other) if shared && *other == classes => {}
                 other => {
-                    // A barrier has no results.
+                    // A barrier has no results to compare.
                     repeatable &= !shared || other.is_none() || c.kind == Kind::Barrier;
                     if self.findings.is_empty() && other.is_none() && shared {
                         (name, alike) = self.name_and_compare(name, (rank, &held), &classes, demand);
@@ -421,8 +420,8 @@ impl<C: Contributions> Machine<'_, C> {
         })
     }
 
-    /// Names the results that all ranks must have. Returns the name, and whether all ranks after this one have the same
-    /// contents and the same requirements.
+    /// Names the results that all ranks must have. Returns the name, and true if all later ranks have the same contents
+    /// and the same requirements.
     fn name_and_compare(
         &self,
         name: Name,
@@ -445,8 +444,8 @@ impl<C: Contributions> Machine<'_, C> {
         if self.schedule.instr_count() < LONG { (named(), alike()) } else { parallel::both(named, alike) }
     }
 
-    /// Compares the output of a rank with a requirement, and appends its expressions to `classes`. `alike` are those of
-    /// a rank that holds what is required of all.
+    /// Compares the output of a rank with a requirement, and appends its expressions to `classes`. `alike` are the
+    /// expressions of another rank whose output meets the same requirements.
     fn compare(
         &mut self,
         node: NodeId,
@@ -466,7 +465,7 @@ impl<C: Contributions> Machine<'_, C> {
             let span = Span::new(segment.start, segment.len);
             let wanted = required.input_start + (span.start - required.span.start);
             if segment.value == LOST {
-                // The read of this value was reported.
+                // The read of this value was already reported.
             } else if segment.value >= END {
                 self.report(segment.value);
             } else if segment.index != wanted {
@@ -484,7 +483,7 @@ impl<C: Contributions> Machine<'_, C> {
                     format!("out{span} of rank {rank} must be the input of rank {wanted}; it is 0 plus that, so -0 becomes +0")
                 });
             } else if of_all && alike.get(classes.len()).is_some_and(|other| other.1 == segment.value) {
-                // It was compared on the other rank.
+                // The same expression was already compared for the other rank.
             } else if let Err(why) = self.contributions.judge(segment.value, required.wanted) {
                 self.findings.push("incomplete", Some(node), None, || format!("out{span} of rank {rank} {why}"));
             }
@@ -498,7 +497,7 @@ impl<C: Contributions> Machine<'_, C> {
         }
     }
 
-    /// Reports a fault that has reached an output, once, at its instruction.
+    /// Reports a fault that has reached an output, once, at the instruction that caused it.
     fn report(&mut self, value: u32) {
         let (wrong, reported) = &mut self.wrong[(value - END) as usize];
         if std::mem::replace(reported, true) {
@@ -525,8 +524,8 @@ fn write(memory: &mut Memory, span: Span, contents: &[Segment]) -> (usize, usize
     (before, memory.allocated(), steps)
 }
 
-/// Appends the segments of `start .. start + len`, with places counted from `start`. Gaps have no value; the first one
-/// is returned. It ends early after more than `most` segments.
+/// Appends the segments of `start .. start + len`, with positions counted from `start`. Gaps get the value [`LOST`];
+/// the first gap is returned. Ends early after more than `most` segments.
 #[inline]
 fn fill<'a>(
     segments: impl Iterator<Item = &'a Segment>,

@@ -1,25 +1,25 @@
-//! Expressions over logical contributors, which do not change with the number of ranks.
+//! Expressions over logical contributors, which are independent of the number of ranks.
 //!
-//! `n` contributors are added by one tree that `n` alone defines. Groups of `f` neighbors are added, where `f` is the
-//! least prime factor of `n`; the sums are `n / f` contributors, to which the rule applies again. In a group pairs of
-//! neighbors are added until one sum is left, and an odd one waits for the next round. So 4 contributors are
-//! `((0 + 1) + (2 + 3))`, and 6 are `(((0 + 1) + (2 + 3)) + (4 + 5))`.
+//! `n` contributors are added by one tree that `n` alone defines. Let `f` be the least prime factor of `n`: groups of
+//! `f` neighbors are added, and the `n / f` sums are the contributors to which the rule applies again. Within a group,
+//! pairs of neighbors are added until one sum is left; an unpaired last one waits for the next round. So 4 contributors
+//! are `((0 + 1) + (2 + 3))`, and 6 are `(((0 + 1) + (2 + 3)) + (4 + 5))`.
 //!
-//! `P` ranks of which each holds `n / P` consecutive contributors, and adds them by the same rule, have the tree of all
-//! `n` if the expression of their collective, with these sums in place of the inputs, is that tree.
+//! Let each of `P` ranks add its `n / P` consecutive contributors by the same rule. The ranks have the tree of all `n`
+//! if the expression of their collective, with these sums instead of the inputs, is that tree.
 
 use sha2::{Digest, Sha256};
 use unisono_base::narrow;
 
 use super::name::{COMBINE, OUTPUT, PREFIX, SPAN};
 
-/// The most contributors of an expression.
+/// Greatest number of contributors of an expression.
 pub const MOST_CONTRIBUTORS: u32 = 1 << 20;
 
-/// The expression of all elements of a result, operands before their combination.
+/// Expression of all elements of a result, in postfix order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expression {
-    /// Ranks and combinations, as [`super::name`] writes them.
+    /// Ranks and combinations, encoded as in [`super::name`].
     words: Vec<u32>,
 }
 
@@ -33,7 +33,8 @@ impl Expression {
         Self { words: tree(0, n) }
     }
 
-    /// Returns the operands of each combination: numbers below `n` are contributors, and `n + k` is combination `k`.
+    /// Returns the operands of each combination of the tree: `n + k` is combination `k`, lower numbers are
+    /// contributors.
     pub fn combinations_of(n: u32) -> Vec<(u32, u32)> {
         let (mut made, mut open) = (Vec::new(), Vec::new());
         for word in tree(0, n) {
@@ -49,15 +50,15 @@ impl Expression {
         made
     }
 
-    /// Returns the expression over contributors of which each rank holds `share` consecutive ones.
+    /// Returns the expression over contributors, of which each rank holds `share` consecutive ones.
     #[must_use]
     pub fn over_contributors(&self, share: u32) -> Self {
-        // A sum holds each rank once, so no part of it is written as the number of another.
+        // A sum contains each rank once, so no word refers to an earlier expression by its number.
         let of = |&word: &u32| if word < COMBINE { tree(word * share, share) } else { vec![word] };
         Self { words: self.words.iter().flat_map(of).collect() }
     }
 
-    /// Returns the class: the SHA-256 of the expression, in hexadecimal.
+    /// Returns the class of the expression: its SHA-256, in hexadecimal.
     pub fn class(&self) -> String {
         let mut digest = Sha256::new_with_prefix(PREFIX);
         for word in [OUTPUT, 0].iter().chain(&self.words).chain(&[SPAN, 0, 0]) {
@@ -67,7 +68,7 @@ impl Expression {
     }
 }
 
-/// Returns the tree of `count` contributors from `first` on.
+/// Returns the tree of `count` contributors from `first` on, in postfix order.
 fn tree(first: u32, count: u32) -> Vec<u32> {
     let mut sums: Vec<Vec<u32>> = (first..first + count).map(|one| vec![one]).collect();
     while sums.len() > 1 {

@@ -1,9 +1,9 @@
-//! The property `place`: each element of a result is one expression, on each rank that holds it.
+//! The property `place`: all elements of a result have the same expression, on each rank that holds them.
 //!
-//! A result is the vector of an allreduce or a reduce, the pieces of all ranks of a reduce-scatter, and the output of
-//! each rank of a scan. Collectives that move data copy each element and combine none, so they have the property. The
-//! class of such a result is the SHA-256 of its expression, without the lengths of buffers. Schedules of other lengths
-//! and other collectives therefore have the same class if their elements have the same expression.
+//! A result is the vector of an allreduce or a reduce, the pieces of all ranks of a reduce-scatter, or the output of
+//! one rank of a scan. Collectives that move data copy each element and combine none, so they have the property. The
+//! class of such a result is the SHA-256 of its expression, without the lengths of buffers. So schedules of different
+//! lengths and collectives have the same class if their elements have the same expression.
 
 use unisono_base::Span;
 use unisono_collective::Kind;
@@ -14,10 +14,10 @@ use super::{
     name::Name,
 };
 
-/// The most ranks that the text of an expression lists.
+/// Greatest number of ranks that the text of an expression lists.
 const MOST_LISTED: usize = 16;
 
-/// An element of an output: its rank, its place and its expression.
+/// An element of an output: its rank, its index and its expression.
 type Element = (u32, u32, u32);
 
 pub struct Elements {
@@ -58,11 +58,11 @@ impl Elements {
         }
     }
 
-    /// Returns the class as 64 hexadecimal digits, and the expression where all results have the same one; none if the
+    /// Returns the class as 64 hexadecimal digits, and the expression if all results have the same one; `None` if the
     /// expression has too many combinations.
     ///
     /// # Errors
-    /// Two elements have different expressions, which the text describes.
+    /// Returns a description of two elements with different expressions.
     pub fn finish(mut self) -> Result<Option<(String, Option<Expression>)>, String> {
         match self.unlike {
             Some(unlike) => Err(unlike),
@@ -74,7 +74,7 @@ impl Elements {
     }
 }
 
-/// Returns the first ranks of an expression with its parentheses.
+/// Returns the text of an expression with parentheses, up to its first [`MOST_LISTED`] ranks.
 fn text(id: u32, expressions: &Expressions) -> String {
     enum Part {
         Text(&'static str),

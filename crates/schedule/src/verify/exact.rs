@@ -1,10 +1,11 @@
-//! The exact ranks of an expression, as sorted disjoint intervals, and whether they ascend from left to right.
+//! Exact sets of the ranks in expressions, as sorted disjoint intervals, and whether the ranks ascend from left to
+//! right.
 
 use unisono_collective::{Collective, Kind, Source};
 
 use super::contents::{Contributions, Fault, Wanted};
 
-/// The intervals of ranks, 8 bytes each, after which [`super::Method::Auto`] changes to fingerprints.
+/// Number of intervals of ranks, 8 bytes each, above which [`super::Method::Auto`] changes to fingerprints.
 pub const DEFAULT_BUDGET: usize = 1 << 25;
 
 pub struct Exact {
@@ -14,7 +15,7 @@ pub struct Exact {
     budget: usize,
     /// Intervals `start .. end` of ranks, combination after combination.
     intervals: Vec<(u32, u32)>,
-    /// The first interval of each combination, and the end of the last.
+    /// First interval of each combination, and the end of the last combination's.
     rows: Vec<u32>,
     /// For each combination, true if its ranks ascend from left to right; stored only if the operator requires it.
     ordered: Vec<bool>,
@@ -45,12 +46,12 @@ impl Exact {
         }
     }
 
-    /// Returns interval `n` of an expression whose first interval is row `first`.
+    /// Returns interval `n` of an expression whose intervals start at row `first`.
     fn interval(&self, id: u32, first: usize, n: usize) -> (u32, u32) {
         if id < self.ranks { (id, id + 1) } else { self.intervals[first + n] }
     }
 
-    /// Appends the union of two sets. A rank in both is a fault, unless the operator is idempotent.
+    /// Appends the union of two sets. A rank in both sets is a fault, unless the operator is idempotent.
     fn unite(&mut self, a: u32, b: u32) -> Result<(), Fault> {
         let first = self.intervals.len();
         let [x, y] = [a, b].map(|id| self.range(id).unwrap_or(0..1));
@@ -83,7 +84,7 @@ impl Exact {
         Ok(())
     }
 
-    /// Compares the ranks of an expression with the required ones.
+    /// Compares the ranks of an expression with the required ranks.
     fn holds(&self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
         self.with_ranks(id, |held| {
             if held != wanted {

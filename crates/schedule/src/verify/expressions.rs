@@ -2,26 +2,26 @@
 //!
 //! An expression is the input of a rank, whose id is the rank, or a combination of two expressions. Its id is its row;
 //! rows are found by their operands and compared with them (hash-consing), so equality is exact and does not depend on
-//! hashes. Most expressions are used in one combination, by the instructions that follow: the first
-//! combination of an expression is beside it in memory, and only others are found by the hash of their operands. If
-//! operands may be swapped without changing the result, the smaller id comes first. A row whose second operand is
-//! [`END`] or more marks its first: a value whose bits are not those of the plain combination ([`super::Rounding`]).
+//! hashes. Most expressions are used in one combination, by instructions that soon follow: an expression's row links to
+//! its first combination, and only further combinations are found by the hash of their operands. If operands may be
+//! swapped without changing the result, the smaller id is first. A row whose second operand is at least [`END`] marks
+//! its first operand: the bits of its value differ from those of the plain combination ([`super::Rounding`]).
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 
-/// Ids from this value on are free for other uses.
+/// Ids from this value on are not expressions and are free for other uses.
 pub const END: u32 = 1 << 31;
 
 const EMPTY: u32 = u32::MAX;
 
-/// An expression. The names of results read its operands and lowest ranks together, at random places of memory.
+/// An expression. The code that names results reads its operands and lowest ranks together, at random addresses.
 #[derive(Clone, Copy)]
 struct Row {
-    /// The operands; those of the input of a rank are empty.
+    /// The two operands; [`EMPTY`] for the input of a rank.
     key: (u32, u32),
-    /// The lowest rank.
+    /// Lowest rank in the expression.
     lowest: u32,
-    /// The first expression of which this one is the younger operand.
+    /// First combination in which this expression is the younger operand; [`EMPTY`] if there is none.
     first: u32,
 }
 
@@ -29,13 +29,13 @@ pub struct Expressions {
     ranks: u32,
     /// True if `a, b` and `b, a` are the same expression.
     pub swaps: bool,
-    /// The inputs of the ranks, and then the combinations.
+    /// Inputs of the ranks, then the combinations.
     rows: Vec<Row>,
-    /// A hash table of all combinations that are not the first one of their younger operand, with open addressing.
+    /// Hash table, with open addressing, of all combinations except the first one of each younger operand.
     table: Vec<u32>,
-    /// The combinations in the table.
+    /// Number of combinations in the table.
     hashed: usize,
-    /// Odd random numbers, so that nobody can construct expressions whose hashes collide.
+    /// Odd random numbers for hashing, so that nobody can construct expressions whose hashes collide.
     keys: (u64, u64),
 }
 
@@ -56,14 +56,14 @@ impl Expressions {
     }
 
     /// Returns the operands of a combination, or an expression and its mark, in the order of a text: operands that may
-    /// be swapped by their lowest ranks.
+    /// be swapped are sorted by their lowest ranks.
     pub fn written(&self, id: u32) -> Option<(u32, u32)> {
         let (a, b) = self.operands(id)?;
         let lowest = |id: u32| self.rows[id as usize].lowest;
         Some(if self.swaps && b < END && lowest(b) < lowest(a) { (b, a) } else { (a, b) })
     }
 
-    /// Returns an expression without the mark `mark`, and whether it had the mark.
+    /// Returns an expression without the mark `mark`, and true if it had the mark.
     pub fn unmarked(&self, id: u32, mark: u32) -> (u32, bool) {
         match self.operands(id) {
             Some((of, found)) if found == mark => (of, true),
@@ -71,7 +71,7 @@ impl Expressions {
         }
     }
 
-    /// Returns the operands of a combination in the stored order.
+    /// Returns the operands of a combination in the order in which they are stored.
     pub fn key(&self, a: u32, b: u32) -> (u32, u32) {
         if self.swaps && a > b { (b, a) } else { (a, b) }
     }
@@ -94,7 +94,7 @@ impl Expressions {
         }
     }
 
-    /// Adds the combination of a key that was not found; `None` if there are too many.
+    /// Adds a combination that [`Self::find`] did not find; `None` if there are too many.
     pub fn add(&mut self, key: (u32, u32)) -> Option<u32> {
         let id = u32::try_from(self.rows.len()).ok().filter(|&id| id < END)?;
         let lowest = |id: u32| self.rows.get(id as usize).map_or(u32::MAX, |row| row.lowest);
@@ -132,7 +132,7 @@ impl Expressions {
     }
 }
 
-/// Returns the operand of a combination that was created last; the second one of a mark is no expression.
+/// Returns the operand of a combination that was created later; for a marked expression, its only operand.
 #[inline]
 fn younger((a, b): (u32, u32)) -> usize {
     (if b < END { a.max(b) } else { a }) as usize

@@ -1,7 +1,7 @@
-//! The ranks of an expression by fingerprint, if exact sets cost too much.
+//! Sets of the ranks in each expression by fingerprint, for use when exact sets need too much memory.
 //!
 //! Rank `r` gets a random number `x_r` of 192 bits from ChaCha20, seeded at the time of the proof. An expression that
-//! holds rank `r` `m_r` times has the fingerprint `sum of m_r x_r` modulo 2^192, and the exact count `sum of m_r`.
+//! contains rank `r` `m_r` times has the fingerprint `sum of m_r x_r` modulo 2^192, and the exact count `sum of m_r`.
 //!
 //! **Error.** Let `n` ranks be required once each, and let an expression have the right count `n` but other
 //! multiplicities: `d_r = m_r - (1 if r is required else 0)` is not 0 for some `r`, and `|d_r| <= n` because the count
@@ -10,15 +10,15 @@
 //! 2^192`, and any of `c` expressions with `c n / 2^192`. There are fewer than 2^31 expressions and at most 2^22 ranks:
 //! below 2^-139. This holds for all multiplicities, if the schedule was fixed before the seed was drawn.
 //!
-//! The rest is exact: copies and repeatability by the ids of expressions, order by the first and last rank of each
-//! expression.
+//! The rest of the proof is exact: it compares copies and repeatability by the ids of expressions, and the order of
+//! ranks by each expression's first and last rank.
 
 use chacha20::{ChaCha20Rng, rand_core::Rng};
 use unisono_collective::{Collective, Source};
 
 use super::contents::{Contributions, Fault, Wanted};
 
-/// A number modulo 2^192: the low 128 bits and the high 64.
+/// A number modulo 2^192: its low 128 bits and its high 64 bits.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum(pub u128, pub u64);
 
@@ -37,7 +37,7 @@ impl Sum {
 #[derive(Clone, Copy)]
 struct Row {
     sum: Sum,
-    /// The number of contributions, saturating.
+    /// Number of contributions, at most `u32::MAX`.
     count: u32,
     first: u32,
     last: u32,
@@ -48,10 +48,10 @@ struct Row {
 pub struct Fingerprint {
     ranks: u32,
     commutative: bool,
-    /// The sums of the ranks `0 .. i`.
+    /// Sums of the numbers of the ranks `0 .. i`, for each `i`.
     prefixes: Vec<Sum>,
     rows: Vec<Row>,
-    /// True for combinations that were compared already.
+    /// For each combination, true if its fingerprint was already compared.
     compared: Vec<bool>,
     comparisons: u64,
 }
@@ -70,7 +70,7 @@ impl Fingerprint {
         Self { ranks: c.ranks, commutative, prefixes, rows: Vec::new(), compared, comparisons: 0 }
     }
 
-    /// Compares an expression with the inputs of some ranks, each once. Every comparison is counted, because an
+    /// Compares an expression with the inputs of the `wanted` ranks, each once. Every comparison is counted, because an
     /// expression may be compared with several sets of the same size.
     fn holds(&mut self, id: u32, wanted: &[(u32, u32)]) -> Result<(), String> {
         let row = self.row(id);

@@ -3,17 +3,18 @@
 //!
 //! 1. **well-formed**: spans inside buffers, streams with equal counts at both ends, operands that exist;
 //! 2. **no deadlock** with the declared capacities at any granularity ([`crate::order`] has the argument), and **no
-//!    race** between lanes on a slice;
+//!    race** between lanes that access the same slice;
 //! 3. **complete**: each output element holds each required contribution exactly once, in an order the operator allows;
 //! 4. **repeatable**, a property that is not required: outputs that must be equal are the same expression up to
 //!    swapping the two operands of a commutative operator. So they are bit-identical in floating point, except for the
-//!    bits of a NaN. A barrier has no outputs, so it is repeatable. `min` and `max` on floating point may return either of +0 and -0, so their operands may not be
-//!    swapped. **place**, which is not required either: all elements of a result are one expression ([`elements`]);
-//! 5. **memory**: the most scratch a node needs.
+//!    bits of a NaN. A barrier has no outputs, so it is repeatable. `min` and `max` on floating point may return either
+//!    of +0 and -0, so their operands may not be swapped. **place**, which is not required either: all elements of a
+//!    result have the same expression ([`elements`]);
+//! 5. **memory**: the scratch memory of the node that needs most.
 //!
-//! Expressions are stored once each and compared by their ids ([`expressions`]), so repeatability is exact. The ranks
-//! of an expression are exact sets ([`exact`]) as long as these are affordable, otherwise fingerprints
-//! ([`fingerprint`]); the proof records the method and the probability that it is wrong.
+//! Each expression is stored once, and expressions are compared by their ids ([`expressions`]), so repeatability is
+//! exact. The ranks of an expression are exact sets ([`exact`]) as long as these need little memory, otherwise
+//! fingerprints ([`fingerprint`]); the proof records the method and the probability of a wrong result.
 
 pub(crate) mod allowance;
 pub mod certificate;
@@ -55,7 +56,7 @@ pub enum Method {
     Fingerprint,
 }
 
-/// The error for a method or a seed that does not exist.
+/// Error for a method or a seed that does not exist.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ProofOptionError {
     #[error("'{0}' is not a method of proof; accepted are auto, exact, fingerprint")]
@@ -85,23 +86,22 @@ pub struct Proof {
     pub repeatable: bool,
     /// `exact` or `fingerprint`.
     pub method: &'static str,
-    /// The probability that a wrong schedule passes the proof by fingerprint; `None` for an exact proof.
+    /// Probability that a wrong schedule passes a proof by fingerprint; `None` for an exact proof.
     pub error_probability: Option<f64>,
-    /// The seed of a proof by fingerprint, which repeats it; `None` for an exact proof.
+    /// Seed that repeats a proof by fingerprint; `None` for an exact proof.
     pub seed: Option<Seed>,
     pub scratch_bytes_max: Bytes,
-    /// A digest of 128 bits of the results' expressions: two schedules of one collective with the same class give the
-    /// same bits, under the conditions of `repeatable`. None if the results are not proved, or of too many
-    /// combinations.
+    /// Digest, 128 bits, of the results' expressions: two schedules of one collective with the same class give the same
+    /// bits, under the conditions of `repeatable`. `None` if the results are not proved, or have too many combinations.
     pub expression_class: Option<String>,
-    /// The properties `ranks` (`repeatable`) and `place` that hold.
+    /// Properties `ranks` (`repeatable`) and `place`, if they hold.
     pub bits: Vec<&'static str>,
-    /// A digest of 256 bits of the expression that all elements of a result have; `None` without `place`.
+    /// Digest, 256 bits, of the expression that all elements of a result have; `None` without `place`.
     pub element_class: Option<String>,
-    /// The expression of all elements; `None` without `place`, of a scan, and of collectives that combine nothing.
+    /// Expression of all elements; `None` without `place`, for a scan, and for collectives that combine nothing.
     #[serde(skip)]
     pub element_expression: Option<Expression>,
-    /// Two elements with different expressions, in words; `None` with `place`.
+    /// Two elements with different expressions, described for users; `None` with `place`.
     pub unlike_elements: Option<String>,
     pub diagnostics: Vec<Diagnostic>,
 }
@@ -112,9 +112,9 @@ impl Proof {
     }
 }
 
-/// The required contents of one output span that no collective defines: the inputs of some ranks combined, each exactly
-/// once and in an order that the operator allows. For one rank it is its input, unchanged. Output element `k` of the
-/// span is made of input elements `input_start + k`.
+/// Required contents of an output span, if a collective does not define them: the inputs of some ranks combined, each
+/// exactly once and in an order that the operator allows. For a single rank this is its input, unchanged. Output
+/// element `k` of the span combines the input elements `input_start + k`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
     pub span: Span,
@@ -123,7 +123,7 @@ pub struct Expected {
     pub ranks: Vec<(u32, u32)>,
 }
 
-/// A proved schedule. Lowering, emission and storing accept nothing else.
+/// A proved schedule. Lowering, emission and storing accept only this type.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Verified<'a> {
     schedule: Cow<'a, Schedule>,
@@ -132,13 +132,13 @@ pub struct Verified<'a> {
 
 impl<'a> Verified<'a> {
     /// # Errors
-    /// The failed proof, whose diagnostics name each fault and its place.
+    /// Returns the failed proof, whose diagnostics name each fault and its location.
     pub fn new(schedule: Schedule, method: Method) -> Result<Self, Box<Proof>> {
         Self::holding(verify(&schedule, method), Cow::Owned(schedule))
     }
 
     /// # Errors
-    /// As [`Verified::new`].
+    /// Returns the errors of [`Verified::new`].
     pub fn of(schedule: &'a Schedule, method: Method) -> Result<Self, Box<Proof>> {
         Self::holding(verify(schedule, method), Cow::Borrowed(schedule))
     }
@@ -146,7 +146,7 @@ impl<'a> Verified<'a> {
     /// Proves messages that are not a collective; see [`verify_with`].
     ///
     /// # Errors
-    /// As [`Verified::new`].
+    /// Returns the errors of [`Verified::new`].
     pub fn of_messages(schedule: &'a Schedule, method: Method, expected: &[Vec<Expected>]) -> Result<Self, Box<Proof>> {
         Self::holding(verify_with(schedule, method, Seed::random(), expected), Cow::Borrowed(schedule))
     }
@@ -164,18 +164,18 @@ impl<'a> Verified<'a> {
     }
 }
 
-/// The rounding of an instruction that does not simply add its sources from the left.
+/// Rounding of an instruction that does not only add its sources from left to right.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rounding {
-    /// The sum starts from +0, so a sum of -0 alone is +0.
+    /// The sum starts from +0, so a sum of -0 values alone is +0.
     FromZero,
     /// A foreign program defines the order of the additions. Results are equal only for equal operands and instructions
-    /// with the same number, below 2^30.
+    /// with the same number, which is below 2^30.
     Own(u32),
 }
 
 impl Rounding {
-    /// Returns the second operand of the row that marks an expression.
+    /// Returns the second operand of the row that marks an expression with this rounding.
     fn mark(self) -> u32 {
         match self {
             Self::FromZero => expressions::END,
@@ -184,16 +184,16 @@ impl Rounding {
     }
 }
 
-/// The instructions with a rounding of their own. Only floating-point sums have such.
+/// Instructions that have a special rounding; only floating-point sums have one.
 pub type Roundings = BTreeMap<InstrId, Rounding>;
 
-/// Proves a schedule and collects all findings. Later checks are skipped if they depend on a failed one. The operating
-/// system seeds the random numbers.
+/// Proves a schedule and collects all findings. Checks that depend on a failed check are skipped. The operating system
+/// seeds the random numbers.
 pub fn verify(schedule: &Schedule, method: Method) -> Proof {
     verify_seeded(schedule, method, Seed::random())
 }
 
-/// Proves a schedule whose instructions are run by a program with its own order of additions.
+/// Proves a schedule whose instructions a program with its own order of additions executes.
 pub fn verify_rounded(schedule: &Schedule, method: Method, roundings: &Roundings) -> Proof {
     let demand = |rank| schedule.collective().required(rank).map(Demanded::from).collect();
     prove((schedule, roundings), method, Seed::random(), &demand)
@@ -206,8 +206,8 @@ pub fn verify_seeded(schedule: &Schedule, method: Method, seed: Seed) -> Proof {
     prove((schedule, &Roundings::new()), method, seed, &demand)
 }
 
-/// Proves a schedule against expected contents instead of those of the collective: for each rank ascending spans, which
-/// need not cover its output. The collective then only defines the lengths of the buffers.
+/// Proves a schedule against expected contents, not those of the collective: for each rank spans in ascending order,
+/// which need not cover its output. The collective then only defines the lengths of the buffers.
 pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[Vec<Expected>]) -> Proof {
     prove((schedule, &Roundings::new()), method, seed, &|rank| {
         expected.get(rank as usize).into_iter().flatten().map(Demanded::from).collect()
@@ -216,10 +216,10 @@ pub fn verify_with(schedule: &Schedule, method: Method, seed: Seed, expected: &[
 
 type Demand<'a> = &'a (dyn Fn(u32) -> Vec<Demanded<'a>> + Sync);
 
-/// The contents of at least as many instructions are computed while these are ordered or checked for races.
+/// Schedules with at least this many instructions compute contents concurrently with the order or the search for races.
 const LONG: usize = 1 << 12;
 
-/// A schedule, and its instructions with their own rounding.
+/// A schedule with its specially rounded instructions.
 type Run<'a> = (&'a Schedule, &'a Roundings);
 
 fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Demand<'_>) -> Proof {
@@ -251,14 +251,14 @@ fn prove((schedule, roundings): Run<'_>, method: Method, seed: Seed, demand: Dem
         let contents = || contents((schedule, roundings), &order, (method, seed), demand);
         let is_long = schedule.instr_count() >= LONG;
         let has_races = race::has_two_lanes(schedule);
-        // Contents are computed while the order grows, or while races are searched.
+        // Contents are computed while the order is being computed, or while races are searched.
         let (ordered, ahead) =
             if is_long && !has_races { parallel::both(ordered, contents) } else { (ordered(), None) };
         found = ordered;
         proof.deadlock_free = found.is_empty();
         if proof.deadlock_free {
             let races = || races(schedule, &order);
-            // Each of the two has its own allowance of memory.
+            // Each of the two computations has its own allowance of memory.
             let (races, contents) = match ahead {
                 Some(contents) => (Diagnostics::default(), Some(contents)),
                 None if is_long && has_races => parallel::both(races, contents),
@@ -307,7 +307,7 @@ struct Outcome {
     findings: Diagnostics,
     repeatable: bool,
     expression: Option<String>,
-    /// The class of the elements with their expression, or two unlike elements.
+    /// Class of the elements with their expression, or a description of two elements that differ.
     elements: Result<Option<(String, Option<Expression>)>, String>,
     error_probability: Option<f64>,
 }
@@ -318,13 +318,13 @@ impl Outcome {
     }
 }
 
-/// Returns whether swapping the operands of a combination does not change the result, except for the bits of a NaN.
+/// Returns whether swapping the operands of a combination leaves the result unchanged, except for the bits of a NaN.
 fn swaps(c: &Collective) -> bool {
     let picks = matches!(c.operator, Operator::Min | Operator::Max) && !c.dtype.is_integer();
     c.operator.commutative() && !picks
 }
 
-/// Returns none if the order ends before the last instruction.
+/// Computes the contents; returns `None` if the order ends before the last instruction.
 fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: Demand<'_>) -> Option<Outcome> {
     fn attempt<C: Contributions>(
         run: Run<'_>,
@@ -348,14 +348,14 @@ fn contents(run: Run<'_>, order: &Runs, (method, seed): (Method, Seed), demand: 
     }
     let c = run.0.collective();
     let mut random = seed.generator();
-    // A barrier may combine a rank more than once. Counts and fingerprints cannot distinguish that from a missing rank.
+    // A barrier may combine a rank more than once. Counts and fingerprints cannot distinguish this from a missing rank.
     let is_barrier = c.kind == Kind::Barrier;
     if method != Method::Fingerprint || is_barrier {
         let budget = if method == Method::Exact || is_barrier { usize::MAX } else { DEFAULT_BUDGET };
         let expressions = Expressions::new(c.ranks, swaps(c), &mut random);
         match attempt(run, order, expressions, exact::Exact::new(c, budget), demand) {
             Ok(outcome) => return outcome,
-            // Findings before the budget ran out are definite, so another method cannot change the result.
+            // Findings before the budget was used up are definite, so another method cannot change the result.
             Err(findings) if !findings.is_empty() => return Some(Outcome::failed("exact", findings)),
             Err(_) => {}
         }

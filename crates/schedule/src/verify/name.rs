@@ -1,39 +1,40 @@
 //! The name of the results of a schedule: a digest of their expressions.
 //!
-//! The expressions of all outputs are written one after the other, operands before their combination; an expression
-//! that was written before is replaced by its number. Operands that may be swapped are sorted by their lowest ranks,
-//! which differ because no rank is in both. So equal expressions have equal texts, other expressions different ones,
-//! and the name is the first half of the SHA-256 of the text. The class of elements ([`super::elements`]) is all of it.
+//! The expressions of all outputs are written one after another, operands before their combination; an expression that
+//! was already written is replaced by its number. Operands that may be swapped are sorted by their lowest ranks, which
+//! differ because no rank is in both. So equal expressions have equal texts, and different expressions different texts.
+//! The name is the first half of the SHA-256 of the text; the class of elements ([`super::elements`]) is the whole
+//! SHA-256.
 
 use sha2::{Digest, Sha256};
 use unisono_base::{Span, interrupt};
 
 use super::expressions::{END, Expressions};
 
-/// The most combinations that get a name.
+/// Greatest number of combinations of results that get a name.
 const MOST: usize = 1 << 22;
 
-/// Words that are not ranks; a number of an expression has the highest bit set.
+/// Words that do not name ranks. The number of an expression has the highest bit set.
 pub const COMBINE: u32 = (1 << 30) | 1;
 pub const OUTPUT: u32 = (1 << 30) | 2;
 pub const SPAN: u32 = (1 << 30) | 3;
 const MARK: u32 = (1 << 30) | 4;
 const NUMBER: u32 = 1 << 31;
 
-/// The beginning of every text.
+/// First bytes of every text.
 pub const PREFIX: &[u8] = b"unisono-expression 1\n";
 
 #[derive(Clone)]
 pub struct Name {
-    /// None if there are too many combinations.
+    /// SHA-256 so far; `None` for too many combinations.
     digest: Option<Sha256>,
     words: Vec<u8>,
-    /// The number of each written expression; 0 for the others.
+    /// Number of each expression that was written; 0 for all others.
     numbers: Vec<u32>,
     written: u32,
-    /// True if the expressions matter; those of a barrier do not.
+    /// True if expressions are part of the name; those of a barrier are not.
     expressions: bool,
-    /// All words, if they are kept.
+    /// All words, if the name was created by [`Name::keeping`].
     kept: Option<Vec<u32>>,
 }
 
@@ -43,14 +44,14 @@ impl Name {
         Self { digest, words: Vec::new(), numbers: Vec::new(), written: 0, expressions, kept: None }
     }
 
-    /// Returns an empty name that also stores all words of which it makes the digest.
+    /// Returns an empty name that also stores all words of its text.
     pub fn keeping() -> Self {
         Self { kept: Some(Vec::new()), ..Self::new(true) }
     }
 
     pub fn add(&mut self, rank: u32, output: &[(Span, u32)], expressions: &Expressions) {
         if self.numbers.is_empty() {
-            // `resize` would touch all pages; this takes memory only for written entries.
+            // `resize` would touch all pages; a zeroed allocation uses memory only for written entries.
             self.numbers = vec![0; expressions.count()];
         }
         self.word(OUTPUT);
@@ -113,13 +114,13 @@ impl Name {
         }
     }
 
-    /// Returns the words of one expression: those between the words of its output and of its span.
+    /// Returns the words of the only expression: those between the words of its output and its span.
     pub fn expression(&mut self) -> Option<Vec<u32>> {
         let kept = self.kept.take().filter(|_| self.digest.is_some())?;
         Some(kept.get(2..kept.len().checked_sub(3)?)?.to_vec())
     }
 
-    /// Returns the first bytes of the digest in hexadecimal.
+    /// Returns the first `bytes` bytes of the digest in hexadecimal; `None` for too many combinations.
     pub fn digest(self, bytes: usize) -> Option<String> {
         let mut digest = self.digest?;
         digest.update(&self.words);

@@ -1,12 +1,12 @@
-//! No race between lanes: if two lanes of a node touch one slice and one of them writes, one access must be ordered
-//! before the other.
+//! Checks that lanes do not race: if two lanes of a node access the same slice and one of them writes, one access must
+//! be ordered before the other.
 //!
 //! `clock.rs` finds the order of instructions. Lanes and dependencies of the node itself define most orders; the
-//! remaining pairs are searched over all nodes, for the lanes of several nodes at once.
+//! remaining pairs are searched across all nodes, for the lanes of several nodes at once.
 //!
-//! A read is compared with the last write before it; a write with the reads since the last write, or with that write if
-//! there are none. "Before" is transitive, so if all these pairs are ordered, all pairs are. There are at most two
-//! comparisons for each access and interval, for any number of lanes.
+//! A read is compared with the last write before it; a write is compared with the reads since the last write, or with
+//! that write if there are no such reads. "Before" is transitive, so if all of these pairs are ordered, all pairs are.
+//! There are at most two comparisons for each access and interval, for any number of lanes.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ struct Access {
     writes: bool,
 }
 
-/// Returns whether lanes of one node run at the same time, without which there is no race.
+/// Returns whether some node has several lanes; otherwise there is no race.
 pub fn has_two_lanes(schedule: &Schedule) -> bool {
     schedule.all_nodes().any(|node| schedule.lanes(node).len() > 1)
 }
 
-/// Checks all nodes; `Err` if this exceeds the limits of the proof.
+/// Checks all nodes; returns an error if this exceeds the limits of the proof.
 pub fn check(
     schedule: &Schedule,
     order: &Runs,
@@ -89,7 +89,7 @@ fn report(schedule: &Schedule, flow: &Flow, clash: &Clash, found: &mut Diagnosti
     });
 }
 
-/// Returns the first place that two instructions touch and one of them writes.
+/// Returns the first slice that both instructions access and at least one of them writes.
 fn place(schedule: &Schedule, first: InstrId, second: InstrId) -> Option<(usize, Span)> {
     let slices = |id: InstrId| {
         let len = schedule.instr(id).len;
@@ -104,8 +104,7 @@ fn place(schedule: &Schedule, first: InstrId, second: InstrId) -> Option<(usize,
     })
 }
 
-/// Splits the clashes, sorted by the lane of the earlier access, into batches of at most as many lanes as a sweep
-/// takes.
+/// Sorts the clashes by the lane of the earlier access, and splits them into batches of at most [`LANES`] such lanes.
 fn batches<'a>(flow: &Flow, clashes: &'a mut Vec<Clash>) -> Vec<&'a mut [Clash]> {
     clashes.sort_unstable_by_key(|c| (flow.lane_of(c.earlier), c.earlier, c.later));
     clashes.dedup_by_key(|c| (c.earlier, c.later));
@@ -120,8 +119,7 @@ fn batches<'a>(flow: &Flow, clashes: &'a mut Vec<Clash>) -> Vec<&'a mut [Clash]>
     batches
 }
 
-/// Returns the pairs of accesses of a node of which one must come before the other. `ids` are its instructions in
-/// topological order.
+/// Returns the pairs of accesses of a node that must be ordered. `ids` are its instructions in topological order.
 fn clashes(
     schedule: &Schedule,
     flow: &Flow,
@@ -151,24 +149,24 @@ fn clashes(
     Ok(clashes)
 }
 
-/// The latest accesses to an interval of a buffer.
+/// Latest accesses to an interval of a buffer.
 #[derive(Clone, Default)]
 struct Stretch {
     end: u64,
     write: Option<(LaneId, InstrId)>,
-    /// The reads since then: at least the latest one of each lane.
+    /// Reads since the last write: at least the latest one of each lane.
     reads: Vec<(LaneId, InstrId)>,
-    /// The number of reads at which covered reads (those before a later one of their lane) are dropped.
+    /// Number of reads at which covered reads (those before a later read of their lane) are dropped.
     full: usize,
 }
 
-/// The accesses to a buffer so far: disjoint intervals by their start.
+/// Accesses to a buffer so far: disjoint intervals by their start.
 #[derive(Default)]
 struct Touched(BTreeMap<u64, Stretch>);
 
 impl Touched {
-    /// Adds an access after all earlier ones, and the clashes to be compared. Returns its cost, both in units of 8
-    /// bytes and in steps.
+    /// Adds an access that follows all earlier ones, and adds the clashes to be compared. Returns its cost, which is
+    /// the same number in units of 8 bytes and in steps.
     fn note(&mut self, a: &Access, clashes: &mut Vec<Clash>) -> u64 {
         let (start, end) = (u64::from(a.span.start), a.span.end());
         let mut spent = self.cut(start) + self.cut(end);
@@ -212,7 +210,7 @@ impl Touched {
         spent
     }
 
-    /// Cuts the interval that contains `at` in two, the second of which starts there.
+    /// Cuts the interval that contains `at` in two; the second one starts there. Returns memory in units of 8 bytes.
     fn cut(&mut self, at: u64) -> u64 {
         if let Some((_, stretch)) = self.0.range_mut(..at).next_back()
             && stretch.end > at
@@ -249,7 +247,7 @@ impl Stretch {
         }
     }
 
-    /// Keeps the last read of each lane: ids grow along a lane.
+    /// Keeps the last read of each lane, which has the highest id of the lane.
     fn drop_covered(&mut self) {
         self.reads.sort_unstable();
         let mut last = None;

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::ProofOptionError;
 
-/// 128 bits; printed and read as 32 hexadecimal digits.
+/// A seed of 128 bits; printed and read as hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Seed(u128);
 
@@ -15,7 +15,7 @@ impl Seed {
     /// Returns a seed from the operating system.
     ///
     /// # Panics
-    /// The operating system provides no random numbers, without which a proof by fingerprint is worthless.
+    /// Panics if the operating system provides no random numbers, without which a proof by fingerprint is worthless.
     pub fn random() -> Self {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes).expect("the operating system gives random numbers");

@@ -1,11 +1,11 @@
-//! The contents of a buffer or a stream: intervals of places with one expression each.
+//! The contents of a buffer or a stream: intervals of elements with one expression each.
 
 use unisono_base::Span;
 
-/// The value of a read place that was not written before, which is reported.
+/// Value of an element that was read before it was written, which is reported.
 pub const LOST: u32 = u32::MAX;
 
-/// Places `start .. start + len` hold the expression `value` of input elements `index .. index + len`.
+/// The elements `start .. start + len` hold the expression `value` over the input elements `index .. index + len`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Segment {
     pub start: u32,
@@ -19,7 +19,7 @@ impl Segment {
         self.start + self.len
     }
 
-    /// Returns the part inside `span`, with its places moved so that `span` starts at `base`.
+    /// Returns the part of the segment inside `span`, moved so that `span` starts at `base`.
     pub fn cut(&self, span: Span, base: u32) -> Segment {
         let start = self.start.max(span.start);
         let end = u64::from(self.end()).min(span.end());
@@ -50,11 +50,11 @@ pub fn push_merged(into: &mut Vec<Segment>, segment: Segment) {
     }
 }
 
-/// The segments of a buffer, ascending. The free gap in the array is at the place of the last write, so writes that
+/// Segments of a buffer, in ascending order. The array has a gap at the position of the last write, so writes that
 /// ascend or descend through a buffer cost one step each, for any number of segments.
 #[derive(Default)]
 pub struct Memory {
-    /// Segments before `below` and from `above` on; those between are the unused gap.
+    /// Segments before `below` and from `above` on; entries between them are the gap.
     segments: Vec<Segment>,
     below: usize,
     above: usize,
@@ -69,7 +69,7 @@ impl Memory {
         self.len() == 0
     }
 
-    /// Returns the number of segments for which there is memory.
+    /// Returns the number of segments for which memory is allocated.
     pub fn allocated(&self) -> usize {
         self.segments.len()
     }
@@ -82,12 +82,12 @@ impl Memory {
         &self.segments[self.above..]
     }
 
-    /// Returns whether both have the same segments.
+    /// Returns whether both buffers have the same segments.
     pub fn holds_as(&self, other: &Self) -> bool {
         self.below().iter().chain(self.above()).eq(other.below().iter().chain(other.above()))
     }
 
-    /// Returns the segments that touch `span`, ascending.
+    /// Returns the segments that overlap `span`, in ascending order.
     #[inline]
     pub fn touching(&self, span: Span) -> impl Iterator<Item = &Segment> {
         let (below, above) = (self.below(), self.above());
@@ -103,8 +103,8 @@ impl Memory {
         all.take_while(move |s| u64::from(s.start) < span.end())
     }
 
-    /// Replaces the contents of `span` by `contents`, whose places are relative to the start of the span. Returns the
-    /// number of segments that were touched.
+    /// Replaces the contents of `span` by `contents`, whose positions are relative to the start of the span. Returns
+    /// the number of segments that were read or written.
     #[inline]
     pub fn overwrite(&mut self, span: Span, contents: &[Segment]) -> u64 {
         if let [one] = contents
@@ -169,7 +169,7 @@ impl Memory {
         self.segments[self.above] = segment;
     }
 
-    /// Enlarges a gap that is full.
+    /// Enlarges the gap if it is full.
     fn make_room(&mut self) {
         if self.below == self.above {
             let len = self.segments.len();
@@ -182,7 +182,7 @@ impl Memory {
         }
     }
 
-    /// Returns the segment over exactly the places of `span`, if there is one.
+    /// Returns the segment that covers exactly `span`, if there is one.
     fn exactly(&mut self, span: Span) -> Option<&mut Segment> {
         let is = |s: &Segment| s.start == span.start && s.len == span.len;
         let side = if self.below().last().is_some_and(|s| s.end() > span.start) {
@@ -195,7 +195,7 @@ impl Memory {
     }
 }
 
-/// The segments of a stream. Those that its only sink has popped are dropped.
+/// Segments of a stream. If the stream has only one sink, popped segments are dropped.
 #[derive(Default)]
 pub struct Queue {
     segments: Vec<Segment>,
@@ -220,11 +220,11 @@ impl Queue {
         rest[from..].iter().take_while(move |s| u64::from(s.start) < span.end())
     }
 
-    /// Drops segments before `end`, which are not read again.
+    /// Drops segments before `end`, which no sink reads again.
     pub fn drop_before(&mut self, end: u64) {
         let rest = &self.segments[self.popped..];
         self.popped += rest.iter().take_while(|s| u64::from(s.end()) <= end).count();
-        // Some popped segments remain, and always the last one, which the next push may extend.
+        // Some popped segments remain, among them always the last one, which the next push may extend.
         self.popped = self.popped.min(self.segments.len().saturating_sub(1));
         if self.popped >= 16 && 2 * self.popped >= self.segments.len() {
             self.segments.drain(..self.popped);

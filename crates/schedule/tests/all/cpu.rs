@@ -1,4 +1,4 @@
-//! CPU time, for tests that compare the growth of two sizes. Other crates include this file.
+//! Measures CPU time, for tests of how time grows with size. Other crates include this file.
 
 fn thread_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");
@@ -8,7 +8,7 @@ fn thread_ns() -> u64 {
 /// The kernel updates the time of a running thread at each tick, of 4 ms or less.
 const TICK_NS: u64 = 4_000_000;
 
-/// Returns the least CPU time of three runs of `work` in nanoseconds, and at least one tick.
+/// Returns the least CPU time of three runs of `work` in nanoseconds, but at least one tick.
 pub fn least_ns(mut work: impl FnMut()) -> u64 {
     let time = |_| {
         let begin = thread_ns();

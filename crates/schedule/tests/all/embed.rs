@@ -1,4 +1,4 @@
-//! Schedules as parts of others: an allreduce in two groups, from a reduce, an exchange of leaders and a broadcast.
+//! Tests of embedded schedules: an allreduce in two groups, made of reduces, an exchange of leaders and broadcasts.
 
 use unisono_base::{InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -12,7 +12,7 @@ fn of(kind: Kind, ranks: u32, operator: Operator) -> Collective {
     Collective::new(kind, ranks, 4, 0, operator, Dtype::I64).unwrap()
 }
 
-/// All ranks send to rank 0, which adds the halves of the vector in two lanes; streams have capacity for one element.
+/// Returns a reduce: all ranks send to rank 0, which adds the vector's halves in two lanes; streams have capacity 1.
 fn reduce(ranks: u32, operator: Operator) -> Schedule {
     let mut b = Builder::new(of(Kind::Reduce, ranks, operator));
     b.phase("up");
@@ -33,7 +33,7 @@ fn reduce(ranks: u32, operator: Operator) -> Schedule {
     b.finish().unwrap()
 }
 
-/// Rank 0 sends to all others at once, through a switch.
+/// Returns a broadcast: rank 0 sends to all others at once, through a switch.
 fn broadcast(ranks: u32, operator: Operator) -> Schedule {
     let mut b = Builder::new(of(Kind::Broadcast, ranks, operator));
     b.phase("down");
@@ -47,7 +47,8 @@ fn broadcast(ranks: u32, operator: Operator) -> Schedule {
     b.finish().unwrap()
 }
 
-/// Groups of three reduce to their first ranks, which reduce to rank 0; broadcasts go the same way back.
+/// Returns an allreduce: groups of three reduce to their first ranks, which reduce to rank 0; broadcasts go back
+/// likewise.
 fn two_levels(operator: Operator) -> Schedule {
     let mut b = Builder::new(of(Kind::Allreduce, 6, operator));
     let groups = [[0, 1, 2].map(NodeId), [3, 4, 5].map(NodeId)];

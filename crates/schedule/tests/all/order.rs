@@ -11,8 +11,8 @@ use unisono_schedule::{
 const NODES: u32 = 4;
 const LANES: u32 = 2;
 
-/// Streams of six elements, cut at random at each end, whose pushes and pops are in random order in the lanes of four
-/// nodes; random capacities and dependencies.
+/// Returns a schedule with streams of six elements, cut at random at each end, whose pushes and pops are in random
+/// order in the lanes of four nodes; with random capacities and dependencies.
 fn random(mut draw: impl FnMut(u32) -> u32) -> Schedule {
     let mut b = Builder::new(Collective::new(Kind::Alltoall, NODES, 6, 0, Operator::Sum, Dtype::F32).unwrap());
     let mut lanes = vec![Vec::new(); (NODES * LANES) as usize];

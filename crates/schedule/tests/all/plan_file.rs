@@ -1,4 +1,4 @@
-//! The reader against every kind of damage: with wrong checksums, and with adjusted ones.
+//! Tests of the reader with damaged files, whose checksums are wrong or adjusted.
 
 use proptest::prelude::*;
 use unisono_base::NodeId;
@@ -11,7 +11,7 @@ use unisono_schedule::{
     verify::{Method, Verified},
 };
 
-/// Two ranks exchange halves, with a landing slot, a copy and a wait.
+/// Returns programs in which two ranks exchange halves, with a slot for a message, a copy and a wait.
 fn stored() -> Stored {
     let c = Collective::new(Kind::Allreduce, 2, 2, 0, Operator::Sum, Dtype::F32).unwrap();
     let mut b = Builder::new(c);
@@ -57,7 +57,7 @@ fn what_is_written_is_read() {
     assert_eq!(read.digest(), PlanFile::read(file()).unwrap().digest());
 }
 
-/// Written in version 1; two rows, the library's own and recursive doubling from 64 bytes on.
+/// A file of version 1 with two rows: the library's own algorithm, and recursive doubling from 64 bytes on.
 #[test]
 fn the_version_before_is_read() {
     let read = PlanFile::read(include_bytes!("plan_file/version_1.plan").to_vec()).unwrap();
@@ -95,7 +95,7 @@ fn no_byte_can_change_unseen() {
     }
 }
 
-/// Returns the file with an adjusted checksum of its header.
+/// Returns the file with its header's checksum recomputed.
 fn forged(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = u64::from_le_bytes(bytes[16..24].try_into().unwrap()) as usize;
     if let Some(header) = bytes.get(PREAMBLE_BYTES..PREAMBLE_BYTES.saturating_add(len)) {
@@ -105,7 +105,7 @@ fn forged(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Returns a file whose rank 0 runs another program of the same length, with all checksums adjusted.
+/// Returns a file with all checksums recomputed, whose rank 0 runs another program of the same length.
 fn with_program(change: impl Fn(&mut RankProgram)) -> Vec<u8> {
     let (mut bytes, read) = (file(), PlanFile::read(file()).unwrap());
     let mut program = read.program(0, 0).unwrap();
@@ -126,7 +126,7 @@ fn with_program(change: impl Fn(&mut RankProgram)) -> Vec<u8> {
     forged(bytes)
 }
 
-/// Right checksums show nothing about the programs: these are proven before they run.
+/// Right checksums prove nothing about programs, so these are proven before they run.
 #[test]
 fn forged_programs_fail_their_proof() {
     let good = PlanFile::read(with_program(|_| {})).unwrap();

@@ -1,4 +1,5 @@
-//! Many accesses of two lanes to one place. The cost of the check must depend on the accesses, not on their pairs.
+//! Many accesses of two lanes to the same memory. The cost of the check must grow with the accesses, not with their
+//! pairs.
 
 use unisono_base::{Diagnostics, InstrId, NodeId};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -14,7 +15,7 @@ use unisono_schedule::{
 
 const WRITES: u32 = 20_000;
 
-/// Returns the steps of the allowance that the search for races takes.
+/// Returns the number of steps that the search for races takes from the allowance.
 fn steps(schedule: &Schedule) -> u64 {
     let mut found = Diagnostics::default();
     let order = Runs::default();
@@ -25,7 +26,7 @@ fn steps(schedule: &Schedule) -> u64 {
     before - allowance.steps()
 }
 
-/// Two lanes of one rank write the same slice by turns; `after` adds the waits of each write.
+/// Returns two lanes of one rank that write the same slice in turns; `after` adds the waits of each write.
 fn by_turns(mut after: impl FnMut(&mut Builder, InstrId, Option<InstrId>)) -> Schedule {
     let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 8, 0, Operator::Sum, Dtype::F32).unwrap());
     let mut before = None;
@@ -45,7 +46,8 @@ fn without_any_order_there_is_a_race() {
     assert!(proof.diagnostics.iter().any(|d| d.code == "race"));
 }
 
-/// Lanes of one rank with one write each to the same slice. Each except lane `unordered` waits for the one before it.
+/// Returns lanes of one rank with one write each to the same slice. Each except lane `unordered` waits for the previous
+/// one.
 fn lanes(count: u32, unordered: Option<u32>) -> Schedule {
     let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 8, 0, Operator::Sum, Dtype::F32).unwrap());
     let mut before = None;
@@ -110,14 +112,14 @@ fn one_missing_order_among_many_is_found() {
     let proof = verify(&schedule, Method::Auto);
     assert!(!proof.race_free);
     let races: Vec<_> = proof.diagnostics.iter().filter(|d| d.code == "race").collect();
-    // Write 20000 of one lane and 19999 of the other; ids count the first lane, then the second.
+    // The race is between writes 20000 (lane 0) and 19999 (lane 1); ids count the first lane, then the second.
     assert_eq!(races.len(), 1, "{races:?}");
     assert!(races[0].message.contains("i10000 ") && races[0].message.contains("i29999 "), "{races:?}");
 }
 
-/// A ring in two lanes: one receives a slice for each rank, adds to it and stores it, and one sends it; then the slices
-/// pass through the ring once more. Only the path through the whole ring orders the second write of a slice after its
-/// first send.
+/// Returns a ring in two lanes: one receives a slice for each rank, adds to it and stores it, the other sends it; then
+/// the slices pass around the ring once more. Only the path around the whole ring orders the second write of a slice
+/// after its first send.
 fn ring(ranks: u32) -> Schedule {
     let elements = u64::from(ranks);
     let mut b = Builder::new(Collective::new(Kind::Allreduce, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap());

@@ -15,8 +15,7 @@ use unisono_schedule::{
 
 const ELEMENTS: u32 = 6;
 
-/// One stream: source, sink, its lanes at both ends, the lengths that its source pushes and its sink pops, its
-/// capacity.
+/// A stream: source, sink, lanes at both ends, lengths that the source pushes and the sink pops, capacity.
 type StreamPlan = (u32, u32, u32, u32, Vec<u32>, Vec<u32>, u32);
 
 fn lengths() -> impl Strategy<Value = (Vec<u32>, Vec<u32>)> {

@@ -12,8 +12,8 @@ pub fn cases(many: u32) -> u32 {
     if is_on() { many } else { many.div_ceil(10) }
 }
 
-/// Returns whether a sweep runs its case of this number: always in the long run, otherwise for a tenth of the cases.
-/// These are drawn by the number so that no loop of the sweep always loses the same values.
+/// Returns whether a sweep runs case number `case`: always in the long run, otherwise for a tenth of the cases. The
+/// draw depends on the number, so that no loop of the sweep always skips the same values.
 pub fn runs(case: u64) -> bool {
     is_on() || unisono_base::mix(case).is_multiple_of(10)
 }

@@ -1,4 +1,4 @@
-//! Proofs that were once forged, and further promises of a proof.
+//! Schedules that once passed the proof wrongly, and other properties of proofs.
 
 use unisono_base::{NodeId, limits};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -17,7 +17,7 @@ fn codes(proof: &Proof) -> Vec<&str> {
     proof.diagnostics.iter().map(|d| d.code).collect()
 }
 
-/// The schedule adds ranks more than once, so that sums of residues of the earlier hash agree, whose seed was known.
+/// The schedule adds ranks more than once, so that its sums agree with those of an earlier hash whose seed was known.
 #[test]
 fn a_sum_that_fitted_known_residues_is_refused() {
     let forged = read(include_str!("forged/fingerprint.sched"));
@@ -40,7 +40,7 @@ fn allreduce(ranks: u32, operator: Operator, dtype: Dtype) -> Builder {
     Builder::new(Collective::new(Kind::Allreduce, ranks, 8, 0, operator, dtype).unwrap())
 }
 
-/// Two ranks exchange their inputs. Either each has its own operand first, or both have that of rank 0 first.
+/// Returns an exchange of two ranks' inputs. Either each rank has its own operand first, or both have rank 0's first.
 fn exchange(operator: Operator, dtype: Dtype, own_first: bool) -> Schedule {
     let mut b = allreduce(2, operator, dtype);
     let streams = [b.stream(NodeId(0), &[NodeId(1)]), b.stream(NodeId(1), &[NodeId(0)])].map(Operand::Stream);
@@ -85,7 +85,7 @@ fn a_seed_repeats_a_proof() {
     assert_eq!(exact, verify(&schedule, Method::Exact));
 }
 
-/// Returns the name of the result of a reduction of three ranks to rank 0 with the given order of sources.
+/// Returns the expression class of a reduction of three ranks to rank 0 with the given order of sources.
 fn reduced(sources: impl Fn(Operand, Operand, Operand) -> [Operand; 3]) -> Option<String> {
     let mut b = Builder::new(Collective::new(Kind::Reduce, 3, 8, 0, Operator::Sum, Dtype::F32).unwrap());
     let streams = [1, 2].map(|rank| b.stream(NodeId(rank), &[NodeId(0)])).map(Operand::Stream);
@@ -108,7 +108,7 @@ fn a_name_is_the_same_for_swapped_operands_only() {
     assert_ne!(reduced(|a, b, c| [a, c, b]), name);
 }
 
-/// Rank 0 adds its input twice, into an unused place or into its output.
+/// Rank 0 adds its input twice, into unused memory or into its output.
 #[test]
 fn a_rank_that_is_added_twice_is_refused_where_it_counts() {
     for (needed, method) in [(false, BOTH[0]), (false, BOTH[1]), (true, BOTH[0]), (true, BOTH[1])] {
@@ -142,7 +142,7 @@ fn a_read_of_nothing_is_refused_always() {
     }
 }
 
-/// Each copy is twice as long as the one before, and no adjacent elements can be merged.
+/// Each copy is twice as long as the previous one, and no adjacent elements can be merged.
 #[test]
 fn contents_that_double_with_each_instruction_are_refused() {
     let mut b = Builder::new(Collective::new(Kind::Allreduce, 1, 2, 0, Operator::Sum, Dtype::F32).unwrap());

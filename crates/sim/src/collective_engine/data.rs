@@ -1,4 +1,4 @@
-//! The data: every switch reduces its inputs in the order of ports, and forwards the result by its registers.
+//! Values of a run: each switch reduces its inputs in the order of ports, and forwards the result by its registers.
 //!
 //! Values are drawn from rank and element; floating-point values round at every step, so that another order gives other
 //! bits. The results are compared with arithmetic without the network: exactly for integers, minima and maxima,
@@ -13,32 +13,32 @@ use unisono_lower::switches::{Configured, ENGINE, Embedding, NONE, ports};
 use unisono_machine::in_network::{Layout, MEMORY};
 use unisono_schedule::interpret::Element;
 
-/// The result of the data.
+/// Comparison of the computed outputs with plain arithmetic.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataReport {
     pub result_correct: bool,
-    /// The first output that differs from plain arithmetic.
+    /// First output that differs from plain arithmetic.
     pub mismatch: Option<String>,
-    /// Elements of the vector that flowed: all, unless the machine is very large. Then the first elements of each
-    /// embedding stand for the others.
+    /// Vector elements that were computed: all, except on very large machines. There, the first elements of each
+    /// embedding stand for the rest.
     pub elements: u32,
-    /// Digest of the bits of the outputs of these elements.
+    /// Digest of the output bits of the computed elements, summed over all ranks.
     pub digest: u64,
 }
 
-/// Returns the part of one value in [`DataReport::digest`]; `place` is `rank << 32 | element`.
+/// Returns the summand of one value in [`DataReport::digest`]; `place` is `rank << 32 | element`.
 pub fn digest(place: u64, bits: u64) -> u64 {
     mix(mix(place) ^ bits)
 }
 
-/// The most ranks times elements that flow. Registers treat all elements of an embedding alike.
+/// Greatest product of ranks and elements that is computed. Registers treat all elements of an embedding alike.
 const MOST_VALUES: u64 = 1 << 24;
-/// Values of all switches at a time.
+/// Greatest number of values that the switches hold at the same time.
 const AT_ONCE: usize = 1 << 24;
 
 /// A value that switches reduce.
 pub trait Sample: Element {
-    /// The unit of rounding; 0 if values do not round.
+    /// Unit of rounding; 0 if values do not round.
     const EPSILON: f64;
     fn of(bits: u64, operator: Operator) -> Self;
     fn real(self) -> f64;
@@ -153,10 +153,10 @@ fn of<T: Sample>(layout: &Layout, configured: &Configured) -> DataReport {
 
 struct Flow<'a, T> {
     c: &'a Collective,
-    /// Switches in the order in which responses pass; requests pass in the reverse order. Unreached switches follow.
+    /// Switches in the order of responses; requests visit them in reverse. Unreached switches are at the end.
     switches: Vec<At>,
     reached: usize,
-    /// The inputs of each switch, in the order of ports, as indices of `switches`.
+    /// Inputs of each switch, in the order of ports, as indices of `switches`.
     inputs: Vec<u32>,
     requests: Vec<T>,
     responses: Vec<T>,
@@ -165,13 +165,13 @@ struct Flow<'a, T> {
 /// A switch of an embedding.
 struct At {
     rank: u32,
-    /// Range in [`Flow::inputs`].
+    /// Range of the inputs in [`Flow::inputs`].
     inputs: Range<usize>,
     response: Response,
     receives: bool,
 }
 
-/// The source of the responses of a switch.
+/// Source of the responses of a switch.
 enum Response {
     Nothing,
     Engine,
@@ -190,7 +190,7 @@ impl<'a, T: Sample> Flow<'a, T> {
             .registers
             .iter()
             .position(|(_, r)| if reduces { r.request_output == NONE } else { r.response_input == MEMORY });
-        // From the root outwards.
+        // Breadth first from the root.
         let mut order: Vec<u32> = root.iter().map(|&at| narrow::<u32>(at)).collect();
         let mut next = 0;
         while let Some(&at) = order.get(next) {
@@ -256,7 +256,7 @@ impl<'a, T: Sample> Flow<'a, T> {
         let backwards = chain.is_some();
         for k in 0..self.reached {
             poll();
-            // The ranks of a scan are checked in their order, which is that of requests.
+            // A scan checks ranks in ascending order, which is the order of requests.
             let at = if backwards { self.reached - 1 - k } else { k };
             let &At { rank, ref response, receives, .. } = &self.switches[at];
             match *response {
@@ -300,9 +300,10 @@ impl<'a, T: Sample> Flow<'a, T> {
     }
 }
 
-/// The output of every rank that receives a result.
+/// Output of every rank that receives a result.
 struct Expected<T> {
-    /// The reduction in the order of ranks; and in double precision with the sum of magnitudes.
+    /// Reduction in rank order, in the datatype itself; `real` is its double-precision value with the sum of
+    /// magnitudes.
     values: Vec<T>,
     real: Vec<(f64, f64)>,
     rounds: f64,

@@ -1,17 +1,17 @@
 //! Switches that reduce: a schedule is lowered to their registers, and packets flow through the trees or the chain of
 //! the registers.
 //!
-//! A *unit* is one part of one switch's registers: its engine, or the copying of responses. It waits for a packet at
-//! all of its inputs, reduces them in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and sends the
-//! result when all of its outputs have a credit; then the input slots are free again. Packets cut through. The
-//! identifiers of a link share it in fixed time slots, and so do embeddings that share a memory; a core that reads and
-//! writes gives half of its memory's bandwidth to each. With `exclusive_switches` a switch executes one
-//! collective after the other, in the order in which they are given, and no slots are shared.
+//! A *unit* is one of two units of a switch: its engine, or the copying of responses. A unit waits for a packet at all
+//! of its inputs, reduces these packets in the order of ports by a pipelined tree of ceil(log2 inputs) levels, and
+//! sends the result when all of its outputs have a credit; then the input slots are free again. Packets cut through.
+//! The identifiers of a link share the link in fixed time slots, and so do embeddings that share a memory; a core that
+//! reads and writes gives half of its memory's bandwidth to each. With `exclusive_switches` a switch executes one
+//! collective after another, in the order of the argument, and no slots are shared.
 //!
-//! So the time at which packet `k` leaves a unit is a maximum over sums of times of packets `k`, `k - 1` and `k -
-//! buffers`. No queue of events is needed: packets are swept one by one over the units in their order (`sweep.rs`).
-//! Such a system is homogeneous: once all times on which the next packet depends have moved by one constant, they do so
-//! for ever, and whole packets are skipped.
+//! Thus the time at which packet `k` leaves a unit is a maximum of sums of times of the packets `k`, `k - 1` and `k -
+//! buffers`. No event queue is needed: packets are swept one by one over the units in their order (`sweep.rs`). Such a
+//! system is homogeneous: if all times that the next packet depends on have moved by one constant, every later packet
+//! moves them by that constant too, and these packets are skipped.
 //!
 //! "Accelerating Allreduce with in-network reduction on Intel PIUMA", "Switch Architecture for In-network Computing".
 //! Times are whole picoseconds.
@@ -42,20 +42,20 @@ pub enum EngineError {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
     pub picoseconds: u64,
-    /// Time at which the head of a first packet reached the last memory: the latency alpha.
+    /// Latency alpha in picoseconds: the time at which the head of the first packet reached the last memory.
     pub latency: u64,
-    /// Time at which each rank has sent and received everything.
+    /// Time in picoseconds at which each rank has sent and received everything.
     pub finish: Vec<u64>,
-    /// Packets of all embeddings, and departures of a packet from a unit.
+    /// Packets of all embeddings; `events` counts each departure of a packet from a unit.
     pub packets: u64,
     pub events: u64,
-    /// Events that were computed one by one; the others repeat.
+    /// Events that were computed one by one; the skipped ones repeat them.
     pub computed: u64,
-    /// Numbers of directed links by the number of logical edges on them, from one on.
+    /// Histogram of directed links: entry `i` counts those that carry `i + 1` logical edges.
     pub link_loads: Vec<u64>,
-    /// Trees that run at the same time, each with its own identifier.
+    /// Number of trees that run at the same time, each with its own identifier.
     pub embeddings: usize,
-    /// The identifier of each tree.
+    /// Identifier of each tree.
     pub identifiers: Vec<u8>,
     pub data: DataReport,
 }
@@ -63,7 +63,7 @@ pub struct Run {
 /// Runs a schedule alone on the machine.
 ///
 /// # Errors
-/// The machine's switches cannot run the schedule with its placement, or the clock is too short.
+/// Returns an error if the machine's switches cannot run the schedule with its placement, or the clock overflows.
 pub fn run(machine: &InNetwork, proven: &Verified, placement: &SwitchPlacement) -> Result<Run, EngineError> {
     Ok(run_together(machine, &[(proven, placement)])?.remove(0))
 }
@@ -71,7 +71,7 @@ pub fn run(machine: &InNetwork, proven: &Verified, placement: &SwitchPlacement) 
 /// Runs schedules that start at the same time.
 ///
 /// # Errors
-/// As [`run`], or two of them use one identifier at one switch.
+/// Returns the errors of [`run`], and an error if two schedules use one identifier at the same switch.
 pub fn run_together(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) -> Result<Vec<Run>, EngineError> {
     let layout = machine.layout();
     let all = lowered(machine, &layout, all)?;
@@ -85,7 +85,7 @@ pub fn run_together(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) 
 /// is free at all of its switches.
 ///
 /// # Errors
-/// As [`run`], or the identifiers of the machine are used up.
+/// Returns the errors of [`run`], and an error if the machine has too few identifiers.
 pub fn run_beside(machine: &InNetwork, all: &[(&Verified, &SwitchPlacement)]) -> Result<Vec<Run>, EngineError> {
     let layout = machine.layout();
     let mut all = lowered(machine, &layout, all)?;
@@ -118,7 +118,7 @@ fn lowered(
 
 fn together(machine: &InNetwork, layout: &Layout, all: &[Configured]) -> Result<Vec<Run>, EngineError> {
     let shared = units::Shared::new(layout, all);
-    // The time at which each switch has ended its earlier collectives.
+    // Time at which each switch has completed its earlier collectives.
     let mut free = machine.exclusive_switches.then(|| vec![0; layout.switches() as usize]);
     all.iter().map(|configured| one(machine, layout, configured, &shared, free.as_deref_mut())).collect()
 }

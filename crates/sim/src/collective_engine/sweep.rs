@@ -1,7 +1,7 @@
 //! Departure times of each packet from each unit.
 //!
-//! H(u, k) and T(u, k) are the times at which head and tail of packet k leave unit u, s(u) is the time of its slowest
-//! output for a packet, and b the packets that a buffer holds:
+//! H(u, k) and T(u, k) are the times at which the head and the tail of packet k leave unit u, s(u) is the transfer time
+//! of a packet on u's slowest output, and b is the number of packets that a buffer holds:
 //!
 //! ```text
 //! H(u, k) = max of  H(v, k) + latency + engine     over inputs v
@@ -13,24 +13,25 @@
 //! a memory that is written:  W(u, k) = max(T(u, k), H(u, k) + s(write))
 //! ```
 //!
-//! A unit whose switch first executes another collective has that one's end in place of T(u, -1), R(u, -1), W(u, -1).
+//! If the switch of u first executes another collective, the end of that collective replaces T(u, -1), R(u, -1) and
+//! W(u, -1).
 
 use super::units::{Edge, TO_MEMORY, Units};
 
 pub struct Swept {
     /// Time at which the head of the first packet reached the last memory.
     pub head: u64,
-    /// Time at which each unit's memory has ended the last packet; 0 if it has none.
+    /// Time at which each unit's memory has read or written its last packet; 0 if the unit uses no memory.
     pub finish: Vec<u64>,
     /// Time at which the last packet has left each unit.
     pub left: Vec<u64>,
     pub computed: u64,
 }
 
-/// Clocks stay below this.
+/// Upper limit of all clocks, in picoseconds.
 const END: u64 = 1 << 62;
 
-/// Sweeps the packets; `start` is the time at which each unit becomes free.
+/// Sweeps the packets over the units; `start` is the time at which each unit becomes free. Returns `None` on overflow.
 pub fn sweep(units: &Units, buffers: usize, packets: u64, start: &[u64]) -> Option<Swept> {
     let count = units.count();
     let memories = |edges: fn(&Units, usize) -> &[Edge]| -> Vec<u64> {
@@ -40,7 +41,7 @@ pub fn sweep(units: &Units, buffers: usize, packets: u64, start: &[u64]) -> Opti
     let mut state = State {
         units,
         buffers,
-        // A ring of the last times of every unit.
+        // A ring buffer with the departure times of each unit's last `buffers` packets.
         head: vec![0; count],
         left: vec![0; count * buffers.min(usize::try_from(packets).unwrap_or(usize::MAX))],
         start,
@@ -58,7 +59,7 @@ pub fn sweep(units: &Units, buffers: usize, packets: u64, start: &[u64]) -> Opti
         }
         computed += 1;
         steady.saw(step);
-        // All times on which the next packet depends have moved by one constant, so all later packets will too.
+        // All times that the next packet depends on have moved by one constant, so later packets move them by it too.
         if steady.packets > buffers as u64 && state.done < full {
             let rest = full - state.done;
             let by = rest.checked_mul(steady.step).filter(|by| *by < END)?;
@@ -96,7 +97,7 @@ impl Steady {
 struct State<'a> {
     units: &'a Units,
     buffers: usize,
-    /// Heads of the current packet.
+    /// Times at which the head of the current packet left each unit.
     head: Vec<u64>,
     left: Vec<u64>,
     start: &'a [u64],
@@ -106,14 +107,14 @@ struct State<'a> {
 }
 
 impl State<'_> {
-    /// Returns the place of the latest packet's times in `left`.
+    /// Returns the offset of the latest packet's times in `left`.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn latest(&self) -> usize {
         (self.done + self.buffers as u64 - 1) as usize % self.buffers * self.units.count()
     }
 
-    /// Moves one packet through all units; `size` is 0 for a full packet, 1 for the last. Returns the constant by which
-    /// all times moved since the packet before, if there is one.
+    /// Moves one packet through all units; `size` is 0 for a full packet, 1 for the last packet. Returns the constant
+    /// by which all times moved since the previous packet, if there is one.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn packet(&mut self, size: usize) -> Option<u64> {
         let count = self.units.count();
@@ -167,20 +168,20 @@ impl State<'_> {
         same.filter(|_| steady)
     }
 
-    /// Returns the latest head of the current packet at a unit that writes.
+    /// Returns the latest departure of the current packet's head from a unit that writes to memory.
     fn reached(&self) -> u64 {
         let writes = |u: usize| self.units.outputs(u).iter().any(|o| o.unit == TO_MEMORY);
         (0..self.units.count()).filter(|&u| writes(u)).map(|u| self.head[u]).max().unwrap_or(0)
     }
 
-    /// Skips `packets` packets, each of which moves all times by the step of the last one.
+    /// Skips `packets` packets, which together move all times by `by`.
     #[expect(clippy::cast_possible_truncation, reason = "remainders of a number of buffers")]
     fn skip(&mut self, packets: u64, by: u64) {
         let count = self.units.count();
         for t in self.left.iter_mut().chain(&mut self.read).chain(&mut self.wrote) {
             *t += by;
         }
-        // The ring turns with the packets, so that its slots match `done`.
+        // Rotates the ring so that its slots match `done`.
         let turn = (packets % self.buffers as u64) as usize;
         self.left.rotate_right(turn * count);
         self.done += packets;

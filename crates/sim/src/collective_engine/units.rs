@@ -7,13 +7,13 @@ use unisono_machine::{
     in_network::{Layout, LevelOf, MEMORY, Port},
 };
 
-/// The core's memory, in place of a unit.
+/// Value of [`Edge::unit`] for the core's own memory.
 pub const TO_MEMORY: u32 = u32::MAX;
 
-/// The resources that embeddings share while they run at the same time.
+/// Resources that embeddings share while they run at the same time.
 pub struct Shared {
     loads: LinkLoads,
-    /// For each core: the embeddings that read from its memory, write to it, and use its switch.
+    /// For each core: the number of embeddings that read from its memory, write to its memory, and use its switch.
     reads: Vec<u8>,
     writes: Vec<u8>,
     uses: Vec<u8>,
@@ -32,13 +32,13 @@ impl Shared {
     }
 }
 
-/// Times of a packet of full and of last length, in picoseconds.
+/// Times of a full packet and of the last packet, in picoseconds.
 pub type Both = [u64; 2];
 
 /// An input or output of a unit.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge {
-    /// The unit at the other end, or [`TO_MEMORY`].
+    /// Unit at the other end, or [`TO_MEMORY`].
     pub unit: u32,
     pub latency: u64,
     pub serial: Both,
@@ -49,13 +49,13 @@ pub struct Units {
     pub switch: Vec<u32>,
     /// Latency of the reduction tree.
     pub engine_latency: Vec<u64>,
-    /// Time of a packet on the slowest output.
+    /// Transfer time of a packet on the slowest output.
     pub serial: Vec<Both>,
     pub first_input: Vec<u32>,
     pub inputs: Vec<Edge>,
     pub first_output: Vec<u32>,
     pub outputs: Vec<Edge>,
-    /// Time in which the memory writes a packet; 0 if the unit does not write.
+    /// Time to write a packet to memory; 0 if the unit does not write.
     pub write: Vec<Both>,
 }
 
@@ -74,7 +74,7 @@ impl Units {
     pub fn new(machine: &InNetwork, layout: &Layout, e: &Embedding, shared: &Shared, bytes: Both) -> Self {
         let made = Making { machine, layout, e, shared, bytes, places: e.places(layout.switches()) };
         let order = made.order();
-        // The number of each unit: two for each place.
+        // Index of each unit in the order: two entries for each place.
         let mut number = vec![u32::MAX; 2 * e.registers.len()];
         for (at, &(place, part)) in order.iter().enumerate() {
             number[2 * place as usize + part as usize] = narrow::<u32>(at);
@@ -115,7 +115,7 @@ impl Making<'_> {
         self.places[switch as usize] as usize
     }
 
-    /// Returns the unit whose packets leave a switch as responses.
+    /// Returns the unit that sends a switch's responses.
     fn responds(r: &Registers) -> SwitchUnit {
         if r.response_input == ENGINE { SwitchUnit::Engine } else { SwitchUnit::Copy }
     }
@@ -215,7 +215,7 @@ impl Making<'_> {
         units.serial.push(slowest);
     }
 
-    /// Returns the link that leaves a switch by a port; `unit` is the unit at its other end.
+    /// Returns the edge from a switch through a port; `unit` is the unit at its receiving end.
     fn edge(&self, unit: u32, from: u32, port: Port, level: LevelOf) -> Edge {
         let m = self.machine;
         let gbps = match level {
@@ -231,7 +231,7 @@ impl Making<'_> {
         self.bytes.map(|bytes| rounded_up(bytes as f64 * 8.0 * 1000.0 / gbps * f64::from(share.max(1))))
     }
 
-    /// Returns the bandwidth of a core's memory for each direction in use, half of it if both are.
+    /// Returns the bandwidth in Gbit/s of a core's memory for each direction: half of it if both directions are in use.
     fn memory_gbps(&self, switch: u32) -> f64 {
         let at = switch as usize;
         let directions = u8::from(self.shared.reads[at] > 0) + u8::from(self.shared.writes[at] > 0);

@@ -1,30 +1,32 @@
 //! Events that wait for a busy CPU or network interface.
 //!
 //! By the rule of LogGOPSim such an event is queued again, with its old stamp, for the time at which its resources are
-//! free as far as is known. If others keep them busy, it is queued again and again, which is quadratic in the waiting
-//! events. Events of one rank that wait for the same resources in the same way form a *class*. All of them would be
-//! examined at the same times, the one of the lowest stamp first. As long as the times at which resources are free
-//! never fall, no other event of the class can start before it. So only this one, the head of its class, is in the
-//! queue; the others are in a heap by stamp, and cost a logarithm each.
+//! expected to be free. If other events keep the resources busy, it is queued again and again, which is quadratic in
+//! the number of waiting events. Events of one rank that wait for the same resources in the same way form a *class*.
+//! The rule would examine all of them at the same times, the lowest stamp first. As long as the times at which
+//! resources are free never decrease, no other event of the class can start before the event with the lowest stamp. So
+//! only this event, the head of its class, is in the queue; the rest are in a heap by stamp, at a logarithmic cost for
+//! each.
 //!
-//! (Proof: let e be examined at time t while e' of its class and of a lower stamp waits. e' is due at some t' > t, or
-//! it would have been examined first; t' is the time at which the resources were free when e' was last examined; they
-//! are not free earlier now, so not at t.) If such a time does fall, the engine uses the rule itself.
+//! (Proof: let e be examined at time t while e' of its class with a lower stamp waits. e' is due at some t' > t, or it
+//! would have been examined first; t' is the time at which the resources were free when e' was last examined; the
+//! resources cannot have become free earlier, so they are busy at t.) If such a time does decrease, the engine falls
+//! back to the rule.
 
 use rustc_hash::FxHashMap;
 use unisono_base::narrow;
 
-/// A waiting task in a heap. Indices are 1 more than the place; 0 is none.
+/// A waiting task in a heap. `next` and `child` are 1 + an index of `Blocked::waiters`; 0 means none.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiter {
     task: u32,
     stamp: u32,
-    /// The next sibling in the heap, or the next free place.
+    /// Next sibling in the heap, or the next free entry.
     next: u32,
     child: u32,
 }
 
-/// The use that an event makes of the resources of its rank.
+/// Use that an event makes of the resources of its rank.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[repr(u8)]
 pub(super) enum Use {
@@ -33,7 +35,7 @@ pub(super) enum Use {
     Arrive,
 }
 
-/// The rank and the resources of a class.
+/// Rank and the resources of a class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ClassKey {
     pub rank: u32,
@@ -44,23 +46,23 @@ pub(super) struct ClassKey {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Class {
-    /// Time at which the head is due.
+    /// Time for which the head is queued.
     time: u64,
     stamp: u32,
-    /// The number of the event that comes first; 0 if no event waits.
+    /// 1 + the task of the event with the lowest stamp; 0 if no event waits.
     head: u32,
-    /// Root of the heap of the others.
+    /// Root of the heap of the other events.
     others: u32,
 }
 
 pub(super) struct Blocked {
-    /// Classes of ranks with one CPU and one interface: three a rank.
+    /// Classes of ranks with one CPU and one interface: three for each rank, one for each [`Use`].
     dense: Vec<Class>,
     sparse: FxHashMap<ClassKey, Class>,
     waiters: Vec<Waiter>,
-    /// The first free place of `waiters`.
+    /// Start of the list of free entries of `waiters`, as 1 + an index; 0 if none.
     free: u32,
-    /// Heaps that are being melded.
+    /// Scratch space of [`meld_all`]: heaps to meld.
     melding: Vec<u32>,
 }
 
@@ -80,7 +82,7 @@ impl Blocked {
         }
     }
 
-    /// Makes `task` wait until `time`; returns whether it is now the head and must be queued.
+    /// Makes `task` wait until `time`; returns whether it becomes the head and must be queued.
     pub fn wait(&mut self, key: ClassKey, time: u64, stamp: u32, task: u32) -> bool {
         let class = self.class(key);
         let is_head = class.head == 0 || stamp < class.stamp;
@@ -96,7 +98,7 @@ impl Blocked {
         is_head
     }
 
-    /// Stores a waiter in a free place.
+    /// Stores a waiter in a free entry, and returns 1 + its index.
     fn place(&mut self, waiter: Waiter) -> u32 {
         let place = self.free;
         if place == 0 {
@@ -107,19 +109,19 @@ impl Blocked {
         place
     }
 
-    /// Returns whether the event of this time and stamp is the head's. Heads that were overtaken leave stale events
-    /// behind.
+    /// Returns whether the event with this time and stamp is the head. A head that was replaced by an event with a
+    /// lower stamp leaves a stale event in the queue.
     pub fn is_head(&mut self, key: ClassKey, time: u64, stamp: u32) -> bool {
         let class = self.class(key);
         class.head != 0 && (class.time, class.stamp) == (time, stamp)
     }
 
-    /// Makes the head wait longer, until `time`.
+    /// Postpones the head to `time`.
     pub fn wait_on(&mut self, key: ClassKey, time: u64) {
         self.class(key).time = time;
     }
 
-    /// Replaces the head, which has started, by the next event, due at `time`; returns its stamp and task.
+    /// Replaces the head, which has started, by the event with the next stamp, due at `time`; returns stamp and task.
     pub fn next(&mut self, key: ClassKey, time: u64) -> Option<(u32, u32)> {
         let root = self.class(key).others;
         if root == 0 {
@@ -134,7 +136,7 @@ impl Blocked {
     }
 }
 
-// The heap is a pairing heap (Fredman, Sedgewick, Sleator, Tarjan, 1986), whose places are reused.
+// The heap is a pairing heap (Fredman, Sedgewick, Sleator, Tarjan, 1986) whose entries are reused.
 
 fn meld(waiters: &mut [Waiter], a: u32, b: u32) -> u32 {
     if a == 0 || b == 0 {
@@ -146,7 +148,7 @@ fn meld(waiters: &mut [Waiter], a: u32, b: u32) -> u32 {
     first
 }
 
-/// Melds a list of siblings: in pairs, then all pairs into one.
+/// Melds a list of siblings: first in pairs, then all pairs into one heap.
 fn meld_all(waiters: &mut [Waiter], mut at: u32, melding: &mut Vec<u32>) -> u32 {
     while at != 0 {
         let a = at;

@@ -1,40 +1,39 @@
-//! The transport of messages from rank to rank: at a price, or by another simulator.
+//! Interface to the transport of messages between ranks: by prices alone, or by another simulator.
 
 use super::SimError;
 
-/// A report of a carrier about a message. `Begun` and `Left` are reported for the sends of `Options::leaving`.
+/// An event of a message. `Begun` and `Left` are reported only for the sends of `Options::leaving`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Carried {
     /// The sender begins to work on the message.
     Begun,
-    /// The message has left, or will have left at a time that is not before those reported so far.
+    /// The message has left, or will leave at the given time, which is not before any earlier report.
     Left,
     Arrived,
 }
 
-/// The transport of messages from rank to rank.
+/// Transport of messages between ranks.
 pub(crate) trait Carrier {
-    /// True if messages only take their price, so that nothing is reported.
+    /// True if the engine itself computes arrivals from prices, so that the carrier reports nothing.
     const PRICED: bool;
 
-    /// Accepts message `id`, which leaves its sender at `time`. `time` is not before any time passed to `report`.
+    /// Accepts message `id`, which leaves its sender at `time`, not before the `until` of any earlier `report`.
     fn carry(&mut self, time: u64, id: u32, from: u32, to: u32, bytes: u64);
 
-    /// Returns the next report about a message, with its time and id. Arrivals are reported if they are by `until`, in
-    /// their order.
+    /// Returns the next event of a message, with time and message id. Reports arrivals up to `until`, in order of time.
     fn report(&mut self, until: u64) -> Option<(u64, u32, Carried)>;
 
-    /// Notes that a rank began and made `made` stamps.
+    /// Records that a rank began and that this used `made` stamps.
     fn began(&mut self, _rank: u32, _made: u32) {}
 
-    /// Notes that an event of the ranks ended and made `made` stamps.
+    /// Records that an event of the ranks was executed and used `made` stamps.
     fn stepped(&mut self, _time: u64, _stamp: u32, _made: u32) {}
 
-    /// Returns an error about messages that never arrive, after the last event.
+    /// Returns an error that names messages that never arrive; called after the last event.
     fn jam(&self) -> Option<SimError>;
 }
 
-/// The carrier of messages that take their price.
+/// Carrier for messages whose arrival follows from prices alone.
 pub(super) struct AsPriced;
 
 impl Carrier for AsPriced {

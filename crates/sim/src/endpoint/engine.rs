@@ -16,24 +16,24 @@ use super::{
 };
 use crate::queue::{Event, Queue};
 
-/// Flag of an event about the message of its task.
+/// Flag of an event: it concerns the message of its task, not the task.
 pub(super) const MESSAGE: u32 = 1 << 31;
-/// Flag of the event of the head of a class.
+/// Flag of an event: it is the head of a class ([`super::blocked`]).
 pub(super) const WAITED: u32 = 1 << 30;
-/// The most clocks of all ranks together: half a gigabyte.
+/// Most clocks of all ranks together, 8 bytes each: half a gigabyte.
 const MOST_CLOCKS: u64 = 1 << 26;
-/// Bytes of the tables of an engine beside its graph, for estimates: of a task, and of a rank with one CPU and one
-/// interface, which has three clocks.
+/// Bytes of an engine's tables, without its graph, for each task; [`RANK_BYTES`] is the same for each rank with one CPU
+/// and one interface, which has three clocks.
 pub(crate) const TASK_BYTES: u128 = size_of::<Link>() as u128;
 pub(crate) const RANK_BYTES: u128 = Blocked::RANK_BYTES + Matching::RANK_BYTES + 3 * size_of::<u64>() as u128;
-/// Steps of a task and its message.
+/// Estimated steps to execute a task and its message.
 const STEPS_A_TASK: u128 = 100;
 
 pub(super) fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
     run_with(graph, prices, options, || AsPriced).map(|done| done.0)
 }
 
-/// Runs the tasks of the ranks with a carrier of their messages; returns the carrier too.
+/// Runs the tasks of the ranks with a carrier for their messages; returns the carrier too.
 pub(crate) fn run_with<P: Prices, C: Carrier>(
     graph: &TaskGraph,
     prices: &P,
@@ -74,17 +74,17 @@ pub(crate) fn check(graph: &TaskGraph, options: &Options) -> Result<(), SimError
             format!("at most {MOST_CLOCKS}; number CPUs and interfaces from 0"),
         );
     }
-    // Beside the graph: each task's link, due time, place among the waiters, and events in the queue and its buckets.
+    // Memory in addition to the graph: each task's link, due time, waiter, and events in the queue and its buckets.
     let tasks = graph.task_count() as u128;
     let each = size_of::<Link>() + size_of::<u64>() + size_of::<Waiter>() + 2 * size_of::<Event>();
     limits::admit("the simulation of the tasks", each as u128 * tasks + 8 * u128::from(clocks), STEPS_A_TASK * tasks)?;
     Ok(())
 }
 
-/// The reason why a run ends early.
+/// Reason why a run ends early.
 pub(super) enum Halt {
-    /// A clock fell, so classes do not hold. Only negative prices cause this, which in LogGOPSim's arithmetic 0 bytes
-    /// have.
+    /// A clock decreased, so classes are not valid. Only negative prices cause this: in LogGOPSim's arithmetic a
+    /// message of 0 bytes has one.
     Fell,
     Failed(SimError),
 }
@@ -94,13 +94,13 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) carrier: C,
     pub(super) prices: &'a P,
     pub(super) options: &'a Options,
-    /// True if waiting events form classes; else each is queued again by itself.
+    /// True if waiting events form classes; otherwise each event is queued again by itself.
     pub(super) classes: bool,
-    /// True if a message's price may be negative; then clocks count modulo 2^64.
+    /// True if a message's price may be negative; then clocks are computed modulo 2^64.
     pub(super) wraps: bool,
     pub(super) slack: u64,
     pub(super) eager: u64,
-    /// Clocks of each rank: CPUs, interfaces receiving, interfaces sending.
+    /// Clocks of each rank, in this order: CPUs, interfaces that receive, interfaces that send.
     pub(super) clocks: Vec<u64>,
     pub(super) clocks_each: usize,
     pub(super) links: Vec<Link>,
@@ -108,11 +108,11 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) blocked: Blocked,
     pub(super) matching: Matching,
     pub(super) stamp: u32,
-    /// Tasks that this event has made free, at its rank and at the rank of the other end.
+    /// Tasks that the current event made free, at its own rank and at the rank at the other end of the message.
     pub(super) freed: [Vec<u32>; 2],
-    /// Earliest start of each task after tasks on other CPUs; empty if there is one CPU, or if CPUs are independent.
+    /// Earliest start of each task, given by tasks on other CPUs; empty with one CPU, or with independent CPUs.
     pub(super) due: Vec<u64>,
-    /// Time at which the task or message of the event ends.
+    /// Time at which the task or message of the current event ends.
     pub(super) until: u64,
     pub(super) done: u64,
     pub(super) counts: [u64; 4],
@@ -121,13 +121,13 @@ pub(super) struct Engine<'a, P, C> {
     pub(super) trace: Vec<TraceEvent>,
     pub(super) watched: Vec<u64>,
     pub(super) sent: Vec<[u64; 2]>,
-    /// Messages that leave later.
+    /// Messages with a known future departure, as (time, task), earliest first.
     pub(super) leaves: BinaryHeap<Reverse<(u64, u32)>>,
-    /// For each clock of a CPU, whether it waits for a message to leave; empty unless sends block.
+    /// For each clock of a CPU: true while the CPU waits for a message to leave. Empty unless sends block.
     pub(super) held: Vec<bool>,
-    /// Events that wait for a held CPU, in the order of their arrival.
+    /// Events that wait for such a CPU, in the order of their arrival, by its clock.
     pub(super) parked: FxHashMap<usize, Vec<(Event, ClassKey)>>,
-    /// Events that were read ahead and not taken yet.
+    /// Number of events that were read ahead and not taken yet.
     ahead: usize,
 }
 
@@ -225,8 +225,8 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         event
     }
 
-    /// Runs all events up to the time `last`. Arrivals and departures by the time of the ranks' next event come before
-    /// it.
+    /// Runs all events up to the time `last`. Arrivals and departures up to the time of the ranks' next event are
+    /// executed before that event.
     pub(super) fn run_carried(&mut self, last: u64) -> Result<(), Halt> {
         loop {
             let next = self.queue.peek().map_or(u64::MAX, |event| event.time);
@@ -256,14 +256,14 @@ impl<'a, P: Prices, C: Carrier> Engine<'a, P, C> {
         }
     }
 
-    /// Notes that the sender of a message begins to work on it.
+    /// Records the time at which the sender of a message begins to work on it.
     pub(super) fn begun(&mut self, time: u64, id: u32) {
         if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
             self.sent[at][0] = time;
         }
     }
 
-    /// Notes that a message has left.
+    /// Records that a message has left, and ends its send if the message is eager.
     fn left(&mut self, time: u64, id: u32) {
         if let Ok(at) = self.options.leaving.binary_search(&TaskId(id)) {
             self.sent[at][1] = time;

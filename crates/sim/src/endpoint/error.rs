@@ -9,7 +9,7 @@ use unisono_lower::tasks::{ANY, Kind, Task};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stuck {
     pub rank: u32,
-    /// Number among the tasks of its rank, from 0.
+    /// Index of the task within its rank, from 0.
     pub index: u32,
     pub task: Task,
     pub why: String,
@@ -37,7 +37,7 @@ pub enum SimError {
     #[error("deadlock: {count} tasks are never done, among them {}", stuck.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Deadlock {
         count: u64,
-        /// At most [`super::STUCK_KEPT`] of the stuck tasks, those that wait for another rank first.
+        /// At most [`super::STUCK_KEPT`] of the stuck tasks; those that wait for another rank are listed first.
         stuck: Vec<Stuck>,
     },
     #[error("deadlock in the network: {packets} packets wait for each other for ever, among them {}", stuck.join("; "))]

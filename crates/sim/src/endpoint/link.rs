@@ -1,16 +1,17 @@
 //! The engine's state of a task, in 8 bytes.
 
-/// The state of a task, and its rank.
+/// State of a task, and its rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
-    /// Flags, and below them a number. Before the task is free, it counts the tasks for which the task waits; then it
-    /// is the next task of its list of the matching, 1 more than that task, 0 for none. A waiting task is in no list.
+    /// Flags in the upper bits, a number in the lower ones. Until the task is free, the number counts the tasks that it
+    /// waits for. Afterwards it links the task to the next task in a list of `Matching`, as 1 + that task's id, or 0. A
+    /// waiting task is in no list.
     state: u32,
     pub owner: u32,
 }
 
 const DONE: u32 = 1 << 31;
-/// The task waits for no other task.
+/// Flag: the task waits for no other task.
 const FREE: u32 = 1 << 30;
 const BELOW: u32 = FREE - 1;
 
@@ -28,17 +29,17 @@ impl Link {
         self.state & FREE != 0
     }
 
-    /// Returns the number of tasks for which it waits.
+    /// Returns the number of tasks that this task waits for.
     pub fn pending(self) -> u32 {
         if self.is_free() { 0 } else { self.state & BELOW }
     }
 
-    /// Adds a task for which it waits; before the run only.
+    /// Adds one task to wait for; only before the run.
     pub fn wait(&mut self) {
         self.state = (self.state & !FREE) + 1;
     }
 
-    /// Removes a task for which it waits; returns whether it was the last one.
+    /// Removes one task to wait for; returns whether none remains.
     #[inline]
     pub fn let_go(&mut self) -> bool {
         self.state -= 1;
@@ -48,7 +49,7 @@ impl Link {
         self.state == FREE
     }
 
-    /// Marks the task as done; returns false if it was done before.
+    /// Marks the task as done; returns false if it was done already.
     #[inline]
     pub fn finish(&mut self) -> bool {
         let was_done = self.is_done();
@@ -56,7 +57,7 @@ impl Link {
         !was_done
     }
 
-    /// Returns the next task of a free task's list.
+    /// Returns 1 + the id of the next task in the list of a free task, or 0.
     #[inline]
     pub fn next(self) -> u32 {
         self.state & BELOW

@@ -1,8 +1,8 @@
-//! Receives that wait for messages, and messages that wait for receives: first come, first served, by source and tag.
+//! Matches receives and messages: first come, first served, by source and tag.
 //!
-//! Each rank has a list of both kinds, searched from its start. A list whose search once took long gets an index by
-//! (source, tag), so that a rank with very many receives does not take quadratic time. In an indexed list, matched
-//! tasks are only marked, and are removed when a search passes them.
+//! Each rank has a list of waiting receives and a list of waiting messages, searched from the start. A list whose
+//! search once took long gets an index by (source, tag), so that a rank with very many receives does not take quadratic
+//! time. In an indexed list, matched tasks are only marked; a later search that reaches them removes them.
 
 use rustc_hash::FxHashMap;
 use unisono_lower::tasks::ANY;
@@ -35,7 +35,7 @@ pub(super) enum Side {
     Messages,
 }
 
-/// Ends of a list, 1 more than a task; 0 if it is empty.
+/// Head and tail of a list, each 1 + a task id; 0 if the list is empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct List {
     head: u32,
@@ -44,17 +44,17 @@ struct List {
 
 #[derive(Default)]
 struct Index {
-    /// Chains of indexed lists, by the number of the list and the envelope.
+    /// Chains of the indexed lists. The key is (`2 * rank + side`, envelope).
     lists: FxHashMap<(u32, Envelope), List>,
     /// Order of arrival of each task; `TAKEN` once it is matched.
     order: Vec<u32>,
-    /// The next task of the same list and envelope.
+    /// Next task of the same chain, as 1 + its id; 0 at its end.
     next: Vec<u32>,
     arrived: u32,
 }
 
 const TAKEN: u32 = u32::MAX;
-/// A search that passes more tasks than this builds an index.
+/// A search that passes more tasks than this number builds an index.
 const LONG: u32 = 64;
 
 pub(super) struct Matching {
@@ -75,13 +75,13 @@ impl Matching {
         !self.indexed.is_empty() && self.indexed[rank as usize][side as usize]
     }
 
-    /// Returns the task that waits first at a rank, or task 0 if none waits.
+    /// Returns the task at the head of a rank's list, or task 0 if the list is empty.
     #[inline]
     pub fn first(&self, rank: u32, side: Side) -> u32 {
         self.lists[rank as usize][side as usize].head.saturating_sub(1)
     }
 
-    /// Appends `task` to a list.
+    /// Appends `task` to the list of `rank` and `side`.
     pub fn append(&mut self, links: &mut [Link], rank: u32, side: Side, task: u32, envelope: Envelope) {
         links[task as usize].set_next(0);
         let list = &mut self.lists[rank as usize][side as usize];
@@ -176,7 +176,7 @@ enum Step {
     Pass,
 }
 
-/// Walks a list, removes tasks for which `step` returns `Drop`, and takes out the first for which it returns `Take`.
+/// Walks a list, removes tasks for which `step` returns `Drop`, and removes and returns the first one with `Take`.
 #[inline]
 fn take_from(links: &mut [Link], list: &mut List, mut step: impl FnMut(u32, Link) -> Step) -> Option<u32> {
     let (mut before, mut at) = (0, list.head);
@@ -205,7 +205,7 @@ fn take_from(links: &mut [Link], list: &mut List, mut step: impl FnMut(u32, Link
 }
 
 impl Index {
-    /// Adds a task. Tasks with any source or any tag share one chain of their list.
+    /// Adds a task to its chain. All tasks of a list with any source or any tag share one chain.
     fn add(&mut self, number: u32, task: u32, envelope: Envelope) {
         let envelope = if envelope.exact() { envelope } else { Envelope::ANYTHING };
         self.order[task as usize] = self.arrived;
@@ -220,7 +220,7 @@ impl Index {
         list.tail = task + 1;
     }
 
-    /// Returns the first task of a chain that fits; removes matched tasks on the way.
+    /// Returns the first task of a chain that `fits` accepts; removes matched tasks before it.
     fn first(&mut self, number: u32, envelope: Envelope, fits: impl Fn(u32) -> bool) -> Option<u32> {
         let list = self.lists.get_mut(&(number, envelope))?;
         let (mut before, mut at) = (0, list.head);

@@ -5,26 +5,25 @@
 //! the rules below define their effects. For each CPU of a rank, and for each network interface in both directions, the
 //! simulator keeps the time at which it is free.
 //!
-//! * Events are ordered by (time, stamp). A task gets its stamp when it is free, a message when its send starts. An
-//!   event that must wait is queued again later with its old stamp.
-//! * All ranks begin with the tasks that wait for nothing. Whenever tasks of a rank become free, they are stamped in
-//!   the order: sends, receives, others; within each kind, in the order in which they became free. They are due when
-//!   their CPU is free, sends when their interface is too.
+//! * Events are ordered by (time, stamp). A task gets its stamp when it becomes free, a message when its send starts.
+//!   An event that must wait is queued again for a later time with its old stamp.
+//! * All ranks begin with the tasks that wait for no other task. Tasks of a rank that become free together are stamped
+//!   in the order: sends, receives, others; within each kind, in the order in which they became free. A task is due
+//!   when its CPU is free; a send also waits for its interface.
 //! * A calc, a reduce, a send and a message wait until their CPU is free, sends and messages also for their interface;
-//!   then they hold them for their prices. A message waits at its receiver, for the CPU and interface *of the numbers
-//!   that its send named*.
-//! * A receive waits for no CPU. It takes the first message that has arrived and matches, or waits in a list; a message
-//!   takes the first receive of the list that matches, or waits for one.
-//! * A send is done when it starts, unless its message is longer than the model's eager bytes: then it is done when it
-//!   is matched (a message that finds a receive counts its own bytes, a receive that finds a message those of the
-//!   receive), and CPU and interface of the sender are busy until then. Sends of [`Options::leaving`] that are not
-//!   longer are done when their message has left; their CPU and interface are free as for other sends. With
-//!   [`Options::blocking`] their CPU begins no work that takes time until then, except that it takes messages that
-//!   arrive.
-//! * Under LogfP an interface may run ahead of its gaps: it is free once it owes less than the slack.
+//!   then they occupy both for their prices. A message waits at its receiver for the CPU and the interface *whose
+//!   numbers its send named*.
+//! * A receive waits for no CPU. It takes the first arrived message that matches, or waits in a list; a message takes
+//!   the first waiting receive that matches, or waits in a list.
+//! * A send is done when it starts, unless its message is longer than the model's eager limit: then it is done when it
+//!   is matched (whichever of message and receive comes second compares its own size with the limit), and CPU and
+//!   interface of the sender are busy until then. Eager sends of [`Options::leaving`] are done when their message has
+//!   left; their CPU and interface are free as for other sends. With [`Options::blocking`], the CPU of such a send
+//!   begins no work that takes time until the message has left; it still takes arriving messages.
+//! * Under LogfP an interface may run ahead of its gaps: it is free as soon as its remaining gap is at most the slack.
 //! * The finish of a rank is the time at which its last CPU is free.
 //! * A task that waits for a task on another CPU of its rank starts when that task is over. (LogGOPSim, whose CPUs have
-//!   independent clocks, checks its own CPU only; so does [`unisono_cost::endpoint::Goal`].)
+//!   independent clocks, checks only the task's own CPU; so does [`unisono_cost::endpoint::Goal`].)
 //!
 //! Ticks are the unit of the prices: picoseconds for machines, nanoseconds for [`unisono_cost::endpoint::Goal`]. The
 //! calcs of a graph use the same unit.
@@ -51,53 +50,53 @@ pub use error::{SimError, Stuck};
 pub use noise::Noise;
 pub use trace::{TraceEvent, TraceRequest};
 
-/// The most tasks that the report of a deadlock names.
+/// Greatest number of tasks that the report of a deadlock names.
 pub const STUCK_KEPT: usize = 32;
 
 /// Disturbances and recordings of a run.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Options {
-    /// Ticks after which each rank begins; empty if all begin at once.
+    /// Delay of each rank's begin, in ticks; empty if all begin at time 0.
     pub start: Vec<u64>,
     pub noise: Option<Noise>,
     /// Seed of the noise.
     pub seed: u64,
     pub trace: TraceRequest,
-    /// Calcs and reduces, ascending, whose ends are recorded.
+    /// Calcs and reduces whose end times are recorded, in ascending order.
     pub watch: Vec<TaskId>,
-    /// Sends, ascending, that are done when their messages have left, and not when they start.
+    /// Sends, in ascending order, that are done when their messages have left, not when they start.
     pub leaving: Vec<TaskId>,
-    /// True if the CPU of such a send begins no other send, calc or reduce before its message has left.
+    /// True if the CPU of a send in `leaving` begins no other send, calc or reduce before its message has left.
     pub blocking: bool,
 }
 
-/// The results of a run. Times are ticks of the prices.
+/// Results of a run. Times are ticks of the prices.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Time at which each rank's last CPU is free.
     pub finish: Vec<u64>,
-    /// The greatest of them.
+    /// Greatest entry of `finish`.
     pub makespan: u64,
-    /// Tasks, and a message for each send.
+    /// Number of tasks, plus one message for each send.
     pub events: u64,
     pub sends: u64,
     pub receives: u64,
     pub calcs: u64,
     pub reduces: u64,
-    /// Messages without a receive.
+    /// Number of messages that no receive took.
     pub left_over: u64,
     pub trace: Vec<TraceEvent>,
-    /// End times of the tasks of [`Options::watch`].
+    /// End times of the tasks in [`Options::watch`].
     pub watched: Vec<u64>,
-    /// Times at which the messages of [`Options::leaving`] began to leave and had left: the CPU and the interface of
-    /// their sender are free of them; on a network their last packet is on its first link.
+    /// For each send of [`Options::leaving`], the time at which its message began to leave and the time at which it had
+    /// left: CPU and interface of the sender have completed it; on a network its last packet is on its first link.
     pub sent: Vec<[u64; 2]>,
 }
 
 /// Runs a task graph.
 ///
 /// # Errors
-/// A deadlock, with the tasks that are never done; options that do not fit the graph.
+/// Returns an error on a deadlock, with the tasks never done, or if the options do not fit the graph.
 pub fn run<P: Prices>(graph: &TaskGraph, prices: &P, options: &Options) -> Result<Run, SimError> {
     engine::run(graph, prices, options)
 }

@@ -1,11 +1,11 @@
 //! Noise: the time that the operating system takes from a CPU.
 //!
-//! Each use of a CPU by a task or an arriving message is longer by the noise; a send also leaves later by it. The
-//! amount depends only on the seed, the task and the direction.
+//! The noise lengthens each use of a CPU by a task or an arriving message; a send also leaves later by the same amount.
+//! The amount depends only on the seed, the task and the direction.
 
 use unisono_base::{mix, rounded};
 
-/// The distribution of the added ticks.
+/// Distribution of the added ticks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Noise {
     /// Uniform from 0 to `most`.
@@ -23,7 +23,7 @@ pub enum Noise {
 }
 
 impl Noise {
-    /// Returns the same noise in another unit, `factor` of which make one of this.
+    /// Returns the same noise in a smaller unit; one present unit is `factor` new ones.
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
         match self {
@@ -35,7 +35,7 @@ impl Noise {
 }
 
 impl Noise {
-    /// Returns the ticks of one draw; `what` numbers the draws.
+    /// Returns the ticks of draw number `what`.
     pub fn ticks(self, seed: u64, what: u64) -> u64 {
         // In (0, 1], because the logarithm of 0 is not finite.
         let draw =
@@ -52,7 +52,7 @@ impl Noise {
         rounded(ticks)
     }
 
-    /// Returns a parameter that is out of range.
+    /// Returns the first parameter that is out of range, if any.
     pub(super) fn wrong(self) -> Option<f64> {
         let parameters = match self {
             Noise::Uniform { most } => [most, 0.0],

@@ -1,4 +1,4 @@
-//! The result of a run, or the tasks that are stuck.
+//! The end of a run: its results, or the list of stuck tasks.
 
 use unisono_base::{TaskId, narrow};
 use unisono_cost::endpoint::Prices;
@@ -42,7 +42,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         (run, self.carrier)
     }
 
-    /// Returns the tasks that are stuck. Tasks that wait for another rank come first, because the others wait for them.
+    /// Returns stuck tasks. Tasks that wait for another rank come first, because the others wait for them.
     fn stuck(&self) -> Vec<Stuck> {
         let all = || (0..narrow::<u32>(self.links.len())).filter(|&id| !self.links[id as usize].is_done());
         let free = |id: &u32| self.links[*id as usize].is_free();

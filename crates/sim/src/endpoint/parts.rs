@@ -1,4 +1,4 @@
-//! A part of the ranks of a graph, which a thread runs window by window while others run the rest.
+//! A subset of a graph's ranks, which one thread runs window by window while other threads run the other ranks.
 
 use unisono_cost::endpoint::Prices;
 use unisono_lower::tasks::TaskGraph;
@@ -35,13 +35,13 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
         self.0.queue.peek().map(|event| event.time)
     }
 
-    /// Runs all events up to the time `last`; returns whether the rules of classes held and no time overflowed.
+    /// Runs all events up to the time `last`; returns whether classes stayed valid and no time overflowed.
     pub fn run(&mut self, last: u64) -> bool {
         self.0.run_carried(last).is_ok()
     }
 
-    /// Returns the results of these ranks, the number of tasks that are done, and the carrier. For ranks of
-    /// other parts the results are incomplete: no value exceeds that of their own part.
+    /// Returns the results of these ranks, the number of tasks done, and the carrier. Values for the ranks of other
+    /// parts are incomplete: each is at most the value in the results of its own part.
     pub fn results(self) -> (Run, u64, C) {
         let done = self.0.done;
         let (run, carrier) = self.0.results();
@@ -49,5 +49,5 @@ impl<'a, P: Prices, C: Carrier> Part<'a, P, C> {
     }
 }
 
-/// The check of [`super::run`].
+/// Check of [`super::run`].
 pub(crate) use engine::check;

@@ -1,5 +1,5 @@
-//! Progress of tasks that wait for others: they become free, get their stamps, and are queued. The tables of known
-//! events are read ahead.
+//! Progress of tasks that wait for other tasks: they become free, get their stamps, and are queued. Table entries that
+//! queued events need are read ahead.
 
 use std::hint::black_box;
 
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::queue::Event;
 
-/// Events that are read ahead at a time: more cache misses than a core has under way at once.
+/// Most events read ahead at a time: more cache misses than a core handles concurrently.
 const AHEAD: usize = 16;
 /// The fewest events that are read ahead.
 const FEW: usize = 4;
 
 impl<P: Prices, C: Carrier> Engine<'_, P, C> {
-    /// Reads the table entries that the next events of the present time will read, and returns the number of events
-    /// after which to call this again. An event needs an entry of one table to find its place in the next; here the
-    /// reads of several events overlap.
+    /// Reads the table entries that the next events of the present time need, and returns the number of events after
+    /// which to call this again. An event finds its entry in one table through another table; here the reads of several
+    /// events overlap.
     pub(super) fn read_ahead(&self) -> usize {
         let events = self.queue.present();
         let events = &events[..events.len().min(AHEAD)];
@@ -49,7 +49,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         self.release(id, true, 0);
     }
 
-    /// Marks `id` as done, and notes the tasks that it makes free for its end of the event.
+    /// Marks `id` as done, and adds the tasks that it makes free to `freed[place]`.
     pub(super) fn end(&mut self, id: u32, place: usize) {
         if self.links[id as usize].finish() {
             self.done += 1;
@@ -70,7 +70,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Admits the freed tasks of two ranks, in the order of their numbers.
+    /// Admits the freed tasks of two ranks, in ascending order of the ranks.
     pub(super) fn admit_both(&mut self, rank: u32, other: u32) {
         if other < rank {
             self.admit(other, 1);

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::queue::Event;
 
-/// Places of a task's clocks.
+/// Indices of a task's clocks in `Engine::clocks`.
 #[derive(Clone, Copy)]
 pub(super) struct At {
     pub cpu: usize,
-    /// The interface, in the direction of the event.
+    /// Interface, in the direction of the event.
     pub nic: usize,
 }
 
@@ -27,7 +27,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         At { cpu: first + usize::from(key.cpu), nic }
     }
 
-    /// Returns the earliest start of a use of these clocks.
+    /// Returns the time from which these clocks allow the use.
     pub(super) fn free(&self, usage: Use, at: At) -> u64 {
         match usage {
             Use::Compute => self.clocks[at.cpu],
@@ -35,7 +35,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Returns whether the event must wait; if so, it is queued again.
+    /// Returns whether the event must wait for its clocks; then it is queued again.
     pub(super) fn waits(&mut self, event: Event, id: u32, key: ClassKey, at: At) -> bool {
         let waited = event.what & WAITED != 0;
         if waited && !self.blocked.is_head(key, event.time, event.stamp) {
@@ -56,7 +56,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         true
     }
 
-    /// Returns whether the event must wait for a CPU that waits for a message to leave; if so, it is queued again.
+    /// Returns whether the CPU of the event waits for a message to leave; then the event is parked until that time.
     pub(super) fn is_parked(&mut self, event: Event, key: ClassKey, at: At) -> bool {
         let is_held = self.held.get(at.cpu).is_some_and(|&held| held);
         if is_held && self.is_current(event, key) {
@@ -65,7 +65,7 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         is_held
     }
 
-    /// Notes that the message of a send has left: its CPU continues, if it waited for that.
+    /// Records that the message of a send has left; its CPU continues if it waited for that.
     pub(super) fn let_go(&mut self, time: u64, id: u32) {
         let task = self.graph.task(TaskId(id));
         let of = ClassKey { rank: self.links[id as usize].owner, usage: Use::Send, cpu: task.cpu, nic: task.nic };
@@ -84,12 +84,12 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         }
     }
 
-    /// Returns false for the event of a head that was overtaken.
+    /// Returns false for the stale event of a head that was replaced.
     fn is_current(&mut self, event: Event, key: ClassKey) -> bool {
         event.what & WAITED == 0 || self.blocked.is_head(key, event.time, event.stamp)
     }
 
-    /// Queues the next event of the class, after an event that had waited.
+    /// Queues the next event of the class, if `event` was the head of a class.
     pub(super) fn next_of_class(&mut self, event: Event, key: ClassKey, at: At) {
         if event.what & WAITED == 0 {
             return;
@@ -106,13 +106,13 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
     }
 
     pub(super) fn hold_nic(&mut self, rank: u32, nic: usize, from: u64, ticks: u64) -> Result<(), Halt> {
-        // Without slack the interface is free by now, and this is `from`.
+        // Without slack the interface is free at this time, and `free` equals `from`.
         let free = self.clocks[nic].max(from);
         let until = self.after(rank, free, &[ticks])?;
         self.hold(nic, free, until)
     }
 
-    /// Returns `time` plus all `ticks`.
+    /// Returns the sum of `time` and all `ticks`.
     #[inline]
     pub(super) fn after(&self, rank: u32, time: u64, ticks: &[u64]) -> Result<u64, Halt> {
         if let Some(sum) = ticks.iter().try_fold(time, |sum, &ticks| sum.checked_add(ticks)) {

@@ -150,8 +150,8 @@ impl<P: Prices, C: Carrier> Engine<'_, P, C> {
         self.admit_both(rank, from);
     }
 
-    /// Ends the send of a matched long message. The CPU and interface with the numbers of `named` were busy until
-    /// `time`.
+    /// Ends the send of a matched long message. The sender's CPU and interface with the numbers that `named` holds were
+    /// busy until `time`.
     fn release_sender(&mut self, time: u64, send: u32, from: u32, to: u32, named: Task) {
         let at = self.at(ClassKey { rank: from, usage: Use::Send, cpu: named.cpu, nic: named.nic });
         for clock in [at.cpu, at.nic] {

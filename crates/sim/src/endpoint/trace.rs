@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// The ranks whose tasks are recorded, ascending.
+/// Ranks whose tasks are recorded, ascending.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct TraceRequest {
     pub ranks: Vec<u32>,
@@ -15,11 +15,11 @@ pub struct TraceEvent {
     /// `send`, `recv`, `calc` or `reduce`.
     pub kind: &'static str,
     pub cpu: u8,
-    /// The other rank of a message.
+    /// Rank at the other end of a message.
     pub peer: Option<u32>,
     /// Bytes of a message or a reduction; 0 for a calc.
     pub bytes: u64,
-    /// Ticks.
+    /// Start and end of the use, in ticks.
     pub start: u64,
     pub end: u64,
 }

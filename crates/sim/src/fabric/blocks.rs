@@ -1,12 +1,12 @@
-//! Runs programs that rarely repeat, block by block, so that the state of PEs stays in a core's own cache for some
+//! Runs programs that rarely repeat, block by block, so that a block's PEs stay in a core's own cache for several
 //! cycles.
 //!
-//! In cycle t a PE reads and changes its own state and the common queues with its neighbors. All orders of the PEs in a
-//! cycle give the same result ([`super::queue`]: wavelets and free slots have their cycle). So a PE may run cycle t
-//! when each of its neighbors has run cycle t - 1, and none of them has run cycle t + 1. A block is all `(row, column,
-//! t)` with `row + t` and `column + t` in ranges of [`SIDE`]: it moves by one row and one column each cycle against the
-//! order of the blocks. A neighbor's cycle t - 1 is then in the same block or an earlier one, and its cycle t + 1 in
-//! the same one, later, or in a later one ("time skewing": Wolfe, "More iteration space tiling", 1989).
+//! In cycle t a PE reads and changes its own state and the queues that it shares with its neighbors. All orders of the
+//! PEs within a cycle give the same result ([`super::queue`] stamps wavelets and free slots with their cycle). So a PE
+//! may run cycle t when all of its neighbors have run cycle t - 1 and none has run cycle t + 1. A block is the set of
+//! all `(row, column, t)` with `row + t` and `column + t` in ranges of [`SIDE`]: each cycle it moves by one row and one
+//! column against the order of the blocks. A neighbor's cycle t - 1 is then in the same or an earlier block, and its
+//! cycle t + 1 later in the same block, or in a later one ("time skewing": Wolfe, "More iteration space tiling", 1989).
 //!
 //! If the program allows it, the state is packed into bit masks first ([`super::packed`]).
 //!
@@ -25,39 +25,38 @@ use super::{
 
 /// Rows and columns of a block.
 const SIDE: u32 = 12;
-/// Cycles that a block runs. The PEs that it visits, of `SIDE + CYCLES` rows and columns, fit a core's own cache.
+/// Cycles that a block runs. Its PEs, on `SIDE + CYCLES` rows and columns, fit in a core's own cache.
 pub(super) const CYCLES: u32 = 12;
 
 /// Cycles of a trial, after which the machine decides whether to continue in blocks.
 const TRIAL: u32 = 24;
-/// Consecutive restless trials that are required: of a run that can be packed, and of another one.
+/// Consecutive restless trials required to continue in blocks: of a run that can be packed, and of any other run.
 const PACKED_TRIALS: u32 = 2;
 const PLAIN_TRIALS: u32 = 20;
-/// Consecutive busy trials that are required: many PEs sleep, but all of them packed cost less than those that are
-/// awake.
+/// Consecutive busy trials required: many PEs sleep, but all PEs packed cost less than the awake PEs unpacked.
 const BUSY_TRIALS: u32 = 20;
 /// The fewest PEs for which a run that can be packed continues in blocks.
 const PACKED_FROM: u32 = 64;
 
-/// Statistics of the visits of PEs while cycles can be skipped.
+/// Counts of PE visits while cycles can be skipped.
 #[derive(Default)]
 pub(super) struct Trial {
     pub visits: u64,
     since: u32,
-    /// Consecutive trials so far in which many PEs were visited; and in which, besides, hardly any PE slept.
+    /// Consecutive trials so far in which many PEs were visited; `restless` counts those in which also few PEs slept.
     busy: u32,
     restless: u32,
     /// True if the run can be packed; `None` before the check.
     packs: Option<bool>,
 }
 
-/// The least mean number of colors of two routers for which a program that can be packed starts in blocks, if most PEs
-/// have several threads. Such programs hardly repeat: on 48 x 40 and 64 x 64 PEs the programs of all algorithms either
-/// have 7 or more and continue in blocks sooner or later, or have 6 or fewer and never do.
+/// Least mean number of colors of a router, times two, for which a program that can be packed starts in blocks, if most
+/// PEs have several threads. Such programs hardly repeat: on 48 x 40 and 64 x 64 PEs the programs of all algorithms
+/// either have a value of 7 or more and continue in blocks sooner or later, or of 6 or less and never do.
 const MANY_COLORS: usize = 7;
 
 impl Machine<'_> {
-    /// Returns whether a run can be packed and is expected to continue in blocks, so that it does from the start.
+    /// Returns whether a run can be packed and is expected to end up in blocks, so that it starts in blocks.
     pub(super) fn will_be_restless(&self) -> bool {
         let pes = self.noted.len();
         let least = self.options.blocks_from;
@@ -112,7 +111,7 @@ impl Machine<'_> {
         Ok(at)
     }
 
-    /// Runs a cycle of a PE if it is noted.
+    /// Runs a cycle of a PE if the cycle is set in the PE's `noted` mask.
     fn run_noted(&mut self, pe: u32, cycle: u32) -> Result<(), SimError> {
         let slot = slot_of(cycle);
         if self.noted[pe as usize] >> slot & 1 == 0 {
@@ -128,7 +127,7 @@ impl Machine<'_> {
     }
 }
 
-/// Visits all PEs in each of [`CYCLES`] cycles from `now`, block by block; `visit` receives a cycle and PEs of a row.
+/// Visits all PEs in each of [`CYCLES`] cycles from `now`, by blocks; `visit` gets a cycle and a range of PEs of a row.
 pub(super) fn sweep<E>(grid: Grid, now: u32, mut visit: impl FnMut(u32, Range<u32>) -> Result<(), E>) -> Result<(), E> {
     let (rows, cols) = (grid.rows, grid.cols);
     for row in (0..rows + CYCLES).step_by(SIDE as usize) {

@@ -11,9 +11,9 @@ pub struct Data {
     c: Collective,
     bits: u32,
     float: bool,
-    /// Ranks by the value of `a`.
+    /// Number of ranks with each value of `a`.
     counts: Vec<u64>,
-    /// `a` of each rank and `b` of each element, because the hot loop reads every element of every rank.
+    /// `a` of each rank; `by_element` has `b` of each element. The hot loop reads every element of every rank.
     by_rank: Vec<u16>,
     by_element: Vec<u16>,
 }
@@ -24,7 +24,7 @@ impl Data {
         reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
     )]
     pub fn new(c: Collective) -> Self {
-        // Sums of all ranks stay below 2^24, so f32 holds every integer.
+        // Sums over all ranks stay below 2^24, so f32 represents each of them exactly.
         let bits = (24 - (u64::from(c.ranks)).next_power_of_two().trailing_zeros()).clamp(1, 12);
         let mut data = Self {
             c,
@@ -60,7 +60,7 @@ impl Data {
         (mix(u64::from(element) ^ 0x9e37_79b9_7f4a_7c15) >> 20) as u32 & ((1 << self.bits) - 1)
     }
 
-    /// Returns a number as a wavelet. Products in f32 use 1 and -1, and so stay exact.
+    /// Returns a number as the bits of a wavelet. Products in f32 use only 1 and -1, and so stay exact.
     fn wavelet(&self, value: u32) -> u32 {
         match (self.float, self.c.operator) {
             (true, Operator::Prod) => (if value.count_ones().is_multiple_of(2) { 1.0f32 } else { -1.0 }).to_bits(),
@@ -99,7 +99,7 @@ impl Data {
         }
     }
 
-    /// Fills `into` with the inputs of a rank from an element on.
+    /// Fills `into` with the inputs of a rank, from element `element` on.
     pub fn fill(&self, rank: u32, element: u32, into: &mut [u32]) {
         let (a, b) = (self.by_rank[rank as usize], &self.by_element[element as usize..][..into.len()]);
         if self.float && self.c.operator != Operator::Prod {
@@ -119,7 +119,7 @@ impl Data {
         }
     }
 
-    /// Returns the reduction of input element `element` over all ranks of `counts`.
+    /// Returns the reduction of input element `element` over `counts[a]` ranks for each value `a`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "bits of a mixed number, of a wavelet, or of a sum that wraps as 32 bits do"
@@ -146,7 +146,7 @@ impl Data {
         }
     }
 
-    /// Compares all outputs, and describes the first that is wrong.
+    /// Compares all outputs with the expected ones, and describes the first wrong output.
     pub fn check<'a>(&self, output: impl Fn(u32) -> &'a [u32]) -> Option<String> {
         let whole: Vec<u32> = if self.c.kind.reduces() {
             let len = (0..self.c.ranks.min(1)).map(|r| self.c.input_len(r)).max().unwrap_or(0);

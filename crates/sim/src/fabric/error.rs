@@ -10,7 +10,7 @@ pub struct Stuck {
     pub pe: u32,
     pub row: u32,
     pub col: u32,
-    /// The operation's instruction.
+    /// Instruction of the operation that waits.
     pub instr: u32,
     pub why: String,
 }

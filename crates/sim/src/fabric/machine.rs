@@ -23,16 +23,16 @@ use super::{
     values::Values,
 };
 
-/// PEs of a tile, about: their state fits a core's own cache.
+/// Approximate number of PEs in a tile: their state fits in a core's own cache.
 const TILE_PES: u32 = 1024;
 
-/// Cycles ahead for which a visit can be noted; later visits are noted in steps.
+/// Number of cycles in advance for which a visit can be noted; visits further ahead are noted in steps.
 const HORIZON: u32 = 64;
 
-/// Cycles ahead for which a router's rows are noted by the cycle in which a wavelet may move.
+/// Number of cycles in advance for which a wavelet's row is noted in `Machine::arriving`.
 pub(super) const SOON: u32 = 8;
 
-/// Later cycles in which the PE under visit must be visited: bit `n` is `n` cycles ahead.
+/// Future cycles in which the visited PE must be visited again: bit `n` means in `n` cycles.
 #[derive(Default)]
 pub(super) struct Wakes(u64);
 
@@ -43,30 +43,30 @@ impl Wakes {
         self.0 |= 2;
     }
 
-    /// Wakes the PE in a later cycle, or as far ahead as can be noted.
+    /// Wakes the PE in the given cycle, or as late before it as can be noted.
     #[inline]
     pub fn at(&mut self, now: u32, cycle: u32) {
         self.0 |= 1 << (cycle - now).clamp(1, HORIZON - 1);
     }
 
-    /// Returns the wakes by cycle modulo the horizon; `slot` is that of the present cycle.
+    /// Returns the wakes with one bit per cycle modulo the horizon; `slot` is the bit of the present cycle.
     #[inline]
     pub fn slots(&self, slot: u32) -> u64 {
         self.0.rotate_left(slot)
     }
 }
 
-/// Returns the bit of a cycle among those that are noted.
+/// Returns the bit of a cycle in `Machine::noted`.
 pub(super) fn slot_of(cycle: u32) -> u32 {
     cycle % HORIZON
 }
 
-/// The visits of one tile.
+/// Visits of one tile.
 struct Tile {
     pes: Range<u32>,
-    /// PEs by cycle modulo the horizon.
+    /// PEs to visit, by cycle modulo the horizon.
     buckets: Vec<Vec<u32>>,
-    /// Bit `n`: bucket `n` is not empty.
+    /// Bit `n` is set if bucket `n` is not empty.
     filled: u64,
     /// `(cycle, PE)`: times at which sleepers wake by themselves.
     alarms: BinaryHeap<Reverse<(u32, u32)>>,
@@ -77,19 +77,19 @@ impl Tile {
         self.filled == 0 && self.alarms.is_empty()
     }
 
-    /// Returns the next cycle from `at` on with a visit.
+    /// Returns the first cycle, at or after `at`, that has a visit.
     fn next(&self, at: u32) -> u32 {
         let noted = if self.filled == 0 {
             u32::MAX
         } else {
-            // The next bucket that is not empty, counted cyclically from this cycle.
+            // The next bucket that is not empty, counted cyclically from `at`.
             at + self.filled.rotate_right(at % HORIZON).trailing_zeros()
         };
         self.alarms.peek().map_or(noted, |Reverse((cycle, _))| noted.min(*cycle))
     }
 }
 
-/// Counts of a PE and its router.
+/// Event counts of a PE and its router.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tally {
     pub events: u64,
@@ -97,11 +97,11 @@ pub(super) struct Tally {
     pub stalls: u64,
     /// Control wavelets that the router moved.
     pub controls: u32,
-    /// The cycle of its last move or operation.
+    /// Cycle of the last move or operation.
     pub last: u32,
 }
 
-/// The value in place of the cycles of an operation that has not ended.
+/// Marks an operation that has not ended in `Machine::op_span`.
 pub(super) const UNDONE: (u32, u32) = (NONE, NONE);
 
 pub struct Machine<'a> {
@@ -110,36 +110,36 @@ pub struct Machine<'a> {
     pub(super) tables: Tables,
     pub(super) threads: Vec<Thread>,
     pub(super) pe_threads: Vec<u32>,
-    /// The thread that comes first in a PE's next turn, and likewise the row of a router.
+    /// Index of the PE's thread that its next visit tries first; `router_turn` is the index of its router's first row.
     pub(super) thread_turn: Vec<u8>,
     pub(super) router_turn: Vec<u8>,
-    /// Bit per row of a router: a wavelet waits there.
+    /// One bit for each row of a router, set if a wavelet waits in the row.
     pub(super) pending: Vec<u64>,
-    /// Bits per row of a router, by cycle modulo [`SOON`]: from that cycle on a wavelet of the row may move.
+    /// One bit for each row of a router, by cycle modulo [`SOON`]: from that cycle on a wavelet of the row may move.
     pub(super) arriving: Vec<[u64; SOON as usize]>,
-    /// Wavelets of a ramp arrive later than can be noted, so their rows become pending before.
+    /// True if wavelets on a ramp may arrive later than can be noted, so that their rows become pending too early.
     pub(super) arrive_late: bool,
     pub(super) router_log: Log,
     pub(super) ramp_log: Log,
-    /// The first cycle of each operation, and the end of the last.
+    /// First cycle of each operation, and the cycle after its last one.
     pub(super) op_span: Vec<(u32, u32)>,
     pub(super) finish: Vec<u32>,
-    /// Starts differ or no-ops are inserted.
+    /// True if PEs start at different times or no-ops are inserted.
     pub(super) noisy: bool,
     tiles: Vec<Tile>,
-    /// The tile of each PE, in a table because a division would take longer than the rest of noting a visit.
+    /// Tile of each PE, in a table because a division would take longer than the rest of noting a visit.
     tile_of: Vec<u32>,
-    /// Bit `n`: the PE is in bucket `n` of its tile or, in a run of blocks, must be visited in cycle `n` modulo the
-    /// horizon.
+    /// Bit `n` is set if the PE is in bucket `n` of its tile or, in a run of blocks, must be visited in the cycle that
+    /// is `n` modulo the horizon.
     pub(super) noted: Vec<u64>,
-    /// The run continues in blocks, so tiles list no visits.
+    /// True if the run continues in blocks, so that tiles list no visits.
     in_blocks: bool,
     pub(super) trial: Trial,
-    /// The run is packed from the start.
+    /// True if the run is packed from the start.
     pub packs_at_once: bool,
-    /// Operations that send over the edge of a tile: `(PE, thread, operation)`, sorted.
+    /// Operations that send across the edge of a tile, as sorted `(PE, thread, operation)`.
     crossing: Vec<(u32, u32, u32)>,
-    /// One of them has begun, so wavelets may cross from now on.
+    /// True after one of these operations has begun, so that wavelets may cross between tiles.
     crossed: bool,
     pub(super) cycle: u32,
     pub(super) tallies: Vec<Tally>,
@@ -204,14 +204,14 @@ impl<'a> Machine<'a> {
             traced,
         };
         machine.packs_at_once = machine.will_be_restless();
-        // A PE that idles at random never repeats.
+        // A PE that idles at random never repeats a state.
         let skips = options.noop_probability <= 0.0 && !machine.packs_at_once;
         let period = if skips { options.period } else { 0 };
         machine.steady = Steady::new(period, &machine);
         Ok(machine)
     }
 
-    /// Visits a PE in the next cycle.
+    /// Schedules a visit of a PE in the next cycle.
     #[inline]
     pub(super) fn wake_next(&mut self, pe: u32) {
         let slot = (self.cycle + 1) % HORIZON;
@@ -231,7 +231,7 @@ impl<'a> Machine<'a> {
         tile.filled |= 1 << slot;
     }
 
-    /// Visits a PE in a later cycle, or as far ahead as can be noted.
+    /// Schedules a visit of a PE in the given cycle, or as late before it as can be noted.
     pub(super) fn note_at(&mut self, pe: u32, cycle: u32) {
         let slot = (self.cycle + (cycle - self.cycle).min(HORIZON - 1)) % HORIZON;
         if self.noted[pe as usize] >> slot & 1 == 0 {
@@ -239,7 +239,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Adds a PE to the visits of the cycle that runs next.
+    /// Adds a PE to the visits of the current cycle.
     pub(super) fn join(&mut self, pe: u32, visits: &mut Vec<u32>) {
         let bit = 1 << (self.cycle % HORIZON);
         if self.noted[pe as usize] & bit == 0 {
@@ -248,7 +248,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Visits a sleeper in a cycle at any distance.
+    /// Schedules the wake of a sleeper in a cycle at any distance.
     pub(super) fn alarm(&mut self, pe: u32, cycle: u32) {
         self.tiles[self.tile_of[pe as usize] as usize].alarms.push(Reverse((cycle, pe)));
     }
@@ -285,7 +285,7 @@ impl<'a> Machine<'a> {
         self.end()
     }
 
-    /// Returns the cycles for which no wavelet can cross between tiles, at least 1.
+    /// Returns the number of cycles, at least 1, for which no wavelet can cross between tiles.
     fn window(&mut self, now: u32) -> u32 {
         if self.crossed {
             return 1;
@@ -306,7 +306,7 @@ impl<'a> Machine<'a> {
         free.map_or(1 << 16, |f| f.clamp(1, 1 << 16) as u32)
     }
 
-    /// Visits PEs in blocks from now on.
+    /// Switches from tiles to blocks.
     pub(super) fn leave_tiles(&mut self) {
         self.in_blocks = true;
         self.tiles.clear();
@@ -349,7 +349,7 @@ impl<'a> Machine<'a> {
             }
             let pes = self.tiles[tile].pes.clone();
             if visits.len() * 4 > pes.len() {
-                // In the order of memory; all orders give the same result.
+                // In memory order; all orders give the same result.
                 visits.clear();
                 visits.extend(pes.filter(|&pe| self.noted[pe as usize] >> slot & 1 == 1));
             }
@@ -461,8 +461,8 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     let ops = program.op_count() as u128;
     let moved: u128 = (0..program.op_count()).map(|op| u128::from(program.op(op).len)).sum();
     let bytes = 4 * elements + 8 * u128::from(inputs) + BYTES_A_PE * pes.len() as u128 + BYTES_AN_OP * ops;
-    // Each operation begins and ends in the run, and its elements are computed afterwards. A PE that idles in a share p
-    // of its cycles is visited 1 / (1 - p) times for every element.
+    // Each operation begins and ends in the run, and its elements are computed afterwards. A PE that idles in a
+    // fraction p of its cycles is visited 1 / (1 - p) times for every element.
     let p = options.noop_probability;
     let each = if p > 0.0 { STEPS_A_VISIT * u128::from(rounded(1.0 / (1.0 - p)).max(1)) } else { 1 };
     let visits = each.saturating_mul(moved);
@@ -470,13 +470,13 @@ fn check(program: &WaferProgram, options: &Options) -> Result<(), SimError> {
     Ok(())
 }
 
-/// Bytes of a PE with its router and queues, bytes of an operation, and steps of one, about.
+/// Estimates: bytes of a PE with its router and queues, bytes and steps of an operation, steps of a visit of a PE.
 const BYTES_A_PE: u128 = 600;
 const BYTES_AN_OP: u128 = 160;
 const STEPS_AN_OP: u128 = 2000;
 const STEPS_A_VISIT: u128 = 60;
 
-/// Returns the operations that send on a color with a link over the edge of a tile somewhere.
+/// Returns the first operation of each thread that sends on a color with a link across the edge of any tile.
 fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32, u32)> {
     let mut colors = [false; 256];
     for pe in 0..program.pe_count() {
@@ -494,7 +494,7 @@ fn crossing(program: &WaferProgram, tables: &Tables, rows: u32) -> Vec<(u32, u32
             let sends = |op: &usize| {
                 program.sinks(*op).iter().any(|e| if let End::Fabric(c) = e { colors[usize::from(*c)] } else { false })
             };
-            // The first such operation of a thread closes the window for good.
+            // Once the first such operation of a thread begins, tiles can no longer run on their own.
             crossing.extend(
                 program
                     .thread_ops(thread)

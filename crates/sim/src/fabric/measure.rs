@@ -1,11 +1,11 @@
 //! The paper's measurement of a collective on PEs without a common clock ("Near-Optimal Wafer-Scale Reduce", section
 //! 8.3), on the simulated fabric.
 //!
-//! PE (0, 0) broadcasts a trigger; PE (i, j) samples its clock, T_R, when the trigger arrives. It then does
-//! alpha (M + N - i - j) writes, samples T_S, runs the collective and samples T_E. Without no-ops alpha = 1 makes all
-//! PEs start together, because the trigger takes i + j cycles more to farther PEs. With no-ops of probability p a write
-//! takes 1 / (1 - p) cycles, and alpha is adjusted until the starts are close together. The time is
-//! max T_E' - min T_S'; the prime takes a sample to the clock of the trigger:
+//! PE (0, 0) broadcasts a trigger; PE (i, j) samples its clock, T_R, when the trigger arrives. The PE then does alpha
+//! (M + N - i - j) writes, samples T_S, runs the collective and samples T_E. Without no-ops, alpha = 1 makes all PEs
+//! start together, because the trigger takes i + j cycles to reach PE (i, j). With no-ops of probability p a write
+//! takes 1 / (1 - p) cycles, and alpha is adjusted until the starts are close together. The measured time is max T_E' -
+//! min T_S'; the prime converts a sample to the clock of the trigger:
 //!
 //! ```text
 //! T' = T - (T_R - arrival(i, j))
@@ -14,8 +14,8 @@
 //! `arrival` is the time at which the trigger reaches the PE on a quiet wafer. The paper prints
 //! T - (T_R + (i + j + 2)), whose sign is wrong: PEs that start together would differ by 2 (i + j).
 //!
-//! Clocks differ by a constant each, and the barrier before the trigger is assumed to be done. No-ops are those of one
-//! run: drawn by PE and cycle, from the trigger to the end of the collective.
+//! Each clock differs by a constant, and the barrier before the trigger is assumed to be complete. The no-ops belong to
+//! one run, from the trigger to the end of the collective, and are drawn by PE and cycle.
 
 use serde::Serialize;
 use unisono_base::{mix, narrow, rounded};
@@ -28,12 +28,12 @@ use super::{Options, Run, SimError, noop, run};
 /// Limits of a measurement.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibration {
-    /// The most cycles by which two clocks differ.
+    /// Greatest difference of two clocks, in cycles.
     pub clock_skew: u32,
-    /// The calibration ends when all starts are within fewer cycles; by default the paper's 57 in a row of PEs and 129
-    /// on a grid.
+    /// The calibration ends when all starts are within fewer cycles than this; the default is the paper's: 57 in a row
+    /// of PEs, 129 on a grid.
     pub wanted_spread: Option<u32>,
-    /// The most runs of the calibration; the best run counts.
+    /// Greatest number of calibration runs; the run with the closest starts is used.
     pub most_runs: u32,
 }
 
@@ -47,17 +47,17 @@ impl Default for Calibration {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measurement {
     pub alpha: f64,
-    /// Runs of the calibration, and whether the starts of the best run are as close as wanted.
+    /// Number of calibration runs; `calibrated` is true if the starts of the best run are as close as wanted.
     pub runs: u32,
     pub calibrated: bool,
-    /// Cycles between the first and the last start if each PE started by its own clock; or at the trigger, without
-    /// writes.
+    /// Cycles between the first and last start if each PE started by its own clock; `trigger_spread` is the same if
+    /// each PE started when the trigger arrives, without writes.
     pub clock_spread: u64,
     pub trigger_spread: u64,
-    /// Cycles between the first and the last start, as sampled and in truth.
+    /// Cycles between the first and last start, computed from the samples; `true_start_spread` uses the true times.
     pub start_spread: u64,
     pub true_start_spread: u64,
-    /// max T_E' - min T_S', and the same of the same run by a clock that all share.
+    /// max T_E' - min T_S'; `true_cycles` is the duration of the same run by a shared clock.
     pub measured_cycles: u64,
     pub true_cycles: u64,
     /// Cycles of a run without no-ops in which all PEs start together.
@@ -65,10 +65,10 @@ pub struct Measurement {
     pub result_correct: bool,
 }
 
-/// The samples of PEs before the collective, in cycles by one clock.
+/// Times at each PE before the collective, in cycles of a shared clock.
 struct Starts {
     seed: u64,
-    /// T_R and T_S.
+    /// T_R of each PE; `started` holds T_S.
     triggered: Vec<u32>,
     started: Vec<u32>,
 }
@@ -76,7 +76,7 @@ struct Starts {
 /// Measures a program as in the paper. The calibration determines `options.start`, which must be empty.
 ///
 /// # Errors
-/// Those of [`run`].
+/// Returns the errors of [`run`].
 pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibration) -> Result<Measurement, SimError> {
     let quiet = Options { noop_probability: 0.0, start: Vec::new(), ..options.clone() };
     let quiet_cycles = run(program, &quiet)?.cycles;
@@ -86,7 +86,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
     let clock: Vec<i64> = (0..grid.count())
         .map(|pe| (mix(options.seed ^ mix(pe + 1)) % (u64::from(calibration.clock_skew) + 1)) as i64)
         .collect();
-    // Takes a sample to the clock of the trigger, from samples of a PE's own clock only.
+    // Converts a sample to the clock of the trigger, using only samples of the PE's own clock.
     let common = |starts: &Starts, pe: usize, at: u32| {
         let (sample, reference) = (i64::from(at) + clock[pe], i64::from(starts.triggered[pe]) + clock[pe]);
         sample - (reference - i64::from(arrival[pe]))
@@ -102,7 +102,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
         if best.as_ref().is_none_or(|b| spread < b.0) {
             best = Some((spread, alpha, starts));
         }
-        // A write takes (1 + slope) / alpha cycles; with that, alpha compensates for the path of the trigger.
+        // A write takes (1 + slope) / alpha cycles; after this division, alpha compensates for the path of the trigger.
         alpha /= (1.0 + slope).max(0.1);
         runs += 1;
     }
@@ -129,7 +129,7 @@ pub fn measure(program: &WaferProgram, options: &Options, calibration: &Calibrat
     })
 }
 
-/// Runs the calibration once: the trigger, then the writes.
+/// Simulates one calibration run: the trigger, then the writes.
 fn starts(trigger: &WaferProgram, options: &Options, alpha: f64, seed: u64) -> Result<Starts, SimError> {
     let options = Options { seed, start: Vec::new(), ..options.clone() };
     let triggered = run(trigger, &options)?.finish;
@@ -151,7 +151,7 @@ fn starts(trigger: &WaferProgram, options: &Options, alpha: f64, seed: u64) -> R
     Ok(Starts { seed, triggered, started })
 }
 
-/// Returns the writes of a PE at alpha = 1.
+/// Returns the number of writes of a PE at alpha = 1.
 fn writes(grid: Grid, pe: u32) -> u32 {
     let (row, col) = grid.row_col(pe);
     grid.rows + grid.cols - row - col
@@ -162,7 +162,7 @@ fn spread(of: impl Iterator<Item = i64> + Clone) -> u64 {
     narrow::<u64>(last - first)
 }
 
-/// Returns the cycles by which each further write delays a start, by least squares.
+/// Returns the delay of a start in cycles for each further write, by least squares.
 fn slope(grid: Grid, sampled: &[i64]) -> f64 {
     let count = sampled.len() as f64;
     let x: Vec<f64> = (0..sampled.len()).map(|pe| f64::from(writes(grid, narrow::<u32>(pe)))).collect();
@@ -172,7 +172,7 @@ fn slope(grid: Grid, sampled: &[i64]) -> f64 {
     if xx > 0.0 { xy / xx } else { 0.0 }
 }
 
-/// Returns a broadcast of one element from PE (0, 0): east along the first row, and south from there.
+/// Returns a broadcast of one element from PE (0, 0): east along the first row, then south from each of its PEs.
 fn trigger(grid: Grid) -> WaferProgram {
     let pes = narrow::<u32>(grid.count());
     let c = Collective::new(Kind::Broadcast, pes, 1, 0, Operator::Sum, Dtype::I32);

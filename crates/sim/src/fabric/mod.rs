@@ -3,29 +3,31 @@
 //! The simulated rules and their sources (P: "Near-Optimal Wafer-Scale Reduce", section; M: an assumption that
 //! [`Options`] may vary):
 //!
-//! * A router has five ports. A link carries one wavelet a cycle and direction over all colors; a hop takes one cycle
-//!   (P 2.2). The ramp between a router and its PE takes T_R cycles each way and one wavelet a cycle (P 2.2).
+//! * A router has five ports. A link carries one wavelet a cycle in each direction, over all colors together; a hop
+//!   takes one cycle (P 2.2). The ramp between a router and its PE takes T_R cycles each way and one wavelet a cycle (P
+//!   2.2).
 //! * Each input port has a queue of finite depth for each color (M). A wavelet moves if the next queue had room at the
 //!   start of the cycle, so a queue of two keeps the full rate. A stalled color does not stall another.
-//! * A wavelet that is multicast moves to all its ports in one cycle or waits (M).
-//! * Heads that want one link take turns (M).
+//! * A wavelet that is multicast moves to all of its ports in one cycle, or waits (M).
+//! * The colors that wait for one link take turns (M).
 //! * The current position of a color selects the accepted inputs and their outputs; other inputs wait (P 2.2). Two
 //!   accepted inputs with a wavelet in one cycle are an error: the hardware leaves it undefined (P 2.2, 8.2).
 //! * A control wavelet moves by the current position and then advances it, at every router on its path; it reaches no
 //!   PE.
-//! * A PE does one element operation a cycle, which its threads share in turns; an n-source operation takes
-//!   max(1, n - 1) cycles an element, in the order written. With a chunk, it does the chunk's elements of one step before the next
-//!   step; taking a chunk of a first source from the fabric is then a step too.
+//! * A PE does one element operation a cycle; its threads take turns. An operation with n sources takes max(1, n - 1)
+//!   cycles an element, and combines the sources in the order written. With a chunk, the operation does one step for
+//!   all elements of the chunk before the next step; taking a chunk of a first source from the fabric is then a step
+//!   too.
 //!
 //! Cycles count from 0 to the end of the last operation. A wavelet sent in cycle 0 enters its router at 1 + T_R, is `h`
 //! hops away at 1 + T_R + h, can be used at 1 + 2 T_R + h, and is stored one cycle later: for B wavelets and T_R = 2
 //! that is B + h + 5, the message of P 4.1. Along a chain each PE adds one hop, two ramps and one operation: 6 cycles.
 //!
-//! Cost follows events: a PE is visited only in cycles in which one of its wavelets or operations may move, and not
-//! while it repeats its moves of a period before (`steady`). Runs that hardly repeat continue block by block
-//! (`blocks`), with their state packed into bit masks if the program allows it (`packed`). No decision depends on
-//! values, so a run moves none: the data follow afterwards, operation by operation, along the recorded moves (`moves`,
-//! `values`).
+//! The simulator's cost depends on events: a PE is visited only in cycles in which one of its wavelets or operations
+//! may move, and not while it repeats the moves of its previous period (`steady`). Runs that hardly repeat continue
+//! block by block (`blocks`), with their state packed into bit masks if the program allows it (`packed`). No decision
+//! depends on values, so the simulation moves no values: they are computed afterwards, operation by operation, from the
+//! recorded moves (`moves`, `values`).
 
 mod blocks;
 mod data;
@@ -51,26 +53,26 @@ pub use trace::{TraceEvent, TraceRequest};
 /// Parameters of the simulated machine.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// T_R.
+    /// T_R: latency of the ramp between a router and its PE in each direction, in cycles.
     pub ramp_latency: u32,
-    /// Wavelets that wait at a router, per color and input.
+    /// Capacity of a router's queue in wavelets; there is one queue for each color and input port.
     pub queue_depth: u32,
-    /// Probability that a PE inserts a no-op in a cycle, against overheating (section 8.1).
+    /// Probability that a PE inserts a no-op in a cycle, which limits its heat (section 8.1).
     pub noop_probability: f64,
-    /// Cycles after which each PE starts; empty if all start at once.
+    /// Cycle in which each PE starts; empty if all start in cycle 0.
     pub start: Vec<u32>,
     pub seed: u64,
-    /// Cycles after which the state of a PE is expected to repeat, so that it can be skipped; 0 for never. Results do
-    /// not depend on it.
+    /// Cycles after which the state of a PE is expected to repeat, so that the PE can be skipped; 0 disables this.
+    /// Results do not depend on it.
     pub period: u32,
-    /// The fewest PEs for which a run that rarely repeats continues in blocks of PEs; 64 suffice if its state can be
-    /// packed, which starts at once if its program looks suitable. 0 runs every program in blocks from the start,
-    /// `u32::MAX` none. Results do not depend on it.
+    /// Fewest PEs for which a run that rarely repeats continues in blocks of PEs. If its state can be packed, 64 PEs
+    /// suffice, and blocks are used from the start if the program looks suitable. 0 runs every program in blocks from
+    /// the start, `u32::MAX` none. Results do not depend on it.
     pub blocks_from: u32,
     pub trace: TraceRequest,
 }
 
-/// The fewest PEs whose state exceeds a core's own cache.
+/// Fewest PEs whose state exceeds a core's own cache.
 const BLOCKS_FROM: u32 = 1 << 12;
 
 impl Default for Options {
@@ -88,22 +90,22 @@ impl Default for Options {
     }
 }
 
-/// The results of a run.
+/// Results of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Run {
-    /// The end of the last operation.
+    /// Cycle in which the last operation ends.
     pub cycles: u64,
-    /// The end of the last operation of each PE; 0 for a PE without any.
+    /// Cycle in which the last operation of each PE ends; 0 for a PE without operations.
     pub finish: Vec<u32>,
-    /// Moves of wavelets over links and ramps, and element operations.
+    /// Number of moves of wavelets over links and ramps, plus element operations.
     pub events: u64,
-    /// Moves over links between routers: the energy.
+    /// Number of moves over links between routers: the energy.
     pub hops: u64,
-    /// Cycles that wavelets waited at routers beyond the one that a hop takes.
+    /// Total number of cycles that wavelets waited at routers, beyond the cycle that a hop takes.
     pub stalls: u64,
     /// True if every output equals plain arithmetic on the inputs.
     pub result_correct: bool,
-    /// The first output that differs.
+    /// Describes the first wrong output.
     pub mismatch: Option<String>,
     pub trace: Vec<TraceEvent>,
 }
@@ -120,14 +122,14 @@ fn noop(options: &Options, pe: u32, cycle: u32) -> bool {
 /// Runs a program on inputs computed from rank and element.
 ///
 /// # Errors
-/// A deadlock with the PEs that are stuck, two wavelets that collide, wavelets that no PE takes, or a program too
-/// large.
+/// Returns an error on a deadlock, which names the PEs that are stuck, if two wavelets collide, if no PE takes a
+/// wavelet, or if the program is too large.
 pub fn run(program: &WaferProgram, options: &Options) -> Result<Run, SimError> {
     machine::Machine::new(program, options)?.run().or_else(|error| {
         if options.blocks_from == u32::MAX {
             return Err(error);
         }
-        // In blocks the first error found is not always that of the first cycle.
+        // In blocks the first error that is found need not be the earliest one.
         machine::Machine::new(program, &Options { blocks_from: u32::MAX, ..options.clone() })?.run()
     })
 }

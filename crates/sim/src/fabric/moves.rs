@@ -1,8 +1,8 @@
-//! The recorded moves: for each color of a router the inputs that it forwarded, with their positions; for each ramp the
-//! operations that sent or took wavelets, with their numbers. Times are not recorded, only the order.
+//! The recorded moves: for each color of a router the input ports of forwarded wavelets with the router's position; for
+//! each ramp the operations that sent or took wavelets. The log stores the order and counts, not the times.
 //!
-//! As all queues are first in, first out, this determines for every wavelet that an operation takes the operation that
-//! sent it and its element ([`sources`]).
+//! As all queues are first in, first out, this determines for every wavelet that an operation takes the operation and
+//! the element from which it came ([`sources`]).
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use unisono_base::narrow;
 
 use super::tables::{NONE, RAMP, Tables};
 
-/// Runs of equal keys of each entry (a router's color or a queue), in order, with their counts.
+/// Recorded keys of each entry (a router's color or a queue), run-length encoded in their order.
 pub struct Log {
     current: Vec<Entry>,
     /// `(who, key, count)`
@@ -23,7 +23,7 @@ pub struct Log {
 struct Entry {
     key: u32,
     count: u32,
-    /// The first cycle of this key.
+    /// Cycle of the first move with this key.
     since: u32,
 }
 
@@ -45,23 +45,23 @@ impl Log {
         }
     }
 
-    /// Returns the count of the current key.
+    /// Returns the length of the current run of equal keys.
     pub fn count(&self, who: u32) -> u32 {
         self.current[who as usize].count
     }
 
-    /// Returns whether the key has not changed since a cycle.
+    /// Returns whether the current key was already the key before `cycle`.
     pub fn is_steady(&self, who: u32, cycle: u32) -> bool {
         let e = &self.current[who as usize];
         e.key == NONE || e.since < cycle
     }
 
-    /// Adds to the count of the current key.
+    /// Adds `count` moves with the current key.
     pub fn extend(&mut self, who: u32, count: u32) {
         self.current[who as usize].count += count;
     }
 
-    /// Adds `count` moves of a key at once, when their times no longer matter.
+    /// Adds `count` moves with a key at once; their times are not recorded.
     pub fn more(&mut self, who: u32, key: u32, count: u32) {
         let e = &mut self.current[who as usize];
         if e.key == key {
@@ -74,7 +74,7 @@ impl Log {
         *e = Entry { key, count, since: e.since };
     }
 
-    /// Returns the `(key, count)` of all entries in order, and the start of each entry.
+    /// Returns the `(key, count)` runs of all entries in order, and the start of each entry's runs.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; queues have 32-bit numbers")]
     fn into_rows(mut self) -> (Vec<(u32, u32)>, Vec<u32>) {
         for (who, e) in self.current.iter().enumerate().filter(|(_, e)| e.key != NONE) {
@@ -92,13 +92,13 @@ impl Log {
     }
 }
 
-/// Returns the key of a move through a router.
+/// Returns the key of a move through a router: its input port and the router's position.
 #[expect(clippy::cast_possible_truncation, reason = "the hot loop; queues have 32-bit numbers")]
 pub fn router_key(port: usize, position: u8) -> u32 {
     u32::from(position) << 3 | port as u32
 }
 
-/// Elements `first .. first + count` that an operation sent.
+/// Elements `first .. first + count` of those that operation `op` sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SentRun {
     pub op: u32,
@@ -113,8 +113,8 @@ fn append(parts: &mut VecDeque<SentRun>, part: SentRun) {
     }
 }
 
-/// Returns, for every place of [`Tables::places`] that takes from the fabric, the elements that arrived there: all
-/// parts, and the start of each place's parts.
+/// Returns, for every place of [`Tables::places`] that takes from the fabric, the elements that arrived there: all runs
+/// of elements, and the start of each place's runs.
 pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<SentRun>, Vec<u32>) {
     let (ramps, ramp_starts) = ramps.into_rows();
     let of = |queue: u32| ramp_starts[queue as usize] as usize..ramp_starts[queue as usize + 1] as usize;
@@ -154,7 +154,7 @@ pub fn sources(tables: &Tables, routers: Log, ramps: Log) -> (Vec<SentRun>, Vec<
     (found.into_iter().map(|f| f.1).collect(), starts)
 }
 
-/// Returns the elements that arrived at every queue and were not forwarded: at the ramps to the PEs, all.
+/// Returns the elements that arrived at every queue and were not forwarded, which on a ramp to a PE is all of them.
 fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)]) -> Vec<VecDeque<SentRun>> {
     let mut inboxes: Vec<VecDeque<SentRun>> = vec![VecDeque::new(); tables.queues.count()];
     let mut row_of = vec![NONE; tables.queues.count()];
@@ -174,7 +174,7 @@ fn flow<'a>(tables: &Tables, routers: Log, sent: impl Fn(u32) -> &'a [(u32, u32)
     }
     let (mut moves, starts) = routers.into_rows();
     let mut at = starts.clone();
-    // Every row does its moves in their order, each as far as the elements that it forwards have arrived.
+    // Each row does its moves in their order, as far as the elements to forward have arrived.
     let mut todo: Vec<u32> = (0..narrow::<u32>(tables.rows.len())).rev().collect();
     while let Some(n) = todo.pop() {
         let row = &tables.rows[n as usize];

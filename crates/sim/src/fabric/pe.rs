@@ -1,4 +1,4 @@
-//! One cycle of one PE: at most one element operation.
+//! Executes one cycle of one PE: at most one element operation.
 
 use std::ops::Range;
 
@@ -14,39 +14,40 @@ use super::{
     trace::TraceEvent,
 };
 
-/// The state of a thread, with a copy of the data of its current operation that the loop uses.
+/// State of a thread, with a copy of the data of its current operation for the hot loop.
 #[derive(Clone)]
 pub struct Thread {
     op: u32,
     end: u32,
-    /// Elements of the operation, and the next one.
+    /// Number of elements of the operation; `element` is the index of the next one.
     len: u32,
     element: u32,
-    /// Elements that each step does before the next step begins, and the first of them.
+    /// Number of elements that each step does before the next step begins; `chunk_start` is the first of them.
     chunk: u32,
     chunk_start: u32,
-    /// Steps of the chunk that are done, and all its steps: each takes one more source.
+    /// Number of completed steps of the chunk; `work` is the number of all its steps. Each step takes one more source.
     step: u8,
     work: u8,
     sources: u8,
-    /// True if the first step takes two sources. Each later step takes one; with chunks from two fabric sources the
-    /// first also takes one.
+    /// True if the first step takes two sources. Each later step takes one; in an operation with chunks from two fabric
+    /// sources the first step takes one too.
     pairs: bool,
-    /// True if the operation switches a color at its end: 1 at its own router, 2 at all routers on the path.
+    /// 2 if the operation ends with a control wavelet that switches its color at all routers on the path, 1 if at its
+    /// own router, else 0.
     switches: u8,
     pace: u16,
     started: bool,
-    /// True if other operations must have completed before.
+    /// True if other operations must complete before this one starts.
     waits: bool,
-    /// The range of its places.
+    /// Range of the operation's operands in `Tables::places`.
     places: u32,
     places_end: u32,
-    /// First cycle of the operation; the earliest cycle of the next element.
+    /// First cycle of the operation; `earliest` is the earliest cycle of the next element.
     start: u32,
     earliest: u32,
 }
 
-/// The ends that a step has reached.
+/// Ends that a step has reached.
 pub struct Done {
     /// True if the step was the last one of an element.
     pub last_step: bool,
@@ -54,7 +55,7 @@ pub struct Done {
     pub last: bool,
 }
 
-/// The reason why a step is not possible.
+/// Reason why a step is not possible.
 enum Blocked {
     Input(u32),
     Room(u32),
@@ -112,17 +113,17 @@ impl Thread {
         (self.places, self.places_end) = (op_places[op], op_places[op + 1]);
     }
 
-    /// Returns the sources of the next step.
+    /// Returns the range of sources that the next step takes.
     #[inline]
     fn takes(&self) -> Range<usize> {
         self.takes_in(self.step)
     }
 
-    /// Returns the sources of a step of the current operation.
+    /// Returns the range of sources that a step of the current operation takes.
     #[inline]
     pub fn takes_in(&self, step: u8) -> Range<usize> {
         let (step, sources) = (usize::from(step), usize::from(self.sources));
-        // After the last source, a step sends the chunk in the memory sink.
+        // After the last source, one more step sends the chunk that is in the memory sink.
         match (self.pairs, step) {
             (false, _) => step.min(sources)..sources.min(step + 1),
             (true, 0) => 0..sources.min(2),
@@ -130,7 +131,7 @@ impl Thread {
         }
     }
 
-    /// Does a step in a cycle.
+    /// Does one step in the given cycle.
     #[inline]
     pub fn advance(&mut self, cycle: u32) -> Done {
         if !self.started {
@@ -154,7 +155,7 @@ impl Thread {
         self.op == self.end
     }
 
-    /// Returns the elements that must be done before operation `op` of this thread can start: each takes a cycle.
+    /// Returns the number of elements to do before operation `op` of this thread can start, at most one a cycle.
     pub fn elements_before(&self, program: &WaferProgram, op: usize) -> u64 {
         if op <= self.op as usize {
             return 0;
@@ -167,8 +168,8 @@ impl Thread {
         self.op as usize
     }
 
-    /// Returns the periods for which the thread can repeat the last one, which began at `cycle` in the state `before`;
-    /// `None` if it is not at the same place as then. A thread that did nothing does so for ever.
+    /// Returns the number of times that the thread can repeat its last period, which began at `cycle` in the state
+    /// `before`; `None` if the thread is not at the same point as then. A thread that did nothing can repeat for ever.
     pub fn periods(&self, before: &Self, cycle: u32, period: u32) -> Option<u32> {
         let place = |t: &Self| (t.op, t.step, t.started, t.element - t.chunk_start);
         let pause = |t: &Self, now: u32| t.earliest.saturating_sub(now);
@@ -177,12 +178,12 @@ impl Thread {
         }
         match self.done_since(before) {
             0 => Some(u32::MAX),
-            // The last chunk is left out: it may be shorter, and ends the operation.
+            // The last chunk is excluded: it may be shorter, and ends the operation.
             done => Some(self.len.saturating_sub(self.chunk_start + self.chunk) / done),
         }
     }
 
-    /// Repeats the last period some times.
+    /// Repeats the last period `periods` times.
     pub fn skip(&mut self, before: &Self, periods: u32, period: u32) {
         let done = periods * self.done_since(before);
         self.chunk_start += done;
@@ -190,7 +191,7 @@ impl Thread {
         self.earliest += periods * period;
     }
 
-    /// Returns the elements that were done since `before`, within one operation.
+    /// Returns the number of elements done since `before`, within one operation.
     pub fn done_since(&self, before: &Self) -> u32 {
         self.chunk_start - before.chunk_start
     }
@@ -199,7 +200,7 @@ impl Thread {
         self.earliest
     }
 
-    /// Returns the first cycle in which the next step may be done; `u32::MAX` if there is none.
+    /// Returns the first cycle in which the next step may be done; `u32::MAX` if the thread has ended.
     #[inline]
     pub fn may_step_from(&self) -> u32 {
         if self.is_done() {
@@ -211,8 +212,8 @@ impl Thread {
         }
     }
 
-    /// Returns the steps after which the thread's state must be looked up, excluding the last step of the operation:
-    /// until then all steps are like this one, or alternate between this one and [`Self::other_step`].
+    /// Returns the number of steps before the thread's state must be looked up, without the last step of the operation:
+    /// until then all steps are like the current one, or alternate between it and [`Self::other_step`].
     pub fn regular_steps(&self) -> u32 {
         if self.is_done() || !self.started {
             return 0;
@@ -226,7 +227,7 @@ impl Thread {
         narrow::<u32>((steps - 1).min(u64::from(u32::MAX - 1)))
     }
 
-    /// Does the steps of [`Self::regular_steps`].
+    /// Does the steps counted by [`Self::regular_steps`].
     pub fn do_regular_steps(&mut self) {
         let steps = self.regular_steps();
         match (self.work, self.chunk) {
@@ -244,25 +245,25 @@ impl Thread {
         }
     }
 
-    /// Returns the step that alternates with this one.
+    /// Returns the step that alternates with the current one.
     pub fn other_step(&self) -> u8 {
         if (self.work, self.chunk) == (2, 1) { 1 - self.step } else { self.step }
     }
 
-    /// Returns the least cycles from a regular step to the next one.
+    /// Returns the least number of cycles from a regular step to the next one.
     pub fn pace_after(&self, step: u8) -> u32 {
-        // Only the first step of an element must wait, and in a chunk of several steps no regular step precedes it.
+        // Only the first step of an element waits; in a chunk of several steps no regular step precedes one.
         let is_followed_by_first = step + 1 == self.work && (self.work == 1 || self.chunk == 1);
         if is_followed_by_first { u32::from(self.pace) } else { 1 }
     }
 
-    /// Returns whether the operation must wait for others before its first step.
+    /// Returns whether the operation must wait for other operations before its first step.
     #[inline]
     pub fn has_to_wait(&self) -> bool {
         self.waits && !self.started
     }
 
-    /// Returns the steps of each element of the current operation.
+    /// Returns the number of steps for each element of the current operation.
     pub fn steps(&self) -> u8 {
         self.work
     }
@@ -283,7 +284,7 @@ fn takes_pairs(program: &WaferProgram, op: usize) -> bool {
     program.op(op).chunk == 1 || !matches!(program.sources(op), [End::Fabric(_), End::Fabric(_), ..])
 }
 
-/// Returns the steps of each element of an operation.
+/// Returns the number of steps for each element of an operation.
 pub fn steps_of(program: &WaferProgram, op: usize) -> u32 {
     let o = program.op(op);
     let chunks = || narrow::<u32>(program.sources(op).len()) + u32::from(o.sinks_in_turn);
@@ -330,7 +331,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Checks that the next step of the thread's operation is possible.
+    /// Checks that the next step of the thread is possible in this cycle.
     #[inline]
     fn can_step(&self, thread: usize) -> Result<(), Blocked> {
         let t = &self.threads[thread];
@@ -376,7 +377,7 @@ impl Machine<'_> {
         tally.last = cycle;
         for n in first + takes.start..first + takes.end {
             if let Place::Queue(q) = self.tables.places[n] {
-                // Only a full queue has kept the router from sending.
+                // Only a full queue kept the router from sending, so only then the router needs a visit.
                 if self.tables.queues.pop(q, cycle) {
                     self.pending[pe as usize] |= 1 << self.tables.queues.row(q);
                 }
@@ -427,7 +428,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Returns an error that names the cause for which each unfinished PE waits.
+    /// Returns an error that describes why each unfinished PE waits.
     pub(super) fn deadlock(&self) -> SimError {
         let cycle = self.tallies.iter().map(|t| u64::from(t.last) + 1).max().unwrap_or(0);
         let mut stuck = Vec::new();

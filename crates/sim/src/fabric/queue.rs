@@ -1,5 +1,5 @@
-//! All queues of the machine in flat tables: fixed slots, first in, first out. A wavelet is only the cycle from which
-//! it may move; its data follow from the recorded moves (`moves`).
+//! All queues of the machine in flat tables: fixed slots, first in, first out. A wavelet is stored only as the cycle
+//! from which it may move; its data follow from the recorded moves (`moves`).
 
 use unisono_base::narrow;
 
@@ -10,7 +10,7 @@ pub struct Wavelet(u32);
 const CONTROL: u32 = 1 << 31;
 const ADVANCE: u32 = 1 << 30;
 
-/// The end of the longest simulation: the flags need the bits above.
+/// End of the longest simulation in cycles: flags use the higher bits.
 pub const LAST_CYCLE: u32 = ADVANCE - 64;
 
 impl Wavelet {
@@ -30,69 +30,68 @@ impl Wavelet {
         self.0 & CONTROL != 0
     }
 
-    /// Returns whether the router of the sender advances its color after this wavelet.
+    /// Returns whether the sender's router advances its color after this wavelet.
     pub fn advances(self) -> bool {
         self.0 & ADVANCE != 0
     }
 
-    /// Returns the same wavelet after a move.
+    /// Returns this wavelet after a move, with a new ready cycle and without the advance flag.
     pub fn moved(self, ready: u32) -> Self {
         Self(ready | self.0 & CONTROL)
     }
 }
 
-/// Pushes and pops of a queue between two routers in the last period: a bit for each cycle, by the cycle modulo the
-/// period, for `steady`.
+/// Pushes and pops of a queue between two routers in the last period: a bit for each cycle modulo it, for `steady`.
 #[derive(Clone, Copy, Default)]
 pub struct Ring {
     pub push: u16,
     pub pop: u16,
-    /// The cycle of the last push; while a PE at the queue sleeps, that of the last push by the other PE.
+    /// Cycle of the last push; while a PE at the queue sleeps, only pushes by the awake PE count.
     pub push_last: u32,
-    /// The cycle in which a control wavelet was pushed to a PE that sleeps; 0 for none.
+    /// Cycle in which a control wavelet was pushed to a sleeping PE; 0 for none.
     pub control: u32,
 }
 
-/// A queue without its wavelets, in half a cache line.
+/// State of a queue without its slots, in half a cache line.
 #[derive(Clone, Copy, Default)]
 struct Head {
-    /// The cycle of the last pop: its slot is free only from the next cycle on.
+    /// Cycle of the last pop: the popped slot is free from the next cycle on.
     popped: u32,
-    /// The first wavelet, if there is one; most reads of a queue need only this.
+    /// Copy of the first wavelet, if there is one; most reads of a queue need only this copy.
     front: Wavelet,
-    /// The start of its slots; and their count, a power of two, minus one.
+    /// Index of its first slot; `mask` is the number of its slots, a power of two, minus one.
     start: u32,
     mask: u8,
     first: u8,
     len: u8,
     capacity: u8,
-    /// The router's row, counted from the PE's first; and the row of the neighbor that sends.
+    /// Router row of the queue, relative to its PE's first row; `feeder` is likewise the row of the sending neighbor.
     row: u8,
     feeder: u8,
     ring: Ring,
 }
 
-/// The result of comparing a queue with its state one period before.
+/// Result of comparing a queue with its state one period before.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
     /// No wavelet arrived or left.
     Same,
-    /// The wavelets are those of one period before, later by a period.
+    /// The wavelets equal those of one period before, with ready cycles later by a period.
     Shifted,
     No,
 }
 
-/// Queues by number.
+/// All queues, addressed by number.
 #[derive(Clone, Default)]
 pub struct Queues {
     heads: Vec<Head>,
     slots: Vec<Wavelet>,
-    /// The number of queues that were dropped.
+    /// Number of queues after [`Self::empty`].
     emptied: usize,
 }
 
 impl Queues {
-    /// Adds a queue for `capacity` wavelets and, if it is a ramp's, a control wavelet behind them.
+    /// Adds a queue for `capacity` wavelets, with one spare slot for a control wavelet of a ramp; returns its number.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop's tables")]
     pub fn add(&mut self, capacity: u32, row: u8) -> u32 {
         let (start, slots) = (self.slots.len(), (capacity + 1).next_power_of_two());
@@ -130,12 +129,12 @@ impl Queues {
         u32::from(self.heads[queue as usize].capacity)
     }
 
-    /// Returns the router's row of a queue, counted from the PE's first.
+    /// Returns the router row of a queue, relative to the first row of its PE.
     pub fn row(&self, queue: u32) -> u8 {
         self.heads[queue as usize].row
     }
 
-    /// Returns the row that sends to this queue, counted from its PE's first.
+    /// Returns the row that sends to this queue, relative to the first row of the sending PE.
     pub fn feeder(&self, queue: u32) -> u8 {
         self.heads[queue as usize].feeder
     }
@@ -162,13 +161,13 @@ impl Queues {
         head.start as usize + usize::from(head.first.wrapping_add(at) & head.mask)
     }
 
-    /// Reads a queue, if it exists, to load it into the cache. The value has no meaning.
+    /// Reads a queue, if it exists, to load its state into the cache. The returned value has no meaning.
     #[inline]
     pub fn read_ahead(&self, queue: u32) -> u32 {
         self.heads.get(queue as usize).map_or(0, |head| head.popped)
     }
 
-    /// Returns the wavelet at the front, if it may move in this cycle.
+    /// Returns the wavelet at the front, if it may move in `cycle`.
     #[inline]
     pub fn front(&self, queue: u32, cycle: u32) -> Option<Wavelet> {
         let head = &self.heads[queue as usize];
@@ -183,12 +182,12 @@ impl Queues {
         *self = Self { emptied: self.count(), ..Self::default() };
     }
 
-    /// Returns the wavelets of a queue, first in first.
+    /// Returns the wavelets of a queue, oldest first.
     pub fn wavelets(&self, queue: u32) -> impl Iterator<Item = Wavelet> + '_ {
         (0..self.heads[queue as usize].len).map(move |n| self.slots[self.slot(queue, n)])
     }
 
-    /// Pops the wavelet at the front, which must exist; returns whether the queue was full.
+    /// Removes the wavelet at the front, which must exist; returns whether the queue was full.
     #[inline]
     pub fn pop(&mut self, queue: u32, cycle: u32) -> bool {
         let head = &mut self.heads[queue as usize];
@@ -202,7 +201,7 @@ impl Queues {
         full
     }
 
-    /// Returns whether the queue had room for one more at the start of the cycle.
+    /// Returns whether the queue had room for one more wavelet at the start of the cycle.
     #[inline]
     pub fn has_room(&self, queue: u32, cycle: u32) -> bool {
         let head = &self.heads[queue as usize];
@@ -220,13 +219,13 @@ impl Queues {
         head.len += 1;
     }
 
-    /// Compares a queue with a copy that was made at `cycle`, `period` cycles ago.
+    /// Compares a queue with `before`, a copy made at `cycle`, `period` cycles ago.
     pub fn repeats(&self, queue: u32, before: &Self, cycle: u32, period: u32) -> Repeat {
         if self.len(queue) != before.len(queue) {
             return Repeat::No;
         }
         let pairs = || self.wavelets(queue).zip(before.wavelets(queue));
-        // A wavelet that was under way when the copy was made has another time relative to the clock.
+        // A wavelet that was not ready when the copy was made has a different time relative to the clock.
         if pairs().all(|(now, then)| now == then && then.ready() <= cycle) {
             return Repeat::Same;
         }
@@ -234,7 +233,7 @@ impl Queues {
         if shifted { Repeat::Shifted } else { Repeat::No }
     }
 
-    /// Delays all wavelets of a queue.
+    /// Delays all wavelets of a queue by `cycles`.
     pub fn delay(&mut self, queue: u32, cycles: u32) {
         for n in 0..self.heads[queue as usize].len {
             let slot = self.slot(queue, n);
@@ -243,7 +242,7 @@ impl Queues {
         self.heads[queue as usize].front.0 += cycles;
     }
 
-    /// Copies some queues from a copy.
+    /// Copies the queues `queues` from the tables `from`.
     pub fn copy_from(&mut self, from: &Self, queues: std::ops::Range<u32>) {
         let heads = queues.start as usize..queues.end as usize;
         let start = |n: usize| self.heads.get(n).map_or(self.slots.len(), |h| h.start as usize);

@@ -1,4 +1,4 @@
-//! One cycle of one router.
+//! Executes one cycle of one router.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use super::{
 };
 
 impl Machine<'_> {
-    /// Moves at most one wavelet over each outgoing link; the first row changes in turn. `still` are the ports whose
+    /// Moves at most one wavelet over each outgoing link; rows take turns as the first. `still` are the ports whose
     /// neighbors sleep ([`super::steady`]).
     #[inline]
     pub(super) fn visit_router(&mut self, pe: u32, still: u8, wakes: &mut Wakes) -> Result<(), SimError> {
@@ -32,7 +32,7 @@ impl Machine<'_> {
                 let n = rows.trailing_zeros();
                 rows &= rows - 1;
                 if self.visit_row(pe, first + n, still, &mut busy, wakes)? && n == u32::from(turn) {
-                    // The row that went first goes last next time.
+                    // The row that went first is tried last next time.
                     self.router_turn[pe as usize] = if n + 1 == end - first { 0 } else { turn + 1 };
                 }
             }
@@ -40,7 +40,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Reads the pending rows, and then the queues from which they accept, so that their cache misses overlap.
+    /// Reads the pending rows, then the queues that they accept from, so that cache misses overlap.
     #[inline]
     fn read_ahead(&self, first: u32, pending: u64) {
         let rows = || {
@@ -62,7 +62,7 @@ impl Machine<'_> {
         black_box(rows().fold(u32::from(read), |sum, row| sum ^ self.tables.queues.read_ahead(accepted(row))));
     }
 
-    /// Moves the accepted head of one color, if there is one; `busy` are the links taken in this cycle.
+    /// Moves the accepted head of one color, if there is one; `busy` are the links already used in this cycle.
     #[inline]
     fn visit_row(&mut self, pe: u32, row: u32, still: u8, busy: &mut u8, wakes: &mut Wakes) -> Result<bool, SimError> {
         let cycle = self.cycle;
@@ -87,7 +87,7 @@ impl Machine<'_> {
         }
         let Some((port, queue, wavelet)) = head else {
             let empty = |p: usize| r.inputs[p] == NONE || self.tables.queues.len(r.inputs[p]) == 0;
-            // A wavelet that may not move yet has noted the cycle in which it may.
+            // If a wavelet is not ready, its push noted the cycle in which it becomes ready.
             if !self.arrive_late || (0..5).all(|p| accepted >> p & 1 == 0 || empty(p)) {
                 self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
             }
@@ -96,7 +96,7 @@ impl Machine<'_> {
         // A control wavelet does not go to the PE.
         let tx = if wavelet.is_control() { tx & !RAMP_BIT } else { tx };
         if tx & *busy != 0 {
-            // Another color has the link; it is free again in the next cycle.
+            // Another color has used the link; the link is free again in the next cycle.
             wakes.next();
             return Ok(false);
         }
@@ -111,8 +111,8 @@ impl Machine<'_> {
                 self.tables.queues.has_room(outputs[out], cycle)
             };
             if !room {
-                // The PE or router that takes from that queue calls this row again, unless it did so in this cycle
-                // already; a sleeping neighbor does not.
+                // The PE or router that pops from that queue marks this row as pending again, unless it popped in this
+                // cycle already; a sleeping neighbor does not mark it.
                 if still == 0 && !self.tables.queues.popped_in(outputs[out], cycle) {
                     self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
                 }
@@ -153,15 +153,15 @@ impl Machine<'_> {
             let r = &mut self.tables.rows[row as usize];
             r.position = (r.position + 1).min(r.positions - 1);
         } else if accepted.is_power_of_two() && self.tables.queues.len(queue) == 0 {
-            // The next push to the row's only input calls it again.
+            // The next push to the row's only input marks the row as pending again.
             self.pending[pe as usize] &= !(1 << (row - self.tables.pe_rows[pe as usize]));
         }
         if !wavelet.is_control() {
             self.router_log.add(row, router_key(port, position), cycle);
         }
-        // The freed slot lets the neighbor before send in the next cycle; this router has its next wavelet then.
+        // The upstream neighbor can use the freed slot in the next cycle; this router can move its next wavelet then.
         wakes.next();
-        // A neighbor that had room did not wait for it.
+        // If the queue was not full, the neighbor did not wait for this slot.
         if port != RAMP && still >> port & 1 == 0 && full {
             let neighbor = self.neighbor(pe, port);
             self.pending[neighbor as usize] |= 1 << self.tables.queues.feeder(queue);
@@ -177,7 +177,7 @@ impl Machine<'_> {
         self.arrive(queue, wavelet, owner);
     }
 
-    /// Notes the cycle from which a wavelet may move.
+    /// Records the cycle from which a wavelet may move.
     #[inline]
     pub(super) fn arrive(&mut self, queue: u32, wavelet: super::queue::Wavelet, owner: u32) {
         let (ready, row) = (wavelet.ready(), 1 << self.tables.queues.row(queue));

@@ -1,21 +1,21 @@
 //! Skips repeated runs of cycles, PE by PE.
 //!
-//! A PE and its router are a state machine: their state at the end of a cycle follows from that at its beginning, from
-//! the wavelets that neighbors send in it, and from the neighbors' queues that had room when it began. The *state*
-//! consists of everything that decides their moves: queues with the times of their wavelets relative to now, the
-//! lengths of the neighbors' queues to which they send, positions, turns, and the places of threads in their
-//! operations, but not the number of elements that threads have done.
+//! A PE and its router are a state machine: their state at the end of a cycle follows from their state at its
+//! beginning, from the wavelets that neighbors send during the cycle, and from the neighbors' queues that had room when
+//! it began. The *state* consists of everything that decides their moves: queues with the times of their wavelets
+//! relative to the present cycle, the lengths of the neighbors' queues that they send to, router positions, turns, and
+//! the step of each thread in its operation, but not the number of elements that threads have done.
 //!
-//! If a PE's state at cycle t is the same as one *period* before, it repeats the last period for as long as its
+//! If a PE's state at cycle t equals its state one *period* before, the PE repeats the last period for as long as its
 //! neighbors do the same at their common queues as a period before. The PE then *sleeps*: it is not visited. Two
-//! neighbors that sleep repeat their common moves, because the period is the same for all PEs. A PE that is awake
-//! beside a sleeper compares its pushes to and pops from the sleeper, cycle by cycle, with those of a period ago, which
-//! the [`Ring`] of each queue stores. At the first difference the sleeper wakes, in the next cycle, because a push or a
-//! pop has its effect then. It wakes by itself before one of its operations ends.
+//! neighbors that sleep repeat their common moves, because the period is the same for all PEs. A PE that is awake next
+//! to a sleeper compares its pushes to and pops from the sleeper, cycle by cycle, with those of a period before, which
+//! the [`Ring`] of each queue stores. At the first difference the sleeper wakes in the next cycle, because a push or a
+//! pop has its effect then. A sleeper also wakes before one of its operations ends.
 //!
-//! A PE that wakes makes up for whole periods (counts grow, times shift) and repeats the cycles of the last, incomplete
-//! one, alone, with the rings in place of the neighbors. So nothing is approximated: all cycles, moves and counts are
-//! those of a run without sleep, and a test compares them.
+//! A PE that wakes first accounts for whole periods (counts grow, times shift), then repeats the cycles of the last,
+//! incomplete period alone, with the rings instead of the neighbors. So nothing is approximated: all cycles, moves and
+//! counts equal those of a run without sleep, and a test compares them.
 
 use unisono_base::narrow;
 
@@ -31,16 +31,16 @@ const LINKS: u8 = 0b1111;
 
 #[derive(Clone, Copy)]
 struct Nap {
-    /// Consecutive copies after which the state did not repeat, and the cycle before which no further copy is made.
+    /// Number of consecutive copies after which the state did not repeat; `again` is the first cycle for the next copy.
     misses: u32,
     again: u32,
-    /// The cycle of the copy of the state; [`NONE`] without a copy.
+    /// Cycle in which the state was copied; [`NONE`] without a copy.
     copied: u32,
-    /// The cycle at whose beginning the PE fell asleep; [`NONE`] if it is awake.
+    /// Cycle at whose beginning the PE fell asleep; [`NONE`] if it is awake.
     since: u32,
-    /// The cycle in which it wakes; [`NONE`] if it wakes only when disturbed.
+    /// Cycle in which the PE wakes; [`NONE`] if it wakes only when disturbed.
     until: u32,
-    /// True if a neighbor differed in the cycle before the PE wakes.
+    /// True if a neighbor's moves differed from those of a period before, in the cycle before the PE wakes.
     disturbed: bool,
 }
 
@@ -50,14 +50,14 @@ impl Nap {
 
 #[derive(Default)]
 pub struct Steady {
-    /// Cycles after which states are compared; 0 if no PE sleeps.
+    /// Number of cycles after which states are compared; 0 if no PE sleeps.
     period: u32,
     naps: Vec<Nap>,
-    /// Bit per port: the neighbor there sleeps.
+    /// For each PE, one bit for each port: the neighbor there sleeps.
     still: Vec<u8>,
     /// True while a PE repeats cycles that its neighbors have already done.
     alone: bool,
-    /// The states to compare with.
+    /// Copies of the states to compare with, like the fields below.
     threads: Vec<Thread>,
     positions: Vec<u8>,
     moved: Vec<u32>,
@@ -67,7 +67,7 @@ pub struct Steady {
     tallies: Vec<Tally>,
 }
 
-/// Returns the bits of `count` cycles from the one with bit `first` on.
+/// Returns the bits of `count` consecutive cycles modulo the period, the first of which has bit `first`.
 #[expect(clippy::cast_possible_truncation, reason = "the hot loop; masked, bounded by the line, or of few rows")]
 fn span(period: u32, first: u32, count: u32) -> u16 {
     let bits = ((1u64 << count.min(period)) - 1) << first;
@@ -75,9 +75,9 @@ fn span(period: u32, first: u32, count: u32) -> u16 {
 }
 
 impl Steady {
-    /// Creates the records of a machine at its beginning.
+    /// Creates the records of a machine before its first cycle.
     pub fn new(period: u32, m: &Machine<'_>) -> Self {
-        // Without a period no PE sleeps, and nothing is stored.
+        // With period 0 no PE sleeps, and nothing is stored.
         let on = |n: usize| if period > 0 { n } else { 0 };
         let (queues, pes) = (on(m.tables.queues.count()), on(m.pe_threads.len() - 1));
         Self {
@@ -95,7 +95,7 @@ impl Steady {
         }
     }
 
-    /// Notes a push into a queue between two PEs that are awake.
+    /// Records a push into a queue between two PEs that are awake.
     #[inline]
     pub fn pushed(&self, ring: &mut Ring, cycle: u32) {
         if self.period > 0 {
@@ -135,7 +135,7 @@ impl Steady {
         self.naps[pe as usize].until == cycle
     }
 
-    /// Returns an upper bound of the elements that a sleeper's thread has done beyond its stored state.
+    /// Returns an upper bound of the number of elements that a sleeper's thread has done beyond its stored state.
     pub fn ahead(&self, pe: u32, thread: usize, now: u32, threads: &[Thread]) -> u64 {
         if !self.sleeps(pe) {
             return 0;
@@ -160,13 +160,13 @@ fn mark(bits: &mut u16, last: &mut u32, cycle: u32, period: u32) {
 
 /// Clears the bits of the cycles after `last` and before `cycle`.
 fn forget(bits: &mut u16, last: u32, cycle: u32, period: u32) {
-    // The cycle before the first one is the one before 0.
+    // Before the first mark, `last` is the cycle before 0.
     let next = last.wrapping_add(1);
     *bits &= !span(period, next % period, cycle.saturating_sub(next));
 }
 
 impl Machine<'_> {
-    /// At the beginning of a cycle, wakes a PE or sends it to sleep. Adds PEs that must be visited too to `visits`.
+    /// At the beginning of a cycle, wakes a PE or sends it to sleep; adds neighbors that must be visited to `visits`.
     pub(super) fn look(&mut self, pe: u32, visits: &mut Vec<u32>) -> Result<(), SimError> {
         let period = self.steady.period;
         if period == 0 {
@@ -190,7 +190,7 @@ impl Machine<'_> {
             }
             let nap = &mut self.steady.naps[pe as usize];
             nap.misses += 1;
-            // A first miss is usual when an operation begins; the more follow, the more rarely it is tried.
+            // One miss is usual when an operation begins; after more misses, copies are made more rarely.
             nap.again = self.cycle + if nap.misses < 2 { 0 } else { period << (nap.misses - 2).min(4) };
             nap.copied = NONE;
         }
@@ -200,7 +200,7 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Wakes all PEs at the beginning of a cycle; none sleeps from now on.
+    /// Wakes all PEs at the beginning of a cycle; afterwards no PE sleeps.
     pub(super) fn end_sleep(&mut self) -> Result<(), SimError> {
         for pe in 0..narrow(self.steady.naps.len()) {
             if self.steady.sleeps(pe) {
@@ -217,7 +217,7 @@ impl Machine<'_> {
         [range(&self.pe_threads), range(&self.tables.pe_rows), range(&self.tables.pe_queues)]
     }
 
-    /// Copies the state of a PE, and notes a visit after a period.
+    /// Copies the state of a PE, and schedules a visit one period later.
     fn copy(&mut self, pe: u32) {
         let [threads, rows, queues] = self.pe_ranges(pe);
         let s = &mut self.steady;
@@ -239,7 +239,8 @@ impl Machine<'_> {
         self.note_at(pe, again);
     }
 
-    /// Returns the periods for which a PE can sleep, if its state is that of a period ago; fewer than two do not pay.
+    /// Returns the number of periods for which a PE can sleep, or `None` if its state is not that of a period before.
+    /// Fewer than two periods do not pay.
     fn repeats(&self, pe: u32) -> Option<u32> {
         let s = &self.steady;
         let (then, period) = (s.naps[pe as usize].copied, s.period);
@@ -247,7 +248,7 @@ impl Machine<'_> {
         if turns != s.turns[pe as usize] || then < self.start(pe as usize) {
             return None;
         }
-        // A control wavelet leaves nothing behind at a last position, but it comes only once.
+        // A control wavelet that reaches the last position leaves the state unchanged, but does not repeat.
         if self.tallies[pe as usize].controls != s.tallies[pe as usize].controls {
             return None;
         }
@@ -266,7 +267,7 @@ impl Machine<'_> {
         steady.then_some(periods)
     }
 
-    /// Returns whether the neighbors' queues to which a PE sends are as full as a period ago.
+    /// Returns whether the neighbors' queues that a PE sends to are as full as a period before.
     fn rooms_repeat(&self, pe: u32) -> bool {
         let [_, rows, _] = self.pe_ranges(pe);
         let s = &self.steady;
@@ -301,7 +302,7 @@ impl Machine<'_> {
             if self.steady.sleeps(neighbor) {
                 continue;
             }
-            // A sleeper does not call the neighbor's rows when it makes room.
+            // A sleeper does not mark the neighbor's rows as pending when it makes room.
             self.call_rows(neighbor);
             let mut busy = false;
             for queue in self.common_queues(pe, port) {
@@ -311,7 +312,7 @@ impl Machine<'_> {
                 forget(&mut ring.pop, popped, now, period);
                 busy |= ring.push | ring.pop != 0;
             }
-            // The neighbor must be visited in cycles in which it may differ from a period ago.
+            // The neighbor must be visited in cycles in which its moves may differ from those of a period before.
             if busy {
                 self.join(neighbor, visits);
             }
@@ -329,7 +330,7 @@ impl Machine<'_> {
         let (now, period) = (self.cycle, self.steady.period);
         let nap = self.steady.naps[pe as usize];
         let slept = now - nap.since;
-        // The cycle in which it was disturbed differs from a period ago, so it must be repeated.
+        // The cycle in which the PE was disturbed differs from a period before, so it must be repeated exactly.
         let rest = if nap.disturbed { (slept - 1) % period + 1 } else { slept % period };
         self.skip(pe, (slept - rest) / period);
         self.call_rows(pe);
@@ -361,14 +362,14 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Marks all rows of a router for its next visit.
+    /// Marks all rows of a router as pending.
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; masked, bounded by the line, or of few rows")]
     fn call_rows(&mut self, pe: u32) {
         let [_, rows, _] = self.pe_ranges(pe);
         self.pending[pe as usize] = ((1u128 << rows.len()) - 1) as u64;
     }
 
-    /// Notes the cycles in which the wavelets at a router may move, after their times have changed.
+    /// Records the cycles in which the wavelets at a router may move, after their times have changed.
     fn note_arrivals(&mut self, pe: u32) {
         let [_, rows, _] = self.pe_ranges(pe);
         for r in rows {
@@ -380,7 +381,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Notes the cycles in which a move becomes possible at a PE that was not visited for a while.
+    /// Schedules visits in the cycles in which a move becomes possible at a PE that was asleep.
     fn note_what_comes(&mut self, pe: u32) {
         let [threads, _, queues] = self.pe_ranges(pe);
         let mut later: Vec<u32> = threads.map(|t| self.threads[t as usize].earliest()).collect();
@@ -391,7 +392,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Makes up for some periods of a sleeper.
+    /// Advances a sleeper by whole periods.
     fn skip(&mut self, pe: u32, periods: u32) {
         if periods == 0 {
             return;
@@ -420,7 +421,7 @@ impl Machine<'_> {
         tally.last += cycles;
     }
 
-    /// Repeats the pushes that neighbors which are not visited made a period ago.
+    /// Repeats the pushes that the neighbors at the ports `still`, which are not visited, made a period before.
     pub(super) fn feed(&mut self, pe: u32, still: u8) {
         let bit = self.steady.bit(self.cycle);
         let [_, rows, _] = self.pe_ranges(pe);
@@ -454,7 +455,7 @@ impl Machine<'_> {
         came - (ring.pop & passed).count_ones() < self.tables.queues.capacity(queue)
     }
 
-    /// Pushes to a sleeping neighbor.
+    /// Pushes a wavelet to a sleeping neighbor.
     pub(super) fn push_still(&mut self, pe: u32, port: usize, queue: u32, wavelet: Wavelet) {
         let bit = self.steady.bit(self.cycle);
         let ring = self.tables.queues.ring(queue);
@@ -472,7 +473,7 @@ impl Machine<'_> {
         self.disturb(pe, port);
     }
 
-    /// Compares the moves of a PE in this cycle with those that its sleeping neighbors expect.
+    /// Compares the moves of a PE in this cycle with the moves that its sleeping neighbors expect.
     pub(super) fn compare(&mut self, pe: u32, still: u8, wakes: &mut Wakes) {
         let (now, bit) = (self.cycle, self.steady.bit(self.cycle));
         let [_, rows, _] = self.pe_ranges(pe);
@@ -509,7 +510,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Wakes the neighbor at a port in the next cycle.
+    /// Makes the neighbor at a port wake in the next cycle.
     fn disturb(&mut self, pe: u32, port: usize) {
         let neighbor = self.neighbor(pe, port);
         let nap = &mut self.steady.naps[neighbor as usize];

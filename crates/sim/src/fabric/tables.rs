@@ -17,9 +17,9 @@ pub struct Row {
     /// Bit per port, for each position.
     pub rx: [u8; 4],
     pub tx: [u8; 4],
-    /// The queue of each input port that some position accepts; that of the ramp holds the PE's sends.
+    /// Queue of each input port that some position accepts; that of the ramp holds the PE's sends.
     pub inputs: [u32; 5],
-    /// The queue to which each port leads: the neighbor's, or the PE's for the ramp.
+    /// Queue to which each port leads: the neighbor's, or the PE's for the ramp.
     pub outputs: [u32; 5],
 }
 
@@ -46,19 +46,19 @@ impl Place {
 
 pub struct Tables {
     pub rows: Vec<Row>,
-    /// First row of each PE, and the end of the last.
+    /// First row of each PE, and the end of the last PE's rows.
     pub pe_rows: Vec<u32>,
     pub queues: Queues,
-    /// First queue of each PE, and the end of the last.
+    /// First queue of each PE, and the end of the last PE's queues.
     pub pe_queues: Vec<u32>,
-    /// Sources then sinks of every operation, at [`Tables::op_places`].
+    /// Operands of all operations, sources before sinks; those of operation `n` start at `op_places[n]`.
     pub places: Vec<Place>,
     pub op_places: Vec<u32>,
 }
 
 impl Tables {
     pub fn new(program: &WaferProgram, queue_depth: u32, ramp_latency: u32) -> Result<Self, SimError> {
-        // Wavelets under way on the ramp occupy slots too, so that the full rate is kept.
+        // Wavelets on the ramp occupy slots too, so more slots keep the full rate.
         let down = queue_depth.saturating_add(ramp_latency);
         let up = down.saturating_add(2);
         if up > 200 {
@@ -97,8 +97,8 @@ impl Tables {
         Ok(t)
     }
 
-    /// Adds the queues of one color; `depths` are those of links, of the ramp into the router and of the ramp out of
-    /// it.
+    /// Adds the queues of one color at one router; `depths` are those of links, of the ramp into the router and of the
+    /// ramp out of the router.
     fn row(&mut self, route: &ColorRoute, row: u8, [depth, up, down]: [u32; 3]) -> Row {
         let positions = route.positions();
         let (mut rx, mut tx) = ([0; 4], [0; 4]);
@@ -122,7 +122,7 @@ impl Tables {
         range.clone().find(|&r| self.rows[r].color == color)
     }
 
-    /// Connects every output with the neighbor's input.
+    /// Connects every output of a router with the input of the neighbor's router.
     fn link(&mut self, grid: Grid) -> Result<(), SimError> {
         for pe in 0..self.pe_rows.len() - 1 {
             for r in self.pe_rows[pe] as usize..self.pe_rows[pe + 1] as usize {
@@ -177,7 +177,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Refuses two sources of one operation on one color, whose order would be undefined.
+    /// Rejects two sources of one operation on the same color, because their order would be undefined.
     fn check_sources(&self, program: &WaferProgram, pe: usize, op: usize) -> Result<(), SimError> {
         let sources = program.sources(op);
         let twice = |(n, end): (usize, &End)| matches!(end, End::Fabric(_)) && sources[..n].contains(end);

@@ -12,12 +12,12 @@ pub struct TraceRequest {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct TraceEvent {
     pub pe: u32,
-    /// Number among the PE's threads.
+    /// Index among the PE's threads.
     pub thread: u32,
     pub instr: u32,
     pub phase: u16,
     pub elements: u32,
-    /// First cycle in which it did a step, and the end of the last.
+    /// First cycle in which the operation did a step; `end` is the cycle after its last step.
     pub start: u32,
     pub end: u32,
 }

@@ -1,10 +1,10 @@
-//! The data: every operation computed over its whole vector, from the elements that arrived in the run.
+//! Values of a run: every operation is computed over its whole vector, from the elements that arrived in the run.
 //!
-//! The pairing of elements does not depend on values, so the run moves none. Afterwards each operation takes the
-//! elements that arrived at its PE, as recorded, and reduces them in the order written, element by element: the same
-//! expressions as in the run. An operation is computed when another needs the elements that it sent; operations of one
-//! PE are computed in the order of their times. Operations of two threads that access the same memory of a PE at the
-//! same time have no order: an error.
+//! The pairing of elements does not depend on values, so the simulation moves no values. Afterwards each operation
+//! takes the elements that arrived at its PE, as recorded, and reduces them in the order written, element by element:
+//! the same expressions as in the simulated run. An operation is computed when another operation needs the elements
+//! that it sent; operations of one PE are computed in the order of their times. Operations of two threads that access
+//! the same memory of a PE at the same time have no order, which is an error.
 
 use unisono_base::{interrupt::check, narrow};
 use unisono_lower::wafer::WaferProgram;
@@ -17,36 +17,36 @@ use super::{
     tables::{Place, Tables},
 };
 
-/// The most memory that all outputs may take together, in wavelets.
+/// Greatest total size of all outputs, in wavelets.
 const MOST_WAVELETS: u64 = 1 << 30;
 
 pub struct Values<'a> {
     program: &'a WaferProgram,
     tables: &'a Tables,
     data: Data,
-    /// First cycle of each operation, and the end of its last.
+    /// First cycle of each operation, and the cycle after its last step.
     spans: &'a [(u32, u32)],
-    /// The elements that arrived at each place from the fabric, and the start of each place's parts.
+    /// Elements that arrived at each place from the fabric; `part_starts` holds the start of each place's entries.
     parts: Vec<SentRun>,
     part_starts: Vec<u32>,
     pe_of: Vec<u32>,
     thread_of: Vec<u32>,
-    /// The number of computed elements of each operation.
+    /// Number of computed elements of each operation.
     done: Vec<u32>,
-    /// The elements that each operation sent, until all are taken; and the number of those that remain to be taken.
+    /// Elements that each operation sent, kept until all are taken; `to_take` counts those that remain to be taken.
     sent: Vec<Vec<u32>>,
     to_take: Vec<u64>,
     outputs: Vec<Vec<u32>>,
-    /// Scratch memory while a PE has operations to compute.
+    /// Scratch memory of each PE, allocated while the PE has operations to compute.
     scratch: Vec<Vec<u32>>,
     to_compute: Vec<u32>,
 }
 
 impl<'a> Values<'a> {
-    /// Prepares the computation.
+    /// Prepares the computation of all operations.
     ///
     /// # Errors
-    /// Outputs too large, or two operations that race.
+    /// Returns an error if the outputs are too large, or if two operations race.
     pub fn new(
         program: &'a WaferProgram,
         tables: &'a Tables,
@@ -103,7 +103,7 @@ impl<'a> Values<'a> {
         Ok(self.data.check(|rank| &self.outputs[rank as usize]))
     }
 
-    /// Computes an operation, and all operations that it needs before.
+    /// Computes an operation, and first all operations that it needs.
     fn compute(&mut self, op: u32) {
         let mut asked = vec![(op, self.program.op(op as usize).len)];
         while let Some(&(op, end)) = asked.last() {
@@ -119,8 +119,8 @@ impl<'a> Values<'a> {
         }
     }
 
-    /// Returns a computation that elements up to `end` of an operation need and that is not done: `(operation,
-    /// elements)`.
+    /// Returns a computation that must precede elements up to `end` of an operation and is not done, as `(operation,
+    /// end of its elements)`.
     fn needs(&self, op: u32, end: u32) -> Option<(u32, u32)> {
         let done = self.done[op as usize];
         if done == 0 {
@@ -133,7 +133,7 @@ impl<'a> Values<'a> {
                 } else {
                     self.spans[ops.clone()].partition_point(|s| s.1 <= start && *s != UNDONE)
                 };
-                // A thread runs in order, so the last of these needs all before it.
+                // A thread runs in order, so its last completed operation needs all earlier ones.
                 if let Some(last) = (ops.start..ops.start + ended).last()
                     && self.done[last] < self.program.op(last).len
                 {
@@ -145,7 +145,7 @@ impl<'a> Values<'a> {
         for place in places {
             let mut at = 0;
             for part in self.parts_of(place) {
-                // Elements of this part that are needed.
+                // Number of elements of this part that are needed.
                 let wanted = end.saturating_sub(at).min(part.count);
                 if at + part.count > done && wanted > 0 && self.done[part.op as usize] < part.first + wanted {
                     return Some((part.op, part.first + wanted));
@@ -160,7 +160,7 @@ impl<'a> Values<'a> {
         &self.parts[self.part_starts[place] as usize..self.part_starts[place + 1] as usize]
     }
 
-    /// Computes the elements of an operation up to `end`; its inputs are computed.
+    /// Computes the elements of an operation up to `end`; its inputs must be computed.
     fn advance(&mut self, op: u32, end: u32) {
         let pe = self.pe_of[op as usize] as usize;
         if self.scratch[pe].is_empty() {
@@ -226,7 +226,7 @@ impl<'a> Values<'a> {
         self.done[op as usize] = end;
     }
 
-    /// Takes the elements from `from` on that arrived at a place.
+    /// Takes elements that arrived at a place, starting with element `from`.
     fn take(&mut self, place: usize, from: u32, into: &mut [u32]) {
         let (mut at, mut filled) = (0, 0);
         let parts = self.part_starts[place] as usize..self.part_starts[place + 1] as usize;
@@ -272,7 +272,7 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// Returns whether one operation writes memory that the other reads or writes.
+    /// Returns whether one operation writes memory that the other operation reads or writes.
     fn meet(&self, one: u32, other: u32) -> bool {
         let (a, b) = (self.places(one), self.places(other));
         let lens = (self.program.op(one as usize).len, self.program.op(other as usize).len);
@@ -288,7 +288,7 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Returns whether an operation writes its buffer at another offset than it reads: it may read elements that it wrote.
+/// Returns whether an operation writes a buffer at another offset than it reads, so that it may read elements it wrote.
 fn overlap(sources: &[Place], sinks: &[Place]) -> bool {
     let shifted = |x: &Place, y: &Place| match (x, y) {
         (Place::Out(x), Place::Out(y)) | (Place::Tmp(x), Place::Tmp(y)) => x != y,

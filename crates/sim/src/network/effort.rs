@@ -1,4 +1,4 @@
-//! Estimates of the memory and the time that packets take, so that a run that does not fit is refused before it starts.
+//! Estimates of the memory and time that a simulation of packets takes, so that it can be refused before it starts.
 
 use std::fmt;
 
@@ -14,29 +14,30 @@ use unisono_machine::network::Header;
 use super::{Interconnect, SimError, packets, regions};
 use crate::endpoint::engine;
 
-/// Steps of a packet, and of creating a queue: measured with alltoalls on HammingMeshes.
+/// Steps to simulate a packet, and steps to create a queue: measured with alltoalls on HammingMeshes.
 const STEPS_A_PACKET: u128 = 400;
 const STEPS_A_QUEUE: u128 = 8;
-/// Packet-hops of a CPU second, for alltoalls on HammingMeshes of 1,024 accelerators (benches/results/networks.csv).
+/// Packet-hops simulated per CPU second, for alltoalls on HammingMeshes of 1,024 accelerators
+/// (benches/results/networks.csv).
 const HOPS_A_SECOND: f64 = 3e6;
-/// Bytes of a message in the task graph of traffic and beside it: its send and its receive.
+/// Bytes of a message's send and receive, in the task graph and in the tables of the ranks.
 const TRAFFIC_BYTES_A_MESSAGE: u128 = 128;
-/// Pairs of accelerators whose hops an estimate counts.
+/// Number of pairs of accelerators in the sample from which hops are estimated.
 const SAMPLED_PAIRS: u64 = 256;
-/// The most hops of a path; longer paths are counted as this number.
+/// Greatest number of hops counted for a path.
 const MOST_HOPS: u32 = 1 << 10;
 
-/// Compares the run with the limits.
+/// Returns an error if the run needs more memory or steps than the limits allow.
 pub(super) fn admit(graph: &TaskGraph, interconnect: &Interconnect, jobs: u32) -> Result<(), SimError> {
     let (bytes, steps) = effort(graph, interconnect)?;
     let tasks = graph.task_count() as u64;
-    // Each message may be noted at its receiver too; there are no more messages than tasks.
+    // Each message may also be recorded at its receiver; there are no more messages than tasks.
     let more = of_more_threads(jobs, tasks, tasks, interconnect);
     Ok(limits::admit("the simulation of packets", bytes + more, steps)?)
 }
 
-/// Returns the bytes of the tables of all threads but the first: each has those of the plane, of the ranks and of the
-/// tasks, and notes the messages that others send.
+/// Returns the bytes of the tables of all threads except the first: each has its own tables of the plane, the ranks and
+/// the tasks, and records the messages of other threads.
 fn of_more_threads(jobs: u32, tasks: u64, messages: u64, interconnect: &Interconnect) -> u128 {
     let more = regions::most(interconnect, jobs as usize).saturating_sub(1) as u128;
     let ranks = u128::from(interconnect.plane.accelerators());
@@ -45,10 +46,10 @@ fn of_more_threads(jobs: u32, tasks: u64, messages: u64, interconnect: &Intercon
     more * (of_plane + of_messages + engine::TASK_BYTES * u128::from(tasks) + engine::RANK_BYTES * ranks)
 }
 
-/// Returns the bytes and the elementary steps that a run takes, from the number of its packets.
+/// Returns the bytes and the elementary steps of a run, estimated from the number of its packets.
 ///
 /// # Errors
-/// A message of more packets than can be numbered.
+/// Returns an error if a message has more packets than can be numbered.
 pub fn effort(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(u128, u128), SimError> {
     let (mut packets, mut sends) = (0_u128, 0_u128);
     for task in 0..narrow::<u32>(graph.task_count()) {
@@ -71,14 +72,14 @@ pub fn effort(graph: &TaskGraph, interconnect: &Interconnect) -> Result<(u128, u
     Ok((bytes + packets::MESSAGE_BYTES * sends, steps + STEPS_A_PACKET * packets))
 }
 
-/// Returns the packets of a message on the simulated plane.
+/// Returns the number of packets of a message on the simulated plane.
 fn packets_of(bytes: u64, interconnect: &Interconnect) -> u64 {
     let bytes = bytes.div_ceil(u64::from(interconnect.planes.max(1)));
     bytes.div_ceil(u64::from(interconnect.timing.packet_bytes)).max(1)
 }
 
-/// Returns the bytes and steps of the tables of a plane. They have a queue for each virtual channel and pair of input
-/// and output; at most as many packets wait as were posted.
+/// Returns the bytes and steps to create the tables of a plane. There is a queue for each virtual channel and each pair
+/// of input and output of a node; no more packets wait than were posted.
 fn tables(interconnect: &Interconnect) -> (u128, u128) {
     let Interconnect { plane, routing, .. } = interconnect;
     let vcs = u128::from(routing.virtual_channels().max(1));
@@ -88,20 +89,20 @@ fn tables(interconnect: &Interconnect) -> (u128, u128) {
     (bytes, STEPS_A_QUEUE * vcs * inputs)
 }
 
-/// The size of traffic by packets, known before its task graph is built. It prints as a clause.
+/// Estimated size of traffic by packets, known before its task graph is built. `Display` prints a clause.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TrafficEstimate {
-    /// Packets on one plane; the other fields are of one plane too.
+    /// Number of packets on one plane; the other fields also refer to one plane.
     pub packets: u128,
-    /// Packets over links, from the hops of a sample of pairs.
+    /// Number of packet-hops over links, from a sample of pairs.
     pub hops: f64,
-    /// Memory of the tasks and of the simulation.
+    /// Memory of the tasks and of the simulation, in bytes.
     pub bytes: u128,
     steps: u128,
 }
 
 impl TrafficEstimate {
-    /// Estimates traffic of `messages` messages of `bytes` each between accelerators drawn evenly, on `jobs` threads.
+    /// Estimates `messages` messages of `bytes` each between uniformly drawn accelerators, simulated on `jobs` threads.
     pub fn new(messages: u64, bytes: u64, jobs: u32, interconnect: &Interconnect) -> Self {
         let packets = u128::from(messages) * u128::from(packets_of(bytes, interconnect));
         let (of_tables, steps) = tables(interconnect);
@@ -115,15 +116,15 @@ impl TrafficEstimate {
         }
     }
 
-    /// Returns the CPU seconds of the simulation.
+    /// Returns the estimated CPU seconds of the simulation.
     pub fn seconds(&self) -> f64 {
         self.hops / HOPS_A_SECOND
     }
 
-    /// Compares the traffic with the limits.
+    /// Compares the traffic with the limits of memory and steps.
     ///
     /// # Errors
-    /// The traffic needs more than a limit.
+    /// Returns an error if the traffic exceeds a limit.
     pub fn check(&self) -> Result<(), OverLimit> {
         limits::check("the simulation of packets", self.bytes, self.steps)
     }
@@ -156,7 +157,7 @@ fn mean_hops(interconnect: &Interconnect) -> f64 {
     hops.sum::<f64>() / SAMPLED_PAIRS as f64
 }
 
-/// Returns the hops of one packet that takes any of the links that its routing offers.
+/// Returns the number of hops of one packet that takes a random one of the hops that the routing offers at each node.
 fn hops_of(interconnect: &Interconnect, from: u32, to: u32, random: u64) -> u32 {
     let Interconnect { plane, routing, .. } = interconnect;
     let way = routing.choose(from, to, random);

@@ -1,14 +1,13 @@
 //! The events of a plane, ordered by (time, order of creation).
 //!
-//! Nearly all events happen a fixed time after their creation: heads arrive after a hop, links are free after a full
-//! packet. Events of one delay are created in the order in which they happen, so each delay has a queue of its own, and
-//! the next event is the first of a few. Arrivals have a queue for each latency of links. Other events are in heaps.
-//! The first keys of all queues and heaps are one small table, so that finding the next event reads nothing else.
-//! Events are taken from one place until another place has an earlier one.
+//! Nearly all events happen a fixed delay after their creation: heads arrive after a hop, links become free after a
+//! full packet. Events with the same delay are created in the order in which they happen, so each delay has its own
+//! queue (a lane), and the next event is the earliest of a few first ones. Arrivals have a queue for each latency of
+//! links. Other events are in heaps. The first keys of all queues and heaps form one small table, so that finding the
+//! next event reads nothing else. Events are taken from one queue until another queue has an earlier one.
 //!
-//! A returning credit has an effect on the order of events only if a link is stalled for want of credits. If none is,
-//! credits are not events: they stay in their queues until the counts that they change are read
-//! ([`Events::take_credit`]).
+//! The return of a credit affects the order of events only if a link waits for credits. If no link does, returns are
+//! not events: they stay in their queues until the counts that they change are read ([`Events::take_credit`]).
 
 mod credits;
 mod regions;
@@ -24,18 +23,18 @@ use self::{credits::Credit, regions::Incoming};
 use super::{Timing, packet::Packet};
 use crate::queue::{Event, Queue};
 
-/// An event; links, channels (link and virtual channel) and messages are given by number.
+/// An event. The `u32` values are indices of links and messages, the `u8` is a virtual channel.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Happening {
     /// The head of a packet has arrived over a link.
     Arrival(u32, Packet),
-    /// Enough of a packet has arrived over a link that it may continue over a faster one.
+    /// Enough of a packet has arrived that it may continue over a faster link; given by arrival link and next hop.
     Ready(u32, Hop, Packet),
     /// A link is free.
     Free(u32),
-    /// A credit of a link and a virtual channel has returned.
+    /// A credit of this link and virtual channel has returned.
     Credit(u32, u8),
-    /// A credit has returned, of the virtual channel with this number among those of all links.
+    /// A credit has returned; the number is `link * virtual channels + virtual channel`.
     LateCredit(u32),
     /// A message is passed to its interface.
     Posted(u32),
@@ -56,13 +55,13 @@ struct Arrival {
     packet: Packet,
 }
 
-/// Events of one delay, in the order in which they happen.
+/// Events with the same delay, in the order in which they happen.
 struct Lane<E> {
     delay: u64,
     events: VecDeque<E>,
-    /// The index of its first key.
+    /// Index of its first key in `Events::heads`.
     head: usize,
-    /// Events that were read ahead and not taken yet.
+    /// Number of events that were read ahead and not taken yet.
     ahead: usize,
 }
 
@@ -71,7 +70,7 @@ impl<E> Lane<E> {
         Self { delay, events: VecDeque::new(), head, ahead: 0 }
     }
 
-    /// Returns, after an event was taken, whether to read the next ones ahead.
+    /// Returns whether the next events should be read ahead; called after an event was taken.
     #[inline]
     fn is_due(&mut self) -> bool {
         if self.ahead > 0 {
@@ -84,10 +83,10 @@ impl<E> Lane<E> {
     }
 }
 
-/// The order of events: the time, then the stamp in the lower half.
+/// Sort key of an event: the time in the upper half, the stamp in the lower half.
 type Key = u128;
 
-/// The key of a queue without events.
+/// Key of an empty queue.
 const NEVER: Key = Key::MAX;
 
 fn key(time: u64, stamp: u64) -> Key {
@@ -99,7 +98,7 @@ fn stamp_of(key: Key) -> u64 {
     key as u64
 }
 
-/// An arrival or, with a hop, a packet that is ready for it.
+/// An arrival or, with `hop`, a packet that becomes ready for this hop.
 struct Late {
     arrival: Arrival,
     hop: Option<Hop>,
@@ -125,54 +124,54 @@ impl PartialOrd for Late {
     }
 }
 
-/// Reversed, so that the greatest of a heap is the earliest.
+/// Reversed, so that the greatest element of a heap is the earliest.
 impl Ord for Late {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key().cmp(&self.key())
     }
 }
 
-/// The most delays with a lane of their own: full packets and last ones, as links and as credits, and more if links
-/// differ.
+/// Greatest number of delays with their own lane, if all links are alike: full packets and last packets, as links and
+/// as credits. [`UNLIKE_LANES`] is the same if links differ.
 const LANES: usize = 6;
 const UNLIKE_LANES: usize = 16;
-/// The most latencies of links with a lane of their own for arrivals.
+/// Greatest number of link latencies with their own lane of arrivals.
 const ARRIVAL_LANES: usize = 8;
 
-/// Events of a lane that are read ahead at a time: about as many cache misses as a core has under way at once.
+/// Number of events of a lane that are read ahead at a time: about as many cache misses as a core handles concurrently.
 const AHEAD: usize = 16;
 /// A lane with fewer events is not read ahead.
 const FEW: usize = 4;
 
 pub(super) struct Events {
     made: u64,
-    /// The lane of arrivals by the speed of the link; arrivals without a lane are late.
+    /// Lane of arrivals for each link speed; an arrival without a lane is put in `late`.
     arrivals_of: Vec<u8>,
     arrivals: Vec<Lane<Arrival>>,
-    /// Delays of hops by the speed of the link.
+    /// Delay of a hop for each link speed.
     hops_ps: Vec<u64>,
     late: BinaryHeap<Late>,
     most_lanes: usize,
-    /// The number of lanes of this plane's or region's own events.
+    /// Number of lanes for events that this plane or region itself created.
     own_lanes: usize,
     lanes: Vec<Lane<Event<u64>>>,
-    /// Lanes of credits by their delay, in the same way.
+    /// Number of lanes in `credits` for credits of this plane or region itself.
     own_credits: usize,
     credits: Vec<Lane<Credit>>,
-    /// True if credits are events like others.
+    /// True if credit returns are events.
     strict: bool,
     others: Queue<u64>,
-    /// The key of the first event of each of `places`, in the same order.
+    /// Key of the first event of each entry of `places`.
     heads: Vec<Key>,
-    /// The queues and lanes that hold events.
+    /// All queues and lanes that hold events.
     places: Vec<Place>,
-    /// The lane whose next events are due to be read ahead.
+    /// Lane whose next events should be read ahead.
     due: Option<Place>,
-    /// The place from which events are taken, by its index in `heads`.
+    /// Queue from which events are taken, as an index of `heads`.
     current: usize,
-    /// Lower bound of the keys of all other places.
+    /// Lower bound of the keys in all other queues.
     bound: Key,
-    /// The key of the event that was taken last.
+    /// Key of the latest event taken.
     popped: Key,
     /// Lanes of events from other regions.
     incoming: Vec<Incoming>,
@@ -188,7 +187,7 @@ pub(super) enum Place {
     Credits(usize),
 }
 
-/// The indices of the two places that always exist.
+/// Indices of the two queues that always exist.
 const OTHERS: usize = 0;
 const LATE: usize = 1;
 
@@ -234,7 +233,7 @@ impl Events {
         self.made
     }
 
-    /// Adds the arrival of the head of a packet that starts now on a link of this speed.
+    /// Adds the arrival of the head of a packet that starts at `now` on a link of this speed.
     #[inline]
     pub fn arrival(&mut self, now: u64, speed: u8, link: u32, packet: Packet) {
         let speed = usize::from(speed);
@@ -250,7 +249,7 @@ impl Events {
         }
     }
 
-    /// Notes that a place has an event of this key.
+    /// Records that a queue has an event with this key.
     #[inline]
     fn came(&mut self, head: usize, key: Key) {
         if key < self.heads[head] {
@@ -259,7 +258,7 @@ impl Events {
         }
     }
 
-    /// Adds the event that a packet may continue over a faster link after a delay.
+    /// Adds the event that a packet may continue over a faster link, `delay` after `now`.
     pub fn ready(&mut self, now: u64, delay: u64, link: u32, hop: Hop, packet: Packet) {
         let (time, stamp) = (now + delay, self.stamp());
         self.push_late(Late { arrival: Arrival { time, stamp, link, packet }, hop: Some(hop) });
@@ -364,7 +363,7 @@ impl Events {
         Some((time, what))
     }
 
-    /// Finds the place with the next event, and returns its key.
+    /// Makes the queue with the next event current, and returns the key of that event.
     #[inline]
     fn choose_place(&mut self) -> Key {
         let (mut best, mut second, mut first) = (NEVER, NEVER, 0);
@@ -385,12 +384,12 @@ impl Events {
         self.made
     }
 
-    /// Returns the stamp of an event that happens in another region.
+    /// Returns a stamp for an event that happens in another region.
     pub fn made_elsewhere(&mut self) -> u64 {
         self.stamp()
     }
 
-    /// Returns the stamp of the event that was taken last.
+    /// Returns the stamp of the latest event taken.
     #[inline]
     pub fn popped(&self) -> u64 {
         stamp_of(self.popped)
@@ -402,13 +401,13 @@ impl Events {
         first.and_then(|head| u64::try_from(head >> 64).ok())
     }
 
-    /// Returns the lane whose next events should be read ahead now, and forgets it; `None` if there is no such lane.
+    /// Returns the lane whose next events should be read ahead, and clears this mark; `None` if there is no such lane.
     #[inline]
     pub fn take_due(&mut self) -> Option<Place> {
         self.due.take()
     }
 
-    /// Returns the next events of a lane.
+    /// Returns up to [`AHEAD`] next events of a lane.
     #[inline]
     pub fn coming(&self, place: Place) -> impl Iterator<Item = Happening> + '_ {
         let (arrivals, lane) = match place {

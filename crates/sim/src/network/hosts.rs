@@ -1,4 +1,4 @@
-//! The time that messages and reductions take of the CPUs of ranks on a network, and of the engines of switches.
+//! Prices of messages and reductions on the CPUs of a network's ranks and on the engines of its switches.
 
 use unisono_base::rounded_up;
 use unisono_cost::endpoint::{Prices, Receive, Send};
@@ -8,10 +8,10 @@ use super::{Interconnect, Options, Timing};
 pub(super) struct HostPrices<'a> {
     timing: &'a Timing,
     ps_per_calc: u64,
-    /// The node of each rank of the graph; empty if rank k is on accelerator k.
+    /// Node of each rank of the graph; empty if rank k is on accelerator k.
     places: &'a [u32],
     accelerators: u32,
-    /// Time per byte of a result in a switch, by place; empty if no rank of the graph is a switch.
+    /// Picoseconds per byte of a result in a switch, for each rank; empty if no rank of the graph is a switch.
     switch_ps_per_byte: Vec<f64>,
 }
 

@@ -10,20 +10,20 @@ use crate::endpoint::carrier::Carried;
 pub(super) struct Wire {
     pub sent: u64,
     to: u32,
-    /// The link's number among the inputs of `to`.
+    /// Index of the link among the inputs of `to`.
     input: u32,
-    /// The first of its queues; it has `inputs` queues for each virtual channel, one per input of the node that it
-    /// leaves.
+    /// Index of the first of the link's queues. There are `inputs` queues for each virtual channel, one for each input
+    /// of the node that the link leaves.
     queues: u32,
     inputs: u32,
-    /// Packets that wait for the link, and packets that it sent whose places are not free again.
+    /// Packets that wait for the link, plus packets that it sent whose buffer places are still occupied.
     ahead: u32,
     pub busy: bool,
-    /// True if packets wait for the link, and for credits.
+    /// True if packets wait for the link and for its credits.
     stalled: bool,
-    /// The virtual channel whose turn it is.
+    /// Virtual channel that is tried first.
     turn: u8,
-    /// The index of the link's times.
+    /// Index of the link's times in [`super::Timing::links`].
     speed: u8,
 }
 
@@ -34,7 +34,7 @@ impl Wire {
     }
 }
 
-/// A link and a virtual channel.
+/// State of a virtual channel of a link.
 #[derive(Clone, Copy)]
 pub(super) struct Channel {
     credits: u32,
@@ -67,12 +67,12 @@ impl Packets<'_> {
         }
     }
 
-    /// Takes in a packet at its destination.
+    /// Removes a packet at its destination.
     fn take_in(&mut self, now: u64, link: u32, packet: Packet) {
         let ps = self.serialization_ps(link, packet);
         let back_ps = self.credit_ps(link);
         self.give_credit(now, ps + back_ps, link, packet.vc());
-        // Another region may have made it.
+        // The packet may come from another region, so this count wraps.
         self.under_way = self.under_way.wrapping_sub(1);
         let latest = match &mut self.border {
             Some(border) if self.messages.is_foreign(packet.message) => border.arrive(packet.message, now + ps),
@@ -88,7 +88,7 @@ impl Packets<'_> {
     /// Returns the index of a link's times.
     #[inline]
     fn speed(&self, link: u32) -> u8 {
-        // If all links are alike, no table of links is read.
+        // If all links are alike, this reads no table of links.
         if self.is_unlike { self.wires[link as usize].speed } else { 0 }
     }
 
@@ -101,7 +101,7 @@ impl Packets<'_> {
         })
     }
 
-    /// Returns the time in which a credit of a link returns.
+    /// Returns the picoseconds that a credit of a link takes to return.
     #[inline]
     fn credit_ps(&self, link: u32) -> u64 {
         self.timing.links[usize::from(self.speed(link))].link_ps
@@ -124,7 +124,7 @@ impl Packets<'_> {
         self.best(node, packet)
     }
 
-    /// Returns the best of the hops in `candidates`.
+    /// Returns the hop in `candidates` with the fewest packets, or the least time, ahead of the packet.
     #[inline]
     fn best(&mut self, node: u32, packet: Packet) -> Option<Hop> {
         if self.candidates.len() > 1 {
@@ -152,8 +152,8 @@ impl Packets<'_> {
         best
     }
 
-    /// Starts a packet on a link, or lets it wait for the link; returns whether it started. `from` is the link that
-    /// brought it, `None` for packets of the node's own interface.
+    /// Starts a packet on a link, or queues it for the link; returns whether it started. `from` is the link that
+    /// brought the packet, `None` for packets of the node's own interface.
     #[inline]
     pub(super) fn offer(&mut self, now: u64, hop: Hop, packet: Packet, from: Option<u32>) -> bool {
         let at = hop.link as usize * usize::from(self.vcs) + usize::from(hop.vc);
@@ -163,7 +163,7 @@ impl Packets<'_> {
         let channel = &mut self.channels[at];
         let wire = &mut self.wires[hop.link as usize];
         wire.ahead += 1;
-        // While a link is free, no packet with a credit for it waits.
+        // While a link is free, no packet that has a credit waits for it.
         if !wire.busy && channel.credits > 0 {
             self.depart(now, hop, packet, from);
             return true;
@@ -177,7 +177,7 @@ impl Packets<'_> {
         false
     }
 
-    /// Marks a free link whose packets wait for credits; credits then become events.
+    /// Marks a free link whose packets wait for credits; credit returns then become events.
     #[cold]
     fn stall(&mut self, link: u32) {
         let wire = &mut self.wires[link as usize];
@@ -191,7 +191,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Marks a link as no longer stalled.
+    /// Marks a link as not stalled.
     #[cold]
     fn go_on(&mut self, link: u32) {
         self.wires[link as usize].stalled = false;
@@ -238,7 +238,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Sends the credit for the place of a packet that a link brought.
+    /// Returns the credit of a packet that arrived over `link`, `delay` after `now`.
     #[inline]
     fn give_credit(&mut self, now: u64, delay: u64, link: u32, vc: u8) {
         match &mut self.border {
@@ -250,7 +250,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Handles the event of a returned credit.
+    /// Executes the event that a credit has returned.
     pub(super) fn credit(&mut self, now: u64, link: u32, vc: u8) {
         let channel = self.count_credit(link, vc);
         if !self.wires[link as usize].busy && self.channels[channel].credits == 1 {
@@ -258,7 +258,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Counts the credits that returned before the present event, while they are not events: no link waits for them.
+    /// Counts the credits that returned before the present event and were not events, because no link waited for them.
     #[inline]
     pub(super) fn take_credits(&mut self) {
         for lane in 0..self.events.credit_lanes() {
@@ -276,7 +276,7 @@ impl Packets<'_> {
         channel
     }
 
-    /// Starts the packet whose turn it is on a free link.
+    /// Starts the next waiting packet, in turn, on a free link.
     #[inline]
     pub(super) fn start_waiting(&mut self, now: u64, link: u32) {
         let vcs = self.vcs;
@@ -308,7 +308,7 @@ impl Packets<'_> {
         }
     }
 
-    /// Reads the places of packets that wait for a link, to load them into the cache.
+    /// Reads the next packets that wait for a link, to load them into the cache.
     #[inline]
     pub(super) fn read_waiting(&self, link: u32) -> u32 {
         let first = link as usize * usize::from(self.vcs);
@@ -316,14 +316,15 @@ impl Packets<'_> {
         channels.iter().fold(0, |sum, channel| sum ^ self.waiting.read_ahead(channel.ring))
     }
 
-    /// Reads the count of an arriving packet's message if it is at its destination, to load it into the cache.
+    /// Reads the count of missing packets of an arriving packet's message, if the packet is at its destination, to load
+    /// it into the cache.
     #[inline]
     pub(super) fn read_arrival(&self, link: u32, packet: Packet) -> u32 {
         let is_there = self.wires[link as usize].to == packet.to;
         self.messages.read_ahead(if is_there { packet.message } else { 0 })
     }
 
-    /// Describes the link for which a packet in a queue waits.
+    /// Describes the link that a queued packet waits for.
     pub(super) fn describe(&self, queue: u32, packet: Packet) -> String {
         let link = self.wires.partition_point(|wire| wire.queues <= queue) - 1;
         let wire = &self.wires[link];

@@ -1,48 +1,48 @@
-//! The messages under way: one table for the interfaces that send them, one for their packets that arrive.
+//! The messages in transit: a table for the interfaces that send them, and a table for their arriving packets.
 //!
-//! An arriving packet changes only its message. The fields that it changes are 16 bytes, so that the messages of an
-//! all-to-all, of which every rank has thousands under way, take few cache lines.
+//! An arriving packet changes only its message's entry in the second table. Such an entry has 16 bytes, so that an
+//! all-to-all, in which every rank has thousands of messages in transit, touches few cache lines.
 
 pub(super) const NONE: u32 = u32::MAX;
 
-/// The fields that the sender's interface reads and changes.
+/// Fields of a message that the sender's interface reads and changes.
 #[derive(Clone, Copy)]
 pub(super) struct Sending {
-    /// The caller's number.
+    /// Task id of the send.
     pub id: u32,
     pub from: u32,
     pub to: u32,
-    /// Packets that are not made yet.
+    /// Number of packets not made yet.
     pub unmade: u32,
     pub last_bytes: u32,
-    /// The next message that waits for its interface, or that is unused.
+    /// Next message in the queue of the interface, or next unused entry.
     pub next: u32,
-    /// Class of the length of the last packet.
+    /// Class of the last packet's length ([`super::packet::Lengths`]).
     pub length: u8,
 }
 
-/// The fields that arriving packets change.
+/// Fields of a message that arriving packets change.
 #[derive(Clone, Copy)]
 #[repr(align(16))]
 struct Arriving {
-    /// The latest time at which the tail of a packet arrived.
+    /// Latest time at which the tail of a packet arrived.
     latest: u64,
-    /// Packets that have not arrived.
+    /// Number of packets that have not arrived.
     missing: u32,
-    /// The caller's number.
+    /// Task id of the send.
     id: u32,
 }
 
 pub(super) struct Messages {
     sending: Vec<Sending>,
     arriving: Vec<Arriving>,
-    /// First of the unused messages.
+    /// Start of the list of unused entries.
     unused: u32,
-    /// Bits that all numbers of these messages have above those of the places in the tables.
+    /// Upper bits that all numbers of these messages have, above the index in the tables.
     base: u32,
 }
 
-/// Bits of a message's number that are its place in the tables, below a base.
+/// Number of low bits of a message's number that are its index in the tables.
 pub(super) const PLACE_BITS: u32 = 26;
 
 impl Messages {
@@ -53,12 +53,12 @@ impl Messages {
         Self { sending: Vec::new(), arriving: Vec::new(), unused: NONE, base: 0 }
     }
 
-    /// Creates the messages of one of several regions, each of which has less than 2^[`PLACE_BITS`] messages.
+    /// Creates the table of one of several regions, each of which has fewer than 2^[`PLACE_BITS`] messages.
     pub fn of_region(region: u32) -> Self {
         Self { base: region << PLACE_BITS, ..Self::new() }
     }
 
-    /// Returns whether another region has given this number.
+    /// Returns whether another region assigned this number.
     #[inline]
     pub fn is_foreign(&self, at: u32) -> bool {
         (at ^ self.base) >> PLACE_BITS != 0
@@ -93,7 +93,7 @@ impl Messages {
         &mut self.sending[(at - self.base) as usize]
     }
 
-    /// Notes that a packet's tail arrives at `time`; returns the time of the message if it was the last packet.
+    /// Records that a packet's tail arrives at `time`; after the last one, returns the message's arrival time.
     #[inline]
     pub fn arrive(&mut self, at: u32, time: u64) -> Option<u64> {
         let message = &mut self.arriving[(at - self.base) as usize];
@@ -102,14 +102,14 @@ impl Messages {
         (message.missing == 0).then_some(message.latest)
     }
 
-    /// Reads the count that [`Messages::arrive`] will read, to load it into the cache. The value has no meaning.
+    /// Reads the count that [`Messages::arrive`] will change, to load it into the cache. The value has no meaning.
     #[inline]
     pub fn read_ahead(&self, at: u32) -> u32 {
-        // The message may be another region's.
+        // The message may belong to another region.
         self.arriving.get(at.wrapping_sub(self.base) as usize).map_or(0, |message| message.missing)
     }
 
-    /// Frees the number of a message that has arrived, and returns the caller's number.
+    /// Frees the number of a message that has arrived, and returns the task id of its send.
     pub fn remove(&mut self, at: u32) -> u32 {
         self.sending[(at - self.base) as usize].next = self.unused;
         self.unused = at;

@@ -2,40 +2,42 @@
 //!
 //! Ranks follow the rules of [`crate::endpoint`]. A message occupies its sender's CPU for the host overhead, is then
 //! posted to the sender's network interface, and occupies the receiver's CPU for the host overhead when its last packet
-//! has arrived completely. This module simulates the part between. All times are picoseconds; events are ordered by
-//! (time, order of creation).
+//! has arrived completely. This module simulates a message between these two occupations. All times are picoseconds;
+//! events are ordered by (time, order of creation).
 //!
-//! * **Planes** are alike and independent, and every message is split evenly over them: one plane is simulated, with
-//!   ceil(bytes / planes) of each message.
-//! * **Packets.** A message is cut into packets of `packet_bytes`, the last one of the remainder; a message of 0 bytes
-//!   is one packet without length. A packet is made when it is its turn, not before.
+//! * **Planes** are alike and independent, and every message is split evenly over them. One plane is simulated, with
+//!   ceil(bytes / planes) bytes of each message.
+//! * **Packets.** A message is cut into packets of `packet_bytes`; the last one has the remainder. A message of 0 bytes
+//!   is one packet of length 0. A packet is made when the interface is ready to send it.
 //! * **Links.** A packet that starts on a link at t occupies it until t + length / bandwidth. Its head may continue at
 //!   the other end at t + output, link and input latency, before its tail arrives (Kermani, Kleinrock, "Virtual
 //!   cut-through", 1979). Each link has the bandwidth and the latency of its [`unisono_machine::network::Link::speed`].
 //! * **Faster links.** If the next link is faster, a packet waits until enough of it has arrived to leave no gap: it
 //!   joins the queue of that link later than its head arrives, by the difference of the times for which it occupies the
 //!   two links. So a slow link never blocks a fast one.
-//! * **Credits.** Each input of a node has a buffer of `buffer_bytes` for each virtual channel, in places of one
-//!   packet. A packet starts only if a place at the other end is free. Its place is free again when its tail has left,
-//!   and the sending end of the link gets the credit a link latency later.
+//! * **Credits.** Each input of a node has a buffer of `buffer_bytes` for each virtual channel, divided into places of
+//!   one packet. A packet starts only if a place at the receiving end is free. The place becomes free when the packet's
+//!   tail has left it, and the sending end of the link gets the credit one link latency later.
 //! * **Choice.** When its head arrives, a packet takes, of the hops that its routing allows, the one whose link has the
-//!   fewest packets before it: those that wait for the link, and those that it sent whose places are not free again.
-//!   Between unlike links the time of these packets and one more, all full, decides. Packets before a longer path count
-//!   several times ([`unisono_machine::network::Routing::detour`]). Among equals it takes the first.
+//!   fewest packets ahead: those that wait for the link, and those that the link sent whose places are still occupied.
+//!   Between links of different speed, the time of these packets and one more, all of full length, decides. Packets
+//!   ahead on a longer path count several times ([`unisono_machine::network::Routing::detour`]). The first of equal
+//!   hops wins.
 //! * **Order.** Packets that wait for a link form a queue for each input and each virtual channel of the link. When the
 //!   link is free, virtual channels with a packet and a credit take turns, and so do the inputs of one channel. No
 //!   packet waits behind a packet for another link.
-//! * **Interfaces.** An accelerator works on `send_machines` messages at a time, in the order in which they were
-//!   posted; each has one waiting packet, and makes the next when that one starts. So injection fills every link of the
-//!   accelerator if it can, up to the bandwidth of its ports. If every link has its own machines, those of the first
-//!   link that the routing names send the message. Arriving packets are taken in at the rate of their link.
-//! * A message has arrived when the tail of its last packet has; packets may overtake each other. A rank notices it
-//!   `signal_ns` later.
-//! * **Switches that compute** are ranks of the task graph after the others. They have no host overhead. A message that
-//!   they receive or send goes over a link between the two nodes, on virtual channel 0, and each link has its own send
-//!   machines. It is received completely, into unbounded memory, before it is reduced or copied; its results can leave
-//!   after the latency of the switch, and a sum that an accelerator requests and stores after a signal and the way to
-//!   that accelerator and back, too (`stored.rs`).
+//! * **Interfaces.** An accelerator sends `send_machines` messages at a time, in the order in which they were posted;
+//!   each of these has one waiting packet, and makes the next packet when that one starts. So injection fills every
+//!   link of the accelerator if it can, up to the bandwidth of its ports. If every link has its own machines, a message
+//!   is sent by those of the first link that the routing names. Arriving packets are accepted at the rate of their
+//!   link.
+//! * A message has arrived when the tail of its last packet has arrived; packets may overtake each other. The receiving
+//!   rank notices this `signal_ns` later.
+//! * **Switches that compute** are ranks of the task graph after the accelerators' ranks. They have no host overhead. A
+//!   message that a switch receives or sends goes over a link between the two nodes, on virtual channel 0, and each
+//!   link has its own send machines. A message is received completely, into unbounded memory, before it is reduced or
+//!   copied. Results can leave after the latency of the switch. A sum that an accelerator requests and stores leaves
+//!   later by a signal plus the path to that accelerator and back (`stored.rs`).
 //!
 //! Parameters of "HammingMesh" (Hoefler et al., 2022): [`unisono_machine::network::Network`].
 
@@ -66,31 +68,31 @@ pub use effort::{TrafficEstimate, effort};
 use crate::endpoint::{self, engine};
 pub use crate::endpoint::{SimError, Stuck, TraceEvent};
 
-/// The times of a link, in picoseconds.
+/// Times of a link, in picoseconds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinkTiming {
     /// Time from the start of a packet on a link until its head may continue: output, link and input latency.
     pub hop_ps: u64,
-    /// Time in which a credit returns.
+    /// Time that a credit takes to return.
     pub link_ps: u64,
     pub ps_per_byte: f64,
 }
 
 impl LinkTiming {
-    /// Returns the time for which a packet occupies the link.
+    /// Returns the time that a packet of `bytes` occupies the link.
     #[inline]
     pub fn serialization_ps(&self, bytes: u32) -> u64 {
         rounded_up(f64::from(bytes) * self.ps_per_byte)
     }
 }
 
-/// The times of a plane's links, packets and hosts, in picoseconds.
+/// Times of a plane's links, packets and hosts, in picoseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Timing {
-    /// Times by [`unisono_machine::network::Link::speed`]; the first is the machine's own.
+    /// Times for each value of [`unisono_machine::network::Link::speed`]; the first entry is the machine's own speed.
     pub links: Vec<LinkTiming>,
     pub packet_bytes: u32,
-    /// Packets that the buffer of one input and virtual channel holds.
+    /// Number of packets that the buffer of one input and virtual channel holds.
     pub places: u32,
     pub host_overhead_ps: u64,
     /// Time from the end of a message until a receiving rank notices it.
@@ -113,7 +115,7 @@ impl Timing {
             places: u32::try_from(places).unwrap_or(u32::MAX).max(1),
             host_overhead_ps: ps(network.host_overhead_ns),
             signal_ps: ps(network.signal_ns),
-            // Each plane brings its share of a vector, and reduces it.
+            // Each plane carries its fraction of a vector, which a rank reduces separately.
             gamma_ps_per_byte: network.gamma_ns_per_byte * 1e3 / f64::from(network.working_planes().max(1)),
         }
     }
@@ -125,17 +127,17 @@ impl Timing {
     }
 }
 
-/// A network on which packets can run.
+/// A network on which packets can be simulated.
 pub struct Interconnect {
     pub plane: Plane,
     pub routing: Arc<dyn Routing>,
     pub timing: Timing,
-    /// The planes over which messages are split evenly; one of them is simulated.
+    /// Number of planes over which messages are split evenly; one of them is simulated.
     pub planes: u32,
-    /// Messages that an accelerator, or each of its links, sends at a time.
+    /// Number of messages that an accelerator, or each of its links, sends at a time.
     pub send_machines: u32,
     pub send_machines_per: MachinesPer,
-    /// The computing functions of its switches.
+    /// Computing capabilities of its switches.
     pub computing: Switches,
 }
 
@@ -143,7 +145,7 @@ impl Interconnect {
     /// Builds the plane and the routing of a network.
     ///
     /// # Errors
-    /// The topology does not close, or is too large.
+    /// Returns an error if the topology cannot be built, or is too large.
     pub fn new(network: &Network) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         let plane = topology.plane()?;
@@ -158,11 +160,11 @@ impl Interconnect {
         })
     }
 
-    /// Returns the network with each listed link at a share of its rate, in every plane. The routing stays that of
-    /// the network without slow links. Returns `None` if the links then have too many speeds.
+    /// Returns the network with each listed link slowed to a fraction of its rate, in every plane. The routing ignores
+    /// the slow links. Returns `None` if the links then have too many different speeds.
     ///
     /// # Panics
-    /// A link does not exist.
+    /// Panics if a link does not exist.
     #[must_use]
     pub fn slowed(self, network: &Network, shares: &[(u32, f64)]) -> Option<Self> {
         let plane = self.plane.slowed(network.own_speed(), shares)?;
@@ -170,18 +172,18 @@ impl Interconnect {
     }
 }
 
-/// The options of a run.
+/// Options of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Options {
-    /// Options of the ranks; the seed also draws the random choices of routings.
+    /// Options of the ranks; the seed also determines the random choices of routings.
     pub hosts: endpoint::Options,
-    /// Messages that an accelerator sends at a time; `None` for the number of the machine.
+    /// Number of messages that an accelerator sends at a time; `None` for the machine's own number.
     pub send_machines: Option<u32>,
-    /// The accelerator of each rank, then the switch of each other node; empty if rank k is on accelerator k.
+    /// Node of each rank of the graph: accelerators first, then switches; empty if rank k is on accelerator k.
     pub places: Vec<u32>,
-    /// Picoseconds per unit of the graph's calcs; programs of GOAL count nanoseconds.
+    /// Picoseconds per unit of the graph's calcs; programs in GOAL count nanoseconds.
     pub ps_per_calc: u64,
-    /// Threads that run regions of the plane; the results do not depend on their number.
+    /// Number of threads that run regions of the plane; results do not depend on it.
     pub jobs: u32,
 }
 
@@ -191,24 +193,24 @@ impl Default for Options {
     }
 }
 
-/// The results of a run.
+/// Results of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
     /// Results of the ranks, in picoseconds.
     pub hosts: endpoint::Run,
-    /// Packets of one plane.
+    /// Number of packets of one plane.
     pub packets: u64,
-    /// Packets over links, of one plane.
+    /// Number of packet-hops over links of one plane.
     pub hops: u64,
-    /// Events of the ranks and of one plane.
+    /// Number of events of the ranks and of one plane.
     pub events: u64,
-    /// Packets over each link of one plane.
+    /// Number of packets over each link of one plane.
     pub link_packets: Vec<u64>,
 }
 
 impl Run {
     fn of_plane(hosts: endpoint::Run, packets: u64, hops: u64, link_packets: Vec<u64>) -> Self {
-        // A packet is made once, and each of its hops starts, frees the link, and returns its credit.
+        // A packet is made once; each of its hops has three events: it starts, frees the link, and returns its credit.
         let events = hosts.events + packets + 3 * hops;
         Self { packets, hops, events, link_packets, hosts }
     }
@@ -217,7 +219,7 @@ impl Run {
 /// Runs a task graph on a network.
 ///
 /// # Errors
-/// A deadlock of tasks or of packets, with those that are stuck, or options that do not fit.
+/// Returns an error on a deadlock of tasks or packets, which names stuck ones, or if the options do not fit.
 pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Result<Run, SimError> {
     check(graph, interconnect, options)?;
     if options.jobs > 1 {
@@ -234,7 +236,7 @@ pub fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) ->
 }
 
 /// Runs a task graph on `options.jobs` threads, with the results of [`run`]. Returns `None` if the run fails or cannot
-/// be divided, so that [`run`] uses one thread.
+/// be divided into regions; [`run`] then uses one thread.
 pub fn run_in_regions(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> Option<Run> {
     check(graph, interconnect, options).and_then(|()| endpoint::parts::check(graph, &options.hosts)).ok()?;
     regions::run(graph, interconnect, options)
@@ -279,5 +281,5 @@ fn check(graph: &TaskGraph, interconnect: &Interconnect, options: &Options) -> R
     effort::admit(graph, interconnect, options.jobs)
 }
 
-/// The most picoseconds that a packet, a link or a host may take: 13 days.
+/// Greatest time that a packet, a link or a host may take, in picoseconds: 13 days.
 const MOST_PS: u64 = 1 << 60;

@@ -1,26 +1,26 @@
-//! A packet under way, and the time for which it occupies a link.
+//! A packet in transit, and the time that it occupies a link.
 
 use rustc_hash::FxHashMap;
 use unisono_machine::network::{Header, MOST_SIMULATED_CHANNELS};
 
 use super::Timing;
 
-/// The fields of a packet that every hop needs, so that no hop reads a table of messages.
+/// Fields of a packet that every hop needs, so that hops read no table of messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     pub message: u32,
     pub to: u32,
-    /// Packed fields, from the lowest bits: 6 bits for the virtual channel of arrival, 8 for the class of the length,
-    /// 18 for the choice of its source.
+    /// Packed fields, from the lowest bits: 6 bits for the virtual channel of arrival, 8 bits for the length class, 18
+    /// bits for the choice that the source made.
     rest: u32,
 }
 
-/// The most choices of a source.
+/// Number of different choices that a source may have.
 pub(super) const MOST_WAYS: u32 = 1 << 18;
 const _: () = assert!(MOST_SIMULATED_CHANNELS == 1 << 6);
 
 impl Packet {
-    /// A place without a packet.
+    /// Stands for no packet.
     pub const NOTHING: Self = Self { message: u32::MAX, to: 0, rest: 0 };
 
     pub fn new(message: u32, to: u32, length: u8, way: u32) -> Self {
@@ -45,17 +45,16 @@ impl Packet {
     }
 }
 
-/// Times for which packets occupy a link, by the class of their length and the speed of the link; class 0 is full
-/// packets.
+/// Time that a packet occupies a link, by the packet's length class and the link's speed. Class 0 is full packets.
 #[derive(Clone)]
 pub(super) struct Lengths {
-    /// A row per class, of 2^`shift` places; the first are speeds.
+    /// A row of 2^`shift` entries for each class; the first entries are the link speeds.
     ps: Vec<u64>,
     shift: u32,
     classes: FxHashMap<u32, u8>,
 }
 
-/// The class of the lengths for which no class was left; their bytes are in the table of messages.
+/// Class of lengths when all other classes are used up; their bytes are in the table of messages.
 const UNCLASSED: u8 = u8::MAX;
 
 impl Lengths {
@@ -66,13 +65,13 @@ impl Lengths {
         lengths
     }
 
-    /// Returns the least time for which a packet of any class occupies a link; `None` if a length may have no class.
+    /// Returns the least time that a packet of any class occupies a link; `None` if some lengths may have no class.
     pub fn least_ps(&self, timing: &Timing) -> Option<u64> {
         let all = self.classes.keys().flat_map(|&bytes| timing.links.iter().map(move |l| l.serialization_ps(bytes)));
         all.min().filter(|_| self.classes.len() < usize::from(UNCLASSED))
     }
 
-    /// Returns the time of a class on a speed; `None` for a length without a class.
+    /// Returns the time of a length class at a link speed; `None` for a length without a class.
     #[inline]
     pub fn ps(&self, class: u8, speed: u8) -> Option<u64> {
         self.ps.get(usize::from(class) << self.shift | usize::from(speed)).copied()

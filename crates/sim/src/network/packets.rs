@@ -1,5 +1,5 @@
-//! The state of a plane on which packets move, and the events by which ranks drive it. The rules are in two other
-//! files: `interfaces.rs` makes packets of messages, `links.rs` moves them.
+//! The state of a plane on which packets move, and the events through which ranks drive it. Two other files contain the
+//! rules: `interfaces.rs` makes packets of messages, `links.rs` moves packets.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ use crate::endpoint::{
     carrier::{Carried, Carrier},
 };
 
-/// Bytes of the tables, for estimates; a message has an event too.
+/// Bytes of the tables, for estimates: of a message with an event, a channel, a link and a queue.
 pub(super) const MESSAGE_BYTES: u128 = (Messages::BYTES + size_of::<crate::queue::Event<u64>>()) as u128;
 pub(super) const CHANNEL_BYTES: u128 = size_of::<Channel>() as u128;
 pub(super) const LINK_BYTES: u128 = (size_of::<Wire>() + 64) as u128;
@@ -46,33 +46,33 @@ pub(super) struct Packets<'a> {
     pub(super) waiting: Waiting,
     pub(super) events: Events,
     pub(super) messages: Messages,
-    /// Interfaces of each accelerator or of each link; those of links follow if a rank of the graph is a switch.
+    /// One interface for each accelerator or link; if a rank of the graph is a switch, those of all links follow.
     pub(super) interfaces: Vec<Interface>,
     pub(super) per_link: bool,
-    /// Latency of each node; empty unless a rank of the graph is a switch.
+    /// Latency of each node in picoseconds; empty unless a rank of the graph is a switch.
     pub(super) latency_ps: Vec<u64>,
-    /// Sends of sums that an accelerator stores, ascending, with the time by which each leaves later.
+    /// Sends of sums that an accelerator stores, in ascending order, with the additional delay of each in picoseconds.
     pub(super) stored: Vec<(u32, u64)>,
-    /// Packets that have not arrived.
+    /// Number of packets that have been made and have not arrived.
     pub(super) under_way: u64,
     pub(super) packets: u64,
     pub(super) hops: u64,
-    /// The hops of the present choice.
+    /// Scratch space: the hops offered for the present choice.
     pub(super) candidates: Vec<Hop>,
-    /// Links that are stalled for want of credits.
+    /// Number of links that wait for credits.
     pub(super) stalled: usize,
     pub(super) fault: Option<String>,
-    /// The accelerator whose time was the first beyond [`LAST`].
+    /// Node of the first event whose time is beyond [`LAST`].
     pub(super) late: Option<u32>,
-    /// Sends, ascending, whose messages' departures are reported.
+    /// Sends, in ascending order, whose messages' departures are reported.
     pub(super) leaving: &'a [TaskId],
-    /// Departures that are not reported yet.
+    /// Reports about messages that the ranks have not received yet.
     pub(super) news: Vec<(u64, u32, Carried)>,
-    /// The border of one of several regions.
+    /// Border of this region, if the run is divided into regions.
     pub(super) border: Option<Border<'a>>,
 }
 
-/// Times after this are an error; delays are shorter, so that no sum of both overflows.
+/// Times after this are an error. Delays are at most as long, so that no sum overflows.
 pub(super) const LAST: u64 = 1 << 62;
 
 impl Carrier for Packets<'_> {
@@ -83,11 +83,11 @@ impl Carrier for Packets<'_> {
         let place = |rank: u32| self.places.get(rank as usize).copied().unwrap_or(rank);
         let (from, to, bytes) = (place(from), place(to), bytes.div_ceil(self.planes));
         let full = u64::from(self.timing.packet_bytes);
-        // A message without bytes is a packet too.
+        // A message without bytes is one packet.
         let packets = bytes.div_ceil(full).max(1);
         let last_bytes = (bytes - (packets - 1) * full) as u32;
         let length = self.lengths.class(last_bytes, self.timing);
-        // The run was checked for this before.
+        // `effort::admit` has checked this before the run.
         let packets = u32::try_from(packets).expect("the packets of a message are at most 2^32 - 1");
         let at = self.messages.add(time, Sending { id, from, to, unmade: packets, last_bytes, next: NONE, length });
         let latency_ps = self.latency_ps.get(from as usize).copied().unwrap_or(0);
@@ -129,7 +129,7 @@ impl Carrier for Packets<'_> {
                 self.read_ahead(place);
             }
             if now > LAST {
-                // A region only reports that it has failed.
+                // A region only reports that it failed, so any rank will do.
                 self.late = Some(if self.border.is_some() { 0 } else { self.place_of(what) });
                 return None;
             }
@@ -198,7 +198,7 @@ impl<'a> Packets<'a> {
         let mut waiting = Waiting::new();
         for link in plane.links() {
             poll();
-            // The interface of an accelerator, or of a switch that computes, is one more input.
+            // The interface of an accelerator, or of a switch that computes, is an additional input.
             let own = has_switches || link.from < plane.accelerators();
             let incoming = plane.leaving(link.from).map(|port| Some(plane.link(port).back));
             let inputs: Vec<_> = incoming.chain(own.then_some(None)).collect();
@@ -243,7 +243,7 @@ impl<'a> Packets<'a> {
         }
     }
 
-    /// Reads the table entries that the next events of a lane will read, so that their cache misses overlap.
+    /// Reads the table entries that the next events of a lane need, so that cache misses overlap.
     fn read_ahead(&self, place: Place) {
         let touch = |what| match what {
             Happening::Arrival(link, packet) => self.read_arrival(link, packet),
@@ -253,12 +253,12 @@ impl<'a> Packets<'a> {
         black_box(self.events.coming(place).fold(0, |sum, what| sum ^ touch(what)));
     }
 
-    /// Returns the packets, the hops, and the packets over each link.
+    /// Returns the number of packets, of hops, and of packets over each link.
     pub fn counts(&self) -> (u64, u64, Vec<u64>) {
         (self.packets, self.hops, self.wires.iter().map(|wire| wire.sent).collect())
     }
 
-    /// Returns the node of an event.
+    /// Returns a node that an event concerns.
     fn place_of(&self, what: Happening) -> u32 {
         match what {
             Happening::Arrival(link, _)

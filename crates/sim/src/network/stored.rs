@@ -1,13 +1,13 @@
-//! Sums of switches that an accelerator requests and stores to several nodes: it receives each sum, and sends it back.
-//! In a task graph such a sum is a reduction for which messages to several ranks wait.
+//! Sums of switches that an accelerator requests and stores to several nodes: the accelerator receives each sum and
+//! sends it back. In a task graph such a sum is a reduction followed by messages to several ranks.
 
 use unisono_base::TaskId;
 use unisono_lower::tasks::{Kind, TaskGraph};
 
 use super::{Interconnect, Options};
 
-/// Returns the sends of such sums, ascending, with the picoseconds by which each leaves later: a signal, and the way
-/// from the switch to the accelerator and back.
+/// Returns the sends of such sums, in ascending order, with the additional delay of each in picoseconds: a signal plus
+/// the path from the switch to the accelerator and back.
 pub(super) fn sends(graph: &TaskGraph, net: &Interconnect, options: &Options) -> Vec<(u32, u64)> {
     let Interconnect { plane, timing, computing, .. } = net;
     let mut found = Vec::new();

@@ -1,12 +1,12 @@
 //! Packets that wait for links: a queue for each link, virtual channel and input, and the turns of the inputs.
 //!
-//! Packets are stored in the queues by value, in linked chunks, so that a long queue is read in order. Queues of a
-//! channel that hold packets form a ring; its first queue is served next.
+//! Packets are stored in the queues by value, in linked chunks, so that a long queue is read in order. The nonempty
+//! queues of a channel form a ring; the first queue of the ring sends next.
 
 use super::packet::Packet;
 
 const NONE: u32 = u32::MAX;
-/// A chunk with its link is one cache line.
+/// Packets of a chunk: with its link to the next chunk it fills one cache line.
 const CHUNK: usize = 5;
 
 #[derive(Clone, Copy)]
@@ -20,16 +20,16 @@ struct Chunk {
 struct Queue {
     first: u32,
     last: u32,
-    /// The next queue of its ring; stale for the last one.
+    /// Next queue of the ring; stale for the last queue.
     next: u32,
-    /// The link that brings its packets; `NONE` for the interface of the node.
+    /// Link that brings the packets; `NONE` for the interface of the node.
     from: u32,
-    /// Place of the first packet in its chunk, and end of the last in its own.
+    /// Index of the first packet in its chunk; `end` is the index after the last packet in the last chunk.
     begin: u8,
     end: u8,
 }
 
-/// The queues of a channel that hold packets, in the order of their turns.
+/// Nonempty queues of a channel, in the order in which they send.
 #[derive(Clone, Copy)]
 pub struct Ring {
     first: u32,
@@ -47,7 +47,7 @@ impl Ring {
 pub struct Waiting {
     queues: Vec<Queue>,
     chunks: Vec<Chunk>,
-    /// First of the unused chunks.
+    /// Start of the list of unused chunks.
     unused: u32,
 }
 
@@ -92,8 +92,7 @@ impl Waiting {
         (queue.last, queue.end) = (last, end + 1);
     }
 
-    /// Takes the packet whose turn it is from a ring that is not empty; also returns the link that brought it, if one
-    /// did.
+    /// Removes the next packet of a nonempty ring, and returns it with the link that brought it, if any.
     pub fn pop(&mut self, ring: &mut Ring) -> (Option<u32>, Packet) {
         let at = ring.first;
         let queue = &mut self.queues[at as usize];
@@ -128,7 +127,7 @@ impl Waiting {
         self.chunks[queue.first as usize].packets[usize::from(queue.begin)].message
     }
 
-    /// Gives a queue the last turn.
+    /// Appends a queue to a ring as the last to send.
     fn append(&mut self, ring: &mut Ring, at: u32) {
         if ring.is_empty() {
             ring.first = at;

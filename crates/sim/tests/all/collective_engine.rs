@@ -1,4 +1,4 @@
-//! Schedules on switches of every kind: built, proved, lowered to registers, and run; times against closed forms.
+//! Collectives of every kind on switches: built, proved, lowered to registers and run; times equal closed forms.
 
 use unisono_algorithms::{ALGORITHMS, Case, Params, Profile, switches::Site};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -15,7 +15,7 @@ fn preset(name: &str, nodes: u32) -> InNetwork {
     m.with_nodes(nodes).unwrap()
 }
 
-/// A machine small enough for the interpreter: 2x2 meshes, 4 sockets.
+/// Returns a machine small enough for the interpreter: 2x2 meshes, 4 sockets a node.
 fn small(nodes: u32) -> InNetwork {
     let m = preset("piuma", 1);
     let m = InNetwork { cores_per_socket: 4, mesh: [2, 2], sockets_per_node: 4, ..m };
@@ -35,7 +35,7 @@ fn embed(site: &Site, c: Collective, embeddings: u32) -> Configured {
     made
 }
 
-/// Returns the schedule and placement that the algorithm builds, which must be those of its registers.
+/// Returns the schedule and placement that the algorithm builds, which must equal those raised from its registers.
 fn placed(site: &Site, c: Collective, embeddings: u32) -> (Verified<'static>, SwitchPlacement) {
     let unit = ALGORITHMS.iter().find(|a| a.name() == "in-network").unwrap();
     let built = unit.build(&Case::on_switches(c, site), &Params::new().with("embeddings", embeddings)).unwrap();
@@ -109,7 +109,7 @@ fn every_collective_is_checked_proved_and_right() {
     }
 }
 
-/// Latency against Eq. 1, of the paper's machine: never above, and within 15 % of it for the longest paths.
+/// On the paper's machine, the latency is at most that of Eq. 1, and at least 85 % of it.
 #[test]
 fn latency_keeps_eq_1_and_comes_near() {
     // 2 (50 D + 25 (D + 1) + 5 * 4 (2 D + 1)) ns
@@ -133,7 +133,7 @@ fn long_vectors_are_alpha_and_beta() {
     }
 }
 
-/// Memory 8 times as fast with a port to match: three trees over links used twice, and two that share none.
+/// With memory and port 8 times as fast: three trees on links that carry two of them, and two trees that share no link.
 #[test]
 fn several_embeddings_are_faster_where_links_are_the_limit() {
     let fast = InNetwork { memory_gbps: 409.6, memory_port_gbps: 409.6, ..preset("piuma", 16) };
@@ -147,8 +147,8 @@ fn several_embeddings_are_faster_where_links_are_the_limit() {
     }
 }
 
-/// The last core of a collective is free for the next one when the first has ended, so on the same nodes the times add
-/// up. With packets in turns two short collectives take as long as one.
+/// An exclusive switch begins the next collective when the first has ended there, so on the same nodes the times add
+/// up. If packets take turns, two short collectives take as long as one.
 #[test]
 fn an_exclusive_switch_ends_one_collective_before_the_next() {
     let sets: [[&[u32]; 2]; 3] = [[&[0, 1], &[0, 1]], [&[0, 1], &[1, 2]], [&[0, 1], &[2, 3]]];

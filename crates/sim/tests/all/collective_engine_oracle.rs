@@ -1,5 +1,5 @@
-//! The sweep of the collective engine against a direct simulation: events in the order of their times, packets in
-//! buffers, credits that travel.
+//! Compares the sweep of the collective engine with a direct simulation: events in order of time, packets in buffers,
+//! credits that travel.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -14,7 +14,7 @@ use unisono_machine::{
 use unisono_schedule::verify::{Method, Verified};
 use unisono_sim::collective_engine::run;
 
-/// A buffer for packets: the unit that takes them and the port by which they come.
+/// A buffer for packets: switch and unit (true: engine) that take them, and the port by which they arrive.
 type Slot = (u32, bool, u8);
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ struct Oracle<'a> {
     packets: u64,
     bytes: [u64; 2],
     units: BTreeMap<(u32, bool), Unit>,
-    /// Head and tail times of waiting packets, and return times of the credits of each slot.
+    /// Head and tail times of waiting packets; `credits` has the return times of each slot's credits.
     waiting: BTreeMap<Slot, VecDeque<(u64, u64)>>,
     credits: BTreeMap<Slot, VecDeque<u64>>,
     feeds: BTreeMap<Slot, ((u32, bool), u64)>,
@@ -60,13 +60,13 @@ impl Oracle<'_> {
         self.bytes[usize::from(packet + 1 == self.packets)]
     }
 
-    /// Runs the unit as far as possible at this time.
+    /// Runs the unit as far as possible at time `now`.
     fn attempt(&mut self, now: u64, key: (u32, bool)) {
         let m = self.site.machine.clone();
         loop {
             let unit = &self.units[&key];
             let packet = unit.done;
-            // Reads ahead into the memory's own buffer.
+            // Reads packets ahead into the memory's own buffer.
             if unit.reads && unit.read < self.packets && unit.read < packet + u64::from(m.buffer_packets) {
                 let slot = (key.0, key.1, MEMORY);
                 let free = self.credits.get_mut(&slot).and_then(|c| c.front().copied());

@@ -1,4 +1,4 @@
-//! The engine under each model against times derived by hand, and disturbances of a run.
+//! The engine under each model, compared with times derived by hand; and disturbances of a run.
 
 use unisono_algorithms::{ALGORITHMS, Case, Means, Params, Ranks, find};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -15,7 +15,7 @@ fn prices(model: EndpointModel, parameters: &str, ranks: u32) -> LevelPrices {
     LevelPrices::new(&machine, model, ranks).unwrap()
 }
 
-/// Finish times in nanoseconds.
+/// Returns finish times in nanoseconds.
 fn ns(run: &Run) -> Vec<f64> {
     run.finish.iter().map(|&t| t as f64 / 1000.0).collect()
 }
@@ -115,7 +115,7 @@ fn an_exchange() {
     }
 }
 
-/// LogGOPS of a machine in picoseconds equals that of GOAL in nanoseconds.
+/// LogGOPS of a machine in picoseconds gives the times of `Goal` in nanoseconds.
 #[test]
 fn loggops_of_a_machine_is_that_of_goal() {
     let parameters = "L_ns = 2500\no_ns = 1500\ng_ns = 1000\nG_ns_per_byte = 6\nO_ns_per_byte = 0\nS_bytes = 65535\n";
@@ -131,7 +131,7 @@ fn loggops_of_a_machine_is_that_of_goal() {
     }
 }
 
-/// The port of rank 0 takes one message of 1100 after the other.
+/// The port of rank 0 takes the two messages, 1100 ns each, one after another.
 #[test]
 fn hockney_ports_take_one_message_at_a_time() {
     let to_one = graph(&[
@@ -153,7 +153,7 @@ fn logfp_lets_f_messages_go() {
     let taken = [0.0, 100.0, 200.0, 1000.0, 2000.0].map(|start| start + 100.0 + 2500.0 + 100.0);
     let run = simulate(&burst, &prices(EndpointModel::LogfP, parameters, 6));
     assert_eq!(ns(&run), [&[2100.0][..], &taken].concat());
-    // After a pause the credit is back, and not more.
+    // After a pause f messages may run ahead again, but not more.
     let mut b = Builder::new();
     b.rank();
     let pause = b.task(Task::calc(50_000_000));
@@ -213,10 +213,10 @@ fn ranks_that_begin_late() {
     let begin = |start: [u64; 3]| {
         run(&gather, &Goal::default(), &Options { start: start.to_vec(), ..Options::default() }).unwrap().finish
     };
-    // Sent 0..1500, arrived at 4000, taken for 1542; the second one after it.
+    // Sent from 0 to 1500, arrived at 4000, received for 1542; then the second message.
     assert_eq!(begin([0; 3]), [7084, 1500, 1500]);
     assert_eq!(begin([0, 0, 10_000]), [15_542, 1500, 11_500]);
-    // Both wait for rank 0.
+    // Both messages wait for rank 0.
     assert_eq!(begin([20_000, 0, 0]), [23_084, 1500, 1500]);
 }
 

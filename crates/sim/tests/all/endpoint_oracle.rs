@@ -1,4 +1,4 @@
-//! The engine against a direct implementation of the rules, on random task graphs: equal to the nanosecond.
+//! Compares the engine with a direct implementation of the rules on random task graphs: equal to the nanosecond.
 
 use crate::{common, soak};
 
@@ -20,19 +20,19 @@ impl Random {
     }
 }
 
-/// The contents of random graphs.
+/// Parameters of random graphs.
 #[derive(Clone, Copy)]
 struct Style {
     ranks: u64,
     messages: u64,
     places: u64,
-    /// One in `wild` has no source or no tag.
+    /// One in `wild` sources or tags is `ANY`.
     wild: u64,
     edges: u64,
     sizes: &'static [u64],
 }
 
-/// Messages with a receive each, mostly; a random order of the tasks of each rank; edges mostly forward.
+/// Returns a graph: messages, mostly with a receive each; each rank's tasks in random order; edges mostly forward.
 fn random_graph(r: &mut Random, style: Style) -> TaskGraph {
     let ranks = 1 + r.below(style.ranks);
     let mut tasks: Vec<Vec<Task>> = vec![Vec::new(); ranks as usize];
@@ -157,7 +157,7 @@ fn many(seed: u64, count: u64, style: Style) {
         let prices = random_prices(&mut r);
         finished += u64::from(compare(&graph, &prices, &format!("graph {seed}/{n}")));
     }
-    // Otherwise only deadlocks would be compared.
+    // Ensures that not only deadlocks are compared.
     assert!(finished > count / 10, "only {finished} of {count} ran to their end");
 }
 

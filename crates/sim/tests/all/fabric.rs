@@ -1,4 +1,4 @@
-//! The fabric against closed forms, against plain arithmetic, and against programs that must fail.
+//! The fabric, compared with closed forms and plain arithmetic, and programs that must fail.
 
 mod packed;
 
@@ -91,7 +91,7 @@ fn every_algorithm_gives_the_right_result() {
     }
 }
 
-/// Short vectors over a grid, beyond the paper, whose best algorithms take 157, 182 and 268 cycles.
+/// Slack trees reduce short vectors faster than the paper's best algorithms, which take 157, 182 and 268 cycles.
 #[test]
 fn slack_trees_are_fast_where_vectors_are_short() {
     let params = Params::new().with("trees", 3).with("children", 3);
@@ -276,7 +276,7 @@ fn larger_chunks_take_longer_and_give_the_same() {
             run.cycles
         });
         assert_eq!(times[0], simulate(Kind::Reduce, grid, 256, algorithm).cycles);
-        // One and two elements may tie within a few cycles, depending on the order of arrivals at a PE.
+        // Chunks of one and of two elements may tie within a few cycles, depending on the order of arrivals at a PE.
         assert!(times[0] <= times[1] + times[1] / 100, "{algorithm}: {times:?}");
         assert!(times[1..].is_sorted() && times[2] > times[0], "{algorithm}: {times:?}");
     }

@@ -9,7 +9,7 @@ use unisono_machine::Wafer;
 use unisono_machine::{Grid, Machine};
 use unisono_sim::fabric::{Options, run};
 
-/// Runs everything on some grids; returns the number of cases.
+/// Runs all cases on some grids; returns their number.
 fn simulate(grids: &[(u32, u32)], elements: &[u64], all_roots: bool) -> u32 {
     let wafer = Machine::preset("wse2").unwrap().get::<Wafer>().unwrap().clone();
     let (mut cases, mut number) = (0, 0);

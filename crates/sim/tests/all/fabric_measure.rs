@@ -1,4 +1,4 @@
-//! The paper's measurement (section 8.3) on the simulated fabric, against one clock for all PEs.
+//! The paper's measurement (section 8.3) on the simulated fabric, compared with a clock that all PEs share.
 
 use unisono_algorithms::{Case, Params, resolve};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -78,7 +78,7 @@ fn a_grid_is_calibrated_too() {
     assert_eq!((alone.start_spread, alone.calibrated), (0, true));
 }
 
-/// Without the writes the first PE starts before the last has received the trigger: the time is too long by that.
+/// Without the writes the first PE starts before the last PE receives the trigger, which lengthens the measured time.
 #[test]
 fn uncalibrated_starts_are_apart() {
     let program = program(Kind::Reduce, Grid::new(1, 256), 16, "chain");

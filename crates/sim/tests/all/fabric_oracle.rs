@@ -1,5 +1,5 @@
-//! The fabric as the head comment of its module defines it, every PE in every cycle: optimized runs must not differ
-//! from it.
+//! The fabric as defined in the head comment of its module, with every PE visited in every cycle: optimized runs must
+//! give the same results.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -19,7 +19,7 @@ struct Wavelet {
 struct Queue {
     wavelets: VecDeque<Wavelet>,
     capacity: usize,
-    /// Its length when the cycle began.
+    /// Number of wavelets when the cycle began.
     before: usize,
 }
 
@@ -29,7 +29,7 @@ impl Queue {
     }
 }
 
-/// A queue of a router, by PE, color and port; that of the ramp out of the router has port 5.
+/// Key of a router's queue: PE, color and port; the ramp out of the router has port 5.
 type Key = (usize, u8, usize);
 const TO_PE: usize = 5;
 
@@ -159,7 +159,7 @@ impl Oracle<'_> {
         Some(())
     }
 
-    /// Does at most one element operation: of the first thread in turn that can.
+    /// Does at most one element operation: that of the first thread in turn that can step.
     fn element(&mut self, pe: usize, now: u32) {
         let threads = self.program.threads(pe);
         for n in 0..threads.len() {

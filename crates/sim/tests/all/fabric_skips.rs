@@ -1,5 +1,5 @@
-//! Repeated cycles are skipped. Every number of a run, and every error, is the same without skipping, and in an oracle
-//! that visits every PE in every cycle.
+//! Tests of skipped cycles: every number of a run, and every error, is the same without skipping, and in an oracle that
+//! visits every PE in every cycle.
 
 use proptest::prelude::*;
 use unisono_algorithms::{ALGORITHMS, Case, Params, resolve};
@@ -66,8 +66,8 @@ fn every_algorithm_runs_as_without() {
     }
 }
 
-/// Algorithms whose PEs are nearly always awake, on more rows and columns than a block has: runs in blocks from the
-/// start, once they are restless, or never. With a ramp latency of 7 cycles they cannot be packed.
+/// Algorithms whose PEs are nearly always awake, on grids larger than a block. Runs are in blocks from the start, once
+/// restless, or never. With a ramp latency of 7 cycles they cannot be packed.
 #[test]
 fn trees_run_in_blocks_as_without() {
     let cases = [
@@ -89,7 +89,7 @@ fn trees_run_in_blocks_as_without() {
                 let case = Case::on_grid(c, grid, 5.0);
                 let Ok((algorithm, params)) = resolve(name, &case, &params) else { continue };
                 number += 1;
-                // Outside of the long run, each of these is one of ten.
+                // Outside of the long run, one case in twenty runs.
                 if !soak::runs(number) || !soak::is_on() && number % 2 == 0 {
                     continue;
                 }
@@ -106,7 +106,7 @@ fn trees_run_in_blocks_as_without() {
     }
 }
 
-/// PEs that start one after the other and idle at random.
+/// Trees on PEs that start at different times and idle at random.
 #[test]
 fn noisy_trees_run_in_blocks_as_without() {
     let grid = Grid::new(17, 13);
@@ -126,8 +126,8 @@ fn noisy_trees_run_in_blocks_as_without() {
     }
 }
 
-/// Builds a reduce over random trees, one a lane, and a broadcast of the result. It need not be right: two trees may
-/// stop each other, or race.
+/// Builds a reduce over random trees, one a lane, and a broadcast of the result. The program need not be right: two
+/// trees may block each other, or race.
 fn trees(
     grid: Grid,
     parents: &[Vec<u32>],
@@ -149,7 +149,7 @@ fn trees(
                 (1..pes).filter(|&p| parent(p) == pe).map(|p| Operand::Stream(up[p as usize])).collect();
             let sink = Operand::Stream(up[pe as usize]);
             if sequential && children.len() > 1 {
-                // One child after the other, through memory.
+                // The PE takes one child after another, through memory.
                 for (n, &child) in children.iter().enumerate() {
                     let sum = if n == 0 { Operand::In(at) } else { Operand::Out(at) };
                     let sinks = if n + 1 == children.len() { [sink] } else { [Operand::Out(at)] };

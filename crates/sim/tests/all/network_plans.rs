@@ -1,4 +1,4 @@
-//! The model that plans use on networks, against packets: the same schedules on the same networks.
+//! Compares the model that plans use on networks with packets: the same schedules on the same networks.
 
 use unisono_algorithms::{Case, Params, Profile, Ranks, find, ranks::Extents};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -16,7 +16,7 @@ fn network(topology: &str) -> Network {
     Machine::from_toml(&text, "test").unwrap().get::<Network>().unwrap().clone()
 }
 
-/// Returns nanoseconds by the model and by packets.
+/// Returns the time in nanoseconds by the model, and by packets.
 fn both(network: &Network, places: &[u32], extents: [u32; 2], name: &str, kind: Kind, elements: u64) -> [f64; 2] {
     let ranks = extents.iter().product();
     let collective = Collective::new(kind, ranks, elements, 0, Operator::Sum, Dtype::F32).unwrap();
@@ -87,8 +87,9 @@ fn line_of_small_buffers(accelerators: u32, places: u32) -> Network {
     Machine::from_toml(&text, "test").unwrap().get::<Network>().unwrap().clone()
 }
 
-/// Each of B places of a buffer is used once in D, two latencies and the time s of a packet, so the last of n packets
-/// starts (n / B - 1) D + (B - 1) s after the first. Packets that wait behind a link occupy their places longer.
+/// Each of the B places of a buffer is used once in D (two latencies and the time s of a packet), so the last of n
+/// packets starts (n / B - 1) D + (B - 1) s after the first. Packets that wait behind a link occupy their places
+/// longer.
 #[test]
 fn small_buffers_hold_links_up() {
     let times = |network: &Network, name: &str, kind: Kind, segment: u32, elements: u64| {
@@ -145,7 +146,7 @@ fn allreduces_take_what_the_model_says() {
         let (square, adaptive) = (extents[0] == extents[1], topology.contains("hxmesh"));
         for (name, within) in [
             ("ring", if adaptive { 0.05 } else { 0.001 }),
-            // The messages from row to row have several paths, of which credits find worse ones than the model.
+            // The messages from row to row have several paths; credits choose worse ones than the model.
             ("bidirectional-ring", if adaptive { 0.5 } else { 0.001 }),
             ("dual-rings", 0.001),
             ("bucket", if square { 0.05 } else { 0.25 }),
@@ -164,7 +165,7 @@ fn allreduces_take_what_the_model_says() {
     }
 }
 
-/// Around failed boards: rows 0, 1 and 3 of boards, columns 0 and 2. Ranks are 6 x 4.
+/// A sub-mesh around failed boards: rows 0, 1 and 3 of boards, columns 0 and 2; 6 x 4 ranks.
 #[test]
 fn collectives_run_on_a_virtual_sub_mesh() {
     let network = network("name = 'hxmesh'\nboard = [2, 2]\nboards = [4, 4]");
@@ -174,7 +175,7 @@ fn collectives_run_on_a_virtual_sub_mesh() {
     for (name, bytes) in [("dual-rings", 1u64 << 22), ("bucket", 1 << 22), ("bucket", 1 << 10)] {
         let [modelled, packets] = both(&network, &places, extents, name, Kind::Allreduce, bytes / 4);
         assert!((packets / modelled - 1.0).abs() < 0.1, "{name} {bytes}: {modelled} {packets}");
-        // Rank k on accelerator k is no mesh, and takes longer.
+        // Rank k on accelerator k is not a mesh, and takes longer.
         let line: Vec<u32> = (0..24).collect();
         let [_, elsewhere] = both(&network, &line, extents, name, Kind::Allreduce, bytes / 4);
         assert!(elsewhere > 1.3 * packets, "{name} {bytes}: {elsewhere} {packets}");

@@ -6,14 +6,14 @@ use unisono_machine::Grid;
 
 use super::{COLUMN, ROW, at, program, route, step, tree};
 
-/// The root floods its column and every row.
+/// Returns a flood: the root sends along its column, and each PE of this column along its row.
 pub fn flood(rows: u32, cols: u32, elements: u32) -> WaferProgram {
     let grid = Grid::new(rows, cols);
     let pes = (0..rows * cols).map(|pe| flood_pe(grid, pe, 5, End::In(0), elements, 0));
     program(Kind::Broadcast, grid, elements, pes.collect())
 }
 
-/// One PE of a flood down column 0 and along the rows.
+/// Returns one PE of a flood down column 0 and along the rows.
 pub fn flood_pe(grid: Grid, pe: u32, color: Color, root: End, elements: u32, phase: u16) -> PeProgram {
     let (row, col) = grid.row_col(pe);
     let mut tx = Vec::new();
@@ -44,7 +44,7 @@ pub fn flood_pe(grid: Grid, pe: u32, color: Color, root: End, elements: u32, pha
 pub fn grid_reduce(x: &[usize], y: &[usize], elements: u32, allreduce: bool) -> WaferProgram {
     let (cols, rows) = (x.len() as u32 + 1, y.len() as u32 + 1);
     let grid = Grid::new(rows, cols);
-    // The sum of a row is in scratch memory behind that of its tree; that of row 0 is in the output.
+    // The sum of a row is in scratch memory after that of the row's tree; the sum of row 0 is in the output.
     let row = |r: u32| {
         let keep = if r == 0 { End::Out(0) } else { End::Tmp(elements) };
         tree(x, ROW, [0, 1], elements, |_| End::In(0), keep)
@@ -94,8 +94,8 @@ pub fn grid_reduce(x: &[usize], y: &[usize], elements: u32, allreduce: bool) -> 
     program(kind, grid, elements, pes)
 }
 
-/// A row of three. One thread of the middle PE adds the vector from the west, another receives the vector from the east
-/// in scratch memory; the first thread then waits for it and adds it.
+/// Returns a reduce on a row of three PEs. One thread of the middle PE adds the vector from the west; another receives
+/// the vector from the east in scratch memory; the first thread then waits for that vector and adds it.
 pub fn two_sides(elements: u32) -> WaferProgram {
     let side = |rx: Port, color: Color| PeProgram {
         routes: vec![route(color, &[at(Port::Ramp, &[rx])])],

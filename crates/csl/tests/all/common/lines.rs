@@ -1,4 +1,4 @@
-//! Wafer programs on lines written by hand, by the route tables of "Near-Optimal Wafer-Scale Reduce".
+//! Wafer programs on lines, written by hand after the route tables of "Near-Optimal Wafer-Scale Reduce".
 
 use unisono_collective::Kind;
 use unisono_lower::wafer::{Color, End, PeProgram, Port, Step, WaferProgram};
@@ -17,8 +17,8 @@ pub const ROW: Line = Line { pos: Port::East, neg: Port::West };
 pub const COLUMN: Line = Line { pos: Port::South, neg: Port::North };
 
 /// Builds the PEs of a reduce on a line along a tree in pre-order. The parent of PE `v` is `parents[v - 1] < v`, its
-/// contribution is `own(v)`, and the root stores the sum in `out_root`. Other PEs have scratch memory if they have more
-/// than one child.
+/// contribution is `own(v)`, and the root stores the sum in `out_root`. Other PEs have scratch memory if they have
+/// several children.
 pub fn tree(
     parents: &[usize],
     line: Line,
@@ -33,7 +33,7 @@ pub fn tree(
     for v in 1..n {
         depth[v] = depth[parents[v - 1]] + 1;
     }
-    // A PE sends on the color that its parent receives on.
+    // A PE sends on the color on which its parent receives.
     let incoming = |v: usize| colors[depth[v] % 2];
     let outgoing = |v: usize| colors[(depth[v] + 1) % 2];
     let mut pes = Vec::new();
@@ -56,8 +56,8 @@ pub fn tree(
             pe.scratch = elements;
         }
         if v > 0 {
-            // The last child of a PE other than the root sends a control wavelet behind its data; others advance their
-            // own router.
+            // If its parent is not the root, the last child sends a control wavelet after its data; other PEs advance
+            // their own router.
             let parent = parents[v - 1];
             let is_last = children(parent).last() == Some(&v);
             let passes = parent > 0 && is_last;
@@ -68,7 +68,7 @@ pub fn tree(
                 op.advance = Some(outgoing(v));
             }
         }
-        // Returns whether streams of PEs further away pass later on a color.
+        // Returns whether streams of PEs further away later pass on `color`.
         let beyond = |color: Color| (v + 1..n).any(|s| outgoing(s) == color && parents[s - 1] < v);
         let Line { pos, neg } = line;
         if !kids.is_empty() {
@@ -104,7 +104,7 @@ pub fn chain_parents(n: usize) -> Vec<usize> {
     (0..n - 1).collect()
 }
 
-/// Chain with static routes: each PE adds and passes on.
+/// Returns a chain with static routes: each PE adds its vector and sends the sum on.
 pub fn chain(n: u32, elements: u32) -> WaferProgram {
     let pes = (0..n).map(|v| {
         let (incoming, outgoing) = ((v % 2) as Color, ((v + 1) % 2) as Color);
@@ -125,7 +125,7 @@ pub fn chain(n: u32, elements: u32) -> WaferProgram {
     program(Kind::Reduce, Grid::new(1, n), elements, pes.collect())
 }
 
-/// Every PE sends straight to the root, the nearest first.
+/// Returns a reduce in which every PE sends directly to the root, the nearest PE first.
 pub fn star(n: u32, elements: u32) -> WaferProgram {
     let mut pes = Vec::new();
     for v in 0..n {

@@ -49,7 +49,7 @@ pub fn refusal(program: &WaferProgram) -> String {
     }
 }
 
-/// Small whole numbers, whose sums are exact; of a product, ones and twos.
+/// Returns small whole numbers, whose sums are exact; for products, ones and twos.
 pub fn value(c: &Collective, rank: usize, element: u32) -> f32 {
     let value = ((7 * rank + 3 * element as usize) % 11) as f32;
     if c.operator == Operator::Prod { 1.0 + f32::from(value > 9.0) } else { value }
@@ -79,7 +79,7 @@ pub fn check_outputs(files: &Files, c: &Collective, seed: u64) {
     for (rank, output) in interpreter::run_held_up(files, &inputs(c), seed).iter().enumerate() {
         for e in 0..c.output_len(rank as u32) {
             let reduced = |ranks, e| (0..ranks).map(|r| value(r, e)).reduce(combine).unwrap();
-            // Blocks of ranks, and the block of this rank.
+            // Index of the block and of the element in it; below, the first element of this rank's block.
             let (from, at) = ((e / c.elements) as usize, e % c.elements);
             let own = rank as u32 * c.elements;
             let wanted = match c.kind {

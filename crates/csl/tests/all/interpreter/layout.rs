@@ -9,7 +9,7 @@ use super::{
     syntax::{Expr, Stmt},
 };
 
-/// The names of ports by index.
+/// Names of ports by index.
 pub const PORTS: [&str; 5] = ["WEST", "EAST", "SOUTH", "NORTH", "RAMP"];
 pub const RAMP: usize = 4;
 
@@ -17,19 +17,19 @@ pub const RAMP: usize = 4;
 pub struct Position {
     pub rx: Vec<usize>,
     pub tx: Vec<usize>,
-    /// True if the position states both sides.
+    /// True if the position states both its input and its outputs.
     pub names_both: bool,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Tile {
     pub file: String,
-    /// The fabric's color of each parameter.
+    /// Fabric color of each parameter.
     pub colors: BTreeMap<String, u64>,
-    /// The parameters that are true.
+    /// Value of each boolean parameter.
     pub flags: BTreeMap<String, bool>,
     pub routes: BTreeMap<u64, Vec<Position>>,
-    /// The parameters that modules of the layout return.
+    /// Parameters that modules of the layout return.
     pub given: Vec<(String, Expr)>,
 }
 
@@ -38,9 +38,9 @@ pub struct Layout {
     pub width: u64,
     pub height: u64,
     pub tiles: Vec<Tile>,
-    /// Columns and rows.
+    /// Columns and rows of the host link.
     pub host_link: Option<(u64, u64)>,
-    /// The names that the host may use.
+    /// Names that the host may use.
     pub exports: BTreeSet<String>,
     pub colors: BTreeMap<String, u64>,
     values: BTreeMap<String, u64>,
@@ -154,7 +154,7 @@ impl Tile {
     }
 }
 
-/// The positions of a color's configuration.
+/// Returns the positions of a color's configuration.
 fn positions(config: &Expr) -> Vec<Position> {
     let routes = config.field("routes").unwrap();
     let mut now =

@@ -1,10 +1,11 @@
 //! An interpreter of emitted projects, written from the rules of the language and of the fabric (`docs/csl.md`), with
 //! data.
 //!
-//! It shares no code with the emitter. Each PE runs its tasks and vector operations, an element at a time; wavelets
+//! It shares no code with the emitter. Each PE runs its tasks and vector operations one element at a time; wavelets
 //! move through routers with queues of [`DEPTH`], by the positions of switches. Time is not modelled; PEs and routers
-//! may be held up at random, so that other orders occur. It stops a program that breaks a rule: those of [`rules`], two
-//! operations that run together on one queue or microthread, a wavelet that nothing takes, a PE that does not end.
+//! may be held up at random, so that other orders occur. The interpreter stops a program that breaks a rule: those of
+//! [`rules`], two operations that run together on one queue or microthread, a wavelet that nothing takes, a PE that
+//! does not end.
 
 mod layout;
 mod modules;
@@ -18,12 +19,12 @@ use layout::{Layout, Position, RAMP};
 pub use pe::Pe;
 use unisono_csl::Files;
 
-/// The most wavelets that wait at a router, for each color and input.
+/// Greatest number of wavelets that wait at a router, for each color and input.
 const DEPTH: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Wavelet {
-    /// An element, and whether the sender's own router advances behind it.
+    /// An element; true if the sender's own router advances after it.
     Data(f32, bool),
     Control,
 }
@@ -44,7 +45,7 @@ pub fn run(files: &Files, inputs: &[Vec<f32>]) -> Vec<Vec<f32>> {
     run_held_up(files, inputs, 0)
 }
 
-/// As [`run`], but holds up PEs and routers at random by a seed; 0 holds up none.
+/// Runs a project as [`run`] does, but holds up PEs and routers at random by a seed; 0 holds up none.
 pub fn run_held_up(files: &Files, inputs: &[Vec<f32>], seed: u64) -> Vec<Vec<f32>> {
     let mut wafer = Wafer::load(files, inputs);
     wafer.seed = seed;
@@ -56,7 +57,7 @@ pub struct Wafer {
     pub layout: Layout,
     routers: Vec<Vec<Router>>,
     pub pes: Vec<Pe>,
-    /// The number of rounds so far. In a round, every operation does an element and every color of a router moves a
+    /// Number of rounds so far. In a round, every operation computes an element and every color of a router moves a
     /// wavelet.
     rounds: u64,
     seed: u64,
@@ -115,7 +116,7 @@ impl Wafer {
         for pe in pes.iter_mut() {
             pe.launch(function);
         }
-        // Nothing is held up in the round after one in which nothing moved.
+        // After a round in which nothing moved, nothing is held up for one round.
         let mut all_move = *seed == 0;
         loop {
             let mut moved = false;
@@ -167,14 +168,14 @@ fn operator(text: &str) -> fn(f32, f32) -> f32 {
     }
 }
 
-/// Passes a wavelet of one color on, if one waits and the next routers have room; a hop takes a round.
+/// Moves a wavelet of one color, if one waits and the next routers have room; a hop takes a round.
 fn pass(layout: &Layout, routers: &mut [Vec<Router>], (pe, n): (usize, usize), round: u64) -> bool {
     let r = &routers[pe][n];
     let position = r.positions[r.at].clone();
     let Some(&port) = position.rx.iter().find(|&&p| !r.waiting[p].is_empty()) else { return false };
     let (wavelet, from) = r.waiting[port][0];
     if from > round {
-        // It moves in the next round.
+        // The wavelet can move in the next round.
         return true;
     }
     let width = layout.width as usize;
@@ -202,7 +203,7 @@ fn pass(layout: &Layout, routers: &mut [Vec<Router>], (pe, n): (usize, usize), r
         there.push((next, at, opposite));
     }
     for (next, at, from) in there {
-        // Only the sender's own router advances behind an element.
+        // Only the sender's own router advances after an element.
         let passed = match wavelet {
             Wavelet::Data(value, _) => Wavelet::Data(value, false),
             Wavelet::Control => Wavelet::Control,

@@ -1,5 +1,5 @@
-//! Modules: the statements of imported files, under the names by which the importer reaches them, with the values of
-//! their parameters in place.
+//! Modules: the statements of imported files, with the names that the importer uses, and with their parameters replaced
+//! by values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use super::syntax::{self, Expr, Stmt};
 
 type Given = BTreeMap<String, Expr>;
 
-/// Returns whether a program imports files of its own beside the operator's.
+/// Returns whether a program imports files of its project, other than the operator's.
 pub fn imports(program: &[Stmt]) -> bool {
     program.iter().any(|s| matches!(s, Stmt::Let(_, e) if imported(e).is_some()))
 }
 
-/// The arguments of an import of a file, neither of a library nor of the operator.
+/// Returns the arguments of an import of a file, but not of a library or the operator.
 fn imported(e: &Expr) -> Option<&[Expr]> {
     match e {
         Expr::Call(call, of) if call == "@import_module" => match &of[0] {
@@ -29,7 +29,7 @@ fn parsed(files: &Files, file: &str) -> Vec<Stmt> {
     syntax::parse(&files.iter().find(|f| f.0 == file).unwrap_or_else(|| panic!("no file {file}")).1)
 }
 
-/// A module of the layout, of which the constants and functions are used.
+/// A module of the layout, which has constants and functions.
 pub struct LayoutModule {
     given: Given,
     body: Vec<Stmt>,
@@ -51,7 +51,7 @@ impl LayoutModule {
         Some(Self { given, body })
     }
 
-    /// The value that a function returns.
+    /// Returns the value of a function call.
     pub fn call(&self, function: &str, arguments: &[u64]) -> Expr {
         let found = self.body.iter().find_map(|s| match s {
             Stmt::Function(name, params, body) if name == function => Some((params, body)),
@@ -79,7 +79,7 @@ fn returned(body: &[Stmt], scope: &Scope) -> Expr {
     panic!("a function returns nothing")
 }
 
-/// The statements of a file and of all it imports.
+/// Returns the statements of a file and of all files that it imports.
 pub fn linked(files: &Files, file: &str, fields: &[(String, Expr)]) -> Vec<Stmt> {
     let mut all = Vec::new();
     link(files, file, String::new(), fields.iter().cloned().collect(), &mut all);
@@ -89,7 +89,7 @@ pub fn linked(files: &Files, file: &str, fields: &[(String, Expr)]) -> Vec<Stmt>
 fn link(files: &Files, file: &str, prefix: String, given: Given, all: &mut Vec<Stmt>) {
     let body = parsed(files, file);
     let declared = body.iter().filter_map(|s| match s {
-        // The names of libraries stay, because the interpreter implements them.
+        // The names of libraries stay unchanged, because the interpreter implements these libraries.
         Stmt::Let(_, Expr::Call(call, of))
             if call == "@import_module" && imported(&Expr::Call(call.clone(), of.clone())).is_none() =>
         {
@@ -124,7 +124,7 @@ fn link(files: &Files, file: &str, prefix: String, given: Given, all: &mut Vec<S
     }
 }
 
-/// The names of one file.
+/// The names of one file, for the translation to names of the whole program.
 struct Scope {
     prefix: String,
     given: Given,
@@ -132,7 +132,7 @@ struct Scope {
 }
 
 impl Scope {
-    /// A name as the importer of all files sees it.
+    /// Returns a name as the importer of all files uses it.
     fn name(&self, name: &str) -> String {
         let first = name.split('.').next().unwrap();
         match self.given.get(first) {

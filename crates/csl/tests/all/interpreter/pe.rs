@@ -30,7 +30,7 @@ enum Dsd {
         start: u64,
         extent: u64,
     },
-    /// One word, repeated.
+    /// One word, repeated `extent` times.
     Word {
         array: String,
         extent: u64,
@@ -64,14 +64,14 @@ struct Operation {
     builtin: String,
     operands: Vec<Dsd>,
     done: u64,
-    /// The task that its end activates; `None` if `compute` waits for the operation.
+    /// Task that the end of the operation activates; `None` if `compute` waits for the operation.
     activates: Option<u64>,
-    /// The microthread that the program chose.
+    /// Microthread that the program chose.
     chosen: Option<u64>,
 }
 
 impl Operation {
-    /// Queues, and the microthread if it has one of its own.
+    /// Returns the queues of the operation, and the microthread if it is asynchronous.
     fn held(&self) -> (Vec<(bool, u64)>, Option<u64>) {
         let queue = |d: &Dsd| match d {
             Dsd::In { queue, .. } => Some((true, *queue)),
@@ -90,25 +90,25 @@ pub struct Pe {
     arrays: BTreeMap<String, Vec<f32>>,
     tasks: BTreeMap<u64, Vec<Stmt>>,
     functions: BTreeMap<String, Vec<Stmt>>,
-    /// The PE's clock in round 0.
+    /// Value of the PE's clock in round 0.
     clock: u64,
     now: u64,
     /// Samples of the clock, by the array that holds them.
     pub samples: BTreeMap<String, u64>,
-    /// The rest of the function that was launched, loops unrolled.
+    /// Remaining statements of the launched function, with loops unrolled.
     sequence: VecDeque<Stmt>,
     active: VecDeque<u64>,
     running: Vec<Operation>,
-    /// The function that `@map` applies.
+    /// Function that `@map` applies.
     operator: Option<fn(f32, f32) -> f32>,
     pub ended: u32,
     /// True if the rules of the WSE-3 apply.
     is_wse3: bool,
-    /// The colors of queues, by name.
+    /// Color of each queue, by the queue's name.
     bound: BTreeMap<String, u64>,
 }
 
-/// The color of an operand whose queue has none. Nothing arrives there, without an error.
+/// Color of an operand whose queue has none: nothing arrives, without an error.
 const UNBOUND: u64 = u64::MAX;
 
 impl Pe {
@@ -215,7 +215,7 @@ impl Pe {
         e.int()
     }
 
-    /// Notes the colors of queues.
+    /// Records the colors of queues.
     fn bind_queues(&mut self, body: &[Stmt]) {
         for s in body {
             match s {
@@ -317,7 +317,7 @@ impl Pe {
         }
     }
 
-    /// Runs one round. Returns whether a task, a statement of `compute`, or an element of an operation was done.
+    /// Runs one round. Returns whether a task, a statement of `compute`, or an element of an operation was executed.
     pub(super) fn turn(&mut self, routers: &mut [Router], now: u64) -> bool {
         self.now = now;
         let mut moved = false;
@@ -350,7 +350,7 @@ impl Pe {
         moved
     }
 
-    /// The statements of a function that is called, or of the arm of an `if`, in the function that runs.
+    /// Returns the statements of a called function, or of the chosen arm of an `if`, to run next.
     fn called(&self, s: &Stmt) -> Option<VecDeque<Stmt>> {
         match s {
             Stmt::Do(Expr::Call(name, _)) => self.functions.get(name).map(|body| unrolled(body)),
@@ -445,7 +445,7 @@ impl Pe {
                 }
                 self.running.push(new);
                 if all_memory {
-                    // In memory an operation ends before the next statement.
+                    // An operation in memory ends before the next statement.
                     let at = self.running.len() - 1;
                     while self.running[at].done < self.running[at].operands[0].extent() {
                         self.element(at, &mut []);
@@ -456,7 +456,7 @@ impl Pe {
         }
     }
 
-    /// Computes the next element of an operation, if all its operands have or take one.
+    /// Computes the next element of an operation, if all of its sources have, and its sink accepts, an element.
     fn element(&mut self, n: usize, routers: &mut [Router]) -> bool {
         let o = &mut self.running[n];
         let find = |color: u64, routers: &[Router]| routers.iter().position(|r| r.color == color).unwrap();

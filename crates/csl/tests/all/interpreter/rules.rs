@@ -1,5 +1,5 @@
-//! The rules of the language and of the machine that a project with one program a PE obeys before it runs, by
-//! `docs/csl.md`. A broken one is a panic that names it.
+//! Rules of the language and of the machine that a project with one program per PE must obey before it runs, from
+//! `docs/csl.md`. A violated rule is a panic that names the rule.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,13 @@ pub struct Machine {
     colors: &'static [u64],
     /// Colors that may have several positions.
     switched: &'static [u64],
-    /// True if a position may state both sides.
+    /// True if a position may state both its input and its outputs.
     both_sides: bool,
     input_queues: &'static [u64],
     output_queues: &'static [u64],
     tasks: &'static [u64],
     microthreads: &'static [u64],
-    /// True if the host starts functions by a color and colors are blocked.
+    /// True if the host starts functions by a color, and colors are blocked.
     launches: bool,
 }
 
@@ -51,11 +51,11 @@ const WSE3: Machine = Machine {
     launches: false,
 };
 
-/// The largest finite length of a vector operation.
+/// Greatest finite length of a vector operation.
 const LONGEST: u64 = 32_766;
-/// Bytes of a PE without code, stack and the host link.
+/// Bytes of a PE that remain beside code, stack and the host link.
 const MEMORY: u64 = 38 * 1024;
-/// "Advance the switch", for no task, not to the PE.
+/// The command "advance the switch" for no task, not delivered to the PE.
 const ADVANCE: u64 = 1 << 22 | 1 << 24 | 31 << 16;
 
 pub fn check(layout: &Layout, programs: &BTreeMap<String, Vec<Stmt>>, is_wse3: bool) {
@@ -112,7 +112,7 @@ fn check_layout(layout: &Layout, machine: &Machine) {
 struct Program<'a> {
     file: &'a str,
     lets: BTreeMap<&'a str, &'a Expr>,
-    /// Calls; true if the call is in a task.
+    /// Calls; true for a call in a task.
     calls: Vec<(bool, &'a str, &'a [Expr])>,
 }
 
@@ -141,7 +141,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// The arguments of the declared calls of a function, with the declared names.
+    /// Returns the calls of a function in declarations: the declared names with the arguments.
     fn declared(&self, function: &str) -> Vec<(&'a str, &'a [Expr])> {
         let call = |(name, e): (&&'a str, &&'a Expr)| match *e {
             Expr::Call(call, of) if call == function => Some((*name, &of[..])),
@@ -154,7 +154,7 @@ impl<'a> Program<'a> {
         self.calls.iter().filter(move |c| c.1 == function).map(|c| c.2)
     }
 
-    /// Returns the numbers from which a function makes ids, which are among `legal`, each once.
+    /// Returns the numbers of the ids that a function makes; they must be in `legal` and differ.
     fn ids(&self, function: &str, legal: &[u64]) -> BTreeSet<u64> {
         let all: Vec<u64> = self.declared(function).iter().map(|d| d.1[0].int()).collect();
         let ids: BTreeSet<u64> = all.iter().copied().collect();
@@ -198,7 +198,7 @@ impl<'a> Program<'a> {
 
     fn check_memory(&self) {
         let arrays = ["@zeros", "@constants"].iter().flat_map(|call| self.declared(call));
-        // All types have 4 bytes.
+        // All types of elements have 4 bytes.
         let bytes: u64 = arrays.map(|(name, _)| 4 * self.size(name)).sum();
         assert!(bytes <= MEMORY, "{}: {bytes} bytes of memory", self.file);
         for e in self.lets.values() {
@@ -208,7 +208,7 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Each queue has its color, and all sends on a color take one queue.
+    /// Checks that each queue has its color, and that all sends on a color use one queue.
     fn check_queues(&self) {
         let bound: BTreeMap<_, _> = self
             .calls_of("@initialize_queue")
@@ -246,7 +246,7 @@ impl<'a> Program<'a> {
         };
         let mut operands: Vec<_> = names.iter().map(descriptor).collect();
         if builtin == "@map" {
-            // Its destination is its last operand.
+            // The destination of `@map` is its last operand.
             operands.rotate_right(1);
         }
         let kinds: Vec<&str> = operands.iter().map(|o| o.0).collect();
@@ -285,7 +285,7 @@ impl<'a> Program<'a> {
 const ARITY: [(&str, usize); 6] =
     [("@fmovs", 2), ("@mov32", 2), ("@fadds", 3), ("@fmaxs", 3), ("@fmuls", 3), ("@map", 3)];
 
-/// The name under which the host finds a symbol.
+/// Returns the name under which the host finds a symbol.
 fn exported(e: &Expr) -> &str {
     match e {
         Expr::Text(name) | Expr::Name(name) => name,

@@ -1,4 +1,4 @@
-//! A parser of the emitted CSL, independent of the emitter's.
+//! A parser for the emitted CSL, which shares no code with the emitter.
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
@@ -30,7 +30,7 @@ pub enum Stmt {
     If(Vec<(Expr, Vec<Stmt>)>, Vec<Stmt>),
     For(Expr, String, Vec<Stmt>),
     Block(String, Vec<Stmt>),
-    /// With the names of its parameters.
+    /// A function with its parameters' names.
     Function(String, Vec<String>, Vec<Stmt>),
     Return(Expr),
 }

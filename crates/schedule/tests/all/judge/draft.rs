@@ -13,7 +13,7 @@ pub struct DraftStream {
 
 #[derive(Clone)]
 pub struct DraftRow {
-    /// The number by which other rows name it in `after`.
+    /// Id of the row in the `after` of other rows.
     pub id: usize,
     pub node: u32,
     pub lane: u32,

@@ -16,11 +16,11 @@ use super::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Found {
     pub deadlock: bool,
-    /// Two instructions that touch one place were both under way, or about to start.
+    /// Two instructions that access the same place had both started, or could start next.
     pub overlap: bool,
-    /// Two steps that touch one place were next at the same time.
+    /// Two steps that access the same place were possible at the same time.
     pub both_next: bool,
-    /// One state was reached with different contents.
+    /// The same progress was reached with different contents.
     pub contents_differ: bool,
     pub undefined: bool,
     pub wrong: bool,
@@ -31,9 +31,9 @@ pub struct Found {
 
 #[derive(Clone, Copy)]
 pub struct Walk {
-    /// True if steps are whole instructions instead of elements.
+    /// True if a step is a whole instruction, not one element.
     pub whole: bool,
-    /// True if streams have the declared capacities instead of unlimited ones.
+    /// True if streams have their declared capacities, not unlimited ones.
     pub bounded: bool,
     pub most_states: usize,
 }
@@ -55,7 +55,7 @@ impl Hasher for Mixing {
 
 type States = std::collections::HashMap<u128, u64, BuildHasherDefault<Mixing>>;
 
-/// Reuses its tables from walk to walk.
+/// A walker that reuses its table of states from walk to walk.
 #[derive(Default)]
 pub struct Explorer {
     states: States,
@@ -66,7 +66,7 @@ struct State<'a> {
     walk: Walk,
     states: &'a mut States,
     found: Found,
-    /// For each lane, its row and the elements done of it.
+    /// For each lane, its row and the number of that row's completed elements.
     at: [(usize, usize); MOST_LANES],
     steps: [u8; MOST_LANES],
     row_done: Vec<bool>,
@@ -74,7 +74,7 @@ struct State<'a> {
     popped: Vec<Vec<usize>>,
     memory: Vec<Value>,
     streams: Vec<Vec<Value>>,
-    /// A hash of the memory, and the old values of the writes so far.
+    /// Hash of the memory; `undo` has the old values of the writes so far.
     contents: u64,
     undo: Vec<(usize, Value)>,
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use unisono_schedule::{Schedule, text};
 
-/// Returns the files of `schedules/` with their expected outcome.
+/// Returns name, expected outcome and schedule of each file of `schedules/`.
 pub fn all() -> Vec<(String, String, Schedule)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../schedule/tests/all/judge/schedules");
     let mut paths: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();

@@ -1,5 +1,5 @@
-//! Builds random tiny schedules that produce the outputs of a collective. It starts from one right order, and draws
-//! lanes, streams, detours, places, and dependencies between lanes that touch one place.
+//! Builds random small schedules that produce the outputs of a collective. The generator starts from a right order, and
+//! draws lanes, streams, detours, memory, and dependencies between lanes that access the same memory.
 
 use unisono_base::StreamId;
 use unisono_collective::{Collective, Dtype, Kind, Operator, Required, Source};
@@ -10,7 +10,7 @@ use super::{
     random::Random,
 };
 
-/// The content of a place: the ranks whose contributions it reduces, as bits, and their input element.
+/// Contents of an element of memory: the ranks whose contributions it reduces, as bits, and their input element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Held {
     ranks: u8,
@@ -38,16 +38,16 @@ struct Maker<'a> {
     r: &'a mut Random,
     draft: Draft,
     lanes: u32,
-    /// The percentage of needed dependencies between lanes that are added.
+    /// Percentage of the necessary dependencies between lanes that are added.
     careful: usize,
     /// For each node, the contents of its output and its scratch memory.
     memory: Vec<[Vec<Option<Held>>; 2]>,
     streams: Vec<StreamState>,
-    /// The rows that come before each row.
+    /// Rows that precede each row, as bits.
     before: Vec<u64>,
-    /// The last rows that pushed each stream.
+    /// Rows that pushed each stream, in order.
     pushed: Vec<Vec<usize>>,
-    /// Slices that are read later: node, operand, length.
+    /// Slices that are read later and must not be overwritten: node, operand, length.
     pinned: Vec<(u32, Operand, u32)>,
     most_rows: usize,
 }
@@ -153,7 +153,7 @@ impl Maker<'_> {
         Some(())
     }
 
-    /// Adds an instruction without a purpose: from present slices to scratch memory or a stream.
+    /// Adds a useless instruction, from written slices to scratch memory or a stream.
     fn noise(&mut self) -> Option<()> {
         let node = self.r.below(self.memory.len()) as u32;
         let len = 1 + self.r.below(2) as u32;
@@ -204,7 +204,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Writes the goal to `sinks` on a node. A given lane is that of a stream among the sinks.
+    /// Produces the goal in `sinks` on a node. `lane` is the writing lane of a stream among the sinks, if there is one.
     fn produce(&mut self, node: u32, goal: Goal, mut sinks: Vec<Operand>, lane: Option<u32>, depth: u32) -> Option<()> {
         let pins = self.pinned.len();
         let mut operands = Vec::new();
@@ -250,7 +250,7 @@ impl Maker<'_> {
         Some(())
     }
 
-    /// Returns disjoint parts of a set of ranks: ascending intervals if the operator does not commute.
+    /// Splits a set of ranks into disjoint parts: ascending intervals if the operator does not commute.
     fn parts(&mut self, ranks: u8) -> Vec<u8> {
         let mut one: Vec<u8> = (0..8).map(|b| 1 << b).filter(|b| ranks & b != 0).collect();
         if self.draft.collective.operator.commutative() {
@@ -265,7 +265,7 @@ impl Maker<'_> {
         one
     }
 
-    /// Returns a place of a node that holds the goal.
+    /// Returns memory of a node that holds the goal, if any.
     fn find(&mut self, node: u32, goal: Goal) -> Option<Operand> {
         let c = self.draft.collective;
         if goal.ranks == 1 << node && node < c.ranks && goal.start + goal.len <= c.input_len(node) {
@@ -303,7 +303,7 @@ impl Maker<'_> {
             self.produce(node, goal, vec![to], None, depth + 1)?;
             return Some(to);
         }
-        // From another node: mostly the rank itself, or any that can produce it.
+        // From another node: mostly the rank itself if the goal is the input of one rank, otherwise any node.
         let from = match self.r.chance(80) {
             true if single => goal.ranks.trailing_zeros(),
             _ => self.other(node),
@@ -365,7 +365,7 @@ impl Maker<'_> {
         at.map_or(0, |at| self.streams[s].readers[at])
     }
 
-    /// Makes all sinks but `keep` pop the pushed elements, to an output that requires them or to scratch memory.
+    /// Makes all sinks except `keep` pop the pushed elements, to an output that requires them or to scratch memory.
     fn drain(&mut self, s: usize, len: u32, keep: Option<u32>, held: Held) -> Option<()> {
         for node in self.draft.streams[s].sinks.clone() {
             if Some(node) == keep {
@@ -516,7 +516,7 @@ fn moved(operand: Operand, by: u32) -> Operand {
     }
 }
 
-/// Divides some instructions in two, so that the ends of a stream have different pieces.
+/// Divides some instructions in two, so that the two ends of a stream are cut differently.
 fn split(r: &mut Random, draft: &mut Draft) {
     let mut at = 0;
     while at < draft.rows.len() {

@@ -1,12 +1,12 @@
-//! An independent judge of the proof: random tiny schedules, right and damaged, whose verdict comes from their
-//! interleavings and not from `verify`, with which this shares no code.
+//! An independent judge of the proof: random tiny schedules, right and damaged, whose verdict is computed from their
+//! interleavings. The judge shares no code with `verify`.
 //!
 //! # Right
 //! A schedule is right if, in every interleaving of its lanes and at every granularity (elements, whole instructions,
 //! any chunks between):
 //! 1. no lane waits forever;
 //! 2. nothing is read that was not written, even if the value is never used;
-//! 3. no two lanes touch one place in an undefined order, one of them writing;
+//! 3. no two lanes access the same place, at least one writing, in an undefined order;
 //! 4. at the end each required output element holds exactly the required contributions, once, of one input element, in
 //!    an order that the operator allows. A value that no output needs may be anything.
 //!
@@ -17,9 +17,9 @@
 //!   or the granularity.
 //! * **Deadlock at any granularity.** A schedule that runs element by element and is stuck in whole instructions is
 //!   refused: machines choose their chunks.
-//! * **Instructions, not elements, are ordered.** Of two instructions that touch one place, one must complete before
-//!   the other starts, even if their common elements are ordered one by one: a machine may touch the places of an
-//!   instruction at any time during the instruction.
+//! * **Instructions, not elements, are ordered.** Of two instructions that access the same place, one must complete
+//!   before the other starts, even if their common elements are ordered one by one: a machine may access the places of
+//!   an instruction at any time during the instruction.
 //! * **Order passes the starts and the ends of instructions.** The proof does not follow an order through the middle of
 //!   a third instruction. It accepts such a schedule if its instructions are cut into elements, and the judge
 //!   recognises it by this (2 of 10^7 schedules).
@@ -32,8 +32,8 @@
 //! `explore.rs` walks through the interleavings of schedules with few states, and must agree.
 //!
 //! `cargo test` judges 40,000 schedules, and a million with `UNISONO_SOAK=1`. `UNISONO_JUDGE_COUNT` and
-//! `UNISONO_JUDGE_SEED` set another number and another seed. If the two disagree on a schedule, the failing test prints
-//! a smaller one.
+//! `UNISONO_JUDGE_SEED` set another number and another seed. If judge and proof disagree on a schedule, the failing
+//! test prints a smaller one.
 
 mod damage;
 mod draft;
@@ -60,7 +60,7 @@ use unisono_schedule::{
     verify::{Method, Proof, verify},
 };
 
-/// The outcome of one schedule, in words that are counted.
+/// The outcome of one schedule; `words` is the key under which it is counted.
 pub struct Outcome {
     pub words: String,
     /// True if the two judges, or the two methods of the proof, contradict each other.
@@ -274,7 +274,7 @@ fn draw(r: &mut Random) -> Draft {
     }
 }
 
-// Two halves, for two cores.
+// The schedules are tested in two halves, for two cores.
 #[test]
 fn verify_agrees_with_all_interleavings() {
     agrees_with_all_interleavings(0);

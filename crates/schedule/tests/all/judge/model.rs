@@ -4,7 +4,7 @@ use unisono_base::{InstrId, LaneId, NodeId};
 use unisono_collective::{Collective, Required};
 use unisono_schedule::{Operand, Schedule};
 
-/// The most events (elements of instructions), which are bits of a set.
+/// Greatest number of events (elements of instructions), which are bits of a set.
 pub const MOST_EVENTS: usize = 128;
 pub const MOST_LANES: usize = 16;
 
@@ -12,12 +12,12 @@ pub type Set = u128;
 
 #[derive(Clone, Copy)]
 pub enum Source {
-    /// The place of the first element.
+    /// Memory, by the place of its first element.
     Place(usize),
     Pop(Pop),
 }
 
-/// Elements of a stream from `from`, read by sink number `sink` of the stream.
+/// Elements of a stream from `from` on, popped at the sink with index `sink`.
 #[derive(Clone, Copy)]
 pub struct Pop {
     pub stream: usize,
@@ -31,9 +31,9 @@ pub struct Row {
     pub lane: usize,
     pub len: usize,
     pub sources: Vec<Source>,
-    /// The first places that are written.
+    /// First place of each written slice.
     pub writes: Vec<usize>,
-    /// The pushed streams, each with the first element.
+    /// The pushed streams, each with its first pushed element.
     pub pushes: Vec<(usize, usize)>,
     pub after: Vec<usize>,
     /// The number of the row's first event.
@@ -75,7 +75,7 @@ pub struct Model {
     pub events: usize,
 }
 
-/// The reason for which there is no model.
+/// Reason why there is no model.
 pub enum Refusal {
     /// The rule that the schedule breaks.
     IllFormed(&'static str),
@@ -111,7 +111,7 @@ impl Model {
             model.places += size.iter().sum::<usize>();
             sizes.push(size);
         }
-        // The lane and the elements so far of each stream's writer, and of each sink's reader.
+        // Lane of each stream's writer and of each sink's reader, with the number of elements so far.
         let mut written: Vec<(Option<usize>, usize)> = vec![(None, 0); model.streams.len()];
         let mut read: Vec<Vec<(Option<usize>, usize)>> =
             model.streams.iter().map(|s| vec![(None, 0); s.sinks]).collect();
@@ -223,7 +223,7 @@ impl Model {
         Ok(())
     }
 
-    /// Returns whether element `j` of row `a` and element `k` of row `b` touch one place and one of them writes it.
+    /// Returns whether element `j` of row `a` and element `k` of row `b` access the same place, and one of them writes.
     pub fn elements_meet(&self, a: usize, j: usize, b: usize, k: usize) -> bool {
         let (a, b) = (&self.rows[a], &self.rows[b]);
         a.node == b.node
@@ -231,7 +231,7 @@ impl Model {
                 || a.reads().any(|r| b.writes.iter().any(|&v| r + j == v + k)))
     }
 
-    /// Returns whether any elements of two rows touch one place and one of them writes it.
+    /// Returns whether any elements of two rows access the same place, and one of them writes.
     pub fn rows_meet(&self, a: usize, b: usize) -> bool {
         let (a, b) = (&self.rows[a], &self.rows[b]);
         let meet = |p: usize, q: usize| p < q + b.len && q < p + a.len;

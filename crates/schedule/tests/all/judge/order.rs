@@ -1,4 +1,4 @@
-//! The verdict by the order of events.
+//! Judges a schedule by the order of its events.
 //!
 //! An event is an element of an instruction. Each lane has one next event. Whether it can happen depends only on the
 //! set of events that have happened, and further events never prevent it, because a stream has one lane at either end.
@@ -16,12 +16,12 @@ use super::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Verdict {
     pub deadlock: bool,
-    /// Two instructions of different lanes that touch one place may be under way at once, with some capacities at least
-    /// as large as declared.
+    /// Two instructions of different lanes that access the same place may run at the same time, with some capacities at
+    /// least as large as declared.
     pub race: bool,
-    /// The same for single elements, with the declared capacities.
+    /// The same holds for two single elements, with the declared capacities.
     pub race_of_elements: bool,
-    /// A place is read that was not written.
+    /// A place is read before it is written.
     pub undefined: bool,
     /// An output element differs from the requirement.
     pub wrong: bool,
@@ -42,7 +42,7 @@ impl Verdict {
 /// The direct predecessors of each event.
 pub struct Causes {
     pub free: Vec<Set>,
-    /// With the events that make room in streams of the declared capacities.
+    /// `free`, plus the events that make room in streams with the declared capacities.
     pub bounded: Vec<Set>,
     pub is_bounded: bool,
 }
@@ -120,7 +120,7 @@ impl Chunks {
             while rest != 0 {
                 let cause = usize::from(self.of[rest.trailing_zeros() as usize]);
                 rest &= rest - 1;
-                // Only its lane orders the elements of a chunk.
+                // Only their lane orders the elements of the same chunk.
                 if cause != chunk {
                     waits[chunk] |= bit(cause);
                 }

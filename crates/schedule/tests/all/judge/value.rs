@@ -10,9 +10,9 @@ use unisono_collective::{Operator, Source};
 pub type Value = u64;
 
 pub const UNWRITTEN: Value = 0;
-/// The most ranks that fit into a value.
+/// Greatest number of ranks that fit into a value.
 pub const MOST_RANKS: u32 = 4;
-/// The input element of a combination of different ones; elements are numbered below it.
+/// Stands for the element of a combination of different elements; real elements have lower numbers.
 pub const MISALIGNED: u64 = 255;
 
 const WRITTEN: u64 = 1 << 29;

@@ -1,4 +1,4 @@
-//! Proofs of long schedules, whose contents are computed while the order grows.
+//! Proofs of long schedules, whose contents are computed concurrently with the order.
 
 use unisono_base::{NodeId, parallel};
 use unisono_collective::{Collective, Dtype, Kind, Operator};
@@ -12,15 +12,15 @@ const RANKS: u32 = 48;
 /// The fault of one rank of a ring.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
-    /// It leaves its own part out of a sum.
+    /// The rank omits its own part of a sum.
     Missing,
-    /// It writes a result to the place of another one.
+    /// The rank writes a result to the place of another result.
     Misplaced,
     /// All ranks receive before they send.
     Cycle,
 }
 
-/// An allreduce on a ring: sums go around once, and results once more.
+/// Returns an allreduce on a ring, with a fault if given: sums go around once, then results once.
 fn ring(fault: Option<(u32, Fault)>) -> Schedule {
     let mut b =
         Builder::new(Collective::new(Kind::Allreduce, RANKS, RANKS.into(), 0, Operator::Sum, Dtype::F32).unwrap());

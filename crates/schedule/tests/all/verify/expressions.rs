@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use unisono_schedule::internals::expressions::{END, expressions};
 
-/// Compares random combinations and marks with a map, and the order of their operands with the lowest ranks. Many share
-/// an operand, so the table of hashes grows.
+/// Compares random combinations and marks with a map, and the order of operands with their lowest ranks. Many
+/// combinations share an operand, so the hash table grows.
 #[test]
 fn equal_operands_have_one_id() {
     let mut random = 1u64;

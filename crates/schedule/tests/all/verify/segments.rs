@@ -3,7 +3,7 @@
 use unisono_base::Span;
 use unisono_schedule::internals::segments::{Memory, Segment, push_merged};
 
-/// Compares random writes with an array that has one entry per place.
+/// Compares random writes with an array that has one entry per element.
 #[test]
 fn memory_holds_what_was_written_last() {
     let mut random = 1u64;

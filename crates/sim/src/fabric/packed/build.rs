@@ -13,7 +13,7 @@ use super::{
     group::{AHEAD, DONE, Group, LANES, MOST, NEVER, NO_COLOR, Slot, count_slices, set},
 };
 
-/// Bits of a mask except [`NO_COLOR`].
+/// Number of bits of a mask below [`NO_COLOR`].
 const MOST_COLORS: u32 = NO_COLOR.trailing_zeros();
 
 impl Packed {
@@ -70,7 +70,7 @@ impl Packed {
         }
     }
 
-    /// Adds the colors of a router, with their wavelets and room.
+    /// Adds the colors of a router, with their waiting wavelets and the room in their queues.
     fn add_router(&mut self, m: &Machine<'_>, g: &mut Group, lane: usize, pe: usize, bits: &[u8; 256], now: u32) {
         let (queues, latency) = (&m.tables.queues, m.options.ramp_latency);
         let room = |queue: u32| queues.capacity(queue) - queues.len(queue);
@@ -118,7 +118,7 @@ impl Packed {
         }
     }
 
-    /// Shows the state of the last group at the beginning, as if nothing had moved in the cycle before.
+    /// Publishes the state of the last group at the beginning, as if nothing had moved in the previous cycle.
     fn show(&mut self, m: &Machine<'_>, row: usize, at: usize, now: u32) {
         let Some(group) = self.groups.last() else { return };
         let mut face = Face::closed();
@@ -130,7 +130,7 @@ impl Packed {
     }
 }
 
-/// Returns the bit of each color in use, in their order; `None` if there are too many.
+/// Returns the bit of each color in use, in ascending order of colors; `None` if there are too many colors.
 fn color_bits(m: &Machine<'_>) -> Option<[u8; 256]> {
     let mut bits = [0; 256];
     let mut used = [false; 256];
@@ -143,8 +143,8 @@ fn color_bits(m: &Machine<'_>) -> Option<[u8; 256]> {
     (next <= MOST_COLORS).then_some(bits)
 }
 
-/// Returns whether a program can be packed: colors have one position and one input, threads share no queue, and queues
-/// hold no more than can be counted.
+/// Returns whether a program can be packed: each color has one position and one input at a router, threads share no
+/// queue, and queues hold no more wavelets than a counter can count.
 pub fn is_plain(m: &Machine<'_>) -> bool {
     let deepest = m.options.queue_depth.saturating_add(m.options.ramp_latency).saturating_add(2);
     if m.options.ramp_latency + 2 > AHEAD || deepest > MOST || color_bits(m).is_none() || !has_own_queues(m) {
@@ -154,7 +154,7 @@ pub fn is_plain(m: &Machine<'_>) -> bool {
         let rows = &m.tables.rows[m.tables.pe_rows[pe] as usize..m.tables.pe_rows[pe + 1] as usize];
         let threads = m.pe_threads[pe + 1] - m.pe_threads[pe];
         let is_plain = |row: &tables::Row| row.positions == 1 && row.rx[0].is_power_of_two() && row.tx[0] != 0;
-        // Rows take turns in their order, bits in that of the colors.
+        // Rows take turns in their order, bits in the order of the colors.
         let in_order = rows.windows(2).all(|pair| pair[0].color < pair[1].color);
         threads <= u32::BITS && in_order && rows.iter().all(is_plain)
     })

@@ -1,22 +1,22 @@
-//! The state that PEs show to their neighbors, which read it in the next cycle.
+//! The state that PEs publish to their neighbors, which read it in the next cycle.
 
 use super::{
     super::tables::RAMP,
     group::{Counters, LANES, Lanes, NO_BITS, equal},
 };
 
-/// The words of a PE: the colors that left by each port to a neighbor, the colors whose queue is full, and those whose
-/// queue has one place left.
+/// Words of a PE: one for each port to a neighbor, with the colors that left by it; [`FULL`], with the colors whose
+/// queue is full; and [`NEARLY`], with the colors whose queue has one free slot.
 const FIELDS: usize = 6;
 const FULL: usize = 4;
 const NEARLY: usize = 5;
 
-/// The ports by number: north, south, west, east, and the ramp.
+/// Opposite of each port; ports are numbered north, south, west, east, ramp.
 const OPPOSITE: [usize; RAMP] = [1, 0, 3, 2];
 
-/// The state that a group of PEs shows.
+/// State that a group of PEs publishes.
 pub struct Face {
-    /// The colors that leave by each port, to neighbors and to the PE.
+    /// Colors that leave by each port, to the neighbors and to the PE.
     pub out: [Lanes; RAMP + 1],
     pub full: Lanes,
     pub nearly: Lanes,
@@ -27,7 +27,7 @@ impl Face {
         Self { out: [NO_BITS; RAMP + 1], full: NO_BITS, nearly: NO_BITS }
     }
 
-    /// Shows the queues with at most one place left, before wavelets of this cycle arrive.
+    /// Publishes the queues with at most one free slot, before wavelets of this cycle arrive.
     #[inline(always)]
     pub fn show(&mut self, waiting: &Counters, lane: usize, (depth, less): ([u32; 4], [u32; 4])) {
         self.full[lane] = equal(waiting, lane, depth);
@@ -35,7 +35,7 @@ impl Face {
     }
 }
 
-/// The state of its neighbors that a group of PEs reads, by port, and the state that it has shown itself.
+/// State of its neighbors that a group of PEs reads, by port; `left` is the state that the group itself published.
 pub struct View<'a> {
     pub arrive: [&'a Lanes; RAMP],
     pub full: [&'a Lanes; RAMP],
@@ -51,11 +51,11 @@ impl View<'_> {
     }
 }
 
-/// The state that all PEs show in one cycle, with a border around the grid.
+/// State that all PEs publish in one cycle, with a border around the grid.
 #[derive(Clone)]
 pub struct Faces {
     words: Vec<u32>,
-    /// Words of one field of a row.
+    /// Number of words of one field in one row of PEs.
     stride: usize,
 }
 

@@ -1,22 +1,24 @@
-//! Runs in blocks with the state packed into bit masks, one bit for each color of a router. The masks of some PEs are
-//! beside each other, so that the processor's vector instructions run a cycle of all of them at once.
+//! Runs in blocks with the state packed into bit masks, one bit for each color of a router. The masks of a group of PEs
+//! are adjacent, so that the processor's vector instructions run a cycle of all of them at once.
 //!
-//! If every color of a router has one position and one input, no wavelet is stored. A queue is the number of wavelets
-//! in it. It changes by at most 1 up and down in a cycle, so the numbers of all colors of a router are counted together
-//! ([`group::Counters`]). The colors that can move in a cycle are those that wait and whose next queue is not full. A
-//! bit stands for the same color at all routers. A PE reads the state that its neighbors showed in the cycle before
-//! ([`faces`]): the colors that left over each link, the queues that were full, and those that were nearly full,
-//! because the PE itself may have filled them since. Its own moves are words that it reads in a later cycle: a wavelet
-//! arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R` cycles after it left the router.
+//! If every color of a router has one position and one input, no wavelet is stored: a queue is the number of its
+//! wavelets. This number changes by at most 1 up and down in a cycle, so the queues of all colors of a router are
+//! counted together ([`group::Counters`]). The colors that can move in a cycle are those that wait and whose next queue
+//! is not full. A bit is the same color at all routers. A PE reads the state that its neighbors published in the
+//! previous cycle ([`faces`]): the colors that left over each link, the queues that were full, and the queues that had
+//! one free slot, which the PE itself may have filled since. Its own moves are words that it reads in a later cycle: a
+//! wavelet arrives at the router `1 + T_R` cycles after the PE sent it, and at the PE `T_R` cycles after it left the
+//! router.
 //!
-//! Operations run for many steps by the same masks ([`group::Slot`]). The state of a thread is looked up when its
+//! Operations do many steps with the same masks ([`group::Slot`]). The state of a thread is looked up when its
 //! operation begins, ends, or reaches the end of a chunk. A group of PEs in which nothing happens is skipped until a
 //! wavelet arrives from a neighbor ([`group::Group::quiet`]).
 //!
-//! The order of the wavelets needs no record either. A router's color has one input, so its log is the number of its
-//! moves, which is that of the elements of the operations that sent on it ([`unpack`]). If all operations on a queue of
-//! the ramp belong to one thread, their lengths are the log of that queue. Stalls are the sum, over all wavelets, of
-//! the cycle of a move minus the cycle from which it was possible; in each cycle only the numbers of both are counted.
+//! The order of the wavelets is not recorded either. A router's color has one input, so its log is its number of moves,
+//! which equals the number of elements of the operations that sent on this color ([`unpack`]). If all operations on a
+//! queue of the ramp belong to one thread, their lengths are the log of that queue. The stalls are the sum, over all
+//! wavelets, of the cycle of a move minus the cycle from which the move was possible; so each cycle only counts its
+//! moves and the wavelets that it makes movable.
 
 mod build;
 mod faces;
@@ -31,7 +33,7 @@ use faces::Faces;
 use group::{Group, Slot};
 use visit::{Cycle, Moves};
 
-/// Rows and groups of a block, and the cycles that it runs ([`super::blocks`]).
+/// Number of rows and of groups in a block, and number of cycles that the block runs ([`super::blocks`]).
 const ROWS: usize = 8;
 const GROUPS: usize = 8;
 const CYCLES: u32 = 16;
@@ -40,14 +42,14 @@ struct Packed {
     /// Groups, row by row.
     groups: Vec<Group>,
     groups_in_row: usize,
-    /// Slots of each group, one for each thread of its PEs.
+    /// Slots of all groups; a group has as many as the PE with the most threads.
     slots: Vec<Slot>,
-    /// Faces of even cycles and of odd ones.
+    /// Published states of even and of odd cycles.
     faces: [Faces; 2],
-    /// The bit of each queue of a ramp.
+    /// Bit of the color of each queue of a ramp.
     bit_of: Vec<u8>,
-    /// The cycles of moves of wavelets minus those from which they were possible, modulo 2^64. After a move over a link
-    /// a wavelet counts as if it waited from the same cycle on.
+    /// Sum over moves of the cycle of the move minus the cycle from which it was possible, modulo 2^64. After a move
+    /// over a link a wavelet counts as possible from the cycle of that move.
     stalls: u64,
 }
 
@@ -57,10 +59,10 @@ impl Machine<'_> {
         build::is_plain(self)
     }
 
-    /// Runs all cycles from `now`, if the program can be packed, and returns the cycle after the last one.
+    /// Runs all cycles from `now` if the program can be packed, and returns the cycle after the last sweep.
     pub(super) fn run_packed(&mut self, now: u32) -> Result<Option<u32>, SimError> {
         let Some(mut packed) = Packed::new(self, now) else { return Ok(None) };
-        // Only an unpacked run needs them.
+        // Only an unpacked run needs these tables.
         self.tables.queues.empty();
         (self.arriving, self.pending) = (Vec::new(), Vec::new());
         // The widest vectors of this processor, not only those of every processor.
@@ -77,7 +79,7 @@ impl Machine<'_> {
     }
 }
 
-/// [`Packed::sweep`], compiled for the vectors of a processor.
+/// A call of [`Packed::sweep`], compiled for the vectors of this processor.
 struct Sweep<'a, 'm> {
     packed: &'a mut Packed,
     machine: &'a mut Machine<'m>,
@@ -95,7 +97,7 @@ impl pulp::WithSimd for Sweep<'_, '_> {
 
 impl Packed {
     /// Runs [`CYCLES`] cycles of all PEs, block by block, in the order of [`super::blocks`]; returns whether anything
-    /// happened. Functions that it calls in most cycles are inlined, so that they are compiled for the vectors of the
+    /// happened. The functions that run in most cycles are inlined, so that they are compiled for the vectors of the
     /// processor.
     #[inline(always)]
     fn sweep(&mut self, m: &mut Machine<'_>, now: u32) -> bool {

@@ -1,7 +1,7 @@
-//! Computes the counts of a packed run that has ended.
+//! Computes the event counts of a packed run after its end.
 //!
-//! All wavelets that were sent have then passed all routers on their paths, so the moves of a router's color are the
-//! elements of the operations that sent on it.
+//! All wavelets that were sent have passed all routers on their paths, so the moves of a router's color are the
+//! elements of the operations that sent on this color.
 
 use unisono_base::narrow;
 
@@ -18,8 +18,8 @@ use super::{
 };
 
 impl Packed {
-    /// Writes the counts of the whole run to the machine. Returns an error if a wavelet is left; a run without packing
-    /// then describes it.
+    /// Writes the counts of the whole run to the machine. Returns an error if a wavelet is left over; the caller then
+    /// runs the program unpacked for an exact description.
     pub fn unpack(self, m: &mut Machine<'_>) -> Result<(), SimError> {
         if let Some((pe, count)) = self.groups.iter().find_map(left_over) {
             let (row, col) = m.program.grid.row_col(pe);
@@ -51,7 +51,7 @@ impl Packed {
             m.router_log.more(row, router_key(r.rx[0].trailing_zeros() as usize, 0), moves);
         }
         let before = |of: fn(&Tally) -> u64| m.tallies.iter().map(of).sum::<u64>();
-        // A wavelet that moves over a link waits from the next cycle on.
+        // A wavelet that moves over a link can move again from the next cycle on.
         let late = self.stalls.wrapping_sub(hops - before(|t| t.hops));
         let stalls = before(|t| t.stalls).wrapping_add(late);
         m.tallies.fill(Tally::default());
@@ -62,7 +62,7 @@ impl Packed {
     }
 }
 
-/// Returns the first PE of a group with wavelets that no PE takes, and the number of their queues.
+/// Returns the first PE of a group with wavelets that no PE takes, and the number of queues that hold them.
 fn left_over(group: &Group) -> Option<(u32, u64)> {
     let left = |lane: usize| {
         let counted = group.waiting.iter().chain(&group.inbox).chain(&group.to_router).chain(&group.to_pe);
@@ -72,7 +72,7 @@ fn left_over(group: &Group) -> Option<(u32, u64)> {
     Some((group.first_pe + narrow::<u32>(lane), u64::from(left(lane).count_ones())))
 }
 
-/// Returns the moves of each row of the routers; `sent` are those into the ramps.
+/// Returns the number of moves of each row of the routers; `sent` is the number of wavelets sent into each queue.
 fn moves(m: &Machine<'_>, sent: &[u32]) -> Vec<u32> {
     let rows = &m.tables.rows;
     let mut row_of = vec![NONE; sent.len()];

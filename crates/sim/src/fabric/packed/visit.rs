@@ -1,7 +1,7 @@
 //! One cycle of a group of PEs and their routers, in all lanes at once.
 //!
-//! Loops over lanes are written for vectorization: they run over arrays of [`LANES`] words, take no branches, and read
-//! and write words whose places do not depend on a run's data.
+//! Loops over lanes are written for vectorization: they run over arrays of [`LANES`] words, take no branches, and the
+//! addresses of the words they access do not depend on data.
 
 use unisono_base::narrow;
 
@@ -20,19 +20,20 @@ use super::{
 /// Values that all groups share in a cycle.
 pub struct Cycle {
     pub at: u32,
-    /// Indices of the words of the ramps: for wavelets that arrive, and for those that leave now.
+    /// Index of the word of [`Group::to_router`] with the wavelets that arrive now; `sent` is the index for wavelets
+    /// that leave now. `handed` and `moved` are the same for [`Group::to_pe`].
     routed: usize,
     sent: usize,
     handed: usize,
     moved: usize,
-    /// The depth of a queue, and one less.
+    /// Depth of a queue, and the depth minus one, as [`count_slices`].
     depth: ([u32; 4], [u32; 4]),
 }
 
 impl Cycle {
     pub fn new(at: u32, ramp_latency: u32, queue_depth: u32) -> Self {
         let slot = |ahead: u32, slots: u32| ((at + ahead) % slots) as usize;
-        // Only as many words as wavelets can be under way, so that fewer are read.
+        // Only as many words as there are cycles on the ramp, so that fewer words are read.
         let (up, down) = (ramp_latency + 2, ramp_latency + 1);
         debug_assert!(up <= AHEAD, "`is_plain` checks the latency");
         Self {
@@ -46,12 +47,12 @@ impl Cycle {
     }
 }
 
-/// Moves of a cycle in each lane that count for the stalls.
+/// Numbers of moves in a cycle, for each lane, from which stalls are computed.
 #[derive(Clone, Default)]
 pub struct Moves {
-    /// Wavelets that left a queue minus those that entered one of another router.
+    /// Number of wavelets that left a queue minus the number that entered a queue of another router.
     pub left: Lanes,
-    /// Wavelets that PEs sent.
+    /// Number of wavelets that PEs sent.
     pub sent: Lanes,
 }
 
@@ -72,7 +73,7 @@ impl Moves {
     /// Returns the contribution of these moves to the stalls, modulo 2^64.
     pub fn stalls(&self, cycle: &Cycle, ramp_latency: u32) -> u64 {
         let sum = |of: &Lanes| of.iter().fold(0u32, |sum, &n| sum.wrapping_add(n));
-        // The number may be negative: more wavelets may have entered than left.
+        // This number may be negative: more wavelets may have entered than left.
         let left = i64::from(sum(&self.left).cast_signed()).cast_unsigned();
         let sent = u64::from(sum(&self.sent));
         left.wrapping_mul(u64::from(cycle.at)).wrapping_sub(sent * u64::from(cycle.at + 1 + ramp_latency))
@@ -81,8 +82,8 @@ impl Moves {
 
 #[expect(clippy::needless_range_loop, reason = "a lane has the same number in many arrays")]
 impl Group {
-    /// Moves wavelets through the routers, at most one over each outgoing link. Returns the bits of all arrivals and
-    /// departures, and the colors that left the ramps to the routers.
+    /// Moves wavelets through the routers, at most one over each outgoing link. Returns the union of the bits of all
+    /// arrivals and departures, and the colors that left the ramps to the routers.
     #[inline(always)]
     pub fn move_wavelets(
         &mut self,
@@ -95,7 +96,7 @@ impl Group {
         for n in 0..LANES {
             came[n] |= view.arrive[0][n] | view.arrive[1][n] | view.arrive[2][n] | view.arrive[3][n];
             for port in 0..RAMP {
-                // A wavelet that was sent there in the last cycle has taken the last place.
+                // If the queue had one free slot, a wavelet that this router sent there in the last cycle filled it.
                 full[n] |= self.rows_to[port][n] & (view.full[port][n] | view.nearly[port][n] & view.left[port][n]);
             }
         }
@@ -116,7 +117,7 @@ impl Group {
         for n in 0..LANES {
             sub(&mut self.waiting, n, moved[n]);
             face.show(&self.waiting, n, cycle.depth);
-            // The color that went first goes last next time.
+            // The color that went first is tried last next time.
             let turn = self.router_turn[n];
             let later = self.present[n] & (turn << 1).wrapping_neg();
             let next = first_of(if later == 0 { self.present[n] } else { later });
@@ -133,7 +134,7 @@ impl Group {
         (any, freed)
     }
 
-    /// Chooses for each link the first color in turn; each color goes to one link.
+    /// Chooses for each link the first color in turn; here each color goes to one link only.
     #[inline(always)]
     fn move_to_one(&self, movable: &Lanes, moved: &mut Lanes, face: &mut Face, moves: &mut Moves) {
         for port in 0..=RAMP {
@@ -149,7 +150,7 @@ impl Group {
         }
     }
 
-    /// Chooses colors one after the other, each with all links to which it goes.
+    /// Chooses one color after another, each with all links that the color goes to.
     #[inline(never)]
     fn move_to_several(&self, mut movable: Lanes, moved: &mut Lanes, face: &mut Face, moves: &mut Moves) {
         face.out = [NO_BITS; RAMP + 1];
@@ -174,7 +175,7 @@ impl Group {
         }
     }
 
-    /// Returns, as its bit, the thread of each PE that can do a step and comes first in turn.
+    /// Returns, for each PE, the bit of the first thread in turn that can do a step.
     #[inline(always)]
     fn choose(&self, slots: &[Slot], cycle: &Cycle) -> Lanes {
         let (mut lacks, mut no_room) = (NO_BITS, NO_BITS);
@@ -188,7 +189,7 @@ impl Group {
             if self.paced >> k & 1 == 1 {
                 for n in 0..LANES {
                     let has_all = slot.takes[n] & lacks[n] | slot.sends[n] & no_room[n] == 0;
-                    // Cycles are below `NEVER`, and signed numbers are quicker to compare.
+                    // Cycles are below `NEVER`; signed comparisons are faster.
                     let is_time = slot.earliest[n].cast_signed() <= cycle.at.cast_signed();
                     able[n] |= u32::from(has_all & is_time) << k;
                 }
@@ -206,8 +207,8 @@ impl Group {
         chosen
     }
 
-    /// Does the steps of the chosen threads; `any` is the union of their bits. Returns the lanes in which a thread's
-    /// state must be looked up.
+    /// Does one step of each chosen thread; `any` is the union of the threads' bits. Returns the lanes in which a
+    /// thread's state must be looked up.
     #[inline(always)]
     fn do_steps(
         &mut self,
@@ -244,10 +245,10 @@ impl Group {
         }
         for n in 0..LANES {
             sub(&mut self.inbox, n, took[n]);
-            // The router was visited before, so it sees the room in the next cycle.
+            // The router was visited earlier in this cycle, so it sees the room in the next cycle.
             add(&mut self.inbox_room, n, took[n]);
             sub(&mut self.ramp_room, n, sent[n]);
-            // The PE also sees it in the next cycle.
+            // The PE also sees this room in the next cycle.
             add(&mut self.ramp_room, n, freed[n]);
             let turn = chosen[n] << 1 & self.threads[n];
             let next = turn | u32::from(turn == 0);
@@ -261,7 +262,7 @@ impl Group {
     }
 }
 
-/// Returns the places of the bits of a word.
+/// Returns the positions of the bits of a word.
 #[inline(always)]
 fn bits_of(mut word: u32) -> impl Iterator<Item = u32> {
     std::iter::from_fn(move || {
@@ -281,7 +282,7 @@ fn any_of(lanes: &Lanes) -> u32 {
     lanes.iter().fold(0, |any, bits| any | bits)
 }
 
-/// Returns the first bit from a place on, or else the lowest one; `from` has all bits from that place on.
+/// Returns the first bit of `bits` in `from`, which has all bits from a position on; else the lowest bit of `bits`.
 #[inline(always)]
 fn first_in_turn(bits: u32, from: u32) -> u32 {
     let later = bits & from;
@@ -316,13 +317,13 @@ impl Packed {
             self.look_up(m, index, &chosen, &over, cycle);
         }
         let group = &mut self.groups[index];
-        // A thread that waits for its time continues by itself.
+        // A thread that waits for a time continues without an event.
         let is_quiet = any == 0 && group.paced == 0 && (0..LANES).all(|lane| nonzero(&group.waiting, lane) == 0);
         group.quiet = if is_quiet { group.quiet + 1 } else { 0 };
         any != 0
     }
 
-    /// Looks up the state of threads that have done all foreseen steps.
+    /// Looks up the state of threads that have done all foreseen steps, and foresees further steps.
     #[cold]
     fn look_up(&mut self, m: &mut Machine<'_>, index: usize, chosen: &Lanes, over: &Lanes, cycle: &Cycle) {
         let first_pe = self.groups[index].first_pe;
@@ -341,7 +342,7 @@ impl Packed {
         }
     }
 
-    /// Lets threads of a PE continue that have waited for an operation.
+    /// Continues threads of a PE that waited for an operation of another thread.
     fn end_waits(&mut self, m: &Machine<'_>, pe: u32, index: usize, lane: usize) {
         let threads = m.pe_threads[pe as usize] as usize..m.pe_threads[pe as usize + 1] as usize;
         for (local, thread) in (0..).zip(threads).filter(|t| m.threads[t.1].has_to_wait()) {
@@ -349,7 +350,7 @@ impl Packed {
         }
     }
 
-    /// Computes the next steps of a thread, the PE's thread `local`.
+    /// Computes the next steps of `thread`, which has index `local` in its PE.
     pub fn foresee(&mut self, m: &Machine<'_>, thread: usize, local: u32, index: usize, lane: usize) {
         let (t, group, bit_of) = (&m.threads[thread], &mut self.groups[index], &self.bit_of);
         let slots = &mut self.slots[group.first_slot as usize..(group.first_slot + group.slots) as usize];
@@ -374,7 +375,7 @@ impl Packed {
         note(&mut group.paced, m.program.op(t.op()).pace > 1);
     }
 
-    /// Returns whether time alone lets a PE continue after `at`, when nothing has happened for a while.
+    /// Returns whether some PE continues after cycle `at` by the passage of time alone, when nothing else happens.
     pub fn will_wake(&self, m: &Machine<'_>, at: u32) -> bool {
         let paused = |&earliest: &u32| earliest != NEVER && earliest > at;
         self.slots.iter().any(|slot| slot.earliest.iter().any(paused))
@@ -382,7 +383,7 @@ impl Packed {
     }
 }
 
-/// A step of an operation, as in [`Slot`].
+/// Colors that a step of an operation takes and sends, and its pace, as in [`Slot`].
 struct Step {
     takes: u32,
     sends: u32,
@@ -398,14 +399,15 @@ fn step(m: &Machine<'_>, t: &Thread, bit_of: &[u8], step: u8) -> Step {
     Step { takes: mask(&sources[t.takes_in(step)]), sends, pace: t.pace_after(step) }
 }
 
-/// Returns the first cycle in which the next step of a thread may be done, as far as is known.
+/// Returns the first cycle in which the next step of a thread may be done; [`NEVER`] if the thread has ended or must
+/// wait for an operation.
 fn earliest(m: &Machine<'_>, thread: usize) -> u32 {
     let t = &m.threads[thread];
     let must_wait = || t.has_to_wait() && m.program.waits(t.op()).any(|w| m.op_span[w] == UNDONE);
     if t.is_done() || must_wait() { NEVER } else { t.may_step_from() }
 }
 
-/// Drops the steps of PEs that idle in this cycle.
+/// Removes the steps of PEs that idle in this cycle.
 #[cold]
 fn keep_quiet(m: &Machine<'_>, first_pe: u32, chosen: &mut Lanes, cycle: u32) {
     for (pe, chosen) in (first_pe..).zip(chosen).filter(|(_, chosen)| **chosen != 0) {

@@ -1,5 +1,5 @@
-//! Returning credits: events while some link is stalled for want of them; otherwise they are counted when the counts
-//! that they change are read.
+//! Returning credits. While a link waits for credits, each return is an event; otherwise returns are only counted, when
+//! a credit count is read.
 
 use super::{super::packets::LAST, CREDIT, Events, Lane, NEVER, Place, key};
 
@@ -11,7 +11,7 @@ pub(super) struct Credit {
 }
 
 impl Events {
-    /// Adds the return of a credit, for the place of a packet that a link brought on a virtual channel.
+    /// Adds the return of a credit: the buffer place of a packet that arrived over `link` on channel `vc` becomes free.
     #[inline]
     pub fn credit(&mut self, now: u64, delay: u64, link: u32, vc: u8, vcs: u8) {
         let time = now + delay;
@@ -40,7 +40,7 @@ impl Events {
         at
     }
 
-    /// Takes a credit that returned before the event that was taken last. The order of credits does not matter.
+    /// Takes a credit that returned before the latest event. The order of credits does not matter.
     #[inline]
     pub fn take_credit(&mut self, lane: usize) -> Option<(u32, u8)> {
         let popped = self.popped;
@@ -59,7 +59,7 @@ impl Events {
         self.strict
     }
 
-    /// Makes credits events, or not. Credits before the last event must have been taken.
+    /// Makes credit returns events, or stops this. Returns before the latest event must have been taken.
     #[cold]
     pub fn set_strict(&mut self, strict: bool) {
         self.strict = strict;

@@ -1,4 +1,4 @@
-//! Events from other regions, with the stamps that a run on one thread would have given them.
+//! Events from other regions, with the stamps that a run on one thread would give them.
 
 use unisono_base::narrow;
 
@@ -6,10 +6,10 @@ use super::{
     super::packet::Packet, Arrival, CREDIT, Event, Events, LATE, Lane, Late, NEVER, OTHERS, Place, credits::Credit, key,
 };
 
-/// The most lanes of events from other regions.
+/// Greatest number of lanes for events from other regions.
 const MOST_INCOMING: usize = 8;
 
-/// The lane of the arrivals, or of the credits, of one region and delay.
+/// A lane of arrivals or credits that one region sent with one delay.
 pub(super) struct Incoming {
     region: usize,
     delay: u64,
@@ -17,7 +17,7 @@ pub(super) struct Incoming {
 }
 
 impl Events {
-    /// Replaces each stamp above `base` by `stamp` of it, which keeps their order; then the number of stamps is `made`.
+    /// Replaces each stamp above `base` by `stamp(old)`, which keeps their order; `made` becomes the number of stamps.
     pub fn restamp(&mut self, base: u64, made: u64, stamp: impl Fn(u64) -> u64) {
         for lane in &mut self.arrivals {
             let last = lane.events.iter_mut().rev().take_while(|event| event.stamp > base);
@@ -46,7 +46,7 @@ impl Events {
         self.made = made;
     }
 
-    /// Adds an arrival that `region` has sent `delay` before it happens.
+    /// Adds an arrival at `time`, which `region` sent `delay` earlier.
     pub fn bring_arrival(&mut self, region: usize, delay: u64, time: u64, stamp: u64, link: u32, packet: Packet) {
         let arrival = Arrival { time, stamp, link, packet };
         let known = self.incoming.iter().find_map(|lane| match lane.place {
@@ -72,7 +72,7 @@ impl Events {
         }
     }
 
-    /// Adds a credit that `region` has sent `delay` before it returns.
+    /// Adds the return of a credit at `time`, which `region` sent `delay` earlier.
     pub fn bring_credit(&mut self, region: usize, delay: u64, time: u64, stamp: u64, channel: u32, vcs: u8) {
         let known = self.incoming.iter().find_map(|lane| match lane.place {
             Place::Credits(at) if (lane.region, lane.delay) == (region, delay) => Some(at),
@@ -81,7 +81,7 @@ impl Events {
         let at = known.or_else(|| {
             let at = self.credits.len();
             (self.incoming.len() < MOST_INCOMING).then(|| {
-                // No own event of this region has this delay.
+                // No event of this region itself has this delay.
                 self.credits.push(Lane::new(u64::MAX, self.places.len()));
                 self.add_incoming(region, delay, Place::Credits(at));
                 at

@@ -1,25 +1,25 @@
-//! An alltoall by flows: every accelerator sends a block to every other, message k of accelerator r to (r + k) mod N.
+//! An alltoall by flows: message k of each accelerator r is a block for accelerator (r + k) mod N.
 //!
 //! **Order.** Accelerators send their messages in the order of k, so all of them load the links to the same neighbors
-//! at the same time, and a link idles until it is the turn of its messages. The shifts k are cut into windows of
-//! consecutive ones, and the load of each window on each link is added up over all pairs. Buffers are unbounded, so an
-//! accelerator sends a window as fast as its own links allow, and from the time of a window on a link works without
-//! pause on messages of this window and later ones. The link ends at the maximum, over windows w, of
-//! begin(w) + load(w) + load(w + 1) + ... (Lindley, "The theory of queues with a single server", 1952).
+//! at the same time, and a link idles before its first messages are sent. The shifts k are cut into windows of
+//! consecutive shifts, and the load of each window on each link is summed over all pairs. Buffers are unbounded, so an
+//! accelerator sends a window as fast as its own links allow. From the begin of a window, a link works without pause on
+//! messages of this and later windows. The link ends at the maximum, over windows w, of begin(w) + load(w) + load(w +
+//! 1) + ... (Lindley, "The theory of queues with a single server", 1952).
 //!
-//! **Whole messages.** If only accelerators pass on messages of others, these get out of step. If messages are few
-//! enough, they are simulated one by one (`whole.rs`), and only links of such networks are added up here. The rest of
-//! this text is about other networks.
+//! **Whole messages.** If accelerators forward messages of others and no switch does, accelerators get out of step. If
+//! there are few enough messages, they are simulated one by one (`whole.rs`), and only the busiest link is computed
+//! here. The rest of this text is about all other cases.
 //!
-//! **Own links.** On a grid an accelerator's links also carry messages that it passes on. The queues of a link take
-//! turns, so its own messages get at least their turn. The time of a window is the smaller of two: the load of its own
-//! messages and of those that wait for the link already, or the load of its own messages times the turns of a round.
-//! The next window waits for the slowest of its links, because few messages are under way at a time; a window has no
-//! fewer shifts than an accelerator has sending machines.
+//! **Own links.** On a grid an accelerator's links also carry messages that it forwards. The queues of a link take
+//! turns, so the accelerator's own messages get at least their turn. The time of a window is the smaller of two: the
+//! load of its own messages plus the load that already waits for the link, or the load of its own messages times the
+//! number of turns in a round. The next window waits for the slowest of its links, because few messages are sent at a
+//! time; a window has at least as many shifts as an accelerator has sending machines.
 //!
-//! **Choice.** If a routing has several hops, packets take the link with the fewest packets before it. Flows are first
-//! split evenly, and then by weights that fall with the load of a link, so that links with a choice between them are
-//! evenly loaded, as long as that helps the busiest link.
+//! **Choice.** If a routing offers several hops, packets take the link with the fewest packets ahead of them. Flows are
+//! first split evenly, and then by weights that decrease with the load of a link, so that alternative links become
+//! evenly loaded, as long as this reduces the load of the busiest link.
 
 use rustc_hash::FxHashMap;
 use unisono_base::{
@@ -32,28 +32,28 @@ use unisono_machine::network::{Header, Hop};
 use super::{Fluid, STEPS, bandwidths, ends_ps, link_shares::LinkShares, table_bytes, whole};
 use crate::network::Interconnect;
 
-/// The most destinations whose own times are computed; all of a small network.
+/// Greatest number of accelerators whose finish times are computed one by one; a larger network is sampled.
 const MOST_TIMED: u32 = 1024;
-/// Windows of shifts; fewer for networks with more than [`MOST_TIMED`] accelerators.
+/// Number of windows of shifts; [`FEW_WINDOWS`] for networks with more than [`MOST_TIMED`] accelerators.
 const WINDOWS: u32 = 64;
 const FEW_WINDOWS: u32 = 32;
-/// Times that flows are split again by the load of links.
+/// Number of times that flows are split again by the load of links; [`FEW_SPLITS`] for such large networks.
 const SPLITS: u32 = 6;
 const FEW_SPLITS: u32 = 2;
-/// Accelerators whose own links are sampled, and random paths from each of them and to each.
+/// Number of sampled accelerators whose own links are examined; [`WALKS`] is the number of random paths from each.
 const MOST_SAMPLED: u32 = 256;
 const WALKS: u32 = 64;
-/// The interface of an accelerator among the inputs of its links.
+/// Stands for an accelerator's own interface among the inputs of its links.
 const OWN: u32 = u32::MAX;
 
-/// Returns the times of an alltoall in which every accelerator sends `bytes` to every other.
+/// Returns the times of an alltoall in which every accelerator sends `bytes` to every other one.
 ///
 /// # Errors
-/// The loads are over a limit.
+/// Returns an error if the computation of the loads exceeds a limit.
 pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     let all = net.plane.accelerators();
     let is_small = all <= MOST_TIMED;
-    // An accelerator sends as many messages at a time as it has machines.
+    // An accelerator sends as many messages at a time as it has sending machines.
     let fewest = all.saturating_sub(1).div_ceil(net.send_machines.max(1));
     let windows = if is_small { WINDOWS } else { FEW_WINDOWS }.min(fewest).max(1);
     let splits = if is_small { SPLITS } else { FEW_SPLITS };
@@ -73,7 +73,7 @@ pub fn alltoall(net: &Interconnect, bytes: u64) -> Result<Fluid, OverLimit> {
     }
     let begins = begins(net, &link_shares, &loads, &bandwidths);
     let ends: Vec<f64> = (0..bandwidths.len()).map(|link| loads.end(link, &begins)).collect();
-    // A message takes the time 1 on a link of the machine's own bandwidth.
+    // Unit of time here: a message over a link of the machine's own bandwidth.
     let message_ps = of_plane * net.timing.links[0].ps_per_byte;
     let ps = |end: f64| if end > 0.0 { end * message_ps + ends_ps(net, latency) } else { 0.0 };
     let every = all.div_ceil(MOST_TIMED).max(1) as usize;
@@ -100,11 +100,11 @@ fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit>
     let tables = table_bytes(net) + 8 * u128::from(windows) * net.plane.links().len() as u128;
     limits::admit(WHAT, tables, STEPS * passes * all * all)?;
     if accelerators > 1 {
-        // One destination stands for all.
+        // One destination is representative of all.
         let ways = net.routing.choices(accelerators - 1, 0).len() as u128;
         let (mut shares, mut link_shares) = (0, LinkShares::new(net));
         link_shares.add(0, 1..accelerators, |_, _| shares += 1);
-        // One window stands for all.
+        // One window is representative of all.
         let mut of_window = 0;
         link_shares
             .add(0, (0..accelerators.div_ceil(windows)).map(|k| 1 + k % (accelerators - 1)), |_, _| of_window += 1);
@@ -114,8 +114,8 @@ fn admit(net: &Interconnect, windows: u32, splits: u32) -> Result<(), OverLimit>
     Ok(())
 }
 
-/// Sets weights that load links with a choice between them evenly, those of the split whose busiest link has the least
-/// load. Returns the latency of the longest path.
+/// Sets the weights that load alternative links most evenly: those of the split with the least load on the busiest
+/// link. Returns the latency of the longest path in picoseconds.
 fn weigh(net: &Interconnect, link_shares: &mut LinkShares, bandwidths: &[f64], splits: u32) -> u64 {
     let all = net.plane.accelerators();
     let (mut latency, mut least, mut best) = (0, f64::INFINITY, Vec::new());
@@ -126,7 +126,7 @@ fn weigh(net: &Interconnect, link_shares: &mut LinkShares, bandwidths: &[f64], s
         }
         busy.iter_mut().zip(bandwidths).for_each(|(load, bandwidth)| *load /= bandwidth);
         let most = busy.iter().copied().fold(0.0, f64::max);
-        // A difference within rounding errors is no improvement.
+        // A difference within rounding errors is not an improvement.
         if most < least * (1.0 - 1e-9) {
             least = most;
             best.clone_from(&link_shares.weights);
@@ -140,9 +140,9 @@ fn weigh(net: &Interconnect, link_shares: &mut LinkShares, bandwidths: &[f64], s
     latency
 }
 
-/// The time for which each window occupies each link, in messages over a link of the machine's own bandwidth.
+/// Time that each window occupies each link, in messages over a link of the machine's own bandwidth.
 struct Loads {
-    /// The first shift of each window, and the end of the last.
+    /// First shift of each window, and the end of the last window.
     first: Vec<u32>,
     of_window: Vec<Vec<f64>>,
 }
@@ -165,12 +165,12 @@ impl Loads {
         Self { first, of_window }
     }
 
-    /// Returns the time of all windows on a link.
+    /// Returns the time that all windows together occupy a link.
     fn of(&self, link: usize) -> f64 {
         self.of_window.iter().map(|loads| loads[link]).sum()
     }
 
-    /// Returns the time at which a link ends, for these begins of windows.
+    /// Returns the time at which a link ends, given the begin of each window.
     fn end(&self, link: usize, begins: &[f64]) -> f64 {
         let (mut end, mut later): (f64, f64) = (0.0, 0.0);
         for (loads, begin) in self.of_window.iter().zip(begins).rev() {
@@ -183,13 +183,13 @@ impl Loads {
     }
 }
 
-/// Returns the mean begin of each window on the slower half of a sample of accelerators.
+/// Returns the mean begin of each window, over the slower half of a sample of accelerators.
 fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidths: &[f64]) -> Vec<f64> {
     let all = net.plane.accelerators();
     let sampled: Vec<u32> = (0..all).step_by(all.div_ceil(MOST_SAMPLED).max(1) as usize).collect();
     let turns = turns(net, &sampled);
     let mut own: FxHashMap<u32, f64> = FxHashMap::default();
-    // The load that waits for each link of a sampled accelerator at the begin of a window.
+    // Load that waits for each link of the sampled accelerators at the begin of a window.
     let mut queued: FxHashMap<u32, f64> = FxHashMap::default();
     let (mut hops, mut taken, mut begin) = (Vec::new(), Vec::new(), 0.0);
     let mut begins = Vec::with_capacity(loads.of_window.len());
@@ -223,7 +223,7 @@ fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidth
             }
             taken.push(slowest);
         }
-        // Links wait for the slower half.
+        // Only the slower half counts, because links wait for it.
         taken.sort_unstable_by(|a: &f64, b| b.total_cmp(a));
         let half = &taken[..taken.len().div_ceil(2)];
         begin += half.iter().sum::<f64>() / half.len() as f64;
@@ -231,11 +231,12 @@ fn begins(net: &Interconnect, link_shares: &LinkShares, loads: &Loads, bandwidth
     begins
 }
 
-/// Returns, for the links of accelerators, the turns of a round until a message of their own has its turn: virtual
-/// channels take turns, and so do the inputs of one. Random paths show which of them are in use.
+/// Returns, for the links of sampled accelerators, the number of turns in a round until a message of the accelerator's
+/// own is next: virtual channels take turns, and so do the inputs of a channel. Random paths show which of them are in
+/// use.
 fn turns(net: &Interconnect, sampled: &[u32]) -> FxHashMap<u32, f64> {
     let all = net.plane.accelerators();
-    // The inputs of the first virtual channel of each link, and a mask of all its virtual channels.
+    // Inputs of the first virtual channel of each link, and a mask of all its virtual channels.
     let mut met: FxHashMap<u32, (Vec<u32>, u64)> = FxHashMap::default();
     let mut hops = Vec::new();
     for walk in 0..u64::from(WALKS) * u64::from(all) {

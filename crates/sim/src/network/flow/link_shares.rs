@@ -1,16 +1,16 @@
-//! The loads that flows to one accelerator put on each link, if they are split at every node by the weights of the
-//! links ahead.
+//! The load that flows to one accelerator put on each link, if every node splits them by the weights of the links to
+//! the next nodes.
 
 use unisono_base::{interrupt::poll, narrow};
 use unisono_machine::network::{Header, Hop};
 
 use crate::network::Interconnect;
 
-/// A node and the virtual channel on which flows arrive there.
+/// A node with the virtual channel on which flows arrive there.
 struct State {
     node: u32,
     vc: u8,
-    /// Number of hops that enter this state and whose shares have not been added yet.
+    /// Number of hops into this state whose shares have not been added yet.
     pending: u32,
     share: f64,
     /// Latency of the longest path from a source.
@@ -19,23 +19,23 @@ struct State {
     edges: u32,
 }
 
-/// The state behind a hop to the destination.
+/// Stands for the state after a hop to the destination.
 const END: u32 = u32::MAX;
 
 pub(super) struct LinkShares<'a> {
     net: &'a Interconnect,
     vcs: usize,
-    /// Weights of the links; flows are split evenly at first.
+    /// Weights of the links; equal at first, so that flows are split evenly.
     pub weights: Vec<f64>,
-    /// Number and round of the state of each node and virtual channel.
+    /// For each node and virtual channel, the index of its state and the round in which this index is valid.
     known: Vec<(u32, u32)>,
     round: u32,
     states: Vec<State>,
-    /// Links, and the states behind them.
+    /// Links, each with the state that it leads to.
     edges: Vec<(u32, u32)>,
     /// States whose share is complete.
     ready: Vec<u32>,
-    /// For each source and each choice of a way: the choice, the source, and the share of its flow that takes it.
+    /// For each source and each choice of a route: the choice, the source, and the fraction of its flow that takes it.
     /// Sorted by choice.
     sources: Vec<(u32, u32, f64)>,
     hops: Vec<Hop>,
@@ -50,7 +50,7 @@ impl<'a> LinkShares<'a> {
         Self { net, vcs, weights, known, round: 0, states, edges, ready, sources, hops }
     }
 
-    /// Follows a flow of 1 from each source; returns the latency of the longest path.
+    /// Follows a flow of 1 from each source, and reports loads to `load`; returns the longest path's picoseconds.
     pub fn add(&mut self, to: u32, from: impl Iterator<Item = u32>, mut load: impl FnMut(u32, f64)) -> u64 {
         let mut sources = std::mem::take(&mut self.sources);
         sources.clear();
@@ -68,7 +68,7 @@ impl<'a> LinkShares<'a> {
         longest.unwrap_or(0)
     }
 
-    /// Follows the flows of sources with the same choice, whose packets differ only in their place.
+    /// Follows the flows of sources with the same choice, whose packets differ only in their positions.
     fn follow(&mut self, to: u32, sources: &[(u32, u32, f64)], load: &mut impl FnMut(u32, f64)) -> u64 {
         self.round += 1;
         self.states.clear();
@@ -106,7 +106,7 @@ impl<'a> LinkShares<'a> {
         longest
     }
 
-    /// Lists the hops of all states, which adds further states.
+    /// Lists the hops of all states; hops to new states add these states.
     fn discover(&mut self, header: Header) {
         let mut at = 0;
         while at < self.states.len() {

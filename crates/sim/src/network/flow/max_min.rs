@@ -1,24 +1,25 @@
 //! Max-min fair rates of flows over links, by progressive filling.
 //!
-//! All rates rise together until a link is full; the flows over it keep their rate, and the others continue to rise
-//! (Bertsekas, Gallager, "Data networks", section 6.5.2). A flow of rate r puts its share times r on each of its links.
+//! All rates rise together until a link is full; the flows over this link keep their rate, and the other rates continue
+//! to rise (Bertsekas, Gallager, "Data networks", section 6.5.2). A flow with rate r loads each of its links with r
+//! times its share on that link.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use unisono_base::{interrupt::poll, narrow};
 
-/// Flows and their shares on links.
+/// Flows with their shares on links.
 pub struct Flows {
-    /// The bandwidth of each link.
+    /// Bandwidth of each link.
     bandwidths: Vec<f64>,
-    /// The flows over each link.
+    /// Flows over each link.
     over: Vec<Vec<u32>>,
-    /// The start of the shares of each flow, and the end of the last.
+    /// Start of the shares of each flow, and the end of the last flow's.
     first: Vec<usize>,
     shares: Vec<(u32, f64)>,
 }
 
-/// A weight below this is zero except for rounding errors.
+/// A weight below this is a rounding error of zero.
 const NOTHING: f64 = 1e-9;
 
 impl Flows {
@@ -26,7 +27,7 @@ impl Flows {
         Self { over: vec![Vec::new(); bandwidths.len()], bandwidths, first: vec![0], shares: Vec::new() }
     }
 
-    /// Adds a flow; a link may occur several times.
+    /// Adds a flow with its `(link, share)` pairs; a link may occur several times.
     pub fn push(&mut self, shares: &[(u32, f64)]) {
         let flow = narrow::<u32>(self.first.len()) - 1;
         shares.iter().for_each(|&(link, _)| self.over[link as usize].push(flow));
@@ -45,7 +46,7 @@ impl Flows {
         loads.into_iter()
     }
 
-    /// Returns the rate of each active flow; 0 for the others, infinite for flows without a link.
+    /// Returns the rate of each active flow; 0 for inactive flows, infinite for flows without a link.
     pub fn rates(&self, is_active: impl Fn(usize) -> bool) -> Vec<f64> {
         let count = self.first.len() - 1;
         let mut rates: Vec<f64> = (0..count).map(|flow| if is_active(flow) { f64::INFINITY } else { 0.0 }).collect();
@@ -67,7 +68,7 @@ impl Flows {
             if weight[link] <= NOTHING {
                 continue;
             }
-            // Levels only rise, so the level of a link in the heap may be too low, but never too high.
+            // Levels never decrease, so the level of a link in the heap may be too low, but not too high.
             let now = level(left[link], weight[link]);
             if now != bits {
                 heap.push(Reverse((now, link)));

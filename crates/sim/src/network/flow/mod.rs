@@ -1,12 +1,12 @@
-//! Traffic as flows that share links, for networks that are too large for packets, and for comparison.
+//! Models traffic as flows that share links, for networks that are too large for packets, and for comparison.
 //!
-//! A message is a flow. It is split over the hops of its routing at each node, and evenly over the choices of its
-//! source (ECMP). Buffers are unbounded and packets have no length. The latencies of the longest path and the overheads
-//! of both hosts are added to the time of the bytes.
+//! A message is a flow. It is split over the hops that the routing offers at each node, and evenly over the choices of
+//! its source (ECMP). Buffers are unbounded and packets have no length. The latency of the longest path and the
+//! overheads of both hosts are added to the transfer time.
 //!
 //! * [`alltoall`]: messages in the order in which they are posted.
 //! * [`permutation`]: all flows at once. Hops share a flow evenly, links are shared max-min fairly, and rates are found
-//!   by progressive filling, again whenever flows have ended.
+//!   by progressive filling, which is repeated whenever flows have ended.
 
 mod alltoall;
 mod link_shares;
@@ -26,36 +26,36 @@ use unisono_base::{
 
 use super::Interconnect;
 
-/// Flows that would end within this multiple of a step end in it, each at its own time.
+/// Flows whose remaining time is at most this factor times the shortest one end in the same step, each at its own time.
 const TOGETHER: f64 = 1.25;
 
 /// Times at which accelerators have received their messages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Fluid {
     pub makespan_ps: f64,
-    /// Finish times of each accelerator, or of an even sample of them.
+    /// Finish time of each accelerator, or of an evenly spaced sample of them.
     pub finish_ps: Vec<f64>,
     /// Bytes over the busiest link of one plane.
     pub busiest_bytes: f64,
 }
 
-/// Steps of a source and of a share on a link.
+/// Steps to follow a source, or a share on a link.
 const STEPS: u128 = 8;
-/// Rounds of rates of a permutation, about.
+/// Approximate number of times that rates of a permutation are computed.
 const ROUNDS: u128 = 40;
-/// Flows of a permutation that are followed for an estimate.
+/// Number of a permutation's flows followed for an estimate.
 const SAMPLED: usize = 64;
 
-/// Returns the bytes of the tables for following flows, and of loads.
+/// Returns the bytes of the tables of states and loads.
 fn table_bytes(net: &Interconnect) -> u128 {
     let states = u128::from(net.plane.nodes()) * u128::from(net.routing.virtual_channels().max(1));
     64 * states + 8 * net.plane.links().len() as u128
 }
 
-/// Returns the times of a permutation: accelerator k sends `bytes` to accelerator `to[k]`, each to another.
+/// Returns the times of a permutation: accelerator k sends `bytes` to accelerator `to[k]`; all `to[k]` differ.
 ///
 /// # Errors
-/// The flows are over a limit.
+/// Returns an error if the flows exceed a limit.
 pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, OverLimit> {
     const WHAT: &str = "a permutation by flows";
     limits::admit(WHAT, table_bytes(net), 0)?;
@@ -66,7 +66,7 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
             sampled += 1;
         }
         let shares = shares * to.len() as u128 / sampled.max(1);
-        // A share is stored with its flow, whose table grows by doubling, and the index of the flow with its link.
+        // A share is stored with its flow, whose table grows by doubling, and the flow's index with the link.
         let bytes = table_bytes(net) + 48 * shares + 64 * (to.len() + net.plane.links().len()) as u128;
         limits::admit(WHAT, bytes, STEPS * (ROUNDS + 4) * shares)?;
     }
@@ -86,8 +86,8 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     }
     let bytes = bytes.div_ceil(u64::from(net.planes)) as f64;
     let all_ps = bytes * net.timing.links[0].ps_per_byte;
-    // Remaining shares of each flow, and times in units of `all_ps`, which is the time on a link of the machine's own
-    // bandwidth.
+    // Remaining fraction of each flow. Times are in units of `all_ps`: the time of a whole flow on a link of the
+    // machine's own bandwidth.
     let mut left: Vec<f64> = to.iter().zip(0..).map(|(&to, from)| if to == from { 0.0 } else { 1.0 }).collect();
     let mut ended = vec![0.0; to.len()];
     let mut now = 0.0;
@@ -118,8 +118,8 @@ pub fn permutation(net: &Interconnect, to: &[u32], bytes: u64) -> Result<Fluid, 
     Ok(Fluid { makespan_ps: finish_ps.iter().copied().fold(0.0, f64::max), finish_ps, busiest_bytes })
 }
 
-/// Returns the links of each message `(from, to)` between two accelerators with their shares of it, if every node
-/// splits it evenly over the hops that the routing allows.
+/// Returns, for each message `(from, to)` between two accelerators, its links with the fraction of the message on each,
+/// if every node splits it evenly over the hops that the routing offers.
 pub fn routes(net: &Interconnect, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, f64)>> {
     let mut link_shares = LinkShares::new(net);
     let mut found = Vec::with_capacity(pairs.len());
@@ -133,7 +133,7 @@ pub fn routes(net: &Interconnect, pairs: &[(u32, u32)]) -> Vec<Vec<(u32, f64)>> 
     found
 }
 
-/// Returns the bandwidths of all links relative to the machine's own.
+/// Returns the ratio of each link's bandwidth to the machine's own link bandwidth.
 fn bandwidths(net: &Interconnect) -> Vec<f64> {
     let own = net.timing.links[0].ps_per_byte;
     net.plane.links().iter().map(|&link| own / net.timing.of(link).ps_per_byte).collect()

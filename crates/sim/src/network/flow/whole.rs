@@ -1,9 +1,9 @@
-//! An alltoall whose messages move whole: the simulation of packets, each of which is a message.
+//! An alltoall simulated by packets, with one packet for each message.
 //!
-//! If accelerators pass on the messages of others, as on a mesh or a torus, those in the middle pass on more than those
-//! at the edge and fall behind with messages of their own. Each accelerator then has its own order in time, which
-//! windows for all of them do not have. A packet's head continues before its tail arrives, so a message of one packet
-//! takes as long as one of many.
+//! If accelerators forward the messages of others, as on a mesh or a torus, accelerators in the middle forward more
+//! than those at the edge and fall behind with their own messages. Each accelerator then sends at its own pace, which
+//! windows common to all accelerators cannot represent. A packet's head continues before its tail arrives, so a message
+//! takes as long in one packet as in many.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use unisono_lower::tasks::pattern;
 
 use crate::network::{Interconnect, Options, Run, Timing, TrafficEstimate, run};
 
-/// The most hops of messages that are simulated, about ten seconds of one core.
+/// Greatest number of packet-hops simulated, about ten seconds on one core.
 const MOST_HOPS: f64 = 33_554_432.0;
 
-/// Simulates the messages one by one; `None` if all are under way at once, if the network has switches, or if they are
-/// too many.
+/// Simulates the messages one by one. Returns `None` if every accelerator sends all of its messages at the same time,
+/// if the network has switches, or for too many messages.
 pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     let all = net.plane.accelerators();
     let others = all.saturating_sub(1);
@@ -37,6 +37,6 @@ pub(super) fn alltoall(net: &Interconnect, bytes: u64) -> Option<Run> {
     if estimate.hops > MOST_HOPS || estimate.check().is_err() {
         return None;
     }
-    // For networks and messages that the simulator refuses, windows are used.
+    // If the simulator refuses the network or the messages, the result is `None`, and windows are used.
     run(&pattern::linear_alltoall(all, bytes).ok()?, &whole, &Options::default()).ok()
 }

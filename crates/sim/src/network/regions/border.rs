@@ -1,4 +1,4 @@
-//! The border of a region: the events that it sends to other regions, and its records of their messages.
+//! The border of a region: events that it sends to other regions, and records of the messages that those regions send.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use super::{
     partition::Regions,
 };
 
-/// An event or a report from one region to another.
+/// An event or a report that one region sends to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Crossing {
     Arrival {
@@ -18,19 +18,19 @@ pub(super) enum Crossing {
     Credit {
         channel: u32,
     },
-    /// A message of `packets` packets will arrive.
+    /// A message of `packets` packets, which will arrive in the receiving region.
     Message {
         at: u32,
         id: u32,
         packets: u32,
     },
-    /// A message of the receiving region has arrived.
+    /// A message that the receiving region had sent has arrived.
     Removal {
         at: u32,
     },
 }
 
-/// A crossing and, if it is an event, its time and stamp.
+/// A crossing; if it is an event, with its time and stamp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     time: u64,
@@ -39,7 +39,7 @@ pub(super) struct Sent {
     crossing: Crossing,
 }
 
-/// A message that another region sends.
+/// A message that another region sends to this one.
 #[derive(Clone, Copy, Default)]
 struct Foreign {
     latest: u64,
@@ -47,20 +47,20 @@ struct Foreign {
     id: u32,
 }
 
-/// Bytes of a message of another region, for estimates.
+/// Bytes of a [`Foreign`] message, for estimates.
 pub(in super::super) const FOREIGN_BYTES: u128 = size_of::<Foreign>() as u128;
 
 pub(in super::super) struct Border<'a> {
     regions: &'a Regions,
     region: usize,
     pub log: Log,
-    /// The packets that cross into each region.
+    /// Crossings into each region.
     sent: Vec<Vec<Sent>>,
-    /// Messages by region and place in its table.
+    /// Messages from each region, by their index in that region's table.
     foreign: Vec<Vec<Foreign>>,
-    /// The end of the window; no event of other regions may happen before.
+    /// End of the window; events of other regions must not happen earlier.
     last: u64,
-    /// True if an event would happen in the window in which it was sent.
+    /// True if an event happens in the window in which it was sent.
     is_broken: bool,
 }
 
@@ -83,13 +83,13 @@ impl<'a> Border<'a> {
         self.regions.crosses[link as usize]
     }
 
-    /// Sends the arrival of a packet that starts now on a link to another region.
+    /// Sends the arrival of a packet that starts at `now` on a link to another region.
     pub fn arrival(&mut self, now: u64, delay: u64, stamp: u64, link: u32, packet: Packet) {
         let to = self.regions.to[link as usize];
         self.event(usize::from(to), now, delay, stamp, Crossing::Arrival { link, packet });
     }
 
-    /// Sends the credit for the place of a packet that a link brought from another region.
+    /// Sends the credit of a packet that arrived over a link from another region.
     pub fn credit(&mut self, now: u64, delay: u64, stamp: u64, link: u32, channel: u32) {
         let from = self.regions.from[link as usize];
         self.event(usize::from(from), now, delay, stamp, Crossing::Credit { channel });
@@ -101,7 +101,7 @@ impl<'a> Border<'a> {
         self.sent[to].push(Sent { time, delay, stamp, crossing });
     }
 
-    /// Announces a message to the region of its destination, if that is another one.
+    /// Announces a message to the region of its destination, if that is another region.
     pub fn announce(&mut self, to: u32, at: u32, id: u32, packets: u32) {
         let to = usize::from(self.regions.of_node[to as usize]);
         if to != self.region {
@@ -117,7 +117,7 @@ impl<'a> Border<'a> {
         &mut self.foreign[(at >> PLACE_BITS) as usize][(at & ((1 << PLACE_BITS) - 1)) as usize]
     }
 
-    /// Records a message that a region will send.
+    /// Records a message that another region will send.
     fn expect(&mut self, from: usize, at: u32, message: Foreign) {
         let place = (at & ((1 << PLACE_BITS) - 1)) as usize;
         let messages = &mut self.foreign[from];
@@ -127,7 +127,7 @@ impl<'a> Border<'a> {
         messages[place] = message;
     }
 
-    /// Notes that a packet's tail arrives; returns the time of the message if it was the last packet.
+    /// Records that a packet's tail arrives; if it was the last missing packet, returns the message's arrival time.
     pub fn arrive(&mut self, at: u32, time: u64) -> Option<u64> {
         let message = self.foreign(at);
         message.latest = message.latest.max(time);
@@ -135,7 +135,7 @@ impl<'a> Border<'a> {
         (message.missing == 0).then_some(message.latest)
     }
 
-    /// Reports to its region that a message has arrived, and returns the caller's number.
+    /// Reports to the sending region that a message has arrived, and returns the task id of its send.
     pub fn remove(&mut self, at: u32) -> u32 {
         self.tell((at >> PLACE_BITS) as usize, Crossing::Removal { at });
         self.foreign(at).id
@@ -143,15 +143,15 @@ impl<'a> Border<'a> {
 }
 
 impl Packets<'_> {
-    /// Swaps out the entries of this window.
+    /// Moves the log of this window out.
     pub(super) fn swap_log(&mut self, log: &mut Vec<Entry>) {
         if let Some(border) = &mut self.border {
             std::mem::swap(&mut border.log.entries, log);
         }
     }
 
-    /// Puts this region's events into the order of all regions, and passes on its crossings. Returns the time of the
-    /// first of them that is an event.
+    /// Renumbers this region's events in the order of all regions, and hands over its crossings. Returns the time of
+    /// the earliest crossing that is an event.
     pub(super) fn end_window(&mut self, order: &Order, to: &[Mutex<Vec<Sent>>]) -> u64 {
         let Some(border) = &mut self.border else { return u64::MAX };
         let (region, base) = (border.region, border.log.base());
@@ -168,7 +168,7 @@ impl Packets<'_> {
         first
     }
 
-    /// Takes the crossings that a region has sent.
+    /// Takes the crossings that region `from` has sent.
     pub(super) fn take(&mut self, from: usize, sent: &mut Vec<Sent>) {
         for Sent { time, delay, stamp, crossing } in sent.drain(..) {
             match crossing {
@@ -190,14 +190,14 @@ impl Packets<'_> {
         }
     }
 
-    /// Begins a window that ends with the time `last`.
+    /// Begins a window whose last time is `last`.
     pub(super) fn begin_window(&mut self, last: u64) {
         if let Some(border) = &mut self.border {
             border.last = last;
         }
     }
 
-    /// Returns whether one thread must run this: to report an error, or because a region sent an event too late.
+    /// Returns whether one thread must repeat the run: to report an error, or because a region sent an event too late.
     pub(super) fn has_failed(&self) -> bool {
         self.fault.is_some() || self.late.is_some() || self.border.as_ref().is_some_and(|border| border.is_broken)
     }

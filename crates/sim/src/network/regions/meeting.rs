@@ -6,7 +6,7 @@ use std::{
     thread::yield_now,
 };
 
-/// Polls before a thread yields: about as long as a window takes.
+/// Number of polls before a thread yields: about as long as a window takes.
 const SPINS: u32 = 2000;
 
 pub(super) struct Meeting {
@@ -21,7 +21,7 @@ impl Meeting {
         Self { threads, here: AtomicUsize::new(0), round: AtomicUsize::new(0), failed: AtomicBool::new(false) }
     }
 
-    /// Waits for all threads; returns whether none has failed. It is not inlined, so that profiles show its name.
+    /// Waits for all threads; returns whether none has failed. Not inlined, so that profiles show its name.
     #[inline(never)]
     pub fn meet(&self) -> bool {
         let round = self.round.load(Ordering::Acquire);
@@ -51,7 +51,7 @@ impl Meeting {
     }
 }
 
-/// Fails the meeting when a thread unwinds, so that the others do not wait for it.
+/// Fails the meeting when a thread unwinds, so that the other threads do not wait for it.
 pub(super) struct Attending<'a>(pub &'a Meeting);
 
 impl Drop for Attending<'_> {

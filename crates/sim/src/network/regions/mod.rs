@@ -1,11 +1,11 @@
 //! Runs one simulation on several threads, with the results of one thread.
 //!
-//! The nodes of a plane are divided into regions ([`partition`]). A thread runs the events of a region, of its ranks
-//! and of its packets, for a window of time. The window is not longer than the latency of any link between regions, so
-//! an event of another region has no effect in the same window (Chandy, Misra, "Distributed simulation", 1979). Between
-//! windows the threads meet. They find the order in which one thread would have created the events ([`order`]), and
-//! take the events that the others sent ([`border`]). So events of the same time happen in the same order as on one
-//! thread, and all results are equal.
+//! The nodes of a plane are divided into regions ([`partition`]). A thread executes the events of one region, those of
+//! its ranks and of its packets, for a window of time. The window is not longer than the latency of any link between
+//! regions, so an event of another region has no effect in the same window (Chandy, Misra, "Distributed simulation",
+//! 1979). Between windows the threads synchronize. They compute the order in which one thread would have created the
+//! events ([`order`]), and take the events that other regions sent ([`border`]). So events of the same time happen in
+//! the same order as on one thread, and all results are equal.
 //!
 //! If a run fails or cannot be divided, one thread runs it and reports the reason. Every thread has tables of the whole
 //! plane, and of all ranks and tasks of the graph; estimates of memory count them for each.
@@ -40,9 +40,9 @@ use crate::endpoint::{self, parts::Part};
 struct Shared {
     meeting: Meeting,
     logs: Vec<RwLock<Vec<Entry>>>,
-    /// Crossings from each region to each.
+    /// Crossings from each region to each other region.
     sent: Vec<Vec<Mutex<Vec<Sent>>>>,
-    /// The time of the next event of each region, or of an event that it sent.
+    /// Earliest time of the next event of each region and of the events that it sent.
     next_ps: Vec<AtomicU64>,
 }
 
@@ -55,7 +55,7 @@ struct Done {
     link_packets: Vec<u64>,
 }
 
-/// Returns the most regions into which a plane is divided for `jobs` threads.
+/// Returns the greatest number of regions into which a plane is divided for `jobs` threads.
 pub(super) fn most(interconnect: &Interconnect, jobs: usize) -> usize {
     jobs.min(partition::MOST).min(interconnect.plane.accelerators() as usize)
 }
@@ -80,7 +80,7 @@ pub(super) fn run(graph: &TaskGraph, interconnect: &Interconnect, options: &Opti
     };
     let all = thread::scope(|scope| {
         let others: Vec<_> = (1..count).map(|region| scope.spawn(move || work(region))).collect();
-        // An interruption unwinds from here.
+        // An interruption unwinds from this call.
         let first = work(0);
         let others = others.into_iter().map(|thread| thread.join().unwrap_or_else(|e| std::panic::resume_unwind(e)));
         std::iter::once(first).chain(others).collect::<Option<Vec<Done>>>()
@@ -141,10 +141,10 @@ fn run_region(
     Some(Done { run, tasks, under_way, packets: count, hops, link_packets })
 }
 
-/// Joins the results of all regions; returns `None` if tasks or packets are stuck.
+/// Combines the results of all regions; returns `None` if tasks or packets are stuck.
 fn join(graph: &TaskGraph, all: Vec<Done>) -> Option<Run> {
     let tasks: u64 = all.iter().map(|done| done.tasks).sum();
-    // A region counts the packets that it made, another one subtracts those that arrived there.
+    // A region adds the packets that it makes, and subtracts those that arrive in it.
     let under_way = all.iter().fold(0_u64, |sum, done| sum.wrapping_add(done.under_way));
     if tasks != graph.task_count() as u64 || under_way != 0 {
         return None;

@@ -1,34 +1,34 @@
-//! The order of creation of all events, if regions create them at the same time.
+//! The order in which one thread would create all events, when regions create them concurrently.
 //!
-//! Events of one time happen in the order in which they were created. Each region lists the events that happened in a
-//! window and created others, with their keys. All lists merged by key are the order in which one thread runs these
-//! events, so the k-th event that they create has stamp k after those of the windows before. An event may come before
-//! one of its region that was created earlier (ranks have events in the past); it is in the list at the place at which
-//! the region ran it, so a list is merged by the greatest key up to each of its entries.
+//! Events of the same time happen in the order in which they were created. Each region logs the events that happened in
+//! a window and created other events, with their keys. All logs merged by key are the order in which one thread
+//! executes these events, so the k-th event that they create gets stamp k, counted after the stamps of earlier windows.
+//! An event may precede an event of its region that was created earlier (ranks have events in the past); it is logged
+//! at the position at which the region executed it, so a log is merged by the greatest key up to each of its entries.
 
-/// Flag in an entry's order: it is an event of ranks. They come after the packets' of their time.
+/// Flag of `Entry::order`: an event of ranks, which follows the packets' events of the same time.
 const OF_RANKS: u64 = 1 << 63;
-/// Flag in an entry's order: the stamp was made in this window, and its number in its region follows.
+/// Flag of `Entry::order`: the stamp was made in this window; the lower bits are its index among the region's stamps.
 const IN_WINDOW: u64 = 1 << 62;
 
-/// An event that created others.
+/// An event that created other events.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Entry {
     time: u64,
     order: u64,
-    /// Numbers of stamps that it made, of packets' events and of ranks'.
+    /// Number of stamps that the event made: for packets' events, and for ranks' events.
     made: [u32; 2],
 }
 
-/// The entries of a region in a window.
+/// Entries of a region in a window.
 #[derive(Default)]
 pub(in super::super) struct Log {
     pub entries: Vec<Entry>,
-    /// Stamps of packets' events that all regions had made before this window.
+    /// Number of stamps of packets' events that all regions made before this window.
     base: u64,
-    /// Stamps of packets' events that all regions have made, those of the entries included.
+    /// `base` plus the number of stamps of packets' events in `entries`.
     listed: u64,
-    /// The stamp, in the order of all regions, for each stamp of this region's ranks' events made before this window.
+    /// Stamp in the order of all regions, for each stamp that this region made for ranks' events before this window.
     of_ranks: Vec<u32>,
 }
 
@@ -37,7 +37,7 @@ impl Log {
         self.add(0, OF_RANKS | u64::from(rank), 0, made);
     }
 
-    /// Logs an event of the ranks; `made` are all stamps of packets' events so far.
+    /// Logs an event of ranks; `made` is the total number of stamps of packets' events so far.
     pub fn stepped(&mut self, time: u64, stamp: u32, made: u64, of_ranks: u32) {
         let before = self.of_ranks.len();
         let order = self
@@ -64,7 +64,7 @@ impl Log {
         }
     }
 
-    /// Begins the next window, after the order of this one.
+    /// Begins the next window, after `order` was computed for this one.
     #[expect(clippy::cast_possible_truncation, reason = "tasks and messages have 32-bit numbers")]
     pub fn next_window(&mut self, order: &Order, region: usize) {
         self.entries.clear();
@@ -78,12 +78,12 @@ impl Log {
     }
 }
 
-/// The order of the stamps of a window.
+/// Order of the stamps that all regions made in a window.
 pub(in super::super) struct Order {
-    /// Stamps made before the window, and in it: of packets' events, of ranks'.
+    /// Number of stamps before the window, for packets' and for ranks' events; `made` counts those of the window.
     before: [u64; 2],
     made: [u32; 2],
-    /// The place of each stamp among those of all regions, by region and kind.
+    /// Position of each stamp among those of all regions, by region and by kind of event.
     places: Vec<[Vec<u32>; 2]>,
 }
 
@@ -92,7 +92,7 @@ impl Order {
         Self { before: [0; 2], made: [0; 2], places: vec![[Vec::new(), Vec::new()]; regions] }
     }
 
-    /// Merges the entries of a window.
+    /// Merges the logs of a window.
     pub fn merge(&mut self, logs: &[&[Entry]]) {
         for kind in 0..2 {
             self.before[kind] += u64::from(self.made[kind]);
@@ -121,19 +121,19 @@ impl Order {
         let stamp = if entry.order & IN_WINDOW == 0 {
             number
         } else {
-            // Stamps of packets' events begin at 1. An entry follows the one that created it, which has been merged.
+            // Stamps of packets' events begin at 1. The entry that created this event was merged before it.
             let first = self.before[kind] + u64::from(kind == 0);
             first + u64::from(self.places[region][kind][number as usize])
         };
         u128::from(entry.time) << 64 | u128::from(entry.order & OF_RANKS | stamp)
     }
 
-    /// Returns the stamps of packets' events, of this window and all before.
+    /// Returns the number of stamps of packets' events, in this window and all earlier ones.
     pub fn packets_made(&self) -> u64 {
         self.before[0] + u64::from(self.made[0])
     }
 
-    /// Returns the stamp, in the order of all regions, of a stamp that a region made in this window.
+    /// Returns the global stamp of a stamp that a region made in this window for a packet's event.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the hot loop; a place in a table")]
     pub fn stamp(&self, region: usize, stamp: u64) -> u64 {

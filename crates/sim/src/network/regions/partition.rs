@@ -1,4 +1,4 @@
-//! Regions of a plane: every node is in one, and a link between two regions takes time, which lets both run ahead.
+//! Regions of a plane: each node is in one; links between regions have latency, so that regions can run ahead.
 
 use unisono_base::{TaskId, interrupt::poll, narrow};
 use unisono_lower::tasks::{Kind, TaskGraph};
@@ -7,25 +7,25 @@ use super::super::{Interconnect, Options, messages::PLACE_BITS, packet::Lengths}
 
 pub(in super::super) struct Regions {
     pub count: usize,
-    /// The region of each node.
+    /// Region of each node.
     pub of_node: Vec<u8>,
-    /// The region at the start of each link; the next two fields have that at its end, and whether the two differ.
+    /// Region at the start of each link; `to` is the region at its end, and `crosses` is true if these two differ.
     pub from: Vec<u8>,
     pub to: Vec<u8>,
     pub crosses: Vec<bool>,
-    /// An event in one region has no effect on another one before this time has passed.
+    /// Picoseconds before which an event in one region has no effect on another region.
     pub lookahead_ps: u64,
-    /// Lengths with a class for every packet.
+    /// Length classes of all packets.
     pub lengths: Lengths,
 }
 
-/// The most regions of a run; they use the remaining bits of a message's number.
+/// Greatest number of regions of a run; the upper bits of a message's number hold the region.
 pub(super) const MOST: usize = 1 << (30 - PLACE_BITS);
 
 impl Regions {
-    /// Divides a plane among `count` threads. Returns `None` if the run cannot be divided: into one region, with traces
-    /// or reported departures, with switches that compute, with messages of very many lengths, or if links have no
-    /// latency.
+    /// Divides a plane among `count` threads. Returns `None` if the run cannot be divided: for fewer than two regions,
+    /// with traces or reported departures, with switches that compute, with messages of very many lengths, or if links
+    /// have no latency.
     pub fn new(graph: &TaskGraph, interconnect: &Interconnect, options: &Options, count: usize) -> Option<Self> {
         let Interconnect { plane, timing, .. } = interconnect;
         let count = super::most(interconnect, count);
@@ -43,14 +43,14 @@ impl Regions {
         let least_ps = lengths.least_ps(timing)?;
         let border =
             plane.links().iter().zip(&crosses).filter(|(_, crosses)| **crosses).map(|(link, _)| timing.of(*link));
-        // A packet that starts arrives a hop later; its credit returns after its tail.
+        // A packet that starts arrives one hop later; its credit returns after its tail.
         let lookahead_ps = border.map(|link| link.hop_ps.min(least_ps + link.link_ps)).min().unwrap_or(u64::MAX);
         (lookahead_ps > 0).then_some(Self { count, of_node, from, to, crosses, lookahead_ps, lengths })
     }
 }
 
-/// Returns the region of each node. Accelerators are divided in equal parts in the order of their numbers. A switch is
-/// in the region of most of its neighbors; of several, in the one with the fewest switches.
+/// Returns the region of each node. Accelerators are divided into equal ranges of their numbers. A switch is in the
+/// region of most of its neighbors; among several such regions, in the one with the fewest switches.
 #[expect(clippy::cast_possible_truncation, reason = "a region has 8 bits")]
 fn nodes(interconnect: &Interconnect, count: usize) -> Vec<u8> {
     const NONE: u8 = u8::MAX;
@@ -61,7 +61,7 @@ fn nodes(interconnect: &Interconnect, count: usize) -> Vec<u8> {
     let mut switches = vec![0_usize; count];
     let mut left: Vec<usize> = (accelerators..plane.nodes() as usize).collect();
     while !left.is_empty() {
-        // Begins with neighbors of nodes that have a region, then continues with their neighbors.
+        // Each pass assigns the nodes with a neighbor that has a region.
         let known = of_node.clone();
         let before = left.len();
         left.retain(|&node| {
@@ -87,7 +87,7 @@ fn nodes(interconnect: &Interconnect, count: usize) -> Vec<u8> {
     of_node
 }
 
-/// Returns the classes of the lengths of all packets.
+/// Returns the length classes of all packets.
 #[expect(clippy::cast_possible_truncation, reason = "the last packet is no longer than a full one")]
 fn lengths(graph: &TaskGraph, interconnect: &Interconnect) -> Lengths {
     let (planes, timing) = (u64::from(interconnect.planes.max(1)), &interconnect.timing);

@@ -1,5 +1,5 @@
-//! The rules of LogGOPSim, implemented directly: every waiting event is queued again by itself. It is the oracle of the
-//! endpoint simulator.
+//! The rules of LogGOPSim, implemented directly: every waiting event is queued again by itself. This is the oracle of
+//! the endpoint simulator.
 #![allow(dead_code, reason = "each test file uses what it needs")]
 
 use std::{
@@ -11,12 +11,12 @@ use unisono_base::TaskId;
 use unisono_cost::endpoint::Goal;
 use unisono_lower::tasks::{ANY, Kind, Task, TaskGraph};
 
-/// Returns the finish of each rank and the number of events, or the number of tasks that are never done.
+/// Returns the finish time of each rank and the number of events, or the number of tasks never done.
 pub fn simulate(graph: &TaskGraph, p: &Goal) -> Result<(Vec<u64>, u64), u64> {
     simulate_far(graph, p, |_, _, _| 0)
 }
 
-/// Simulates with longer flights: `far(from, to, bytes)` is added to that of each message.
+/// Simulates with longer flights: each message flies `far(from, to, bytes)` longer.
 pub fn simulate_far(graph: &TaskGraph, p: &Goal, far: fn(u32, u32, u64) -> u64) -> Result<(Vec<u64>, u64), u64> {
     Reference::new(graph, *p, far).run()
 }
@@ -26,7 +26,7 @@ struct Host {
     cpu_free: Vec<u64>,
     nic_recv_free: Vec<u64>,
     nic_send_free: Vec<u64>,
-    /// Posted receives and unexpected messages, by task.
+    /// Tasks of posted receives; `uq` has the tasks of unexpected messages.
     rq: VecDeque<u32>,
     uq: VecDeque<u32>,
 }

@@ -59,7 +59,8 @@ fn few_places_slow_a_stream() {
         ring.timing.places = places;
         let packets = 1 + 20 * u64::from(places);
         let run = simulate(&ring, &[(0, 1, 1000 * packets)]);
-        // The first `places` start 20 ns after each other; each round of them starts a round trip after the one before.
+        // The first `places` packets start 20 ns after each other; each round of them starts 140 ns after the previous
+        // round.
         let last_start = if every == 20 { (packets - 1) * 20 } else { 20 * 140 };
         assert_eq!(run.hosts.makespan, (last_start + 80 + 20) * NS, "{places}");
     }
@@ -134,7 +135,7 @@ fn an_alltoall_keeps_the_bound_of_its_ports() {
     assert!(share < bound && share > 0.75 * bound, "{share} of {bound}");
 }
 
-/// Returns a chain of links, each with its gbps and ns; a hop takes 40 ns more than its latency.
+/// Returns a chain of links, each given by Gbit/s and ns; a hop takes 40 ns more than the link's latency.
 fn chain(links: &[(u32, u32)]) -> unisono_sim::network::Interconnect {
     let line = |(at, (gbps, ns)): (usize, &(u32, u32))| format!("{at} {} gbps={gbps} ns={ns}\n", at + 1);
     let lines: String = links.iter().enumerate().map(line).collect();
@@ -149,7 +150,7 @@ fn a_packet_crosses_unlike_links() {
     assert_eq!(simulate(&fast_slow, &[(0, 3, 1000)]).hosts.makespan, (50 + 80 + 140 + 80) * NS);
     // Backwards 80 ns on the first link, 20 on the second, 10 on the third: the packet waits 60 and then 10.
     assert_eq!(simulate(&fast_slow, &[(3, 0, 1000)]).hosts.makespan, (140 + 60 + 80 + 10 + 50 + 10) * NS);
-    // The wait is that of the packet's own length.
+    // The wait depends on the packet's own length.
     assert_eq!(simulate(&fast_slow, &[(3, 0, 500)]).hosts.makespan, (140 + 30 + 80 + 5 + 50 + 5) * NS);
     assert_eq!(simulate(&fast_slow, &[(3, 0, 0)]).hosts.makespan, (140 + 80 + 50) * NS);
     let narrow_inside = chain(&[(800, 10), (100, 40), (800, 10)]);
@@ -164,8 +165,8 @@ fn a_stream_runs_at_the_rate_of_its_narrowest_link() {
     assert_eq!(run.hosts.makespan, (50 + 80 + 99 * 80 + 70 + 50 + 10) * NS);
 }
 
-/// Eight slow accelerators send to one behind a link of their rates together. Each packet waits for its tail, and no
-/// packet for another, so a slow link does not slow the fast one.
+/// Eight accelerators on slow links send to one behind a link with the sum of their rates. Each packet waits for its
+/// tail, and no packet for another, so a slow link does not slow the fast one.
 #[test]
 fn slow_links_fill_a_fast_one() {
     let lines: String = (0..8).map(|a| format!("{a} 9 gbps=50 ns=10\n")).collect();
@@ -177,8 +178,8 @@ fn slow_links_fill_a_fast_one() {
     assert_eq!(run.hosts.makespan, (50 + 140 + 800 * 20 + 50) * NS);
 }
 
-/// Two paths of one hop: of 30 packets the link of 400 takes as many as it can send in the time of the others on the
-/// link of 100.
+/// Two paths of one hop, 100 and 400 Gbit/s: of 30 packets the fast link takes as many as it can send while the slow
+/// link sends the others.
 #[test]
 fn packets_choose_the_link_that_is_through_first() {
     let net = interconnect("name = 'graph'\naccelerators = 2\nedges = \"\"\"\n0 1 gbps=100\n0 1\n\"\"\"");

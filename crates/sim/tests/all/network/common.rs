@@ -4,7 +4,7 @@ use unisono_lower::tasks::{Builder, Task, TaskGraph};
 use unisono_machine::{Machine, network::Network};
 use unisono_sim::network::{Interconnect, Options, Run, run};
 
-/// Small instances of every family of topologies, by the table of a machine file.
+/// Small instances of every family of topologies, as tables of a machine file.
 pub const TOPOLOGIES: &[&str] = &[
     "name = 'torus'\ndims = [5]",
     "name = 'torus'\ndims = [3, 4]",
@@ -28,7 +28,7 @@ pub const UNLIKE: &str = "name = 'graph'\naccelerators = 6\nedges = '''\n0 6 gbp
     2 6 gbps=1600 ns=10\n3 7 gbps=1600 ns=10\n4 7 gbps=1600 ns=10\n5 7 gbps=1600 ns=10\n6 7 gbps=200 ns=250 count=2\n\
     6 7\n0 1 gbps=100\n'''";
 
-/// A network whose sources choose at random.
+/// A network whose sources choose routes at random.
 pub const VALIANT: &str = "name = 'dragonfly'\np = 2\na = 4\nh = 2\ng = 5\nrouting = 'valiant'";
 
 /// A network whose packets choose between the direct path and a random one.
@@ -48,7 +48,7 @@ pub fn interconnect(topology: &str) -> Interconnect {
     Interconnect::new(&network(topology)).unwrap()
 }
 
-/// Returns all messages `(from, to, bytes)` at once, in this order.
+/// Returns a graph in which all messages `(from, to, bytes)` are sent at once, in this order.
 pub fn traffic(ranks: u32, messages: &[(u32, u32, u64)]) -> TaskGraph {
     let mut b = Builder::new();
     for rank in 0..ranks {

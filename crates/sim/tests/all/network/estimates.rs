@@ -1,4 +1,4 @@
-//! Estimates of traffic against runs of it.
+//! Compares estimates of traffic with simulated runs.
 
 use unisono_lower::tasks::pattern;
 use unisono_sim::network::{Options, TrafficEstimate, run};
@@ -29,7 +29,7 @@ fn an_estimate_says_packets_memory_and_time() {
     assert!(text.contains(" GB of memory and ") && text.ends_with(" h of one core"), "{text}");
 }
 
-/// Each thread has tables of its own; one accelerator has one thread.
+/// Each thread has its own tables; there are at most as many threads as accelerators.
 #[test]
 fn an_estimate_counts_the_tables_of_all_threads() {
     let net = interconnect("name = 'torus'\ndims = [3, 4]");

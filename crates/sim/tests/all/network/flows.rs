@@ -1,4 +1,4 @@
-//! The flow level against closed forms, and against packets on small networks.
+//! The flow level, compared with closed forms, and with packets on small networks.
 
 use unisono_lower::tasks::pattern;
 use unisono_sim::network::{Interconnect, Options, flow, run};
@@ -59,8 +59,8 @@ fn loads_are_those_of_all_pairs() {
     }
 }
 
-/// On a ring of 8 an accelerator reaches 3 others each way and the opposite one half by either way: (1 + 2 + 3 + 4/2)
-/// flows a link.
+/// On a ring of 8 an accelerator sends to 3 others in each direction, and half a flow to the opposite one in either
+/// direction: (1 + 2 + 3 + 4/2) flows a link.
 #[test]
 fn a_ring_has_its_load() {
     let mut net = interconnect("name = 'torus'\ndims = [8]");

@@ -1,4 +1,4 @@
-//! The packet simulator: against closed forms, against its rules written straight down, and under stress.
+//! Tests of the packet simulator: closed forms, a direct implementation of its rules, and stress.
 
 mod closed_forms;
 mod common;

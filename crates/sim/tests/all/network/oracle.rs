@@ -1,4 +1,4 @@
-//! The packet simulator against a direct implementation of its rules.
+//! Compares the packet simulator with a direct implementation of its rules.
 
 use proptest::prelude::*;
 use unisono_sim::{
@@ -14,7 +14,7 @@ use crate::network::{
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(crate::soak::cases(300)))]
 
-    /// Every message arrives at the same picosecond.
+    /// Every message arrives at the picosecond of the direct implementation.
     #[test]
     fn messages_arrive_when_the_rules_say(
         topology in prop::sample::select(TOPOLOGIES.to_vec()),
@@ -43,7 +43,7 @@ proptest! {
         pairs in prop::collection::vec((any::<u16>(), any::<u16>(), 0u64..12_000), 1..60),
         starts in prop::collection::vec(0u64..300, 128),
     ) {
-        // A tree of all nodes, and more cables.
+        // A tree of all nodes, and additional cables.
         let tree = (1..nodes).zip(&parents).map(|(node, &parent)| (node, u32::from(parent) % node));
         let more = cables.iter().map(|&(a, b)| (u32::from(a) % nodes, u32::from(b) % nodes));
         // There are more latencies than queues for them; 5 ns is less than packets take.
@@ -59,7 +59,7 @@ proptest! {
     }
 }
 
-/// Simulates messages between pairs of accelerators both ways.
+/// Simulates messages between pairs of accelerators by both implementations.
 fn arrive_when_the_rules_say(
     net: &Interconnect,
     machines: u32,

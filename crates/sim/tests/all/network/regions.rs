@@ -1,4 +1,4 @@
-//! One simulation on several threads against the same on one.
+//! Compares a simulation on several threads with the same simulation on one.
 
 use proptest::prelude::*;
 use unisono_lower::tasks::{TaskGraph, pattern};

@@ -22,7 +22,7 @@ enum Event {
     Deliver(usize),
 }
 
-/// The link that brought a packet; `None` for its source.
+/// The link that brought a packet; `None` at its source.
 type Input = Option<u32>;
 type FromInput = (Input, VecDeque<Packet>);
 
@@ -30,12 +30,12 @@ pub struct Straight<'a> {
     net: &'a Interconnect,
     machines: usize,
     messages: Vec<(u32, u32, u64)>,
-    /// Packets to make, and to arrive.
+    /// Sizes of each message's packets to make; `missing` counts its packets to arrive.
     unmade: Vec<VecDeque<u32>>,
     missing: Vec<usize>,
     latest: Vec<u64>,
     delivered: Vec<Option<u64>>,
-    /// Events by time, posts after all others, and order of creation.
+    /// Events by time, posts after all other events, then by order of creation.
     events: BTreeMap<(u64, bool, u64), Event>,
     made: u64,
     busy: BTreeMap<u32, bool>,
@@ -182,7 +182,7 @@ impl Straight<'_> {
         self.taken.get(&(link, vc)).copied().unwrap_or(0) < self.net.timing.places
     }
 
-    /// Returns the packets that wait for the link, and those it sent whose places are taken.
+    /// Returns the number of packets that wait for the link, plus those that it sent whose places are occupied.
     fn ahead(&self, link: u32) -> usize {
         let of = |key: &(u32, u8)| key.0 == link;
         let waiting = self.waiting.iter().filter(|(k, _)| of(k)).flat_map(|(_, inputs)| inputs);
@@ -199,7 +199,7 @@ impl Straight<'_> {
         *hops.iter().min_by_key(through).unwrap()
     }
 
-    /// Returns whether the packet starts at once.
+    /// Starts a packet or queues it; returns whether it starts at once.
     fn join(&mut self, now: u64, Hop { link, vc }: Hop, packet: Packet, input: Input) -> bool {
         if !self.is_busy(link) && self.has_credit(link, vc) {
             self.depart(now, Hop { link, vc }, packet, input);

@@ -38,7 +38,7 @@ fn no_routing_deadlocks_with_tiny_buffers() {
             assert_eq!(one.packets, packets, "{topology}");
             assert_eq!(one.link_packets.iter().sum::<u64>(), one.hops, "{topology}");
             assert_eq!(one.hosts.receives, messages.len() as u64);
-            // Same input, same bytes.
+            // The same input gives the same results.
             assert_eq!(run(&graph, &net, &Options::default()).unwrap(), one);
         }
     }
@@ -71,7 +71,7 @@ fn links_carry_what_they_can() {
     }
 }
 
-/// A routing that always follows a ring, on one channel: the textbook's deadlock.
+/// A routing that always follows a ring, on one channel: a textbook deadlock.
 struct Onward(Plane);
 
 impl Routing for Onward {
@@ -137,8 +137,8 @@ impl Routing for Nowhere {
     fn hops(&self, _at: u32, _header: Header, _hops: &mut Vec<Hop>) {}
 }
 
-/// Every accelerator of a group sends to the next group, over two cables for eight accelerators. Three other groups
-/// take a part of it. An alltoall loads all cables alike, so little of it takes detours.
+/// Every accelerator of a group sends to the next group, over two cables for eight accelerators. Detours go over three
+/// other groups. An alltoall loads all cables alike, so little of it takes detours.
 #[test]
 fn adaptive_routing_goes_around_where_ways_are_crowded() {
     let end = |routing: &str, messages: &[(u32, u32, u64)]| {

@@ -9,7 +9,7 @@ use unisono_sim::internals::{
 };
 
 proptest! {
-    /// Against a direct implementation of queues and turns.
+    /// Compares with a direct implementation of queues and turns.
     #[test]
     fn inputs_take_turns(steps in prop::collection::vec((0u32..4, any::<bool>()), 1..300)) {
         let mut waiting = Waiting::new();

@@ -2,8 +2,8 @@
 
 use unisono_sim::network::flow::max_min::Flows;
 
-/// Three links in a row, a flow over all and one over each; the middle link has one more. The middle link gives 1/3 to
-/// each of its three flows, the others leave 2/3 for their own.
+/// Three links in a row, a flow over all and one over each; the middle link has one more flow. The middle link gives
+/// 1/3 to each of its three flows, the others leave 2/3 for their own.
 #[test]
 fn a_long_flow_takes_what_its_narrowest_link_gives() {
     let mut flows = Flows::new(vec![1.0; 3]);
@@ -29,7 +29,7 @@ fn wide_links_give_more() {
     assert_eq!(flows.rates(|_| true), [1.0, 1.5, 1.5]);
 }
 
-/// Half of a flow goes over each of two links; one of them has a flow of its own.
+/// Half of a flow goes over each of two links; one of them has another flow.
 #[test]
 fn a_split_flow_uses_both_ways() {
     let mut flows = Flows::new(vec![1.0; 2]);
