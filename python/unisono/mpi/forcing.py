@@ -15,9 +15,10 @@ from unisono.mpi.exports import export_rows
 
 __all__ = ["Forced", "can_force", "forced", "variables_of"]
 
-#: Variables without which forced algorithms are not used: ``coll/tuned`` reads none by default, and on several nodes
-#: ``coll/han`` comes before it.
-_ALWAYS = {"coll_tuned_use_dynamic_rules": 1, "coll_han_priority": 0}
+#: The variable without which ``coll/tuned`` reads no other one.
+_ALWAYS = {"coll_tuned_use_dynamic_rules": 1}
+#: On several nodes ``coll/han`` comes before ``coll/tuned``; releases before 4.1 have no ``coll/han``.
+_HAN = "coll_han_priority"
 #: Formats whose rows are algorithms of ``coll/tuned``.
 _FORMATS = ("openmpi-rules", "openmpi-json")
 #: The file whose rules come before forced algorithms.
@@ -93,13 +94,13 @@ def forced(mpi: Any, comm: Any, lanes: Sequence[Mapping[int, Mapping[str, int]]]
         InputError: this MPI library has no such variable, or does not let it be set.
 
     """
-    library = Collectives(mpi, comm)
+    library, always = Collectives(mpi, comm), _ALWAYS | ({_HAN: 0} if _exists(_HAN) else {})
     made: dict[tuple[tuple[str, int], ...], Any] = {}
     try:
         for variables in (each for lane in lanes for each in lane.values()):
             key = tuple(sorted(variables.items()))
             if key not in made:
-                with _set(_ALWAYS | dict(variables)):
+                with _set(always | dict(variables)):
                     made[key] = comm.Dup()
         copies = {key: library.on(copy) for key, copy in made.items()}
         yield [Forced({count: copies[tuple(sorted(of.items()))] for count, of in lane.items()}) for lane in lanes]
@@ -121,8 +122,9 @@ def _set(variables: Mapping[str, int]) -> Iterator[None]:
             _write(name, value)
 
 
-def _handle(name: str) -> tuple[ctypes.CDLL, ctypes.c_void_p, int]:
-    """Returns the library, a handle of a variable, and its number of elements."""
+@contextmanager
+def _handle(name: str) -> Iterator[tuple[ctypes.CDLL, ctypes.c_void_p, int]]:
+    """Yields the library, a handle of a variable, and its number of elements."""
     library, provided = ctypes.CDLL(loaded_library()), ctypes.c_int()
     library.MPI_T_init_thread(0, ctypes.byref(provided))
     index, handle, count = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_int()
@@ -130,28 +132,40 @@ def _handle(name: str) -> tuple[ctypes.CDLL, ctypes.c_void_p, int]:
         raise InputError(f"this MPI library has no control variable '{name}'")
     if library.MPI_T_cvar_handle_alloc(index, None, ctypes.byref(handle), ctypes.byref(count)) != 0:
         raise InputError(f"this MPI library gives no handle of its control variable '{name}'")
-    return library, handle, count.value
+    try:
+        yield library, handle, count.value
+    finally:
+        library.MPI_T_cvar_handle_free(ctypes.byref(handle))
+
+
+def _exists(name: str) -> bool:
+    try:
+        with _handle(name):
+            return True
+    except InputError:
+        return False
 
 
 def _read(name: str) -> int:
-    library, handle, _ = _handle(name)
     value = ctypes.c_int()
-    library.MPI_T_cvar_read(handle, ctypes.byref(value))
+    with _handle(name) as (library, handle, _):
+        library.MPI_T_cvar_read(handle, ctypes.byref(value))
     return value.value
 
 
 def _text(name: str) -> str:
     """Returns the text of a variable; empty if there is no such variable."""
     try:
-        library, handle, count = _handle(name)
+        with _handle(name) as (library, handle, count):
+            text = ctypes.create_string_buffer(max(count, 1))
+            library.MPI_T_cvar_read(handle, text)
+            return text.value.decode(errors="replace")
     except InputError:
         return ""
-    text = ctypes.create_string_buffer(max(count, 1))
-    library.MPI_T_cvar_read(handle, text)
-    return text.value.decode(errors="replace")
 
 
 def _write(name: str, value: int) -> None:
-    library, handle, _ = _handle(name)
-    if library.MPI_T_cvar_write(handle, ctypes.byref(ctypes.c_int(value))) != 0 or _read(name) != value:
+    with _handle(name) as (library, handle, _):
+        failed = library.MPI_T_cvar_write(handle, ctypes.byref(ctypes.c_int(value))) != 0
+    if failed or _read(name) != value:
         raise InputError(f"this MPI library does not set its control variable '{name}' to {value}")
