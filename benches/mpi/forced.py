@@ -3,6 +3,7 @@
 The recipe of docs/mpi.md chooses: `tune --for openmpi-rules` times the library's own algorithms, and under its rules
 `tune` times schedules. Then each start of the ranks times the choice and one forced algorithm turn by turn, algorithm
 after algorithm. A row is the largest median over starts of these ratios, and the range of the same ratio over starts.
+The choice beside a second copy of itself shows the noise of such a median.
 Usage: forced.py [--ranks LIST] [--sizes LIST] [--starts N] [--candidates N] [--rounds N].
 """
 
@@ -31,6 +32,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 from figures import Figures, Of, add_option
 
 _ROUNDS = 5
+#: The name of the choice where it is timed beside a second copy of itself.
+_ITSELF = "itself"
 
 
 def on_ranks(ranks: int, *words: str | Path, **variables: str) -> str:
@@ -77,18 +80,19 @@ def ruled(own: str, collective: str, ranks: int, size: int) -> dict[str, int]:
 
 
 def ratios(mpi: Any, own: str, plan: str, collective: str, sizes: list[int]) -> Iterator[tuple[int, str, str, float]]:
-    """Yields by size and forced algorithm the kind of choice, and its time over that algorithm's."""
+    """Yields by size and forced algorithm, or _ITSELF, the kind of choice and its time divided by that algorithm's."""
     world = mpi.COMM_WORLD
     variable, names = f"coll_tuned_{FORCED[collective][0]}_algorithm", FORCED[collective][1].split(",")
     lanes = [{size // 4: {variable: number} for size in sizes} for number in range(1, len(names) + 1)]
-    lanes.append({size // 4: ruled(own, collective, world.size, size) for size in sizes})
-    planned = Collectives(mpi, world, plan)
-    with forced(mpi, world, lanes) as (*each, rules):
+    lanes += 2 * [{size // 4: ruled(own, collective, world.size, size) for size in sizes}]
+    planned, again = Collectives(mpi, world, plan), Collectives(mpi, world, plan)
+    with forced(mpi, world, lanes) as (*each, rules, same):
         for size in sizes:
             (first,) = contest(mpi, world, [planned], collective, size // 4, 2).timings
             # A rank that only sends or receives serves as the others do.
             serves = world.allreduce(first.served, op=mpi.MIN) > 0
-            for name, other in zip(names, each, strict=True):
+            copy = again if serves else same
+            for name, other in zip((*names, _ITSELF), (*each, copy), strict=True):
                 pair = [planned if serves else rules, other]
                 mine, theirs = contest(mpi, world, pair, collective, size // 4, _ROUNDS).timings
                 ratio = median(a / b for a, b in zip(mine.rounds, theirs.rounds, strict=True))
@@ -107,11 +111,14 @@ def add_ranks(folder: Path, ranks: int, given: argparse.Namespace, figures: Figu
                 found[size, name].append(ratio)
                 kinds[size] = kind
         for size in map(parse_bytes, given.sizes.split(",")):
+            itself = found.pop((size, _ITSELF))
             by_name = {name: each for (of, name), each in found.items() if of == size}
             worst = max(by_name, key=lambda name: median(by_name[name]))
             figure = Of("chosen / best forced", f"{median(by_name[worst]):.2f}")
             spread = f"{min(by_name[worst]):.2f} to {max(by_name[worst]):.2f} over starts"
-            figures.add(f"{collective}, {ranks} ranks; {size}", figure, note=f"{kinds[size]}; {worst}; {spread}")
+            noise = f"beside itself {median(itself):.2f}, {min(itself):.2f} to {max(itself):.2f}"
+            note = f"{kinds[size]}; {worst}; {spread}; {noise}"
+            figures.add(f"{collective}, {ranks} ranks; {size}", figure, note=note)
 
 
 def main() -> None:
