@@ -108,7 +108,7 @@ def emitted(problem: Problem, machine: un.Machine, folder: Path) -> dict[str, fl
 def proposed(problem: Problem, machine: un.Machine, target: str | None) -> float | None:
     """Returns the time of the best plan that `tune` measures for a target; None if there is none."""
     collective, _, shape, elements = problem
-    ranks, file = math.prod(shape), None if target is None else FileFor(says(target), None)
+    ranks, file = math.prod(shape), None if target is None else FileFor(target, says(target), None)
     offered = offers(SimpleNamespace(rank=0), collective, machine, [elements], [(ranks, ranks)], _ALL, file)(ranks)
     return min((plan.predicted["seconds"] for plans in offered or () for plan in plans), default=None)
 
