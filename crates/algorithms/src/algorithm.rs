@@ -256,14 +256,14 @@ pub trait Algorithm: Sync {
     /// Checks that the algorithm has a schedule for a case.
     ///
     /// # Errors
-    /// The reason why there is no schedule, or the parameter that is wrong.
+    /// Returns an error if the case has no schedule or a parameter is wrong; the message states which.
     fn supports(&self, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
     /// Builds the schedule, with its placement if it depends on one. Only called on cases that [`Algorithm::supports`]
     /// accepts.
     ///
     /// # Errors
-    /// The tables cannot hold the schedule, or the machine's engines or identifiers do not suffice.
+    /// Returns an error if the tables cannot hold the schedule, or if the machine has too few engines or identifiers.
     fn build(&self, case: &Case, params: &Params) -> Result<Placed, AlgorithmError>;
 
     /// Returns the cost in closed form, if there is one. Only called on cases that [`Algorithm::supports`] accepts.

@@ -12,7 +12,7 @@ pub(crate) const RING: &str = "ring";
 /// Finds an algorithm by name.
 ///
 /// # Errors
-/// No algorithm has the name; the message lists the names.
+/// Returns an error if no algorithm has the name; the message lists the names.
 pub fn find(name: &str) -> Result<&'static dyn Algorithm, AlgorithmError> {
     let all = algorithms();
     all.iter().copied().find(|a| a.name() == name).ok_or_else(|| AlgorithmError::Unknown {
@@ -49,7 +49,8 @@ pub(crate) fn line_names() -> impl Iterator<Item = &'static str> {
 /// for a grid means `x-y` with it in both dimensions, and a ring `x-y-allreduce` with it in both.
 ///
 /// # Errors
-/// An unknown name or parameter, a parameter that contradicts the name, or a case that is not supported.
+/// Returns an error if the name or a parameter is unknown, a parameter contradicts the name, or the case is not
+/// supported.
 pub fn resolve(name: &str, case: &Case, params: &Params) -> Result<(&'static dyn Algorithm, Params), AlgorithmError> {
     let named = find(name)?;
     check_place(named, case)?;

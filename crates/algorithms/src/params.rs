@@ -39,7 +39,7 @@ impl Params {
     /// Parses a whole number within `range`, if the parameter is given.
     ///
     /// # Errors
-    /// Any other value.
+    /// Returns an error for any other value.
     pub fn number(
         &self,
         algorithm: &'static str,
@@ -63,7 +63,7 @@ impl Params {
     /// Returns one of `choices`, the first if the parameter is not given.
     ///
     /// # Errors
-    /// Any other value.
+    /// Returns an error for any other value.
     pub fn choice<'a>(
         &self,
         algorithm: &'static str,

@@ -25,7 +25,7 @@ pub fn unregister(name: &str) -> bool {
 /// old one.
 ///
 /// # Errors
-/// The catalog has an algorithm of that name.
+/// Returns an error if the catalog has an algorithm of that name.
 pub fn register(algorithm: Box<dyn Algorithm>) -> Result<(), AlgorithmError> {
     let name = algorithm.info().name;
     if ALGORITHMS.iter().any(|a| a.name() == name) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, de::Error};
 /// Reads an array of exactly N values.
 ///
 /// # Errors
-/// Fewer or more values, or one of another type.
+/// Returns an error if there are fewer or more values, or if a value has another type.
 pub fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(source: D) -> Result<[T; N], D::Error> {
     let values = Vec::<T>::deserialize(source)?;
     let found = values.len();
@@ -16,7 +16,7 @@ pub fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(sou
 /// Reads an array of exactly N values for a key that may be left out.
 ///
 /// # Errors
-/// As [`array`].
+/// Returns an error as [`array`].
 pub fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(
     source: D,
 ) -> Result<Option<[T; N]>, D::Error> {

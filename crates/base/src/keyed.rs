@@ -27,7 +27,7 @@ pub fn source<'de, D: Deserializer<'de>>(source: D) -> impl Deserializer<'de, Er
 /// Reads a JSON text as [`read`] does.
 ///
 /// # Errors
-/// Text that is not JSON of this form, with the line.
+/// Returns an error with the line if the text is not JSON of this form.
 pub fn json<'de, T: Deserialize<'de>>(text: &'de [u8]) -> serde_json::Result<T> {
     let mut source = serde_json::Deserializer::from_slice(text);
     let value = read(&mut source)?;
@@ -44,7 +44,7 @@ pub fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Resu
 /// Reads a value from an object or a null.
 ///
 /// # Errors
-/// As [`object`].
+/// Returns an error as [`object`].
 pub fn optional<'de, D: Deserializer<'de>, T: Deserialize<'de>>(source: D) -> Result<Option<T>, D::Error> {
     Ok(Option::<Object<T>>::deserialize(source)?.map(|read| read.0))
 }

@@ -120,7 +120,7 @@ pub fn get() -> (u64, u64) {
 /// Inside [`counted`] the steps of all admitted work add up, so that many small works are refused too.
 ///
 /// # Errors
-/// The estimate is over a limit.
+/// Returns an error if the estimate exceeds a limit.
 pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLimit> {
     check(what, bytes, steps)?;
     hold(bytes);
@@ -142,7 +142,7 @@ pub fn admit(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLim
 /// Compares as [`admit`] does, for work that begins later or not at all: adds and notes nothing.
 ///
 /// # Errors
-/// The estimate is over a limit.
+/// Returns an error if the estimate exceeds a limit.
 pub fn check(what: &'static str, bytes: u128, steps: u128) -> Result<(), OverLimit> {
     let (most_bytes, most_steps) = get();
     let steps = u128::from(SPENT.get().unwrap_or(0)).saturating_add(steps);

@@ -9,7 +9,7 @@ use std::fmt::Display;
 /// Returns the number in a type that holds it.
 ///
 /// # Panics
-/// The number does not fit, because a check at the border is missing.
+/// Panics if the number does not fit, which means that a check of input is missing.
 #[inline]
 #[track_caller]
 pub fn narrow<T>(number: impl TryInto<T> + Copy + Display) -> T {

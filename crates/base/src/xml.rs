@@ -167,7 +167,7 @@ impl Element {
     /// Returns an attribute's text.
     ///
     /// # Errors
-    /// The attribute is missing.
+    /// Returns an error if the attribute is missing.
     pub fn text(&self, key: &str) -> Result<&str, XmlError> {
         let missing = || XmlError::new(self.line, format!("<{}> has no attribute {key}", self.name));
         self.find(key).ok_or_else(missing)
@@ -180,7 +180,7 @@ impl Element {
     /// Returns an attribute's whole number in `from ..= to`, or `None` if the attribute is missing or blank.
     ///
     /// # Errors
-    /// The value is not a number, or outside the range.
+    /// Returns an error if the value is not a number, or is outside the range.
     pub fn stated(&self, key: &str, from: i64, to: i64) -> Result<Option<i64>, XmlError> {
         let is_stated = self.find(key).is_some_and(|text| !trimmed(text).is_empty());
         is_stated.then(|| self.number(key, from, to)).transpose()
@@ -189,7 +189,7 @@ impl Element {
     /// Returns an attribute's whole number in `from ..= to`.
     ///
     /// # Errors
-    /// The attribute is missing, not a number, or outside the range.
+    /// Returns an error if the attribute is missing, not a number, or outside the range.
     pub fn number(&self, key: &str, from: i64, to: i64) -> Result<i64, XmlError> {
         let text = self.text(key)?;
         let number = trimmed(text).parse::<i64>().ok().filter(|n| (from..=to).contains(n));

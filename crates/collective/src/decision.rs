@@ -105,7 +105,8 @@ impl DecisionTable {
     /// Sorts and checks the rows.
     ///
     /// # Errors
-    /// Two rows serve the same call, a row serves none, or its class does not fit the collective.
+    /// Returns an error if two rows serve the same call, or if a row serves no call or has a class that does not fit
+    /// its collective.
     pub fn new(mut rows: Vec<Row>) -> Result<Self, CollectiveError> {
         rows.sort_by(|a, b| a.key().cmp(&b.key()));
         for row in &rows {

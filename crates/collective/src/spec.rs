@@ -61,8 +61,8 @@ impl Collective {
     /// Describes a collective whose buffers 32 bits count.
     ///
     /// # Errors
-    /// No ranks, too many ranks, a root that is not a rank, an operator without a meaning for the datatype, or buffers
-    /// of 2^32 elements or more.
+    /// Returns an error if there are no ranks or too many, the root is not a rank, the operator has no meaning for the
+    /// datatype, or a buffer has 2^32 elements or more.
     pub fn new(
         kind: Kind,
         ranks: u32,
@@ -104,7 +104,7 @@ impl Collective {
     /// counted in the smallest unit of 2, 4, 8, ... that makes them fit.
     ///
     /// # Errors
-    /// As [`Self::new`], and if the elements are not a multiple of that unit.
+    /// Returns an error as [`Self::new`], and if the elements are not a multiple of that unit.
     pub fn planned(
         kind: Kind,
         ranks: u32,

@@ -74,6 +74,6 @@ pub trait Tuning: Sync {
         None
     }
     /// # Errors
-    /// Nothing of the table can be expressed, or the library's table is missing or lacks a name.
+    /// Returns an error if no row of the table can be expressed, or if the library's table is missing or lacks a name.
     fn write(&self, table: &DecisionTable, library: Option<&LibraryTable>) -> Result<Export, Unsaid>;
 }

@@ -33,7 +33,7 @@ impl LibraryTable {
     /// The table in a library (`libmpi.so.12`) or in a JSON file.
     ///
     /// # Errors
-    /// There is no complete table in it.
+    /// Returns an error if the bytes contain no complete table.
     pub fn read(bytes: &[u8]) -> Result<Self, String> {
         if !bytes.starts_with(b"\x7fELF") {
             let text = std::str::from_utf8(bytes).map_err(|e| format!("it is neither a library nor a text: {e}"))?;
@@ -93,7 +93,7 @@ impl Tree {
     }
 
     /// # Errors
-    /// The place in the text that is no table.
+    /// Returns an error with the position in the text at which it is not a table.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut reader = Reader { text: text.as_bytes(), at: 0 };
         let tree = reader.node(0)?;

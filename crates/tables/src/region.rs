@@ -223,7 +223,7 @@ impl<'a> View<'a> {
     /// The export of a file whose text is still to be written.
     ///
     /// # Errors
-    /// Nothing of the table can be expressed; why, for the first row.
+    /// Returns an error if no row of the table can be expressed, with the reason for the first row.
     pub fn export(self, load: &[&str], mut notes: Vec<String>) -> Result<Export, Unsaid> {
         if self.served.is_empty() {
             let reason = self.left.first().map_or_else(

@@ -68,7 +68,7 @@ pub const CHUNK: Param = Param {
 /// Reads [`CHUNK`].
 ///
 /// # Errors
-/// A value that is not a number of elements.
+/// Returns an error if the value is not a number of elements.
 pub fn chunk(algorithm: &'static str, params: &Params) -> Result<u32, AlgorithmError> {
     Ok(params.number(algorithm, CHUNK.name, 1..=u32::MAX)?.unwrap_or(1))
 }
@@ -76,7 +76,7 @@ pub fn chunk(algorithm: &'static str, params: &Params) -> Result<u32, AlgorithmE
 /// Builds the reduce over `trees`, placed.
 ///
 /// # Errors
-/// The tables cannot hold the schedule.
+/// Returns an error if the tables cannot hold the schedule.
 pub fn build(case: &Case, trees: &[Tree], chunk: u32) -> Result<Placed, AlgorithmError> {
     let mut b = Builder::new(case.collective);
     b.phase("reduce");

@@ -18,13 +18,13 @@ pub trait GridTrees: Sync {
     /// Returns the number of trees.
     ///
     /// # Errors
-    /// A parameter that does not fit.
+    /// Returns an error if a parameter is unknown or has a value that is not accepted.
     fn count(&self, case: &Case, params: &Params) -> Result<u32, AlgorithmError>;
 
     /// Returns the trees of a case that is supported.
     ///
     /// # Errors
-    /// A parameter that does not fit.
+    /// Returns an error if a parameter is unknown or has a value that is not accepted.
     fn trees(&self, case: &Case, params: &Params) -> Result<Vec<Tree>, AlgorithmError>;
 
     /// Returns the elementary steps of [`Self::trees`], if they are more than those of the estimate.

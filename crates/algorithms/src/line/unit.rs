@@ -16,13 +16,13 @@ pub trait LineTree: Sync {
     /// `depth_cycles`.
     ///
     /// # Errors
-    /// A parameter that does not fit.
+    /// Returns an error if a parameter is unknown or has a value that is not accepted.
     fn side(&self, pes: u32, wavelets: u64, depth_cycles: f64, params: &Params) -> Result<Side, AlgorithmError>;
 
     /// Returns both sides of a root that has `left` and `right` PEs beside it.
     ///
     /// # Errors
-    /// A parameter that does not fit.
+    /// Returns an error if a parameter is unknown or has a value that is not accepted.
     fn sides(
         &self,
         left: u32,
@@ -71,7 +71,7 @@ pub fn reduce_estimate(name: &str, tree: &dyn LineTree, sides: &Sides, case: &Ca
 /// Builds the schedule and the placement of a reduce along a line of PEs.
 ///
 /// # Errors
-/// The tables cannot hold the schedule.
+/// Returns an error if the tables cannot hold the schedule.
 pub fn reduce_along(line: &[NodeId], sides: &Sides, case: &Case) -> Result<Placed, AlgorithmError> {
     let mut b = Builder::new(case.collective);
     b.reserve(line.len() + 1, line.len());

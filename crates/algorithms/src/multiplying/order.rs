@@ -31,7 +31,7 @@ fn after(factors: &[u32]) -> Option<Vec<u32>> {
 /// Returns the schedule of least `cost`, for example by a simulator, with its cost; of equals the first.
 ///
 /// # Errors
-/// The first error of `cost`.
+/// Returns the first error of `cost`.
 pub fn best_of<E>(
     schedules: impl IntoIterator<Item = Stages>,
     mut cost: impl FnMut(&Stages) -> Result<f64, E>,

@@ -8,7 +8,7 @@ impl Stages {
     /// Parses a schedule.
     ///
     /// # Errors
-    /// The text is not a schedule, or does not fit the ranks.
+    /// Returns an error if the text is not a schedule, or is not one of `ranks` ranks.
     pub fn parse(text: &str, ranks: u32) -> Result<Self, StagesError> {
         read(text, ranks).map_err(|why| StagesError { schedule: text.to_owned(), ranks, why })
     }

@@ -87,7 +87,7 @@ impl Stages {
     /// Creates a checked schedule.
     ///
     /// # Errors
-    /// The factors and the wrap are not a schedule of `ranks`.
+    /// Returns an error if the factors and the wrap are not a schedule of `ranks` ranks.
     pub fn new(ranks: u32, wrap: Wrap, factors: Vec<u32>) -> Result<Self, StagesError> {
         let stages = Self { ranks, wrap, factors };
         match stages.fault() {

@@ -17,7 +17,7 @@ const SIZES: [u32; 4] = [1 << 10, 8 << 10, 64 << 10, 512 << 10];
 /// element.
 ///
 /// # Errors
-/// The parameter is not a size.
+/// Returns an error if the parameter is not a size.
 pub fn segments(
     algorithm: &'static str,
     default: Option<u32>,
@@ -34,7 +34,7 @@ pub fn segments(
 /// Returns the elements of the first segment, which is the longest, and the number of further segments.
 ///
 /// # Errors
-/// As [`segments`].
+/// Returns an error as [`segments`].
 pub fn first_and_more(
     algorithm: &'static str,
     default: Option<u32>,

@@ -72,7 +72,7 @@ pub struct Given {
 /// these may end sooner.
 ///
 /// # Errors
-/// The network has no forest, or none of the given depth.
+/// Returns an error if the network has no forest, or none of the given depth.
 pub fn shapes(case: &Case, fabric: &Fabric, given: Given) -> Result<Vec<Shape>, NoForest> {
     let all_roots = |pairs| {
         let on = Pairs::of(pairs, fabric).ok_or(NoForest::Unreachable)?;
@@ -167,7 +167,7 @@ fn through(case: &Case, fabric: &Fabric) -> Option<Roots> {
 /// Returns the shape whose forest is predicted to end first; of nearly equal times the first one.
 ///
 /// # Errors
-/// A forest is not found.
+/// Returns an error if a forest is not found.
 pub fn quickest(case: &Case, fabric: &Fabric, shapes: &[Shape]) -> Result<Shape, NoForest> {
     const EQUAL: f64 = 1e-3;
     let [first, others @ ..] = shapes else { return Err(NoForest::Unreachable) };
@@ -193,7 +193,7 @@ fn time_ns(case: &Case, fabric: &Fabric, shape: Shape) -> Result<f64, NoForest> 
 /// Returns the data from which the time of a forest is computed.
 ///
 /// # Errors
-/// The forest is not found.
+/// Returns an error if the forest is not found.
 pub fn trees(case: &Case, fabric: &Fabric, shape: Shape) -> Result<Trees, NoForest> {
     let Shape { roots, depth, chunks, pairs } = shape;
     let fabric = pairs.of(fabric).ok_or(NoForest::Unreachable)?;

@@ -19,7 +19,7 @@ pub trait RankAlgorithm: Sync {
     /// Checks a case. The kind of collective and the order of the operator are checked before.
     ///
     /// # Errors
-    /// A parameter that does not fit, or the reason why the case is not supported.
+    /// Returns an error if a parameter is not accepted, or if the case is not supported.
     fn check(&self, _case: &Case, _params: &Params) -> Result<(), AlgorithmError> {
         Ok(())
     }
@@ -35,7 +35,7 @@ pub trait RankAlgorithm: Sync {
     /// input. The vector may have no elements.
     ///
     /// # Errors
-    /// As [`RankAlgorithm::check`].
+    /// Returns an error as [`RankAlgorithm::check`].
     fn emit(&self, b: &mut Builder, case: &Case, params: &Params) -> Result<(), AlgorithmError>;
 
     /// Returns the rounds of all ranks, or of the slowest, so that large cases can be timed without the schedule. There

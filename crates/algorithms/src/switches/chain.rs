@@ -35,7 +35,7 @@ const MOST_STEP_SIZES: u32 = 5;
 /// Returns the registers of a chain.
 ///
 /// # Errors
-/// Ranks are not on all cores, or no chain was found.
+/// Returns an error if some core has no rank, or if no chain was found.
 pub fn chain(site: &Site, c: &Collective, part: TreeSlice) -> Result<Configured, AlgorithmError> {
     let no = |reason: String| AlgorithmError::Unsupported { algorithm: "in-network", reason };
     let layout = &*site.layout;

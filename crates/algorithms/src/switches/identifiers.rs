@@ -16,7 +16,7 @@ pub struct Wanted<'a> {
 /// Embeds one tree for each collective. Collectives that share no switch share an identifier; others get further ones.
 ///
 /// # Errors
-/// The identifiers of the machine are used up.
+/// Returns an error if the machine has no further identifier.
 pub fn embed_together(wanted: &[Wanted]) -> Result<Vec<Configured>, AlgorithmError> {
     let switches = wanted.first().map_or(0, |w| w.site.layout.switches());
     let mut used = vec![0_u64; switches as usize];

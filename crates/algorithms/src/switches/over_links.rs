@@ -50,7 +50,7 @@ fn roles(c: &Collective, fabric: &Fabric) -> Vec<Role> {
 /// Returns the trees of a collective.
 ///
 /// # Errors
-/// No switch has the functions that the collective requires, or some rank cannot be reached.
+/// Returns an error if no switch has the functions that the collective requires, or if some rank cannot be reached.
 pub(crate) fn trees(c: &Collective, fabric: &Fabric, count: u32) -> Result<Arc<SpanningTrees>, String> {
     let roles = roles(c, fabric);
     if !roles.contains(&Role::Joins) {
@@ -74,7 +74,7 @@ pub(crate) fn instructions(c: &Collective, fabric: &Fabric, cuts: Cuts) -> u64 {
 /// Builds the schedule, with its placement.
 ///
 /// # Errors
-/// As [`trees`], and if the tables cannot hold the schedule.
+/// Returns an error as [`trees`], and if the tables cannot hold the schedule.
 pub(crate) fn build(name: &'static str, case: &Case, fabric: &Fabric, cuts: Cuts) -> Result<Placed, AlgorithmError> {
     let c = &case.collective;
     let found =

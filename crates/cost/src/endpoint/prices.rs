@@ -250,7 +250,7 @@ pub struct LevelPrices {
 
 impl LevelPrices {
     /// # Errors
-    /// The machine lacks a parameter of the model.
+    /// Returns an error if the machine lacks a parameter of the model.
     pub fn new(machine: &Endpoint, model: EndpointModel, ranks: u32) -> Result<Self, MachineError> {
         if let Some(&key) = machine.missing(model).first() {
             return Err(MachineError::Value {

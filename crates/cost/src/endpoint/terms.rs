@@ -13,7 +13,7 @@ use unisono_schedule::{Flow, Schedule, topological};
 /// bytes that a rank reduces.
 ///
 /// # Errors
-/// The faults of a schedule that is not well-formed, or that cannot run.
+/// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);

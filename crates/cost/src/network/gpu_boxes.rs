@@ -47,8 +47,8 @@ impl GpuBoxes {
     /// Reads the part of a machine that a job on `nodes` uses. `library` is named in errors.
     ///
     /// # Errors
-    /// The machine does not state its GPUs, states failures or is not made of boxes; the boxes have different numbers
-    /// of ranks.
+    /// Returns an error if the machine does not state its GPUs, states failures, or does not consist of boxes with
+    /// equal numbers of ranks.
     pub fn new(library: &str, network: &Network, topology: &dyn Topology, nodes: &[u32]) -> Result<Self, String> {
         let Some(gpu) = network.gpu else {
             return Err(format!(

@@ -66,7 +66,7 @@ pub struct NetworkModel {
 
 impl NetworkModel {
     /// # Errors
-    /// The topology does not close, or is too large.
+    /// Returns an error if the topology does not close, or is too large.
     pub fn new(network: &Network, places: Vec<u32>) -> Result<Self, MachineError> {
         let topology = network.topology(&network.name)?;
         let plane = topology.plane()?;
@@ -202,7 +202,7 @@ impl NetworkModel {
     /// `places` are those of the ranks and of the switches after them.
     ///
     /// # Errors
-    /// The faults of a schedule that is not well-formed, or that cannot run.
+    /// Returns the faults of a schedule that is not well-formed, or that cannot run.
     pub fn schedule_ns(&self, schedule: &Schedule, places: &[u32]) -> Result<f64, Vec<Diagnostic>> {
         self.schedule_within_ns(schedule, places, f64::INFINITY).map(|ns| ns.expect("no time is longer"))
     }
@@ -211,7 +211,7 @@ impl NetworkModel {
     /// longer than `most_ns`.
     ///
     /// # Errors
-    /// As [`Self::schedule_ns`].
+    /// Returns an error as [`Self::schedule_ns`].
     pub fn schedule_within_ns(
         &self,
         schedule: &Schedule,
@@ -248,7 +248,7 @@ impl NetworkModel {
     /// messages, plus the bytes of the busiest link for each set of messages with equally many predecessors.
     ///
     /// # Errors
-    /// The faults of a schedule that is not well-formed.
+    /// Returns the faults of a schedule that is not well-formed.
     pub fn rounds_ns(&self, schedule: &Schedule) -> Result<f64, Vec<Diagnostic>> {
         let place = |rank: u32| self.places[rank as usize];
         let mut loads = self.loads();

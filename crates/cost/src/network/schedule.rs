@@ -32,7 +32,7 @@ impl MessageRound {
 /// a message takes `nanoseconds(from, to)`.
 ///
 /// # Errors
-/// The faults of a schedule that is not well-formed, or that cannot run.
+/// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub fn message_rounds(
     schedule: &Schedule,
     nanoseconds: impl Fn(u32, u32) -> f64,

@@ -24,7 +24,7 @@ pub struct PhaseLines {
 /// Returns the terms of all phases with messages.
 ///
 /// # Errors
-/// The faults of a schedule that is not well-formed, or that cannot run.
+/// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub fn measure(placed: OnGrid) -> Result<Vec<PhaseLines>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(placed.schedule, &mut found);

@@ -138,7 +138,7 @@ pub struct Nccl {
 
 impl Nccl {
     /// # Errors
-    /// There is one rank.
+    /// Returns an error if there is only one rank.
     pub fn new(facts: Facts, fitted: Option<NcclTimes>) -> Result<Self, String> {
         if facts.ranks() < 2 {
             return Err("NCCL runs no algorithm on one rank; choose at least 2".to_owned());
@@ -150,7 +150,7 @@ impl Nccl {
     /// Returns every algorithm and protocol that NCCL enables for a call over `bytes`, least cost first.
     ///
     /// # Errors
-    /// NCCL has no algorithms for the collective.
+    /// Returns an error if NCCL has no algorithms for the collective.
     pub fn times(&self, call: Call, bytes: u64) -> Result<Vec<Time>, String> {
         if !matches!(
             call.kind,

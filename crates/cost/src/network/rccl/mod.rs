@@ -51,7 +51,8 @@ pub struct Time {
 
 impl Rccl {
     /// # Errors
-    /// The machine does not state its GPUs or is not made of boxes of them; RCCL has no constants for the box.
+    /// Returns an error if the machine does not state its GPUs or does not consist of boxes of them, or if RCCL has no
+    /// constants for the box.
     pub fn new(network: &Network, topology: &dyn Topology, nodes: &[u32]) -> Result<Self, String> {
         let found = GpuBoxes::new("RCCL", network, topology, nodes)?;
         let count = found.ranks as usize;
@@ -88,7 +89,7 @@ impl Rccl {
     /// RCCL: of the vector, and of all ranks for an allgather and a reduce-scatter.
     ///
     /// # Errors
-    /// RCCL has no algorithms for the collective.
+    /// Returns an error if RCCL has no algorithms for the collective.
     pub fn times(&self, kind: Kind, bytes: u64) -> Result<Vec<Time>, String> {
         let algorithms: &[Algorithm] = match kind {
             Kind::Allreduce => &[Algorithm::Tree, Algorithm::Ring],

@@ -88,7 +88,7 @@ impl Prices<'_> {
 /// they exceed `most_ns`.
 ///
 /// # Errors
-/// The faults of a schedule that is not well-formed, or that cannot run.
+/// Returns the faults of a schedule that is not well-formed, or that cannot run.
 pub(super) fn end_ns(schedule: &Schedule, prices: &Prices, most_ns: f64) -> Result<Option<f64>, Vec<Diagnostic>> {
     let mut found = Diagnostics::default();
     let flow = Flow::new(schedule, &mut found);
