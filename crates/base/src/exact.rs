@@ -1,5 +1,5 @@
-//! Arrays of a fixed length in files. The reader of TOML drops values beyond the length without an error, so fields of
-//! such a type name a function of this module in `deserialize_with`.
+//! Readers of arrays of a fixed length in files. The TOML reader drops values beyond the length without an error, so
+//! fields of array types state a function of this module in `deserialize_with`.
 
 use serde::{Deserialize, Deserializer, de::Error};
 
@@ -13,7 +13,7 @@ pub fn array<'de, D: Deserializer<'de>, T: Deserialize<'de>, const N: usize>(sou
     values.try_into().map_err(|_| D::Error::custom(format_args!("found {found} values; accepted are {N}")))
 }
 
-/// Reads an array of exactly N values for a key that may be left out.
+/// Reads an array of exactly N values for an optional key.
 ///
 /// # Errors
 /// Returns an error as [`array`].
