@@ -8,9 +8,9 @@ use unisono_lower::Terms;
 use unisono_schedule::{Flow, Schedule, topological};
 
 /// Returns the terms of the whole schedule. Energy is the number of bytes sent, distance and depth the number of
-/// messages in the longest chain of dependent ones, contention the most bytes that a rank sends or receives, links the
-/// number of ordered pairs of ranks with messages, `max_link_load` the most bytes of such a pair, and datapath the most
-/// bytes that a rank reduces.
+/// messages in the longest chain of dependent messages, contention the most bytes that a rank sends or receives, links
+/// the number of ordered pairs of ranks with messages, `max_link_load` the most bytes of such a pair, and datapath the
+/// most bytes that a rank reduces.
 ///
 /// # Errors
 /// Returns the faults of a schedule that is not well-formed, or that cannot run.
@@ -52,7 +52,7 @@ pub fn schedule_terms(schedule: &Schedule) -> Result<Terms, Vec<Diagnostic>> {
 }
 
 /// Returns for each instruction the weight of the heaviest chain of dependent messages that ends at or before it.
-/// `weight` is that of a message between two instructions; `order` is topological.
+/// `weight` returns the weight of a message between two instructions; `order` is a topological order.
 pub(crate) fn chains<T: Copy + Default + PartialOrd + Add<Output = T>>(
     schedule: &Schedule,
     flow: &Flow,

@@ -1,5 +1,5 @@
-//! Times of collectives on a network with shared links: closed forms and schedules, routed over its plane, and lower
-//! bounds.
+//! Times of collectives on a network with shared links: of closed forms and of schedules, routed over a plane, and
+//! lower bounds.
 
 pub mod bounds;
 mod gpu_boxes;
@@ -39,7 +39,7 @@ pub struct NetworkPart {
     /// The links between the ranks.
     pub fabric: Fabric,
     extents: Vec<u32>,
-    /// The same part with the rates of the data sheet, if the network has measured ones.
+    /// The same part with the rates of the data sheet, if the network's own rates are measured.
     sheet: OnceLock<Box<NetworkPart>>,
 }
 
