@@ -47,7 +47,7 @@ impl LineTree for TwoPhaseSearched {
 fn group(side: &Side) -> Option<String> {
     let pes = side.len();
     // The last group is full. It starts at the last PE that is not a child of the PE before it; a line without such a
-    // PE is one group beside the root.
+    // PE is the root and one group.
     let start = (1..pes).rev().find(|&i| side.parent(i) != i - 1).unwrap_or(1);
     (pes > 2).then(|| (pes - start).to_string())
 }

@@ -1,4 +1,4 @@
-//! Several collectives at once: each gets the first identifier whose registers are free at all of its switches.
+//! Concurrent collectives: each gets the first identifier whose registers are free at all of its switches.
 
 use unisono_base::narrow;
 use unisono_collective::Collective;
@@ -7,13 +7,13 @@ use unisono_lower::switches::Configured;
 use super::{Site, grow::TreeSlice, tree::shortest};
 use crate::AlgorithmError;
 
-/// A collective, and the place of its ranks.
+/// A collective, and the cores of its ranks.
 pub struct Wanted<'a> {
     pub collective: Collective,
     pub site: &'a Site,
 }
 
-/// Embeds one tree for each collective. Collectives that share no switch share an identifier; others get further ones.
+/// Embeds one tree for each collective. Collectives without common switches may share an identifier.
 ///
 /// # Errors
 /// Returns an error if the machine has no further identifier.
